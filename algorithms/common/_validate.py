@@ -1,0 +1,126 @@
+"""Checks of arguments: each message names the argument, its value and what is allowed."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_EXACT_INTEGERS = 2**53  # integers up to here survive any later conversion to float
+
+
+def draws(size: int) -> int:
+    """Return the number of draws, a non-negative integer."""
+    return integer("size", size, at_least=0)
+
+
+def generator(rng: np.random.Generator) -> np.random.Generator:
+    """Return the generator, which must be a numpy Generator (not a seed, not RandomState)."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(
+            f"rng must be a numpy.random.Generator, got {rng!r}; "
+            "make one with numpy.random.default_rng(seed)"
+        )
+    return rng
+
+
+def integer(name: str, value: int, *, at_least: int) -> int:
+    """Return an integer that is at least `at_least`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r}")
+    if value < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {value!r}")
+    return int(value)
+
+
+def real(name: str, value: float) -> float:
+    """Return a finite real number."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a real number, got {value!r}")
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be finite, got {value!r}")
+    return float(value)
+
+
+def positive(name: str, value: float) -> float:
+    """Return a finite real number above 0."""
+    number = real(name, value)
+    if number <= 0:
+        raise ValueError(f"{name} must be positive, got {value!r}")
+    return number
+
+
+def probability(name: str, value: float) -> float:
+    """Return a real number strictly between 0 and 1."""
+    number = real(name, value)
+    if not 0 < number < 1:
+        raise ValueError(f"{name} must be strictly between 0 and 1, got {value!r}")
+    return number
+
+
+def scale(numerator: float, epsilon: float) -> float:
+    """Return ``numerator / epsilon`` as a noise scale, with room for its multiples in a float."""
+    quotient = numerator / epsilon
+    if not 1e-300 < quotient < 1e300:
+        raise ValueError(
+            "sensitivity / epsilon must give a noise scale between 1e-300 and 1e300, got "
+            f"{numerator!r} / {epsilon!r} = {quotient!r}"
+        )
+    return quotient
+
+
+def _array(name: str, value: ArrayLike, ndims: tuple[int, ...]) -> NDArray[Any]:
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if array.ndim not in ndims:
+        allowed = " or ".join(str(ndim) for ndim in ndims)
+        raise ValueError(f"{name} must have {allowed} dimensions, got shape {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name} must not be empty, got shape {array.shape}")
+    return array
+
+
+def floats(name: str, value: ArrayLike, *, ndims: tuple[int, ...]) -> FloatArray:
+    """Return a non-empty array of finite floats with one of the allowed ranks."""
+    array = _array(name, value, ndims).astype(np.float64, copy=False)
+    if not np.isfinite(array).all():
+        bad = array[~np.isfinite(array)].flat[0]
+        raise ValueError(f"{name} must be finite, got {bad} among its values")
+    return array
+
+
+def integers(
+    name: str,
+    value: ArrayLike,
+    *,
+    ndims: tuple[int, ...],
+    low: int = -_EXACT_INTEGERS,
+    high: int = _EXACT_INTEGERS,
+) -> IntArray:
+    """Return a non-empty array of integers in [low, high] with one of the allowed ranks."""
+    array = _array(name, value, ndims)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold integers, got dtype {array.dtype}")
+    outside = (array < low) | (array > high)
+    if outside.any():
+        bad = array[outside].flat[0]
+        raise ValueError(f"{name} must lie between {low} and {high}, got {bad} among its values")
+    return array.astype(np.int64, copy=False)
+
+
+def per_query(name: str, value: ArrayLike, n_queries: int) -> FloatArray:
+    """Return finite values ``[n_queries]``: one for each query, or one scalar for all of them."""
+    array = floats(name, value, ndims=(0, 1))
+    if array.ndim == 1 and array.size != n_queries:
+        raise ValueError(
+            f"{name} must be a scalar or have one value for each of the {n_queries} queries, "
+            f"got shape {array.shape}"
+        )
+    return np.broadcast_to(array, (n_queries,))

@@ -1,0 +1,284 @@
+"""Additive noise and randomised response, with the calibration of their scales."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import erfcx, expit, ndtr
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray, IntArray
+
+# brentq stops within a few 1e-15 of the root in log sigma; this covers that error and the
+# rounding of the profile itself, so that the returned sigma errs on the private side.
+_SIGMA_SAFETY = 1.0 + 1e-9
+
+
+def laplace_mechanism(
+    values: ArrayLike, size: int, *, sensitivity: float, epsilon: float, rng: np.random.Generator
+) -> FloatArray:
+    """Add Laplace noise of scale ``sensitivity / epsilon`` to every value.
+
+    Dwork, McSherry, Nissim & Smith (2006); Dwork & Roth (2014), Definition 3.3.
+
+    **Guarantee** epsilon-DP (Dwork & Roth, Theorem 3.6).
+
+    **Requires** that between neighbours `values` moves by at most `sensitivity` in L1 norm.
+
+    **Departs** Nothing but floating point.
+
+    **Symbols** f(x) = `values`, Delta f = `sensitivity`.
+
+    Parameters
+    ----------
+    values : array_like, scalar or [k]
+        The exact answers, finite.
+    size : int
+        Number of independent draws.
+    sensitivity : float
+        L1 sensitivity, positive.
+    epsilon : float
+        Privacy parameter, positive.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [size] for a scalar, [size, k] for a vector
+    """
+    rng = _validate.generator(rng)
+    exact = _validate.floats("values", values, ndims=(0, 1))
+    scale = _validate.scale(
+        _validate.positive("sensitivity", sensitivity), _validate.positive("epsilon", epsilon)
+    )
+    return exact + rng.laplace(scale=scale, size=(_validate.draws(size), *exact.shape))
+
+
+def gaussian_mechanism(
+    values: ArrayLike, size: int, *, sigma: float, rng: np.random.Generator
+) -> FloatArray:
+    """Add Gaussian noise of standard deviation `sigma` to every value.
+
+    Dwork & Roth (2014), Appendix A.
+
+    **Guarantee** (epsilon, delta)-DP with `sigma` from `analytic_gaussian_sigma` (any epsilon)
+    or `classic_gaussian_sigma` (epsilon at most 1); Delta**2 / (2 sigma**2)-zCDP and
+    Delta / sigma-Gaussian DP.
+
+    **Requires** that between neighbours `values` moves by at most Delta in L2 norm, where Delta
+    is the sensitivity that `sigma` was calibrated for.
+
+    **Departs** Nothing but floating point.
+
+    **Symbols** f(x) = `values`; `sigma` is the standard deviation, not the variance.
+
+    Parameters
+    ----------
+    values : array_like, scalar or [k]
+        The exact answers, finite.
+    size : int
+        Number of independent draws.
+    sigma : float
+        Standard deviation of the noise, positive.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [size] for a scalar, [size, k] for a vector
+    """
+    rng = _validate.generator(rng)
+    exact = _validate.floats("values", values, ndims=(0, 1))
+    deviation = _validate.positive("sigma", sigma)
+    return exact + rng.normal(scale=deviation, size=(_validate.draws(size), *exact.shape))
+
+
+def classic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
+    """Return the textbook sigma, ``sensitivity * sqrt(2 ln(1.25 / delta)) / epsilon``.
+
+    Dwork & Roth (2014), Theorem A.1; user_level_sco v2, Proposition 16.
+
+    **Guarantee** Gaussian noise of this standard deviation is (epsilon, delta)-DP.
+
+    **Requires** L2 sensitivity at most `sensitivity`.  Epsilon is at most 1: the proof uses it,
+    and for large epsilon the statement itself fails, so larger values are refused.
+
+    **Departs** Dwork & Roth write epsilon in (0, 1); 1 itself is allowed, as in Proposition 16.
+
+    **Symbols** Delta_2 f = `sensitivity`.
+
+    Parameters
+    ----------
+    sensitivity : float
+        L2 sensitivity, positive.
+    epsilon : float
+        In (0, 1].
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+    """
+    sensitivity = _validate.positive("sensitivity", sensitivity)
+    delta = _validate.probability("delta", delta)
+    if _validate.positive("epsilon", epsilon) > 1:
+        raise ValueError(
+            f"epsilon must be at most 1, got {epsilon!r}: the classic calibration is not proved "
+            "above 1; use analytic_gaussian_sigma"
+        )
+    return _validate.scale(sensitivity * math.sqrt(2 * math.log(1.25 / delta)), epsilon)
+
+
+def analytic_gaussian_sigma(sensitivity: float, epsilon: float, delta: float) -> float:
+    """Return the smallest sigma at which Gaussian noise is (epsilon, delta)-DP.
+
+    Balle & Wang (2018), Theorem 8, by root finding on the exact privacy profile.
+
+    **Guarantee** Gaussian noise of this standard deviation is (epsilon, delta)-DP.
+
+    **Requires** L2 sensitivity at most `sensitivity`.
+
+    **Departs** Balle & Wang's Algorithm 1 splits the search by the sign of their alpha; here one
+    bracketed search in log sigma on the log of the profile finds the same root.  The root is
+    enlarged by one part in 1e9, so that rounding errs on the private side.
+
+    **Symbols** Delta = `sensitivity`.
+
+    Parameters
+    ----------
+    sensitivity : float
+        L2 sensitivity, positive.
+    epsilon : float
+        Positive.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+    """
+    sensitivity = _validate.positive("sensitivity", sensitivity)
+    epsilon = _validate.positive("epsilon", epsilon)
+    target = math.log(_validate.probability("delta", delta))
+
+    def excess(log_sigma: float) -> float:
+        return _log_gaussian_delta(math.exp(log_sigma), epsilon) - target
+
+    low, high = -1.0, 1.0  # the profile falls as sigma grows
+    while excess(low) < 0:
+        low -= 1.0
+    while excess(high) > 0:
+        high += 1.0
+    root = brentq(excess, low, high, xtol=1e-14, rtol=1e-14)
+    return _validate.scale(sensitivity * math.exp(root) * _SIGMA_SAFETY, 1.0)
+
+
+def _log_gaussian_delta(sigma: float, epsilon: float) -> float:
+    """Return log delta(epsilon) of Gaussian noise at sensitivity 1, by Mills ratios.
+
+    delta = Phi(a) - e**epsilon Phi(b) with a, b = +-1/(2 sigma) - epsilon sigma, and the normal
+    densities satisfy phi(a) = e**epsilon phi(b): hence delta = phi(a) (R(-a) - R(-b)) where
+    R(x) = (1 - Phi(x)) / phi(x), which neither underflows nor cancels badly.
+    """
+    upper = 0.5 / sigma - epsilon * sigma
+    lower = -0.5 / sigma - epsilon * sigma
+    log_density = -0.5 * upper * upper - 0.5 * math.log(2 * math.pi)
+    mills_lower = _mills(-lower)
+    if upper > 0:
+        return math.log(float(ndtr(upper)) - math.exp(log_density) * mills_lower)
+    difference = _mills(-upper) - mills_lower
+    return log_density + math.log(difference) if difference > 0 else -math.inf
+
+
+def _mills(x: float) -> float:
+    return math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2)))
+
+
+def discrete_laplace_mechanism(
+    values: ArrayLike, size: int, *, sensitivity: int, epsilon: float, rng: np.random.Generator
+) -> IntArray:
+    """Add two-sided geometric noise, P(z) proportional to exp(-epsilon |z| / sensitivity).
+
+    Ghosh, Roughgarden & Sundararajan (2009).
+
+    **Guarantee** epsilon-DP.
+
+    **Requires** that between neighbours `values` moves by at most `sensitivity` in L1 norm.
+
+    **Departs** The noise is a difference of two geometric draws.  ``epsilon / sensitivity`` must
+    be at least 1e-9, so that noise and sum fit in 64 bits; above about 36, where the true chance
+    of any noise is below 1e-15, floats may never draw it.
+
+    **Symbols** alpha = exp(-`epsilon` / `sensitivity`).
+
+    Parameters
+    ----------
+    values : array_like of int, scalar or [k]
+        The exact answers, at most 2**53 in absolute value.
+    size : int
+        Number of independent draws.
+    sensitivity : int
+        L1 sensitivity, at least 1.
+    epsilon : float
+        Privacy parameter, positive.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of int64, [size] for a scalar, [size, k] for a vector
+    """
+    rng = _validate.generator(rng)
+    exact = _validate.integers("values", values, ndims=(0, 1))
+    sensitivity = _validate.integer("sensitivity", sensitivity, at_least=1)
+    rate = _validate.positive("epsilon", epsilon) / sensitivity
+    if rate < 1e-9:
+        raise ValueError(
+            f"epsilon / sensitivity must be at least 1e-9, got {epsilon!r} / {sensitivity!r}"
+        )
+    shape = (_validate.draws(size), *exact.shape)
+    success = -math.expm1(-rate)
+    return exact + (rng.geometric(success, size=shape) - rng.geometric(success, size=shape))
+
+
+def randomized_response(
+    bits: ArrayLike, size: int, *, epsilon: float, rng: np.random.Generator
+) -> IntArray:
+    """Report every bit truthfully with probability e**epsilon / (1 + e**epsilon), else flipped.
+
+    Warner (1965), at the probabilities that Dwork & Roth (2014), Section 3.2, turn into
+    differential privacy.
+
+    **Guarantee** epsilon-DP for neighbours that differ in one bit (local DP for its owner).
+
+    **Requires** that every user owns one bit; a user who owns k of them has k epsilon.
+
+    **Departs** Nothing but floating point.
+
+    **Symbols** x = `bits`.
+
+    Parameters
+    ----------
+    bits : array_like of int, scalar or [k]
+        Values 0 and 1.
+    size : int
+        Number of independent draws.
+    epsilon : float
+        Privacy parameter, positive.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of int64, [size] for a scalar, [size, k] for a vector
+        Values 0 and 1.
+    """
+    rng = _validate.generator(rng)
+    truth = _validate.integers("bits", bits, ndims=(0, 1), low=0, high=1)
+    kept = float(expit(_validate.positive("epsilon", epsilon)))
+    flipped = rng.random((_validate.draws(size), *truth.shape)) >= kept
+    return truth ^ flipped.astype(np.int64)

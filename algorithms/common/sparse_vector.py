@@ -1,0 +1,156 @@
+"""AboveThreshold and the fixed-threshold sparse vector, as the paper user_level_sco v2 has them.
+
+A dataset enters only through the values of the queries on it, so `queries` is the vector
+``[T]`` of these values, and neighbours are vectors that differ by at most the sensitivity in
+every coordinate.  An adaptive choice of queries is therefore out of reach of this signature; the
+guarantees hold for it too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.common import _validate
+from algorithms.common._streams import halted_after
+from algorithms.common._validate import FloatArray
+
+
+def above_threshold(
+    queries: ArrayLike,
+    size: int,
+    *,
+    threshold: float,
+    epsilon: float,
+    sensitivity: float = 1.0,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Answer yes while the noisy query is at or above the noisy threshold; halt at the first no.
+
+    user_level_sco v2, Algorithm 3 (AboveThreshold), after Dwork & Roth (2014), Algorithm 1.
+
+    **Guarantee** epsilon-DP (Lemma 17, which the paper attributes to Dwork & Roth, Theorem 3.24;
+    there the privacy is Theorem 3.23, and 3.24 is the accuracy).
+
+    **Requires** that between neighbours every query moves by at most `sensitivity`, in any
+    direction.
+
+    **Departs** (1) The paper's test reads q_t, its loop variable is i: q_i is meant.  (2) The
+    pseudocode does not mention sensitivity; its scales 2/epsilon and 4/epsilon are for
+    sensitivity 1, which Lemma 17 states for its accuracy only.  Both are multiplied by
+    `sensitivity`.  (3) Dwork & Roth answer no until the first query above the threshold and halt
+    there; the paper's algorithm is the mirror image, which halts at the first query *below*, so
+    its name, and the text above it, say the opposite of what it does.  Negating queries and
+    threshold turns one into the other, and the guarantee carries over.  (4) The stream of
+    queries is given at once.
+
+    **Symbols** Delta = `threshold`, q_i(D) = `queries[i]`, top = 1.0, bottom = 0.0.
+
+    Parameters
+    ----------
+    queries : array_like, [T]
+        Finite values of the queries on the data.
+    size : int
+        Number of independent draws.
+    threshold : float
+        Finite.
+    epsilon : float
+        Total privacy parameter, positive.
+    sensitivity : float, default 1
+        Largest change of one query, positive.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [size, T]
+        1.0 = yes (top), 0.0 = no (bottom, then it halts), NaN = never asked.
+    """
+    rng = _validate.generator(rng)
+    values = _validate.floats("queries", queries, ndims=(1,))
+    threshold = _validate.real("threshold", threshold)
+    scale = _validate.scale(
+        _validate.positive("sensitivity", sensitivity), _validate.positive("epsilon", epsilon)
+    )
+    size = _validate.draws(size)
+    # line 1: Delta-hat := Delta - Lap(2 / epsilon)
+    noisy_threshold = threshold - rng.laplace(scale=2 * scale, size=(size, 1))
+    # lines 2-4: for i = 1 to T, receive q_i and sample nu_i ~ Lap(4 / epsilon)
+    nu = rng.laplace(scale=4 * scale, size=(size, values.size))
+    # line 5: if q_i(D) + nu_i < Delta-hat
+    below = values + nu < noisy_threshold
+    # lines 6-7: output bottom and halt; lines 9-10: else output top
+    return 1.0 - halted_after(below, cutoff=1)
+
+
+def fixed_threshold_sparse_vector(
+    queries: ArrayLike,
+    size: int,
+    *,
+    thresholds: ArrayLike,
+    cutoff: int,
+    epsilon: float,
+    sensitivity: float = 1.0,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Compare every noisy query with its exact threshold; stop after `cutoff` yeses.
+
+    user_level_sco v2, Algorithm 4 (SVT with Target Privacy Charging), after Cohen & Lyu (2023).
+
+    **Guarantee** For epsilon <= 1: (O(sqrt(c log(1/delta)) epsilon), 2**-Omega(c) + delta)-DP for
+    every delta in (0, 1) (Lemma 18).  Both constants are hidden, and no choice of `cutoff` makes
+    the first part of the delta smaller than 2**-Omega(c): at c = 1 the lemma says nothing.
+    As printed it cannot hold for any constants: at fixed epsilon and delta the true epsilon grows
+    like c epsilon**2, so log(1/delta) of at least about c epsilon**2 must be meant (tested).
+
+    **Requires** that between neighbours every query moves by at most `sensitivity`, and that the
+    thresholds do not depend on the data.
+
+    **Departs** (1) The paper's test reads q_t, its loop variable is i: q_i is meant.  (2)
+    `epsilon` is the parameter of the noise, Lap(1/epsilon): every answer by itself is
+    epsilon-DP.  It is *not* the privacy of the whole stream, although the paper's input line
+    calls it the privacy parameter.  (3) Sensitivity 1 is implicit in the paper; the scale is
+    multiplied by `sensitivity`.  (4) The paper's stream is infinite; here it is the T given
+    values, and a run with fewer than `cutoff` yeses answers them all.  Since the laws of the
+    answers up to T do not depend on T, this is post-processing.  (5) c_b, the paper's count of
+    the yeses so far, is a cumulative sum.  (6) The lemma assumes epsilon <= 1; larger values are
+    not refused, but then nothing is guaranteed.
+
+    **Symbols** c = `cutoff`, Delta_i = `thresholds[i]`, q_i(D) = `queries[i]`, top = 1.0,
+    bottom = 0.0.
+
+    Parameters
+    ----------
+    queries : array_like, [T]
+        Finite values of the queries on the data.
+    size : int
+        Number of independent draws.
+    thresholds : array_like, scalar or [T]
+        Finite, public.
+    cutoff : int
+        Number of yeses after which it halts, at least 1.
+    epsilon : float
+        Privacy parameter of the noise of one answer, positive.
+    sensitivity : float, default 1
+        Largest change of one query, positive.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [size, T]
+        1.0 = yes (top), 0.0 = no (bottom), NaN = never asked.
+    """
+    rng = _validate.generator(rng)
+    values = _validate.floats("queries", queries, ndims=(1,))
+    levels = _validate.per_query("thresholds", thresholds, values.size)
+    cutoff = _validate.integer("cutoff", cutoff, at_least=1)
+    scale = _validate.scale(
+        _validate.positive("sensitivity", sensitivity), _validate.positive("epsilon", epsilon)
+    )
+    # lines 1-3: c_b = 0; for i = 1, 2, ..., receive q_i and Delta_i, sample nu_i ~ Lap(1 / epsilon)
+    nu = rng.laplace(scale=scale, size=(_validate.draws(size), values.size))
+    # line 4: if q_i(D) + nu_i >= Delta_i
+    above = values + nu >= levels
+    # lines 5-8: output top, c_b = c_b + 1, break once c_b >= c; lines 11-12: else output bottom
+    return halted_after(above, cutoff=cutoff)

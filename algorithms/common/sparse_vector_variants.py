@@ -1,0 +1,372 @@
+"""The six sparse vector algorithms that Lyu, Su & Li (VLDB 2017) compare in their Figure 1.
+
+All six were published as epsilon-DP.  Two are (`svt1`, `svt2`); four are not (`svt3` to `svt6`),
+and are kept here as their authors wrote them, because an auditor should find out.  They differ in
+five choices, and each function below is a row of this table (D = sensitivity, c = cutoff):
+
+====== ========= ========================= ====================== ============== ======= =========
+name   epsilon1  threshold noise rho       query noise nu         output at yes  cutoff  epsilon-DP
+====== ========= ========================= ====================== ============== ======= =========
+svt1   e/2       Lap(D/e1)                 Lap(2cD/e2)            yes            c       yes
+svt2   e/2       Lap(cD/e1), new each yes  Lap(2cD/e1)            yes            c       yes
+svt3   e/2       Lap(D/e1)                 Lap(cD/e2)             q + nu         c       no
+svt4   e/4       Lap(D/e1)                 Lap(D/e2)              yes            c       no
+svt5   e/2       Lap(D/e1)                 none                   yes            none    no
+svt6   e/2       Lap(D/e1)                 Lap(D/e2)              yes            none    no
+====== ========= ========================= ====================== ============== ======= =========
+
+with e2 = e - e1 throughout.  The parameters are those of `svt1` everywhere; `svt5` and `svt6`
+have no cutoff.  Every query value is given at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.common import _validate
+from algorithms.common._streams import halted_after
+from algorithms.common._validate import FloatArray
+
+
+def svt1(
+    queries: ArrayLike,
+    size: int,
+    *,
+    thresholds: ArrayLike,
+    cutoff: int,
+    epsilon: float,
+    sensitivity: float,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Answer as Lyu, Su & Li's own sparse vector does.
+
+    Lyu, Su & Li (2017), Algorithm 1.
+
+    **Guarantee** epsilon-DP (their Theorem 2).
+
+    **Requires** that between neighbours every query moves by at most `sensitivity`, and that the
+    thresholds do not depend on the data.
+
+    **Departs** All queries are given at once.
+
+    **Symbols** D = `sensitivity`, c = `cutoff`, T_i = `thresholds[i]`, q_i(D) = `queries[i]`.
+
+    Parameters
+    ----------
+    queries : array_like, [T]
+        Finite values of the queries on the data.
+    size : int
+        Number of independent draws.
+    thresholds : array_like, scalar or [T]
+        Finite, public.
+    cutoff : int
+        Number of yeses after which it halts, at least 1.
+    epsilon : float
+        Total privacy parameter, positive.
+    sensitivity : float
+        Largest change of one query, positive.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [size, T]
+        1.0 = yes, 0.0 = no, NaN = never asked.
+    """
+    epsilon, sensitivity = _scales(epsilon, sensitivity)
+    cutoff = _validate.integer("cutoff", cutoff, at_least=1)
+    epsilon1 = epsilon / 2
+    epsilon2 = epsilon - epsilon1
+    answers, _ = _compare(
+        queries,
+        thresholds,
+        size,
+        threshold_scale=sensitivity / epsilon1,
+        query_scale=2 * cutoff * sensitivity / epsilon2,
+        cutoff=cutoff,
+        rng=rng,
+    )
+    return answers
+
+
+def svt2(
+    queries: ArrayLike,
+    size: int,
+    *,
+    thresholds: ArrayLike,
+    cutoff: int,
+    epsilon: float,
+    sensitivity: float,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Answer as the sparse vector of Dwork & Roth's book does: a fresh threshold after each yes.
+
+    Lyu, Su & Li (2017), Algorithm 2; Dwork & Roth (2014), Algorithm 2.
+
+    **Guarantee** epsilon-DP.
+
+    **Requires** as `svt1`.
+
+    **Departs** All queries are given at once.  The new threshold noise is Lap(c D / epsilon2) in
+    the figure, and epsilon2 = epsilon1.
+
+    **Symbols** as `svt1`.
+
+    Parameters
+    ----------
+    queries, size, thresholds, cutoff, epsilon, sensitivity, rng
+        As for `svt1`.
+
+    Returns
+    -------
+    ndarray, [size, T]
+        1.0 = yes, 0.0 = no, NaN = never asked.
+    """
+    epsilon, sensitivity = _scales(epsilon, sensitivity)
+    cutoff = _validate.integer("cutoff", cutoff, at_least=1)
+    epsilon1 = epsilon / 2
+    answers, _ = _compare(
+        queries,
+        thresholds,
+        size,
+        threshold_scale=cutoff * sensitivity / epsilon1,
+        query_scale=2 * cutoff * sensitivity / epsilon1,
+        cutoff=cutoff,
+        redraw=True,
+        rng=rng,
+    )
+    return answers
+
+
+def svt3(
+    queries: ArrayLike,
+    size: int,
+    *,
+    thresholds: ArrayLike,
+    cutoff: int,
+    epsilon: float,
+    sensitivity: float,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Answer as the sparse vector of Roth's 2011 lecture notes does: it releases the noisy value.
+
+    Lyu, Su & Li (2017), Algorithm 3.  **Broken.**
+
+    **Guarantee** Claimed: epsilon-DP.  True: for no epsilon at all, because a released value
+    q + nu bounds the noisy threshold from above, and then every no before it is a clean
+    comparison.
+
+    **Requires** as `svt1`.
+
+    **Departs** All queries are given at once.  The figure outputs either bottom or a number; here
+    an answer has two channels, since neither infinity nor a marker may stand among numbers.
+
+    **Symbols** as `svt1`.
+
+    Parameters
+    ----------
+    queries, size, thresholds, cutoff, epsilon, sensitivity, rng
+        As for `svt1`.
+
+    Returns
+    -------
+    ndarray, [size, T, 2]
+        ``[..., 0]``: 1.0 = a value is released, 0.0 = no, NaN = never asked.  ``[..., 1]``: the
+        released value, NaN where there is none.
+    """
+    epsilon, sensitivity = _scales(epsilon, sensitivity)
+    cutoff = _validate.integer("cutoff", cutoff, at_least=1)
+    epsilon1 = epsilon / 2
+    epsilon2 = epsilon - epsilon1
+    answers, noisy_queries = _compare(
+        queries,
+        thresholds,
+        size,
+        threshold_scale=sensitivity / epsilon1,
+        query_scale=cutoff * sensitivity / epsilon2,
+        cutoff=cutoff,
+        rng=rng,
+    )
+    released = np.where(answers == 1.0, noisy_queries, np.nan)
+    return np.stack([answers, released], axis=-1)
+
+
+def svt4(
+    queries: ArrayLike,
+    size: int,
+    *,
+    thresholds: ArrayLike,
+    cutoff: int,
+    epsilon: float,
+    sensitivity: float,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Answer as Lee & Clifton's (KDD 2014) sparse vector does: query noise without the cutoff.
+
+    Lyu, Su & Li (2017), Algorithm 4.  **Broken.**
+
+    **Guarantee** Claimed: epsilon-DP.  True: ((1 + 6 c) / 4) epsilon-DP.
+
+    **Requires** as `svt1`.
+
+    **Departs** All queries are given at once.
+
+    **Symbols** as `svt1`.
+
+    Parameters
+    ----------
+    queries, size, thresholds, cutoff, epsilon, sensitivity, rng
+        As for `svt1`.
+
+    Returns
+    -------
+    ndarray, [size, T]
+        1.0 = yes, 0.0 = no, NaN = never asked.
+    """
+    epsilon, sensitivity = _scales(epsilon, sensitivity)
+    cutoff = _validate.integer("cutoff", cutoff, at_least=1)
+    epsilon1 = epsilon / 4
+    epsilon2 = epsilon - epsilon1
+    answers, _ = _compare(
+        queries,
+        thresholds,
+        size,
+        threshold_scale=sensitivity / epsilon1,
+        query_scale=sensitivity / epsilon2,
+        cutoff=cutoff,
+        rng=rng,
+    )
+    return answers
+
+
+def svt5(
+    queries: ArrayLike,
+    size: int,
+    *,
+    thresholds: ArrayLike,
+    epsilon: float,
+    sensitivity: float,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Answer as Stoddard, Chen & Machanavajjhala's (2014) sparse vector does: no query noise.
+
+    Lyu, Su & Li (2017), Algorithm 5.  **Broken.**
+
+    **Guarantee** Claimed: epsilon-DP.  True: for no epsilon at all; two queries that swap their
+    values give an answer that is impossible on one side.
+
+    **Requires** as `svt1`.
+
+    **Departs** All queries are given at once.
+
+    **Symbols** as `svt1`; there is no cutoff.
+
+    Parameters
+    ----------
+    queries, size, thresholds, epsilon, sensitivity, rng
+        As for `svt1`.
+
+    Returns
+    -------
+    ndarray, [size, T]
+        1.0 = yes, 0.0 = no; never NaN.
+    """
+    epsilon, sensitivity = _scales(epsilon, sensitivity)
+    epsilon1 = epsilon / 2
+    answers, _ = _compare(
+        queries,
+        thresholds,
+        size,
+        threshold_scale=sensitivity / epsilon1,
+        query_scale=None,
+        cutoff=None,
+        rng=rng,
+    )
+    return answers
+
+
+def svt6(
+    queries: ArrayLike,
+    size: int,
+    *,
+    thresholds: ArrayLike,
+    epsilon: float,
+    sensitivity: float,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Answer as Chen, Xiao, Zhang & Xu's (2015) sparse vector does: no cutoff at all.
+
+    Lyu, Su & Li (2017), Algorithm 6.  **Broken.**
+
+    **Guarantee** Claimed: epsilon-DP.  True: for no epsilon at all as T grows.
+
+    **Requires** as `svt1`.
+
+    **Departs** All queries are given at once.
+
+    **Symbols** as `svt1`; there is no cutoff.
+
+    Parameters
+    ----------
+    queries, size, thresholds, epsilon, sensitivity, rng
+        As for `svt1`.
+
+    Returns
+    -------
+    ndarray, [size, T]
+        1.0 = yes, 0.0 = no; never NaN.
+    """
+    epsilon, sensitivity = _scales(epsilon, sensitivity)
+    epsilon1 = epsilon / 2
+    epsilon2 = epsilon - epsilon1
+    answers, _ = _compare(
+        queries,
+        thresholds,
+        size,
+        threshold_scale=sensitivity / epsilon1,
+        query_scale=sensitivity / epsilon2,
+        cutoff=None,
+        rng=rng,
+    )
+    return answers
+
+
+def _scales(epsilon: float, sensitivity: float) -> tuple[float, float]:
+    epsilon = _validate.positive("epsilon", epsilon)
+    sensitivity = _validate.positive("sensitivity", sensitivity)
+    _validate.scale(sensitivity, epsilon)
+    return epsilon, sensitivity
+
+
+def _compare(
+    queries: ArrayLike,
+    thresholds: ArrayLike,
+    size: int,
+    *,
+    threshold_scale: float,
+    query_scale: float | None,
+    cutoff: int | None,
+    redraw: bool = False,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, FloatArray]:
+    """Answer ``q_i + nu_i >= T_i + rho``; return the answers and the noisy queries, [size, T]."""
+    rng = _validate.generator(rng)
+    size = _validate.draws(size)
+    values = _validate.floats("queries", queries, ndims=(1,))
+    levels = _validate.per_query("thresholds", thresholds, values.size)
+    n_epochs = min(cutoff, values.size) if redraw and cutoff is not None else 1
+    rho = rng.laplace(scale=threshold_scale, size=(size, n_epochs))
+    noisy_queries = np.broadcast_to(values, (size, values.size))
+    if query_scale is not None:
+        noisy_queries = noisy_queries + rng.laplace(scale=query_scale, size=noisy_queries.shape)
+    if not redraw:
+        above = noisy_queries >= levels + rho
+        return halted_after(above, cutoff), noisy_queries
+    above = np.empty(noisy_queries.shape, dtype=np.bool_)
+    rows = np.arange(size)
+    epoch = np.zeros(size, dtype=np.int64)  # yeses so far; past the cutoff rho no longer matters
+    for step in range(values.size):
+        above[:, step] = noisy_queries[:, step] >= levels[step] + rho[rows, epoch]
+        epoch = np.minimum(epoch + above[:, step], n_epochs - 1)
+    return halted_after(above, cutoff), noisy_queries

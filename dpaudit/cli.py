@@ -1,0 +1,346 @@
+"""The command line: ``dpaudit run | audit | report | replay``.
+
+Exit codes: 0 no unexpected refutation; 1 something refuted or failed; 2 interrupted, 3 internal
+error, 4 wrong usage, 5 nothing collected, as in pytest.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import dpaudit
+from dpaudit.errors import DpauditError, StoreError
+
+if TYPE_CHECKING:
+    from dpaudit.results import AuditResult
+
+OK, FAILED, USAGE = 0, 1, 4
+DEFAULT_OUT = "reports"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="dpaudit")
+def cli() -> None:
+    """Audit differential privacy: certified lower bounds, with a stated chance of error."""
+
+
+def main() -> None:
+    """Run the command line, with the exit codes of pytest."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("interrupted", err=True)
+        code = 2
+    except click.ClickException as error:
+        error.show()
+        code = USAGE
+    except (StoreError, ValueError, TypeError) as error:
+        click.echo(f"dpaudit: {error}", err=True)
+        code = USAGE
+    except DpauditError as error:
+        click.echo(f"dpaudit: {error}", err=True)
+        code = FAILED
+    sys.exit(code or OK)
+
+
+# --- run --------------------------------------------------------------------------------------
+
+
+@cli.command()
+@click.argument("paths", nargs=-1)
+@click.option("--profile", default="quick", show_default=True, help="quick, full or release.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed.")
+@click.option(
+    "--failure-prob", default=1e-5, show_default=True, type=float, help="Of each audit, in (0, 1)."
+)
+@click.option("-k", "keyword", default="", help="Only audits that match, as in pytest.")
+@click.option(
+    "--jobs", default="auto", show_default=True, help="Worker processes, or auto: one a core."
+)
+@click.option(
+    "--out",
+    default=DEFAULT_OUT,
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Directory of results and report.",
+)
+@click.option("--resume", is_flag=True, help="Take over what an interrupted run left in OUT.")
+def run(
+    paths: tuple[str, ...],
+    profile: str,
+    seed: int,
+    failure_prob: float,
+    keyword: str,
+    jobs: str,
+    out: Path,
+    resume: bool,
+) -> int:
+    """Run the audits in PATHS (default: audits/) and write a report."""
+    from dpaudit.display import RunDisplay
+    from dpaudit.runner import Settings
+
+    settings = Settings(profile, seed, failure_prob)
+    chosen = list(paths) or (["audits"] if Path("audits").is_dir() else ["."])
+    for path in chosen:
+        if not Path(path.partition("::")[0]).exists():
+            raise click.UsageError(f"PATHS: {path!r} does not exist")
+    arguments = [*chosen, "-q", "--no-header", "--no-summary", f"--dpaudit-out={out}"]
+    arguments += ["--dpaudit", *_settings_arguments(settings), *_jobs_arguments(jobs)]
+    if keyword:
+        arguments += ["-k", keyword]
+    if resume:
+        arguments.append("--dpaudit-resume")
+    return int(_pytest(arguments, [RunDisplay()]))
+
+
+def _settings_arguments(settings: Any) -> list[str]:
+    return [
+        f"--dpaudit-profile={settings.profile}",
+        f"--dpaudit-seed={settings.seed}",
+        f"--dpaudit-failure-prob={settings.failure_prob!r}",
+    ]
+
+
+def _jobs_arguments(jobs: str) -> list[str]:
+    if jobs == "auto":
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        workers = int(cores or 1)
+    elif jobs.isdecimal() and int(jobs) >= 1:
+        workers = int(jobs)
+    else:
+        raise click.UsageError(f"--jobs must be auto or an integer >= 1, got {jobs!r}")
+    if workers == 1:
+        return ["-p", "no:xdist"]
+    return ["-n", str(workers), "--dist", "worksteal"]
+
+
+def _pytest(arguments: list[str], plugins: list[Any]) -> int:
+    """Run pytest in this process, with the working directory importable, as `pytest` itself."""
+    import pytest
+
+    _import_from_here()
+    # The project's own addopts are meant for its tests: coverage, -x, a terminal style.
+    arguments = [*arguments, "-p", "no:cacheprovider", "-o", "addopts="]
+    return int(pytest.main([*arguments, "--import-mode=importlib"], plugins=plugins))
+
+
+def _import_from_here() -> None:
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    # Workers of xdist are processes of their own.
+    known = os.environ.get("PYTHONPATH", "")
+    if here not in known.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, known]))
+
+
+# --- audit ------------------------------------------------------------------------------------
+
+
+@cli.command()
+@click.argument("target", metavar="MODULE:FUNCTION")
+@click.option("--epsilon", required=True, type=float, help="Claimed epsilon, >= 0.")
+@click.option("--delta", default=0.0, show_default=True, type=float, help="Claimed, in [0, 1].")
+@click.option(
+    "--pair",
+    default="far_user:n_users=20",
+    show_default=True,
+    help="Recipe of the neighbouring pair, as NAME:argument=value,...",
+)
+@click.option("--twin", metavar="MODULE:FUNCTION", help="Broken twin, to show power.")
+@click.option("--draws", default=100_000, show_default=True, type=int, help="Draws a side.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed.")
+@click.option("--failure-prob", default=1e-5, show_default=True, type=float, help="In (0, 1).")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Also write the result into this directory."
+)
+def audit(
+    target: str,
+    epsilon: float,
+    delta: float,
+    pair: str,
+    twin: str | None,
+    draws: int,
+    seed: int,
+    failure_prob: float,
+    out: Path | None,
+) -> int:
+    """Audit one function f(data, size, *, rng) -> [size, ...], without writing a file.
+
+    MODULE is a module or a path to a .py file.
+    """
+    from dpaudit.store import check_writable, save_result
+
+    if out is not None:
+        check_writable(out)
+    origin = {
+        "kind": "function",
+        "target": target,
+        "epsilon": epsilon,
+        "delta": delta,
+        "pair": pair,
+        "twin": twin,
+        "draws": draws,
+        "failure_prob": failure_prob,
+    }
+    result = _audit_function(origin, seed)
+    click.echo(str(result))
+    if out is not None:
+        path = save_result(out, result)
+        click.echo(f"  stored     {path}\n  replay     dpaudit replay {path}")
+    return FAILED if result.verdict.value == "refuted" else OK
+
+
+def _audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
+    """Make the audit that an ``origin`` of kind "function" describes."""
+    from dpaudit.mechanisms import generator
+    from dpaudit.neighbors import from_recipe
+    from dpaudit.runner import seeded
+
+    mechanism = _load(origin["target"])
+    twin = None if origin["twin"] is None else _load(origin["twin"])
+    pairs = from_recipe(origin["pair"], rng=generator(seed, origin["target"], "pair"))
+    result = dpaudit.audit(
+        mechanism,
+        dpaudit.ApproxDP(origin["epsilon"], origin["delta"])
+        if origin["delta"] > 0 or origin["delta"] != origin["delta"]
+        else dpaudit.PureDP(origin["epsilon"]),
+        pairs,
+        draws=origin["draws"],
+        failure_prob=origin["failure_prob"],
+        seed=seed,
+        twin=twin,
+        id=origin["target"],
+    )
+    return result.with_origin({**origin, "seeded": seeded(mechanism, twin)}, None)
+
+
+def _load(target: str) -> Any:
+    """Import MODULE:FUNCTION; MODULE is dotted or a path to a .py file."""
+    module_name, colon, function = target.rpartition(":")
+    if not colon or not module_name or not function:
+        raise click.UsageError(f"the target must read MODULE:FUNCTION, got {target!r}")
+    _import_from_here()
+    try:
+        if module_name.endswith(".py"):
+            path = Path(module_name)
+            if not path.is_file():
+                raise click.UsageError(f"there is no file {module_name}")
+            spec = importlib.util.spec_from_file_location(path.stem, path)
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        else:
+            module = importlib.import_module(module_name)
+    except click.UsageError:
+        raise
+    except Exception as error:
+        raise click.UsageError(
+            f"cannot import {module_name}: {type(error).__name__}: {error}"
+        ) from error
+    found: Any = module
+    for part in function.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        raise click.UsageError(f"{module_name} has no {function}")
+    return found
+
+
+# --- report, replay ---------------------------------------------------------------------------
+
+
+@cli.command()
+@click.argument("out", default=DEFAULT_OUT, type=click.Path(path_type=Path))
+def report(out: Path) -> int:
+    """Render the report of the run in OUT (default: reports) again."""
+    from dpaudit.report import write_report
+    from dpaudit.store import load_run
+
+    run_record, results = load_run(out)
+    for problem in run_record.problems:
+        click.echo(f"problem: {problem}", err=True)
+    click.echo(f"report: {write_report(out, run_record, results)}")
+    return OK
+
+
+@cli.command()
+@click.argument("result", type=click.Path(path_type=Path))
+def replay(result: Path) -> int:
+    """Make the audit stored in RESULT again and compare every count and number."""
+    from dpaudit.store import load_result
+
+    stored = load_result(result)
+    again = _again(stored)
+    differences = compare(stored, again)
+    click.echo(f"stored    {_line(stored)}\nreplayed  {_line(again)}")
+    for difference in differences:
+        click.echo(f"differs   {difference}")
+    click.echo("the same" if not differences else "NOT the same")
+    return FAILED if differences else OK
+
+
+def _line(result: AuditResult) -> str:
+    counts = result.witness.counts
+    hits = "" if counts is None else f", {counts.hits_left} and {counts.hits_right} hits"
+    return (
+        f"{result.verdict.words}: epsilon >= {result.certified_epsilon!r}, "
+        f"delta >= {result.certified_delta!r}{hits}"
+    )
+
+
+def compare(stored: AuditResult, again: AuditResult) -> list[str]:
+    """Say what differs between a stored result and its replay, but for times and versions.
+
+    A mechanism that draws from an entropy source of its own is compared by its verdict only.
+    """
+    a, b = stored.to_json(), again.to_json()
+    ignored = {"seconds", "mechanism_seconds", "versions", "origin", "expected", "schema"}
+    if not stored.origin.get("seeded", True):
+        keys = ["verdict"]
+    else:
+        keys = [key for key in a if key not in ignored]
+    for record in (a, b):
+        if record["twin"] is not None:
+            record["twin"] = {k: v for k, v in record["twin"].items() if k != "seconds"}
+    differences = [f"{key}: {a[key]!r} against {b[key]!r}" for key in keys if a[key] != b[key]]
+    if differences and stored.versions != again.versions:
+        differences.append(f"versions: {dict(stored.versions)} against {dict(again.versions)}")
+    return [d if len(d) <= 300 else d[:297] + "..." for d in differences]
+
+
+def _again(stored: AuditResult) -> AuditResult:
+    """Make a stored audit again, the way it was made."""
+    kind = stored.origin.get("kind")
+    if kind == "function":
+        return _audit_function(stored.origin, stored.seed)
+    if kind != "file":
+        raise click.UsageError(
+            "this result was made by a direct call of dpaudit.audit; "
+            f"make the same call again with seed={stored.seed} and id={stored.id!r}"
+        )
+    path = Path(stored.origin["path"])
+    if not path.is_file():
+        raise click.UsageError(
+            f"the audit file {path} is not here; replay from the directory of the run"
+        )
+    from dpaudit.runner import Settings
+    from dpaudit.store import AUDITS, file_name, load_result
+
+    settings = Settings(stored.origin["profile"], stored.seed, stored.failure_prob or 1e-5)
+    with tempfile.TemporaryDirectory() as scratch:
+        arguments = [f"{path}::{stored.origin['item']}", "-p", "no:xdist", "-p", "no:terminal"]
+        arguments += ["--dpaudit", f"--dpaudit-out={scratch}", *_settings_arguments(settings)]
+        _pytest(arguments, [])
+        fresh = Path(scratch) / AUDITS / file_name(stored.id)
+        if not fresh.exists():
+            raise DpauditError(f"the replay of {stored.id} produced no result")
+        return load_result(fresh)

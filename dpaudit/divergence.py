@@ -1,0 +1,244 @@
+"""Hockey-stick divergence and its inverse, from pmfs, densities and counts.
+
+The hockey-stick divergence of order ``e^epsilon`` is
+``H(P || Q) = sup_S P(S) - e^epsilon Q(S) = integral of max(p - e^epsilon q, 0)``; a mechanism is
+(epsilon, delta)-DP exactly when it is at most delta for all neighbours, in both directions.
+From pmfs and densities it is *computed*; from counts it is *certified from below*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import integrate
+
+from dpaudit import _validate
+from dpaudit.bounds import Counts, lower_proportion, upper_proportion
+
+Density = Callable[[float], float]
+
+
+def hockey_stick(left: ArrayLike, right: ArrayLike, epsilon: float) -> float:
+    """Hockey-stick divergence of two probability mass functions, left over right.
+
+    Parameters
+    ----------
+    left, right : array_like, shape (k,)
+        Probabilities of the same k outcomes; each sums to 1.
+    epsilon : float
+        Finite, >= 0.
+
+    Returns
+    -------
+    float
+        ``sum(max(left - e^epsilon right, 0))``, in [0, 1].
+
+    Examples
+    --------
+    >>> hockey_stick([0.75, 0.25], [0.25, 0.75], 0.0)
+    0.5
+    """
+    p, q = _pmfs(left, right)
+    epsilon = _validate.nonnegative(epsilon=epsilon)
+    return float(np.maximum(p - math.exp(min(epsilon, 700.0)) * q, 0.0).sum())
+
+
+def hockey_stick_inverse(left: ArrayLike, right: ArrayLike, delta: float) -> float:
+    """Smallest epsilon >= 0 at which the hockey-stick divergence of two pmfs is at most delta.
+
+    Returns
+    -------
+    float
+        Exact up to rounding; ``inf`` when the left side puts more than `delta` where the right
+        side puts nothing.
+
+    Examples
+    --------
+    >>> round(hockey_stick_inverse([0.75, 0.25], [0.25, 0.75], 0.0), 6)  # log 3
+    1.098612
+    >>> hockey_stick_inverse([1.0, 0.0], [0.0, 1.0], 0.5)
+    inf
+    """
+    p, q = _pmfs(left, right)
+    delta = _validate.delta(delta=delta)
+    keep = p > 0
+    p, q = p[keep], q[keep]
+    with np.errstate(divide="ignore"):
+        loss = np.log(p) - np.log(q)
+    order = np.argsort(-loss, kind="stable")
+    p, q, loss = p[order], q[order], loss[order]
+    # The divergence is piecewise linear in e^epsilon, with its kinks at the privacy losses: walk
+    # down from the largest loss until the divergence at the next kink exceeds delta.
+    p_above, q_above = np.cumsum(p), np.cumsum(q)
+    next_loss = np.append(loss[1:], -np.inf)
+    for p_sum, q_sum, kink in zip(p_above, q_above, next_loss, strict=True):
+        if p_sum <= delta:
+            continue
+        if q_sum == 0.0:
+            return math.inf
+        root = math.log((p_sum - delta) / q_sum)
+        if root >= kink:
+            return max(root, 0.0)
+    return 0.0
+
+
+def hockey_stick_density(
+    left: Density, right: Density, epsilon: float, *, breakpoints: Sequence[float]
+) -> float:
+    """Hockey-stick divergence of two densities on the real line, by adaptive quadrature.
+
+    Parameters
+    ----------
+    left, right : callable
+        Densities, ``float -> float``.
+    epsilon : float
+        Finite, >= 0.
+    breakpoints : sequence of float
+        Finite, increasing; between two of them both densities are smooth. The integral runs from
+        -inf over all of them to inf, so they must surround the mass.
+
+    Returns
+    -------
+    float
+        Accurate to about 1e-10.
+
+    Examples
+    --------
+    >>> from scipy.stats import norm
+    >>> h = hockey_stick_density(norm(0, 1).pdf, norm(1, 1).pdf, 0.0, breakpoints=[0.0, 0.5, 1.0])
+    >>> round(h, 6)  # total variation distance of two unit Gaussians one apart
+    0.382925
+    """
+    epsilon = _validate.nonnegative(epsilon=epsilon)
+    points = [float(x) for x in breakpoints]
+    if not points or not all(map(math.isfinite, points)) or sorted(set(points)) != points:
+        raise ValueError(
+            f"breakpoints must be finite, strictly increasing and not empty, got {breakpoints!r}"
+        )
+
+    def excess(x: float) -> float:
+        return max(left(x) - math.exp(epsilon) * right(x), 0.0)
+
+    edges = [-math.inf, *points, math.inf]
+    pieces = [
+        integrate.quad(excess, low, high, epsabs=1e-12, epsrel=1e-10, limit=400)[0]
+        for low, high in zip(edges[:-1], edges[1:], strict=True)
+    ]
+    return float(min(sum(pieces), 1.0))
+
+
+def renyi_divergence(left: ArrayLike, right: ArrayLike, alpha: float) -> float:
+    """Renyi divergence of order `alpha` > 1 of two pmfs, in nats.
+
+    Examples
+    --------
+    >>> round(renyi_divergence([0.75, 0.25], [0.25, 0.75], 2.0), 6)  # log(9/4 + 1/12)
+    0.847298
+    """
+    p, q = _pmfs(left, right)
+    if not (math.isfinite(alpha) and alpha > 1):
+        raise ValueError(f"alpha must be a finite number > 1, got {alpha!r}")
+    if np.any((q == 0) & (p > 0)):
+        return math.inf
+    keep = p > 0
+    log_terms = alpha * np.log(p[keep]) + (1 - alpha) * np.log(q[keep])
+    return float(np.logaddexp.reduce(log_terms) / (alpha - 1))
+
+
+@dataclass(frozen=True)
+class RateBounds:
+    """What two one-sided bounds on one event say about the privacy loss.
+
+    The event fires with probability at least `likely` on the side where it is the likelier one,
+    and at most `rare` on the other; both hold together except with probability `failure_prob`.
+    The complementary event with the roles of the sides exchanged needs the same two bounds, so
+    every answer below is the better of the two at no extra cost.
+
+    Parameters
+    ----------
+    likely, rare : float
+        In [0, 1].
+    failure_prob : float
+        Joint probability of error of both.
+    """
+
+    likely: float
+    rare: float
+    failure_prob: float
+
+    @classmethod
+    def from_counts(cls, counts: Counts, likelier: str, failure_prob: float) -> RateBounds:
+        """Bound the two rates by Clopper-Pearson at ``failure_prob / 2`` each.
+
+        Parameters
+        ----------
+        counts : Counts
+            Of draws that had no part in choosing the event.
+        likelier : {"left", "right"}
+            The side on which the event was *declared* to be likelier, before these draws.
+        failure_prob : float
+            Strictly between 0 and 1.
+        """
+        _validate.choice(("left", "right"), likelier=likelier)
+        alpha = _validate.failure_prob(failure_prob=failure_prob)
+        c = counts if likelier == "left" else counts.swapped()
+        return cls(
+            likely=lower_proportion(c.hits_left, c.draws_left, alpha / 2),
+            rare=upper_proportion(c.hits_right, c.draws_right, alpha / 2),
+            failure_prob=alpha,
+        )
+
+    def lower_epsilon(self, delta: float) -> float:
+        """Lower bound of the epsilon that the mechanism needs at `delta`; finite, >= 0."""
+        delta = _validate.delta(delta=delta)
+        return float(loss_of_rates(self.likely, self.rare, delta))
+
+    def lower_delta(self, epsilon: float) -> float:
+        """Lower bound of the delta that the mechanism needs at `epsilon`; in [0, 1]."""
+        epsilon = _validate.nonnegative(epsilon=epsilon)
+        return float(excess_of_rates(self.likely, self.rare, epsilon))
+
+
+def loss_of_rates(likely: ArrayLike, rare: ArrayLike, delta: float) -> NDArray[np.float64]:
+    """Epsilon implied by event rates: the event, or its complement with the sides exchanged.
+
+    ``max(log((likely - delta) / rare), log((1 - rare - delta) / (1 - likely)), 0)``, elementwise;
+    0 where a numerator is not positive. Where a denominator is 0 the rate was given as exactly 0,
+    which no count can show, and the answer is ``inf``.
+    """
+    p, q = np.broadcast_arrays(np.asarray(likely, dtype=float), np.asarray(rare, dtype=float))
+    best = np.zeros(p.shape)
+    for top, bottom in ((p - delta, q), (1 - q - delta, 1 - p)):
+        loss = np.zeros(p.shape)
+        np.log(top, out=loss, where=(top > 0) & (bottom > 0))
+        loss -= np.log(bottom, out=np.zeros(p.shape), where=(top > 0) & (bottom > 0))
+        best = np.maximum(best, np.where((top > 0) & (bottom <= 0), math.inf, loss))
+    return np.asarray(best)
+
+
+def excess_of_rates(likely: ArrayLike, rare: ArrayLike, epsilon: ArrayLike) -> NDArray[np.float64]:
+    """Delta implied by event rates, elementwise, the better of event and swapped complement."""
+    p, q = np.asarray(likely, dtype=float), np.asarray(rare, dtype=float)
+    factor = np.exp(np.minimum(np.asarray(epsilon, dtype=float), 700.0))
+    direct, mirrored = p - factor * q, (1 - q) - factor * (1 - p)
+    return np.asarray(np.maximum(np.maximum(direct, mirrored), 0.0))
+
+
+def _pmfs(left: ArrayLike, right: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    p, q = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
+    if p.ndim != 1 or p.shape != q.shape or p.size == 0:
+        raise ValueError(
+            "left and right must be one-dimensional, not empty and of one length, "
+            f"got shapes {p.shape} and {q.shape}"
+        )
+    for name, pmf in (("left", p), ("right", q)):
+        if not np.all(np.isfinite(pmf)) or np.any(pmf < 0) or abs(pmf.sum() - 1) > 1e-9:
+            raise ValueError(
+                f"{name} must hold probabilities >= 0 that sum to 1, got {pmf!r} "
+                f"with sum {pmf.sum()!r}"
+            )
+    return p, q

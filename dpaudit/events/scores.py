@@ -1,0 +1,360 @@
+"""Scores: a number for each output that is larger where the left side is likelier.
+
+A score need not be right to be sound: an event is *any* set of outputs fixed before the certifying
+draws. How close its order comes to the likelihood ratio decides how much can be certified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.events.encoding import Encoder, number_words
+from dpaudit.events.features import Feature
+
+Floats = NDArray[np.float64]
+
+MAX_ATOMS = 1024
+"""Distinct values beyond which a feature or an output is treated as continuous."""
+
+# Pooled quantiles that separate the bins of a continuous feature: fine in the tails, where the
+# events for a small delta live.
+_TAIL = np.array([1e-4, 3e-4, 1e-3, 2e-3, 4e-3, 7e-3, 0.012, 0.02, 0.03])
+_QUANTILES = np.concatenate([_TAIL, np.linspace(0.04, 0.96, 47), 1 - _TAIL[::-1]])
+
+
+class Score(Protocol):
+    """What a score offers."""
+
+    @property
+    def name(self) -> str:
+        """Words for people."""
+
+    @property
+    def axis(self) -> Feature | None:
+        """The feature along which outputs are drawn; None for the score itself."""
+
+    def __call__(self, encoded: Floats) -> Floats:
+        """Return the score of each encoded output, shape ``[size]``, never NaN."""
+
+    def words(self, threshold: float, above: bool) -> str:
+        """Describe the event "score >= threshold", or its complement."""
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureScore:
+    """A feature itself; "no answer", where `gaps` allows it, counts as below everything."""
+
+    feature: Feature
+    gaps: bool
+
+    @property
+    def name(self) -> str:
+        """Words for people."""
+        return self.feature.name
+
+    @property
+    def axis(self) -> Feature:
+        """The feature."""
+        return self.feature
+
+    def __call__(self, encoded: Floats) -> Floats:
+        """Return the score of each encoded output."""
+        values = self.feature(encoded)
+        return np.where(np.isnan(values), -np.inf, values)
+
+    def words(self, threshold: float, above: bool) -> str:
+        """Describe the event."""
+        if above:
+            return f"{self.name} > {number_words(threshold)}"
+        return f"{self.name} <= {number_words(threshold)}" + (" or no answer" * self.gaps)
+
+
+@dataclass(frozen=True, eq=False)
+class TableScore:
+    """Log-likelihood ratios of the values, or of bins of the values, of one feature.
+
+    ``edges`` are the inner edges of the bins; for discrete features they separate the values.
+    The last entry of ``log_ratios`` belongs to "no answer".
+    """
+
+    feature: Feature
+    edges: Floats
+    log_ratios: Floats
+    atoms: Floats | None
+    significance: float
+
+    @classmethod
+    def learn(cls, feature: Feature, left: Floats, right: Floats) -> TableScore:
+        """Learn the table from the feature's values on either side."""
+        pooled = np.concatenate([left, right])
+        pooled = pooled[~np.isnan(pooled)]
+        values = np.unique(pooled) if pooled.size else np.zeros(1)
+        atoms = None
+        if len(values) <= max(MAX_ATOMS, 2) and len(values) <= pooled.size / 3 + 2:
+            atoms = values
+            edges = values[:-1] / 2 + values[1:] / 2
+        else:
+            edges = np.unique(np.quantile(pooled, _QUANTILES))
+        a, b = (_bin_counts(side, edges) for side in (left, right))
+        log_ratios = _shrunk_log_ratio(a, b)
+        return cls(feature, edges, log_ratios, atoms, _chi_square_excess(a, b))
+
+    @property
+    def name(self) -> str:
+        """Words for people."""
+        return f"likelihood ratio of {self.feature.name}"
+
+    @property
+    def axis(self) -> Feature:
+        """The feature."""
+        return self.feature
+
+    def __call__(self, encoded: Floats) -> Floats:
+        """Return the score of each encoded output."""
+        return np.asarray(self.log_ratios[_bin_index(self.feature(encoded), self.edges)])
+
+    def words(self, threshold: float, above: bool) -> str:
+        """Describe the event as a set of values or a union of intervals."""
+        inside = (self.log_ratios >= threshold) == above
+        column = self.feature.column
+        parts = []
+        if self.atoms is not None and inside[:-1].sum() <= 8:
+            chosen = [column.words(v) for v in self.atoms[inside[:-1]].tolist()]
+            if chosen:
+                parts.append(
+                    f"{self.feature.name} = {chosen[0]}"
+                    if len(chosen) == 1
+                    else f"{self.feature.name} in {{{', '.join(chosen)}}}"
+                )
+        else:
+            intervals = [
+                f"({'-inf' if low < 0 else number_words(self.edges[low])}, "
+                f"{'inf' if high >= len(self.edges) else number_words(self.edges[high])}]"
+                for low, high in _runs(inside[:-1])
+            ]
+            shown = intervals[:4] + ([f"... ({len(intervals) - 4} more)"] if intervals[4:] else [])
+            if shown:
+                parts.append(f"{self.feature.name} in {' or '.join(shown)}")
+        if inside[-1] and parts:
+            parts.append("no answer")
+        return " or ".join(parts) or f"{self.feature.name} without an answer"
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeScore:
+    """Log-likelihood ratios of whole outputs, for outputs that repeat.
+
+    Outputs are told apart by a hash; two outputs that share one merely share their place.
+    """
+
+    encoder: Encoder
+    hashes: NDArray[np.uint64]
+    log_ratios: Floats
+    examples: Floats
+    other: float
+
+    @classmethod
+    def learn(cls, encoder: Encoder, left: Floats, right: Floats) -> OutcomeScore | None:
+        """Learn the table; None when outputs hardly repeat."""
+        pooled = np.concatenate([left, right])
+        hashes, first, inverse = np.unique(
+            _row_hash(pooled), return_index=True, return_inverse=True
+        )
+        if len(hashes) > 0.2 * len(pooled):
+            return None
+        a = np.bincount(inverse[: len(left)], minlength=len(hashes))
+        b = np.bincount(inverse[len(left) :], minlength=len(hashes))
+        keep = np.sort(np.argsort(-(a + b), kind="stable")[: 4 * MAX_ATOMS])
+        rest = np.setdiff1d(np.arange(len(hashes)), keep)
+        counts = (np.append(x[keep], x[rest].sum()) for x in (a, b))
+        ratios = _shrunk_log_ratio(*counts)
+        return cls(encoder, hashes[keep], ratios[:-1], pooled[first[keep]], float(ratios[-1]))
+
+    @property
+    def name(self) -> str:
+        """Words for people."""
+        return "likelihood ratio of whole outcomes"
+
+    @property
+    def axis(self) -> None:
+        """None: outcomes lie on no line."""
+        return
+
+    def index(self, encoded: Floats) -> NDArray[np.intp]:
+        """Return the place of each output in the table; its length for unknown ones."""
+        hashes = _row_hash(encoded)
+        at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
+        return np.where(self.hashes[at] == hashes, at, len(self.hashes))
+
+    def __call__(self, encoded: Floats) -> Floats:
+        """Return the score of each encoded output."""
+        return np.asarray(np.append(self.log_ratios, self.other)[self.index(encoded)])
+
+    def outcome_words(self, row: Floats) -> str:
+        """Return one outcome as people write it."""
+        cells = (c.words(v) for c, v in zip(self.encoder.columns, row.tolist(), strict=True))
+        return "(" + ", ".join("-" if cell == "no answer" else cell for cell in cells) + ")"
+
+    def words(self, threshold: float, above: bool) -> str:
+        """Describe the event by its outcomes, likeliest first."""
+        inside = np.flatnonzero((self.log_ratios >= threshold) == above)
+        order = inside[np.argsort(-np.abs(self.log_ratios[inside]), kind="stable")]
+        words = [self.outcome_words(row) for row in self.examples[order[:4]]]
+        if len(order) > 4:
+            words.append(f"... {len(order) - 4} more")
+        if (self.other >= threshold) == above:
+            words.append("or any rare outcome")
+        return f"outcome in {{{'; '.join(words)}}}" if words else "any unknown outcome"
+
+
+@dataclass(frozen=True, eq=False)
+class ModelScore:
+    """A score learnt from all features together; `read` is frozen."""
+
+    name: str
+    read: Callable[[Floats], Floats] = field(repr=False)
+
+    @property
+    def axis(self) -> None:
+        """None: drawn along the score itself."""
+        return
+
+    def __call__(self, encoded: Floats) -> Floats:
+        """Return the score of each encoded output."""
+        return self.read(encoded)
+
+    def words(self, threshold: float, above: bool) -> str:
+        """Describe the event."""
+        return f"{self.name} {'>' if above else '<='} {threshold:.4g}"
+
+
+def additive_score(tables: Sequence[TableScore]) -> ModelScore | None:
+    """Sum of the coordinates' log-likelihood ratios: right when coordinates are independent.
+
+    Coordinates that do not differ by more than chance are left out, as they would add only noise.
+    """
+    useful = [t for t in tables if t.feature.coordinate and t.significance > 0]
+    if len(useful) < 2:
+        return None
+    return ModelScore(
+        f"sum of log-likelihood ratios of {len(useful)} coordinates",
+        lambda x: np.sum([table(x) for table in useful], axis=0),
+    )
+
+
+def logistic_score(features: Sequence[Feature], left: Floats, right: Floats) -> ModelScore:
+    """Linear log-likelihood ratio by logistic regression on the standardised features."""
+    from sklearn.linear_model import LogisticRegression
+
+    ordered = [f for f in features if f.ordered]
+    x = _matrix(ordered, np.concatenate([left, right]))
+    gaps = np.isnan(x).any(axis=0)
+    center = np.where(gaps, 0.0, np.nan_to_num(x).mean(axis=0))
+    spread = np.nan_to_num(x).std(axis=0)
+    spread[spread == 0] = 1.0
+
+    def design(x: Floats) -> Floats:
+        scaled = np.clip((x - center) / spread, -50, 50)
+        return np.hstack([np.nan_to_num(scaled), np.isnan(x[:, gaps])])
+
+    y = np.repeat([1, 0], [len(left), len(right)])
+    with _quietly_on_one_thread():
+        model = LogisticRegression(C=1.0, max_iter=100, tol=1e-3).fit(design(x), y)
+    weights = np.asarray(model.coef_[0])
+    return ModelScore("logistic score", lambda e: design(_matrix(ordered, e)) @ weights)
+
+
+def boosted_score(
+    features: Sequence[Feature], left: Floats, right: Floats, rng: np.random.Generator
+) -> ModelScore:
+    """Log-likelihood ratio by gradient-boosted trees on the features."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    x = _matrix(features, np.concatenate([left, right]))
+    y = np.repeat([1, 0], [len(left), len(right)])
+    model: Any = HistGradientBoostingClassifier(
+        max_iter=60,
+        learning_rate=0.15,
+        max_leaf_nodes=12,
+        min_samples_leaf=60,
+        early_stopping=False,
+        random_state=int(rng.integers(2**31)),
+    )
+    with _quietly_on_one_thread():
+        model.fit(x, y)
+
+    def read(encoded: Floats) -> Floats:
+        with _quietly_on_one_thread():
+            return np.asarray(model.decision_function(_matrix(features, encoded)))
+
+    return ModelScore("boosted-tree score", read)
+
+
+@contextmanager
+def _quietly_on_one_thread() -> Iterator[None]:
+    """One thread, so that sums come out the same on every machine; no convergence chatter."""
+    import warnings
+
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _matrix(features: Sequence[Feature], encoded: Floats) -> Floats:
+    return np.stack([feature(encoded) for feature in features], axis=1)
+
+
+def _bin_index(values: Floats, edges: Floats) -> NDArray[np.intp]:
+    """Bin of each value; NaN goes to the extra bin at the end."""
+    index = np.searchsorted(edges, values, side="left")
+    return np.where(np.isnan(values), len(edges) + 1, index)
+
+
+def _bin_counts(values: Floats, edges: Floats) -> NDArray[np.intp]:
+    return np.bincount(_bin_index(values, edges), minlength=len(edges) + 2)
+
+
+def _shrunk_log_ratio(a: NDArray[np.intp], b: NDArray[np.intp]) -> Floats:
+    """Log ratio of rates, pulled towards 0 where counts are small."""
+    n_left, n_right = max(int(a.sum()), 1), max(int(b.sum()), 1)
+    return np.asarray(np.log((a + 0.5) / (n_left + 0.5)) - np.log((b + 0.5) / (n_right + 0.5)))
+
+
+def _chi_square_excess(a: NDArray[np.intp], b: NDArray[np.intp]) -> float:
+    """Chi-square statistic of "same law" minus its 99.9% point, roughly; > 0 means different."""
+    total = a + b
+    used = total > 0
+    n_left, n_right = a.sum(), b.sum()
+    if n_left == 0 or n_right == 0 or used.sum() < 2:
+        return -np.inf
+    expected = total[used] * (n_left / (n_left + n_right))
+    variance = expected * (n_right / (n_left + n_right))
+    freedom = used.sum() - 1
+    statistic = ((a[used] - expected) ** 2 / variance).sum()
+    return float(statistic - (freedom + 3.1 * np.sqrt(2 * freedom) + 6))
+
+
+def _runs(inside: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Runs of True as (index of the edge below, index of the edge above)."""
+    padded = np.concatenate([[False], inside, [False]])
+    change = np.flatnonzero(padded[1:] != padded[:-1])
+    return [(int(start) - 1, int(stop) - 1) for start, stop in change.reshape(-1, 2)]
+
+
+def _row_hash(rows: Floats) -> NDArray[np.uint64]:
+    """A 64-bit hash of each row; NaN equals NaN, and -0.0 equals 0.0."""
+    hashes = np.full(rows.shape[0], 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for column in rows.T:
+        clean = np.where(np.isnan(column), np.nan, column + 0.0)
+        hashes ^= np.ascontiguousarray(clean).view(np.uint64)
+        hashes *= np.uint64(0xFF51AFD7ED558CCD)
+        hashes ^= hashes >> np.uint64(32)
+    return hashes

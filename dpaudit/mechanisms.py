@@ -1,0 +1,276 @@
+"""The shapes of a mechanism, and the careful way in which the engine calls one.
+
+A *sampled* mechanism is ``f(data, size, *, rng) -> array [size, ...]``: `size` independent draws
+in one call. An *exact* mechanism has a method ``pmf(data) -> [k]`` over a finite range, so that
+its divergences are computed instead of estimated.
+
+Soundness rests on draws that are independent, made by the generator that was handed in, from data
+that stays as it was. :class:`Sampler` checks what can be checked before the first draw that counts.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import MechanismError
+
+Array = NDArray[Any]
+
+PROBE_SIZE = 64
+"""Draws of each call that checks the contract."""
+
+_CHUNK_CELLS = 2**20
+_CHUNK_DRAWS = 2**16
+
+
+@runtime_checkable
+class SampledMechanism(Protocol):
+    """A function that draws.
+
+    ``f(data, size, *, rng)`` returns `size` independent draws, first axis the draw; numbers,
+    booleans, strings or records; NaN marks "no answer", inf is refused.
+    """
+
+    def __call__(self, data: Array, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent draws."""
+
+
+@runtime_checkable
+class ExactMechanism(Protocol):
+    """A mechanism over a finite range whose probabilities are known."""
+
+    def pmf(self, data: Array) -> NDArray[np.float64]:
+        """Return the probability of each of the k outcomes, in a fixed order, shape (k,)."""
+
+
+def unseeded(mechanism: Callable[..., Array]) -> Callable[..., Array]:
+    """Mark a mechanism that draws from an entropy source of its own and cannot be seeded.
+
+    Its audits are as sound as any other, but `dpaudit replay` compares verdicts and not counts.
+
+    Examples
+    --------
+    >>> import secrets
+    >>> @unseeded
+    ... def coin(data, size, *, rng):
+    ...     return np.array([secrets.randbelow(2) for _ in range(size)])
+    >>> is_seeded(coin)
+    False
+    """
+
+    @functools.wraps(mechanism)
+    def marked(data: Array, size: int, *, rng: np.random.Generator) -> Array:
+        return mechanism(data, size, rng=rng)
+
+    marked.__dict__["dpaudit_unseeded"] = True
+    return marked
+
+
+def is_seeded(mechanism: Any) -> bool:
+    """Whether the mechanism's draws are determined by the generator that it is handed."""
+    while isinstance(mechanism, functools.partial):
+        mechanism = mechanism.func
+    return not getattr(mechanism, "dpaudit_unseeded", False)
+
+
+def mechanism_name(mechanism: Any) -> str:
+    """Words for a mechanism: its function's name and the keywords bound by ``partial``.
+
+    Examples
+    --------
+    >>> mechanism_name(functools.partial(sorted, reverse=True))
+    'sorted(reverse=True)'
+    """
+    bound: dict[str, Any] = {}
+    while isinstance(mechanism, functools.partial):
+        bound = {**mechanism.keywords, **bound}
+        mechanism = mechanism.func
+    name = getattr(mechanism, "__name__", None) or type(mechanism).__name__
+    if not bound:
+        return str(name)
+    words = ", ".join(f"{key}={_short(value)}" for key, value in bound.items())
+    return f"{name}({words})"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = " ".join(str(value).split()) if isinstance(value, np.ndarray) else repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def generator(seed: int, *labels: str | int) -> np.random.Generator:
+    """Return the generator of one role in one audit: a pure function of root seed and labels.
+
+    Examples
+    --------
+    >>> a = generator(1, "audit_laplace", "certify", "left", 0).integers(100, size=3)
+    >>> b = generator(1, "audit_laplace", "certify", "left", 0).integers(100, size=3)
+    >>> bool((a == b).all())
+    True
+    """
+    digest = hashlib.sha256("\x1f".join(map(str, labels)).encode()).digest()
+    words = np.frombuffer(digest, dtype=np.uint32).tolist()
+    return np.random.default_rng(np.random.SeedSequence([seed, *words]))
+
+
+class Sampler:
+    """Draws from one mechanism on one audit's behalf, in chunks, checked and timed.
+
+    Parameters
+    ----------
+    mechanism : callable
+        See :class:`SampledMechanism`.
+    seed : int
+        Root seed.
+    labels : tuple of str
+        Audit id and role ("mechanism" or "twin").
+    """
+
+    def __init__(self, mechanism: Any, *, seed: int, labels: tuple[str, ...]) -> None:
+        if not callable(mechanism):
+            raise TypeError(
+                f"mechanism must be a function f(data, size, *, rng), got {mechanism!r}"
+            )
+        self.mechanism = mechanism
+        self.name = mechanism_name(mechanism)
+        self.seconds = 0.0
+        self._seed, self._labels = seed, labels
+        self._signature: tuple[tuple[int, ...], str] | None = None
+
+    def begin(self, left: Array, right: Array) -> None:
+        """Turn to a pair: check the contract on both sides, which must give draws of one shape."""
+        self._signature = None
+        self._probe(left)
+        self._probe(right)
+
+    def _probe(self, data: Array) -> None:
+        """Check the contract on a few small calls; raise :class:`MechanismError` if it is broken.
+
+        Refused: draws that do not follow the generator (replay would be impossible), draws that
+        repeat whatever the generator (chunks would be copies), and noise that is shared by the
+        draws of one call (they would not be independent).
+        """
+        before = data.tobytes()
+        calls = [self._call(data, PROBE_SIZE, "probe", seed) for seed in (0, 0, 1, 2, 3)]
+        if data.tobytes() != before:
+            raise MechanismError(
+                f"{self.name} changes its input: the data are not the same after the call; "
+                "a mechanism must leave them alone"
+            )
+        first, again, *others = calls
+        if not is_seeded(self.mechanism):
+            others = [again, *others]
+        elif not _equal(first, again):
+            raise MechanismError(
+                f"{self.name} ignores rng: two calls with equal generators gave different draws. "
+                "Draw from rng only, or mark the function with dpaudit.mechanisms.unseeded"
+            )
+        if all(_equal(first, other) for other in others):
+            if not _constant(first):
+                raise MechanismError(
+                    f"{self.name} ignores rng: four calls with different generators gave the same "
+                    f"{PROBE_SIZE} draws; draw from rng only"
+                )
+        elif all(_constant(call) for call in calls):
+            raise MechanismError(
+                f"{self.name} shares its noise: all {PROBE_SIZE} draws of one call are equal, but "
+                "calls differ. Draw noise of shape [size, ...], so that draws are independent"
+            )
+
+    @property
+    def width(self) -> int:
+        """Cells of one draw; known once the mechanism was called."""
+        return 1 if self._signature is None else max(math.prod(self._signature[0]), 1)
+
+    def chunks(self, data: Array, draws: int, role: str, side: str) -> Iterator[Array]:
+        """Yield `draws` draws in chunks, each from a generator of its own.
+
+        The chunks depend on the root seed, the labels, the role and the side, and on nothing else.
+        """
+        step = max(min(_CHUNK_CELLS // self.width, _CHUNK_DRAWS), 256)
+        for index, start in enumerate(range(0, draws, step)):
+            size = min(step, draws - start)
+            yield self._call(data, size, role, side, index)
+
+    def draw(self, data: Array, draws: int, role: str, side: str) -> Array:
+        """Return all chunks as one array."""
+        return np.concatenate(list(self.chunks(data, draws, role, side)))
+
+    def _call(self, data: Array, size: int, *labels: str | int) -> Array:
+        rng = generator(self._seed, *self._labels, *labels)
+        start = time.perf_counter()
+        try:
+            outputs = self.mechanism(data, size, rng=rng)
+        except Exception as error:
+            words = f"{type(error).__name__}: {error}"
+            if "read-only" in str(error):
+                raise MechanismError(
+                    f"{self.name} changes its input, which is read-only ({words}); work on a copy"
+                ) from error
+            where = "/".join(map(str, (*self._labels, *labels)))
+            raise MechanismError(
+                f"{self.name} raised {words} (size={size}, seed={self._seed}, stream {where})"
+            ) from error
+        finally:
+            self.seconds += time.perf_counter() - start
+        return self._checked(outputs, size)
+
+    def _checked(self, outputs: Any, size: int) -> Array:
+        try:
+            array = np.asarray(outputs)
+        except ValueError as error:
+            raise MechanismError(
+                f"{self.name} must return an array [size, ...], got a ragged sequence ({error})"
+            ) from None
+        if array.ndim == 0 or array.shape[0] != size:
+            raise MechanismError(
+                f"{self.name} must return an array whose first axis has length size={size}, "
+                f"got shape {array.shape}"
+            )
+        if array.size == 0 and size > 0:
+            raise MechanismError(f"{self.name} returned draws without content: shape {array.shape}")
+        kinds = {array.dtype[name].base.kind for name in array.dtype.names or ()}
+        kinds = kinds or {array.dtype.kind}
+        if not kinds <= set("biufUS"):
+            raise MechanismError(
+                f"{self.name} must return numbers, booleans, strings or records of them, "
+                f"got dtype {array.dtype}" + (" (objects)" if "O" in kinds else "")
+            )
+        for name in array.dtype.names or (None,):
+            column = array if name is None else array[name]
+            if column.dtype.kind == "f" and np.isinf(column).any():
+                count = int(np.isinf(column).reshape(size, -1).any(axis=1).sum())
+                raise MechanismError(
+                    f"{self.name} returned inf in {count} of {size} draws; allowed are finite "
+                    'numbers, and NaN for "no answer"'
+                )
+        kind = "number" if kinds <= set("biuf") and not array.dtype.names else str(array.dtype.kind)
+        signature = (array.shape[1:], kind)
+        if self._signature is None:
+            self._signature = signature
+        elif signature != self._signature:
+            raise MechanismError(
+                f"{self.name} must return draws of one shape and kind, got {signature} after "
+                f"{self._signature}"
+            )
+        return array
+
+
+def _equal(a: Array, b: Array) -> bool:
+    """Equality in which NaN equals NaN, for records too."""
+    if a.dtype.names:
+        return all(_equal(a[name], b[name]) for name in a.dtype.names)
+    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
+
+
+def _constant(draws: Array) -> bool:
+    return _equal(draws, np.broadcast_to(draws[:1], draws.shape))

@@ -1,0 +1,388 @@
+"""What an audit found: plain data, readable, and the same after a trip through JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from dpaudit.bounds import Counts
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from dpaudit.events import Event
+
+SCHEMA_VERSION = 1
+
+
+class Verdict(StrEnum):
+    """What may be said after an audit. There is no "passed": a lower bound proves no privacy."""
+
+    REFUTED = "refuted"
+    """A violation of the claim is certified."""
+
+    NOT_REFUTED = "not_refuted"
+    """No violation was found, by an audit that caught the broken twin."""
+
+    NO_POWER = "no_power"
+    """No violation was found, but the broken twin escaped (or none was given): silence means
+    nothing."""
+
+    @property
+    def words(self) -> str:
+        """The verdict as people read it."""
+        return self.value.replace("_", " ").upper()
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with the bounds that belong to it.
+
+    Parameters
+    ----------
+    value : float
+        Point estimate from the certifying draws; never a guarantee.
+    lower, upper : float
+        One-sided bounds; ``upper`` is ``inf`` or 1 where nothing is known, as in a black-box audit.
+    failure_prob : float
+        Probability that a bound is wrong; 0 when computed exactly.
+    method : str
+        How the bounds were obtained.
+    counts : Counts or None
+        The integers behind them; None when computed exactly.
+    certified : bool
+        Whether `lower` may be quoted as certified.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    failure_prob: float
+    method: str
+    counts: Counts | None
+    certified: bool
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Privacy profiles over one grid of epsilons; the certified one holds everywhere at once."""
+
+    epsilon: tuple[float, ...]
+    certified_delta: tuple[float, ...]
+    estimated_delta: tuple[float, ...]
+    claimed_delta: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Where the outputs of both sides fell, along the score of the event.
+
+    Parameters
+    ----------
+    label : str
+        What the axis shows.
+    bins : tuple of str
+        Words of each bin, k of them.
+    edges : tuple of float, optional
+        k + 1 edges when the axis is numeric.
+    left, right : tuple of int
+        Certifying draws in each bin.
+    inside : tuple of bool
+        Whether the event fires in the bin.
+    """
+
+    label: str
+    bins: tuple[str, ...]
+    edges: tuple[float, ...] | None
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    inside: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """The event that certifies the headline numbers, in words and counts.
+
+    Parameters
+    ----------
+    event : str
+        The event in words, such as "coordinate 0 > 1.73".
+    likelier : {"left", "right"}
+        Side on which it was declared to be likelier.
+    counts : Counts or None
+        Certifying draws; None for a mechanism whose pmf was computed.
+    likely, rare : float
+        Lower bound of its probability on the likelier side, upper bound on the other.
+    """
+
+    event: str
+    likelier: str
+    counts: Counts | None
+    likely: float
+    rare: float
+
+    def sentence(self) -> str:
+        """Return the witness in words."""
+        other = "right" if self.likelier == "left" else "left"
+        return (
+            f"outputs with {self.event}: at least {self.likely:.4g} of draws on the "
+            f"{self.likelier}, at most {self.rare:.4g} on the {other}"
+        )
+
+
+@dataclass(frozen=True)
+class TwinResult:
+    """How the broken twin fared on the same claim, pair and budget."""
+
+    name: str
+    verdict: Verdict
+    certified_epsilon: float
+    witness: Witness
+    seconds: float
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """Everything that an audit found, and everything that it takes to redo it.
+
+    Numbers carry their kind in their names: ``claimed_`` is the promise, ``certified_`` a lower
+    bound that is wrong with probability at most ``failure_prob`` (for all of them together),
+    ``estimated_`` a point estimate without guarantee.
+
+    Attributes
+    ----------
+    id : str
+        Name of the audit; together with `seed` it fixes every random number.
+    mechanism : str
+        Name of the audited function.
+    claim : dict
+        ``notion, epsilon, delta, relation, source`` and the parameters of the notion. `epsilon`
+        and `delta` are the point at which the audit compares; for claims that are curves it was
+        chosen on exploration draws.
+    pair : str
+        The neighbouring pair, in words.
+    verdict : Verdict
+        See :class:`Verdict`.
+    reason : str
+        One sentence behind the verdict.
+    epsilon : Estimate
+        Epsilon that the mechanism needs at the claimed delta.
+    delta : Estimate
+        Delta that the mechanism needs at the claimed epsilon.
+    profile : Profile
+        Certified, estimated and claimed delta over a grid of epsilons.
+    witness : Witness
+        The event behind the headline numbers.
+    histogram : Histogram
+        Outputs of both sides along the witness.
+    failure_prob : float
+        Probability that any certified number here is wrong, for the mechanism and once more for
+        its twin; 0 when computed exactly.
+    draws : dict
+        ``explore`` and ``certify``: draws a side.
+    twin : TwinResult or None
+        The broken twin.
+    expected : str or None
+        "refuted" for a known violation kept as a demonstration; None when nothing was declared.
+    seed : int
+        Root seed.
+    seconds, mechanism_seconds : float
+        Wall time of the audit with its twin, and the part of it spent in their code.
+    versions : dict
+        Of dpaudit, Python and the libraries that the numbers depend on.
+    origin : dict
+        What `dpaudit replay` needs to find the audit again; empty when made by a direct call.
+    event : Event or None
+        The live event, ``event(outputs) -> bool [size]``; not stored.
+    """
+
+    id: str
+    mechanism: str
+    claim: dict[str, Any]
+    pair: str
+    verdict: Verdict
+    reason: str
+    epsilon: Estimate
+    delta: Estimate
+    profile: Profile
+    witness: Witness
+    histogram: Histogram = field(repr=False)
+    failure_prob: float
+    draws: dict[str, int]
+    twin: TwinResult | None
+    expected: str | None
+    seed: int
+    seconds: float
+    mechanism_seconds: float
+    versions: dict[str, str] = field(repr=False)
+    origin: dict[str, Any] = field(default_factory=dict, repr=False)
+    event: Event | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def claimed_epsilon(self) -> float:
+        """Epsilon of the claim at the point of comparison."""
+        return float(self.claim["epsilon"])
+
+    @property
+    def claimed_delta(self) -> float:
+        """Delta of the claim at the point of comparison."""
+        return float(self.claim["delta"])
+
+    @property
+    def certified_epsilon(self) -> float:
+        """Certified lower bound of epsilon at the claimed delta."""
+        return self.epsilon.lower
+
+    @property
+    def certified_delta(self) -> float:
+        """Certified lower bound of delta at the claimed epsilon."""
+        return self.delta.lower
+
+    @property
+    def estimated_epsilon(self) -> float:
+        """Point estimate of epsilon at the claimed delta, from the witness alone."""
+        return self.epsilon.value
+
+    def summary(self) -> str:
+        """Return a few lines for a person."""
+        lines = [
+            f"{self.verdict.words}  {self.id}: {self.mechanism}",
+            f"  claim      {self.claim['words']}"
+            + (f" ({self.claim['source']})" if self.claim["source"] else ""),
+            f"  pair       {self.pair}",
+            f"  certified  epsilon >= {self.certified_epsilon:.4g} at delta = "
+            f"{self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, "
+            f"estimated {self.estimated_epsilon:.4g}), wrong with probability <= "
+            f"{self.failure_prob:g}",
+            f"  witness    {self.witness.sentence()}",
+            f"  verdict    {self.reason}",
+        ]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the certified, estimated and claimed profile on `ax` (or on new axes).
+
+        Needs matplotlib.
+        """
+        from dpaudit.report.figures import plot_profile
+
+        return plot_profile(self, ax)
+
+    def with_origin(self, origin: Mapping[str, Any], expected: str | None) -> AuditResult:
+        """Return the result with what only the runner knows: its origin and expectation."""
+        return replace(self, origin=dict(origin), expected=expected)
+
+    def row(self) -> dict[str, Any]:
+        """Return the summary row of ``results.json``: plain data, ``inf`` as the word."""
+        twin = self.twin and {
+            "name": self.twin.name,
+            "verdict": self.twin.verdict.value,
+            "certified_epsilon": self.twin.certified_epsilon,
+        }
+        row = {
+            "id": self.id,
+            "mechanism": self.mechanism,
+            "claim": self.claim,
+            "pair": self.pair,
+            "verdict": self.verdict.value,
+            "expected": self.expected,
+            "certified_epsilon": self.certified_epsilon,
+            "certified_delta": self.certified_delta,
+            "estimated_epsilon": self.estimated_epsilon,
+            "failure_prob": self.failure_prob,
+            "draws": self.draws,
+            "event": self.witness.event,
+            "twin": twin,
+            "seed": self.seed,
+            "seconds": round(self.seconds, 3),
+        }
+        return {key: _plain(value) for key, value in row.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything but the live event as plain data; :meth:`from_json` undoes it."""
+        stored = {
+            name: _plain(value)
+            for name, value in asdict(replace(self, event=None)).items()
+            if name != "event"
+        }
+        return {"schema": SCHEMA_VERSION, **stored}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> AuditResult:
+        """Rebuild a result from :meth:`to_json`; raises ``ValueError`` on anything else."""
+        if data.get("schema") != SCHEMA_VERSION:
+            raise ValueError(
+                f"schema must be {SCHEMA_VERSION} for this version of dpaudit, "
+                f"got {data.get('schema')!r}"
+            )
+        try:
+            fields = {key: value for key, value in data.items() if key != "schema"}
+            fields["verdict"] = Verdict(fields["verdict"])
+            fields["claim"] = _floats(fields["claim"])
+            fields["epsilon"] = _estimate(fields["epsilon"])
+            fields["delta"] = _estimate(fields["delta"])
+            fields["profile"] = Profile(**{k: _tuple(v) for k, v in fields["profile"].items()})
+            fields["witness"] = _witness(fields["witness"])
+            fields["histogram"] = _histogram(fields["histogram"])
+            if fields["twin"] is not None:
+                twin = _floats(fields["twin"])
+                fields["twin"] = TwinResult(
+                    **{
+                        **twin,
+                        "verdict": Verdict(twin["verdict"]),
+                        "witness": _witness(twin["witness"]),
+                    }
+                )
+            return cls(**_floats(fields))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"not a stored audit result: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    """Make a value fit for strict JSON: ``inf`` becomes the word "inf"."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            raise ValueError("a result must not hold NaN")
+        return value if math.isfinite(value) else "inf"
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _number(value: Any) -> Any:
+    return math.inf if value == "inf" else value
+
+
+def _floats(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _number(value) for key, value in record.items()}
+
+
+def _tuple(values: list[Any]) -> tuple[Any, ...]:
+    return tuple(_number(value) for value in values)
+
+
+def _counts(record: Mapping[str, Any] | None) -> Counts | None:
+    return None if record is None else Counts(**record)
+
+
+def _estimate(record: Mapping[str, Any]) -> Estimate:
+    return Estimate(**{**_floats(record), "counts": _counts(record["counts"])})
+
+
+def _histogram(record: Mapping[str, Any]) -> Histogram:
+    fields: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in record.items()
+    }
+    return Histogram(**fields)
+
+
+def _witness(record: Mapping[str, Any]) -> Witness:
+    return Witness(**{**_floats(record), "counts": _counts(record["counts"])})

@@ -1,0 +1,228 @@
+"""Results on disk: versioned, atomic, and never silently trusted.
+
+A run writes into one directory::
+
+    OUT/results.json        the run, and one summary row for each audit
+    OUT/audits/NAME.json    one whole result each, written as soon as it is known
+    OUT/index.html          the report (made by dpaudit.report)
+
+Files are written beside their target and moved into place, so that a reader sees the old file or
+the new one and never half of either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dpaudit.errors import StoreError
+from dpaudit.results import SCHEMA_VERSION, AuditResult
+
+RESULTS = "results.json"
+AUDITS = "audits"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of many audits: what was asked for, and what became of it.
+
+    Parameters
+    ----------
+    profile : str
+        Name of the budget profile.
+    seed : int
+        Root seed.
+    failure_prob : float
+        Of each audit.
+    command : str
+        The command that repeats the run.
+    versions : dict
+        Of what the numbers depend on.
+    family_wise_error : float
+        Upper bound of the probability that any certified number of the run is wrong, twins
+        included.
+    started : str
+        ISO 8601, UTC.
+    seconds : float
+        Wall time.
+    problems : tuple of str
+        Audits that ended in an error, and stored files that were set aside, a sentence each.
+    audits : tuple of str
+        File names of the results, in the order in which they ran.
+    complete : bool
+        False while the run goes on, and for ever when it was interrupted.
+    """
+
+    profile: str
+    seed: int
+    failure_prob: float
+    command: str
+    versions: Mapping[str, str]
+    family_wise_error: float
+    started: str
+    seconds: float
+    problems: tuple[str, ...] = ()
+    audits: tuple[str, ...] = field(default=(), repr=False)
+    complete: bool = False
+
+
+def family_wise_error(results: Sequence[AuditResult]) -> float:
+    """Union bound over all certified numbers of a run: once for each audit, once for its twin."""
+    return min(
+        sum(r.failure_prob * (1 if r.twin is None else 2) for r in results),
+        1.0,
+    )
+
+
+def file_name(audit_id: str) -> str:
+    """File name of an audit's result; different ids get different names.
+
+    Examples
+    --------
+    >>> file_name("audit_basics::audit_laplace")
+    'audit_basics.audit_laplace.json'
+    """
+    words = audit_id.replace("::", ".")
+    clean = re.sub(r"[^A-Za-z0-9._-]+", "-", words).strip("-.")[:120]
+    if clean == words:
+        return f"{clean}.json"
+    return f"{clean}-{hashlib.sha256(audit_id.encode()).hexdigest()[:8]}.json"
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write a whole file or nothing; raise :class:`StoreError` with the reason."""
+    temporary: str | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+        temporary = None
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def check_writable(out: Path) -> None:
+    """Raise :class:`StoreError` now, before hours of work, if `out` cannot be written."""
+    probe = out / ".dpaudit-probe"
+    write_atomic(probe, "")
+    probe.unlink(missing_ok=True)
+
+
+def save_result(out: Path, result: AuditResult) -> Path:
+    """Write one whole result; returns its path."""
+    path = out / AUDITS / file_name(result.id)
+    write_atomic(path, json.dumps(result.to_json(), indent=1, allow_nan=False) + "\n")
+    return path
+
+
+def load_result(path: Path) -> AuditResult:
+    """Read one whole result; raise :class:`StoreError` naming the file and what is wrong."""
+    data = _read_json(path)
+    try:
+        return AuditResult.from_json(data)
+    except ValueError as error:
+        raise StoreError(f"{path} is not a whole audit result: {error}") from error
+
+
+def save_run(out: Path, run: Run, results: Sequence[AuditResult]) -> Path:
+    """Write ``results.json``: the run and a summary row for each audit."""
+    path = out / RESULTS
+    document = {
+        "schema": SCHEMA_VERSION,
+        "run": {**asdict(run), "audits": [file_name(r.id) for r in results]},
+        "audits": [result.row() for result in results],
+    }
+    write_atomic(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
+    return path
+
+
+def load_run(out: Path) -> tuple[Run, list[AuditResult]]:
+    """Read a run and its results; a result that cannot be read is set aside and reported.
+
+    Raises
+    ------
+    StoreError
+        When ``results.json`` is missing, cut off or of another version.
+    """
+    path = out / RESULTS
+    data = _read_json(path)
+    if data.get("schema") != SCHEMA_VERSION:
+        raise StoreError(
+            f"{path} has schema {data.get('schema')!r}, this version of dpaudit reads "
+            f"{SCHEMA_VERSION}: run `dpaudit run` again"
+        )
+    try:
+        record = dict(data["run"])
+        record["problems"], record["audits"] = tuple(record["problems"]), tuple(record["audits"])
+        run = Run(**record)
+    except (KeyError, TypeError, ValueError) as error:
+        raise StoreError(f"{path} does not hold a run: {error}") from error
+    results, lost = [], []
+    for name in run.audits:
+        try:
+            results.append(load_result(out / AUDITS / Path(name).name))
+        except StoreError as error:
+            lost.append(_set_aside(out / AUDITS / Path(name).name, error))
+    return Run(**{**record, "problems": (*run.problems, *lost)}), results
+
+
+def load_finished(
+    out: Path, audit_id: str, fingerprint: str
+) -> tuple[list[AuditResult], list[str]]:
+    """Read what an interrupted run left of one audit function.
+
+    Returns the whole results of all its checks whose fingerprint matches, in order, and sentences
+    about files that were set aside.
+    """
+    results: list[AuditResult] = []
+    lost: list[str] = []
+    while True:
+        number = len(results) + 1
+        path = out / AUDITS / file_name(audit_id if number == 1 else f"{audit_id}#{number}")
+        if not path.exists():
+            return results, lost
+        try:
+            result = load_result(path)
+        except StoreError as error:
+            return [], [*lost, _set_aside(path, error)]
+        if result.origin.get("fingerprint") != fingerprint:
+            return results, lost
+        results.append(result)
+
+
+def _set_aside(path: Path, error: StoreError) -> str:
+    aside = path.with_suffix(".corrupt")
+    try:
+        os.replace(path, aside)
+    except OSError:
+        return str(error)
+    return f"{error}; set aside as {aside.name}"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise StoreError(f"{path} is damaged or cut off: {error}") from error
+    if not isinstance(data, dict):
+        raise StoreError(f"{path} must hold a JSON object, got {type(data).__name__}")
+    return data

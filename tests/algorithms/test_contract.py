@@ -1,0 +1,309 @@
+"""The contract that every mechanism keeps: one row each, one suite."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from algorithms.common import (
+    histogram,
+    means,
+    noise,
+    selection,
+    sparse_vector,
+    sparse_vector_variants,
+)
+from tests.broken import histogram as broken_histogram
+from tests.broken import means as broken_means
+from tests.broken import noise as broken_noise
+from tests.broken import selection as broken_selection
+from tests.broken import sparse_vector as broken_sparse_vector
+
+
+@dataclass(frozen=True)
+class Row:
+    """A mechanism, an input, the parameters it runs at, and what one draw looks like."""
+
+    mechanism: Callable[..., np.ndarray]
+    data: Any
+    kwargs: dict[str, Any]
+    shape: tuple[int, ...]
+    dtype: type = np.float64
+    data_name: str = "values"
+    integer_data: bool = False
+    bad: dict[str, list[Any]] = field(default_factory=dict)
+
+    def __call__(self, size: int = 3, seed: int = 1, **changes: Any) -> np.ndarray:
+        data = changes.pop("data", self.data)
+        rng = changes.pop("rng", np.random.default_rng(seed))
+        return self.mechanism(data, size, **(self.kwargs | changes), rng=rng)
+
+
+EPS = {"sensitivity": 1.0, "epsilon": 0.5}
+VECTOR = np.array([0.5, -1.0, 2.0])
+INTEGERS = np.array([1, 0, 1])
+TABLE = np.array([[0, 1], [2, 2], [1, 1]])
+SV = {"thresholds": 0.0, "epsilon": 0.5, "sensitivity": 1.0}
+CUT = SV | {"cutoff": 2}
+SCALAR_MEAN = {"clip_norm": 1.0, "epsilon": 0.5}
+VECTOR_MEAN = SCALAR_MEAN | {"delta": 1e-5}
+CUBE = np.arange(24.0).reshape(3, 2, 4)
+
+ROWS = [
+    Row(noise.laplace_mechanism, VECTOR, EPS, (3,)),
+    Row(noise.laplace_mechanism, 0.5, EPS, ()),
+    Row(noise.gaussian_mechanism, VECTOR, {"sigma": 2.0}, (3,)),
+    Row(noise.gaussian_mechanism, 0.5, {"sigma": 2.0}, ()),
+    Row(
+        noise.discrete_laplace_mechanism, INTEGERS, {"sensitivity": 1, "epsilon": 0.5}, (3,),
+        np.int64, integer_data=True, bad={"sensitivity": [1.5, 0]},
+    ),
+    Row(
+        noise.discrete_laplace_mechanism, 4, {"sensitivity": 2, "epsilon": 0.5}, (), np.int64,
+        integer_data=True,
+    ),
+    Row(
+        noise.randomized_response, INTEGERS, {"epsilon": 0.5}, (3,), np.int64,
+        data_name="bits", integer_data=True, bad={"data": [[0, 2], [-1]]},
+    ),
+    Row(
+        noise.randomized_response, 1, {"epsilon": 0.5}, (), np.int64,
+        data_name="bits", integer_data=True,
+    ),
+    Row(selection.exponential_mechanism, VECTOR, EPS, (), np.int64, data_name="scores"),
+    Row(selection.report_noisy_max, VECTOR, EPS, (), np.int64, data_name="scores"),
+    Row(
+        histogram.noisy_histogram, TABLE, {"n_bins": 3, "epsilon": 0.5}, (3,),
+        data_name="data", integer_data=True,
+        bad={"n_bins": [0, 2.0, True], "data": [[[0, 3]], [[-1, 0]]]},
+    ),
+    Row(
+        means.clipped_user_mean, np.arange(6.0).reshape(3, 2), SCALAR_MEAN, (), data_name="data",
+        bad={"clip_norm": [0.0, math.nan]},
+    ),
+    Row(
+        means.clipped_user_mean_gaussian, CUBE, VECTOR_MEAN, (4,), data_name="data",
+        bad={"clip_norm": [-1.0], "delta": [0.0, 1.0, math.nan]},
+    ),
+    Row(
+        sparse_vector.above_threshold, VECTOR, {"threshold": 0.0, "epsilon": 0.5}, (3,),
+        data_name="queries", bad={"threshold": [math.nan, "0", [0.0]], "sensitivity": [0.0]},
+    ),
+    Row(
+        sparse_vector.fixed_threshold_sparse_vector, VECTOR, CUT, (3,), data_name="queries",
+        bad={"cutoff": [0, 1.5], "thresholds": [[0.0, 1.0], math.inf, [[0.0]]]},
+    ),
+    *[
+        Row(
+            mechanism, VECTOR, CUT, shape, data_name="queries",
+            bad={"cutoff": [0, 1.5, True], "thresholds": [[0.0, 1.0], math.nan]},
+        )
+        for mechanism, shape in [
+            (sparse_vector_variants.svt1, (3,)),
+            (sparse_vector_variants.svt2, (3,)),
+            (sparse_vector_variants.svt3, (3, 2)),
+            (sparse_vector_variants.svt4, (3,)),
+        ]
+    ],
+    Row(sparse_vector_variants.svt5, VECTOR, SV, (3,), data_name="queries"),
+    Row(sparse_vector_variants.svt6, VECTOR, SV, (3,), data_name="queries"),
+]  # fmt: skip
+
+TWINS = [
+    Row(broken_noise.laplace_half_scale, VECTOR, EPS, (3,)),
+    Row(broken_noise.laplace_reused_noise, VECTOR, EPS, (3,)),
+    Row(broken_noise.gaussian_variance_as_deviation, VECTOR, {"sigma": 2.0}, (3,)),
+    Row(
+        broken_noise.discrete_laplace_half_scale, INTEGERS, {"sensitivity": 1, "epsilon": 0.5},
+        (3,), np.int64,
+    ),
+    Row(broken_noise.randomized_response_doubled, INTEGERS, {"epsilon": 0.5}, (3,), np.int64),
+    Row(broken_selection.exponential_mechanism_monotone, VECTOR, EPS, (), np.int64),
+    Row(broken_selection.report_noisy_max_monotone, VECTOR, EPS, (), np.int64),
+    Row(broken_selection.report_noisy_max_shared_noise, VECTOR, EPS, (), np.int64),
+    Row(broken_histogram.noisy_histogram_add_remove, TABLE, {"n_bins": 3, "epsilon": 1.0}, (3,)),
+    Row(broken_histogram.noisy_histogram_item_level, TABLE, {"n_bins": 3, "epsilon": 1.0}, (3,)),
+    Row(broken_means.clipped_user_mean_item_level, CUBE[0], SCALAR_MEAN, ()),
+    Row(broken_means.clipped_user_mean_add_remove, CUBE[0], SCALAR_MEAN, ()),
+    Row(broken_means.user_mean_unclipped, CUBE[0], SCALAR_MEAN, ()),
+    Row(broken_means.clipped_user_mean_gaussian_by_coordinate, CUBE, VECTOR_MEAN, (4,)),
+    *[
+        Row(twin, VECTOR, {"threshold": 0.0, "epsilon": 0.5}, (3,))
+        for twin in [
+            broken_sparse_vector.above_threshold_exact_threshold,
+            broken_sparse_vector.above_threshold_shared_query_noise,
+            broken_sparse_vector.above_threshold_never_halts,
+        ]
+    ],
+    Row(broken_sparse_vector.fixed_threshold_sparse_vector_without_cutoff, VECTOR, CUT, (3,)),
+    Row(broken_sparse_vector.svt1_cutoff_not_in_noise, VECTOR, CUT, (3,)),
+    Row(broken_sparse_vector.svt2_cutoff_not_in_noise, VECTOR, CUT, (3,)),
+]  # fmt: skip
+
+
+def label(row: Row) -> str:
+    return (
+        f"{row.mechanism.__module__.split('.')[-2]}-{row.mechanism.__name__}-{np.ndim(row.data)}d"
+    )
+
+
+every_row = pytest.mark.parametrize("row", ROWS + TWINS, ids=label)
+every_algorithm = pytest.mark.parametrize("row", ROWS, ids=label)
+
+
+@every_row
+@pytest.mark.parametrize("size", [0, 1, 7, np.int64(2)])
+def test_shape_and_dtype(row: Row, size: int) -> None:
+    draws = row(size)
+    assert draws.shape == (size, *row.shape)
+    assert draws.dtype == row.dtype
+
+
+@every_row
+def test_the_seed_is_all_that_matters(row: Row) -> None:
+    first = row(50, seed=3)
+    np.testing.assert_array_equal(row(50, seed=3), first)
+    if row.mechanism is not broken_selection.report_noisy_max_shared_noise:
+        assert not np.array_equal(row(50, seed=4), first, equal_nan=first.dtype == np.float64)
+
+
+@every_row
+def test_draws_differ_from_each_other(row: Row) -> None:
+    if row.mechanism is broken_selection.report_noisy_max_shared_noise:
+        return
+    assert len(np.unique(row(50), axis=0)) > 1
+
+
+@every_row
+def test_global_generator_is_not_touched(row: Row) -> None:
+    before = np.random.get_state()  # noqa: NPY002
+    row(10)
+    after = np.random.get_state()  # noqa: NPY002
+    np.testing.assert_array_equal(after[1], before[1])
+    assert after[2:] == before[2:]
+
+
+@every_row
+def test_input_is_not_modified_nor_returned(row: Row) -> None:
+    data = np.array(row.data)
+    data.flags.writeable = False
+    draws = row(4, data=data)
+    np.testing.assert_array_equal(data, row.data)
+    assert not np.shares_memory(draws, data)
+    assert draws.flags.writeable
+
+
+@every_algorithm
+def test_lists_and_other_number_types_are_welcome(row: Row) -> None:
+    expected = row(5)
+    np.testing.assert_array_equal(row(5, data=np.asarray(row.data).tolist()), expected)
+    small = np.int8 if row.integer_data else np.float32
+    np.testing.assert_array_equal(row(5, data=np.asarray(row.data, dtype=small)), expected)
+
+
+@every_algorithm
+@pytest.mark.parametrize("rng", [None, 0, np.random, np.random.RandomState(0)])
+def test_only_a_generator_will_do(row: Row, rng: Any) -> None:
+    with pytest.raises(TypeError, match=r"rng must be a numpy.random.Generator, got"):
+        row(rng=rng)
+
+
+@every_algorithm
+def test_rng_has_no_default(row: Row) -> None:
+    with pytest.raises(TypeError, match="rng"):
+        row.mechanism(row.data, 3, **row.kwargs)
+
+
+@every_algorithm
+@pytest.mark.parametrize(
+    ("size", "error"), [(-1, ValueError), (1.5, TypeError), (True, TypeError), ("3", TypeError)]
+)
+def test_bad_sizes(row: Row, size: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="size must be"):
+        row(size)
+
+
+POSITIVE = [
+    pytest.param(row, name, id=f"{label(row)}-{name}")
+    for row in ROWS
+    for name in ("epsilon", "sensitivity", "sigma", "clip_norm")
+    if name in row.kwargs
+]
+
+
+@pytest.mark.parametrize(("row", "name"), POSITIVE)
+@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, "1", True, None])
+def test_bad_positive_parameters(row: Row, name: str, value: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match=f"{name} must be"):
+        row(**{name: value})
+
+
+@every_algorithm
+def test_empty_data(row: Row) -> None:
+    empty = np.zeros((0,) * max(1, np.ndim(row.data)), dtype=np.asarray(row.data).dtype)
+    with pytest.raises(ValueError, match=f"{row.data_name} must not be empty"):
+        row(data=empty)
+
+
+@every_algorithm
+def test_data_of_the_wrong_rank(row: Row) -> None:
+    deep = np.ones((1, 1, 1, 1), dtype=np.asarray(row.data).dtype)
+    with pytest.raises(ValueError, match=f"{row.data_name} must have .* dimensions"):
+        row(data=deep)
+
+
+@every_algorithm
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_data_that_is_not_finite(row: Row, value: float) -> None:
+    data = np.array(row.data, dtype=float)
+    data.flat[0] = value
+    with pytest.raises((ValueError, TypeError), match=f"{row.data_name} must"):
+        row(data=data)
+
+
+@every_algorithm
+@pytest.mark.parametrize("dtype", [bool, complex, object, str])
+def test_data_that_is_not_numeric(row: Row, dtype: type) -> None:
+    with pytest.raises(TypeError, match=f"{row.data_name} must hold"):
+        row(data=np.asarray(row.data).astype(dtype))
+
+
+@every_algorithm
+def test_bad_parameters_of_its_own(row: Row) -> None:
+    for name, values in row.bad.items():
+        said = row.data_name if name == "data" else name
+        for value in values:
+            with pytest.raises((ValueError, TypeError), match=f"{said} must"):
+                row(**{name: value})
+
+
+@every_algorithm
+def test_an_epsilon_next_to_zero_is_refused_or_finite(row: Row) -> None:
+    """Randomised response and the Gaussian at a fixed delta are well defined there."""
+    if "epsilon" not in row.kwargs:
+        return
+    try:
+        draws = row(epsilon=5e-324)
+    except ValueError as refusal:
+        assert "epsilon" in str(refusal)  # noqa: PT017
+    else:
+        assert np.isfinite(draws).all()
+
+
+@every_algorithm
+def test_the_docstring_has_its_paragraphs(row: Row) -> None:
+    doc = row.mechanism.__doc__ or ""
+    for paragraph in ("**Guarantee**", "**Requires**", "**Departs**", "**Symbols**"):
+        assert paragraph in doc
+
+
+@pytest.mark.parametrize("row", TWINS, ids=label)
+def test_a_twin_names_its_mistake_and_pair(row: Row) -> None:
+    doc = row.mechanism.__doc__ or ""
+    assert "**Mistake**" in doc
+    assert "**Breaks at**" in doc
