@@ -164,7 +164,7 @@ def audit_user_mean(auditor):
 
 
 def audit_user_mean_without_clipping(auditor):
-    """The twin is the release that trusts its users: one of them far away gives it away."""
+    """Catch the twin that trusts its users: one of them, far away, shows in the mean."""
     auditor.check(
         partial(means.clipped_user_mean, clip_norm=1.0, epsilon=EPSILON),
         PureDP(EPSILON, Relation.REPLACE_USER, "Laplace mechanism at user-level sensitivity"),

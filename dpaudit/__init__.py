@@ -1,14 +1,44 @@
 """dpaudit: pytest for privacy.
 
 Audit a mechanism against its claim with :func:`audit`; see the README for the command line.
+
+Names are imported when they are first used, so that the pytest plugin costs nothing in sessions
+that audit nothing.
 """
 
-from dpaudit.audit import audit
-from dpaudit.claims import ApproxDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
-from dpaudit.errors import DpauditError, MechanismError, PairError, StoreError
-from dpaudit.neighbors import NeighborPair, PairFamily
-from dpaudit.relations import Relation, within_sensitivity
-from dpaudit.results import AuditResult, Verdict
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpaudit.claims import ApproxDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
+    from dpaudit.engine import audit
+    from dpaudit.errors import DpauditError, MechanismError, PairError, StoreError
+    from dpaudit.mechanisms import unseeded
+    from dpaudit.neighbors import NeighborPair, PairFamily
+    from dpaudit.relations import Relation, within_sensitivity
+    from dpaudit.results import AuditResult, Verdict
+
+_HOME = {
+    "audit": "engine",
+    "ApproxDP": "claims",
+    "GaussianDP": "claims",
+    "PureDP": "claims",
+    "RenyiDP": "claims",
+    "ZeroConcentratedDP": "claims",
+    "DpauditError": "errors",
+    "MechanismError": "errors",
+    "PairError": "errors",
+    "StoreError": "errors",
+    "unseeded": "mechanisms",
+    "NeighborPair": "neighbors",
+    "PairFamily": "neighbors",
+    "Relation": "relations",
+    "within_sensitivity": "relations",
+    "AuditResult": "results",
+    "Verdict": "results",
+}
 
 __all__ = [
     "ApproxDP",
@@ -26,5 +56,23 @@ __all__ = [
     "Verdict",
     "ZeroConcentratedDP",
     "audit",
+    "unseeded",
     "within_sensitivity",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"dpaudit.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    try:  # a submodule: dpaudit.oracles, dpaudit.neighbors, ...
+        return importlib.import_module(f"dpaudit.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"dpaudit.{name}":
+            raise
+        raise AttributeError(f"module 'dpaudit' has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

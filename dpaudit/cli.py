@@ -129,7 +129,9 @@ def _pytest(arguments: list[str], plugins: list[Any]) -> int:
     _import_from_here()
     # The project's own addopts are meant for its tests: coverage, -x, a terminal style.
     arguments = [*arguments, "-p", "no:cacheprovider", "-o", "addopts="]
-    return int(pytest.main([*arguments, "--import-mode=importlib"], plugins=plugins))
+    # dpaudit is loaded already, which pytest would warn about; it holds no assertions to rewrite.
+    arguments += ["--import-mode=importlib", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    return int(pytest.main(arguments, plugins=plugins))
 
 
 def _import_from_here() -> None:

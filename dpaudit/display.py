@@ -59,7 +59,7 @@ class RunDisplay:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
-        """The same, when workers collect."""
+        """Start the live line when workers collect."""
         self._start(len(ids))
 
     def _start(self, total: int) -> None:

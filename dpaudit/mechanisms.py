@@ -67,8 +67,8 @@ def unseeded(mechanism: Callable[..., Array]) -> Callable[..., Array]:
     """
 
     @functools.wraps(mechanism)
-    def marked(data: Array, size: int, *, rng: np.random.Generator) -> Array:
-        return mechanism(data, size, rng=rng)
+    def marked(data: Array, size: int, **arguments: Any) -> Array:
+        return mechanism(data, size, **arguments)
 
     marked.__dict__["dpaudit_unseeded"] = True
     return marked

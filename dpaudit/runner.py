@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit import _validate
-from dpaudit.audit import DEFAULT_FAILURE_PROB, MIN_DRAWS, audit, versions
 from dpaudit.claims import Claim
+from dpaudit.engine import DEFAULT_FAILURE_PROB, MIN_DRAWS, audit, versions
 from dpaudit.mechanisms import is_seeded
 from dpaudit.neighbors import NeighborPair, PairFamily
 from dpaudit.results import AuditResult, Verdict

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dpaudit import plugin
-from dpaudit.audit import versions
+from dpaudit.engine import versions
 from dpaudit.results import AuditResult
 from dpaudit.runner import Settings
 from dpaudit.store import Run, family_wise_error, save_result, save_run

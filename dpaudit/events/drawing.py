@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.events.encoding import Column, number_words
+from dpaudit.events.encoding import Column, number_words, row_words
 from dpaudit.events.portfolio import Event
 from dpaudit.events.scores import OutcomeScore
 from dpaudit.results import Histogram
@@ -69,7 +69,7 @@ class OutputHistogram:
         index = index[index < len(score.examples)]
         common = np.argsort(-np.bincount(index, minlength=len(score.examples)), kind="stable")
         shown = np.sort(common[:MAX_BARS])
-        names = [score.outcome_words(row) for row in score.examples[shown]] + ["any other"]
+        names = [row_words(score.encoder, row) for row in score.examples[shown]] + ["any other"]
         inside = event.fires(score.log_ratios[shown]).tolist() + [False]
         return cls("outcome", names, None, inside, _zeros(len(names)), event, shown.astype(float))
 

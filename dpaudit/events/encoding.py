@@ -43,6 +43,13 @@ def number_words(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.4g}"
 
 
+def row_words(encoder: Encoder, row: Floats) -> str:
+    """Return one encoded output as people write it, "-" for no answer, cut at 24 cells."""
+    cells = [c.words(v) for c, v in zip(encoder.columns, row.tolist(), strict=True)]
+    shown = ["-" if cell == "no answer" else cell for cell in cells[:24]]
+    return "(" + ", ".join(shown + ["..."] * (len(cells) > 24)) + ")"
+
+
 @dataclass(frozen=True)
 class Encoder:
     """Turns outputs ``[size, ...]`` into ``[size, k]`` floats; frozen once learnt.

@@ -30,12 +30,15 @@ class Feature:
         Whether it is one coordinate of the output rather than a summary of many.
     ordered : bool
         Whether larger and smaller mean something.
+    learnt : bool
+        Whether draws had a part in choosing it.
     """
 
     column: Column
     read: Callable[[Floats], Floats] = field(repr=False)
     coordinate: bool = False
     ordered: bool = True
+    learnt: bool = False
 
     @property
     def name(self) -> str:
@@ -76,7 +79,8 @@ def all_features(encoder: Encoder, left: Floats, right: Floats) -> list[Feature]
             features += _answer_features(np.flatnonzero(values))
     direction = _difference_of_means(left, right, numeric)
     if direction is not None:
-        features.append(_summary("difference-of-means direction", direction))
+        name = "difference-of-means direction"
+        features.append(Feature(Column(name), direction, learnt=True))
     if missing.any():
         features.append(
             _summary("number of missing answers", lambda x: np.isnan(x).sum(axis=1).astype(float))
@@ -158,7 +162,7 @@ def _first(hit: NDArray[np.bool_]) -> Floats:
 
 
 def _last(hit: NDArray[np.bool_]) -> Floats:
-    return hit.shape[1] - 1 - _first(hit[:, ::-1])
+    return np.asarray(hit.shape[1] - 1 - _first(hit[:, ::-1]))
 
 
 def _stream_features(columns: NDArray[np.intp]) -> list[Feature]:

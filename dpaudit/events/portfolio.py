@@ -10,7 +10,7 @@ draws and at the failure probability that it will be given.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpaudit.divergence import excess_of_rates, loss_of_rates
-from dpaudit.events.encoding import Encoder
+from dpaudit.events.encoding import Encoder, row_words
 from dpaudit.events.features import all_features
 from dpaudit.events.scores import (
     FeatureScore,
+    ModelScore,
     OutcomeScore,
     Score,
     TableScore,
@@ -35,7 +36,7 @@ Floats = NDArray[np.float64]
 LEARN_SHARE = 0.5
 """Part of the exploration draws on which scores are learnt; thresholds are chosen on the rest."""
 
-SELECTION_LEVEL = 0.02
+SELECTION_LEVEL = 0.1
 """One-sided level of the bounds by which cuts are judged before they are certified."""
 
 MAX_CUTS = 240
@@ -61,6 +62,8 @@ class Event:
         The side on which it is declared to be likelier.
     encoder : Encoder
         Turns outputs into the matrix that the score reads.
+    example : str
+        A typical output inside, where the score says nothing to a person.
     """
 
     score: Score = field(repr=False)
@@ -68,11 +71,13 @@ class Event:
     above: bool
     likelier: str
     encoder: Encoder = field(repr=False)
+    example: str = ""
 
     @property
     def description(self) -> str:
-        """The event in words."""
-        return self.score.words(self.threshold, self.above)
+        """The event in words; for learnt scores, with an output that lies in it."""
+        words = self.score.words(self.threshold, self.above)
+        return f"{words}, such as {self.example}" if self.example else words
 
     def fires(self, scores: Floats) -> NDArray[np.bool_]:
         """Return whether the event fires, from scores already computed."""
@@ -151,10 +156,28 @@ def learn(
     encoded = [encoder(left), encoder(right)]
     halves = [max(int(len(x) * LEARN_SHARE), 1) for x in encoded]
     learn_left, learn_right = (x[:h] for x, h in zip(encoded, halves, strict=True))
-    select_left, select_right = (x[h:] for x, h in zip(encoded, halves, strict=True))
-    scores = _scores(encoder, learn_left, learn_right, rng)
-    cuts = [_cut(score, score(select_left), score(select_right)) for score in scores]
-    return _choose(encoder, [c for c in cuts if c is not None], goal)
+    rest = tuple(x[h:] for x, h in zip(encoded, halves, strict=True))
+    cuts = []
+    for score in _scores(encoder, learn_left, learn_right, rng):
+        # A feature that no draw had a part in choosing may be cut with the help of all of them.
+        fixed = isinstance(score, FeatureScore) and not score.feature.learnt
+        cuts.append(_cut(score, *(score(x) for x in (encoded if fixed else rest))))
+    chosen = _choose(encoder, [c for c in cuts if c is not None], goal)
+    headline = chosen.headline
+    if isinstance(headline.score, ModelScore):
+        side = rest[0] if headline.likelier == "left" else rest[1]
+        chosen = replace(chosen, headline=replace(headline, example=_typical(headline, side)))
+    return chosen
+
+
+def _typical(event: Event, encoded: Floats) -> str:
+    """Words of the output in the middle of those inside; nothing when none is."""
+    scores = event.score(encoded)
+    inside = np.flatnonzero(event.fires(scores))
+    if len(inside) == 0:
+        return ""
+    middle = inside[np.argsort(scores[inside], kind="stable")[len(inside) // 2]]
+    return row_words(event.encoder, encoded[middle])
 
 
 def _scores(encoder: Encoder, left: Floats, right: Floats, rng: np.random.Generator) -> list[Score]:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.events.encoding import Encoder, number_words
+from dpaudit.events.encoding import Encoder, number_words, row_words
 from dpaudit.events.features import Feature
 
 Floats = NDArray[np.float64]
@@ -196,16 +196,11 @@ class OutcomeScore:
         """Return the score of each encoded output."""
         return np.asarray(np.append(self.log_ratios, self.other)[self.index(encoded)])
 
-    def outcome_words(self, row: Floats) -> str:
-        """Return one outcome as people write it."""
-        cells = (c.words(v) for c, v in zip(self.encoder.columns, row.tolist(), strict=True))
-        return "(" + ", ".join("-" if cell == "no answer" else cell for cell in cells) + ")"
-
     def words(self, threshold: float, above: bool) -> str:
         """Describe the event by its outcomes, likeliest first."""
         inside = np.flatnonzero((self.log_ratios >= threshold) == above)
         order = inside[np.argsort(-np.abs(self.log_ratios[inside]), kind="stable")]
-        words = [self.outcome_words(row) for row in self.examples[order[:4]]]
+        words = [row_words(self.encoder, row) for row in self.examples[order[:4]]]
         if len(order) > 4:
             words.append(f"... {len(order) - 4} more")
         if (self.other >= threshold) == above:

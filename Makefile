@@ -1,0 +1,53 @@
+# Two commands to remember: `make audit` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT ?= reports
+
+.DEFAULT_GOAL := help
+.PHONY: help audit test lint types check bench clean
+
+help:
+	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
+	@echo "make test    run the whole test suite"
+	@echo "make check   lint and types"
+	@echo "make bench   soundness, tightness and speed, as printed in the README"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp for each set of extras, so that a second `make` installs nothing.
+$(VENV)/.audit: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[third-party]'
+	@touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[third-party,test]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[third-party,test,dev]'
+	@touch $@
+
+audit: $(VENV)/.audit
+	$(BIN)/dpaudit run audits --profile quick --out $(OUT)
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+check: lint types
+
+bench: $(VENV)/.test
+	$(BIN)/python -m benchmarks.soundness
+	$(BIN)/python -m benchmarks.tightness
+	$(BIN)/python -m benchmarks.speed
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,1 @@
+"""Soundness, tightness and speed of the engine, as printed in the README."""

@@ -1,0 +1,43 @@
+"""Reports: figures, lines of text, and one self-contained HTML page.
+
+Importing this package loads neither matplotlib nor jinja2; rendering does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dpaudit.results import AuditResult
+    from dpaudit.store import Run
+
+__all__ = ["write_report"]
+
+
+def write_report(out: Path, run: Run, results: Sequence[AuditResult]) -> Path:
+    """Write ``out/index.html``: one page that needs no other file.
+
+    Parameters
+    ----------
+    out : Path
+        Directory of the run; made when it is missing.
+    run : Run
+        What was asked for.
+    results : sequence of AuditResult
+        What was found; may be empty.
+
+    Returns
+    -------
+    Path
+        The written page.
+
+    Raises
+    ------
+    StoreError
+        When the page cannot be written; a page that was there before stays as it was.
+    """
+    from dpaudit.report.html import write_report as write
+
+    return write(out, run, results)

@@ -1,0 +1,239 @@
+"""The command line, as a user meets it: output, exit codes, files."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MODULE = """
+import numpy as np
+
+def honest(data, size, *, rng):
+    return np.clip(data, 0, 1).sum() + rng.laplace(size=size)
+
+def unclipped(data, size, *, rng):
+    return data.sum() + rng.laplace(size=size)
+
+def half(data, size, *, rng):
+    return np.clip(data, 0, 1).sum() + rng.laplace(scale=0.5, size=size)
+
+def wrong(data, size, *, rng):
+    return np.array([{"a": 1}] * size)
+
+def crash(data, size, *, rng):
+    raise RuntimeError("disk on fire")
+
+def certain(data, size, *, rng):
+    return np.full(size, data.sum())
+"""
+
+AUDIT = """
+from dpaudit import NeighborPair, PureDP
+from mine import half, honest, unclipped
+
+PAIR = NeighborPair([[1.0]], [[0.0]])
+
+def audit_honest(auditor):
+    auditor.check(honest, PureDP(1.0), PAIR, twin=half, draws=5000)
+"""
+
+BROKEN = """
+def audit_broken(auditor):
+    auditor.check(half, PureDP(1.0), PAIR, draws=5000)
+"""
+
+
+@pytest.fixture
+def home(tmp_path):
+    (tmp_path / "mine.py").write_text(MODULE)
+    (tmp_path / "audits").mkdir()
+    (tmp_path / "audits" / "audit_mine.py").write_text(AUDIT)
+    return tmp_path
+
+
+def dpaudit(home: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    code = "from dpaudit.cli import main; main()"
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "PYTHONPATH"))}
+    return subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", "-c", code, *args],
+        cwd=home, capture_output=True, text=True, env=clean, check=False,
+    )  # fmt: skip
+
+
+def test_help_lists_the_commands(home):
+    result = dpaudit(home, "--help")
+    assert result.returncode == 0
+    for command in ("run", "audit", "report", "replay"):
+        assert f"  {command} " in result.stdout
+
+
+def test_run_prints_a_line_for_each_audit_and_writes_the_report(home):
+    result = dpaudit(home, "run", "--jobs", "1")
+    assert result.returncode == 0, result.stdout + result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("NOT REFUTED      audit_mine::audit_honest  epsilon >= 0.")
+    assert lines[-2].startswith("1 audits in ")
+    assert "wrong with probability <= 2e-05" in lines[-2]
+    assert lines[-1] == "report: reports/index.html"
+    assert (home / "reports" / "index.html").exists()
+    assert json.loads((home / "reports" / "results.json").read_text())["run"]["profile"] == "quick"
+    assert not list((home / "reports").rglob(".*"))
+
+
+def test_run_exits_1_on_a_refutation_and_names_the_witness(home):
+    with (home / "audits" / "audit_mine.py").open("a") as file:
+        file.write(BROKEN)
+    result = dpaudit(home, "run", "audits", "--jobs", "2", "--out", "elsewhere")
+    assert result.returncode == 1
+    assert "witness    outputs with output " in result.stdout
+    assert "dpaudit replay elsewhere/audits/audit_mine.audit_broken.json" in result.stdout
+    only = dpaudit(home, "run", "audits", "-k", "honest", "--jobs", "1")
+    assert only.returncode == 0
+
+
+def test_run_shows_live_progress_on_a_terminal_only(home):
+    plain = dpaudit(home, "run", "--jobs", "1").stdout
+    assert "\x1b" not in plain
+    master, slave = pty.openpty()
+    code = "from dpaudit.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "run", "--jobs", "1"],
+        cwd=home, stdout=slave, stderr=slave, env={**os.environ, "TERM": "xterm-256color"},
+    )  # fmt: skip
+    os.close(slave)
+    seen = b""
+    while True:
+        try:
+            chunk = os.read(master, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        seen += chunk
+    os.close(master)
+    assert process.wait() == 0
+    assert b"auditing" in seen
+    assert b"\x1b[" in seen
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["run", "nowhere"], "PATHS: 'nowhere' does not exist"),
+        (["run", "--profile", "fast"], "profile must be one of quick, full, release; got 'fast'"),
+        (["run", "--failure-prob", "0"], "failure_prob must be a number strictly between 0 and 1"),
+        (["run", "--seed", "-3"], "-3"),
+        (["run", "--jobs", "many"], "--jobs must be auto or an integer >= 1, got 'many'"),
+        (["run", "--out", "mine.py"], "cannot write mine.py"),
+        (["run", "--bogus"], "No such option"),
+        (["nonsense"], "No such command"),
+        (["audit", "mine:honest"], "Missing option '--epsilon'"),
+        (["audit", "mine", "--epsilon", "1"], "must read MODULE:FUNCTION, got 'mine'"),
+        (["audit", "mine:none", "--epsilon", "1"], "mine has no none"),
+        (["audit", "absent:f", "--epsilon", "1"], "cannot import absent: ModuleNotFoundError"),
+        (["audit", "absent.py:f", "--epsilon", "1"], "there is no file absent.py"),
+        (["audit", "mine:honest", "--epsilon", "-1"], "epsilon must be a finite number >= 0"),
+        (["audit", "mine:honest", "--epsilon", "nan"], "epsilon must be a finite number >= 0"),
+        (["audit", "mine:honest", "--epsilon", "1", "--delta", "2"], "delta must be a number in"),
+        (["audit", "mine:honest", "--epsilon", "1", "--delta", "nan"], "delta must be a number in"),
+        (["audit", "mine:honest", "--epsilon", "1", "--draws", "0"], "draws must be an integer >="),
+        (
+            ["audit", "mine:honest", "--epsilon", "1", "--pair", "far_usr"],
+            "got 'far_usr'; did you mean far_user?",
+        ),
+        (
+            ["audit", "mine:honest", "--epsilon", "1", "--pair", "far_user:size=3"],
+            "the recipe far_user takes name=value of n_users, m, d, distance, relation",
+        ),
+        (["report", "nowhere"], "cannot read nowhere/results.json"),
+        (["replay", "nowhere.json"], "cannot read nowhere.json"),
+    ],
+)  # fmt: skip
+def test_wrong_usage_is_exit_4_with_one_clear_line(home, args, words):
+    result = dpaudit(home, *args)
+    assert result.returncode == 4, result.stdout + result.stderr
+    assert words in result.stderr.replace("\n", " ")
+    assert "Traceback" not in result.stderr + result.stdout
+
+
+def test_nothing_collected_is_exit_5(home):
+    assert dpaudit(home, "run", "-k", "nothing", "--jobs", "1").returncode == 5
+
+
+def test_file_that_does_not_import_is_exit_2(home):
+    (home / "audits" / "audit_bad.py").write_text("import nonexistent_thing\n")
+    result = dpaudit(home, "run", "--jobs", "1")
+    assert result.returncode == 2
+    assert "nonexistent_thing" in result.stdout
+
+
+def test_audit_of_one_function(home):
+    honest = dpaudit(home, "audit", "mine:honest", "--epsilon", "1", "--twin", "mine:half")
+    assert honest.returncode == 0
+    assert honest.stdout.startswith("NOT REFUTED  mine:honest")
+    caught = dpaudit(home, "audit", "mine.py:unclipped", "--epsilon", "1", "--out", "found")
+    assert caught.returncode == 1
+    assert caught.stdout.startswith("REFUTED  mine.py:unclipped")
+    assert list((home / "found" / "audits").glob("*.json"))
+
+
+def test_deterministic_function_gets_a_large_finite_epsilon(home):
+    result = dpaudit(home, "audit", "mine:certain", "--epsilon", "1")
+    assert result.returncode == 1
+    assert "epsilon >= 8." in result.stdout
+    assert "Warning" not in result.stderr
+
+
+@pytest.mark.parametrize(("function", "words"), [("wrong", "(objects)"), ("crash", "disk on fire")])
+def test_fault_of_the_mechanism_is_exit_1_with_one_line(home, function, words):
+    result = dpaudit(home, "audit", f"mine:{function}", "--epsilon", "1", "--out", "found")
+    assert result.returncode == 1
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (home / "found" / "audits").exists()
+
+
+def test_replay_gives_the_same_numbers(home):
+    dpaudit(home, "run", "--jobs", "1", "--seed", "3")
+    stored = home / "reports" / "audits" / "audit_mine.audit_honest.json"
+    result = dpaudit(home, "replay", str(stored.relative_to(home)))
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.splitlines()[-1] == "the same"
+    record = json.loads(stored.read_text())
+    record["witness"]["counts"]["hits_left"] -= 1
+    stored.write_text(json.dumps(record))
+    tampered = dpaudit(home, "replay", str(stored.relative_to(home)))
+    assert tampered.returncode == 1
+    assert "NOT the same" in tampered.stdout
+
+
+def test_replay_of_a_single_function(home):
+    dpaudit(home, "audit", "mine:unclipped", "--epsilon", "1", "--out", "found", "--seed", "7")
+    (stored,) = (home / "found" / "audits").glob("*.json")
+    assert dpaudit(home, "replay", str(stored)).returncode == 0
+
+
+def test_half_a_results_file_is_refused(home):
+    dpaudit(home, "run", "--jobs", "1")
+    path = home / "reports" / "results.json"
+    path.write_text(path.read_text()[:100])
+    result = dpaudit(home, "report")
+    assert result.returncode == 4
+    assert "is damaged or cut off" in result.stderr
+
+
+def test_half_an_audit_file_is_set_aside_and_reported(home):
+    dpaudit(home, "run", "--jobs", "1")
+    stored = home / "reports" / "audits" / "audit_mine.audit_honest.json"
+    stored.write_text(stored.read_text()[:100])
+    result = dpaudit(home, "report")
+    assert result.returncode == 0
+    assert "set aside as audit_mine.audit_honest.corrupt" in result.stderr
+    assert stored.with_suffix(".corrupt").exists()
+    assert dpaudit(home, "replay", str(stored)).returncode == 4

@@ -1,0 +1,234 @@
+"""The pytest plugin, from the outside: what is collected, which words, which exit code."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+AUDITS = """
+import numpy as np
+import pytest
+from dpaudit import NeighborPair, PureDP
+
+PAIR = NeighborPair(np.array([[1.0]]), np.array([[0.0]]))
+
+def laplace(scale):
+    def noisy(data, size, *, rng):
+        return data.sum() + rng.laplace(scale=scale, size=size)
+    noisy.__name__ = f"laplace_{scale}"
+    return noisy
+"""
+
+HONEST = """
+def audit_honest(auditor):
+    auditor.check(laplace(1.0), PureDP(1.0), PAIR, twin=laplace(0.25), draws=4000)
+"""
+
+BROKEN = """
+def audit_broken(auditor):
+    auditor.check(laplace(0.25), PureDP(1.0, source="a paper"), PAIR, twin=laplace(0.1), draws=4000)
+"""
+
+
+@pytest.fixture
+def project(pytester):
+    """A project of its own, whose audits are made by the caller."""
+
+    def make(*parts, ini=""):
+        pytester.makefile(".ini", pytest=f"[pytest]\ndpaudit_collect = true\n{ini}")
+        pytester.makepyfile(audit_case=AUDITS + "".join(parts))
+        return pytester
+
+    return make
+
+
+def run(project, *args):
+    return project.runpytest_subprocess("-p", "no:cacheprovider", *args)
+
+
+def test_honest_mechanism_is_not_refuted(project):
+    result = run(project(HONEST), "-v")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*audit_honest NOT REFUTED*", "*1 not refuted*"])
+
+
+def test_refutation_fails_and_prints_its_witness(project):
+    result = run(project(HONEST, BROKEN))
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        [
+            "*= privacy =*",
+            "REFUTED  audit_case::audit_broken",
+            "  mechanism  laplace_0.25",
+            "  claim      1-DP (a paper)",
+            "  witness    outputs with output *: at least 0.* of draws on the *, at most 0.*",
+            "  pair       custom: replace_user, 1x1, user 0 differs",
+            "  certified  epsilon >= 3.* at delta = 0 (claimed 1); *",
+            "  replay     pytest --dpaudit 'audit_case.py::audit_broken' *--dpaudit-seed=0*",
+            "*1 not refuted, 1 refuted*",
+        ]
+    )
+
+
+def test_nothing_is_collected_unless_the_project_asks(pytester):
+    pytester.makepyfile(audit_case=AUDITS + HONEST)
+    assert run(pytester).ret == 5
+    assert run(pytester, "--dpaudit").ret == 0
+
+
+def test_twin_that_escapes_fails_the_audit(project):
+    blunt = HONEST.replace("laplace(0.25)", "laplace(1.0)")
+    result = run(project(blunt))
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["NO POWER  audit_case::audit_honest", "*1 without power*"])
+
+
+def test_without_twin_there_is_no_verdict_and_no_failure(project):
+    result = run(project(HONEST.replace(", twin=laplace(0.25)", "")))
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["NO POWER (no twin)  audit_case::audit_honest", "*1 no verdict*"])
+
+
+def test_known_violation_does_not_fail(project):
+    marked = BROKEN.replace("\ndef", '\n@pytest.mark.known_violation("a demonstration")\ndef')
+    result = run(project(marked))
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        ["REFUTED (known)  audit_case::audit_broken", "*1 known violations*"]
+    )
+
+
+def test_known_violation_is_strict(project):
+    marked = HONEST.replace("\ndef", '\n@pytest.mark.known_violation("was broken once")\ndef')
+    result = run(project(marked))
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["VIOLATION NOT FOUND AGAIN  audit_case::audit_honest", "*1 lost violations*"]
+    )
+
+
+def test_known_violation_of_a_larger_profile_may_stay_open_below_it(project):
+    marked = HONEST.replace(
+        "\ndef", '\n@pytest.mark.known_violation("needs draws", profile="full")\ndef'
+    )
+    assert run(project(marked)).ret == 0
+    assert run(project(marked), "--dpaudit-profile=full").ret == 1
+
+
+def test_a_bug_stays_a_failure(project):
+    result = run(project("\ndef audit_bug(auditor):\n    raise RuntimeError('oops')\n"))
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*RuntimeError: oops*", "*1 failed*"])
+
+
+def test_a_broken_contract_is_one_sentence(project):
+    wrong = """
+def audit_wrong(auditor):
+    auditor.check(lambda data, size, *, rng: np.zeros((size + 1,)), PureDP(1.0), PAIR)
+"""
+    result = run(project(wrong))
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["<lambda> must return an array whose first axis has length size=64*"]
+    )
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_all_checks_of_a_function_are_made_and_judged(project):
+    both = HONEST + BROKEN.split(":\n", 1)[1]
+    result = run(project(both))
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["REFUTED  audit_case::audit_honest#2"])
+
+
+def test_parametrize_and_k_work(project):
+    many = """
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def audit_many(auditor, scale):
+    auditor.check(laplace(scale), PureDP(1.0), PAIR, twin=laplace(0.25), draws=2000)
+"""
+    result = run(project(many), "-k", "2.0", "-v")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*audit_many?2.0? NOT REFUTED*", "*1 deselected, 1 not refuted*"])
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--dpaudit-profile=fast", "*profile must be one of quick, full, release; got 'fast'*"),
+        ("--dpaudit-seed=-1", "*seed must be an integer >= 0, got -1*"),
+        ("--dpaudit-seed=x", "*invalid literal*'x'*"),
+        ("--dpaudit-failure-prob=2", "*failure_prob must be a number strictly between 0 and 1*"),
+        ("--dpaudit-failure-prob=nan", "*failure_prob must be a number strictly between 0 and 1*"),
+    ],
+)
+def test_bad_options_are_usage_errors(project, option, words):
+    result = run(project(HONEST), option)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([words])
+
+
+def test_results_are_the_same_with_any_number_of_workers_and_any_selection(project):
+    here = project(HONEST, BROKEN)
+    rows = {}
+    for name, args in {"one": ["-p", "no:xdist"], "two": ["-n2"], "some": ["-k", "broken"]}.items():
+        run(here, f"--dpaudit-out={name}", *args)
+        document = json.loads((here.path / name / "results.json").read_text())
+        rows[name] = {
+            row["id"]: {k: v for k, v in row.items() if k != "seconds"}
+            for row in document["audits"]
+        }
+    assert rows["one"] == rows["two"]
+    assert rows["some"] == {k: v for k, v in rows["one"].items() if "broken" in k}
+
+
+def test_results_have_the_documented_fields(project):
+    here = project(HONEST)
+    run(here, "--dpaudit-out=out")
+    document = json.loads((here.path / "out" / "results.json").read_text())
+    (row,) = document["audits"]
+    assert set(row) == {
+        "id", "mechanism", "claim", "pair", "verdict", "expected", "certified_epsilon",
+        "certified_delta", "estimated_epsilon", "failure_prob", "draws", "event", "twin", "seed",
+        "seconds",
+    }  # fmt: skip
+    assert {"notion", "epsilon", "delta", "relation", "source"} <= set(row["claim"])
+    assert set(row["draws"]) == {"explore", "certify"}
+    assert set(row["twin"]) == {"name", "verdict", "certified_epsilon"}
+    assert document["run"]["family_wise_error"] == pytest.approx(2e-5)
+    assert document["run"]["complete"] is True
+    assert (here.path / "out" / "index.html").read_text().startswith("<!doctype html>")
+
+
+def test_resume_takes_over_whole_results_and_redoes_the_rest(project):
+    here = project(HONEST, BROKEN)
+    run(here, "--dpaudit-out=out")
+    broken = here.path / "out" / "audits" / "audit_case.audit_broken.json"
+    honest = here.path / "out" / "audits" / "audit_case.audit_honest.json"
+    before = json.loads(honest.read_text())
+    broken.write_text(broken.read_text()[:200])
+    result = run(here, "--dpaudit-out=out", "--dpaudit-resume", "-W", "ignore")
+    assert result.ret == 1  # a refutation stays one
+    assert json.loads(honest.read_text())["seconds"] == before["seconds"]
+    assert json.loads(broken.read_text())["verdict"] == "refuted"
+    assert broken.with_suffix(".corrupt").exists()
+    document = json.loads((here.path / "out" / "results.json").read_text())
+    assert len(document["audits"]) == 2
+
+
+def test_resume_does_not_trust_results_of_another_seed(project):
+    here = project(HONEST)
+    run(here, "--dpaudit-out=out")
+    run(here, "--dpaudit-out=out", "--dpaudit-resume", "--dpaudit-seed=5")
+    document = json.loads((here.path / "out" / "results.json").read_text())
+    assert [row["seed"] for row in document["audits"]] == [5]
+
+
+def test_directory_that_cannot_be_written_is_refused_before_any_work(project):
+    here = project(HONEST)
+    (here.path / "taken").write_text("a file")
+    result = run(here, "--dpaudit-out=taken")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*cannot write taken*"])
+    assert (here.path / "taken").read_text() == "a file"

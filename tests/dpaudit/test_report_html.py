@@ -1,0 +1,528 @@
+"""The page: whole, safe, and the same to a person and to a parser; then in a real browser."""
+
+from __future__ import annotations
+
+import functools
+import html
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpaudit import NeighborPair, PureDP, StoreError, audit
+from dpaudit.report import figures, write_report
+from dpaudit.report import html as page_module
+from dpaudit.report.html import beside, inline_svg, kind_of
+from dpaudit.results import AuditResult, Verdict
+from dpaudit.store import Run, family_wise_error, file_name
+
+PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
+STRANGE = "audit_x::a[<script>alert(1)</script>-größe 日本-\"'&]"
+
+
+def noisy_sum(data, size, *, rng, scale=1.0):
+    return data.sum() + rng.laplace(scale=scale, size=size)
+
+
+class Response:
+    def pmf(self, data):
+        chances = [0.7, 0.3]
+        return np.array(chances if data.sum() > 0.5 else chances[::-1])
+
+
+loud = functools.partial(noisy_sum, scale=0.2)
+check = functools.partial(audit, claim=PureDP(1.0, source="a <b>source</b>"), pairs=PAIR, seed=1)
+
+
+@pytest.fixture(scope="module")
+def results() -> list[AuditResult]:
+    origin = {"kind": "file", "path": "audits/audit_x.py"}
+    kept = check(noisy_sum, draws=2000, twin=loud, id="audit_x::kept").with_origin(
+        origin, "not_refuted"
+    )
+    refuted = check(loud, draws=2000, id="audit_x::refuted").with_origin(origin, "not_refuted")
+    powerless = check(noisy_sum, draws=2000, twin=noisy_sum, id="audit_x::powerless")
+    exact = check(Response(), draws=2000, id="audit_x::exact")
+    return [
+        kept,
+        refuted,
+        replace(refuted, id="audit_x::known").with_origin(origin, "refuted"),
+        replace(powerless, seconds=7.5),
+        exact,
+        replace(
+            refuted, id="audit_x::sure", epsilon=replace(refuted.epsilon, lower=math.inf), seconds=9
+        ),
+        replace(kept, id=STRANGE, mechanism="f(<i>&'\"</i>)", pair="a </dd> b"),
+    ]
+
+
+def run_of(results, **changes) -> Run:
+    run = Run(
+        profile="quick",
+        seed=7,
+        failure_prob=1e-5,
+        command="dpaudit run audits --seed 7 -k '<x>'",
+        versions={"python": "3.11.7", "dpaudit": "0.1.0"},
+        family_wise_error=family_wise_error(results),
+        started="2026-11-20T13:02:11+00:00",
+        seconds=134.7,
+        complete=True,
+    )
+    return replace(run, **changes)
+
+
+@pytest.fixture(scope="module")
+def path(results, tmp_path_factory) -> Path:
+    return write_report(tmp_path_factory.mktemp("report"), run_of(results), results)
+
+
+@pytest.fixture(scope="module")
+def page(path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+class Reader(HTMLParser):
+    """Collects what is on a page, and insists that every element is closed."""
+
+    VOID = frozenset({"meta", "link", "br", "wbr", "input"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.words: list[str] = []
+        self.tags: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] not in (["style"], ["script"]):
+            self.words.append(data)
+
+    def text(self) -> str:
+        return " ".join("".join(self.words).split())
+
+    def values(self, name: str) -> list[str]:
+        return [value for _, attribute, value in self.attributes if attribute == name]
+
+
+@pytest.fixture(scope="module")
+def reader(page) -> Reader:
+    return Reader(page)
+
+
+def text_of(results, tmp_path, **changes) -> str:
+    return Reader(write_report(tmp_path, run_of(results, **changes), results).read_text()).text()
+
+
+# --- one file, safe ---
+
+
+def test_page_asks_nothing_of_anyone(page, reader):
+    links = [*reader.values("href"), *reader.values("src"), *reader.values("xlink:href")]
+    allowed = ("#", "audits/", "data:")
+    assert [link for link in links if not link.startswith(allowed)] == ["results.json"]
+    assert reader.values("src") == []
+    assert not re.search(r"https?://|@import|url\((?!#)", page)
+    assert "default-src 'none'" in page
+
+
+def test_ids_are_unique_and_every_reference_has_its_target(page, reader):
+    ids = reader.values("id")
+    assert len(ids) == len(set(ids))
+    targets = {link[1:] for link in reader.values("href") if link.startswith("#")}
+    targets |= set(re.findall(r"url\(#([^)]+)\)", page))
+    targets |= set(reader.values("aria-labelledby"))
+    assert targets <= set(ids)
+    assert any(target.startswith("f1a-") for target in targets)  # the clips of the figures
+
+
+def test_what_users_wrote_is_text(page, reader):
+    assert reader.tags.count("script") == 1
+    assert "<b>source" not in page
+    text = reader.text()
+    for words in (STRANGE, "f(<i>&'\"</i>)", "a </dd> b", "a <b>source</b>", "-k '<x>'"):
+        assert words in text
+
+
+def test_script_cannot_end_early(page):
+    script = page_module._ASSETS.joinpath("report.js").read_text(encoding="utf-8")
+    assert "</script" not in script.lower()
+    assert script in page
+
+
+# --- what it says ---
+
+
+def test_every_audit_has_a_row_and_a_finding_that_it_links_to(results, reader, page):
+    rows = re.findall(r'<tr data-kind="(\w+)">', page)
+    assert len(rows) == len(results) == page.count("<details class=")
+    links = [value for value in reader.values("href") if value.startswith("#audit-")]
+    articles = [v for tag, name, v in reader.attributes if (tag, name) == ("article", "id")]
+    assert links == [f"#{article}" for article in articles]
+
+
+def test_rows_come_in_the_order_of_concern(page):
+    rows = re.findall(r'<tr data-kind="(\w+)">', page)
+    order = [kind.key for kind in page_module.KINDS]
+    assert rows == sorted(rows, key=order.index)
+    assert [rows.count(key) for key in order] == [2, 2, 1, 2]
+
+
+def test_header_says_what_was_run_and_what_its_error_means(reader, results):
+    text = reader.text()
+    for words in (
+        "7 audits with the quick profile",
+        "20 November 2026, 13:02 UTC",
+        "2 min 15 s",
+        "complete",
+        "wrong with probability at most 1e-5",
+        f"family-wise error at most {figures.number(family_wise_error(results))}",
+        "NOT REFUTED does not mean private.",
+        "silence means nothing",
+        "Known violation kept as a demonstration.",
+        "python 3.11.7",
+    ):
+        assert words in text
+
+
+def test_there_is_no_passed(page):
+    assert not re.search(r"\bpass(ed|es)?\b", page, re.IGNORECASE)
+
+
+def test_finding_holds_all_that_it_takes_to_judge_and_redo(reader, results):
+    text = reader.text()
+    kept = results[0]
+    assert kept.witness.counts is not None
+    assert kept.twin is not None
+    for words in (
+        kept.witness.sentence(),
+        kept.pair,
+        kept.twin.witness.sentence(),
+        "600 to explore and 1 400 to certify",
+        "(no guarantee)",
+        f"audits/{file_name(kept.id)}",
+        f"epsilon ≥ {figures.number(kept.certified_epsilon)}",
+    ):
+        assert words in text
+    reason = kept.reason[0].lower() + kept.reason[1:]
+    assert reason in text
+
+
+def test_replay_command_is_typed_from_the_working_directory(results, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = file_name(results[0].id)
+    for out in (Path("my reports"), tmp_path / "my reports"):
+        text = Reader(write_report(out, run_of(results), results[:1]).read_text()).text()
+        assert f"dpaudit replay 'my reports/audits/{name}'" in text
+        assert str(tmp_path) not in text
+
+
+def test_computed_results_speak_of_no_chance(results, tmp_path):
+    text = text_of([r for r in results if r.id == "audit_x::exact"], tmp_path)
+    assert "nothing is left to chance" in text
+    assert "the probabilities were computed" in text
+    assert "Event fired" not in text
+    assert "(no guarantee)" not in text
+
+
+def test_infinity_is_a_sign_and_sorts_last(results, tmp_path):
+    sure = [r for r in results if r.id == "audit_x::sure"]
+    page = write_report(tmp_path, run_of(sure), sure).read_text()
+    assert "epsilon ≥ ∞" in Reader(page).text()
+    assert 'data-sort="inf"' in page
+
+
+def test_missing_twin_is_said(results, tmp_path):
+    text = text_of([r for r in results if r.id == "audit_x::refuted"], tmp_path)
+    assert "no twin" in text
+    assert "has not shown that it could find a violation" in text
+
+
+def test_report_of_nothing(tmp_path):
+    text = text_of([], tmp_path, problems=("audit_y.py: SyntaxError",))
+    assert "0 audits" in text
+    assert "No audit ended with a result" in text
+    assert "1 problem" in text
+    assert "SyntaxError" in text
+
+
+def test_interrupted_run_is_said(results, tmp_path):
+    text = text_of(results[:1], tmp_path, complete=False)
+    assert "This run was interrupted" in text
+    assert "--resume" in text
+
+
+def test_odd_moment_is_shown_as_it_is(tmp_path):
+    assert "some day" in text_of([], tmp_path, started="some day")
+
+
+def test_same_id_twice_keeps_the_links_apart(results, tmp_path):
+    twice = [results[0], results[0]]
+    ids = Reader(write_report(tmp_path, run_of(twice), twice).read_text()).values("id")
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected", "origin", "kind"),
+    [
+        (Verdict.REFUTED, "not_refuted", {"kind": "file"}, "refuted"),
+        (Verdict.REFUTED, "refuted", {"kind": "file"}, "known"),
+        (Verdict.REFUTED, "refuted", {}, "known"),
+        (Verdict.REFUTED, None, {}, "refuted"),
+        (Verdict.REFUTED, None, {"kind": "file"}, "known"),
+        (Verdict.NOT_REFUTED, "refuted", {}, "not_refuted"),
+        (Verdict.NO_POWER, None, {}, "no_power"),
+    ],
+)
+def test_kind_of_an_audit(results, verdict, expected, origin, kind):
+    result = replace(results[0], verdict=verdict, expected=expected, origin=origin)
+    assert kind_of(result).key == kind
+
+
+def test_lost_violation_is_said(results, tmp_path):
+    lost = replace(results[0], expected="refuted")
+    assert "but it was not found again" in text_of([lost], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("certified", "claimed", "words"),
+    [
+        (1.0000012, 1.0, "1.0000012"),
+        (1.0, 1.0, "1"),
+        (1.23456, 1.0, "1.235"),
+        (math.inf, 1.0, "∞"),
+        (1 + 1e-15, 1.0, "1"),
+    ],
+)
+def test_certified_number_shows_how_it_differs_from_the_claim(certified, claimed, words):
+    assert beside(certified, claimed) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0, "0 s"),
+        (0.42, "0.42 s"),
+        (59.4, "59 s"),
+        (59.9, "1 min 0 s"),
+        (134.7, "2 min 15 s"),
+        (7384, "2 h 3 min"),
+    ],
+)
+def test_durations_are_said_as_people_say_them(seconds, words):
+    assert page_module._duration(seconds) == words
+
+
+def test_svg_gets_its_prefix_its_theme_and_no_prolog(results):
+    svg = inline_svg(figures.to_svg(figures.plot_histogram(results[0])), "p7", 'a "title"')
+    assert svg.startswith("<svg viewBox=")
+    assert 'aria-label="a &#34;title&#34;"' in svg
+    assert all(name.startswith("p7-") for name in re.findall(r' id="([^"]*)"', svg))
+    assert "var(--left)" in svg
+    assert not any(colour in svg for colour in figures.COLOURS.values())
+    assert "http" not in svg
+
+
+# --- how it is written ---
+
+
+def test_same_results_give_the_same_page(results, path, page):
+    assert write_report(path.parent, run_of(results), results).read_text("utf-8") == page
+
+
+def test_failing_report_leaves_the_old_one(results, tmp_path, monkeypatch):
+    path = write_report(tmp_path, run_of([]), [])
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(StoreError, match="No space left"):
+        write_report(tmp_path, run_of(results), results[:1])
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["index.html"]
+
+
+def test_package_loads_nothing_heavy():
+    code = (
+        "import sys, dpaudit.report; assert callable(dpaudit.report.write_report);"
+        "assert not {'matplotlib', 'jinja2'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.slow
+def test_sixty_audits_make_a_page_that_can_be_mailed(results, tmp_path):
+    many = [replace(results[i % 7], id=f"audit_x::many[{i}]") for i in range(60)]
+    begun = time.process_time()
+    path = write_report(tmp_path, run_of(many), many)
+    assert time.process_time() - begun < 20
+    assert path.stat().st_size < 4e6
+
+
+# --- in a browser ---
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--virtual-time-budget=3000",
+]
+needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium on PATH")
+
+
+def in_browser(path: Path, profile: Path, fragment: str = "") -> str:
+    """Return the page as it stands after its script has run."""
+    command = [str(BROWSER), *FLAGS, f"--user-data-dir={profile}", "--dump-dom"]
+    command.append(path.as_uri() + fragment)
+    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    return done.stdout.decode()
+
+
+def act(page: str, actions: str, tmp_path: Path) -> object:
+    """Run `actions` in the page after its own script; returns what they return."""
+    page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
+    probe = (
+        "<script>(async () => { const q = (s) => document.querySelector(s);"
+        "const rows = () => [...document.querySelectorAll('#summary tbody tr')]"
+        ".filter((r) => !r.hidden).map((r) => r.cells[1].textContent);"
+        "const head = (i) => document.querySelectorAll('#summary th')[i];"
+        "let said; try { said = await (async () => {" + actions + "})(); }"
+        "catch (error) { said = String(error); }"
+        "const pre = document.createElement('pre'); pre.id = 'said';"
+        "pre.textContent = JSON.stringify(said); document.body.append(pre); })()</script></body>"
+    )
+    path = tmp_path / "acted.html"
+    path.write_text(page.replace("</body>", probe), encoding="utf-8")
+    dom = in_browser(path, tmp_path / "profile")
+    found = re.search(r'<pre id="said">(.*?)</pre>', dom, re.DOTALL)
+    assert found is not None
+    return json.loads(html.unescape(found[1]))
+
+
+@needs_browser
+def test_browser_runs_the_script_that_the_policy_allows(path, tmp_path):
+    dom = in_browser(path, tmp_path / "profile")
+    assert dom.count('<button type="button">') >= 8  # the headers became buttons
+    assert re.search(r'<div class="tools">\s*<div class="filters"', dom)  # no longer hidden
+
+
+@needs_browser
+def test_browser_opens_the_finding_that_a_link_points_to(path, results, tmp_path):
+    anchor = f"audit-{file_name(STRANGE).removesuffix('.json')}"
+    dom = in_browser(path, tmp_path / "profile", f"#{anchor}")
+    opened = re.findall(r'<details[^>]* open=""[^>]*>.*?<article id="([^"]*)"', dom, re.DOTALL)
+    assert opened == [anchor]
+
+
+@needs_browser
+def test_browser_sorts_by_a_header(page, results, tmp_path):
+    said = act(
+        page,
+        """
+        const certified = head(4).querySelector("button"), name = head(1).querySelector("button");
+        const steps = [];
+        certified.click(); steps.push([head(4).ariaSort, rows()]);
+        certified.click(); steps.push([head(4).ariaSort, rows()]);
+        name.click(); steps.push([head(1).ariaSort, rows()]);
+        steps.push([head(4).ariaSort, head(0).ariaSort]);
+        return steps;
+        """,
+        tmp_path,
+    )
+    assert isinstance(said, list)
+    value = {result.id: result.certified_epsilon for result in results}
+    falling = sorted(value.values(), reverse=True)
+    assert said[0][0] == "descending"
+    assert [value[row] for row in said[0][1]] == falling
+    assert said[0][1][0] == "audit_x::sure"  # inf
+    assert said[1][0] == "ascending"
+    assert [value[row] for row in said[1][1]] == falling[::-1]
+    assert said[2][0] == "ascending"
+    assert sorted(said[2][1], key=str.lower)[1:] == [r for r in said[2][1] if r != STRANGE]
+    assert said[3] == [None, None]
+
+
+@needs_browser
+def test_browser_filters_by_verdict_and_by_words(page, results, tmp_path):
+    said = act(
+        page,
+        """
+        const steps = [], search = q(".search input");
+        const type = (words) => { search.value = words; search.dispatchEvent(new Event("input")); };
+        q("[data-filter=refuted]").click();
+        steps.push(rows(), q(".shown").textContent, q("[data-filter=refuted]").ariaPressed);
+        steps.push(document.querySelectorAll("details.audit:not([hidden])").length);
+        type("SURE"); steps.push(rows());
+        type("nowhere"); steps.push(rows(), q("#nothing").hidden);
+        q("[data-clear]").click(); steps.push(rows().length, search.value);
+        q("[data-filter=known]").click();
+        location.hash = q("#summary tbody tr[hidden] a").hash;
+        await new Promise((done) => setTimeout(done, 50));
+        steps.push(rows().length, document.querySelectorAll("details[open]").length);
+        return steps;
+        """,
+        tmp_path,
+    )
+    assert said == [
+        ["audit_x::refuted", "audit_x::sure"],
+        "2 of 7 shown",
+        "true",
+        2,
+        ["audit_x::sure"],
+        [],
+        False,
+        7,
+        "",
+        7,
+        1,
+    ]
+
+
+@needs_browser
+def test_browser_opens_and_closes_all(page, tmp_path):
+    said = act(
+        page,
+        """
+        const open = () => document.querySelectorAll("details[open]").length;
+        const steps = [open()];
+        q("[data-all=open]").click(); steps.push(open());
+        q("[data-all=close]").click(); steps.push(open());
+        dispatchEvent(new Event("beforeprint")); steps.push(open());
+        dispatchEvent(new Event("afterprint")); steps.push(open());
+        return steps;
+        """,
+        tmp_path,
+    )
+    assert said == [0, 7, 0, 7, 0]

@@ -1,0 +1,106 @@
+"""The import direction of ARCHITECTURE.md, read off the imports."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# Rooms from the ground up; a room may import from its own floor and from those below.
+FLOORS = [
+    {"errors", "_validate"},
+    {"relations", "_renyi"},
+    {"claims", "oracles", "bounds"},
+    {"divergence", "results"},
+    {"neighbors", "mechanisms", "events", "search"},
+    {"engine", "computed", "sequential", "ledger", "strategies"},
+    {"store"},
+    {"runner", "report"},
+    {"plugin", "session", "display", "cli"},
+]
+# At the time of type checking, or inside the function that needs it.
+LATE = {("results", "events"), ("results", "report")}
+ONLY_IN = {
+    "matplotlib": {"report/figures.py", "results.py"},
+    "hypothesis": {"strategies.py", "ledger.py"},
+    "pytest": {"plugin.py", "session.py", "display.py", "cli.py"},
+    "sklearn": {"events/scores.py"},
+    "jinja2": {"report/html.py"},
+    "rich": {"display.py"},
+    "click": {"cli.py"},
+}
+
+
+def sources(package):
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def imports(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room(path):
+    return path.relative_to(ROOT / "dpaudit").parts[0].removesuffix(".py")
+
+
+def floor(name):
+    return next(i for i, rooms in enumerate(FLOORS) if name in rooms)
+
+
+@pytest.mark.parametrize("path", sources("dpaudit"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_rooms_import_downwards(path):
+    here = room(path)
+    if here == "__init__":
+        return
+    for module in imports(path):
+        if module.startswith("dpaudit.") and module.split(".")[1] != here:
+            there = module.split(".")[1]
+            if there in {r for rooms in FLOORS for r in rooms} and (here, there) not in LATE:
+                assert floor(there) <= floor(here), f"{here} must not import {there}"
+
+
+@pytest.mark.parametrize("path", sources("dpaudit"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_heavy_packages_stay_in_their_rooms(path):
+    place = path.relative_to(ROOT / "dpaudit").as_posix()
+    for module in imports(path):
+        package = module.split(".")[0]
+        assert place in ONLY_IN.get(package, {place}), f"{place} must not import {package}"
+
+
+@pytest.mark.parametrize("path", sources("algorithms"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_algorithms_know_numpy_and_scipy_only(path):
+    known = {"numpy", "scipy", "algorithms", *sys.stdlib_module_names}
+    assert {module.split(".")[0] for module in imports(path)} <= known
+
+
+def test_import_is_light():
+    """`import dpaudit` and loading the plugin pull in nothing that they may not need."""
+    code = (
+        "import sys, dpaudit; import dpaudit.plugin;"
+        "heavy = {'matplotlib', 'sklearn', 'jinja2', 'rich', 'click', 'hypothesis', 'pandas'};"
+        "print(*sorted(heavy & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == ""
+
+
+def test_plugin_alone_does_not_import_the_engine():
+    """Every pytest session in the environment loads the plugin; it must cost nothing."""
+    code = "import sys, dpaudit.plugin; print('scipy' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("path", sources("dpaudit") + sources("algorithms"), ids=str)
+def test_modules_stay_readable(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 450
