@@ -50,6 +50,7 @@ def audit_above_threshold(auditor):
             query_pair([1.0, 0.0], [0.0, 1.0], "crossing"),
         ],
         twin=partial(broken.above_threshold_exact_threshold, threshold=0.0, epsilon=EPSILON),
+        effort=4,  # the twin is seen in runs of yeses, of probability 0.004 and a ratio of e^2
     )
 
 
@@ -59,6 +60,7 @@ def audit_above_threshold_that_never_halts(auditor):
         PureDP(EPSILON, QUERIES, "user_level_sco v2 Lemma 17"),
         low_then_high(5, 5),
         twin=partial(broken.above_threshold_never_halts, threshold=0.0, epsilon=EPSILON),
+        effort=2,
     )
 
 
@@ -105,6 +107,7 @@ def audit_variant_1(auditor):
             epsilon=EPSILON,
             sensitivity=1.0,
         ),
+        effort=4,  # the twin's best event has probability 0.004
     )
 
 

@@ -145,16 +145,9 @@ def main():
     for name, mechanism, claim, pair, oracle in cases():
         delta = claim.point[1]
         reachable = oracle_epsilon(oracle, delta, args.draws, args.failure_prob)
+        look = partial(audit, mechanism, claim, pair, draws=total, id=name)
         found = [
-            audit(
-                mechanism,
-                claim,
-                pair,
-                draws=total,
-                failure_prob=args.failure_prob,
-                seed=seed,
-                id=name,
-            ).certified_epsilon
+            look(failure_prob=args.failure_prob, seed=seed).certified_epsilon
             for seed in range(args.seeds)
         ]
         share = np.array(found) / reachable

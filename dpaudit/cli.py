@@ -92,8 +92,8 @@ def run(
     for path in chosen:
         if not Path(path.partition("::")[0]).exists():
             raise click.UsageError(f"PATHS: {path!r} does not exist")
-    arguments = [*chosen, "-q", "--no-header", "--no-summary", f"--dpaudit-out={out}"]
-    arguments += ["--dpaudit", *_settings_arguments(settings), *_jobs_arguments(jobs)]
+    arguments = [*chosen, "--dpaudit", f"--dpaudit-out={out}", "-p", "no:terminal"]
+    arguments += [*_settings_arguments(settings), *_jobs_arguments(jobs)]
     if keyword:
         arguments += ["-k", keyword]
     if resume:

@@ -41,18 +41,6 @@ class RunDisplay:
         self._findings: list[tuple[AuditResult, str]] = []
         self._begun = time.perf_counter()
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_report_teststatus(self, report: Any) -> tuple[str, str, str] | None:
-        """Count an audit under its outcome, and let the standard reporter print nothing."""
-        if not isinstance(report, pytest.TestReport):
-            return None
-        _, outcome = reported(report)
-        if outcome is not None:
-            return OUTCOMES[outcome][0], "", ""
-        if report.when == "call" or report.failed or report.skipped:
-            return report.outcome, "", ""
-        return "", "", ""
-
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Start the live line once the number of audits is known."""
         self._start(len(session.items))
@@ -111,6 +99,11 @@ class RunDisplay:
         elif report.skipped and isinstance(report.longrepr, tuple):
             reason = report.longrepr[2].removeprefix("Skipped: ")
             self._print(f"[dim]{'SKIPPED':<16} {_escape(report.nodeid)}  {_escape(reason)}[/]")
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Say so when there was nothing to do."""
+        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            self._print("no audit was collected: audits are functions audit_* in files audit_*.py")
 
     @pytest.hookimpl(trylast=True)
     def pytest_unconfigure(self, config: pytest.Config) -> None:

@@ -8,6 +8,7 @@ From pmfs and densities it is *computed*; from counts it is *certified from belo
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -126,7 +127,7 @@ def hockey_stick_density(
     edges = [-math.inf, *points, math.inf]
     pieces = [
         integrate.quad(excess, low, high, epsabs=1e-12, epsrel=1e-10, limit=400)[0]
-        for low, high in zip(edges[:-1], edges[1:], strict=True)
+        for low, high in itertools.pairwise(edges)
     ]
     return float(min(sum(pieces), 1.0))
 

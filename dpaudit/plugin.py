@@ -7,7 +7,7 @@ hands over results and chooses words. Nothing heavy is imported before an audit 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +102,7 @@ def audit_id(item: pytest.Item) -> str:
 
 
 @pytest.fixture
-def auditor(request: pytest.FixtureRequest) -> Iterator[Auditor]:
+def auditor(request: pytest.FixtureRequest) -> Auditor:
     """Check mechanisms against claims: ``auditor.check(mechanism, claim, pairs, twin=...)``."""
     from dpaudit.runner import Auditor, fingerprint
 
@@ -127,7 +127,7 @@ def auditor(request: pytest.FixtureRequest) -> Iterator[Auditor]:
     if request.config.getoption("--dpaudit-resume"):
         found.take_over(Path(request.config.getoption("--dpaudit-out") or "reports"))
     item.stash[_auditors] = found
-    yield found
+    return found
 
 
 def _known_violation(reason: str, profile: str = "quick") -> tuple[str, str]:

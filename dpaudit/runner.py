@@ -156,7 +156,7 @@ def surprise(result: AuditResult) -> str | None:
 
 
 def fingerprint(path: Path, settings: Settings) -> str:
-    """What a stored result must share with a run to be taken over by it when it resumes."""
+    """Return what a stored result must share with a run that resumes, to be taken over."""
     digest = hashlib.sha256(path.read_bytes())
     digest.update(repr((settings, sorted(versions().items()))).encode())
     return digest.hexdigest()[:16]

@@ -70,11 +70,11 @@ class OutputHistogram:
         common = np.argsort(-np.bincount(index, minlength=len(score.examples)), kind="stable")
         shown = np.sort(common[:MAX_BARS])
         names = [row_words(score.encoder, row) for row in score.examples[shown]] + ["any other"]
-        inside = event.fires(score.log_ratios[shown]).tolist() + [False]
+        inside = [*event.fires(score.log_ratios[shown]).tolist(), False]
         return cls("outcome", names, None, inside, _zeros(len(names)), event, shown.astype(float))
 
     def _mark(self, encoded: Floats, along: Floats) -> None:
-        """A bin is inside when the event fires for most of the sample that falls there."""
+        """Call a bin inside when the event fires for most of the sample that falls there."""
         index = self._bin(along)
         fires = self._event.fires(self._event.score(encoded))
         size = len(self.bins)

@@ -1,4 +1,4 @@
-"""From whatever a mechanism returns to a matrix of numbers, by a rule frozen on exploration draws."""
+"""From whatever a mechanism returns to a matrix of numbers, by a rule learnt and then frozen."""
 
 from __future__ import annotations
 

@@ -184,9 +184,7 @@ def _scores(encoder: Encoder, left: Floats, right: Floats, rng: np.random.Genera
     both = np.concatenate([left, right])
     features = [f for f in all_features(encoder, left, right) if _varies(f(both))]
     tables = [TableScore.learn(f, f(left), f(right)) for f in features]
-    scores: list[Score] = [
-        FeatureScore(f, bool(np.isnan(f(both)).any())) for f in features if f.ordered
-    ]
+    scores: list[Score] = [FeatureScore.learn(f, f(both)) for f in features if f.ordered]
     scores += tables
     if features and len(encoder.columns) > 1:
         whole = OutcomeScore.learn(encoder, left, right)
@@ -233,7 +231,7 @@ def _upper(hits: NDArray[np.intp], draws: int) -> Floats:
 
 
 def _spread_indices(n: int) -> NDArray[np.intp]:
-    """Indices 1..n-1: all of them if few, else even in rank and geometric towards both ends."""
+    """Return 1..n-1: all if few, else some even in rank and geometric towards both ends."""
     if n - 1 <= MAX_CUTS:
         return np.arange(1, n)
     tail = np.geomspace(1, n / 20, MAX_CUTS // 3).astype(np.intp)
@@ -312,7 +310,7 @@ def _same_cut(a: Event, b: Event) -> bool:
 
 
 def _trivial_event(encoder: Encoder) -> Event:
-    """The sure event, for outputs that never vary: it certifies nothing, soundly."""
+    """Return the sure event, for outputs that never vary: it certifies nothing, soundly."""
     return Event(_SureScore(), 0.0, True, "left", encoder)
 
 

@@ -6,6 +6,7 @@ draws. How close its order comes to the likelihood ratio decides how much can be
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -48,10 +49,22 @@ class Score(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FeatureScore:
-    """A feature itself; "no answer", where `gaps` allows it, counts as below everything."""
+    """A feature itself; "no answer" counts as below everything.
+
+    For its words: `gaps` tells whether there are outputs without an answer, `whole` whether all
+    values seen were integers.
+    """
 
     feature: Feature
     gaps: bool
+    whole: bool
+
+    @classmethod
+    def learn(cls, feature: Feature, values: Floats) -> FeatureScore:
+        """Look at the values once, to choose words."""
+        missing = np.isnan(values)
+        known = values[~missing]
+        return cls(feature, bool(missing.any()), bool(np.all(known == np.floor(known))))
 
     @property
     def name(self) -> str:
@@ -70,9 +83,11 @@ class FeatureScore:
 
     def words(self, threshold: float, above: bool) -> str:
         """Describe the event."""
-        if above:
-            return f"{self.name} > {number_words(threshold)}"
-        return f"{self.name} <= {number_words(threshold)}" + (" or no answer" * self.gaps)
+        or_none = "" if above else " or no answer" * self.gaps
+        if self.whole:
+            least = math.ceil(threshold)
+            return f"{self.name} {f'>= {least}' if above else f'<= {least - 1}'}{or_none}"
+        return f"{self.name} {'>' if above else '<='} {number_words(threshold)}{or_none}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,14 +353,14 @@ def _chi_square_excess(a: NDArray[np.intp], b: NDArray[np.intp]) -> float:
 
 
 def _runs(inside: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Runs of True as (index of the edge below, index of the edge above)."""
+    """Return runs of True as (index of the edge below, index of the edge above)."""
     padded = np.concatenate([[False], inside, [False]])
     change = np.flatnonzero(padded[1:] != padded[:-1])
     return [(int(start) - 1, int(stop) - 1) for start, stop in change.reshape(-1, 2)]
 
 
 def _row_hash(rows: Floats) -> NDArray[np.uint64]:
-    """A 64-bit hash of each row; NaN equals NaN, and -0.0 equals 0.0."""
+    """Hash each row to 64 bits; NaN equals NaN, and -0.0 equals 0.0."""
     hashes = np.full(rows.shape[0], 0x9E3779B97F4A7C15, dtype=np.uint64)
     for column in rows.T:
         clean = np.where(np.isnan(column), np.nan, column + 0.0)

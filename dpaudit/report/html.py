@@ -49,10 +49,11 @@ class Kind:
 
 KINDS = (
     Kind("refuted", "REFUTED", "A violation of the claim is certified."),
+    Kind("lost", "NOT FOUND AGAIN", "A known violation is no longer found: look into it."),
     Kind(
         "no_power",
         "NO POWER",
-        "Nothing was found, but a broken twin was not caught either: silence means nothing.",
+        "Nothing was found, but no broken twin was caught either: silence means nothing.",
     ),
     Kind("known", "REFUTED (known)", "A known violation, kept as a demonstration, found again."),
     Kind(
@@ -65,11 +66,17 @@ KINDS = (
 
 
 def kind_of(result: AuditResult) -> Kind:
-    """Return the group of an audit; a declared violation is known, whatever became of the rest."""
+    """Return the group of an audit, in which it is known whether a violation was declared.
+
+    In a run nothing is expected of a known violation that needs a larger budget; found, it is
+    known all the same.
+    """
     key = result.verdict.value
-    open_in_a_run = result.expected is None and bool(result.origin)
-    if result.verdict is Verdict.REFUTED and (result.expected == "refuted" or open_in_a_run):
-        key = "known"
+    declared = result.expected == Verdict.REFUTED.value
+    if result.verdict is Verdict.REFUTED:
+        key = "known" if declared or (result.expected is None and result.origin) else key
+    elif declared:
+        key = "lost"
     return next(kind for kind in KINDS if kind.key == key)
 
 
@@ -111,6 +118,7 @@ def render(out: Path, run: Run, results: Sequence[AuditResult]) -> str:
     for again, audit in enumerate(audits):  # an id that occurs twice must not break the links
         if any(audit["anchor"] == other["anchor"] for other in audits[:again]):
             audit["anchor"] += f"-again{again}"
+    tally = {kind.key: sum(audit["kind"] is kind for audit in audits) for kind in KINDS}
     audits.sort(key=lambda audit: order.index(audit["kind"].key))
     script = (_ASSETS / "report.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -118,8 +126,8 @@ def render(out: Path, run: Run, results: Sequence[AuditResult]) -> str:
         run=run,
         started=_moment(run.started),
         audits=audits,
-        kinds=KINDS,
-        tally={kind.key: sum(a["kind"] is kind for a in audits) for kind in KINDS},
+        kinds=[kind for kind in KINDS if tally[kind.key] or kind.key != "lost"],
+        tally=tally,
         # Files of the project, not of a user: the only text that is not escaped.
         style=Markup((_ASSETS / "report.css").read_text(encoding="utf-8")),
         script=Markup(script),
@@ -164,7 +172,10 @@ def _note(result: AuditResult) -> str | None:
     if result.expected == Verdict.REFUTED.value:
         if refuted:
             return "Known violation kept as a demonstration."
-        return "Known violation kept as a demonstration, but it was not found again."
+        return (
+            "Known violation kept as a demonstration, but it was not found again; the verdict "
+            f"itself is {result.verdict.words}."
+        )
     if result.expected is None and result.origin:
         if refuted:
             return "Known violation kept as a demonstration; this budget need not find it."
@@ -177,8 +188,8 @@ def _profile_words(result: AuditResult) -> str:
         return "Delta that the mechanism needs at each epsilon, and what the claim allows."
     return (
         "The mechanism's true curve lies nowhere below the certified one, except with probability "
-        f"at most {number(result.failure_prob)}. Where that rises above the claimed one, the claim is "
-        "violated."
+        f"at most {number(result.failure_prob)}. Where that rises above the claimed one, the "
+        "claim is violated."
     )
 
 
@@ -290,6 +301,8 @@ def _duration(seconds: float) -> str:
     >>> _duration(0.42), _duration(134.7), _duration(7384)
     ('0.42 s', '2 min 15 s', '2 h 3 min')
     """
+    if seconds < 0.01:
+        return "less than 0.01 s"
     if seconds < 10:
         return f"{seconds:.2g} s"
     if seconds < 59.5:
@@ -312,7 +325,7 @@ def _moment(text: str) -> str:
 
 def _breakable(text: str) -> Markup:
     """Allow a line break after the joints of a long name."""
-    parts = re.split(r"(?<=[_.,=:/(\[-])(?=[^\s_.:])", str(text))
+    parts = re.split(r"(?<=[_,:/(\[-])(?=[^\s_:])", str(text))
     return Markup("<wbr>").join(escape(part) for part in parts)
 
 
