@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpaudit.events.encoding import Column, number_words, row_words
 from dpaudit.events.portfolio import Event
-from dpaudit.events.scores import OutcomeScore
+from dpaudit.events.scores import OutcomeScore, TableScore
 from dpaudit.results import Histogram
 
 Floats = NDArray[np.float64]
@@ -44,11 +44,14 @@ class OutputHistogram:
         if len(seen) <= MAX_BARS:
             return cls._values_of(event, column, seen, encoded, along)
         low, high = np.quantile(along[~np.isnan(along)], [0.002, 0.998])
+        if not isinstance(event.score, TableScore):
+            margin = (high - low) / _BINS
+            low = min(low, event.threshold - 2 * margin)
+            high = max(high, event.threshold + 2 * margin)
         edges = np.linspace(low, high, _BINS + 1)
-        if axis is None or (along is not None and low < event.threshold < high):
-            cut = event.threshold
-            if low < cut < high and axis is None:
-                edges[np.abs(edges - cut)[1:-1].argmin() + 1] = cut
+        if not isinstance(event.score, TableScore):
+            # The score is cut on this axis: let a bin begin there.
+            edges[np.abs(edges - event.threshold)[1:-1].argmin() + 1] = event.threshold
         names = [f"up to {number_words(e)}" for e in edges[1:]] + ["no answer"]
         picture = cls(column.name, names, edges, [], _zeros(len(names)), event, None)
         picture._mark(encoded, along)

@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dpaudit.report import figures
-from dpaudit.report.figures import number
+from dpaudit.report.infos import number
 from dpaudit.results import AuditResult, Estimate, Verdict
 from dpaudit.store import AUDITS, Run, file_name, write_atomic
 

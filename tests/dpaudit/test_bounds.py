@@ -31,7 +31,7 @@ def test_bounds_are_those_of_scipy_binomtest(trials: int, failure_prob: float) -
             )
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.integers(1, 10**7),
     st.floats(0, 1),
@@ -98,7 +98,7 @@ def test_the_enumeration_rejects_the_normal_approximation() -> None:
     assert above <= 0.05 * (1 + 1e-9)
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(1, 500), st.data())
 def test_mirrored_counts_give_mirrored_bounds(trials: int, data: st.DataObject) -> None:
     k = data.draw(st.integers(0, trials))

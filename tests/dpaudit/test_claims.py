@@ -11,7 +11,7 @@ import pytest
 from dp_accounting import get_epsilon_gaussian
 from dp_accounting.pld import common, privacy_loss_distribution
 from dp_accounting.rdp import rdp_privacy_accountant as rdp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import special
@@ -95,7 +95,6 @@ def test_bad_epsilons_and_deltas_are_refused(claim: Claim, bad: float) -> None:
 # --- (epsilon, delta) -------------------------------------------------------------------------
 
 
-@settings(derandomize=True, database=None, deadline=None)
 @given(st.floats(0, 20), st.floats(0, 1), st.floats(0, 25), st.floats(0, 1))
 def test_approx_dp_is_leaking_with_probability_delta_and_responding_otherwise(
     epsilon: float, delta: float, at: float, level: float

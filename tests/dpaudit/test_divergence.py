@@ -47,7 +47,7 @@ def _event_rates(p: Floats, q: Floats) -> list[tuple[float, float]]:
 # --- hockey-stick -----------------------------------------------------------------------------
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(pmf_pairs(), st.floats(0, 5))
 def test_hockey_stick_is_the_best_event_of_all(pair: tuple[Floats, Floats], epsilon: float) -> None:
     p, q = pair
@@ -55,7 +55,7 @@ def test_hockey_stick_is_the_best_event_of_all(pair: tuple[Floats, Floats], epsi
     assert hockey_stick(p, q, epsilon) == pytest.approx(best, abs=1e-12)
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(pmf_pairs(), st.floats(0, 1))
 def test_inverse_is_the_best_event_of_all(pair: tuple[Floats, Floats], delta: float) -> None:
     p, q = pair
@@ -68,7 +68,7 @@ def test_inverse_is_the_best_event_of_all(pair: tuple[Floats, Floats], delta: fl
     assert hockey_stick_inverse(p, q, delta) == pytest.approx(max(losses), abs=1e-9)
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(pmf_pairs(), st.floats(1e-6, 1))
 def test_inverse_is_the_smallest_epsilon_that_does(
     pair: tuple[Floats, Floats], delta: float
@@ -83,7 +83,7 @@ def test_inverse_is_the_smallest_epsilon_that_does(
         assert hockey_stick(p, q, epsilon - 1e-3) > delta - 1e-12
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(pmf_pairs(), st.floats(0, 3))
 def test_merging_outcomes_never_helps_the_adversary(
     pair: tuple[Floats, Floats], epsilon: float
@@ -96,7 +96,7 @@ def test_merging_outcomes_never_helps_the_adversary(
     assert merged <= hockey_stick(p, q, epsilon) + 1e-12
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(pmf_pairs())
 def test_both_directions_agree_at_epsilon_0_and_exchange_elsewhere(
     pair: tuple[Floats, Floats],
@@ -130,7 +130,7 @@ def test_densities_agree_with_the_oracles() -> None:
     assert computed == pytest.approx(oracles.laplace(1.0, 1.0).delta(0.5), abs=1e-9)
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(pmf_pairs(), st.floats(1.01, 20))
 def test_renyi_divergence_is_its_sum_and_grows_with_the_order(
     pair: tuple[Floats, Floats], alpha: float
@@ -192,7 +192,7 @@ def test_bad_epsilons_deltas_orders_and_breakpoints_are_refused() -> None:
 # --- from rates -------------------------------------------------------------------------------
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.floats(0.001, 0.999), st.floats(0.001, 0.999), st.floats(0, 1), st.floats(0, 5))
 def test_rates_say_what_the_two_point_laws_say(
     likely: float, rare: float, delta: float, epsilon: float
@@ -219,7 +219,7 @@ def test_rates_given_as_exactly_zero_mean_infinite_loss() -> None:
     assert loss_of_rates([0.5, 0.2], [0.1, 0.2], 0.0).tolist() == pytest.approx([math.log(5), 0.0])
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 60), st.integers(1, 60), st.data())
 def test_the_complement_with_roles_swapped_gives_the_same_bounds(
     draws_left: int, draws_right: int, data: st.DataObject
@@ -242,7 +242,7 @@ def test_the_complement_with_roles_swapped_gives_the_same_bounds(
             assert bounds.lower_delta(x) == pytest.approx(mirror.lower_delta(x), abs=1e-12)
 
 
-@settings(derandomize=True, database=None, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 100), st.integers(0, 100), st.floats(0, 1))
 def test_bounds_from_counts_are_finite_and_no_larger_than_the_plain_ratio(
     hits_left: int, hits_right: int, delta: float

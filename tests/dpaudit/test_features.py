@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -88,14 +88,12 @@ values = st.floats(-5, 5).map(lambda x: round(x, 3))
 gappy = st.one_of(values, st.just(NAN))
 
 
-@settings(derandomize=True, database=None, deadline=None)
 @given(st.lists(st.lists(gappy, min_size=4, max_size=4), min_size=1, max_size=6))
 def test_vector_features_are_those_of_plain_loops(rows: list[Row]) -> None:
     fixed = [[1.5, 2.5, 3.5, NAN], [NAN] * 4, [-1.5, 2.0, NAN, 7.0], [0.5, 0.25, 2.0, 3.0]]
     assert _compare([*rows, *fixed], VECTORS) == set(VECTORS)
 
 
-@settings(derandomize=True, database=None, deadline=None)
 @given(
     st.lists(
         st.lists(st.sampled_from([0.0, 1.0, NAN]), min_size=4, max_size=4), min_size=1, max_size=6

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit import NeighborPair, PairError, PairFamily, Relation, neighbors, within_sensitivity
@@ -143,7 +143,6 @@ def test_pairs_describe_themselves() -> None:
 # --- add and remove ---------------------------------------------------------------------------
 
 
-@settings(derandomize=True, database=None, deadline=None)
 @given(st.lists(st.integers(0, 2), min_size=2, max_size=7), st.data())
 def test_the_added_user_is_found_among_duplicates(rows: list[int], data: st.DataObject) -> None:
     large = np.array(rows)[:, None]

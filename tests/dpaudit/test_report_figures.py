@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, audit
-from dpaudit.report import figures
+from dpaudit.report import figures, infos
 from dpaudit.results import AuditResult, Histogram, Profile, Verdict
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
@@ -86,7 +86,7 @@ def texts(ax) -> list[str]:
 
 
 def test_profile_info_holds_the_curves_of_the_result(kept):
-    info = figures.profile_info(kept)
+    info = infos.profile_info(kept)
     assert info.epsilon == kept.profile.epsilon
     assert info.claimed == kept.profile.claimed_delta
     assert info.certified == kept.profile.certified_delta
@@ -96,7 +96,7 @@ def test_profile_info_holds_the_curves_of_the_result(kept):
 
 
 def test_profile_info_marks_where_more_is_certified_than_claimed(broken):
-    info = figures.profile_info(broken)
+    info = infos.profile_info(broken)
     expected = [c > a for c, a in zip(info.certified, info.claimed, strict=True)]
     assert list(info.violated) == expected
     assert any(expected)
@@ -104,11 +104,11 @@ def test_profile_info_marks_where_more_is_certified_than_claimed(broken):
 
 def test_profile_info_takes_rounding_for_no_violation(exact):
     above = with_profile(exact, (0.5, 0.1), (0.5 + 1e-13, 0.1 * (1 + 1e-12)))
-    assert figures.profile_info(above).violated == (False, False)
+    assert infos.profile_info(above).violated == (False, False)
 
 
 def test_profile_info_has_no_estimate_beside_computed_numbers(exact):
-    info = figures.profile_info(exact)
+    info = infos.profile_info(exact)
     assert info.estimated is None
     assert info.certified_label == "computed exactly"
 
@@ -121,14 +121,14 @@ def test_profile_scale_follows_the_spread_of_the_deltas(kept, claimed, log):
     result = replace(
         with_profile(kept, claimed, (0.0, 0.0, 0.0)), claim={**kept.claim, "delta": claimed[-1]}
     )
-    info = figures.profile_info(result)
+    info = infos.profile_info(result)
     assert info.log is log
     assert info.floor < min(value for value in claimed if value > 0) / 9
 
 
 def test_profile_draws_zeros_on_the_floor_of_a_log_scale(kept):
     result = with_profile(kept, (0.5, 1e-5, 1e-6), (0.4, 0.0, 0.0))
-    info, ax = figures.profile_info(result), figures.plot_profile(result)
+    info, ax = infos.profile_info(result), figures.plot_profile(result)
     assert ax.get_yscale() == "log"
     certified = next(line for line in ax.lines if line.get_label() == info.certified_label)
     assert list(certified.get_ydata()) == [0.4, info.floor, info.floor]
@@ -138,7 +138,7 @@ def test_profile_draws_zeros_on_the_floor_of_a_log_scale(kept):
 
 def test_profile_of_zeros_only_can_be_drawn(kept):
     result = with_profile(kept, (0.0, 0.0), (0.0, 0.0))
-    assert not figures.profile_info(result).log
+    assert not infos.profile_info(result).log
     assert "svg" in figures.to_svg(figures.plot_profile(result))
 
 
@@ -164,7 +164,7 @@ def test_shading_starts_where_the_curves_cross_as_drawn(log):
 
 
 def test_histogram_info_turns_counts_into_shares(kept):
-    info = figures.histogram_info(kept)
+    info = infos.histogram_info(kept)
     assert info.ylabel == "share of draws"
     assert sum(info.left) == pytest.approx(1)
     assert sum(info.right) == pytest.approx(1)
@@ -173,7 +173,7 @@ def test_histogram_info_turns_counts_into_shares(kept):
 
 
 def test_histogram_info_keeps_no_answer_beside_a_numeric_axis(silent):
-    info = figures.histogram_info(silent)
+    info = infos.histogram_info(silent)
     assert info.edges is not None
     assert len(info.left) == len(info.edges)
     assert info.bins[-1] == "no answer"
@@ -183,14 +183,14 @@ def test_histogram_info_keeps_no_answer_beside_a_numeric_axis(silent):
 def test_histogram_draws_no_answer_as_bars_of_their_own(silent, kept):
     ax = figures.plot_histogram(silent)
     assert ax.get_xticklabels()[-1].get_text() == "no answer"
-    info = figures.histogram_info(silent)
+    info = infos.histogram_info(silent)
     heights = [bar.get_height() for container in ax.containers for bar in container]
     assert heights == [info.left[-1], info.right[-1]]
     assert not figures.plot_histogram(kept).containers
 
 
 def test_histogram_of_categories_has_two_bars_each(worded):
-    info, ax = figures.histogram_info(worded), figures.plot_histogram(worded)
+    info, ax = infos.histogram_info(worded), figures.plot_histogram(worded)
     assert info.edges is None
     assert sum(len(container) for container in ax.containers) == 2 * len(info.bins)
     assert [label.get_text() for label in ax.get_yticklabels()] == list(info.bins)
@@ -207,8 +207,8 @@ def test_histogram_info_gathers_rare_categories(exact):
     counts = tuple(range(1, k + 1))
     inside = tuple(i % 2 == 0 for i in range(k))
     crowd = Histogram("outcome", tuple(map(str, range(k))), None, counts, counts[::-1], inside)
-    info = figures.histogram_info(replace(exact, histogram=crowd))
-    assert len(info.bins) == figures.MAX_CATEGORIES
+    info = infos.histogram_info(replace(exact, histogram=crowd))
+    assert len(info.bins) == infos.MAX_CATEGORIES
     assert sum(info.left) == pytest.approx(1)
     assert sum(info.right) == pytest.approx(1)
     assert info.bins[-2:] == ("16 others in the event", "16 others")
@@ -216,7 +216,7 @@ def test_histogram_info_gathers_rare_categories(exact):
 
 
 def test_histogram_of_computed_chances_speaks_of_probability(exact):
-    info = figures.histogram_info(exact)
+    info = infos.histogram_info(exact)
     assert info.ylabel == "probability"
     assert "1,000,000" not in info.xlabel
 
@@ -227,7 +227,7 @@ def test_histogram_shows_a_rare_event_on_a_log_scale(kept, hits, log):
         "output", ("a", "b", "c"), (0.0, 1.0, 2.0, 3.0), (900, 100, hits), (1000, 99, 0), (0, 0, 1)
     )
     result = replace(kept, histogram=thin)
-    assert figures.histogram_info(result).log is log
+    assert infos.histogram_info(result).log is log
     assert figures.plot_histogram(result).get_yscale() == ("log" if log else "linear")
 
 
@@ -243,7 +243,7 @@ def test_shading_has_no_seams():
 
 
 def test_power_info_compares_mechanism_and_twin_with_the_claim(kept):
-    info = figures.power_info(kept)
+    info = infos.power_info(kept)
     assert kept.twin is not None
     assert [bar.certified_epsilon for bar in info.bars] == [
         kept.certified_epsilon,
@@ -256,14 +256,14 @@ def test_power_info_compares_mechanism_and_twin_with_the_claim(kept):
 
 def test_power_info_gives_infinity_a_finite_bar(exact):
     sure = replace(exact, epsilon=replace(exact.epsilon, lower=math.inf), verdict=Verdict.REFUTED)
-    info = figures.power_info(sure)
+    info = infos.power_info(sure)
     assert info.bars[0].words == "≥ ∞"
     assert info.bars[0].length == info.limit < math.inf
     assert len(figures.plot_power(sure).lines) == 2  # the claim, and an arrow head
 
 
 def test_power_info_without_a_twin_says_so(broken):
-    info = figures.power_info(broken)
+    info = infos.power_info(broken)
     assert info.bars[1].certified_epsilon is None
     assert info.bars[1].words == "none given"
     labels = [label.get_text() for label in figures.plot_power(broken).get_yticklabels()]
@@ -276,7 +276,7 @@ def test_power_info_copes_with_a_claim_of_zero(broken):
         claim={**broken.claim, "epsilon": 0.0},
         epsilon=replace(broken.epsilon, lower=0.0),
     )
-    assert figures.power_info(nothing).limit == 1.0
+    assert infos.power_info(nothing).limit == 1.0
 
 
 # --- all of them ---
@@ -334,4 +334,4 @@ def test_plotting_leaves_pyplot_alone():
     ],
 )
 def test_numbers_are_written_as_people_write_them(value, words):
-    assert figures.number(value) == words
+    assert infos.number(value) == words

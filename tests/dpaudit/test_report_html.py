@@ -23,6 +23,7 @@ from dpaudit import NeighborPair, PureDP, StoreError, audit
 from dpaudit.report import figures, write_report
 from dpaudit.report import html as page_module
 from dpaudit.report.html import beside, inline_svg, kind_of
+from dpaudit.report.infos import number
 from dpaudit.results import AuditResult, Verdict
 from dpaudit.store import Run, family_wise_error, file_name
 
@@ -200,7 +201,7 @@ def test_header_says_what_was_run_and_what_its_error_means(reader, results):
         "2 min 15 s",
         "complete",
         "wrong with probability at most 1e-5",
-        f"family-wise error at most {figures.number(family_wise_error(results))}",
+        f"family-wise error at most {number(family_wise_error(results))}",
         "NOT REFUTED does not mean private.",
         "silence means nothing",
         "Known violation kept as a demonstration.",
@@ -225,7 +226,7 @@ def test_finding_holds_all_that_it_takes_to_judge_and_redo(reader, results):
         "600 to explore and 1 400 to certify",
         "(no guarantee)",
         f"audits/{file_name(kept.id)}",
-        f"epsilon ≥ {figures.number(kept.certified_epsilon)}",
+        f"epsilon ≥ {number(kept.certified_epsilon)}",
     ):
         assert words in text
     reason = kept.reason[0].lower() + kept.reason[1:]

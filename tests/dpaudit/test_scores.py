@@ -1,0 +1,191 @@
+"""Scores and their words: what is described is what fires."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpaudit.events.encoding import Column, Encoder
+from dpaudit.events.features import Feature, all_features
+from dpaudit.events.scores import (
+    FeatureScore,
+    OutcomeScore,
+    TableScore,
+    additive_score,
+    boosted_score,
+    logistic_score,
+)
+
+Floats = NDArray[np.float64]
+OUTPUT = Feature(Column("output"), lambda x: x[:, 0], True)
+NAN = math.nan
+
+
+def _column(values: Any) -> Floats:
+    return np.asarray(values, dtype=float)[:, None]
+
+
+def _described(words: str, value: float) -> bool:
+    """Whether a value lies in the set that the words describe, read from the words alone."""
+    if math.isnan(value):
+        return words.endswith("no answer") or words.endswith("without an answer")
+    words = words.removesuffix(" or no answer")
+    for part in re.findall(r"\((\S+), (\S+)\]", words):
+        if float(part[0]) < value <= float(part[1]):
+            return True
+    if match := re.fullmatch(r"output (>|<=|=) (\S+)", words):
+        sign, bound = match[1], float(match[2])
+        return {">": value > bound, "<=": value <= bound, "=": value == bound}[sign]
+    if match := re.fullmatch(r"output in \{(.*)\}", words):
+        return value in {float(x) for x in match[1].split(", ")}
+    return False
+
+
+GRID = [-1e9, -3.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 1e9, NAN]
+
+
+def _fires(score: Any, threshold: float, above: bool) -> list[bool]:
+    inside = score(_column(GRID)) >= threshold
+    return (inside if above else ~inside).tolist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("above", [True, False])
+@pytest.mark.parametrize("log_ratios", [[0, 1, 0, 1, -1, 0], [1, 1, 0, 0, 1, 1], [-1, 0, 1, 2, 3, -2]])
+def test_words_of_intervals_are_the_intervals_that_fire(log_ratios: list[int], above: bool) -> None:
+    edges = np.array([0.5, 1.5, 2.0, 3.5])
+    score = TableScore(OUTPUT, edges, np.array(log_ratios, float), None, 1.0)
+    for threshold in (-0.5, 0.5, 1.5):
+        words = score.words(threshold, above)
+        fires = _fires(score, threshold, above)
+        assert [_described(words, v) for v in GRID] == fires, words
+
+
+@pytest.mark.parametrize("gaps", [True, False])
+@pytest.mark.parametrize("above", [True, False])
+def test_words_of_a_threshold_are_the_outputs_that_fire(above: bool, gaps: bool) -> None:
+    score = FeatureScore(OUTPUT, gaps)
+    words = score.words(1.25, above)
+    for value, fires in zip(GRID, _fires(score, 1.25, above), strict=True):
+        if not math.isnan(value) or gaps:
+            assert _described(words, value) == fires, words
+
+
+@pytest.mark.parametrize("above", [True, False])
+def test_words_of_values_are_the_values_that_fire(above: bool) -> None:
+    rng = np.random.default_rng(0)
+    left, right = rng.integers(4, size=3000) * 1.0, rng.integers(3, size=3000) * 1.0
+    score = TableScore.learn(OUTPUT, left, right)
+    assert score.atoms is not None
+    for threshold in np.unique(score.log_ratios)[1:]:
+        words = score.words(float(threshold), above)
+        fires = score(_column([0, 1, 2, 3])) >= threshold
+        assert [_described(words, v) for v in (0.0, 1.0, 2.0, 3.0)] == (fires == above).tolist()
+
+
+def test_values_that_exploration_never_saw_are_not_counted_as_ones_that_it_saw() -> None:
+    """Else the witness says "output = 3" of an event that also fires at 2.6 and at 99."""
+    left, right = np.repeat([0.0, 3.0], 500), np.repeat([0.0, 0.0, 3.0], [900, 90, 10])
+    score = TableScore.learn(OUTPUT, left, right)
+    threshold = float(score(_column([3.0]))[0])
+    words = score.words(threshold, True)
+    fires = score(_column([2.6, 99.0])) >= threshold
+    assert [_described(words, v) for v in (2.6, 99.0)] == fires.tolist(), words
+
+
+def test_a_table_holds_shrunk_log_ratios_of_its_values() -> None:
+    left, right = np.repeat([0.0, 1.0, NAN], [70, 20, 10]), np.repeat([0.0, 1.0, NAN], [10, 80, 10])
+    score = TableScore.learn(OUTPUT, left, right)
+    expected = [math.log(70.5 / 10.5), math.log(20.5 / 80.5), math.log(10.5 / 10.5)]
+    assert score(_column([0.0, 1.0, NAN])) == pytest.approx(expected)
+    assert score(_column([-0.0])) == score(_column([0.0]))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ([NAN] * 5, [NAN] * 5),
+        ([1.0] * 5, [1.0] * 5),
+        ([1.0] * 5, [NAN] * 5),
+        ([0.0] * 5, [1.0, 2.0, 3.0, 4.0, 5.0]),
+        ([1.0], [2.0]),
+    ],
+)
+def test_tables_of_next_to_nothing_are_finite(left: list[float], right: list[float]) -> None:
+    score = TableScore.learn(OUTPUT, np.array(left), np.array(right))
+    assert np.isfinite(score(_column([*left, *right, 77.0, NAN]))).all()
+    assert score.words(0.0, True)
+    assert score.words(0.0, False)
+
+
+def test_outcomes_are_told_apart_whole() -> None:
+    rows = np.array([[0.0, 1.0], [1.0, 0.0], [NAN, 1.0], [0.0, 1.0]])
+    left, right = np.repeat(rows, [50, 30, 15, 5], axis=0), np.repeat(rows, [5, 30, 60, 5], axis=0)
+    score = OutcomeScore.learn(Encoder.learn(rows), left, right)
+    assert score is not None
+    expected = [math.log(55.5 / 10.5), 0.0, math.log(15.5 / 60.5)]
+    assert score(rows[:3]) == pytest.approx(expected)
+    assert score(np.array([[-0.0, 1.0]]))[0] == score(rows[:1])[0]
+    assert score(np.array([[7.0, 7.0]]))[0] == score.other == 0.0
+    assert score.words(1.0, True) == "outcome in {(0, 1)}"
+    assert score.words(-1.0, False) == "outcome in {(-, 1)}"
+
+
+def test_outcomes_that_hardly_repeat_have_no_table() -> None:
+    outputs = np.random.default_rng(0).normal(size=(100, 2))
+    assert OutcomeScore.learn(Encoder.learn(outputs), outputs, outputs + 1.0) is None
+
+
+def _shifted(size: int = 3000) -> tuple[Encoder, Floats, Floats]:
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(0.5, 1, (size, 3)), rng.normal(0, 1, (size, 3))
+    return Encoder.learn(left), left, right
+
+
+def _auc(a: Floats, b: Floats) -> float:
+    ranks = np.argsort(np.argsort(np.concatenate([a, b])))
+    return float((ranks[: len(a)].mean() - (len(a) - 1) / 2) / len(b))
+
+
+def test_models_order_outputs_nearly_as_the_likelihood_ratio_does() -> None:
+    encoder, left, right = _shifted()
+    features = all_features(encoder, left, right)
+    tables = [TableScore.learn(f, f(left), f(right)) for f in features]
+    models = [
+        additive_score(tables),
+        logistic_score(features, left, right),
+        boosted_score(features, left, right, np.random.default_rng(0)),
+    ]
+    _, fresh_left, fresh_right = _shifted(2000)
+    best = _auc(fresh_left.sum(axis=1), fresh_right.sum(axis=1))
+    for model in models:
+        assert model is not None
+        assert _auc(model(fresh_left), model(fresh_right)) > best - 0.03, model.name
+
+
+def test_models_read_each_output_alone_and_the_same_each_time() -> None:
+    encoder, left, right = _shifted()
+    features = all_features(encoder, left, right)
+    for model in (
+        logistic_score(features, left, right),
+        boosted_score(features, left, right, np.random.default_rng(0)),
+    ):
+        whole = model(left[:100])
+        assert (whole == model(left[:100])).all()
+        single = np.concatenate([model(left[i : i + 1]) for i in range(100)])
+        np.testing.assert_allclose(single, whole, rtol=1e-9, atol=1e-12)
+        assert np.isfinite(model(np.full((2, 3), NAN))).all()
+
+
+def test_coordinates_that_do_not_differ_are_left_out_of_the_sum() -> None:
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(5000, 3)), rng.normal(size=(5000, 3))
+    features = all_features(Encoder.learn(left), left, right)
+    tables = [TableScore.learn(f, f(left), f(right)) for f in features]
+    assert additive_score(tables) is None
+
+
