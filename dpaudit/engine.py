@@ -330,16 +330,15 @@ class _Task:
         bounds: list[RateBounds],
         histogram: Histogram,
     ) -> Finding:
-        selection, point = choice.selection, self.claim.point or choice.selection.point
+        selection = choice.selection
         events = [selection.headline, *selection.profile]
         guesses = [_guess(c, event.likelier) for c, event in zip(counts, events, strict=True)]
         certified = np.array([max(b.lower_delta(e) for b in bounds) for e in self.grid])
         estimated = np.array([max(g.lower_delta(e) for g in guesses) for e in self.grid])
+        point = self.claim.point or self._worst_point(certified) or selection.point
         lower_epsilon = max(b.lower_epsilon(point[1]) for b in bounds)
         lower_delta = max(b.lower_delta(point[0]) for b in bounds)
         refuted = lower_epsilon > point[0] or lower_delta > point[1]
-        if self.claim.point is None:
-            refuted = refuted or bool(np.any(certified > self.claimed))
         method = "Clopper-Pearson, two-sided union, fresh draws"
         c = counts[0]
         return Finding(
@@ -383,6 +382,16 @@ class _Task:
             event=selection.headline,
         )
 
+    def _worst_point(self, certified: NDArray[np.float64]) -> tuple[float, float] | None:
+        """Where a curve is exceeded most, or approached most; None when nothing is certified.
+
+        Chosen after the fact, which is sound because the certified profile holds everywhere at
+        once. Epsilon = 0 is left out: there a comparison says little.
+        """
+        ratio = certified[1:] / np.maximum(self.claimed[1:], 1e-300)
+        at = int(ratio.argmax()) + 1
+        return (float(self.grid[at]), float(self.claimed[at])) if certified[at] > 0 else None
+
 
 def _guess(counts: Counts, likelier: str) -> RateBounds:
     """Rates as observed, half a draw away from 0 and 1 so that estimates stay finite."""
@@ -395,9 +404,11 @@ def _guess(counts: Counts, likelier: str) -> RateBounds:
 def _judge(finding: Finding, twin: TwinResult | None) -> tuple[Verdict, str]:
     epsilon, delta = finding.point
     if finding.refuted:
+        needed = finding.epsilon.lower
+        digits = next(d for d in (4, 8, 17) if f"{needed:.{d}g}" != f"{epsilon:.{d}g}" or d == 17)
         return Verdict.REFUTED, (
-            f"epsilon is at least {finding.epsilon.lower:.4g} at delta = {delta:g}, "
-            f"where {epsilon:.4g} was claimed"
+            f"epsilon is at least {needed:.{digits}g} at delta = {delta:g}, "
+            f"where {epsilon:.{digits}g} was claimed"
         )
     if twin is None:
         return Verdict.NO_POWER, "no violation found, and no broken twin was given to show power"
