@@ -49,6 +49,7 @@ HEADLINE_SHARE = 0.9
 _EXPECTED_PROFILE_EVENTS = 8
 _GRID = 25
 MIN_DRAWS = 20
+MIN_PILOT = 8
 _PICTURE_SAMPLE = 5000
 
 
@@ -119,6 +120,11 @@ def audit(
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
     seed = _validate.integer(0, seed=seed)
     candidates = family(pairs)
+    least = math.ceil(2 * MIN_PILOT * len(candidates) / EXPLORE_SHARE)
+    if len(candidates) > 1 and draws < least:
+        raise ValueError(
+            f"draws must be an integer >= {least} to explore {len(candidates)} pairs, got {draws}"
+        )
     _check_relation(claim, candidates)
     name = id or mechanism_name(mechanism)
     start = time.perf_counter()
@@ -257,7 +263,7 @@ class _Task:
             sides = self._exploration_draws(sampler, pairs[0], explore, "explore")
             return _Choice.of(pairs[0], sides, goal, explore, rng)
         # Half of the exploration draws are shared by all pairs, half go to the best of them.
-        pilot = max(explore // 2 // len(pairs), 4)
+        pilot = max(explore // 2 // len(pairs), MIN_PILOT)
         drawn = []
         for index, pair in enumerate(pairs):
             sampler.begin(pair.left, pair.right)
@@ -265,10 +271,12 @@ class _Task:
         promises = [learn(*sides, goal, rng=rng).promise for sides in drawn]
         best = max(range(len(pairs)), key=lambda index: (promises[index], -index))
         sampler.begin(pairs[best].left, pairs[best].right)
-        more = max(explore - pilot * len(pairs), 4)
+        more = max(explore - pilot * len(pairs), MIN_PILOT)
+        explored = pilot * len(pairs) + more
         fresh = self._exploration_draws(sampler, pairs[best], more, "explore")
         left, right = (np.concatenate(both) for both in zip(drawn[best], fresh, strict=True))
-        return _Choice.of(pairs[best], (left, right), goal, explore, rng)
+        goal = self._goal(self.draws - explored)
+        return _Choice.of(pairs[best], (left, right), goal, explored, rng)
 
     def _goal(self, certify: int) -> Goal:
         share = (1 - HEADLINE_SHARE) / _EXPECTED_PROFILE_EVENTS

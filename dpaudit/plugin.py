@@ -7,6 +7,7 @@ hands over results and chooses words. Nothing heavy is imported before an audit 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,13 +113,9 @@ def auditor(request: pytest.FixtureRequest) -> Auditor:
     for mark in item.iter_markers("known_violation"):
         _, profile = _known_violation(*mark.args, **mark.kwargs)
         expected = "refuted" if settings.reaches(profile) else None
-    try:
-        path = item.path.relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        path = item.path.as_posix() if not item.path.is_absolute() else item.path.name
     origin = {
         "kind": "file",
-        "path": path,
+        "path": Path(os.path.relpath(item.path)).as_posix(),
         "item": item.nodeid.partition("::")[2],
         "profile": settings.profile,
         "fingerprint": fingerprint(item.path, settings),
