@@ -139,7 +139,7 @@ def test_approximate_claims_are_audited_at_their_delta() -> None:
     exact = oracles.gaussian(1.0, 1.0)
     claim = ApproxDP(exact.epsilon(0.01), 0.01)
     result = audit(gaussian, claim, ONE, draws=30_000, seed=1)
-    assert 0.75 * claim.claimed_epsilon < result.certified_epsilon <= claim.claimed_epsilon
+    assert 0.6 * claim.claimed_epsilon < result.certified_epsilon <= claim.claimed_epsilon
     smaller = ApproxDP(claim.claimed_epsilon / 2, 0.01)
     assert audit(gaussian, smaller, ONE, draws=30_000, seed=1).verdict is Verdict.REFUTED
 
@@ -214,7 +214,13 @@ def test_an_audit_takes_its_draws_and_a_few_probes(draws: int) -> None:
         assert draws <= asked <= draws + 5 * PROBE_SIZE
 
 
-@pytest.mark.parametrize("draws", [100, 1000, 20_000])
+def test_a_family_needs_draws_enough_to_explore_every_pair() -> None:
+    audit(laplace, PureDP(1.0), [ONE, TWO], draws=107, seed=1)
+    with pytest.raises(ValueError, match="draws must be an integer >= 107 to explore 2 pairs"):
+        audit(laplace, PureDP(1.0), [ONE, TWO], draws=106, seed=1)
+
+
+@pytest.mark.parametrize("draws", [1067, 20_000])
 def test_several_pairs_share_the_draws_of_one_audit(draws: int) -> None:
     pairs = [NeighborPair([[0.0], [x]], [[0.0], [-x]]) for x in np.arange(1.0, 21.0)]
     mechanism = Counting()

@@ -186,85 +186,95 @@ def test_gaussian_dp_inverts_at_every_scale(mu: float) -> None:
 # --- Renyi ------------------------------------------------------------------------------------
 
 
-def _orders_and_budgets(claim: Any, many: int = 4000) -> tuple[Floats, Floats]:
+def _divergence(orders: Floats, a: Floats, b: Floats) -> Floats:
+    """Renyi divergence of Bernoulli(expit(a)) from Bernoulli(expit(b))."""
+    yes = orders * special.log_expit(a) + (1 - orders) * special.log_expit(b)
+    no = orders * special.log_expit(-a) + (1 - orders) * special.log_expit(-b)
+    return np.asarray(np.logaddexp(yes, no) / (orders - 1))
+
+
+def _keeps(claim: Any, a: Floats, b: Floats) -> Any:
+    """Whether two-point laws keep the claim in one direction, from its definition."""
     if isinstance(claim, RenyiDP):
-        return np.array(claim.alphas), np.array(claim.claimed_divergences)
-    orders = 1 + np.geomspace(1e-6, 1e5, many)
-    return orders, claim.rho * orders
+        orders, budgets = np.array(claim.alphas), np.array(claim.claimed_divergences)
+        return (_divergence(orders[:, None], a, b) <= budgets[:, None]).all(axis=0)
+    log_excess = np.linspace(math.log(1e-7), math.log(1e6), 120)[:, None] + np.zeros_like(a)
+    for _ in range(4):  # the worst order, for each pair of laws on its own
+        orders = 1 + np.exp(log_excess)
+        ratio = _divergence(orders, a, b) / orders
+        top = np.take_along_axis(log_excess, ratio.argmax(axis=0)[None], axis=0)
+        step = log_excess[1] - log_excess[0]
+        log_excess = top + np.linspace(-1, 1, 21)[:, None] * step
+    return ratio.max(axis=0) <= claim.rho
 
 
-def _largest_p(claim: Any, logit_q: Floats, many: int) -> Floats:
-    """By bisection, written from the definition: the largest p (as a logit) that is allowed."""
-    orders, budgets = (x[:, None] for x in _orders_and_budgets(claim, many))
-
-    def divergence(a: Floats, b: Floats) -> Floats:
-        """Of Bernoulli(expit(a)) from Bernoulli(expit(b)), at every order."""
-        yes = orders * special.log_expit(a) + (1 - orders) * special.log_expit(b)
-        no = orders * special.log_expit(-a) + (1 - orders) * special.log_expit(-b)
-        return np.asarray(np.logaddexp(yes, no) / (orders - 1))
-
+def _largest_p(claim: Any, logit_q: Floats) -> Floats:
+    """By bisection: the largest p (as a logit) that the claim allows beside each q."""
     low, high = logit_q.copy(), np.full_like(logit_q, 700.0)
-    for _ in range(60):
+    for _ in range(50):
         middle = (low + high) / 2
-        worst = np.maximum(divergence(middle, logit_q), divergence(logit_q, middle)) - budgets
-        allowed = worst.max(axis=0) <= 0
+        allowed = _keeps(claim, middle, logit_q) & _keeps(claim, logit_q, middle)
         low, high = np.where(allowed, middle, low), np.where(allowed, high, middle)
     return low
 
 
 def _best(claim: Any, value: Any) -> float:
     """Maximise ``value(logit_p, logit_q)`` over two-point laws that keep the claim."""
-    grid = np.linspace(-650.0, 20.0, 201)
-    values = value(_largest_p(claim, grid, 300), grid)
-    for _ in range(4):
+    grid = np.linspace(-650.0, 20.0, 101)
+    values = value(_largest_p(claim, grid), grid)
+    for _ in range(6):
         centre, step = grid[values.argmax()], grid[1] - grid[0]
-        grid = np.linspace(centre - 2 * step, centre + 2 * step, 41)
-        values = value(_largest_p(claim, grid, 3000), grid)
+        grid = np.linspace(centre - 2 * step, centre + 2 * step, 25)
+        values = value(_largest_p(claim, grid), grid)
     return float(values.max())
 
 
+LOST = 1e-4
+"""How much of delta and epsilon a conversion may lose; it must never promise more than it may."""
+
+
 @pytest.mark.parametrize("name", RENYI)
-def test_renyi_delta_is_lossless_against_a_grid_of_two_point_laws(name: str) -> None:
+def test_renyi_delta_is_lossless_against_two_point_laws(name: str) -> None:
     claim = CLAIMS[name]
-    slack = 1e-8 if isinstance(claim, RenyiDP) else 1e-5  # our orders of zCDP are a grid too
-    top = claim.epsilon(1e-6)
-    for epsilon in (0.0, 0.6 * top, 0.9 * top):
+    for epsilon in (0.0, 0.6 * claim.epsilon(1e-6)):
 
         def excess(a: Floats, b: Floats, epsilon: float = epsilon) -> Floats:
             return np.asarray(special.expit(a) - np.exp(special.log_expit(b) + epsilon))
 
         best = _best(claim, excess)
         computed = claim.delta(epsilon)
-        assert computed >= best * (1 - slack), "the claim promises more than its definition"
-        assert computed <= best * (1 + 1e-3), "the conversion loses something"
+        assert computed >= best * (1 - 1e-8), "the claim promises more than its definition"
+        assert computed <= best * (1 + LOST), "the conversion loses something"
 
 
 @pytest.mark.parametrize("name", RENYI)
-def test_renyi_epsilon_is_lossless_against_a_grid_of_two_point_laws(name: str) -> None:
+@pytest.mark.parametrize("delta", [1e-6, 0.1])
+def test_renyi_epsilon_is_lossless_against_two_point_laws(name: str, delta: float) -> None:
     claim = CLAIMS[name]
-    slack = 1e-8 if isinstance(claim, RenyiDP) else 1e-5
-    for delta in (1e-6, 0.1):
 
-        def loss(a: Floats, b: Floats, delta: float = delta) -> Floats:
-            spare = np.maximum(special.expit(a) - delta, 1e-300)
-            return np.asarray(np.log(spare) - special.log_expit(b))
+    def loss(a: Floats, b: Floats) -> Floats:
+        spare = np.maximum(special.expit(a) - delta, 1e-300)
+        return np.asarray(np.log(spare) - special.log_expit(b))
 
-        best = max(_best(claim, loss), 0.0)
-        computed = claim.epsilon(delta)
-        assert computed >= best * (1 - slack), "the claim promises more than its definition"
-        assert computed <= best * (1 + 1e-3), "the conversion loses something"
+    best = max(_best(claim, loss), 0.0)
+    computed = claim.epsilon(delta)
+    assert computed >= best * (1 - 1e-8), "the claim promises more than its definition"
+    assert computed <= best * (1 + LOST), "the conversion loses something"
 
 
 @pytest.mark.parametrize("name", RENYI)
 def test_renyi_conversions_are_never_worse_than_those_of_dp_accounting(name: str) -> None:
     claim = CLAIMS[name]
-    orders, budgets = _orders_and_budgets(claim)
-    keep = orders < 1e4
+    if isinstance(claim, RenyiDP):
+        orders, budgets = list(claim.alphas), list(claim.claimed_divergences)
+    else:
+        orders = (1 + np.geomspace(1e-3, 1e4, 500)).tolist()
+        budgets = [claim.rho * a for a in orders]  # type: ignore[attr-defined]
     for delta in (1e-10, 1e-6, 1e-3):
-        theirs, _ = rdp.compute_epsilon(orders[keep].tolist(), budgets[keep].tolist(), delta)
+        theirs, _ = rdp.compute_epsilon(orders, budgets, delta)
         assert claim.epsilon(delta) <= theirs * (1 + 1e-6) + 1e-9
     for epsilon in (0.1, 1.0, 5.0):
-        theirs, _ = rdp.compute_delta(orders[keep].tolist(), budgets[keep].tolist(), epsilon)
+        theirs, _ = rdp.compute_delta(orders, budgets, epsilon)
         assert claim.delta(epsilon) <= theirs * (1 + 1e-6) + 1e-12
 
 

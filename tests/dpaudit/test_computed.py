@@ -24,6 +24,7 @@ from dpaudit import (
     oracles,
 )
 from dpaudit.claims import Claim
+from dpaudit.engine import epsilon_grid
 
 BASE = [[0.0], [0.0]]
 ONE, TWO = (NeighborPair([[0.0], [x]], BASE) for x in (1.0, 2.0))
@@ -99,28 +100,36 @@ def test_a_tight_claim_is_not_refuted(epsilon: float) -> None:
         assert _audit(mechanism, PureDP(epsilon * 0.999)).verdict is Verdict.REFUTED
 
 
-def _tight_law(alpha: float, budget: float, logit_q: float) -> tuple[float, float]:
-    """Two-point laws at the edge of a Renyi claim: q, and the largest p beside it."""
-    q = special.expit(logit_q)
+def _tight_law(alpha: float, budget: float, epsilon: float) -> tuple[float, float]:
+    """Two-point laws that keep a Renyi claim and are the worst for an epsilon: (p, q)."""
 
-    def divergence(p: float, q: float) -> float:
+    def divergence(p: Any, q: Any) -> Any:
         terms = p**alpha * q ** (1 - alpha) + (1 - p) ** alpha * (1 - q) ** (1 - alpha)
-        return math.log(terms) / (alpha - 1)
+        return np.log(terms) / (alpha - 1)
 
-    low, high = float(q), 1.0 - 1e-12
-    for _ in range(80):
-        middle = (low + high) / 2
-        keeps = max(divergence(middle, q), divergence(q, middle)) <= budget
-        low, high = (middle, high) if keeps else (low, middle)
-    return low, float(q)
+    logits = np.linspace(-14.0, 4.0, 401)
+    for _ in range(5):
+        q = special.expit(logits)
+        low, high = q.copy(), np.full_like(q, 1 - 1e-12)
+        for _ in range(60):
+            middle = (low + high) / 2
+            keeps = np.maximum(divergence(middle, q), divergence(q, middle)) <= budget
+            low, high = np.where(keeps, middle, low), np.where(keeps, high, middle)
+        top = int((low - math.exp(epsilon) * q).argmax())
+        step = logits[1] - logits[0]
+        best, logits = (low[top], q[top]), np.linspace(logits[top] - step, logits[top] + step, 401)
+    return float(best[0]), float(best[1])
 
 
 @pytest.mark.parametrize(("alpha", "budget"), [(2.0, 0.5), (8.0, 2.0), (1.5, 0.2)])
-def test_laws_at_the_edge_of_a_renyi_claim_keep_it(alpha: float, budget: float) -> None:
-    for logit_q in np.linspace(-12, 1.5, 80).tolist():
-        p, q = _tight_law(alpha, budget, logit_q)
-        result = _audit(_two([p, 1 - p], [q, 1 - q]), RenyiDP(alpha, budget))
-        assert result.verdict is Verdict.NO_POWER, (logit_q, result.reason)
+def test_laws_that_only_just_keep_a_renyi_claim_are_not_refuted(
+    alpha: float, budget: float
+) -> None:
+    claim = RenyiDP(alpha, budget)
+    for epsilon in epsilon_grid(claim)[1::3].tolist():
+        p, q = _tight_law(alpha, budget, epsilon)
+        result = _audit(_two([p, 1 - p], [q, 1 - q]), claim)
+        assert result.verdict is Verdict.NO_POWER, result.reason
 
 
 @pytest.mark.parametrize("claim", [GaussianDP(0.5), ZeroConcentratedDP(0.1), RenyiDP(4.0, 0.3)])

@@ -247,8 +247,10 @@ def test_a_curve_is_challenged_at_a_point_of_its_own() -> None:
 
 def test_events_are_at_most_one_for_each_epsilon_and_distinct() -> None:
     selection = _learn(_laplace(1.0), _laplace(0.0))
-    cuts = [(id(e.score), e.threshold, e.above == (e.likelier == "left")) for e in
-            [selection.headline, *selection.profile]]
+    cuts = [
+        (id(e.score), e.threshold, e.above == (e.likelier == "left"))
+        for e in [selection.headline, *selection.profile]
+    ]
     assert len(selection.profile) <= len(GRID)
     assert len(set(cuts)) == len(cuts)
 

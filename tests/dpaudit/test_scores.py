@@ -33,14 +33,19 @@ def _column(values: Any) -> Floats:
 def _described(words: str, value: float) -> bool:
     """Whether a value lies in the set that the words describe, read from the words alone."""
     if math.isnan(value):
-        return words.endswith("no answer") or words.endswith("without an answer")
+        return words.endswith(("no answer", "without an answer"))
     words = words.removesuffix(" or no answer")
     for part in re.findall(r"\((\S+), (\S+)\]", words):
         if float(part[0]) < value <= float(part[1]):
             return True
     if match := re.fullmatch(r"output (>=|>|<=|=) (\S+)", words):
         sign, bound = match[1], float(match[2])
-        return {">=": value >= bound, ">": value > bound, "<=": value <= bound, "=": value == bound}[sign]
+        return {
+            ">=": value >= bound,
+            ">": value > bound,
+            "<=": value <= bound,
+            "=": value == bound,
+        }[sign]
     if match := re.fullmatch(r"output in \{(.*)\}", words):
         return value in {float(x) for x in match[1].split(", ")}
     return False
@@ -55,7 +60,9 @@ def _fires(score: Any, threshold: float, above: bool) -> list[bool]:
 
 
 @pytest.mark.parametrize("above", [True, False])
-@pytest.mark.parametrize("log_ratios", [[0, 1, 0, 1, -1, 0], [1, 1, 0, 0, 1, 1], [-1, 0, 1, 2, 3, -2]])
+@pytest.mark.parametrize(
+    "log_ratios", [[0, 1, 0, 1, -1, 0], [1, 1, 0, 0, 1, 1], [-1, 0, 1, 2, 3, -2]]
+)
 def test_words_of_intervals_are_the_intervals_that_fire(log_ratios: list[int], above: bool) -> None:
     edges = np.array([0.5, 1.5, 2.0, 3.5])
     score = TableScore(OUTPUT, edges, np.array(log_ratios, float), None, 1.0)
@@ -194,5 +201,3 @@ def test_coordinates_that_do_not_differ_are_left_out_of_the_sum() -> None:
     features = all_features(Encoder.learn(left), left, right)
     tables = [TableScore.learn(f, f(left), f(right)) for f in features]
     assert additive_score(tables) is None
-
-
