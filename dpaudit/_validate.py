@@ -32,6 +32,11 @@ def nonnegative(**named: Any) -> float:
     return _number("a finite number >= 0", lambda x: math.isfinite(x) and x >= 0, named)
 
 
+def finite(**named: Any) -> float:
+    """Return the one keyword argument as a float; refuse anything but a finite number."""
+    return _number("a finite number", math.isfinite, named)
+
+
 def delta(**named: Any) -> float:
     """Return the one keyword argument as a float; refuse anything outside [0, 1]."""
     return _number("a number in [0, 1]", lambda x: 0 <= x <= 1, named)

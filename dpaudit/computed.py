@@ -51,7 +51,7 @@ def compute(
             rare = "right" if likelier == "left" else "left"
             context = _Context(mechanism, claim, pair, grid, claimed, start)
             found = context.compare(laws[likelier], laws[rare], likelier)
-            if best is None or found.epsilon.lower > best.epsilon.lower:
+            if best is None or _worth(found) > _worth(best):
                 best = found
     assert best is not None  # a family holds at least one pair
     return best
@@ -82,7 +82,7 @@ class _Context:
         epsilon = hockey_stick_inverse(p, q, point[1])
         delta = hockey_stick(p, q, point[0])
         # Computed in floating point: a difference within rounding is no violation.
-        refuted = delta > point[1] + 1e-12 and epsilon > point[0] * (1 + 1e-9) + 1e-12
+        refuted = delta > point[1] * (1 + 1e-9) + 1e-15 and epsilon > point[0] * (1 + 1e-9) + 1e-12
         inside = p > np.exp(min(point[0], 700.0)) * q
         outcomes = [str(i) for i in np.flatnonzero(inside)]
         words = "outcome in {" + ", ".join(outcomes[:8]) + (", ..." if outcomes[8:] else "") + "}"
@@ -119,6 +119,13 @@ class _Context:
             mechanism_seconds=time.perf_counter() - self.start,
             event=None,
         )
+
+
+def _worth(found: Finding) -> tuple[bool, float, float]:
+    """Violations first; on a curve epsilons at different deltas do not compare, excesses do."""
+    claimed_epsilon, claimed_delta = found.point
+    ratio = found.delta.lower / max(claimed_delta, 1e-300)
+    return found.refuted, found.epsilon.lower - claimed_epsilon, ratio
 
 
 def _pmf(mechanism: ExactMechanism, data: NDArray[Any]) -> NDArray[np.float64]:

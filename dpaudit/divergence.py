@@ -45,7 +45,9 @@ def hockey_stick(left: ArrayLike, right: ArrayLike, epsilon: float) -> float:
     """
     p, q = _pmfs(left, right)
     epsilon = _validate.nonnegative(epsilon=epsilon)
-    return float(np.maximum(p - math.exp(min(epsilon, 700.0)) * q, 0.0).sum())
+    with np.errstate(divide="ignore", over="ignore"):
+        scaled_q = np.exp(epsilon + np.log(q))  # may be inf where q is far from 0
+    return float(np.maximum(p - scaled_q, 0.0).sum())
 
 
 def hockey_stick_inverse(left: ArrayLike, right: ArrayLike, delta: float) -> float:

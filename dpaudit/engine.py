@@ -8,6 +8,7 @@ numbers of a result hold together, except with probability `failure_prob`, whate
 
 from __future__ import annotations
 
+import hashlib
 import math
 import platform
 import time
@@ -27,7 +28,14 @@ from dpaudit.divergence import RateBounds, loss_of_rates
 from dpaudit.errors import MechanismError, PairError
 from dpaudit.events import Goal, Selection, learn
 from dpaudit.events.drawing import OutputHistogram
-from dpaudit.mechanisms import ExactMechanism, Sampler, generator, mechanism_name
+from dpaudit.mechanisms import (
+    CALLS,
+    CallCheck,
+    ExactMechanism,
+    Sampler,
+    generator,
+    mechanism_name,
+)
 from dpaudit.neighbors import NeighborPair, PairFamily, family
 from dpaudit.results import (
     AuditResult,
@@ -126,7 +134,9 @@ def audit(
             f"draws must be an integer >= {least} to explore {len(candidates)} pairs, got {draws}"
         )
     _check_relation(claim, candidates)
-    name = id or mechanism_name(mechanism)
+    name = mechanism_name(mechanism) if id is None else id
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"id must be a text that is not empty, got {id!r}")
     start = time.perf_counter()
     grid = epsilon_grid(claim)
     task = _Task(
@@ -142,6 +152,7 @@ def audit(
             name=mechanism_name(twin),
             verdict=Verdict.REFUTED if caught.refuted else Verdict.NOT_REFUTED,
             certified_epsilon=caught.epsilon.lower,
+            failure_prob=caught.epsilon.failure_prob,
             witness=caught.witness,
             seconds=time.perf_counter() - twin_start,
         )
@@ -187,7 +198,7 @@ def epsilon_grid(claim: Claim) -> NDArray[np.float64]:
         half = _GRID // 2
         beyond = np.linspace(claimed, max(2 * claimed, claimed + 1.0), half + 1)
         return np.unique(np.concatenate([np.linspace(0.0, claimed, half + 1), beyond]))
-    return np.linspace(0.0, min(claim.epsilon(1e-6), 30.0), _GRID)
+    return np.linspace(0.0, min(max(claim.epsilon(1e-6), 0.1), 30.0), _GRID)
 
 
 def claimed_curve(claim: Claim, grid: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -246,8 +257,18 @@ class _Task:
         if isinstance(mechanism, ExactMechanism):
             return compute(mechanism, self.claim, self.candidates, self.grid, self.claimed)
         sampler = Sampler(mechanism, seed=self.seed, labels=(self.name, role))
-        chosen = self._explore(sampler, role)
-        return self._certify(sampler, chosen)
+        before = self._fingerprint()
+        finding = self._certify(sampler, self._explore(sampler, role))
+        if self._fingerprint() != before:
+            raise MechanismError(
+                f"{sampler.name} changes its input: the data are not what they were before the "
+                "audit; a mechanism must leave them alone"
+            )
+        return finding
+
+    def _fingerprint(self) -> list[bytes]:
+        both = ((pair.left, pair.right) for pair in self.candidates)
+        return [hashlib.sha256(data.tobytes()).digest() for pair in both for data in pair]
 
     # --- explore ---
 
@@ -266,11 +287,12 @@ class _Task:
         pilot = max(explore // 2 // len(pairs), MIN_PILOT)
         drawn = []
         for index, pair in enumerate(pairs):
-            sampler.begin(pair.left, pair.right)
+            if index > 0:
+                sampler.begin(pair.left, pair.right)
             drawn.append(self._exploration_draws(sampler, pair, pilot, f"pilot {index}"))
         promises = [learn(*sides, goal, rng=rng).promise for sides in drawn]
         best = max(range(len(pairs)), key=lambda index: (promises[index], -index))
-        sampler.begin(pairs[best].left, pairs[best].right)
+        sampler.turn()
         more = max(explore - pilot * len(pairs), MIN_PILOT)
         explored = pilot * len(pairs) + more
         fresh = self._exploration_draws(sampler, pairs[best], more, "explore")
@@ -306,16 +328,16 @@ class _Task:
         picture = OutputHistogram.plan(selection.headline, choice.sample)
         hits = {side: np.zeros(len(events), dtype=np.int64) for side in ("left", "right")}
         for side, data in (("left", pair.left), ("right", pair.right)):
-            before = data.tobytes()
-            for outputs in sampler.chunks(data, certify, "certify", side):
+            calls = CallCheck(sampler.name)
+            for outputs in sampler.chunks(data, certify, "certify", side, least=CALLS):
                 encoded = selection.headline.encoder(outputs)
                 scores = {id(event.score): event.score for event in events}
                 values = {key: score(encoded) for key, score in scores.items()}
-                for index, event in enumerate(events):
-                    hits[side][index] += int(event.fires(values[id(event.score)]).sum())
+                fired = [int(event.fires(values[id(event.score)]).sum()) for event in events]
+                hits[side] += fired
+                calls.add(outputs, fired[0])
                 picture.add(side, encoded, values[id(selection.headline.score)])
-            if data.tobytes() != before:
-                raise MechanismError(f"{sampler.name} changes its input while certifying")
+            calls.judge()
         counts = [
             Counts(int(left), certify, int(right), certify)
             for left, right in zip(hits["left"], hits["right"], strict=True)
@@ -394,10 +416,12 @@ class _Task:
         """Where a curve is exceeded most, or approached most; None when nothing is certified.
 
         Chosen after the fact, which is sound because the certified profile holds everywhere at
-        once. Epsilon = 0 is left out: there a comparison says little.
+        once. Epsilon = 0 counts only if the claim is exceeded there: else it says little.
         """
-        ratio = certified[1:] / np.maximum(self.claimed[1:], 1e-300)
-        at = int(ratio.argmax()) + 1
+        ratio = certified / np.maximum(self.claimed, 1e-300)
+        if ratio[0] <= 1:
+            ratio[0] = 0.0
+        at = int(ratio.argmax())
         return (float(self.grid[at]), float(self.claimed[at])) if certified[at] > 0 else None
 
 

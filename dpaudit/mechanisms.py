@@ -19,6 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from dpaudit.errors import MechanismError
 
@@ -27,6 +28,10 @@ Array = NDArray[Any]
 PROBE_SIZE = 64
 """Draws of each call that checks the contract."""
 
+CALLS = 16
+"""Calls, at least, that the certifying draws of one side are spread over."""
+
+_FALSE_REFUSAL = 1e-9
 _CHUNK_CELLS = 2**20
 _CHUNK_DRAWS = 2**16
 
@@ -71,6 +76,7 @@ def unseeded(mechanism: Callable[..., Array]) -> Callable[..., Array]:
         return mechanism(data, size, **arguments)
 
     marked.__dict__["dpaudit_unseeded"] = True
+    marked.__name__ = mechanism_name(mechanism)
     return marked
 
 
@@ -145,12 +151,17 @@ class Sampler:
         self.seconds = 0.0
         self._seed, self._labels = seed, labels
         self._signature: tuple[tuple[int, ...], str] | None = None
+        self._width = 1
 
     def begin(self, left: Array, right: Array) -> None:
         """Turn to a pair: check the contract on both sides, which must give draws of one shape."""
-        self._signature = None
+        self.turn()
         self._probe(left)
         self._probe(right)
+
+    def turn(self) -> None:
+        """Turn to another pair that was checked before; its draws may have another shape."""
+        self._signature = None
 
     def _probe(self, data: Array) -> None:
         """Check the contract on a few small calls; raise :class:`MechanismError` if it is broken.
@@ -189,14 +200,17 @@ class Sampler:
     @property
     def width(self) -> int:
         """Cells of one draw; known once the mechanism was called."""
-        return 1 if self._signature is None else max(math.prod(self._signature[0]), 1)
+        return self._width
 
-    def chunks(self, data: Array, draws: int, role: str, side: str) -> Iterator[Array]:
-        """Yield `draws` draws in chunks, each from a generator of its own.
+    def chunks(
+        self, data: Array, draws: int, role: str, side: str, *, least: int = 1
+    ) -> Iterator[Array]:
+        """Yield `draws` draws in `least` chunks or more, each from a generator of its own.
 
         The chunks depend on the root seed, the labels, the role and the side, and on nothing else.
         """
-        step = max(min(_CHUNK_CELLS // self.width, _CHUNK_DRAWS), 256)
+        bounded = max(min(_CHUNK_CELLS // self.width, _CHUNK_DRAWS), 256)
+        step = min(bounded, -(-draws // least))
         for index, start in enumerate(range(0, draws, step)):
             size = min(step, draws - start)
             yield self._call(data, size, role, side, index)
@@ -253,16 +267,81 @@ class Sampler:
                     f"{self.name} returned inf in {count} of {size} draws; allowed are finite "
                     'numbers, and NaN for "no answer"'
                 )
-        kind = "number" if kinds <= set("biuf") and not array.dtype.names else str(array.dtype.kind)
-        signature = (array.shape[1:], kind)
+        signature = (array.shape[1:], _kind(array.dtype))
         if self._signature is None:
             self._signature = signature
+            fields = [array.dtype[name].shape for name in array.dtype.names or ()] or [()]
+            self._width = max(math.prod(array.shape[1:]) * sum(map(math.prod, fields)), 1)
         elif signature != self._signature:
             raise MechanismError(
                 f"{self.name} must return draws of one shape and kind, got {signature} after "
                 f"{self._signature}"
             )
         return array
+
+
+class CallCheck:
+    """Watches the certifying calls of one side for draws that are not independent.
+
+    Two faults would make counts lie: calls that repeat each other, and noise that is shared by the
+    draws of one call, which shows as an event whose rate differs between calls.
+
+    Notes
+    -----
+    With K calls of n_k draws, the statistic ``sum n_k KL(share_k, pooled share)`` is at most the
+    same with the true rate, and Chernoff's bound gives ``P(n_k KL(share_k, rate) >= t) <= 2
+    exp(-t)`` for independent draws. So it is at most ``K log 2`` plus a Gamma(K) variable in law,
+    and an honest mechanism is refused with probability at most 1e-9. Weak dependence may pass: the
+    independence of draws stays the promise of the mechanism.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._hits: list[int] = []
+        self._draws: list[int] = []
+        self._first: Array | None = None
+        self._copies = True
+
+    def add(self, outputs: Array, hits: int) -> None:
+        """Note one call: its draws, and how many of them lay in the event."""
+        self._hits.append(hits)
+        self._draws.append(len(outputs))
+        if self._first is None:
+            self._first = outputs.copy()
+        elif self._copies and len(outputs) == len(self._first):
+            self._copies = _equal(outputs, self._first)
+
+    def judge(self) -> None:
+        """Raise :class:`MechanismError` when the calls cannot be independent."""
+        calls = len(self._hits)
+        if self._first is None or calls < 4:
+            return
+        if self._copies and not _constant(self._first):
+            raise MechanismError(
+                f"{self._name} ignores rng: all {calls} calls with different generators gave the "
+                "same draws; draw from rng only"
+            )
+        hits, draws = np.array(self._hits, dtype=float), np.array(self._draws, dtype=float)
+        rate, share = hits.sum() / draws.sum(), hits / draws
+        if not 0 < rate < 1:
+            return
+        information = special.xlogy(share, share / rate)
+        information += special.xlogy(1 - share, (1 - share) / (1 - rate))
+        allowed = calls * math.log(2) + special.gammainccinv(calls, _FALSE_REFUSAL)
+        if float(draws @ information) > allowed:
+            raise MechanismError(
+                f"{self._name} shares its noise: the draws of one call are not independent (the "
+                f"same event fired in {share.min():.2g} to {share.max():.2g} of the draws of a "
+                "call). Draw noise of shape [size, ...]"
+            )
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    """Kind of a dtype; numbers are one kind, widths of strings may vary."""
+    if dtype.names:
+        fields = (f"{name}: {_kind(dtype[name].base)}{dtype[name].shape}" for name in dtype.names)
+        return f"record of {', '.join(fields)}"
+    return "number" if dtype.kind in "biuf" else "text"
 
 
 def _equal(a: Array, b: Array) -> bool:

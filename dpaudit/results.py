@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
+import typing
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from dpaudit._json import decode, encode
 from dpaudit.bounds import Counts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from dpaudit.events import Event
 
 SCHEMA_VERSION = 1
 
@@ -135,11 +134,12 @@ class Witness:
 
 @dataclass(frozen=True)
 class TwinResult:
-    """How the broken twin fared on the same claim, pair and budget."""
+    """How the broken twin fared on the same claim, pairs and budget."""
 
     name: str
     verdict: Verdict
     certified_epsilon: float
+    failure_prob: float
     witness: Witness
     seconds: float
 
@@ -179,8 +179,8 @@ class AuditResult:
     histogram : Histogram
         Outputs of both sides along the witness.
     failure_prob : float
-        Probability that any certified number here is wrong, for the mechanism and once more for
-        its twin; 0 when computed exactly.
+        Probability that any certified number of the mechanism is wrong; 0 when computed exactly.
+        The twin's numbers have a failure probability of their own.
     draws : dict
         ``explore`` and ``certify``: draws a side.
     twin : TwinResult or None
@@ -219,7 +219,7 @@ class AuditResult:
     mechanism_seconds: float
     versions: dict[str, str] = field(repr=False)
     origin: dict[str, Any] = field(default_factory=dict, repr=False)
-    event: Event | None = field(default=None, repr=False, compare=False)
+    event: Any = field(default=None, repr=False, compare=False)
 
     @property
     def claimed_epsilon(self) -> float:
@@ -302,15 +302,12 @@ class AuditResult:
             "seed": self.seed,
             "seconds": round(self.seconds, 3),
         }
-        return {key: _plain(value) for key, value in row.items()}
+        return {key: encode(value) for key, value in row.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the live event as plain data; :meth:`from_json` undoes it."""
-        stored = {
-            name: _plain(value)
-            for name, value in asdict(replace(self, event=None)).items()
-            if name != "event"
-        }
+        stored = encode(replace(self, event=None))
+        del stored["event"]
         return {"schema": SCHEMA_VERSION, **stored}
 
     @classmethod
@@ -321,68 +318,11 @@ class AuditResult:
                 f"schema must be {SCHEMA_VERSION} for this version of dpaudit, "
                 f"got {data.get('schema')!r}"
             )
-        try:
-            fields = {key: value for key, value in data.items() if key != "schema"}
-            fields["verdict"] = Verdict(fields["verdict"])
-            fields["claim"] = _floats(fields["claim"])
-            fields["epsilon"] = _estimate(fields["epsilon"])
-            fields["delta"] = _estimate(fields["delta"])
-            fields["profile"] = Profile(**{k: _tuple(v) for k, v in fields["profile"].items()})
-            fields["witness"] = _witness(fields["witness"])
-            fields["histogram"] = _histogram(fields["histogram"])
-            if fields["twin"] is not None:
-                twin = _floats(fields["twin"])
-                fields["twin"] = TwinResult(
-                    **{
-                        **twin,
-                        "verdict": Verdict(twin["verdict"]),
-                        "witness": _witness(twin["witness"]),
-                    }
-                )
-            return cls(**_floats(fields))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"not a stored audit result: {error}") from error
-
-
-def _plain(value: Any) -> Any:
-    """Make a value fit for strict JSON: ``inf`` becomes the word "inf"."""
-    if isinstance(value, float):
-        if math.isnan(value):
-            raise ValueError("a result must not hold NaN")
-        return value if math.isfinite(value) else "inf"
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return value
-
-
-def _number(value: Any) -> Any:
-    return math.inf if value == "inf" else value
-
-
-def _floats(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _number(value) for key, value in record.items()}
-
-
-def _tuple(values: list[Any]) -> tuple[Any, ...]:
-    return tuple(_number(value) for value in values)
-
-
-def _counts(record: Mapping[str, Any] | None) -> Counts | None:
-    return None if record is None else Counts(**record)
-
-
-def _estimate(record: Mapping[str, Any]) -> Estimate:
-    return Estimate(**{**_floats(record), "counts": _counts(record["counts"])})
-
-
-def _histogram(record: Mapping[str, Any]) -> Histogram:
-    fields: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in record.items()
-    }
-    return Histogram(**fields)
-
-
-def _witness(record: Mapping[str, Any]) -> Witness:
-    return Witness(**{**_floats(record), "counts": _counts(record["counts"])})
+        stored = {key: value for key, value in data.items() if key != "schema"}
+        result = decode(cls, {**stored, "event": None})
+        missing = {"notion", "epsilon", "delta", "relation", "source", "words"} - set(result.claim)
+        if missing:
+            raise ValueError(f"claim: lacks {', '.join(sorted(missing))}")
+        for name in ("epsilon", "delta"):
+            decode(float, result.claim[name])
+        return typing.cast("AuditResult", result)

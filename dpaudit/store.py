@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import tempfile
@@ -75,10 +76,8 @@ class Run:
 
 def family_wise_error(results: Sequence[AuditResult]) -> float:
     """Union bound over all certified numbers of a run: once for each audit, once for its twin."""
-    return min(
-        sum(r.failure_prob * (1 if r.twin is None else 2) for r in results),
-        1.0,
-    )
+    spent = [r.failure_prob + (0.0 if r.twin is None else r.twin.failure_prob) for r in results]
+    return min(math.fsum(spent), 1.0)
 
 
 def file_name(audit_id: str) -> str:
@@ -91,7 +90,7 @@ def file_name(audit_id: str) -> str:
     """
     words = audit_id.replace("::", ".")
     clean = re.sub(r"[^A-Za-z0-9._-]+", "-", words).strip("-.")[:120]
-    if clean == words:
+    if clean == words and "." not in audit_id:
         return f"{clean}.json"
     return f"{clean}-{hashlib.sha256(audit_id.encode()).hexdigest()[:8]}.json"
 
@@ -216,12 +215,16 @@ def _set_aside(path: Path, error: StoreError) -> str:
     return f"{error}; set aside as {aside.name}"
 
 
+def _no_constant(word: str) -> float:
+    raise ValueError(f"{word} is no number")
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # of the decoder, of the encoding, or ours
         raise StoreError(f"{path} is damaged or cut off: {error}") from error
     if not isinstance(data, dict):
         raise StoreError(f"{path} must hold a JSON object, got {type(data).__name__}")

@@ -40,7 +40,7 @@ class Column:
 
 def number_words(value: float) -> str:
     """Return a number with four digits, or all of them when it is an integer."""
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else f"{value:.4g}"
+    return str(int(value)) if abs(value) < 1e15 and value == int(value) else f"{value:.4g}"
 
 
 def row_words(encoder: Encoder, row: Floats) -> str:
@@ -67,7 +67,7 @@ class Encoder:
         for name, values in _flat_columns(outputs):
             labels = None
             if values.dtype.kind in "US":
-                labels = tuple(str(label) for label in np.unique(values.astype(str)))
+                labels = tuple(str(label) for label in np.unique(_text(values)))
             columns.append(Column(name, labels))
         return cls(tuple(columns))
 
@@ -79,10 +79,17 @@ class Encoder:
             if column.labels is None:
                 encoded[:, j] = values
             else:
-                labels, text = np.array(column.labels), values.astype(str)
+                labels, text = np.array(column.labels), _text(values)
                 codes = np.minimum(np.searchsorted(labels, text), len(labels) - 1)
                 encoded[:, j] = np.where(labels[codes] == text, codes, -1)
         return encoded
+
+
+def _text(values: NDArray[Any]) -> NDArray[np.str_]:
+    """Return labels as text; bytes may be any, and latin-1 tells all of them apart."""
+    if values.dtype.kind == "S":
+        return np.asarray(np.char.decode(values, "latin-1"))
+    return np.asarray(values, dtype=str)
 
 
 def _flat_columns(outputs: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:

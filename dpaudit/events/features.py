@@ -12,6 +12,9 @@ from dpaudit.events.encoding import Column, Encoder
 
 Floats = NDArray[np.float64]
 
+_HUGE = 1e100
+"""Outputs beyond it are moved there while directions are learnt, so that squares stay finite."""
+
 MAX_COORDINATES = 48
 """Coordinates that are looked at one by one; the rest still count in norms and directions."""
 
@@ -47,7 +50,8 @@ class Feature:
 
     def __call__(self, encoded: Floats) -> Floats:
         """Return the feature of each output, shape ``[size]``."""
-        return self.read(encoded)
+        with np.errstate(over="ignore", invalid="ignore"):  # sums of huge outputs are inf or NaN
+            return self.read(encoded)
 
 
 def all_features(encoder: Encoder, left: Floats, right: Floats) -> list[Feature]:
@@ -59,6 +63,7 @@ def all_features(encoder: Encoder, left: Floats, right: Floats) -> list[Feature]
     """
     k = len(encoder.columns)
     chosen = np.arange(k) if k <= MAX_COORDINATES else _most_different(left, right)
+    left, right = (np.clip(x, -_HUGE, _HUGE) for x in (left, right))
     features = [
         Feature(encoder.columns[j], _coordinate(j), True, encoder.columns[j].labels is None)
         for j in chosen.tolist()

@@ -94,14 +94,14 @@ class FeatureScore:
 class TableScore:
     """Log-likelihood ratios of the values, or of bins of the values, of one feature.
 
-    ``edges`` are the inner edges of the bins; for discrete features they separate the values.
-    The last entry of ``log_ratios`` belongs to "no answer".
+    With `atoms`, `edges` are the values seen and ``log_ratios[-2]`` belongs to all others; else
+    they are the inner edges of bins. The last entry of `log_ratios` belongs to "no answer".
     """
 
     feature: Feature
     edges: Floats
     log_ratios: Floats
-    atoms: Floats | None
+    atoms: bool
     significance: float
 
     @classmethod
@@ -110,15 +110,14 @@ class TableScore:
         pooled = np.concatenate([left, right])
         pooled = pooled[~np.isnan(pooled)]
         values = np.unique(pooled) if pooled.size else np.zeros(1)
-        atoms = None
-        if len(values) <= max(MAX_ATOMS, 2) and len(values) <= pooled.size / 3 + 2:
-            atoms = values
-            edges = values[:-1] / 2 + values[1:] / 2
-        else:
-            edges = np.unique(np.quantile(pooled, _QUANTILES))
-        a, b = (_bin_counts(side, edges) for side in (left, right))
-        log_ratios = _shrunk_log_ratio(a, b)
-        return cls(feature, edges, log_ratios, atoms, _chi_square_excess(a, b))
+        atoms = len(values) <= MAX_ATOMS and len(values) <= pooled.size / 3 + 2
+        edges = values if atoms else np.unique(np.quantile(pooled, _QUANTILES))
+        place = _value_index if atoms else _bin_index
+        a, b = (np.bincount(place(side, edges), minlength=len(edges) + 2) for side in (left, right))
+        ratios = _shrunk_log_ratio(a, b)
+        if atoms:
+            ratios[-2] = 0.0  # values never seen say nothing
+        return cls(feature, edges, ratios, atoms, _chi_square_excess(a, b))
 
     @property
     def name(self) -> str:
@@ -132,33 +131,34 @@ class TableScore:
 
     def __call__(self, encoded: Floats) -> Floats:
         """Return the score of each encoded output."""
-        return np.asarray(self.log_ratios[_bin_index(self.feature(encoded), self.edges)])
+        place = _value_index if self.atoms else _bin_index
+        return np.asarray(self.log_ratios[place(self.feature(encoded), self.edges)])
 
     def words(self, threshold: float, above: bool) -> str:
         """Describe the event as a set of values or a union of intervals."""
         inside = (self.log_ratios >= threshold) == above
-        column = self.feature.column
-        parts = []
-        if self.atoms is not None and inside[:-1].sum() <= 8:
-            chosen = [column.words(v) for v in self.atoms[inside[:-1]].tolist()]
-            if chosen:
-                parts.append(
-                    f"{self.feature.name} = {chosen[0]}"
-                    if len(chosen) == 1
-                    else f"{self.feature.name} in {{{', '.join(chosen)}}}"
-                )
+        if self.atoms:
+            parts = self._value_words(inside[:-2], bool(inside[-2]))
         else:
-            intervals = [
-                f"({'-inf' if low < 0 else number_words(self.edges[low])}, "
-                f"{'inf' if high >= len(self.edges) else number_words(self.edges[high])}]"
-                for low, high in _runs(inside[:-1])
-            ]
-            shown = intervals[:4] + ([f"... ({len(intervals) - 4} more)"] if intervals[4:] else [])
-            if shown:
-                parts.append(f"{self.feature.name} in {' or '.join(shown)}")
+            parts = self._interval_words(inside[:-1])
         if inside[-1] and parts:
             parts.append("no answer")
         return " or ".join(parts) or f"{self.feature.name} without an answer"
+
+    def _value_words(self, inside: NDArray[np.bool_], unseen: bool) -> list[str]:
+        name, chosen = self.feature.name, [self.feature.column.words(v) for v in self.edges[inside]]
+        shown = chosen[:8] + [f"... {len(chosen) - 8} more"] * (len(chosen) > 8)
+        parts = [f"{name} = {shown[0]}" if len(shown) == 1 else f"{name} in {{{', '.join(shown)}}}"]
+        return parts * bool(chosen) + ["any value never seen while exploring"] * unseen
+
+    def _interval_words(self, inside: NDArray[np.bool_]) -> list[str]:
+        intervals = [
+            f"({'-inf' if low < 0 else number_words(self.edges[low])}, "
+            f"{'inf' if high >= len(self.edges) else number_words(self.edges[high])}]"
+            for low, high in _runs(inside)
+        ]
+        shown = intervals[:4] + [f"... ({len(intervals) - 4} more)"] * (len(intervals) > 4)
+        return [f"{self.feature.name} in {' or '.join(shown)}"] * bool(shown)
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,7 +319,8 @@ def _quietly_on_one_thread() -> Iterator[None]:
 
 
 def _matrix(features: Sequence[Feature], encoded: Floats) -> Floats:
-    return np.stack([feature(encoded) for feature in features], axis=1)
+    values = np.stack([feature(encoded) for feature in features], axis=1)
+    return np.asarray(np.clip(values, -1e30, 1e30))  # the learners refuse inf
 
 
 def _bin_index(values: Floats, edges: Floats) -> NDArray[np.intp]:
@@ -328,8 +329,11 @@ def _bin_index(values: Floats, edges: Floats) -> NDArray[np.intp]:
     return np.where(np.isnan(values), len(edges) + 1, index)
 
 
-def _bin_counts(values: Floats, edges: Floats) -> NDArray[np.intp]:
-    return np.bincount(_bin_index(values, edges), minlength=len(edges) + 2)
+def _value_index(values: Floats, seen: Floats) -> NDArray[np.intp]:
+    """Place of each value among those seen, then one for all others, then one for NaN."""
+    at = np.minimum(np.searchsorted(seen, values), len(seen) - 1)
+    index = np.where(seen[at] == values, at, len(seen))
+    return np.where(np.isnan(values), len(seen) + 1, index)
 
 
 def _shrunk_log_ratio(a: NDArray[np.intp], b: NDArray[np.intp]) -> Floats:

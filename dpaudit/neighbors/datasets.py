@@ -111,7 +111,7 @@ def all_others_equal(
     without the user the estimate is 0. Parameters as in :func:`far_user`; `spread` > 0 is how far
     the user stands apart from `value`.
     """
-    spread = _validate.positive(spread=spread)
+    value, spread = _validate.finite(value=value), _validate.positive(spread=spread)
     others = np.zeros(_shape(n_users, m, d)) + _first_axis(value, d)
     left, right = _first_axis(value + spread, d), _first_axis(value, d)
     recipe = f"all_others_equal(value={value:g}, spread={spread:g})"
@@ -171,7 +171,7 @@ def constant_against_random(
     scores, within-user variances, outlier tests. Parameters as in :func:`far_user`; items are
     N(0, `scale`^2), and the constant user holds `value` m times.
     """
-    scale = _validate.positive(scale=scale)
+    scale, value = _validate.positive(scale=scale), _validate.finite(value=value)
     shape = _shape(n_users, m, d)
     draws = rng.normal(scale=scale, size=(shape[0] + 1, *shape[1:]))
     recipe = f"constant_against_random(scale={scale:g}, value={value:g})"

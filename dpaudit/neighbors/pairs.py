@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,7 +56,7 @@ class NeighborPair:
     def __post_init__(self) -> None:
         if not isinstance(self.relation, Relation):
             raise TypeError(f"relation must be a Relation, got {self.relation!r}")
-        left, right = _frozen("left", self.left), _frozen("right", self.right)
+        left, right = _alike(_frozen("left", self.left), _frozen("right", self.right))
         object.__setattr__(self, "left", left)
         object.__setattr__(self, "right", right)
         if self.relation.name == "within_sensitivity":
@@ -141,8 +142,34 @@ def _frozen(name: str, value: ArrayLike) -> Array:
     return array
 
 
+def _alike(left: Array, right: Array) -> tuple[Array, Array]:
+    """Give both sides one dtype, so that a mechanism cannot tell them apart by it."""
+    if left.dtype.names != right.dtype.names:
+        raise PairError(
+            f"left and right must hold records of the same fields, got {left.dtype} and "
+            f"{right.dtype}"
+        )
+    try:
+        common = np.result_type(left, right)
+    except TypeError:
+        raise PairError(
+            f"left and right must be of one kind, got {left.dtype} and {right.dtype}"
+        ) from None
+    both = []
+    for side in (left, right):
+        cast = side if side.dtype == common else side.astype(common)
+        cast.setflags(write=False)
+        both.append(cast)
+    return both[0], both[1]
+
+
 def _same(a: Array, b: Array) -> NDArray[np.bool_]:
-    """Elementwise equality in which NaN equals NaN."""
+    """Elementwise equality in which NaN equals NaN, also inside records."""
+    if a.dtype.names:
+        return np.all(
+            [_same(a[name], b[name]).reshape(*a.shape, -1).all(axis=-1) for name in a.dtype.names],
+            axis=0,
+        )
     equal = np.asarray(a == b)
     if a.dtype.kind in "fc":
         equal = equal | (np.isnan(a) & np.isnan(b))
@@ -185,8 +212,10 @@ def _find_user(left: Array, right: Array, relation: Relation, user: int | None) 
     if user is not None and user >= large.shape[0]:
         raise PairError(f"user must be a row below {large.shape[0]}, got {user}")
     if user is None:
-        rest = large[: small.shape[0]]
-        rows = np.flatnonzero(~_same(rest, small).reshape(small.shape[0], -1).all(axis=1))
+        same = _same(large[: small.shape[0]], small).reshape(
+            small.shape[0], math.prod(small.shape[1:])
+        )
+        rows = np.flatnonzero(~same.all(axis=1))
         user = int(rows[0]) if len(rows) else large.shape[0] - 1
     if not _same(np.delete(large, user, axis=0), small).all():
         raise PairError(
@@ -205,11 +234,14 @@ def _check_values(left: Array, right: Array, relation: Relation, user: int | Non
         )
     if left.dtype.kind not in "biuf" or right.dtype.kind not in "biuf":
         raise PairError(f"query values must be numbers, got {left.dtype} and {right.dtype}")
-    a, b = left.astype(float).ravel(), right.astype(float).ravel()
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+    if not (np.isfinite(left).all() and np.isfinite(right).all()):
         raise PairError("query values must be finite, got NaN or inf")
+    # Differences of integers are taken before anything is rounded.
+    exact = left.dtype.kind in "biu"
+    gap = left.astype(object) - right.astype(object) if exact else left - right
     order = {"l1": 1, "l2": 2, "linf": np.inf}[str(relation.norm)]
-    distance, radius = float(np.linalg.norm(a - b, ord=order)), float(relation.radius or 0.0)
+    distance = float(np.linalg.norm(np.ravel(gap).astype(float), ord=order))
+    radius = float(relation.radius or 0.0)
     if distance > radius * (1 + 1e-9):
         raise PairError(
             f"the {relation.norm} distance of the query values must be at most {radius:g}, "

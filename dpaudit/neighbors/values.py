@@ -61,6 +61,7 @@ def value_pattern(
     """
     _validate.choice(tuple(_PATTERNS), pattern=pattern)
     _validate.integer(1, k=k)
+    center = _validate.finite(center=center)
     if relation.name != "within_sensitivity":
         raise ValueError(f"a value pattern needs a within_sensitivity relation, got {relation}")
     step = _PATTERNS[pattern](k)
