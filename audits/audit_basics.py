@@ -39,7 +39,7 @@ def audit_laplace_vector(auditor):
         partial(noise.laplace_mechanism, sensitivity=1.0, epsilon=EPSILON),
         PureDP(EPSILON, relation, "Dwork and Roth 2014, Theorem 3.6"),
         nb.value_patterns(5, relation=relation),
-        twin=partial(broken_noise.laplace_reused_noise, sensitivity=1.0, epsilon=EPSILON),
+        twin=partial(broken_noise.laplace_half_scale, sensitivity=1.0, epsilon=EPSILON),
     )
 
 
@@ -159,7 +159,7 @@ def audit_user_mean(auditor):
             nb.far_user(n_users=20, m=8, distance=100.0),
             nb.two_clusters(n_users=21, m=8, distance=1.0),
         ],
-        twin=partial(broken_means.clipped_user_mean_item_level, clip_norm=1.0, epsilon=EPSILON),
+        twin=partial(broken_means.clipped_user_mean_add_remove, clip_norm=1.0, epsilon=EPSILON),
     )
 
 

@@ -1,13 +1,13 @@
 """Frozen dataclasses to strict JSON and back, by their annotations.
 
 JSON has no infinity, so in a field of type float ``inf`` is written as the word "inf"; the
-annotation tells such a word from a text that happens to read "inf". NaN is refused on either side.
+annotation tells such a word from a text that happens to read "inf". Inside mappings, whose values
+may be anything, it is written as ``{"float": "inf"}``. NaN is refused on either side.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import types
 import typing
@@ -16,27 +16,33 @@ from enum import StrEnum
 from typing import Any
 
 
-def encode(value: Any) -> Any:
-    """Return plain data for strict JSON; raise ``ValueError`` for NaN."""
+def encode(value: Any, *, typed: bool = True) -> Any:
+    """Return plain data for strict JSON; raise ``ValueError`` for NaN.
+
+    `typed` tells whether an annotation will be at hand to read the value again.
+    """
     if isinstance(value, float):
         if math.isnan(value):
             raise ValueError("NaN cannot be stored")
-        return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+        if math.isfinite(value):
+            return value
+        word = "inf" if value > 0 else "-inf"
+        return word if typed else {"float": word}
     if isinstance(value, StrEnum):
         return value.value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): encode(item) for key, item in value.items()}
+        return {str(key): encode(item, typed=False) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [encode(item) for item in value]
+        return [encode(item, typed=typed) for item in value]
     return value
 
 
 def decode(annotation: Any, value: Any) -> Any:
     """Rebuild a value of the annotated type; raise ``ValueError`` for anything else."""
     if annotation is Any:
-        return value
+        return _untyped(value)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in arguments:
@@ -61,20 +67,26 @@ def decode(annotation: Any, value: Any) -> Any:
     raise ValueError(f"expected {getattr(annotation, '__name__', annotation)}, got {value!r}")
 
 
-@functools.cache
-def _hints(record: type[Any]) -> dict[str, Any]:
-    return typing.get_type_hints(record)
+def _untyped(value: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {"float"} and value["float"] in ("inf", "-inf"):
+            return float(value["float"])
+        return {key: _untyped(item) for key, item in value.items()}
+    return [_untyped(item) for item in value] if isinstance(value, list) else value
 
 
 def _record(record: type[Any], value: dict[str, Any]) -> Any:
-    names = [field.name for field in dataclasses.fields(record)]
+    names, hints = (
+        [field.name for field in dataclasses.fields(record)],
+        typing.get_type_hints(record),
+    )
     if set(value) != set(names):
         odd = sorted(set(value) ^ set(names))
         raise ValueError(f"{record.__name__} lacks or does not know {', '.join(odd)}")
     decoded = {}
     for name in names:
         try:
-            decoded[name] = decode(_hints(record)[name], value[name])
+            decoded[name] = decode(hints[name], value[name])
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
     return record(**decoded)

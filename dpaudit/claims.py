@@ -290,13 +290,13 @@ class RenyiDP(RenyiConversions, _Claim):
         """None: the claim is a curve."""
         return
 
-    def renyi_orders(self, focus: tuple[float, float] | None, spread: float) -> Floats:
+    def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
         """Return the claimed orders, whatever the focus."""
-        return np.array(self.alphas)
+        return np.array(self.alphas)[:, None]
 
     def renyi_budget(self, orders: Floats) -> Floats:
         """Return the claimed divergences."""
-        return np.array(self.claimed_divergences)
+        return np.array(self.claimed_divergences)[:, None]
 
     def to_json(self) -> dict[str, Any]:
         """Return the parameters as plain data."""
@@ -341,13 +341,14 @@ class ZeroConcentratedDP(RenyiConversions, _Claim):
         """None: the claim is a curve."""
         return
 
-    def renyi_orders(self, focus: tuple[float, float] | None, spread: float) -> Floats:
+    def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
         """Return orders all over (1, inf), denser near `focus`."""
-        coarse = np.geomspace(1e-3, 1e6, 91)
+        coarse = np.geomspace(1e-4, 1e7, 89)[:, None]
         if focus is None:
             return np.asarray(1 + coarse)
-        near = [(order - 1) * np.geomspace(1 / spread, spread, 15) for order in focus]
-        return np.asarray(1 + np.concatenate([coarse[::3], *near]))
+        near = (focus - 1) * np.geomspace(1 / spread, spread, 15)[:, None, None]
+        everywhere = np.broadcast_to(coarse[::6], (len(coarse[::6]), focus.shape[1]))
+        return np.asarray(1 + np.concatenate([everywhere, near.reshape(-1, focus.shape[1])]))
 
     def renyi_budget(self, orders: Floats) -> Floats:
         """Return ``rho * orders``."""

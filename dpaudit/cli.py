@@ -337,7 +337,7 @@ def _again(stored: AuditResult) -> AuditResult:
     from dpaudit.runner import Settings
     from dpaudit.store import AUDITS, file_name, load_result
 
-    settings = Settings(stored.origin["profile"], stored.seed, stored.failure_prob or 1e-5)
+    settings = Settings(stored.origin["profile"], stored.seed, stored.origin["failure_prob"])
     with tempfile.TemporaryDirectory() as scratch:
         arguments = [f"{path}::{stored.origin['item']}", "-p", "no:xdist", "-p", "no:terminal"]
         arguments += ["--dpaudit", f"--dpaudit-out={scratch}", *_settings_arguments(settings)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,113 +11,24 @@ from numpy.typing import NDArray
 from dpaudit.claims import Claim
 from dpaudit.divergence import hockey_stick, hockey_stick_inverse
 from dpaudit.errors import MechanismError
-from dpaudit.events import Event
+from dpaudit.finding import Finding
 from dpaudit.mechanisms import ExactMechanism, mechanism_name
 from dpaudit.neighbors import NeighborPair, PairFamily
 from dpaudit.results import Estimate, Histogram, Profile, Witness
 
+Floats = NDArray[np.float64]
 
-@dataclass(frozen=True)
-class Finding:
-    """What one look at one mechanism found, sampled or computed."""
-
-    pair: NeighborPair
-    point: tuple[float, float]
-    refuted: bool
-    epsilon: Estimate
-    delta: Estimate
-    profile: Profile
-    witness: Witness
-    histogram: Histogram
-    draws: dict[str, int]
-    mechanism_seconds: float
-    event: Event | None
+_METHOD = "computed from the pmf"
+_SHOWN_DRAWS = 10**6
 
 
 def compute(
-    mechanism: ExactMechanism,
-    claim: Claim,
-    pairs: PairFamily,
-    grid: NDArray[np.float64],
-    claimed: NDArray[np.float64],
+    mechanism: ExactMechanism, claim: Claim, pairs: PairFamily, grid: Floats, claimed: Floats
 ) -> Finding:
-    """Look at every pair in both directions; nothing is left to chance."""
+    """Look at every pair in both directions and return the worst; nothing is left to chance."""
     start = time.perf_counter()
-    best: Finding | None = None
-    for pair in pairs:
-        laws = {side: _pmf(mechanism, getattr(pair, side)) for side in ("left", "right")}
-        for likelier in ("left", "right"):
-            rare = "right" if likelier == "left" else "left"
-            context = _Context(mechanism, claim, pair, grid, claimed, start)
-            found = context.compare(laws[likelier], laws[rare], likelier)
-            if best is None or _worth(found) > _worth(best):
-                best = found
-    assert best is not None  # a family holds at least one pair
-    return best
-
-
-@dataclass(frozen=True)
-class _Context:
-    """One pair of one computed audit."""
-
-    mechanism: ExactMechanism
-    claim: Claim
-    pair: NeighborPair
-    grid: NDArray[np.float64]
-    claimed: NDArray[np.float64]
-    start: float
-
-    def compare(self, p: NDArray[np.float64], q: NDArray[np.float64], likelier: str) -> Finding:
-        """Compare two pmfs, the likelier side first."""
-        try:
-            deltas = np.array([hockey_stick(p, q, float(e)) for e in self.grid])
-        except ValueError as error:
-            raise MechanismError(f"{mechanism_name(self.mechanism)}.pmf: {error}") from None
-        point = self.claim.point
-        if point is None:
-            ratio = deltas / np.maximum(self.claimed, 1e-300)
-            at = int(ratio.argmax())
-            point = (float(self.grid[at]), float(self.claimed[at]))
-        epsilon = hockey_stick_inverse(p, q, point[1])
-        delta = hockey_stick(p, q, point[0])
-        # Computed in floating point: a difference within rounding is no violation.
-        refuted = delta > point[1] * (1 + 1e-9) + 1e-15 and epsilon > point[0] * (1 + 1e-9) + 1e-12
-        inside = p > np.exp(min(point[0], 700.0)) * q
-        outcomes = [str(i) for i in np.flatnonzero(inside)]
-        words = "outcome in {" + ", ".join(outcomes[:8]) + (", ..." if outcomes[8:] else "") + "}"
-        left, right = (p, q) if likelier == "left" else (q, p)
-        scale = 10**6
-        return Finding(
-            pair=self.pair,
-            point=point,
-            refuted=bool(refuted),
-            epsilon=Estimate(epsilon, epsilon, epsilon, 0.0, "computed from the pmf", None, True),
-            delta=Estimate(delta, delta, delta, 0.0, "computed from the pmf", None, True),
-            profile=Profile(
-                tuple(self.grid.tolist()),
-                tuple(deltas.tolist()),
-                tuple(deltas.tolist()),
-                tuple(self.claimed.tolist()),
-            ),
-            witness=Witness(
-                words if outcomes else "any outcome",
-                likelier,
-                None,
-                float(p[inside].sum()) if outcomes else 1.0,
-                float(q[inside].sum()) if outcomes else 1.0,
-            ),
-            histogram=Histogram(
-                "outcome (expected counts of 1,000,000 draws)",
-                tuple(str(i) for i in range(len(p))),
-                None,
-                tuple(round(x * scale) for x in left),
-                tuple(round(x * scale) for x in right),
-                tuple(inside.tolist()),
-            ),
-            draws={"explore": 0, "certify": 0},
-            mechanism_seconds=time.perf_counter() - self.start,
-            event=None,
-        )
+    found = [_look(mechanism, claim, pair, grid, claimed, start) for pair in pairs]
+    return max(found, key=_worth)  # the first of equals
 
 
 def _worth(found: Finding) -> tuple[bool, float, float]:
@@ -128,7 +38,88 @@ def _worth(found: Finding) -> tuple[bool, float, float]:
     return found.refuted, found.epsilon.lower - claimed_epsilon, ratio
 
 
-def _pmf(mechanism: ExactMechanism, data: NDArray[Any]) -> NDArray[np.float64]:
+def _look(
+    mechanism: ExactMechanism,
+    claim: Claim,
+    pair: NeighborPair,
+    grid: Floats,
+    claimed: Floats,
+    start: float,
+) -> Finding:
+    left, right = _pmf(mechanism, pair.left), _pmf(mechanism, pair.right)
+    directions = {"left": (left, right), "right": (right, left)}
+    try:
+        deltas = {
+            side: np.array([hockey_stick(p, q, float(e)) for e in grid])
+            for side, (p, q) in directions.items()
+        }
+    except ValueError as error:
+        raise MechanismError(f"{mechanism_name(mechanism)}.pmf: {error}") from None
+    profile = np.maximum(deltas["left"], deltas["right"])
+    point = claim.point
+    if point is None:
+        at = int((profile / np.maximum(claimed, 1e-300)).argmax())
+        point = (float(grid[at]), float(claimed[at]))
+    needs = {
+        side: (hockey_stick_inverse(p, q, point[1]), hockey_stick(p, q, point[0]))
+        for side, (p, q) in directions.items()
+    }
+    likelier = max(needs, key=lambda side: needs[side])
+    epsilon, delta = (max(both) for both in zip(*needs.values(), strict=True))
+    p, q = directions[likelier]
+    inside = p > np.exp(min(point[0], 700.0)) * q
+    if not inside.any():  # nothing exceeds the claim: show the outcomes that come closest
+        inside = p > q
+    numbers = Profile(
+        tuple(grid.tolist()),
+        tuple(profile.tolist()),
+        tuple(profile.tolist()),
+        tuple(claimed.tolist()),
+    )
+    return Finding(
+        pair=pair,
+        point=point,
+        refuted=_exceeds(claim, (epsilon, delta), point),
+        epsilon=Estimate(epsilon, epsilon, epsilon, 0.0, _METHOD, None, True),
+        delta=Estimate(delta, delta, delta, 0.0, _METHOD, None, True),
+        profile=numbers,
+        witness=_witness(p, q, inside, likelier),
+        histogram=Histogram(
+            "outcome (expected counts of 1,000,000 draws)",
+            tuple(str(i) for i in range(len(p))),
+            None,
+            tuple(round(x * _SHOWN_DRAWS) for x in left),
+            tuple(round(x * _SHOWN_DRAWS) for x in right),
+            tuple(inside.tolist()),
+        ),
+        draws={"explore": 0, "certify": 0},
+        mechanism_seconds=time.perf_counter() - start,
+        event=None,
+    )
+
+
+def _exceeds(claim: Claim, needed: tuple[float, float], point: tuple[float, float]) -> bool:
+    """Whether the needed (epsilon, delta) exceed the claim by more than rounding.
+
+    Curves are themselves computed numerically, to about 1e-10, so their margin is wider.
+    """
+    epsilon, delta = needed
+    slack = 1e-15 if claim.point is not None else 1e-9
+    relative = 1e-9 if claim.point is not None else 1e-8
+    above_delta = delta > point[1] * (1 + relative) + slack
+    return bool(above_delta and epsilon > point[0] * (1 + 1e-9) + 1e-12)
+
+
+def _witness(p: Floats, q: Floats, inside: NDArray[np.bool_], likelier: str) -> Witness:
+    outcomes = [str(i) for i in np.flatnonzero(inside)]
+    if not outcomes:
+        return Witness("any outcome", likelier, None, 1.0, 1.0)
+    shown = outcomes[:8] + ["..."] * (len(outcomes) > 8)
+    words = f"outcome = {shown[0]}" if len(shown) == 1 else f"outcome in {{{', '.join(shown)}}}"
+    return Witness(words, likelier, None, float(p[inside].sum()), float(q[inside].sum()))
+
+
+def _pmf(mechanism: ExactMechanism, data: NDArray[Any]) -> Floats:
     try:
         return np.asarray(mechanism.pmf(data), dtype=float)
     except Exception as error:

@@ -279,4 +279,4 @@ def _pmfs(left: ArrayLike, right: ArrayLike) -> tuple[NDArray[np.float64], NDArr
                 f"{name} must hold probabilities >= 0 that sum to 1, got {pmf!r} "
                 f"with sum {pmf.sum()!r}"
             )
-    return p, q
+    return p / p.sum(), q / q.sum()

@@ -8,12 +8,10 @@ numbers of a result hold together, except with probability `failure_prob`, whate
 
 from __future__ import annotations
 
-import hashlib
 import math
 import platform
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
@@ -21,44 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
-from dpaudit.bounds import Counts
 from dpaudit.claims import Claim
-from dpaudit.computed import Finding, compute
-from dpaudit.divergence import RateBounds, loss_of_rates
-from dpaudit.errors import MechanismError, PairError
-from dpaudit.events import Goal, Selection, learn
-from dpaudit.events.drawing import OutputHistogram
-from dpaudit.mechanisms import (
-    CALLS,
-    CallCheck,
-    ExactMechanism,
-    Sampler,
-    generator,
-    mechanism_name,
-)
+from dpaudit.computed import compute
+from dpaudit.errors import PairError
+from dpaudit.finding import Finding
+from dpaudit.mechanisms import ExactMechanism, mechanism_name
 from dpaudit.neighbors import NeighborPair, PairFamily, family
-from dpaudit.results import (
-    AuditResult,
-    Estimate,
-    Histogram,
-    Profile,
-    TwinResult,
-    Verdict,
-    Witness,
-)
+from dpaudit.results import AuditResult, TwinResult, Verdict
+from dpaudit.sampled import EXPLORE_SHARE, MIN_PILOT, SampledAudit
 
 DEFAULT_DRAWS = 100_000
 DEFAULT_FAILURE_PROB = 1e-5
 
-EXPLORE_SHARE = 0.3
-MAX_EXPLORE_CELLS = 2e7
-HEADLINE_SHARE = 0.9
-"""Part of failure_prob that the headline event gets; the events of the profile share the rest."""
-_EXPECTED_PROFILE_EVENTS = 8
-_GRID = 25
 MIN_DRAWS = 20
-MIN_PILOT = 8
-_PICTURE_SAMPLE = 5000
+_GRID = 25
 
 
 def audit(
@@ -89,10 +63,11 @@ def audit(
         Probability that any certified number of the result is wrong, in (0, 1). Default 1e-5.
     seed : int
         Root seed, >= 0: with `id` it fixes every random number.
-    twin : callable, optional
+    twin : callable or ExactMechanism, optional
         A broken twin: the same mechanism with one realistic mistake. The audit proves its power
-        by refuting it on the same claim, pairs and budget. Without one the verdict of an audit
-        that finds nothing is NO_POWER.
+        by refuting it on the same claim, pairs and budget; of several pairs the twin may be
+        caught on another one. Without a twin the verdict of an audit that finds nothing is
+        NO_POWER.
     id : str, optional
         Name of the audit; the mechanism's name when omitted.
 
@@ -134,29 +109,42 @@ def audit(
             f"draws must be an integer >= {least} to explore {len(candidates)} pairs, got {draws}"
         )
     _check_relation(claim, candidates)
+    if twin is not None and isinstance(twin, ExactMechanism) != isinstance(
+        mechanism, ExactMechanism
+    ):
+        raise TypeError(
+            "mechanism and twin must both draw or both have a pmf: power is shown on the same "
+            f"budget; got {mechanism_name(mechanism)} and {mechanism_name(twin)}"
+        )
     name = mechanism_name(mechanism) if id is None else id
     if not isinstance(name, str) or not name:
         raise TypeError(f"id must be a text that is not empty, got {id!r}")
     start = time.perf_counter()
     grid = epsilon_grid(claim)
-    task = _Task(
-        claim, candidates, draws, failure_prob, seed, name, grid, claimed_curve(claim, grid)
-    )
-    finding = task.run(mechanism, "mechanism")
+    claimed = claimed_curve(claim, grid)
+    sampled = SampledAudit(claim, candidates, draws, failure_prob, seed, name, grid, claimed)
+
+    def look(at: Any, role: str) -> Finding:
+        if isinstance(at, ExactMechanism):
+            return compute(at, claim, candidates, grid, claimed)
+        return sampled.run(at, role)
+
+    finding = look(mechanism, "mechanism")
     broken = None
     caught = None
     if twin is not None:
         twin_start = time.perf_counter()
-        caught = task.run(twin, "twin")
+        caught = look(twin, "twin")
         broken = TwinResult(
             name=mechanism_name(twin),
             verdict=Verdict.REFUTED if caught.refuted else Verdict.NOT_REFUTED,
             certified_epsilon=caught.epsilon.lower,
             failure_prob=caught.epsilon.failure_prob,
+            pair=caught.pair.describe(),
             witness=caught.witness,
             seconds=time.perf_counter() - twin_start,
         )
-    verdict, reason = _judge(finding, broken)
+    verdict, reason = judge(finding, broken)
     relation = claim.relation or finding.pair.relation
     epsilon, delta = finding.point
     return AuditResult(
@@ -218,222 +206,8 @@ def versions() -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """What exploration settled: the pair, the events, and a sample to lay out their picture."""
-
-    pair: NeighborPair
-    selection: Selection
-    sample: NDArray[Any]
-    explored: int
-
-    @classmethod
-    def of(
-        cls,
-        pair: NeighborPair,
-        sides: tuple[NDArray[Any], NDArray[Any]],
-        goal: Goal,
-        explored: int,
-        rng: np.random.Generator,
-    ) -> _Choice:
-        sample = np.concatenate([side[:_PICTURE_SAMPLE] for side in sides])
-        return cls(pair, learn(*sides, goal, rng=rng), sample, explored)
-
-
-@dataclass(frozen=True)
-class _Task:
-    """One claim on one family of pairs with one budget, for the mechanism and for its twin."""
-
-    claim: Claim
-    candidates: PairFamily
-    draws: int
-    failure_prob: float
-    seed: int
-    name: str
-    grid: NDArray[np.float64]
-    claimed: NDArray[np.float64]
-
-    def run(self, mechanism: Any, role: str) -> Finding:
-        if isinstance(mechanism, ExactMechanism):
-            return compute(mechanism, self.claim, self.candidates, self.grid, self.claimed)
-        sampler = Sampler(mechanism, seed=self.seed, labels=(self.name, role))
-        before = self._fingerprint()
-        finding = self._certify(sampler, self._explore(sampler, role))
-        if self._fingerprint() != before:
-            raise MechanismError(
-                f"{sampler.name} changes its input: the data are not what they were before the "
-                "audit; a mechanism must leave them alone"
-            )
-        return finding
-
-    def _fingerprint(self) -> list[bytes]:
-        both = ((pair.left, pair.right) for pair in self.candidates)
-        return [hashlib.sha256(data.tobytes()).digest() for pair in both for data in pair]
-
-    # --- explore ---
-
-    def _explore(self, sampler: Sampler, role: str) -> _Choice:
-        """Choose the pair, the events and the bins; nothing of this is used to certify."""
-        pairs = self.candidates.pairs
-        sampler.begin(pairs[0].left, pairs[0].right)
-        explore = int(min(self.draws * EXPLORE_SHARE, MAX_EXPLORE_CELLS / sampler.width))
-        explore = min(max(explore, 8), self.draws - 1)
-        goal = self._goal(self.draws - explore)
-        rng = generator(self.seed, self.name, role, "learn")
-        if len(pairs) == 1:
-            sides = self._exploration_draws(sampler, pairs[0], explore, "explore")
-            return _Choice.of(pairs[0], sides, goal, explore, rng)
-        # Half of the exploration draws are shared by all pairs, half go to the best of them.
-        pilot = max(explore // 2 // len(pairs), MIN_PILOT)
-        drawn = []
-        for index, pair in enumerate(pairs):
-            if index > 0:
-                sampler.begin(pair.left, pair.right)
-            drawn.append(self._exploration_draws(sampler, pair, pilot, f"pilot {index}"))
-        promises = [learn(*sides, goal, rng=rng).promise for sides in drawn]
-        best = max(range(len(pairs)), key=lambda index: (promises[index], -index))
-        sampler.turn()
-        more = max(explore - pilot * len(pairs), MIN_PILOT)
-        explored = pilot * len(pairs) + more
-        fresh = self._exploration_draws(sampler, pairs[best], more, "explore")
-        left, right = (np.concatenate(both) for both in zip(drawn[best], fresh, strict=True))
-        goal = self._goal(self.draws - explored)
-        return _Choice.of(pairs[best], (left, right), goal, explored, rng)
-
-    def _goal(self, certify: int) -> Goal:
-        share = (1 - HEADLINE_SHARE) / _EXPECTED_PROFILE_EVENTS
-        return Goal(
-            delta=None if self.claim.point is None else self.claim.point[1],
-            epsilons=self.grid,
-            claimed_deltas=self.claimed,
-            draws=certify,
-            headline_failure_prob=self.failure_prob * HEADLINE_SHARE,
-            profile_failure_prob=self.failure_prob * share,
-        )
-
-    def _exploration_draws(
-        self, sampler: Sampler, pair: NeighborPair, draws: int, role: str
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        left = sampler.draw(pair.left, draws, role, "left")
-        right = sampler.draw(pair.right, draws, role, "right")
-        return left, right
-
-    # --- certify ---
-
-    def _certify(self, sampler: Sampler, choice: _Choice) -> Finding:
-        """Count the frozen events on fresh draws, chunk by chunk, and bound them together."""
-        pair, selection = choice.pair, choice.selection
-        certify = self.draws - choice.explored
-        events = [selection.headline, *selection.profile]
-        picture = OutputHistogram.plan(selection.headline, choice.sample)
-        hits = {side: np.zeros(len(events), dtype=np.int64) for side in ("left", "right")}
-        for side, data in (("left", pair.left), ("right", pair.right)):
-            calls = CallCheck(sampler.name)
-            for outputs in sampler.chunks(data, certify, "certify", side, least=CALLS):
-                encoded = selection.headline.encoder(outputs)
-                scores = {id(event.score): event.score for event in events}
-                values = {key: score(encoded) for key, score in scores.items()}
-                fired = [int(event.fires(values[id(event.score)]).sum()) for event in events]
-                hits[side] += fired
-                calls.add(outputs, fired[0])
-                picture.add(side, encoded, values[id(selection.headline.score)])
-            calls.judge()
-        counts = [
-            Counts(int(left), certify, int(right), certify)
-            for left, right in zip(hits["left"], hits["right"], strict=True)
-        ]
-        headline_share = HEADLINE_SHARE if selection.profile else 1.0
-        shares = [headline_share] + [
-            (1 - headline_share) / len(selection.profile) for _ in selection.profile
-        ]
-        bounds = [
-            RateBounds.from_counts(c, event.likelier, self.failure_prob * share)
-            for c, event, share in zip(counts, events, shares, strict=True)
-        ]
-        return self._finding(sampler, choice, counts, bounds, picture.done())
-
-    def _finding(
-        self,
-        sampler: Sampler,
-        choice: _Choice,
-        counts: list[Counts],
-        bounds: list[RateBounds],
-        histogram: Histogram,
-    ) -> Finding:
-        selection = choice.selection
-        events = [selection.headline, *selection.profile]
-        guesses = [_guess(c, event.likelier) for c, event in zip(counts, events, strict=True)]
-        certified = np.array([max(b.lower_delta(e) for b in bounds) for e in self.grid])
-        estimated = np.array([max(g.lower_delta(e) for g in guesses) for e in self.grid])
-        point = self.claim.point or self._worst_point(certified) or selection.point
-        lower_epsilon = max(b.lower_epsilon(point[1]) for b in bounds)
-        lower_delta = max(b.lower_delta(point[0]) for b in bounds)
-        refuted = lower_epsilon > point[0] or lower_delta > point[1]
-        method = "Clopper-Pearson, two-sided union, fresh draws"
-        c = counts[0]
-        return Finding(
-            pair=choice.pair,
-            point=point,
-            refuted=refuted,
-            epsilon=Estimate(
-                float(loss_of_rates(guesses[0].likely, guesses[0].rare, point[1])),
-                lower_epsilon,
-                math.inf,
-                self.failure_prob,
-                method,
-                c,
-                True,
-            ),
-            delta=Estimate(
-                guesses[0].lower_delta(point[0]),
-                lower_delta,
-                1.0,
-                self.failure_prob,
-                method,
-                c,
-                True,
-            ),
-            profile=Profile(
-                tuple(self.grid.tolist()),
-                tuple(certified.tolist()),
-                tuple(estimated.tolist()),
-                tuple(self.claimed.tolist()),
-            ),
-            witness=Witness(
-                selection.headline.description,
-                selection.headline.likelier,
-                c,
-                bounds[0].likely,
-                bounds[0].rare,
-            ),
-            histogram=histogram,
-            draws={"explore": choice.explored, "certify": self.draws - choice.explored},
-            mechanism_seconds=sampler.seconds,
-            event=selection.headline,
-        )
-
-    def _worst_point(self, certified: NDArray[np.float64]) -> tuple[float, float] | None:
-        """Where a curve is exceeded most, or approached most; None when nothing is certified.
-
-        Chosen after the fact, which is sound because the certified profile holds everywhere at
-        once. Epsilon = 0 counts only if the claim is exceeded there: else it says little.
-        """
-        ratio = certified / np.maximum(self.claimed, 1e-300)
-        if ratio[0] <= 1:
-            ratio[0] = 0.0
-        at = int(ratio.argmax())
-        return (float(self.grid[at]), float(self.claimed[at])) if certified[at] > 0 else None
-
-
-def _guess(counts: Counts, likelier: str) -> RateBounds:
-    """Rates as observed, half a draw away from 0 and 1 so that estimates stay finite."""
-    c = counts if likelier == "left" else counts.swapped()
-    return RateBounds(
-        (c.hits_left + 0.5) / (c.draws_left + 1), (c.hits_right + 0.5) / (c.draws_right + 1), 1.0
-    )
-
-
-def _judge(finding: Finding, twin: TwinResult | None) -> tuple[Verdict, str]:
+def judge(finding: Finding, twin: TwinResult | None) -> tuple[Verdict, str]:
+    """Return the verdict and the sentence behind it."""
     epsilon, delta = finding.point
     if finding.refuted:
         needed = finding.epsilon.lower
@@ -444,14 +218,15 @@ def _judge(finding: Finding, twin: TwinResult | None) -> tuple[Verdict, str]:
         )
     if twin is None:
         return Verdict.NO_POWER, "no violation found, and no broken twin was given to show power"
+    where = "" if twin.pair == finding.pair.describe() else f" on the pair {twin.pair}"
     if twin.verdict is Verdict.REFUTED:
         return Verdict.NOT_REFUTED, (
             f"no violation found; the broken twin {twin.name} was caught with "
-            f"epsilon >= {twin.certified_epsilon:.4g}"
+            f"epsilon >= {twin.certified_epsilon:.4g}{where}"
         )
     return Verdict.NO_POWER, (
         f"no violation found, but the broken twin {twin.name} escaped too "
-        f"(epsilon >= {twin.certified_epsilon:.4g})"
+        f"(epsilon >= {twin.certified_epsilon:.4g}{where})"
     )
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 RESULTS_PROPERTY = "dpaudit_results"
 OUTCOME_PROPERTY = "dpaudit_outcome"
 _auditors = pytest.StashKey["Auditor"]()
+_fingerprint = pytest.StashKey[str]()
 
 # outcome of an audit function -> (category in pytest's summary line, letter, word)
 OUTCOMES = {
@@ -82,6 +83,23 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(AuditSession(config, Path(out)), "dpaudit-session")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse two audits of one id, and note the code that is about to be audited."""
+    audits = [item for item in items if "auditor" in getattr(item, "fixturenames", ())]
+    seen: dict[str, pytest.Item] = {}
+    for item in audits:
+        other = seen.setdefault(audit_id(item), item)
+        if other is not item:
+            raise pytest.UsageError(
+                f"two audits have the id {audit_id(item)}: {other.nodeid} and {item.nodeid}; "
+                "rename one of the files"
+            )
+    if audits:
+        from dpaudit.runner import fingerprint
+
+        config.stash[_fingerprint] = fingerprint(config.rootpath, _settings(config))
+
+
 def _settings(config: pytest.Config) -> Settings:
     from dpaudit.runner import Settings
 
@@ -105,7 +123,7 @@ def audit_id(item: pytest.Item) -> str:
 @pytest.fixture
 def auditor(request: pytest.FixtureRequest) -> Auditor:
     """Check mechanisms against claims: ``auditor.check(mechanism, claim, pairs, twin=...)``."""
-    from dpaudit.runner import Auditor, fingerprint
+    from dpaudit.runner import Auditor
 
     item = request.node
     settings = _settings(request.config)
@@ -118,7 +136,8 @@ def auditor(request: pytest.FixtureRequest) -> Auditor:
         "path": Path(os.path.relpath(item.path)).as_posix(),
         "item": item.nodeid.partition("::")[2],
         "profile": settings.profile,
-        "fingerprint": fingerprint(item.path, settings),
+        "failure_prob": settings.failure_prob,
+        "fingerprint": item.config.stash[_fingerprint],
     }
     found = Auditor(audit_id(item), settings, origin, expected)
     if request.config.getoption("--dpaudit-resume"):
@@ -171,7 +190,7 @@ def pytest_runtest_makereport(
         if isinstance(error, (UnexpectedVerdict, DpauditError)):
             report.longrepr = str(error)
         if error is None or isinstance(error, UnexpectedVerdict):
-            records = [json.dumps(r.to_json(), allow_nan=False) for r in found.results]
+            records = [json.dumps(r.to_json(), allow_nan=False) for r in found.finished_results()]
             report.user_properties += [(RESULTS_PROPERTY, records)]
             if found.results:
                 report.user_properties += [(OUTCOME_PROPERTY, outcome_of(found.results))]

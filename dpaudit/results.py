@@ -140,6 +140,7 @@ class TwinResult:
     verdict: Verdict
     certified_epsilon: float
     failure_prob: float
+    pair: str
     witness: Witness
     seconds: float
 
@@ -324,5 +325,6 @@ class AuditResult:
         if missing:
             raise ValueError(f"claim: lacks {', '.join(sorted(missing))}")
         for name in ("epsilon", "delta"):
-            decode(float, result.claim[name])
+            if not isinstance(result.claim[name], (int, float)):
+                raise ValueError(f"claim: {name} must be a number, got {result.claim[name]!r}")
         return typing.cast("AuditResult", result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -54,7 +55,7 @@ class Settings:
 
     def options(self) -> str:
         """Return the settings as command-line options."""
-        return f"--profile {self.profile} --seed {self.seed} --failure-prob {self.failure_prob:g}"
+        return f"--profile {self.profile} --seed {self.seed} --failure-prob {self.failure_prob!r}"
 
 
 @dataclass
@@ -124,6 +125,13 @@ class Auditor:
         self.results.append(result)
         return result
 
+    def finished_results(self) -> list[AuditResult]:
+        """Return the results, each with the number of checks that its function made in all."""
+        return [
+            r.with_origin({**r.origin, "checks": len(self.results)}, r.expected)
+            for r in self.results
+        ]
+
     def take_over(self, out: Path) -> None:
         """Take over the results that an interrupted run of the same audit left in `out`."""
         found, lost = load_finished(out, self.item, self.origin["fingerprint"])
@@ -155,8 +163,22 @@ def surprise(result: AuditResult) -> str | None:
     return None
 
 
-def fingerprint(path: Path, settings: Settings) -> str:
-    """Return what a stored result must share with a run that resumes, to be taken over."""
-    digest = hashlib.sha256(path.read_bytes())
-    digest.update(repr((settings, sorted(versions().items()))).encode())
+def fingerprint(root: Path, settings: Settings) -> str:
+    """Return what a stored result must share with a run that resumes, to be taken over.
+
+    Settings, versions, and the source of every module of the project that is loaded: a result is
+    stale when any of them has changed.
+    """
+    digest = hashlib.sha256(repr((settings, sorted(versions().items()))).encode())
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    for file in sorted(Path(f).resolve() for f in files if f):
+        if file.suffix == ".py" and _belongs(file, root.resolve()):
+            digest.update(file.relative_to(root.resolve()).as_posix().encode())
+            digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _belongs(file: Path, root: Path) -> bool:
+    """Whether a file is the project's own, and not of an environment inside it."""
+    inside = file.is_relative_to(root) and file.is_file()
+    return inside and "site-packages" not in file.parts

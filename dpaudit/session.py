@@ -42,9 +42,6 @@ class AuditSession:
         """Store the results of an audit as soon as it has ended."""
         results, _ = plugin.reported(report)
         for result in results:
-            if any(result.id == other.id for other in self.results):
-                self.problems.append(f"{result.id}: two audits have this id; only the first counts")
-                continue
             save_result(self.out, result)
             self.results.append(result)
         if report.failed and not results:

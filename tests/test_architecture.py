@@ -13,12 +13,12 @@ ROOT = Path(__file__).parents[1]
 
 # Rooms from the ground up; a room may import from its own floor and from those below.
 FLOORS = [
-    {"errors", "_validate"},
+    {"errors", "_validate", "_json"},
     {"relations", "_renyi"},
     {"claims", "oracles", "bounds"},
     {"divergence", "results"},
     {"neighbors", "mechanisms", "events", "search"},
-    {"engine", "computed", "sequential", "ledger", "strategies"},
+    {"finding", "engine", "computed", "sampled", "sequential", "ledger", "strategies"},
     {"store"},
     {"runner", "report"},
     {"plugin", "session", "display", "cli"},

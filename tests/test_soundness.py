@@ -110,10 +110,10 @@ def test_an_engine_that_certifies_on_its_exploration_draws_is_found_out(
 ) -> None:
     fresh = Sampler.chunks
 
-    def reused(self: Sampler, data: Array, draws: int, role: str, side: str) -> Any:
+    def reused(self: Sampler, data: Array, draws: int, role: str, side: str, **_: Any) -> Any:
         return fresh(self, data, draws, "explore" if role == "certify" else role, side)
 
     monkeypatch.setattr(Sampler, "chunks", reused)
-    monkeypatch.setattr(dpaudit.engine, "EXPLORE_SHARE", 0.5)
+    monkeypatch.setattr(dpaudit.sampled, "EXPLORE_SHARE", 0.5)
     audits = 150
     assert _chance_of_so_many(CASES["histogram"].lies(audits), audits) < FALSE_ALARM

@@ -43,11 +43,12 @@ class OutputHistogram:
         seen = np.unique(along[~np.isnan(along)])
         if len(seen) <= MAX_BARS:
             return cls._values_of(event, column, seen, encoded, along)
-        low, high = np.quantile(along[~np.isnan(along)], [0.002, 0.998])
+        along = np.clip(along, -1e100, 1e100)  # so that the bins of a picture stay finite
+        low, high = map(float, np.quantile(along[~np.isnan(along)], [0.002, 0.998]))
         if not isinstance(event.score, TableScore):
             margin = (high - low) / _BINS
-            low = min(low, event.threshold - 2 * margin)
-            high = max(high, event.threshold + 2 * margin)
+            low = min(low, max(event.threshold, -1e100) - 2 * margin)
+            high = max(high, min(event.threshold, 1e100) + 2 * margin)
         edges = np.linspace(low, high, _BINS + 1)
         if not isinstance(event.score, TableScore):
             # The score is cut on this axis: let a bin begin there.

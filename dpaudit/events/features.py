@@ -126,7 +126,8 @@ def _difference_of_means(
     if not size > 0:
         return None
     weights /= size
-    return lambda x: np.asarray(_filled(x) @ weights)
+    # Not a matrix product, whose last digits depend on the number of rows.
+    return lambda x: np.asarray((_filled(x) * weights).sum(axis=1))
 
 
 def _vector_features(columns: NDArray[np.intp]) -> list[Feature]:

@@ -341,8 +341,9 @@ def _certifiable(
 def approximate_upper(hits: Any, draws: int, failure_prob: float) -> Floats:
     """Clopper-Pearson upper bound by Pratt's formula: fractional counts, 30 times faster.
 
-    Within about 15% of the exact bound even for no hits and tiny failure probabilities (Blyth 1986, "Approximate binomial confidence
-    limits", after Pratt 1968). For planning only; nothing is certified with it.
+    Within about 15% of the exact bound even for no hits and tiny failure probabilities (Blyth
+    1986, "Approximate binomial confidence limits", after Pratt 1968). For planning only; nothing
+    is certified with it.
     """
     x = np.minimum(np.asarray(hits, dtype=float), draws - 1e-9)
     z = float(-special.ndtri(failure_prob))

@@ -95,13 +95,15 @@ class TableScore:
     """Log-likelihood ratios of the values, or of bins of the values, of one feature.
 
     With `atoms`, `edges` are the values seen and ``log_ratios[-2]`` belongs to all others; else
-    they are the inner edges of bins. The last entry of `log_ratios` belongs to "no answer".
+    they are the inner edges of bins. The last entry of `log_ratios` belongs to "no answer", which
+    `gaps` tells to have been seen.
     """
 
     feature: Feature
     edges: Floats
     log_ratios: Floats
     atoms: bool
+    gaps: bool
     significance: float
 
     @classmethod
@@ -117,7 +119,8 @@ class TableScore:
         ratios = _shrunk_log_ratio(a, b)
         if atoms:
             ratios[-2] = 0.0  # values never seen say nothing
-        return cls(feature, edges, ratios, atoms, _chi_square_excess(a, b))
+        gaps = bool(a[-1] + b[-1])
+        return cls(feature, edges, ratios, atoms, gaps, _chi_square_excess(a, b))
 
     @property
     def name(self) -> str:
@@ -141,7 +144,7 @@ class TableScore:
             parts = self._value_words(inside[:-2], bool(inside[-2]))
         else:
             parts = self._interval_words(inside[:-1])
-        if inside[-1] and parts:
+        if inside[-1] and parts and self.gaps:
             parts.append("no answer")
         return " or ".join(parts) or f"{self.feature.name} without an answer"
 
@@ -149,7 +152,7 @@ class TableScore:
         name, chosen = self.feature.name, [self.feature.column.words(v) for v in self.edges[inside]]
         shown = chosen[:8] + [f"... {len(chosen) - 8} more"] * (len(chosen) > 8)
         parts = [f"{name} = {shown[0]}" if len(shown) == 1 else f"{name} in {{{', '.join(shown)}}}"]
-        return parts * bool(chosen) + ["any value never seen while exploring"] * unseen
+        return parts * bool(chosen) + ["a value not seen before"] * unseen
 
     def _interval_words(self, inside: NDArray[np.bool_]) -> list[str]:
         intervals = [
@@ -277,7 +280,9 @@ def logistic_score(features: Sequence[Feature], left: Floats, right: Floats) -> 
     with _quietly_on_one_thread():
         model = LogisticRegression(C=1.0, max_iter=100, tol=1e-3).fit(design(x), y)
     weights = np.asarray(model.coef_[0])
-    return ModelScore("logistic score", lambda e: design(_matrix(ordered, e)) @ weights)
+    return ModelScore(
+        "logistic score", lambda e: (design(_matrix(ordered, e)) * weights).sum(axis=1)
+    )
 
 
 def boosted_score(

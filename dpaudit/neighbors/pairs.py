@@ -102,6 +102,10 @@ class PairFamily:
         for pair in self.pairs:
             if not isinstance(pair, NeighborPair):
                 raise TypeError(f"a family holds NeighborPair objects, got {pair!r}")
+            if len(self.pairs) > 1 and _same(pair.left, pair.right).all():
+                raise ValueError(
+                    f"a pair of a family must differ, got one whose sides are equal: {pair!r}"
+                )
         relations = {str(pair.relation) for pair in self.pairs}
         if len(relations) > 1:
             raise ValueError(f"the pairs of a family share one relation, got {sorted(relations)}")
@@ -166,10 +170,8 @@ def _alike(left: Array, right: Array) -> tuple[Array, Array]:
 def _same(a: Array, b: Array) -> NDArray[np.bool_]:
     """Elementwise equality in which NaN equals NaN, also inside records."""
     if a.dtype.names:
-        return np.all(
-            [_same(a[name], b[name]).reshape(*a.shape, -1).all(axis=-1) for name in a.dtype.names],
-            axis=0,
-        )
+        fields = [_same(a[name], b[name]).reshape(*a.shape, -1) for name in a.dtype.names]
+        return np.asarray(np.concatenate(fields, axis=-1).all(axis=-1))
     equal = np.asarray(a == b)
     if a.dtype.kind in "fc":
         equal = equal | (np.isnan(a) & np.isnan(b))

@@ -58,7 +58,7 @@ def replay_command(result: AuditResult, out: str | None = None) -> str:
         return (
             f"pytest --dpaudit '{result.origin['path']}::{result.origin['item']}' "
             f"--dpaudit-profile={result.origin['profile']} --dpaudit-seed={result.seed} "
-            f"--dpaudit-failure-prob={result.failure_prob:g}"
+            f"--dpaudit-failure-prob={result.origin['failure_prob']!r}"
         )
     return f"dpaudit.audit(..., seed={result.seed}, id={result.id!r})"
 

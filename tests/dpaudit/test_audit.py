@@ -260,13 +260,13 @@ def test_certifying_draws_have_no_part_in_the_choice_of_events() -> None:
 
 def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[float] = []
-    original = dpaudit.engine.RateBounds.from_counts
+    original = dpaudit.sampled.RateBounds.from_counts
 
     def recording(counts: Any, likelier: str, failure_prob: float) -> Any:
         given.append(failure_prob)
         return original(counts, likelier, failure_prob)
 
-    monkeypatch.setattr(dpaudit.engine.RateBounds, "from_counts", recording)
+    monkeypatch.setattr(dpaudit.sampled.RateBounds, "from_counts", recording)
     for claim in (PureDP(1.0), GaussianDP(1.0)):
         given.clear()
         audit(laplace, claim, ONE, draws=20_000, seed=1, failure_prob=0.01)

@@ -243,7 +243,7 @@ def test_renyi_delta_is_lossless_against_two_point_laws(name: str) -> None:
 
         best = _best(claim, excess)
         computed = claim.delta(epsilon)
-        assert computed >= best * (1 - 1e-8), "the claim promises more than its definition"
+        assert computed >= best * (1 - 5e-8), "the claim promises more than its definition"
         assert computed <= best * (1 + LOST), "the conversion loses something"
 
 
@@ -258,7 +258,7 @@ def test_renyi_epsilon_is_lossless_against_two_point_laws(name: str, delta: floa
 
     best = max(_best(claim, loss), 0.0)
     computed = claim.epsilon(delta)
-    assert computed >= best * (1 - 1e-8), "the claim promises more than its definition"
+    assert computed >= best * (1 - 5e-8), "the claim promises more than its definition"
     assert computed <= best * (1 + LOST), "the conversion loses something"
 
 

@@ -68,7 +68,7 @@ def test_both_directions_are_looked_at(swap: bool) -> None:
     result = _audit(_two(q, p) if swap else _two(p, q), PureDP(1.0))
     assert result.certified_epsilon == pytest.approx(math.log(5))
     assert result.witness.likelier == ("right" if swap else "left")
-    assert result.witness.event == "outcome in {0}"
+    assert result.witness.event == "outcome = 0"
     assert (result.witness.likely, result.witness.rare) == (0.5, 0.1)
 
 

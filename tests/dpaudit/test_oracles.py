@@ -391,7 +391,8 @@ def test_finite_laws_invert_exactly(
     found = oracle.epsilon(delta)
     if found < math.inf:
         assert oracle.delta(found) <= delta + 1e-13
-    assert oracle.epsilon(oracle.delta(epsilon)) <= epsilon + 1e-6
+    back = oracle.epsilon(oracle.delta(epsilon))  # where delta is flat, epsilon is ill-conditioned
+    assert back <= epsilon + 1e-6 or oracle.delta(epsilon) - oracle.delta(back) < 1e-12
     p, q = oracle.curve()
     best = (p - math.exp(epsilon) * q).max()
     assert oracle.delta_left(epsilon) == pytest.approx(best, abs=1e-13)

@@ -19,20 +19,23 @@ COUNTS = Counts(90, 100, 10, 100)
 WITNESS = Witness("output > 1.5", "left", COUNTS, 0.8, 0.2)
 
 
+CLAIM = {
+    "notion": "pure_dp",
+    "epsilon": 1.0,
+    "delta": 0.0,
+    "relation": "replace_user",
+    "source": "Lemma 1",
+    "words": "1-DP",
+    "parameters": {"epsilon": 1.0, "alpha": [2.0, 8.0]},
+}
+
+
 def _result(**changes: Any) -> AuditResult:
     estimate = Estimate(2.2, 1.4, math.inf, 1e-5, "Clopper-Pearson", COUNTS, True)
     result = AuditResult(
         id="audit_x::audit_laplace",
         mechanism="laplace(scale=0.5)",
-        claim={
-            "notion": "pure_dp",
-            "epsilon": 1.0,
-            "delta": 0.0,
-            "relation": "replace_user",
-            "source": "Lemma 1",
-            "words": "1-DP",
-            "parameters": {"epsilon": 1.0, "alpha": [2.0, 8.0]},
-        },
+        claim=CLAIM,
         pair="custom: replace_user, 2x1",
         verdict=Verdict.REFUTED,
         reason="because",
@@ -45,7 +48,7 @@ def _result(**changes: Any) -> AuditResult:
         ),
         failure_prob=1e-5,
         draws={"explore": 30, "certify": 70},
-        twin=TwinResult("twin", Verdict.NOT_REFUTED, 0.1, WITNESS, 0.2),
+        twin=TwinResult("twin", Verdict.NOT_REFUTED, 0.1, 1e-5, "pair", WITNESS, 0.2),
         expected="refuted",
         seed=2**63,
         seconds=1.5,
@@ -64,8 +67,10 @@ TRIPS: dict[str, dict[str, Any]] = {
     "plain": {},
     "no twin": {"twin": None, "expected": None, "origin": {}},
     "infinite": {"epsilon": Estimate(math.inf, math.inf, math.inf, 0.0, "pmf", None, True)},
-    "infinite twin": {"twin": TwinResult("t", Verdict.REFUTED, math.inf, WITNESS, 0.0)},
-    "infinite claim": {"claim": {"epsilon": math.inf, "delta": 0.0, "parameters": {}}},
+    "infinite twin": {
+        "twin": TwinResult("t", Verdict.REFUTED, math.inf, 0.0, "pair", WITNESS, 0.0)
+    },
+    "infinite claim": {"claim": {**CLAIM, "epsilon": math.inf}},
     "infinite profile": {"profile": Profile((0.0, math.inf), (0.5, 0.1), (0.6, 0.1), (0.4, 0.0))},
     "infinite edge": {
         "histogram": Histogram("x", ("a", "b"), (0.0, 1.0, math.inf), (1, 2), (3, 4), (True, False))
@@ -77,10 +82,10 @@ TRIPS: dict[str, dict[str, Any]] = {
     "no counts": {"witness": Witness("x", "right", None, 1.0, 0.0)},
     "unicode": {"id": 'prüfung::δ≥ε 漢字 \u2028 🙈 "quoted" \\ \n', "reason": "\x00\x1f"},
     "the word inf": {"id": "inf", "mechanism": "inf", "pair": "inf", "reason": "inf"},
-    "inf as a source": {"claim": {"epsilon": 1.0, "delta": 0.0, "source": "inf"}},
-    "inf as a twin": {"twin": TwinResult("inf", Verdict.REFUTED, 1.0, WITNESS, 0.0)},
+    "inf as a source": {"claim": {**CLAIM, "source": "inf"}},
+    "inf as a twin": {"twin": TwinResult("inf", Verdict.REFUTED, 1.0, 0.0, "inf", WITNESS, 0.0)},
     "tiny": {"failure_prob": 5e-324, "seconds": 1e-17},
-    "huge parameter": {"claim": {"epsilon": 1.0, "delta": 0.0, "parameters": {"mu": [math.inf]}}},
+    "huge parameter": {"claim": {**CLAIM, "parameters": {"mu": [math.inf]}}},
 }
 
 

@@ -65,7 +65,7 @@ def _fires(score: Any, threshold: float, above: bool) -> list[bool]:
 )
 def test_words_of_intervals_are_the_intervals_that_fire(log_ratios: list[int], above: bool) -> None:
     edges = np.array([0.5, 1.5, 2.0, 3.5])
-    score = TableScore(OUTPUT, edges, np.array(log_ratios, float), None, 1.0)
+    score = TableScore(OUTPUT, edges, np.array(log_ratios, float), False, True, 1.0)
     for threshold in (-0.5, 0.5, 1.5):
         words = score.words(threshold, above)
         fires = _fires(score, threshold, above)
@@ -94,9 +94,12 @@ def test_words_of_values_are_the_values_that_fire(above: bool) -> None:
     rng = np.random.default_rng(0)
     left, right = rng.integers(4, size=3000) * 1.0, rng.integers(3, size=3000) * 1.0
     score = TableScore.learn(OUTPUT, left, right)
-    assert score.atoms is not None
+    assert score.atoms
     for threshold in np.unique(score.log_ratios)[1:]:
         words = score.words(float(threshold), above)
+        unseen = " or a value not seen before"
+        assert words.endswith(unseen) == bool((score(_column([7])) >= threshold) == above)
+        words = words.removesuffix(unseen)
         fires = score(_column([0, 1, 2, 3])) >= threshold
         assert [_described(words, v) for v in (0.0, 1.0, 2.0, 3.0)] == (fires == above).tolist()
 
