@@ -1,6 +1,6 @@
 """How much is certified, as a share of what an oracle would certify that knows the best event.
 
-    python -m benchmarks.tightness [--draws 100000] [--seeds 5] [--failure-prob 1e-5]
+    python -m benchmarks.tightness [--draws 100000] [--seeds 40] [--failure-prob 1e-5]
 
 The oracle maximises over all events {p > e^t q} of the exact law and takes two Clopper-Pearson
 bounds at the same failure probability on as many certifying draws, at expected counts. The audit
@@ -135,7 +135,7 @@ def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=100_000, help="certifying draws a side")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--failure-prob", type=float, default=1e-5)
     args = parser.parse_args()
     total = round(args.draws / (1 - EXPLORE_SHARE))

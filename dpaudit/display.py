@@ -121,7 +121,7 @@ class RunDisplay:
             report = None if session.report is None else str(session.report)
             for line in run_lines(session.run, session.results, report):
                 self._print(_escape(line))
-        self._file.flush()
+        self._file.close()
 
     def _print(self, text: str) -> None:
         self._console.print(text)

@@ -39,6 +39,7 @@ LEARN_SHARE = 0.5
 SELECTION_LEVEL = 0.1
 """One-sided level of the bounds by which cuts are judged before they are certified."""
 
+_TRIFLE = 0.003
 MAX_CUTS = 240
 _LOGISTIC_DRAWS = 40_000
 _BOOSTED_DRAWS = 25_000
@@ -253,7 +254,8 @@ def _choose(encoder: Encoder, cuts: Sequence[_Cuts], goal: Goal) -> Selection:
             value, where = _headline_value(*sure, goal)
             hope = excess_of_rates(likely, rare, 0.0)
             top = int(np.lexsort((-np.arange(len(value)), hope, value))[-1])
-            if (value[top], hope[top]) > best:
+            # Scores come simplest first; a later one must be better by more than a trifle.
+            if (value[top] - _TRIFLE * abs(best[0]), hope[top]) > best:
                 best = (float(value[top]), float(hope[top]))
                 headline = _event(
                     encoder, c, top, side, _target_epsilon(goal, where[top], sure, top)
@@ -263,7 +265,7 @@ def _choose(encoder: Encoder, cuts: Sequence[_Cuts], goal: Goal) -> Selection:
             for i, epsilon in enumerate(goal.epsilons):
                 deltas = excess_of_rates(low, high, epsilon)
                 top = int(deltas.argmax())
-                if deltas[top] > best_delta[i]:
+                if deltas[top] > best_delta[i] * (1 + _TRIFLE):
                     best_delta[i] = deltas[top]
                     chosen[i] = _event(encoder, c, top, side, float(epsilon))
     profile: list[Event] = []
