@@ -29,7 +29,8 @@ PROBE_SIZE = 64
 """Draws of each call that checks the contract."""
 
 CALLS = 64
-"""Calls, at least, that the certifying draws of one side are spread over."""
+"""Calls, at least, that the draws of one side are spread over, so that one call's luck is not
+taken for the mechanism's law."""
 
 _FALSE_REFUSAL = 1e-9
 _CHUNK_CELLS = 2**20
@@ -204,15 +205,13 @@ class Sampler:
         """Cells of one draw; known once the mechanism was called."""
         return self._width
 
-    def chunks(
-        self, data: Array, draws: int, role: str, side: str, *, least: int = 1
-    ) -> Iterator[Array]:
-        """Yield `draws` draws in `least` chunks or more, each from a generator of its own.
+    def chunks(self, data: Array, draws: int, role: str, side: str) -> Iterator[Array]:
+        """Yield `draws` draws in ``CALLS`` chunks or more, each from a generator of its own.
 
         The chunks depend on the root seed, the labels, the role and the side, and on nothing else.
         """
         bounded = max(min(_CHUNK_CELLS // self.width, _CHUNK_DRAWS), 256)
-        step = min(bounded, -(-draws // least))
+        step = min(bounded, math.ceil(draws / CALLS))
         for index, start in enumerate(range(0, draws, step)):
             size = min(step, draws - start)
             yield self._call(data, size, role, side, index)

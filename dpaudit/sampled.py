@@ -17,7 +17,7 @@ from dpaudit.errors import MechanismError
 from dpaudit.events import Goal, Selection, learn
 from dpaudit.events.drawing import OutputHistogram
 from dpaudit.finding import Finding
-from dpaudit.mechanisms import CALLS, CallCheck, Sampler, generator
+from dpaudit.mechanisms import CallCheck, Sampler, generator
 from dpaudit.neighbors import NeighborPair, PairFamily
 from dpaudit.results import Estimate, Histogram, Profile, Witness
 
@@ -141,7 +141,7 @@ class SampledAudit:
         hits = {side: np.zeros(len(events), dtype=np.int64) for side in ("left", "right")}
         for side, data in (("left", pair.left), ("right", pair.right)):
             calls = CallCheck(sampler.name)
-            for outputs in sampler.chunks(data, certify, "certify", side, least=CALLS):
+            for outputs in sampler.chunks(data, certify, "certify", side):
                 encoded = selection.headline.encoder(outputs)
                 scores = {id(event.score): event.score for event in events}
                 values = {key: score(encoded) for key, score in scores.items()}

@@ -110,7 +110,7 @@ def test_an_engine_that_certifies_on_its_exploration_draws_is_found_out(
 ) -> None:
     fresh = Sampler.chunks
 
-    def reused(self: Sampler, data: Array, draws: int, role: str, side: str, **_: Any) -> Any:
+    def reused(self: Sampler, data: Array, draws: int, role: str, side: str) -> Any:
         return fresh(self, data, draws, "explore" if role == "certify" else role, side)
 
     monkeypatch.setattr(Sampler, "chunks", reused)
