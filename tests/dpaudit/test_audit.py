@@ -33,7 +33,7 @@ from dpaudit import (
 )
 from dpaudit.claims import Claim
 from dpaudit.engine import epsilon_grid
-from dpaudit.mechanisms import PROBE_SIZE
+from dpaudit.mechanisms import CALLS, PROBE_SIZE
 
 Array = NDArray[Any]
 Generator = np.random.Generator
@@ -248,7 +248,7 @@ def test_certifying_draws_have_no_part_in_the_choice_of_events() -> None:
 
         def __call__(self, data: Array, size: int, *, rng: Generator) -> Array:
             self.asked += 1
-            late = self.asked > 12  # ten probes, and exploration of both sides
+            late = self.asked > 10 + 2 * CALLS  # ten probes, and exploration of both sides
             return data.sum() + rng.laplace(size=size) + self.shift * late
 
     for shift in (0.0, 3.0):
