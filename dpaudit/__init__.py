@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpaudit.claims import ApproxDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
     from dpaudit.engine import audit
-    from dpaudit.errors import DpauditError, MechanismError, PairError, StoreError
+    from dpaudit.errors import ArgumentError, DpauditError, MechanismError, PairError, StoreError
     from dpaudit.mechanisms import unseeded
     from dpaudit.neighbors import NeighborPair, PairFamily
     from dpaudit.relations import Relation, within_sensitivity
@@ -27,6 +27,7 @@ _HOME = {
     "PureDP": "claims",
     "RenyiDP": "claims",
     "ZeroConcentratedDP": "claims",
+    "ArgumentError": "errors",
     "DpauditError": "errors",
     "MechanismError": "errors",
     "PairError": "errors",
@@ -42,6 +43,7 @@ _HOME = {
 
 __all__ = [
     "ApproxDP",
+    "ArgumentError",
     "AuditResult",
     "DpauditError",
     "GaussianDP",
@@ -75,4 +77,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+    return sorted(__all__)

@@ -11,6 +11,8 @@ import numbers
 from collections.abc import Callable
 from typing import Any
 
+from dpaudit.errors import ArgumentError
+
 
 def _number(allowed: str, accept: Callable[[float], bool], named: dict[str, Any]) -> float:
     ((name, value),) = named.items()
@@ -18,7 +20,7 @@ def _number(allowed: str, accept: Callable[[float], bool], named: dict[str, Any]
         raise TypeError(f"{name} must be {allowed}, got {value!r} of type {type(value).__name__}")
     number = float(value)
     if not accept(number):
-        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+        raise ArgumentError(f"{name} must be {allowed}, got {value!r}")
     return number
 
 
@@ -54,7 +56,7 @@ def integer(minimum: int, **named: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be {allowed}, got {value!r} of type {type(value).__name__}")
     if value < minimum:
-        raise ValueError(f"{name} must be {allowed}, got {value!r}")
+        raise ArgumentError(f"{name} must be {allowed}, got {value!r}")
     return int(value)
 
 
@@ -62,5 +64,5 @@ def choice(options: tuple[str, ...], **named: Any) -> str:
     """Return the one keyword argument; refuse anything that is not one of `options`."""
     ((name, value),) = named.items()
     if value not in options:
-        raise ValueError(f"{name} must be one of {', '.join(options)}; got {value!r}")
+        raise ArgumentError(f"{name} must be one of {', '.join(options)}; got {value!r}")
     return str(value)

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special
 
 from dpaudit import _validate
+from dpaudit.errors import ArgumentError
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,6 @@ def _check_counts(successes: Any, trials: Any, name: str, trials_name: str) -> N
     _validate.integer(1, **{trials_name: trials})
     _validate.integer(0, **{name: successes})
     if successes > trials:
-        raise ValueError(
+        raise ArgumentError(
             f"{name} must be an integer from 0 to {trials_name} = {trials}, got {successes!r}"
         )

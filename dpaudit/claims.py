@@ -18,6 +18,7 @@ from scipy import optimize, special
 
 from dpaudit import _validate
 from dpaudit._renyi import RenyiConversions
+from dpaudit.errors import ArgumentError
 from dpaudit.relations import Relation
 
 Floats = NDArray[np.float64]
@@ -278,9 +279,9 @@ class RenyiDP(RenyiConversions, _Claim):
         alphas = tuple(_validate.positive(alpha=a) for a in np.atleast_1d(alpha).tolist())
         budgets = tuple(_validate.positive(epsilon=e) for e in np.atleast_1d(epsilon).tolist())
         if not alphas or min(alphas) <= 1 or len(set(alphas)) != len(alphas):
-            raise ValueError(f"alpha must hold distinct finite orders > 1, got {alpha!r}")
+            raise ArgumentError(f"alpha must hold distinct finite orders > 1, got {alpha!r}")
         if len(alphas) != len(budgets):
-            raise ValueError(
+            raise ArgumentError(
                 f"alpha and epsilon must be of one length, got {len(alphas)} and {len(budgets)}"
             )
         self._set(relation, source, alphas=alphas, claimed_divergences=budgets)

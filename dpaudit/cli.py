@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import dpaudit
-from dpaudit.errors import DpauditError, StoreError
+from dpaudit.errors import ArgumentError, DpauditError, StoreError
 
 if TYPE_CHECKING:
     from dpaudit.results import AuditResult
@@ -42,7 +42,7 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         code = USAGE
-    except (StoreError, ValueError, TypeError) as error:
+    except (StoreError, ArgumentError) as error:
         click.echo(f"dpaudit: {error}", err=True)
         code = USAGE
     except DpauditError as error:
@@ -92,7 +92,9 @@ def run(
     for path in chosen:
         if not Path(path.partition("::")[0]).exists():
             raise click.UsageError(f"PATHS: {path!r} does not exist")
-    arguments = [*chosen, "--dpaudit", f"--dpaudit-out={out}", "-p", "no:terminal"]
+    # Only audits: a project's tests have a runner of their own.
+    arguments = ["-o", "python_files=audit_*.py", "-o", "python_functions=audit_*"]
+    arguments += [*chosen, "--dpaudit", f"--dpaudit-out={out}", "-p", "no:terminal"]
     arguments += [*_settings_arguments(settings), *_jobs_arguments(jobs)]
     if keyword:
         arguments += ["-k", keyword]
@@ -153,9 +155,11 @@ def _import_from_here() -> None:
 @click.option("--delta", default=0.0, show_default=True, type=float, help="Claimed, in [0, 1].")
 @click.option(
     "--pair",
-    default="far_user:n_users=20",
+    default="far_user:n_users=20,m=8",
     show_default=True,
-    help="Recipe of the neighbouring pair, as NAME:argument=value,...",
+    help="Recipe of the neighbouring pair, as NAME:argument=value,...; NAME from far_user, "
+    "clip_boundary_user, all_others_equal, two_clusters, majority_flip, constant_against_random, "
+    "threshold_decider, value_pattern, value_patterns.",
 )
 @click.option("--twin", metavar="MODULE:FUNCTION", help="Broken twin, to show power.")
 @click.option("--draws", default=100_000, show_default=True, type=int, help="Draws a side.")
@@ -179,6 +183,8 @@ def audit(
 
     MODULE is a module or a path to a .py file.
     """
+    from dpaudit.outcomes import surprise
+    from dpaudit.report.terminal import replay_command
     from dpaudit.store import check_writable, save_result
 
     if out is not None:
@@ -194,17 +200,17 @@ def audit(
         "failure_prob": failure_prob,
     }
     result = _audit_function(origin, seed)
-    click.echo(str(result))
     if out is not None:
-        path = save_result(out, result)
-        click.echo(f"  stored     {path}\n  replay     dpaudit replay {path}")
-    return FAILED if result.verdict.value == "refuted" else OK
+        save_result(out, result)
+    click.echo(result.summary(replay=replay_command(result, out) if out is not None else None))
+    return FAILED if surprise(result) else OK
 
 
 def _audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
     """Make the audit that an ``origin`` of kind "function" describes."""
     from dpaudit.mechanisms import generator
     from dpaudit.neighbors import from_recipe
+    from dpaudit.results import Expectation
     from dpaudit.runner import seeded
 
     mechanism = _load(origin["target"])
@@ -212,9 +218,9 @@ def _audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
     pairs = from_recipe(origin["pair"], rng=generator(seed, origin["target"], "pair"))
     result = dpaudit.audit(
         mechanism,
-        dpaudit.ApproxDP(origin["epsilon"], origin["delta"])
-        if origin["delta"] > 0 or origin["delta"] != origin["delta"]
-        else dpaudit.PureDP(origin["epsilon"]),
+        dpaudit.PureDP(origin["epsilon"])
+        if origin["delta"] == 0
+        else dpaudit.ApproxDP(origin["epsilon"], origin["delta"]),
         pairs,
         draws=origin["draws"],
         failure_prob=origin["failure_prob"],
@@ -222,7 +228,8 @@ def _audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
         twin=twin,
         id=origin["target"],
     )
-    return result.with_origin({**origin, "seeded": seeded(mechanism, twin)}, None)
+    origin = {**origin, "seeded": seeded(mechanism, twin)}
+    return result.with_origin(origin, Expectation.NOT_REFUTED)
 
 
 def _load(target: str) -> Any:
@@ -240,6 +247,8 @@ def _load(target: str) -> Any:
             assert spec is not None
             assert spec.loader is not None
             module = importlib.util.module_from_spec(spec)
+            sys.modules[spec.name] = module  # where dataclasses and pickle look
+            sys.path.insert(0, str(path.parent.resolve()))
             spec.loader.exec_module(module)
         else:
             module = importlib.import_module(module_name)
@@ -253,7 +262,7 @@ def _load(target: str) -> Any:
     for part in function.split("."):
         found = getattr(found, part, None)
     if found is None:
-        raise click.UsageError(f"{module_name} has no {function}")
+        raise click.UsageError(f"module {module_name} has no function {function!r}")
     return found
 
 
@@ -271,7 +280,7 @@ def report(out: Path) -> int:
     for problem in run_record.problems:
         click.echo(f"problem: {problem}", err=True)
     click.echo(f"report: {write_report(out, run_record, results)}")
-    return OK
+    return OK if len(results) == len(run_record.audits) else FAILED
 
 
 @cli.command()
@@ -281,12 +290,16 @@ def replay(result: Path) -> int:
     from dpaudit.store import load_result
 
     stored = load_result(result)
-    again = _again(stored)
+    try:
+        again = _again(stored)
+    except KeyError as error:
+        raise StoreError(f"{result} does not say how it was made: origin lacks {error}") from None
     differences = compare(stored, again)
     click.echo(f"stored    {_line(stored)}\nreplayed  {_line(again)}")
     for difference in differences:
         click.echo(f"differs   {difference}")
-    click.echo("the same" if not differences else "NOT the same")
+    same = "the same" if _is_seeded(stored) else "the same verdict; unseeded, so counts differ"
+    click.echo("NOT the same" if differences else same)
     return FAILED if differences else OK
 
 
@@ -306,17 +319,29 @@ def compare(stored: AuditResult, again: AuditResult) -> list[str]:
     """
     a, b = stored.to_json(), again.to_json()
     ignored = {"seconds", "mechanism_seconds", "versions", "origin", "expected", "schema"}
-    if not stored.origin.get("seeded", True):
-        keys = ["verdict"]
-    else:
-        keys = [key for key in a if key not in ignored]
+    keys = [key for key in a if key not in ignored] if _is_seeded(stored) else ["verdict"]
     for record in (a, b):
         if record["twin"] is not None:
             record["twin"] = {k: v for k, v in record["twin"].items() if k != "seconds"}
-    differences = [f"{key}: {a[key]!r} against {b[key]!r}" for key in keys if a[key] != b[key]]
+    differences = [line for key in keys for line in _leaves(key, a[key], b[key])]
     if differences and stored.versions != again.versions:
         differences.append(f"versions: {dict(stored.versions)} against {dict(again.versions)}")
     return [d if len(d) <= 300 else d[:297] + "..." for d in differences]
+
+
+def _is_seeded(stored: AuditResult) -> bool:
+    return bool(stored.origin.get("seeded", True))
+
+
+def _leaves(name: str, a: Any, b: Any) -> list[str]:
+    """Name every number that differs between two records."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return [
+            line
+            for key in sorted({*a, *b})
+            for line in _leaves(f"{name}.{key}", a.get(key), b.get(key))
+        ]
+    return [] if a == b else [f"{name}: {a!r} against {b!r}"]
 
 
 def _again(stored: AuditResult) -> AuditResult:

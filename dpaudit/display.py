@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from dpaudit.plugin import OUTCOMES, reported
-from dpaudit.report.terminal import finding_lines, run_lines
-from dpaudit.results import AuditResult
-from dpaudit.session import AuditSession
+from dpaudit.outcomes import OUTCOMES, outcome_of
+from dpaudit.plugin import reported
+from dpaudit.report.terminal import finding, run_lines
+from dpaudit.results import AuditResult, at_least
+from dpaudit.session import AuditSession, skip_reason
 
-_STYLES = {
-    "refuted": "bold red",
-    "lost": "bold red",
-    "no_power": "bold yellow",
-    "known": "magenta",
-    "powerless": "yellow",
-    "open": "yellow",
-    "not_refuted": "green",
-}
+_WIDTH = 18
+"""Of the column of verdicts; longer ones push their line to the right."""
 
 
 class RunDisplay:
@@ -38,8 +32,7 @@ class RunDisplay:
         self._console = Console(file=self._file, highlight=False, soft_wrap=True)
         self._progress: Progress | None = None
         self._bar: Any = None
-        self._findings: list[tuple[AuditResult, str]] = []
-        self._begun = time.perf_counter()
+        self._findings: list[AuditResult] = []
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Start the live line once the number of audits is known."""
@@ -68,37 +61,42 @@ class RunDisplay:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Print the line of an audit that ended, or of a test that failed or was skipped."""
         results, outcome = reported(report)
-        if outcome is not None:
-            style, word = _STYLES[outcome], OUTCOMES[outcome][2]
-            for result in results:
-                self._print_result(result, word, style)
-                if outcome != "not_refuted":
-                    self._findings.append((result, word))
-        elif report.failed:
-            self._print(f"[bold red]{'ERROR':<16}[/] {_escape(report.nodeid)}")
-            self._print(f"  {_escape(str(report.longrepr).strip())}")
+        for result in results:
+            self._print_result(result)
+            if outcome_of(result).key != "not_refuted":
+                self._findings.append(result)
+        if report.failed and outcome is None:
+            self._print_error(report)
         elif report.skipped:
-            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
-            self._print(f"[dim]{'SKIPPED':<16} {_escape(report.nodeid)}  {_escape(reason)}[/]")
+            self._print_skip(report)
         if self._progress is not None and report.when == "teardown":
             self._progress.update(self._bar, advance=1, last=report.nodeid.rpartition("::")[2])
 
-    def _print_result(self, result: AuditResult, word: str, style: str) -> None:
-        twin = "" if result.twin is None else f"  twin >= {result.twin.certified_epsilon:.3g}"
+    def _print_result(self, result: AuditResult) -> None:
+        outcome, needed = outcome_of(result), at_least(result.certified_epsilon, 3)
+        twin = (
+            "" if result.twin is None else f"  twin >= {at_least(result.twin.certified_epsilon, 3)}"
+        )
         self._print(
-            f"[{style}]{word:<16}[/] {_escape(result.id)}  "
-            f"[dim]epsilon >= {result.certified_epsilon:.3g} of {result.claimed_epsilon:.3g} "
+            f"[{outcome.style}]{outcome.word:<{_WIDTH}}[/] {escape(result.id)}  "
+            f"[dim]epsilon >= {needed} of {result.claimed_epsilon:.3g} "
             f"claimed{twin}  {result.seconds:.1f} s[/]"
         )
+
+    def _print_error(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        self._print(f"[bold red]{'ERROR':<{_WIDTH}}[/] {escape(report.nodeid)}")
+        self._print(f"  {escape(str(report.longrepr).strip())}")
+
+    def _print_skip(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        words = f"{escape(report.nodeid)}  {escape(skip_reason(report))}"
+        self._print(f"[dim]{'SKIPPED':<{_WIDTH}} {words}[/]")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Say which file cannot be collected, and why."""
         if report.failed:
-            self._print(f"[bold red]{'ERROR':<16}[/] {_escape(report.nodeid)}")
-            self._print(_escape(str(report.longrepr).strip()))
-        elif report.skipped and isinstance(report.longrepr, tuple):
-            reason = report.longrepr[2].removeprefix("Skipped: ")
-            self._print(f"[dim]{'SKIPPED':<16} {_escape(report.nodeid)}  {_escape(reason)}[/]")
+            self._print_error(report)
+        elif report.skipped:
+            self._print_skip(report)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Say so when there was nothing to do."""
@@ -110,22 +108,18 @@ class RunDisplay:
         """Print the findings and the closing lines."""
         if self._progress is not None:
             self._progress.stop()
-        session = config.pluginmanager.get_plugin("dpaudit-session")
-        out = str(session.out) if isinstance(session, AuditSession) else None
-        for result, word in self._findings:
+        plugin = config.pluginmanager.get_plugin("dpaudit-session")
+        session = plugin if isinstance(plugin, AuditSession) else None
+        order = list(OUTCOMES)
+        for result in sorted(self._findings, key=lambda r: order.index(outcome_of(r).key)):
+            self._print(
+                "\n" + escape(finding(result, session.out if session is not None else None))
+            )
+        if session is not None and session.run is not None:
             self._print("")
-            for line in finding_lines(result, word, out):
-                self._print(_escape(line))
-        if isinstance(session, AuditSession) and session.run is not None:
-            self._print("")
-            report = None if session.report is None else str(session.report)
-            for line in run_lines(session.run, session.results, report):
-                self._print(_escape(line))
+            for line in run_lines(session.run, session.results, session.report):
+                self._print(escape(line))
         self._file.close()
 
     def _print(self, text: str) -> None:
         self._console.print(text)
-
-
-def _escape(text: str) -> str:
-    return text.replace("[", "\\[")

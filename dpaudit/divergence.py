@@ -19,6 +19,7 @@ from scipy import integrate, optimize
 
 from dpaudit import _validate
 from dpaudit.bounds import Counts, lower_proportion, upper_proportion
+from dpaudit.errors import ArgumentError
 
 Density = Callable[[float], float]
 
@@ -119,12 +120,14 @@ def hockey_stick_density(
     epsilon = _validate.nonnegative(epsilon=epsilon)
     points = [float(x) for x in breakpoints]
     if not points or not all(map(math.isfinite, points)) or sorted(set(points)) != points:
-        raise ValueError(
+        raise ArgumentError(
             f"breakpoints must be finite, strictly increasing and not empty, got {breakpoints!r}"
         )
 
+    factor = math.exp(min(epsilon, 700.0))
+
     def excess(x: float) -> float:
-        return max(left(x) - math.exp(epsilon) * right(x), 0.0)
+        return max(left(x) - factor * right(x), 0.0)
 
     edges = [-math.inf, *points, math.inf]
     pieces = [
@@ -154,7 +157,7 @@ def hockey_stick_density_inverse(
     """
     delta = _validate.delta(delta=delta)
     if delta == 0.0:
-        raise ValueError("delta must be a number in (0, 1], got 0.0")
+        raise ArgumentError("delta must be a number in (0, 1], got 0.0")
 
     def excess(epsilon: float) -> float:
         return hockey_stick_density(left, right, epsilon, breakpoints=breakpoints) - delta
@@ -170,7 +173,19 @@ def hockey_stick_density_inverse(
 
 
 def renyi_divergence(left: ArrayLike, right: ArrayLike, alpha: float) -> float:
-    """Renyi divergence of order `alpha` > 1 of two pmfs, in nats.
+    """Renyi divergence of order `alpha` of two probability mass functions, left over right.
+
+    Parameters
+    ----------
+    left, right : array_like, shape (k,)
+        Probabilities of the same k outcomes; each sums to 1.
+    alpha : float
+        Order, finite and > 1.
+
+    Returns
+    -------
+    float
+        In nats; ``inf`` when the left side has an outcome that the right side lacks.
 
     Examples
     --------
@@ -178,8 +193,8 @@ def renyi_divergence(left: ArrayLike, right: ArrayLike, alpha: float) -> float:
     0.847298
     """
     p, q = _pmfs(left, right)
-    if not (math.isfinite(alpha) and alpha > 1):
-        raise ValueError(f"alpha must be a finite number > 1, got {alpha!r}")
+    if _validate.positive(alpha=alpha) <= 1:
+        raise ArgumentError(f"alpha must be a finite number > 1, got {alpha!r}")
     if np.any((q == 0) & (p > 0)):
         return math.inf
     keep = p > 0
@@ -269,13 +284,13 @@ def excess_of_rates(likely: ArrayLike, rare: ArrayLike, epsilon: ArrayLike) -> N
 def _pmfs(left: ArrayLike, right: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     p, q = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
     if p.ndim != 1 or p.shape != q.shape or p.size == 0:
-        raise ValueError(
+        raise ArgumentError(
             "left and right must be one-dimensional, not empty and of one length, "
             f"got shapes {p.shape} and {q.shape}"
         )
     for name, pmf in (("left", p), ("right", q)):
         if not np.all(np.isfinite(pmf)) or np.any(pmf < 0) or abs(pmf.sum() - 1) > 1e-9:
-            raise ValueError(
+            raise ArgumentError(
                 f"{name} must hold probabilities >= 0 that sum to 1, got {pmf!r} "
                 f"with sum {pmf.sum()!r}"
             )

@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit.claims import Claim
 from dpaudit.computed import compute
-from dpaudit.errors import PairError
+from dpaudit.errors import ArgumentError, PairError
 from dpaudit.finding import Finding
 from dpaudit.mechanisms import ExactMechanism, mechanism_name
 from dpaudit.neighbors import NeighborPair, PairFamily, family
-from dpaudit.results import AuditResult, TwinResult, Verdict
+from dpaudit.results import AuditResult, TwinResult, Verdict, at_least
 from dpaudit.sampled import EXPLORE_SHARE, MIN_PILOT, SampledAudit
 
 DEFAULT_DRAWS = 100_000
 DEFAULT_FAILURE_PROB = 1e-5
 
-MIN_DRAWS = 20
+MIN_DRAWS, MAX_DRAWS = 20, 10**10
 _GRID = 25
 
 
@@ -100,12 +100,17 @@ def audit(
     if not isinstance(claim, Claim):
         raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")
     draws = _validate.integer(MIN_DRAWS, draws=draws)
+    if draws > MAX_DRAWS:
+        raise ArgumentError(f"draws must be an integer <= {MAX_DRAWS}, got {draws}")
+    for name, value in (("mechanism", mechanism), ("twin", twin)):
+        if not callable(value) and not isinstance(value, ExactMechanism | None):
+            raise TypeError(f"{name} must be a function f(data, size, *, rng), got {value!r}")
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
     seed = _validate.integer(0, seed=seed)
     candidates = family(pairs)
     least = math.ceil(2 * MIN_PILOT * len(candidates) / EXPLORE_SHARE)
     if len(candidates) > 1 and draws < least:
-        raise ValueError(
+        raise ArgumentError(
             f"draws must be an integer >= {least} to explore {len(candidates)} pairs, got {draws}"
         )
     _check_relation(claim, candidates)
@@ -137,7 +142,7 @@ def audit(
         caught = look(twin, "twin")
         broken = TwinResult(
             name=mechanism_name(twin),
-            verdict=Verdict.REFUTED if caught.refuted else Verdict.NOT_REFUTED,
+            verdict=Verdict.REFUTED if caught.refuted else Verdict.NO_POWER,
             certified_epsilon=caught.epsilon.lower,
             failure_prob=caught.epsilon.failure_prob,
             pair=caught.pair.describe(),
@@ -213,7 +218,7 @@ def judge(finding: Finding, twin: TwinResult | None) -> tuple[Verdict, str]:
         needed = finding.epsilon.lower
         digits = next(d for d in (4, 8, 17) if f"{needed:.{d}g}" != f"{epsilon:.{d}g}" or d == 17)
         return Verdict.REFUTED, (
-            f"epsilon is at least {needed:.{digits}g} at delta = {delta:g}, "
+            f"epsilon is at least {at_least(needed, digits)} at delta = {delta:g}, "
             f"where {epsilon:.{digits}g} was claimed"
         )
     if twin is None:
@@ -222,11 +227,11 @@ def judge(finding: Finding, twin: TwinResult | None) -> tuple[Verdict, str]:
     if twin.verdict is Verdict.REFUTED:
         return Verdict.NOT_REFUTED, (
             f"no violation found; the broken twin {twin.name} was caught with "
-            f"epsilon >= {twin.certified_epsilon:.4g}{where}"
+            f"epsilon >= {at_least(twin.certified_epsilon)}{where}"
         )
     return Verdict.NO_POWER, (
         f"no violation found, but the broken twin {twin.name} escaped too "
-        f"(epsilon >= {twin.certified_epsilon:.4g}{where})"
+        f"(epsilon >= {at_least(twin.certified_epsilon)}{where})"
     )
 
 

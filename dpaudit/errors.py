@@ -2,10 +2,11 @@
 
 ``DpauditError``
     ``MechanismError``   the audited function breaks the contract of a mechanism
-    ``PairError``        two datasets are not neighbours (also a ``ValueError``)
+    ``ArgumentError``    an argument is out of range (also a ``ValueError``)
+        ``PairError``    two datasets are not neighbours
     ``StoreError``       a result cannot be read or written
 
-A bad argument is a plain ``ValueError`` or ``TypeError``.
+An argument of a wrong type is a plain ``TypeError``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,11 @@ class MechanismError(DpauditError):
     """The audited function breaks the contract ``f(data, size, *, rng) -> [size, ...]``."""
 
 
-class PairError(DpauditError, ValueError):
+class ArgumentError(DpauditError, ValueError):
+    """An argument is out of range; the message names it, its value and what is allowed."""
+
+
+class PairError(ArgumentError):
     """The two datasets of a pair are not neighbours under the declared relation."""
 
 

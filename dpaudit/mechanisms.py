@@ -225,15 +225,16 @@ class Sampler:
         start = time.perf_counter()
         try:
             outputs = self.mechanism(data, size, rng=rng)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             words = f"{type(error).__name__}: {error}"
-            if "read-only" in str(error):
+            if "read-only" in str(error) or "WRITEABLE" in str(error):
                 raise MechanismError(
                     f"{self.name} changes its input, which is read-only ({words}); work on a copy"
                 ) from error
             where = "/".join(map(str, (*self._labels, *labels)))
             raise MechanismError(
-                f"{self.name} raised {words} (size={size}, seed={self._seed}, stream {where})"
+                f"{self.name} raised {words} ({_place(error)}size={size}, seed={self._seed}, "
+                f"stream {where})"
             ) from error
         finally:
             self.seconds += time.perf_counter() - start
@@ -284,6 +285,16 @@ class Sampler:
                 f"{self._signature}"
             )
         return array
+
+
+def _place(error: BaseException) -> str:
+    """Where an exception was raised, as "at file.py:31, "."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return ""
+    return f"at {trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}, "
 
 
 class CallCheck:

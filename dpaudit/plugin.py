@@ -15,24 +15,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from dpaudit.outcomes import Outcome
     from dpaudit.results import AuditResult
     from dpaudit.runner import Auditor, Settings
 
-RESULTS_PROPERTY = "dpaudit_results"
-OUTCOME_PROPERTY = "dpaudit_outcome"
+RESULTS, OUTCOME, PROBLEMS = "dpaudit_results", "dpaudit_outcome", "dpaudit_problems"
+"""Properties of a test report: workers hand results over as plain text."""
+
 _auditors = pytest.StashKey["Auditor"]()
 _fingerprint = pytest.StashKey[str]()
-
-# outcome of an audit function -> (category in pytest's summary line, letter, word)
-OUTCOMES = {
-    "refuted": ("refuted", "R", "REFUTED"),
-    "lost": ("lost violations", "L", "VIOLATION NOT FOUND AGAIN"),
-    "no_power": ("without power", "P", "NO POWER"),
-    "known": ("known violations", "k", "REFUTED (known)"),
-    "powerless": ("no verdict", "p", "NO POWER (no twin)"),
-    "open": ("open", "o", "OPEN (needs a larger profile)"),
-    "not_refuted": ("not refuted", ".", "NOT REFUTED"),
-}
+_clashes = pytest.StashKey[str]()
 
 
 class UnexpectedVerdict(Exception):
@@ -52,7 +44,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--dpaudit-out", metavar="DIR", help="write results and the report there")
     group.addoption(
-        "--dpaudit-resume", action="store_true", help="take over what an interrupted run left"
+        "--dpaudit-resume",
+        action="store_true",
+        help="take over what an interrupted run left in --dpaudit-out",
     )
     parser.addini(
         "dpaudit_collect", "collect audit_*.py files and audit_* functions", "bool", default=False
@@ -69,8 +63,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getini("dpaudit_collect") or config.getoption("--dpaudit"):
         config.addinivalue_line("python_files", "audit_*.py")
         config.addinivalue_line("python_functions", "audit_*")
-    _settings(config)  # refuse bad options before anything runs
+    settings = settings_of(config)  # refuse bad options before anything runs
     out = config.getoption("--dpaudit-out")
+    if out is None and config.getoption("--dpaudit-resume"):
+        raise pytest.UsageError("--dpaudit-resume needs --dpaudit-out, where the results are")
     if out is not None and not hasattr(config, "workerinput"):
         from dpaudit.errors import StoreError
         from dpaudit.session import AuditSession
@@ -80,27 +76,11 @@ def pytest_configure(config: pytest.Config) -> None:
             check_writable(Path(out))
         except StoreError as error:
             raise pytest.UsageError(str(error)) from None
-        config.pluginmanager.register(AuditSession(config, Path(out)), "dpaudit-session")
+        config.pluginmanager.register(AuditSession(config, Path(out), settings), "dpaudit-session")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse two audits of one id, and note the code that is about to be audited."""
-    audits = [item for item in items if "auditor" in getattr(item, "fixturenames", ())]
-    seen: dict[str, pytest.Item] = {}
-    for item in audits:
-        other = seen.setdefault(audit_id(item), item)
-        if other is not item:
-            raise pytest.UsageError(
-                f"two audits have the id {audit_id(item)}: {other.nodeid} and {item.nodeid}; "
-                "rename one of the files"
-            )
-    if audits:
-        from dpaudit.runner import fingerprint
-
-        config.stash[_fingerprint] = fingerprint(config.rootpath, _settings(config))
-
-
-def _settings(config: pytest.Config) -> Settings:
+def settings_of(config: pytest.Config) -> Settings:
+    """Return the settings that the options ask for; refuse bad ones as wrong usage."""
     from dpaudit.runner import Settings
 
     try:
@@ -120,39 +100,67 @@ def audit_id(item: pytest.Item) -> str:
     return f"{item.path.stem}::{inside}"
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse two audits of one id: they would share their seeds and their files."""
+    seen: dict[str, pytest.Item] = {}
+    for item in items:
+        if "auditor" not in getattr(item, "fixturenames", ()):
+            continue
+        other = seen.setdefault(audit_id(item), item)
+        if other is not item:
+            sentence = (
+                f"two audits have the id {audit_id(item)}: {other.nodeid} and {item.nodeid}; "
+                "rename one of the files"
+            )
+            if not hasattr(config, "workerinput"):
+                raise pytest.UsageError(sentence)
+            item.stash[_clashes] = sentence  # a worker that dies here takes the run with it
+
+
 @pytest.fixture
 def auditor(request: pytest.FixtureRequest) -> Auditor:
     """Check mechanisms against claims: ``auditor.check(mechanism, claim, pairs, twin=...)``."""
-    from dpaudit.runner import Auditor
+    from dpaudit.results import Expectation
+    from dpaudit.runner import Auditor, fingerprint
 
-    item = request.node
-    settings = _settings(request.config)
-    expected: str | None = "not_refuted"
+    item, config = request.node, request.config
+    if _clashes in item.stash:
+        pytest.fail(item.stash[_clashes], pytrace=False)
+    settings = settings_of(config)
+    if _fingerprint not in config.stash:
+        config.stash[_fingerprint] = fingerprint(config.rootpath, settings)
+    expected = Expectation.NOT_REFUTED
     for mark in item.iter_markers("known_violation"):
-        _, profile = _known_violation(*mark.args, **mark.kwargs)
-        expected = "refuted" if settings.reaches(profile) else None
+        try:
+            profile = _known_violation_profile(*mark.args, **mark.kwargs)
+        except TypeError as error:
+            pytest.fail(f"known_violation(reason, profile='quick'): {error}", pytrace=False)
+        known = settings.reaches(profile)
+        expected = Expectation.REFUTED if known else Expectation.EITHER
     origin = {
         "kind": "file",
         "path": Path(os.path.relpath(item.path)).as_posix(),
         "item": item.nodeid.partition("::")[2],
         "profile": settings.profile,
         "failure_prob": settings.failure_prob,
-        "fingerprint": item.config.stash[_fingerprint],
+        "fingerprint": config.stash[_fingerprint],
     }
     found = Auditor(audit_id(item), settings, origin, expected)
-    if request.config.getoption("--dpaudit-resume"):
-        found.take_over(Path(request.config.getoption("--dpaudit-out") or "reports"))
+    if config.getoption("--dpaudit-resume"):
+        found.take_over(Path(config.getoption("--dpaudit-out")))
     item.stash[_auditors] = found
     return found
 
 
-def _known_violation(reason: str, profile: str = "quick") -> tuple[str, str]:
+def _known_violation_profile(reason: str, profile: str = "quick") -> str:
     """Read the arguments of the mark, refusing unknown ones by name."""
     from dpaudit.runner import PROFILES
 
     if profile not in PROFILES:
-        raise pytest.UsageError(f"known_violation: profile must be one of {', '.join(PROFILES)}")
-    return reason, profile
+        raise pytest.UsageError(
+            f"known_violation: profile must be one of {', '.join(PROFILES)}; got {profile!r}"
+        )
+    return profile
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -168,15 +176,19 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     outcome = yield
     found = item.stash.get(_auditors, None)
     if found is not None:
-        from dpaudit.runner import surprise
+        from dpaudit.outcomes import surprise
 
+        if not found.results:
+            raise UnexpectedVerdict(
+                f"{found.item} made no check: call auditor.check at least once, or skip the audit"
+            )
         surprises = [(r, s) for r in found.results if (s := surprise(r)) is not None]
         if surprises:
             raise UnexpectedVerdict("\n".join(f"{r.id}: {s}" for r, s in surprises))
     return outcome
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -184,47 +196,42 @@ def pytest_runtest_makereport(
     report = yield
     found = item.stash.get(_auditors, None)
     if call.when == "call" and found is not None:
+        if hasattr(report, "wasxfail"):  # it would swallow any verdict
+            del report.wasxfail
+            report.outcome = "failed"
+            report.longrepr = "xfail does not apply to audits: mark it known_violation(reason)"
+            return report
         from dpaudit.errors import DpauditError
+        from dpaudit.outcomes import worst
 
         error = call.excinfo.value if call.excinfo is not None else None
         if isinstance(error, (UnexpectedVerdict, DpauditError)):
             report.longrepr = str(error)
-        if error is None or isinstance(error, UnexpectedVerdict):
-            records = [json.dumps(r.to_json(), allow_nan=False) for r in found.finished_results()]
-            report.user_properties += [(RESULTS_PROPERTY, records)]
-            if found.results:
-                report.user_properties += [(OUTCOME_PROPERTY, outcome_of(found.results))]
+        # Whatever ended the function, the checks that it finished are certified.
+        whole = error is None or isinstance(error, UnexpectedVerdict)
+        records = [
+            json.dumps(r.to_json(), allow_nan=False) for r in found.finished_results(whole=whole)
+        ]
+        report.user_properties += [(RESULTS, records), (PROBLEMS, found.problems)]
+        if whole and found.results:
+            report.user_properties += [(OUTCOME, worst(found.results).key)]
     return report
 
 
-def outcome_of(results: list[AuditResult]) -> str:
-    """Return the worst outcome among the checks of one audit function; a key of `OUTCOMES`."""
-    kinds = {_kind(result) for result in results}
-    return next(kind for kind in OUTCOMES if kind in kinds)
+def reported(report: pytest.TestReport) -> tuple[list[AuditResult], Outcome | None]:
+    """Return the results that a report carries, and the outcome of the whole audit function.
 
-
-def _kind(result: AuditResult) -> str:
-    refuted = result.verdict.value == "refuted"
-    if result.expected == "refuted":
-        return "known" if refuted else "lost"
-    if result.expected is None:
-        return "known" if refuted else "open"
-    if refuted:
-        return "refuted"
-    if result.verdict.value == "no_power":
-        return "no_power" if result.twin is not None else "powerless"
-    return "not_refuted"
-
-
-def reported(report: pytest.TestReport) -> tuple[list[AuditResult], str | None]:
-    """Return the results and the outcome that a report carries."""
+    The outcome is None for a test that is no audit, and for an audit that broke off.
+    """
+    properties: dict[str, Any] = dict(report.user_properties)
+    if not properties.get(RESULTS):
+        return [], None
+    from dpaudit.outcomes import OUTCOMES
     from dpaudit.results import AuditResult
 
-    properties = dict(report.user_properties)
-    records = properties.get(RESULTS_PROPERTY, [])
-    results = [AuditResult.from_json(json.loads(str(r))) for r in records]  # type: ignore[attr-defined]
-    outcome = properties.get(OUTCOME_PROPERTY)
-    return results, None if outcome is None else str(outcome)
+    results = [AuditResult.from_json(json.loads(record)) for record in properties[RESULTS]]
+    key = properties.get(OUTCOME)
+    return results, None if key is None else OUTCOMES[key]
 
 
 def pytest_report_teststatus(
@@ -233,23 +240,27 @@ def pytest_report_teststatus(
     """Choose the words of an audit; keyed on our own outcome, so that a bug stays a failure."""
     if getattr(report, "when", None) != "call" or not isinstance(report, pytest.TestReport):
         return None
-    outcome = dict(report.user_properties).get(OUTCOME_PROPERTY)
-    return None if outcome is None else OUTCOMES[str(outcome)]
+    _, outcome = reported(report)
+    return None if outcome is None else (outcome.category, outcome.letter, outcome.word)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print every refutation with its witness, and every audit without power."""
-    shown = [key for key in OUTCOMES if key != "not_refuted"]
-    lines: list[str] = []
-    for key in shown:
-        for report in terminalreporter.stats.get(OUTCOMES[key][0], []):
-            from dpaudit.report.terminal import finding_lines
+    reports = [r for group in terminalreporter.stats.values() for r in group]
+    results = [
+        result
+        for report in reports
+        if isinstance(report, pytest.TestReport) and report.when == "call"
+        for result in reported(report)[0]
+    ]
+    if not results:
+        return
+    from dpaudit.outcomes import OUTCOMES, outcome_of
+    from dpaudit.report.terminal import finding
 
-            results, _ = reported(report)
-            for result in results:
-                if _kind(result) == key:
-                    lines += [*finding_lines(result, OUTCOMES[key][2]), ""]
-    if lines:
+    order = list(OUTCOMES)
+    told = [r for r in results if outcome_of(r).key != "not_refuted"]
+    told.sort(key=lambda result: order.index(outcome_of(result).key))
+    if told:
         terminalreporter.section("privacy")
-        for line in lines[:-1]:
-            terminalreporter.line(line)
+        terminalreporter.line("\n\n".join(finding(result) for result in told))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpaudit import _validate
+from dpaudit.errors import ArgumentError
 
 NORMS = ("l1", "l2", "linf")
 
@@ -42,7 +43,7 @@ class Relation:
             _validate.choice(NORMS, norm=self.norm)
             object.__setattr__(self, "radius", _validate.positive(radius=self.radius))
         elif self.norm is not None or self.radius is not None:
-            raise ValueError(f"norm and radius do not apply to the relation {self.name!r}")
+            raise ArgumentError(f"norm and radius do not apply to the relation {self.name!r}")
 
     def __str__(self) -> str:
         if self.name == "within_sensitivity":

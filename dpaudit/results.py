@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SCHEMA_VERSION = 1
+
+
+def at_least(bound: float, digits: int = 4) -> str:
+    """Return a lower bound with few digits, rounded down: more was not certified."""
+    return _rounded(bound, digits, ROUND_FLOOR)
+
+
+def at_most(bound: float, digits: int = 4) -> str:
+    """Return an upper bound with few digits, rounded up."""
+    return _rounded(bound, digits, ROUND_CEILING)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    exact = Decimal(value)
+    unit = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{float(exact.quantize(unit, rounding=rounding)):.{digits}g}"
 
 
 class Verdict(StrEnum):
@@ -36,6 +56,19 @@ class Verdict(StrEnum):
         return self.value.replace("_", " ").upper()
 
 
+class Expectation(StrEnum):
+    """What was declared about an audit before it ran."""
+
+    NOT_REFUTED = "not_refuted"
+    """The usual case: a refutation fails the run."""
+
+    REFUTED = "refuted"
+    """A known violation kept as a demonstration: not finding it fails the run."""
+
+    EITHER = "either"
+    """A known violation that needs a larger budget than this run has."""
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A number with the bounds that belong to it.
@@ -53,7 +86,7 @@ class Estimate:
     counts : Counts or None
         The integers behind them; None when computed exactly.
     certified : bool
-        Whether `lower` may be quoted as certified.
+        Whether `lower` may be quoted as certified; False for estimates that lean on assumptions.
     """
 
     value: float
@@ -127,14 +160,17 @@ class Witness:
         """Return the witness in words."""
         other = "right" if self.likelier == "left" else "left"
         return (
-            f"outputs with {self.event}: at least {self.likely:.4g} of draws on the "
-            f"{self.likelier}, at most {self.rare:.4g} on the {other}"
+            f"outputs with {self.event}: at least {at_least(self.likely)} of draws on the "
+            f"{self.likelier}, at most {at_most(self.rare)} on the {other}"
         )
 
 
 @dataclass(frozen=True)
 class TwinResult:
-    """How the broken twin fared on the same claim, pairs and budget."""
+    """How the broken twin fared on the same claim, pairs and budget.
+
+    Its verdict is REFUTED when it was caught, and NO_POWER when it escaped.
+    """
 
     name: str
     verdict: Verdict
@@ -186,8 +222,8 @@ class AuditResult:
         ``explore`` and ``certify``: draws a side.
     twin : TwinResult or None
         The broken twin.
-    expected : str or None
-        "refuted" for a known violation kept as a demonstration; None when nothing was declared.
+    expected : Expectation or None
+        What was declared; None for a direct call.
     seed : int
         Root seed.
     seconds, mechanism_seconds : float
@@ -214,7 +250,7 @@ class AuditResult:
     failure_prob: float
     draws: dict[str, int]
     twin: TwinResult | None
-    expected: str | None
+    expected: Expectation | None
     seed: int
     seconds: float
     mechanism_seconds: float
@@ -244,23 +280,45 @@ class AuditResult:
 
     @property
     def estimated_epsilon(self) -> float:
-        """Point estimate of epsilon at the claimed delta, from the witness alone."""
+        """Point estimate of epsilon at the claimed delta, of the event that certifies it."""
         return self.epsilon.value
 
-    def summary(self) -> str:
-        """Return a few lines for a person."""
+    def summary(self, word: str | None = None, replay: str | None = None) -> str:
+        """Return the finding in a few lines: verdict, witness, pair, numbers, and how to redo it.
+
+        Parameters
+        ----------
+        word : str, optional
+            The verdict in the words of a run, such as "REFUTED (known)".
+        replay : str, optional
+            The command that makes the audit again.
+        """
+        claim, twin = self.claim, self.twin
+        source = f" ({claim['source']})" if claim["source"] else ""
+        chance = (
+            f"wrong with probability <= {self.failure_prob:g}"
+            if self.failure_prob > 0
+            else "computed exactly"
+        )
         lines = [
-            f"{self.verdict.words}  {self.id}: {self.mechanism}",
-            f"  claim      {self.claim['words']}"
-            + (f" ({self.claim['source']})" if self.claim["source"] else ""),
-            f"  pair       {self.pair}",
-            f"  certified  epsilon >= {self.certified_epsilon:.4g} at delta = "
-            f"{self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, "
-            f"estimated {self.estimated_epsilon:.4g}), wrong with probability <= "
-            f"{self.failure_prob:g}",
+            f"{word or self.verdict.words}  {self.id}",
+            f"  mechanism  {self.mechanism}",
+            f"  claim      {claim['words']}{source}",
             f"  witness    {self.witness.sentence()}",
-            f"  verdict    {self.reason}",
+            f"  pair       {self.pair}",
+            f"  certified  epsilon >= {at_least(self.certified_epsilon)} at delta = "
+            f"{self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, estimated "
+            f"{self.estimated_epsilon:.4g}); delta >= {at_least(self.certified_delta, 3)} at epsilon = "
+            f"{self.claimed_epsilon:.4g}; {chance}",
+            f"  reason     {self.reason}",
         ]
+        if twin is not None:
+            fate = "caught" if twin.verdict is Verdict.REFUTED else "escaped"
+            lines.append(
+                f"  twin       {twin.name}: {fate}, epsilon >= {at_least(twin.certified_epsilon)}"
+            )
+        if replay is not None:
+            lines.append(f"  replay     {replay}")
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -275,7 +333,7 @@ class AuditResult:
 
         return plot_profile(self, ax)
 
-    def with_origin(self, origin: Mapping[str, Any], expected: str | None) -> AuditResult:
+    def with_origin(self, origin: Mapping[str, Any], expected: Expectation | None) -> AuditResult:
         """Return the result with what only the runner knows: its origin and expectation."""
         return replace(self, origin=dict(origin), expected=expected)
 

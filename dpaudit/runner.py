@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +12,10 @@ from typing import Any
 from dpaudit import _validate
 from dpaudit.claims import Claim
 from dpaudit.engine import DEFAULT_FAILURE_PROB, MIN_DRAWS, audit, versions
+from dpaudit.errors import ArgumentError
 from dpaudit.mechanisms import is_seeded
 from dpaudit.neighbors import NeighborPair, PairFamily
-from dpaudit.results import AuditResult, Verdict
+from dpaudit.results import AuditResult, Expectation
 from dpaudit.store import load_finished
 
 PROFILES: dict[str, int] = {"quick": 100_000, "full": 1_000_000, "release": 10_000_000}
@@ -70,15 +70,18 @@ class Auditor:
         Budget and seed.
     origin : dict
         What `dpaudit replay` needs; stored with each result.
-    expected : str or None
-        "refuted" in a known violation, "not_refuted" elsewhere, None where either will do.
+    expected : Expectation
+        What the audit function declares.
+    problems : list of str
+        Sentences about stored files that could not be taken over.
     """
 
     item: str
     settings: Settings
     origin: dict[str, Any] = field(default_factory=dict)
-    expected: str | None = Verdict.NOT_REFUTED.value
+    expected: Expectation = Expectation.NOT_REFUTED
     results: list[AuditResult] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
 
     def check(
         self,
@@ -88,7 +91,7 @@ class Auditor:
         *,
         twin: Any = None,
         draws: int | None = None,
-        effort: float = 1.0,
+        effort: float | None = None,
     ) -> AuditResult:
         """Audit a mechanism with the budget and the seed of the run.
 
@@ -99,16 +102,18 @@ class Auditor:
         mechanism, claim, pairs, twin
             As in :func:`dpaudit.audit`.
         draws : int, optional
-            Draws a side, whatever the profile.
+            Draws a side, whatever the profile; not together with `effort`.
         effort : float, optional
             Multiple of the profile's draws, > 0: below 1 for mechanisms that draw slowly, above
-            1 where a violation needs more.
+            1 where a violation needs more. Default 1.
 
         Returns
         -------
         AuditResult
         """
-        effort = _validate.positive(effort=effort)
+        if draws is not None and effort is not None:
+            raise ArgumentError(f"give draws or effort, got draws={draws!r} and effort={effort!r}")
+        effort = _validate.positive(effort=1.0 if effort is None else effort)
         if draws is None:
             draws = max(int(PROFILES[self.settings.profile] * effort), MIN_DRAWS)
         number = len(self.results) + 1
@@ -125,19 +130,19 @@ class Auditor:
         self.results.append(result)
         return result
 
-    def finished_results(self) -> list[AuditResult]:
-        """Return the results, each with the number of checks that its function made in all."""
-        return [
-            r.with_origin({**r.origin, "checks": len(self.results)}, r.expected)
-            for r in self.results
-        ]
+    def finished_results(self, *, whole: bool) -> list[AuditResult]:
+        """Return the results, each with the number of checks that its function made in all.
+
+        Where the function broke off, `whole` is False and nobody knows that number.
+        """
+        checks = len(self.results) if whole else None
+        return [r.with_origin({**r.origin, "checks": checks}, r.expected) for r in self.results]
 
     def take_over(self, out: Path) -> None:
         """Take over the results that an interrupted run of the same audit left in `out`."""
         found, lost = load_finished(out, self.item, self.origin["fingerprint"])
-        self.results += [result.with_origin(self.origin, self.expected) for result in found]
-        for problem in lost:
-            warnings.warn(f"{problem}; audited again", stacklevel=2)
+        self.results += [r.with_origin({**r.origin, **self.origin}, self.expected) for r in found]
+        self.problems += [f"{problem}; audited again" for problem in lost]
 
 
 def seeded(mechanism: Any, twin: Any) -> bool:
@@ -145,40 +150,24 @@ def seeded(mechanism: Any, twin: Any) -> bool:
     return is_seeded(mechanism) and (twin is None or is_seeded(twin))
 
 
-def surprise(result: AuditResult) -> str | None:
-    """Say in one sentence why a result fails a run; None when it does not."""
-    if result.expected == Verdict.REFUTED.value:
-        if result.verdict is not Verdict.REFUTED:
-            return (
-                "a known violation was not found again: fix the audit, or take the mark away if "
-                "the mechanism was mended"
-            )
-        return None
-    if result.expected is None:
-        return None
-    if result.verdict is Verdict.REFUTED:
-        return f"the claim is refuted: {result.reason}"
-    if result.verdict is Verdict.NO_POWER and result.twin is not None:
-        return f"the audit has no power: {result.reason}"
-    return None
-
-
 def fingerprint(root: Path, settings: Settings) -> str:
     """Return what a stored result must share with a run that resumes, to be taken over.
 
-    Settings, versions, and the source of every module of the project that is loaded: a result is
-    stale when any of them has changed.
+    Settings, versions, the source of dpaudit and of every other module of the project that is
+    loaded: a result is stale when any of them has changed. All of dpaudit counts, loaded or not,
+    because workers load less of it.
     """
     digest = hashlib.sha256(repr((settings, sorted(versions().items()))).encode())
-    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    for file in sorted(Path(f).resolve() for f in files if f):
-        if file.suffix == ".py" and _belongs(file, root.resolve()):
-            digest.update(file.relative_to(root.resolve()).as_posix().encode())
-            digest.update(file.read_bytes())
+    package, root = Path(__file__).resolve().parent, root.resolve()
+    names = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    loaded = {Path(name).resolve() for name in names if name}
+    project = {f for f in loaded if _belongs(f, root) and not f.is_relative_to(package)}
+    for file in sorted(set(package.rglob("*.py")) | project):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:16]
 
 
 def _belongs(file: Path, root: Path) -> bool:
     """Whether a file is the project's own, and not of an environment inside it."""
-    inside = file.is_relative_to(root) and file.is_file()
-    return inside and "site-packages" not in file.parts
+    own = file.suffix == ".py" and file.is_relative_to(root) and file.is_file()
+    return own and "site-packages" not in file.parts

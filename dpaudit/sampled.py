@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpaudit.bounds import Counts
 from dpaudit.claims import Claim
-from dpaudit.divergence import RateBounds, loss_of_rates
+from dpaudit.divergence import RateBounds
 from dpaudit.errors import MechanismError
 from dpaudit.events import Goal, Selection, learn
 from dpaudit.events.drawing import OutputHistogram
@@ -178,31 +178,33 @@ class SampledAudit:
         certified = np.array([max(b.lower_delta(e) for b in bounds) for e in self.grid])
         estimated = np.array([max(g.lower_delta(e) for g in guesses) for e in self.grid])
         point = self.claim.point or self._worst_point(certified) or selection.point
-        lower_epsilon = max(b.lower_epsilon(point[1]) for b in bounds)
-        lower_delta = max(b.lower_delta(point[0]) for b in bounds)
+        epsilons = [b.lower_epsilon(point[1]) for b in bounds]
+        deltas = [b.lower_delta(point[0]) for b in bounds]
+        # Estimates and counts belong to the event that gives the bound beside them.
+        for_epsilon, for_delta = int(np.argmax(epsilons)), int(np.argmax(deltas))
+        lower_epsilon, lower_delta = epsilons[for_epsilon], deltas[for_delta]
         refuted = lower_epsilon > point[0] or lower_delta > point[1]
         method = "Clopper-Pearson, two-sided union, fresh draws"
-        c = counts[0]
         return Finding(
             pair=choice.pair,
             point=point,
             refuted=refuted,
             epsilon=Estimate(
-                float(loss_of_rates(guesses[0].likely, guesses[0].rare, point[1])),
+                guesses[for_epsilon].lower_epsilon(point[1]),
                 lower_epsilon,
                 math.inf,
                 self.failure_prob,
                 method,
-                c,
+                counts[for_epsilon],
                 True,
             ),
             delta=Estimate(
-                guesses[0].lower_delta(point[0]),
+                guesses[for_delta].lower_delta(point[0]),
                 lower_delta,
                 1.0,
                 self.failure_prob,
                 method,
-                c,
+                counts[for_delta],
                 True,
             ),
             profile=Profile(
@@ -214,7 +216,7 @@ class SampledAudit:
             witness=Witness(
                 selection.headline.description,
                 selection.headline.likelier,
-                c,
+                counts[0],
                 bounds[0].likely,
                 bounds[0].rare,
             ),

@@ -27,6 +27,7 @@ from dpaudit.errors import StoreError
 from dpaudit.results import SCHEMA_VERSION, AuditResult
 
 RESULTS = "results.json"
+REPORT = "index.html"
 AUDITS = "audits"
 
 
@@ -55,6 +56,8 @@ class Run:
         Wall time.
     problems : tuple of str
         Audits that ended in an error, and stored files that were set aside, a sentence each.
+    skipped : tuple of str
+        Audits that were not made, each with the reason.
     audits : tuple of str
         File names of the results, in the order in which they ran.
     complete : bool
@@ -70,6 +73,7 @@ class Run:
     started: str
     seconds: float
     problems: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
     audits: tuple[str, ...] = field(default=(), repr=False)
     complete: bool = False
 
@@ -119,9 +123,15 @@ def write_atomic(path: Path, text: str) -> None:
 
 def check_writable(out: Path) -> None:
     """Raise :class:`StoreError` now, before hours of work, if `out` cannot be written."""
-    probe = out / ".dpaudit-probe"
-    write_atomic(probe, "")
-    probe.unlink(missing_ok=True)
+    for folder in (out, out / AUDITS):
+        if folder.exists() and not folder.is_dir():
+            raise StoreError(f"cannot write {folder}: it is a file, not a directory")
+    for probe in (out / ".dpaudit-probe", out / AUDITS / ".dpaudit-probe"):
+        write_atomic(probe, "")
+        probe.unlink(missing_ok=True)
+    for target in (out / RESULTS, out / REPORT):
+        if target.is_dir():
+            raise StoreError(f"cannot write {target}: it is a directory")
 
 
 def save_result(out: Path, result: AuditResult) -> Path:
@@ -169,7 +179,8 @@ def load_run(out: Path) -> tuple[Run, list[AuditResult]]:
         )
     try:
         record = dict(data["run"])
-        record["problems"], record["audits"] = tuple(record["problems"]), tuple(record["audits"])
+        for name in ("problems", "skipped", "audits"):
+            record[name] = tuple(record[name])
         run = Run(**record)
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{path} does not hold a run: {error}") from error

@@ -347,7 +347,7 @@ def approximate_upper(hits: Any, draws: int, failure_prob: float) -> Floats:
     1986, "Approximate binomial confidence limits", after Pratt 1968). For planning only; nothing
     is certified with it.
     """
-    x = np.minimum(np.asarray(hits, dtype=float), draws - 1e-9)
+    x = np.minimum(np.asarray(hits, dtype=float), draws * (1 - 1e-14))
     z = float(-special.ndtri(failure_prob))
     a = ((x + 1) / (draws - x)) ** 2
     b = 81 * (x + 1) * (draws - x) - 9 * draws - 8

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import _validate
+from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.datasets import (
     all_others_equal,
     clip_boundary_user,
@@ -81,7 +82,7 @@ def from_recipe(text: str, *, rng: np.random.Generator) -> NeighborPair | PairFa
     if name not in RECIPES:
         close = difflib.get_close_matches(name, RECIPES, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
-        raise ValueError(f"pair must name a recipe ({', '.join(RECIPES)}), got {name!r}{hint}")
+        raise ArgumentError(f"pair must name a recipe ({', '.join(RECIPES)}), got {name!r}{hint}")
     recipe = RECIPES[name]
     parameters = inspect.signature(recipe).parameters
     arguments: dict[str, Any] = {"rng": rng} if "rng" in parameters else {}
@@ -89,7 +90,7 @@ def from_recipe(text: str, *, rng: np.random.Generator) -> NeighborPair | PairFa
         key, equals, value = item.partition("=")
         if not equals or key not in parameters or key == "rng":
             allowed = ", ".join(p for p in parameters if p != "rng")
-            raise ValueError(f"the recipe {name} takes name=value of {allowed}; got {item!r}")
+            raise ArgumentError(f"the recipe {name} takes name=value of {allowed}; got {item!r}")
         arguments[key] = _parse(key, value)
     missing = [
         p.name
@@ -97,7 +98,9 @@ def from_recipe(text: str, *, rng: np.random.Generator) -> NeighborPair | PairFa
         if p.default is inspect.Parameter.empty and p.name not in arguments
     ]
     if missing:
-        raise ValueError(f"the recipe {name} also needs {', '.join(missing)}: {name}:{missing[0]}=")
+        raise ArgumentError(
+            f"the recipe {name} also needs {', '.join(missing)}: {name}:{missing[0]}="
+        )
     return recipe(**arguments)
 
 

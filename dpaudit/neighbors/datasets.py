@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import _validate
+from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.pairs import NeighborPair
 from dpaudit.relations import Relation
 
@@ -19,7 +20,9 @@ def _dataset_pair(
 ) -> NeighborPair:
     """Put the differing user last; under add/remove the right side lacks that user."""
     if relation.name == "within_sensitivity":
-        raise ValueError(f"the recipe {recipe} builds datasets, not query values; got {relation}")
+        raise ArgumentError(
+            f"the recipe {recipe} builds datasets, not query values; got {relation}"
+        )
     shape = others.shape[1:]
 
     def with_user(value: ArrayLike) -> Array:
@@ -149,7 +152,7 @@ def majority_flip(
     """
     _validate.integer(3, n_users=n_users)
     if n_users % 2 == 0:
-        raise ValueError(f"n_users must be odd, so that one user decides, got {n_users}")
+        raise ArgumentError(f"n_users must be odd, so that one user decides, got {n_users}")
     others = np.zeros(_shape(n_users, m, None), dtype=np.int64)
     others[others.shape[0] // 2 :] = 1
     return _dataset_pair(others, 1, 0, relation, f"majority_flip(n_users={n_users})")
@@ -190,6 +193,6 @@ def threshold_decider(
     threshold = _validate.integer(1, threshold=threshold)
     others = np.zeros(_shape(n_users, m, None), dtype=np.int64)
     if threshold > n_users:
-        raise ValueError(f"threshold must be at most n_users = {n_users}, got {threshold}")
+        raise ArgumentError(f"threshold must be at most n_users = {n_users}, got {threshold}")
     others[: threshold - 1] = 1
     return _dataset_pair(others, 1, 0, relation, f"threshold_decider(threshold={threshold})")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import _validate
-from dpaudit.errors import PairError
+from dpaudit.errors import ArgumentError, PairError
 from dpaudit.relations import Relation
 
 Array = NDArray[Any]
@@ -74,7 +74,7 @@ class NeighborPair:
         other = "x".join(map(str, self.right.shape)) or "scalar"
         shapes = shape if shape == other else f"{shape} against {other}"
         who = "" if self.user is None else f", user {self.user} differs"
-        return f"{self.recipe}: {self.relation}, {shapes}{who}"
+        return f"{self.recipe}: {self.relation}, shape {shapes}{who}"
 
     def __repr__(self) -> str:
         return f"NeighborPair({self.describe()})"
@@ -98,17 +98,22 @@ class PairFamily:
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", tuple(self.pairs))
         if not self.pairs:
-            raise ValueError(f"the family {self.name!r} holds no pair; at least one is needed")
+            raise ArgumentError(f"the family {self.name!r} holds no pair; at least one is needed")
         for pair in self.pairs:
             if not isinstance(pair, NeighborPair):
-                raise TypeError(f"a family holds NeighborPair objects, got {pair!r}")
+                raise TypeError(
+                    f"pairs holds NeighborPair objects, got {type(pair).__name__}; "
+                    "two datasets make one with NeighborPair(left, right)"
+                )
             if len(self.pairs) > 1 and _same(pair.left, pair.right).all():
-                raise ValueError(
+                raise ArgumentError(
                     f"a pair of a family must differ, got one whose sides are equal: {pair!r}"
                 )
         relations = {str(pair.relation) for pair in self.pairs}
         if len(relations) > 1:
-            raise ValueError(f"the pairs of a family share one relation, got {sorted(relations)}")
+            raise ArgumentError(
+                f"the pairs of a family share one relation, got {sorted(relations)}"
+            )
 
     def __iter__(self) -> Iterator[NeighborPair]:
         return iter(self.pairs)
@@ -142,8 +147,13 @@ def _frozen(name: str, value: ArrayLike) -> Array:
         ) from None
     if array.dtype == object:
         raise PairError(f"{name} must be an array of numbers, strings or records, got objects")
+    return _locked(array)
+
+
+def _locked(array: Array) -> Array:
+    """Return a view of a read-only array, which nobody can make writable again."""
     array.setflags(write=False)
-    return array
+    return array.view()
 
 
 def _alike(left: Array, right: Array) -> tuple[Array, Array]:
@@ -161,9 +171,7 @@ def _alike(left: Array, right: Array) -> tuple[Array, Array]:
         ) from None
     both = []
     for side in (left, right):
-        cast = side if side.dtype == common else side.astype(common)
-        cast.setflags(write=False)
-        both.append(cast)
+        both.append(side if side.dtype == common else _locked(side.astype(common)))
     return both[0], both[1]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
+from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.pairs import NeighborPair, PairFamily
 from dpaudit.relations import Relation
 
@@ -63,7 +64,7 @@ def value_pattern(
     _validate.integer(1, k=k)
     center = _validate.finite(center=center)
     if relation.name != "within_sensitivity":
-        raise ValueError(f"a value pattern needs a within_sensitivity relation, got {relation}")
+        raise ArgumentError(f"a value pattern needs a within_sensitivity relation, got {relation}")
     step = _PATTERNS[pattern](k)
     order = {"l1": 1, "l2": 2, "linf": np.inf}[str(relation.norm)]
     step = step * (float(relation.radius or 0.0) / np.linalg.norm(step, ord=order))

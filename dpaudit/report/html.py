@@ -10,74 +10,21 @@ import datetime
 import hashlib
 import math
 import re
-import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from dpaudit.outcomes import OUTCOMES, outcome_of
 from dpaudit.report import figures
 from dpaudit.report.infos import number
-from dpaudit.results import AuditResult, Estimate, Verdict
-from dpaudit.store import AUDITS, Run, file_name, write_atomic
+from dpaudit.report.terminal import replay_command
+from dpaudit.results import AuditResult, Estimate
+from dpaudit.store import AUDITS, REPORT, Run, file_name, write_atomic
 
-REPORT = "index.html"
 _ASSETS = Path(__file__).parent / "assets"
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A group of audits: what its badge says, and what that means.
-
-    Parameters
-    ----------
-    key : str
-        Name in the page's markup.
-    badge : str
-        The verdict in the words of the run.
-    meaning : str
-        One sentence for a reader who is new to it.
-    """
-
-    key: str
-    badge: str
-    meaning: str
-
-
-KINDS = (
-    Kind("refuted", "REFUTED", "A violation of the claim is certified."),
-    Kind("lost", "NOT FOUND AGAIN", "A known violation is no longer found: look into it."),
-    Kind(
-        "no_power",
-        "NO POWER",
-        "Nothing was found, but no broken twin was caught either: silence means nothing.",
-    ),
-    Kind("known", "REFUTED (known)", "A known violation, kept as a demonstration, found again."),
-    Kind(
-        "not_refuted",
-        "NOT REFUTED",
-        "Nothing was found by an audit that caught the broken twin. This proves no privacy.",
-    ),
-)
-"""In the order in which a reader should look at them."""
-
-
-def kind_of(result: AuditResult) -> Kind:
-    """Return the group of an audit, in which it is known whether a violation was declared.
-
-    In a run nothing is expected of a known violation that needs a larger budget; found, it is
-    known all the same.
-    """
-    key = result.verdict.value
-    declared = result.expected == Verdict.REFUTED.value
-    if result.verdict is Verdict.REFUTED:
-        key = "known" if declared or (result.expected is None and result.origin) else key
-    elif declared:
-        key = "lost"
-    return next(kind for kind in KINDS if kind.key == key)
 
 
 def write_report(out: Path, run: Run, results: Sequence[AuditResult]) -> Path:
@@ -113,12 +60,12 @@ def render(out: Path, run: Run, results: Sequence[AuditResult]) -> str:
         breakable=_breakable,
         share=_share,
     )
-    order = [kind.key for kind in KINDS]
+    order = list(OUTCOMES)
     audits = [_audit(out, result, index) for index, result in enumerate(results, 1)]
     for again, audit in enumerate(audits):  # an id that occurs twice must not break the links
         if any(audit["anchor"] == other["anchor"] for other in audits[:again]):
             audit["anchor"] += f"-again{again}"
-    tally = {kind.key: sum(audit["kind"] is kind for audit in audits) for kind in KINDS}
+    tally = {key: sum(audit["kind"].key == key for audit in audits) for key in OUTCOMES}
     audits.sort(key=lambda audit: order.index(audit["kind"].key))
     script = (_ASSETS / "report.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -126,7 +73,7 @@ def render(out: Path, run: Run, results: Sequence[AuditResult]) -> str:
         run=run,
         started=_moment(run.started),
         audits=audits,
-        kinds=[kind for kind in KINDS if tally[kind.key] or kind.key != "lost"],
+        kinds=[kind for kind in OUTCOMES.values() if tally[kind.key] or kind.common],
         tally=tally,
         # Files of the project, not of a user: the only text that is not escaped.
         style=Markup((_ASSETS / "report.css").read_text(encoding="utf-8")),
@@ -153,10 +100,11 @@ def _audit(out: Path, result: AuditResult, index: int) -> dict[str, Any]:
     ]
     return {
         "result": result,
-        "kind": kind_of(result),
+        "kind": outcome_of(result),
         "anchor": f"audit-{file.removesuffix('.json')}",
         "file": f"{AUDITS}/{file}",
-        "replay": f"dpaudit replay {shlex.quote(_relative(out / AUDITS / file))}",
+        "replay": replay_command(result, Path(_relative(out))),
+        "alone": replay_command(result) if result.origin.get("kind") == "file" else "",
         "note": _note(result),
         "certified": beside(result.certified_epsilon, result.claimed_epsilon),
         "ratio": _ratio(result.certified_epsilon, result.claimed_epsilon),
@@ -168,19 +116,15 @@ def _audit(out: Path, result: AuditResult, index: int) -> dict[str, Any]:
 
 def _note(result: AuditResult) -> str | None:
     """Say what the bare verdict leaves out."""
-    refuted = result.verdict is Verdict.REFUTED
-    if result.expected == Verdict.REFUTED.value:
-        if refuted:
-            return "Known violation kept as a demonstration."
-        return (
+    notes = {
+        "known": "Known violation kept as a demonstration.",
+        "lost": (
             "Known violation kept as a demonstration, but it was not found again; the verdict "
             f"itself is {result.verdict.words}."
-        )
-    if result.expected is None and result.origin:
-        if refuted:
-            return "Known violation kept as a demonstration; this budget need not find it."
-        return "Known violation kept as a demonstration; it needs a larger budget to be found."
-    return None
+        ),
+        "open": "Known violation kept as a demonstration; it needs a larger budget to be found.",
+    }
+    return notes.get(outcome_of(result).key)
 
 
 def _profile_words(result: AuditResult) -> str:

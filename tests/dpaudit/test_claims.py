@@ -99,10 +99,10 @@ def test_bad_epsilons_and_deltas_are_refused(claim: Claim, bad: float) -> None:
 def test_approx_dp_is_leaking_with_probability_delta_and_responding_otherwise(
     epsilon: float, delta: float, at: float, level: float
 ) -> None:
-    keep = 1 / (1 + math.exp(-epsilon))
+    keep, flip = 1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(epsilon))
     spare = 1 - delta
-    left = [delta, 0.0, spare * keep, spare * (1 - keep)]
-    right = [0.0, delta, spare * (1 - keep), spare * keep]
+    left = [delta, 0.0, spare * keep, spare * flip]
+    right = [0.0, delta, spare * flip, spare * keep]
     claim = ApproxDP(epsilon, delta)
     assert claim.delta(at) == pytest.approx(hockey_stick(left, right, at), abs=1e-9)
     if abs(level - delta) > 1e-9:

@@ -64,7 +64,7 @@ def test_refutation_fails_and_prints_its_witness(project):
             "  claim      1-DP (a paper)",
             "  witness    outputs with output *: at least 0.* of draws on the *, at most 0.*",
             "  pair       custom: replace_user, 1x1, user 0 differs",
-            "  certified  epsilon >= 3.* at delta = 0 (claimed 1); *",
+            "  certified  epsilon >= 3.* at delta = 0 (claimed 1, estimated *); *",
             "  replay     pytest --dpaudit 'audit_case.py::audit_broken' *--dpaudit-seed=0*",
             "*1 not refuted, 1 refuted*",
         ]
@@ -142,6 +142,47 @@ def test_all_checks_of_a_function_are_made_and_judged(project):
     result.stdout.fnmatch_lines(["REFUTED  audit_case::audit_honest#2"])
 
 
+def test_an_audit_that_checks_nothing_fails(project):
+    result = run(project("\ndef audit_nothing(auditor):\n    pass\n"))
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*audit_nothing made no check: call auditor.check*"])
+
+
+def test_a_check_that_was_finished_is_kept_when_the_next_one_breaks(project):
+    here = project(BROKEN + "    raise RuntimeError('disk on fire')\n")
+    result = run(here, "--dpaudit-out=out")
+    assert result.ret == 1
+    document = json.loads((here.path / "out" / "results.json").read_text())
+    assert [row["verdict"] for row in document["audits"]] == ["refuted"]
+    assert "disk on fire" in document["run"]["problems"][0]
+    result.stdout.fnmatch_lines(["REFUTED  audit_case::audit_broken", "*1 failed*"])
+
+
+def test_xfail_does_not_swallow_a_verdict(project):
+    result = run(project(BROKEN.replace("\ndef", "\n@pytest.mark.xfail\ndef")))
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["xfail does not apply to audits: mark it known_violation*"])
+
+
+def test_two_audits_of_one_id_are_refused(project):
+    here = project(HONEST)
+    for folder in ("a", "b"):
+        (here.path / folder).mkdir()
+        (here.path / folder / "audit_same.py").write_text(AUDITS + HONEST)
+    result = run(here, "--import-mode=importlib")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*two audits have the id audit_same::audit_honest*"])
+    assert run(here, "--import-mode=importlib", "-n2").ret == 1
+
+
+def test_skipped_audits_are_told(project):
+    here = project(HONEST.replace("\ndef", "\n@pytest.mark.skip(reason='no library')\ndef"))
+    run(here, "--dpaudit-out=out")
+    document = json.loads((here.path / "out" / "results.json").read_text())
+    assert document["run"]["skipped"] == ["audit_case.py::audit_honest: no library"]
+    assert "no library" in (here.path / "out" / "index.html").read_text()
+
+
 def test_parametrize_and_k_work(project):
     many = """
 @pytest.mark.parametrize("scale", [1.0, 2.0])
@@ -208,7 +249,7 @@ def test_resume_takes_over_whole_results_and_redoes_the_rest(project):
     honest = here.path / "out" / "audits" / "audit_case.audit_honest.json"
     before = json.loads(honest.read_text())
     broken.write_text(broken.read_text()[:200])
-    result = run(here, "--dpaudit-out=out", "--dpaudit-resume", "-W", "ignore")
+    result = run(here, "--dpaudit-out=out", "--dpaudit-resume")
     assert result.ret == 1  # a refutation stays one
     assert json.loads(honest.read_text())["seconds"] == before["seconds"]
     assert json.loads(broken.read_text())["verdict"] == "refuted"

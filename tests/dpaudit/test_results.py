@@ -49,7 +49,7 @@ def _result(**changes: Any) -> AuditResult:
         failure_prob=1e-5,
         draws={"explore": 30, "certify": 70},
         twin=TwinResult("twin", Verdict.NOT_REFUTED, 0.1, 1e-5, "pair", WITNESS, 0.2),
-        expected="refuted",
+        expected=Expectation.REFUTED,
         seed=2**63,
         seconds=1.5,
         mechanism_seconds=0.5,
@@ -160,9 +160,10 @@ def test_names_tell_claimed_certified_and_estimated_apart() -> None:
 def test_the_summary_says_it_all() -> None:
     text = str(_result())
     for words in (
-        "REFUTED  audit_x::audit_laplace: laplace(scale=0.5)",
+        "REFUTED  audit_x::audit_laplace\n",
+        "laplace(scale=0.5)",
         "1-DP (Lemma 1)",
-        "epsilon >= 1.4 at delta = 0 (claimed 1, estimated 2.2)",
+        "epsilon >= 1.4 at delta = 0 (claimed 1, estimated 2.2); delta",
         "wrong with probability <= 1e-05",
         "outputs with output > 1.5: at least 0.8 of draws on the left, at most 0.2 on the right",
         "because",
@@ -177,6 +178,6 @@ def test_verdicts_have_words_and_none_of_them_is_passed() -> None:
 
 def test_the_runner_adds_origin_and_expectation_only() -> None:
     result = _result(origin={}, expected=None)
-    known = result.with_origin({"path": "x"}, "refuted")
-    assert (known.origin, known.expected) == ({"path": "x"}, "refuted")
+    known = result.with_origin({"path": "x"}, Expectation.REFUTED)
+    assert (known.origin, known.expected) == ({"path": "x"}, Expectation.REFUTED)
     assert replace(known, origin={}, expected=None) == result
