@@ -19,7 +19,7 @@ from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, audit, oracles, wi
 from dpaudit import neighbors as nb
 from dpaudit.bounds import lower_rates, upper_rates
 from dpaudit.divergence import loss_of_rates
-from dpaudit.engine import EXPLORE_SHARE
+from dpaudit.sampled import EXPLORE_SHARE
 
 EPSILON, DELTA = 1.0, 1e-5
 
@@ -33,6 +33,13 @@ def cases():
         PureDP(EPSILON),
         one,
         oracles.laplace(1.0, 1 / EPSILON),
+    )
+    yield (
+        "Laplace, 5 dimensions",
+        partial(noise.laplace_mechanism, sensitivity=1.0, epsilon=EPSILON),
+        PureDP(EPSILON),
+        nb.value_pattern("all_above", 5, relation=within_sensitivity(1.0, norm="l1")),
+        oracles.laplace_vector([0.2] * 5, 1 / EPSILON),
     )
     for name, sigma in (
         ("Gaussian, classic", noise.classic_gaussian_sigma(1.0, EPSILON, DELTA)),

@@ -155,7 +155,7 @@ def _import_from_here() -> None:
 @click.option("--delta", default=0.0, show_default=True, type=float, help="Claimed, in [0, 1].")
 @click.option(
     "--pair",
-    default="far_user:n_users=20,m=8",
+    default="far_user:n_users=20",
     show_default=True,
     help="Recipe of the neighbouring pair, as NAME:argument=value,...; NAME from far_user, "
     "clip_boundary_user, all_others_equal, two_clusters, majority_flip, constant_against_random, "

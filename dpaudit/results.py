@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -20,18 +19,24 @@ SCHEMA_VERSION = 1
 
 
 def at_least(bound: float, digits: int = 4) -> str:
-    """Return a lower bound with few digits, rounded down: more was not certified."""
-    return _rounded(bound, digits, ROUND_FLOOR)
+    """Return a lower bound with few digits, rounded down: more was not certified.
+
+    Examples
+    --------
+    >>> at_least(1.4), at_least(0.93766, 3)
+    ('1.4', '0.937')
+    """
+    text = f"{bound:.{digits}g}"
+    return text if float(text) <= bound else _rounded(bound, digits, ROUND_FLOOR)
 
 
 def at_most(bound: float, digits: int = 4) -> str:
     """Return an upper bound with few digits, rounded up."""
-    return _rounded(bound, digits, ROUND_CEILING)
+    text = f"{bound:.{digits}g}"
+    return text if float(text) >= bound else _rounded(bound, digits, ROUND_CEILING)
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g}"
     exact = Decimal(value)
     unit = Decimal(1).scaleb(exact.adjusted() - digits + 1)
     return f"{float(exact.quantize(unit, rounding=rounding)):.{digits}g}"
@@ -308,8 +313,8 @@ class AuditResult:
             f"  pair       {self.pair}",
             f"  certified  epsilon >= {at_least(self.certified_epsilon)} at delta = "
             f"{self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, estimated "
-            f"{self.estimated_epsilon:.4g}); delta >= {at_least(self.certified_delta, 3)} at epsilon = "
-            f"{self.claimed_epsilon:.4g}; {chance}",
+            f"{self.estimated_epsilon:.4g}); delta >= {at_least(self.certified_delta, 3)} at "
+            f"epsilon = {self.claimed_epsilon:.4g}; {chance}",
             f"  reason     {self.reason}",
         ]
         if twin is not None:

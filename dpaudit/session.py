@@ -52,7 +52,7 @@ class AuditSession:
                 save_result(self.out, result)
                 self.results.append(result)
             if report.failed and outcome is None:
-                self._problems.append(f"{report.nodeid}: {_last_line(report)}")
+                self._problems.append(f"{report.nodeid}: {_reason(report)}")
             if report.skipped:
                 self._skipped.append(f"{report.nodeid}: {skip_reason(report)}")
             if results or report.failed or report.skipped:
@@ -63,7 +63,7 @@ class AuditSession:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note files that cannot be collected, or skip themselves."""
         if report.failed:
-            self._problems.append(f"{report.nodeid}: {_last_line(report)}")
+            self._problems.append(f"{report.nodeid}: {_reason(report)}")
         elif report.skipped:
             self._skipped.append(f"{report.nodeid}: {skip_reason(report)}")
 
@@ -103,9 +103,11 @@ def skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     return reason.removeprefix("Skipped: ")
 
 
-def _last_line(report: pytest.TestReport | pytest.CollectReport) -> str:
-    lines = str(report.longrepr).strip().splitlines()
-    return lines[-1] if lines else "failed"
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Return one line that says why a test or a file failed."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    lines = str(report.longrepr if crash is None else crash.message).strip().splitlines()
+    return lines[0 if crash is not None else -1].removeprefix("E ").strip() if lines else "failed"
 
 
 def command(config: pytest.Config, settings: Settings) -> str:

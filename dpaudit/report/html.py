@@ -104,7 +104,7 @@ def _audit(out: Path, result: AuditResult, index: int) -> dict[str, Any]:
         "anchor": f"audit-{file.removesuffix('.json')}",
         "file": f"{AUDITS}/{file}",
         "replay": replay_command(result, Path(_relative(out))),
-        "alone": replay_command(result) if result.origin.get("kind") == "file" else "",
+        "alone": replay_command(result) if "path" in result.origin else "",
         "note": _note(result),
         "certified": beside(result.certified_epsilon, result.claimed_epsilon),
         "ratio": _ratio(result.certified_epsilon, result.claimed_epsilon),

@@ -24,7 +24,7 @@ def replay_command(result: AuditResult, out: Path | None = None) -> str:
     if out is not None:
         return f"dpaudit replay {shlex.quote(str(out / AUDITS / file_name(result.id)))}"
     origin = result.origin
-    if origin.get("kind") == "file":
+    if {"path", "item", "profile", "failure_prob"} <= set(origin):
         return shlex.join(
             [
                 "pytest",

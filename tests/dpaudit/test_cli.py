@@ -141,7 +141,7 @@ def test_run_shows_live_progress_on_a_terminal_only(home):
         (["audit", "mine:honest", "--epsilon", "-1"], "epsilon must be a finite number >= 0"),
         (["audit", "mine:honest", "--epsilon", "nan"], "epsilon must be a finite number >= 0"),
         (["audit", "mine:honest", "--epsilon", "1", "--delta", "2"], "delta must be a number in"),
-        (["audit", "mine:honest", "--epsilon", "1", "--delta", "-0.1"], "delta must be a number in"),
+        (["audit", "mine:honest", "--epsilon", "1", "--delta", "-0.1"], "delta must be a number"),
         (["audit", "mine:honest", "--epsilon", "1", "--delta", "nan"], "delta must be a number in"),
         (["audit", "mine:honest", "--epsilon", "1", "--draws", "0"], "draws must be an integer >="),
         (

@@ -134,7 +134,7 @@ def test_data_are_copied_and_read_only() -> None:
 
 def test_pairs_describe_themselves() -> None:
     pair = NeighborPair(np.zeros((3, 2)), np.zeros((2, 2)), relation=ADD_REMOVE, recipe="mine")
-    assert pair.describe() == "mine: add_remove_user, 3x2 against 2x2, user 2 differs"
+    assert pair.describe() == "mine: add_remove_user, shape 3x2 against 2x2, user 2 differs"
     assert repr(pair) == f"NeighborPair({pair.describe()})"
     values = NeighborPair(0.0, 1.0, relation=Relation.WITHIN_SENSITIVITY)
     assert values.describe().endswith("scalar")

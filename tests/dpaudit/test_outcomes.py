@@ -46,6 +46,6 @@ def test_the_worst_outcome_comes_first():
     fine = replace(RESULT, verdict=Verdict.NOT_REFUTED)
     bad = replace(RESULT, verdict=Verdict.REFUTED)
     assert worst([fine, bad, fine]).key == "refuted"
-    assert list(OUTCOMES)[0] == "refuted"
+    assert next(iter(OUTCOMES)) == "refuted"
     assert not any("passed" in o.word.lower() for o in OUTCOMES.values())
     assert np.all([len(o.meaning) > 20 for o in OUTCOMES.values()])

@@ -63,9 +63,9 @@ def test_refutation_fails_and_prints_its_witness(project):
             "  mechanism  laplace_0.25",
             "  claim      1-DP (a paper)",
             "  witness    outputs with output *: at least 0.* of draws on the *, at most 0.*",
-            "  pair       custom: replace_user, 1x1, user 0 differs",
+            "  pair       custom: replace_user, shape 1x1, user 0 differs",
             "  certified  epsilon >= 3.* at delta = 0 (claimed 1, estimated *); *",
-            "  replay     pytest --dpaudit 'audit_case.py::audit_broken' *--dpaudit-seed=0*",
+            "  replay     pytest --dpaudit audit_case.py::audit_broken *--dpaudit-seed=0*",
             "*1 not refuted, 1 refuted*",
         ]
     )

@@ -24,7 +24,7 @@ from dpaudit.report import figures, write_report
 from dpaudit.report import html as page_module
 from dpaudit.report.html import beside, inline_svg
 from dpaudit.report.infos import number
-from dpaudit.results import AuditResult
+from dpaudit.results import AuditResult, Expectation
 from dpaudit.store import Run, family_wise_error, file_name
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
@@ -190,7 +190,8 @@ def test_rows_come_in_the_order_of_concern(page):
     rows = re.findall(r'<tr data-kind="(\w+)">', page)
     order = [kind.key for kind in OUTCOMES.values()]
     assert rows == sorted(rows, key=order.index)
-    assert [rows.count(key) for key in order] == [2, 0, 2, 1, 2]
+    counts = {key: rows.count(key) for key in order if key in rows}
+    assert counts == {"refuted": 2, "no_power": 1, "powerless": 1, "known": 1, "not_refuted": 2}
 
 
 def test_header_says_what_was_run_and_what_its_error_means(reader, results):
