@@ -21,7 +21,7 @@ from dpaudit.outcomes import OUTCOMES, outcome_of
 from dpaudit.report import figures
 from dpaudit.report.infos import number
 from dpaudit.report.terminal import replay_command
-from dpaudit.results import AuditResult, Estimate
+from dpaudit.results import AuditResult, Estimate, at_least
 from dpaudit.store import AUDITS, REPORT, Run, file_name, write_atomic
 
 _ASSETS = Path(__file__).parent / "assets"
@@ -55,6 +55,7 @@ def render(out: Path, run: Run, results: Sequence[AuditResult]) -> str:
     )
     environment.filters.update(
         number=number,
+        least=least,
         words=_words,
         duration=_duration,
         breakable=_breakable,
@@ -196,15 +197,20 @@ def _path(data: str) -> str:
 # --- words -------------------------------------------------------------------------------------
 
 
+def least(bound: float) -> str:
+    """Return a certified lower bound in few digits, rounded down: more was not certified."""
+    return number(float(at_least(bound)))
+
+
 def beside(certified: float, claimed: float) -> str:
     """Return a certified number, with as many digits as it takes to tell it from the claimed one.
 
     Examples
     --------
     >>> beside(1.23456, 1.0), beside(1.0000012, 1.0)
-    ('1.235', '1.0000012')
+    ('1.234', '1.0000012')
     """
-    words = number(certified)
+    words = least(certified)
     if certified != claimed and words == number(claimed):
         for digits in range(5, 13):
             longer = f"{certified:.{digits}g}"
