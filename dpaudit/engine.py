@@ -1,9 +1,10 @@
 """Explore, freeze, draw afresh, certify.
 
-One audit looks at one claim. Everything that is chosen (pair, events, sides, thresholds, the point
-of a curve at which it is challenged) is chosen on exploration draws; the certifying draws are
-fresh, and ``failure_prob`` is divided over every bound that they are used for. So all certified
-numbers of a result hold together, except with probability `failure_prob`, whatever the mechanism.
+One audit looks at one claim. Pair, events, sides and thresholds are chosen on exploration draws;
+the certifying draws are fresh, and ``failure_prob`` is divided over all bounds that they serve.
+So all certified numbers of a result hold together, except with probability `failure_prob`, for any
+mechanism whose draws are independent; what is shown of them (the witness, the point of a curve) may
+be picked afterwards.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Witness:
-    """The event that certifies the headline numbers, in words and counts.
+    """The event that certifies the epsilon of a result, in words and counts.
 
     Parameters
     ----------
@@ -202,8 +202,8 @@ class AuditResult:
         Name of the audited function.
     claim : dict
         ``notion, epsilon, delta, relation, source`` and the parameters of the notion. `epsilon`
-        and `delta` are the point at which the audit compares; for claims that are curves it was
-        chosen on exploration draws.
+        and `delta` are the point at which the audit compares; for claims that are curves,
+        where the certified profile exceeds them most or comes closest.
     pair : str
         The neighbouring pair, in words.
     verdict : Verdict

@@ -137,7 +137,7 @@ class SampledAudit:
         pair, selection = choice.pair, choice.selection
         certify = self.draws - choice.explored
         events = [selection.headline, *selection.profile]
-        picture = OutputHistogram.plan(selection.headline, choice.sample)
+        pictures = [OutputHistogram.plan(event, choice.sample) for event in events]
         hits = {side: np.zeros(len(events), dtype=np.int64) for side in ("left", "right")}
         for side, data in (("left", pair.left), ("right", pair.right)):
             calls = CallCheck(sampler.name)
@@ -148,7 +148,8 @@ class SampledAudit:
                 fired = [int(event.fires(values[id(event.score)]).sum()) for event in events]
                 hits[side] += fired
                 calls.add(outputs, fired)
-                picture.add(side, encoded, values[id(selection.headline.score)])
+                for event, picture in zip(events, pictures, strict=True):
+                    picture.add(side, encoded, values[id(event.score)])
             calls.judge()
         counts = [
             Counts(int(left), certify, int(right), certify)
@@ -162,7 +163,7 @@ class SampledAudit:
             RateBounds.from_counts(c, event.likelier, self.failure_prob * share)
             for c, event, share in zip(counts, events, shares, strict=True)
         ]
-        return self._finding(sampler, choice, counts, bounds, picture.done())
+        return self._finding(sampler, choice, counts, bounds, [p.done() for p in pictures])
 
     def _finding(
         self,
@@ -170,7 +171,7 @@ class SampledAudit:
         choice: _Choice,
         counts: list[Counts],
         bounds: list[RateBounds],
-        histogram: Histogram,
+        histograms: list[Histogram],
     ) -> Finding:
         selection = choice.selection
         events = [selection.headline, *selection.profile]
@@ -180,11 +181,12 @@ class SampledAudit:
         point = self.claim.point or self._worst_point(certified) or selection.point
         epsilons = [b.lower_epsilon(point[1]) for b in bounds]
         deltas = [b.lower_delta(point[0]) for b in bounds]
-        # Estimates and counts belong to the event that gives the bound beside them.
+        # The witness, estimates and counts belong to the event that gives the bound beside them;
+        # all bounds hold together, so it may be picked after the fact.
         for_epsilon, for_delta = int(np.argmax(epsilons)), int(np.argmax(deltas))
         lower_epsilon, lower_delta = epsilons[for_epsilon], deltas[for_delta]
         refuted = lower_epsilon > point[0] or lower_delta > point[1]
-        method = "Clopper-Pearson, two-sided union, fresh draws"
+        method = "two Clopper-Pearson bounds on fresh draws"
         return Finding(
             pair=choice.pair,
             point=point,
@@ -214,16 +216,16 @@ class SampledAudit:
                 tuple(self.claimed.tolist()),
             ),
             witness=Witness(
-                selection.headline.description,
-                selection.headline.likelier,
-                counts[0],
-                bounds[0].likely,
-                bounds[0].rare,
+                events[for_epsilon].description,
+                events[for_epsilon].likelier,
+                counts[for_epsilon],
+                bounds[for_epsilon].likely,
+                bounds[for_epsilon].rare,
             ),
-            histogram=histogram,
+            histogram=histograms[for_epsilon],
             draws={"explore": choice.explored, "certify": self.draws - choice.explored},
             mechanism_seconds=sampler.seconds,
-            event=selection.headline,
+            event=events[for_epsilon],
         )
 
     def _worst_point(self, certified: NDArray[np.float64]) -> tuple[float, float] | None:

@@ -121,7 +121,7 @@ class Selection:
     """The frozen events: the headline first, then those of the profile.
 
     ``promise`` is what the headline is expected to certify, for comparing pairs; ``point`` the
-    (epsilon, delta) of the claim's curve at which it is challenged.
+    (epsilon, delta) of the claim's curve at which the headline challenges it best.
     """
 
     headline: Event

@@ -32,6 +32,7 @@ from dpaudit import (
     within_sensitivity,
 )
 from dpaudit.claims import Claim
+from dpaudit.divergence import RateBounds
 from dpaudit.engine import epsilon_grid
 from dpaudit.mechanisms import CALLS, PROBE_SIZE
 
@@ -272,6 +273,16 @@ def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch
         audit(laplace, claim, ONE, draws=20_000, seed=1, failure_prob=0.01)
         assert len(given) > 1
         assert sum(given) <= 0.01 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("claim", [PureDP(1.0), GaussianDP(1.0)], ids=str)
+@pytest.mark.parametrize("seed", range(6))
+def test_the_witness_is_the_event_that_certifies_epsilon(claim: Any, seed: int) -> None:
+    """Whoever recomputes epsilon from the witness's two bounds gets the certified one."""
+    result = audit(laplace, claim, ONE, draws=2000, seed=seed, failure_prob=0.01)
+    bounds = RateBounds(result.witness.likely, result.witness.rare, 0.01)
+    assert bounds.lower_epsilon(result.claimed_delta) == result.certified_epsilon
+    assert result.witness.counts == result.epsilon.counts
 
 
 def test_more_certainty_certifies_less() -> None:
