@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import integrate, optimize
 
 from dpaudit import _validate
-from dpaudit.bounds import Counts, lower_proportion, upper_proportion
+from dpaudit.bounds import Aim, Counts, joint_region
 from dpaudit.errors import ArgumentError
 
 Density = Callable[[float], float]
@@ -202,30 +202,46 @@ def renyi_divergence(left: ArrayLike, right: ArrayLike, alpha: float) -> float:
     return float(np.logaddexp.reduce(log_terms) / (alpha - 1))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RateBounds:
-    """What two one-sided bounds on one event say about the privacy loss.
+    """What is known of the two rates of one event, and so of the privacy loss.
 
-    The event fires with probability at least `likely` on the side where it is the likelier one,
-    and at most `rare` on the other; both hold together except with probability `failure_prob`.
-    The complementary event with the roles of the sides exchanged needs the same two bounds, so
-    every answer below is the better of the two at no extra cost.
+    The event fires with probability p on the side where it is the likelier one, and q on the
+    other. Known is a curve through the corners ``(likely[i], rare[i])``: except with probability
+    `failure_prob`, some point (p', q') of it, or of the straight lines between neighbouring
+    corners, has ``p >= p'`` and ``q <= q'``. Every answer is the least over that curve, so all of
+    them hold together: the complementary event with the sides exchanged, every epsilon, every
+    delta and every order.
 
     Parameters
     ----------
-    likely, rare : float
-        In [0, 1].
+    likely, rare : float or array_like, shape (k,)
+        In [0, 1]; one corner is a pair of separate bounds.
     failure_prob : float
-        Joint probability of error of both.
+        Probability that the true rates are not as described.
+
+    Examples
+    --------
+    >>> bounds = RateBounds.from_counts(Counts(500, 1000, 184, 1000), "left", 0.05, Aim(delta=0.0))
+    >>> 0.87 < bounds.lower_epsilon(0.0) < 0.88
+    True
     """
 
-    likely: float
-    rare: float
+    likely: NDArray[np.float64]
+    rare: NDArray[np.float64]
     failure_prob: float
 
+    def __post_init__(self) -> None:
+        for name in ("likely", "rare"):
+            value = np.array(getattr(self, name), dtype=float, ndmin=1)
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
     @classmethod
-    def from_counts(cls, counts: Counts, likelier: str, failure_prob: float) -> RateBounds:
-        """Bound the two rates by Clopper-Pearson at ``failure_prob / 2`` each.
+    def from_counts(
+        cls, counts: Counts, likelier: str, failure_prob: float, aim: Aim
+    ) -> RateBounds:
+        """Bound the two rates jointly; see :func:`dpaudit.bounds.joint_region`.
 
         Parameters
         ----------
@@ -235,25 +251,53 @@ class RateBounds:
             The side on which the event was *declared* to be likelier, before these draws.
         failure_prob : float
             Strictly between 0 and 1.
+        aim : Aim
+            Where the bound should be sharpest, declared before these draws.
         """
         _validate.choice(("left", "right"), likelier=likelier)
-        alpha = _validate.failure_prob(failure_prob=failure_prob)
-        c = counts if likelier == "left" else counts.swapped()
-        return cls(
-            likely=lower_proportion(c.hits_left, c.draws_left, alpha / 2),
-            rare=upper_proportion(c.hits_right, c.draws_right, alpha / 2),
-            failure_prob=alpha,
-        )
+        ordered = counts if likelier == "left" else counts.swapped()
+        return cls(*joint_region(ordered, failure_prob, aim), failure_prob)
+
+    @classmethod
+    def from_excess(cls, epsilon: float, delta: float, failure_prob: float) -> RateBounds:
+        """Take over what a bound of ``p - e^epsilon q >= delta`` says, for rates in [0, 1].
+
+        Parameters
+        ----------
+        epsilon : float
+            Finite, >= 0.
+        delta : float
+            In [0, 1].
+        failure_prob : float
+            In [0, 1).
+        """
+        epsilon = _validate.nonnegative(epsilon=epsilon)
+        delta = _validate.delta(delta=delta)
+        largest_rare = (1 - delta) * math.exp(-epsilon)
+        return cls(np.array([delta, 1.0]), np.array([0.0, largest_rare]), failure_prob)
 
     def lower_epsilon(self, delta: float) -> float:
-        """Lower bound of the epsilon that the mechanism needs at `delta`; finite, >= 0."""
+        """Lower bound of the epsilon that the mechanism needs at `delta`; >= 0."""
         delta = _validate.delta(delta=delta)
-        return float(loss_of_rates(self.likely, self.rare, delta))
+        direct, mirrored = _losses(self.likely, self.rare, delta)
+        return float(max(direct.min(), mirrored.min(), 0.0))
 
     def lower_delta(self, epsilon: float) -> float:
         """Lower bound of the delta that the mechanism needs at `epsilon`; in [0, 1]."""
         epsilon = _validate.nonnegative(epsilon=epsilon)
-        return float(excess_of_rates(self.likely, self.rare, epsilon))
+        direct, mirrored = _excesses(self.likely, self.rare, epsilon)
+        return float(max(direct.min(), mirrored.min(), 0.0))
+
+    def worst_case(self, delta: float) -> tuple[float, float]:
+        """Return the rates (p, q) of the curve that are easiest to reconcile with privacy.
+
+        Their loss at `delta` is :meth:`lower_epsilon`: of the event, or of its complement with the
+        sides exchanged, whichever says more of the curve as a whole.
+        """
+        delta = _validate.delta(delta=delta)
+        direct, mirrored = _losses(self.likely, self.rare, delta)
+        at = int((direct if direct.min() >= mirrored.min() else mirrored).argmin())
+        return float(self.likely[at]), float(self.rare[at])
 
 
 def loss_of_rates(likely: ArrayLike, rare: ArrayLike, delta: float) -> NDArray[np.float64]:
@@ -263,22 +307,36 @@ def loss_of_rates(likely: ArrayLike, rare: ArrayLike, delta: float) -> NDArray[n
     0 where a numerator is not positive. Where a denominator is 0 the rate was given as exactly 0,
     which no count can show, and the answer is ``inf``.
     """
-    p, q = np.broadcast_arrays(np.asarray(likely, dtype=float), np.asarray(rare, dtype=float))
-    best = np.zeros(p.shape)
-    for top, bottom in ((p - delta, q), (1 - q - delta, 1 - p)):
-        loss = np.zeros(p.shape)
-        np.log(top, out=loss, where=(top > 0) & (bottom > 0))
-        loss -= np.log(bottom, out=np.zeros(p.shape), where=(top > 0) & (bottom > 0))
-        best = np.maximum(best, np.where((top > 0) & (bottom <= 0), math.inf, loss))
-    return np.asarray(best)
+    direct, mirrored = _losses(likely, rare, delta)
+    return np.asarray(np.maximum(np.maximum(direct, mirrored), 0.0))
 
 
 def excess_of_rates(likely: ArrayLike, rare: ArrayLike, epsilon: ArrayLike) -> NDArray[np.float64]:
     """Delta implied by event rates, elementwise, the better of event and swapped complement."""
+    direct, mirrored = _excesses(likely, rare, epsilon)
+    return np.asarray(np.maximum(np.maximum(direct, mirrored), 0.0))
+
+
+def _losses(
+    likely: ArrayLike, rare: ArrayLike, delta: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Losses of the event and of its swapped complement; -inf where a numerator is not positive."""
+    p, q = np.broadcast_arrays(np.asarray(likely, dtype=float), np.asarray(rare, dtype=float))
+    losses = []
+    for top, bottom in ((p - delta, q), (1 - q - delta, 1 - p)):
+        known = (top > 0) & (bottom > 0)
+        loss = np.where(top > 0, math.inf, -math.inf)
+        loss[known] = np.log(top[known]) - np.log(bottom[known])
+        losses.append(loss)
+    return losses[0], losses[1]
+
+
+def _excesses(
+    likely: ArrayLike, rare: ArrayLike, epsilon: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     p, q = np.asarray(likely, dtype=float), np.asarray(rare, dtype=float)
     factor = np.exp(np.minimum(np.asarray(epsilon, dtype=float), 700.0))
-    direct, mirrored = p - factor * q, (1 - q) - factor * (1 - p)
-    return np.asarray(np.maximum(np.maximum(direct, mirrored), 0.0))
+    return p - factor * q, (1 - q) - factor * (1 - p)
 
 
 def _pmfs(left: ArrayLike, right: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -23,11 +23,13 @@ from dpaudit import _validate
 from dpaudit.claims import Claim
 from dpaudit.computed import compute
 from dpaudit.errors import ArgumentError, PairError
+from dpaudit.events import FloatAttack
 from dpaudit.finding import Finding
 from dpaudit.mechanisms import ExactMechanism, mechanism_name
 from dpaudit.neighbors import NeighborPair, PairFamily, family
 from dpaudit.results import AuditResult, TwinResult, Verdict, at_least
 from dpaudit.sampled import EXPLORE_SHARE, MIN_PILOT, SampledAudit
+from dpaudit.sequential import SequentialAudit
 
 DEFAULT_DRAWS = 100_000
 DEFAULT_FAILURE_PROB = 1e-5
@@ -45,6 +47,8 @@ def audit(
     failure_prob: float = DEFAULT_FAILURE_PROB,
     seed: int,
     twin: Any = None,
+    sequential: bool = False,
+    float_attack: bool | FloatAttack = False,
     id: str | None = None,
 ) -> AuditResult:
     """Look for a certified violation of a claim.
@@ -69,6 +73,12 @@ def audit(
         by refuting it on the same claim, pairs and budget; of several pairs the twin may be
         caught on another one. Without a twin the verdict of an audit that finds nothing is
         NO_POWER.
+    sequential : bool, optional
+        Stop as soon as the claim is refuted or no violation worth finding is left, `draws` being
+        the most that is spent; see :mod:`dpaudit.sequential`. For mechanisms that draw.
+    float_attack : bool or FloatAttack, optional
+        Also look at the low bits of floating-point outputs; a :class:`FloatAttack` names the
+        values and scales to try. Default False.
     id : str, optional
         Name of the audit; the mechanism's name when omitted.
 
@@ -128,7 +138,10 @@ def audit(
     start = time.perf_counter()
     grid = epsilon_grid(claim)
     claimed = claimed_curve(claim, grid)
-    sampled = SampledAudit(claim, candidates, draws, failure_prob, seed, name, grid, claimed)
+    kind = SequentialAudit if sequential else SampledAudit
+    sampled = kind(
+        claim, candidates, draws, failure_prob, seed, name, grid, claimed, float_attack
+    )
 
     def look(at: Any, role: str) -> Finding:
         if isinstance(at, ExactMechanism):
@@ -181,6 +194,7 @@ def audit(
         seconds=time.perf_counter() - start,
         mechanism_seconds=finding.mechanism_seconds + (caught.mechanism_seconds if caught else 0.0),
         versions=versions(),
+        sequential=finding.sequential,
         event=finding.event,
     )
 

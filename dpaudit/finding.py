@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpaudit.divergence import RateBounds
 from dpaudit.events import Event
 from dpaudit.neighbors import NeighborPair
-from dpaudit.results import Estimate, Histogram, Profile, Witness
+from dpaudit.results import Estimate, Histogram, Profile, SequentialPath, Witness
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A certified look at one mechanism on one pair, by draws or by computation."""
+    """A certified look at one mechanism on one pair, by draws or by computation.
+
+    `bounds` hold together, except with the failure probability of `epsilon`: what is certified of
+    whole curves follows from them.
+    """
 
     pair: NeighborPair
     point: tuple[float, float]
@@ -24,3 +29,5 @@ class Finding:
     draws: dict[str, int]
     mechanism_seconds: float
     event: Event | None
+    bounds: tuple[RateBounds, ...] = ()
+    sequential: SequentialPath | None = None

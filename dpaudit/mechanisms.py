@@ -205,13 +205,15 @@ class Sampler:
         """Cells of one draw; known once the mechanism was called."""
         return self._width
 
-    def chunks(self, data: Array, draws: int, role: str, side: str) -> Iterator[Array]:
-        """Yield `draws` draws in ``CALLS`` chunks or more, each from a generator of its own.
+    def chunks(
+        self, data: Array, draws: int, role: str, side: str, *, calls: int = CALLS
+    ) -> Iterator[Array]:
+        """Yield `draws` draws in `calls` chunks or more, each from a generator of its own.
 
         The chunks depend on the root seed, the labels, the role and the side, and on nothing else.
         """
         bounded = max(min(_CHUNK_CELLS // self.width, _CHUNK_DRAWS), 256)
-        step = min(bounded, math.ceil(draws / CALLS))
+        step = min(bounded, math.ceil(draws / calls))
         for index, start in enumerate(range(0, draws, step)):
             size = min(step, draws - start)
             yield self._call(data, size, role, side, index)

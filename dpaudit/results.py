@@ -15,7 +15,7 @@ from dpaudit.bounds import Counts
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 def at_least(bound: float, digits: int = 4) -> str:
@@ -150,9 +150,10 @@ class Witness:
     likelier : {"left", "right"}
         Side on which it was declared to be likelier.
     counts : Counts or None
-        Certifying draws; None for a mechanism whose pmf was computed.
+        Certifying draws; None where probabilities were computed or averaged instead.
     likely, rare : float
-        Lower bound of its probability on the likelier side, upper bound on the other.
+        Of all rates of the event, on the likelier side and on the other, that the draws leave
+        possible, the ones that are easiest to reconcile with privacy.
     """
 
     event: str
@@ -164,10 +165,39 @@ class Witness:
     def sentence(self) -> str:
         """Return the witness in words."""
         other = "right" if self.likelier == "left" else "left"
+        if self.counts is None:
+            seen = f"{self.likely:.4g} on the {self.likelier}, {self.rare:.4g} on the {other}"
+            return f"outputs with {self.event}: probability {seen}"
+        c = self.counts if self.likelier == "left" else self.counts.swapped()
         return (
-            f"outputs with {self.event}: at least {at_least(self.likely)} of draws on the "
-            f"{self.likelier}, at most {at_most(self.rare)} on the {other}"
+            f"outputs with {self.event}: {c.hits_left:,} of {c.draws_left:,} draws on the "
+            f"{self.likelier}, {c.hits_right:,} of {c.draws_right:,} on the {other}"
         )
+
+
+@dataclass(frozen=True)
+class SequentialPath:
+    """How the evidence of a sequential audit grew.
+
+    Parameters
+    ----------
+    stopped : str
+        Why it stopped, in words.
+    budget : int
+        Draws a side that it might have taken.
+    evidence : float
+        Logarithm of the wealth at which the claim is refuted, ``log(1 / failure_prob)``.
+    draws : tuple of int
+        Draws a side taken at each look.
+    log_wealth : tuple of float
+        Logarithm of the wealth of the bet against the claim at each look.
+    """
+
+    stopped: str
+    budget: int
+    evidence: float
+    draws: tuple[int, ...]
+    log_wealth: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -260,6 +290,7 @@ class AuditResult:
     seconds: float
     mechanism_seconds: float
     versions: dict[str, str] = field(repr=False)
+    sequential: SequentialPath | None = field(default=None, repr=False)
     origin: dict[str, Any] = field(default_factory=dict, repr=False)
     event: Any = field(default=None, repr=False, compare=False)
 

@@ -14,12 +14,14 @@ from dpaudit.bounds import Counts
 from dpaudit.claims import Claim
 from dpaudit.divergence import RateBounds
 from dpaudit.errors import MechanismError
-from dpaudit.events import Goal, Selection, learn
+from dpaudit.events import FloatAttack, Goal, Selection, learn
 from dpaudit.events.drawing import OutputHistogram
 from dpaudit.finding import Finding
 from dpaudit.mechanisms import CallCheck, Sampler, generator
 from dpaudit.neighbors import NeighborPair, PairFamily
 from dpaudit.results import Estimate, Histogram, Profile, Witness
+
+Sides = tuple[NDArray[Any], NDArray[Any]]
 
 EXPLORE_SHARE = 0.3
 MAX_EXPLORE_CELLS = 2e7
@@ -32,7 +34,7 @@ _PICTURE_SAMPLE = 5000
 
 
 @dataclass(frozen=True)
-class _Choice:
+class Choice:
     """What exploration settled: the pair, the events, and a sample to lay out their picture."""
 
     pair: NeighborPair
@@ -44,13 +46,16 @@ class _Choice:
     def of(
         cls,
         pair: NeighborPair,
-        sides: tuple[NDArray[Any], NDArray[Any]],
+        sides: Sides,
         goal: Goal,
         explored: int,
         rng: np.random.Generator,
-    ) -> _Choice:
+        float_attack: FloatAttack | None,
+    ) -> Choice:
+        """Learn the events of a pair from draws of its two sides."""
         sample = np.concatenate([side[:_PICTURE_SAMPLE] for side in sides])
-        return cls(pair, learn(*sides, goal, rng=rng), sample, explored)
+        selection = learn(*sides, goal, rng=rng, float_attack=float_attack)
+        return cls(pair, selection, sample, explored)
 
 
 @dataclass(frozen=True)
@@ -65,12 +70,13 @@ class SampledAudit:
     name: str
     grid: NDArray[np.float64]
     claimed: NDArray[np.float64]
+    float_attack: bool | FloatAttack = False
 
     def run(self, mechanism: Any, role: str) -> Finding:
         """Audit the mechanism, or its twin under a `role` of its own."""
         sampler = Sampler(mechanism, seed=self.seed, labels=(self.name, role))
         before = self._fingerprint()
-        finding = self._certify(sampler, self._explore(sampler, role))
+        finding = self._look(sampler, role)
         if self._fingerprint() != before:
             raise MechanismError(
                 f"{sampler.name} changes its input: the data are not what they were before the "
@@ -82,19 +88,27 @@ class SampledAudit:
         both = ((pair.left, pair.right) for pair in self.candidates)
         return [hashlib.sha256(data.tobytes()).digest() for pair in both for data in pair]
 
+    def _look(self, sampler: Sampler, role: str) -> Finding:
+        choice, _ = self._explore(sampler, role, EXPLORE_SHARE)
+        return self._certify(sampler, choice)
+
     # --- explore ---
 
-    def _explore(self, sampler: Sampler, role: str) -> _Choice:
-        """Choose the pair, the events and the bins; nothing of this is used to certify."""
+    def _explore(self, sampler: Sampler, role: str, share: float) -> tuple[Choice, Sides]:
+        """Choose the pair, the events and the bins; nothing of this is used to certify.
+
+        Returns the choice, and the draws of its pair on which it rests.
+        """
         pairs = self.candidates.pairs
         sampler.begin(pairs[0].left, pairs[0].right)
-        explore = int(min(self.draws * EXPLORE_SHARE, MAX_EXPLORE_CELLS / sampler.width))
+        explore = int(min(self.draws * share, MAX_EXPLORE_CELLS / sampler.width))
         explore = min(max(explore, 8), self.draws - 1)
         goal = self._goal(self.draws - explore)
         rng = generator(self.seed, self.name, role, "learn")
         if len(pairs) == 1:
             sides = self._exploration_draws(sampler, pairs[0], explore, "explore")
-            return _Choice.of(pairs[0], sides, goal, explore, rng)
+            attack = self._attack(pairs[0])
+            return Choice.of(pairs[0], sides, goal, explore, rng, attack), sides
         # Half of the exploration draws are shared by all pairs, half go to the best of them.
         pilot = max(explore // 2 // len(pairs), MIN_PILOT)
         drawn = []
@@ -102,15 +116,25 @@ class SampledAudit:
             if index > 0:
                 sampler.begin(pair.left, pair.right)
             drawn.append(self._exploration_draws(sampler, pair, pilot, f"pilot {index}"))
-        promises = [learn(*sides, goal, rng=rng).promise for sides in drawn]
+        promises = [
+            learn(*sides, goal, rng=rng, float_attack=self._attack(pair)).promise
+            for pair, sides in zip(pairs, drawn, strict=True)
+        ]
         best = max(range(len(pairs)), key=lambda index: (promises[index], -index))
         sampler.turn()
         more = max(explore - pilot * len(pairs), MIN_PILOT)
         explored = pilot * len(pairs) + more
         fresh = self._exploration_draws(sampler, pairs[best], more, "explore")
         left, right = (np.concatenate(both) for both in zip(drawn[best], fresh, strict=True))
+        sides = left, right
         goal = self._goal(self.draws - explored)
-        return _Choice.of(pairs[best], (left, right), goal, explored, rng)
+        pair = pairs[best]
+        return Choice.of(pair, sides, goal, explored, rng, self._attack(pair)), sides
+
+    def _attack(self, pair: NeighborPair) -> FloatAttack | None:
+        if isinstance(self.float_attack, FloatAttack):
+            return self.float_attack
+        return FloatAttack.for_pair(pair, self.claim) if self.float_attack else None
 
     def _goal(self, certify: int) -> Goal:
         share = (1 - HEADLINE_SHARE) / _EXPECTED_PROFILE_EVENTS
@@ -125,14 +149,14 @@ class SampledAudit:
 
     def _exploration_draws(
         self, sampler: Sampler, pair: NeighborPair, draws: int, role: str
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
+    ) -> Sides:
         left = sampler.draw(pair.left, draws, role, "left")
         right = sampler.draw(pair.right, draws, role, "right")
         return left, right
 
     # --- certify ---
 
-    def _certify(self, sampler: Sampler, choice: _Choice) -> Finding:
+    def _certify(self, sampler: Sampler, choice: Choice) -> Finding:
         """Count the frozen events on fresh draws, chunk by chunk, and bound them together."""
         pair, selection = choice.pair, choice.selection
         certify = self.draws - choice.explored
@@ -160,7 +184,7 @@ class SampledAudit:
             (1 - headline_share) / len(selection.profile) for _ in selection.profile
         ]
         bounds = [
-            RateBounds.from_counts(c, event.likelier, self.failure_prob * share)
+            RateBounds.from_counts(c, event.likelier, self.failure_prob * share, event.aim)
             for c, event, share in zip(counts, events, shares, strict=True)
         ]
         return self._finding(sampler, choice, counts, bounds, [p.done() for p in pictures])
@@ -168,14 +192,14 @@ class SampledAudit:
     def _finding(
         self,
         sampler: Sampler,
-        choice: _Choice,
+        choice: Choice,
         counts: list[Counts],
         bounds: list[RateBounds],
         histograms: list[Histogram],
     ) -> Finding:
         selection = choice.selection
         events = [selection.headline, *selection.profile]
-        guesses = [_guess(c, event.likelier) for c, event in zip(counts, events, strict=True)]
+        guesses = [rates_seen(c, event.likelier) for c, event in zip(counts, events, strict=True)]
         certified = np.array([max(b.lower_delta(e) for b in bounds) for e in self.grid])
         estimated = np.array([max(g.lower_delta(e) for g in guesses) for e in self.grid])
         point = self.claim.point or self._worst_point(certified) or selection.point
@@ -186,7 +210,7 @@ class SampledAudit:
         for_epsilon, for_delta = int(np.argmax(epsilons)), int(np.argmax(deltas))
         lower_epsilon, lower_delta = epsilons[for_epsilon], deltas[for_delta]
         refuted = lower_epsilon > point[0] or lower_delta > point[1]
-        method = "two Clopper-Pearson bounds on fresh draws"
+        method = "exact joint bound of two binomials, on fresh draws"
         return Finding(
             pair=choice.pair,
             point=point,
@@ -219,13 +243,13 @@ class SampledAudit:
                 events[for_epsilon].description,
                 events[for_epsilon].likelier,
                 counts[for_epsilon],
-                bounds[for_epsilon].likely,
-                bounds[for_epsilon].rare,
+                *bounds[for_epsilon].worst_case(point[1]),
             ),
             histogram=histograms[for_epsilon],
             draws={"explore": choice.explored, "certify": self.draws - choice.explored},
             mechanism_seconds=sampler.seconds,
             event=events[for_epsilon],
+            bounds=tuple(bounds),
         )
 
     def _worst_point(self, certified: NDArray[np.float64]) -> tuple[float, float] | None:
@@ -241,9 +265,9 @@ class SampledAudit:
         return (float(self.grid[at]), float(self.claimed[at])) if certified[at] > 0 else None
 
 
-def _guess(counts: Counts, likelier: str) -> RateBounds:
+def rates_seen(counts: Counts, likelier: str) -> RateBounds:
     """Rates as observed, half a draw away from 0 and 1 so that estimates stay finite."""
     c = counts if likelier == "left" else counts.swapped()
-    return RateBounds(
-        (c.hits_left + 0.5) / (c.draws_left + 1), (c.hits_right + 0.5) / (c.draws_right + 1), 1.0
-    )
+    likely = np.array([(c.hits_left + 0.5) / (c.draws_left + 1)])
+    rare = np.array([(c.hits_right + 0.5) / (c.draws_right + 1)])
+    return RateBounds(likely, rare, 1.0)

@@ -3,7 +3,7 @@
 The exploration draws of each side are split in two. Scores are learnt on one part; on the other
 every score is cut at many thresholds, and each cut is judged by what it is *expected to certify*:
 its rates are first moved against us by their selection uncertainty (the winner of thousands of
-cuts looks better than it is), then Clopper-Pearson bounds are taken at the number of certifying
+cuts looks better than it is), then the joint bound is approximated at the number of certifying
 draws and at the failure probability that it will be given.
 """
 
@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
-from dpaudit.divergence import excess_of_rates, loss_of_rates
+from dpaudit.bounds import Aim
+from dpaudit.divergence import excess_of_rates
+from dpaudit.events.bits import FloatAttack
 from dpaudit.events.encoding import Encoder, row_words
 from dpaudit.events.features import all_features
+from dpaudit.events.prospects import Prospects, approximate_lower, approximate_upper
 from dpaudit.events.scores import (
     FeatureScore,
     ModelScore,
@@ -63,6 +65,8 @@ class Event:
         The side on which it is declared to be likelier.
     encoder : Encoder
         Turns outputs into the matrix that the score reads.
+    aim : Aim
+        What it was chosen for, where the bound on its counts will be sharpest.
     example : str
         A typical output inside, where the score says nothing to a person.
     """
@@ -72,6 +76,7 @@ class Event:
     above: bool
     likelier: str
     encoder: Encoder = field(repr=False)
+    aim: Aim
     example: str = ""
 
     @property
@@ -140,7 +145,12 @@ class _Cuts:
 
 
 def learn(
-    left: NDArray[Any], right: NDArray[Any], goal: Goal, *, rng: np.random.Generator
+    left: NDArray[Any],
+    right: NDArray[Any],
+    goal: Goal,
+    *,
+    rng: np.random.Generator,
+    float_attack: FloatAttack | None = None,
 ) -> Selection:
     """Learn scores on one part of the exploration draws and choose events on the other.
 
@@ -152,6 +162,8 @@ def learn(
         What to certify.
     rng : numpy.random.Generator
         For the tree learner.
+    float_attack : FloatAttack, optional
+        Also look at the low bits of the outputs.
     """
     encoder = Encoder.learn(np.concatenate([left, right]))
     encoded = [encoder(left), encoder(right)]
@@ -159,7 +171,7 @@ def learn(
     learn_left, learn_right = (x[:h] for x, h in zip(encoded, halves, strict=True))
     rest = tuple(x[h:] for x, h in zip(encoded, halves, strict=True))
     cuts = []
-    for score in _scores(encoder, learn_left, learn_right, rng):
+    for score in _scores(encoder, learn_left, learn_right, rng, float_attack):
         # A feature that no draw had a part in choosing may be cut with the help of all of them.
         fixed = isinstance(score, FeatureScore) and not score.feature.learnt
         cuts.append(_cut(score, *(score(x) for x in (encoded if fixed else rest))))
@@ -181,9 +193,15 @@ def _typical(event: Event, encoded: Floats) -> str:
     return row_words(event.encoder, encoded[middle])
 
 
-def _scores(encoder: Encoder, left: Floats, right: Floats, rng: np.random.Generator) -> list[Score]:
+def _scores(
+    encoder: Encoder,
+    left: Floats,
+    right: Floats,
+    rng: np.random.Generator,
+    float_attack: FloatAttack | None,
+) -> list[Score]:
     both = np.concatenate([left, right])
-    features = [f for f in all_features(encoder, left, right) if _varies(f(both))]
+    features = [f for f in all_features(encoder, left, right, float_attack) if _varies(f(both))]
     tables = [TableScore.learn(f, f(left), f(right)) for f in features]
     scores: list[Score] = [FeatureScore.learn(f, f(both)) for f in features if f.ordered]
     scores += tables
@@ -250,60 +268,56 @@ def _choose(encoder: Encoder, cuts: Sequence[_Cuts], goal: Goal) -> Selection:
     for c in cuts:
         for side, (likely, rare) in c.rates.items():
             # Selection already moved the rates; now what certifying them will cost.
-            sure = _certifiable(likely, rare, goal.draws, goal.headline_failure_prob)
-            value, where = _headline_value(*sure, goal)
+            sure = Prospects.of(likely, rare, goal.draws, goal.headline_failure_prob)
+            (direct, mirrored), where = _headline_values(sure, goal)
+            value = np.maximum(direct, mirrored)
             hope = excess_of_rates(likely, rare, 0.0)
             top = int(np.lexsort((-np.arange(len(value)), hope, value))[-1])
             # Scores come simplest first; a later one must be better by more than a trifle.
             if (value[top] - _TRIFLE * abs(best[0]), hope[top]) > best:
                 best = (float(value[top]), float(hope[top]))
-                headline = _event(
-                    encoder, c, top, side, _target_epsilon(goal, where[top], sure, top)
-                )
-                point = None if goal.delta is not None else where[top]
-            low, high = _certifiable(likely, rare, goal.draws, goal.profile_failure_prob)
+                if goal.delta is None:
+                    point = int(where[top])
+                    aim = Aim(epsilon=float(goal.epsilons[point]))
+                else:
+                    aim = Aim(delta=goal.delta)
+                headline = _event(encoder, c, top, side, bool(direct[top] >= mirrored[top]), aim)
+            sure = Prospects.of(likely, rare, goal.draws, goal.profile_failure_prob)
             for i, epsilon in enumerate(goal.epsilons):
-                deltas = excess_of_rates(low, high, epsilon)
-                top = int(deltas.argmax())
-                if deltas[top] > best_delta[i] * (1 + _TRIFLE):
-                    best_delta[i] = deltas[top]
-                    chosen[i] = _event(encoder, c, top, side, float(epsilon))
+                direct, mirrored = sure.excesses(epsilon)
+                value = np.maximum(direct, mirrored)
+                top = int(value.argmax())
+                if value[top] > best_delta[i] * (1 + _TRIFLE):
+                    best_delta[i] = value[top]
+                    as_is = bool(direct[top] >= mirrored[top])
+                    chosen[i] = _event(encoder, c, top, side, as_is, Aim(epsilon=float(epsilon)))
     profile: list[Event] = []
     for event in chosen:
         if event is not None and not any(_same_cut(event, e) for e in [headline, *profile]):
             profile.append(event)
-    index = int(point) if point is not None else len(goal.epsilons) // 2
+    index = point if point is not None else len(goal.epsilons) // 2
     at = (float(goal.epsilons[index]), float(goal.claimed_deltas[index]))
     return Selection(headline, tuple(profile), best, at)
 
 
-def _headline_value(likely: Floats, rare: Floats, goal: Goal) -> tuple[Floats, NDArray[np.intp]]:
-    """Worth of each cut, and for curves the index of the epsilon where it challenges best."""
+def _headline_values(sure: Prospects, goal: Goal) -> tuple[tuple[Floats, Floats], NDArray[np.intp]]:
+    """Worth of each cut, as it is and mirrored; for curves also where it challenges best."""
     if goal.delta is not None:
-        return loss_of_rates(likely, rare, goal.delta), np.zeros(len(likely), np.intp)
-    deltas = np.stack([excess_of_rates(likely, rare, e) for e in goal.epsilons])
-    ratio = deltas / np.maximum(goal.claimed_deltas, 1e-300)[:, None]
-    ratio[0] = -1.0  # at epsilon = 0 the comparison says little; challenge the curve elsewhere
-    where = ratio.argmax(axis=0)
-    return ratio[where, np.arange(len(likely))], where
+        direct, mirrored = (np.maximum(loss, 0.0) for loss in sure.losses(goal.delta))
+        return (direct, mirrored), np.zeros(len(direct), np.intp)
+    allowed = np.maximum(goal.claimed_deltas, 1e-300)[:, None]
+    both = np.stack([sure.excesses(e) for e in goal.epsilons], axis=1) / allowed  # [2, e, cuts]
+    both[:, 0] = -1.0  # at epsilon = 0 the comparison says little; challenge the curve elsewhere
+    where = both.max(axis=0).argmax(axis=0)
+    direct, mirrored = both[:, where, np.arange(both.shape[2])]
+    return (direct, mirrored), where
 
 
-def _target_epsilon(goal: Goal, where: np.intp, rates: tuple[Floats, Floats], top: int) -> float:
-    if goal.delta is None:
-        return float(goal.epsilons[where])
-    return float(loss_of_rates(rates[0][top], rates[1][top], goal.delta))
-
-
-def _event(encoder: Encoder, cuts: _Cuts, at: int, side: str, epsilon: float) -> Event:
+def _event(encoder: Encoder, cuts: _Cuts, at: int, side: str, as_is: bool, aim: Aim) -> Event:
     """Freeze a cut as the event, or as the complement where its swapped use is the stronger."""
-    likely, rare = (rates[at] for rates in cuts.rates[side])
-    factor = np.exp(min(epsilon, 700.0))
-    direct = likely - factor * rare
-    mirrored = (1 - rare) - factor * (1 - likely)
-    if direct >= mirrored:
-        return Event(cuts.score, float(cuts.thresholds[at]), True, side, encoder)
     other = "right" if side == "left" else "left"
-    return Event(cuts.score, float(cuts.thresholds[at]), False, other, encoder)
+    likelier = side if as_is else other
+    return Event(cuts.score, float(cuts.thresholds[at]), as_is, likelier, encoder, aim)
 
 
 def _same_cut(a: Event, b: Event) -> bool:
@@ -314,7 +328,7 @@ def _same_cut(a: Event, b: Event) -> bool:
 
 def _trivial_event(encoder: Encoder) -> Event:
     """Return the sure event, for outputs that never vary: it certifies nothing, soundly."""
-    return Event(_SureScore(), 0.0, True, "left", encoder)
+    return Event(_SureScore(), 0.0, True, "left", encoder, Aim(delta=0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,40 +341,3 @@ class _SureScore:
 
     def words(self, threshold: float, above: bool) -> str:
         return "any value"
-
-
-def _certifiable(
-    likely: Floats, rare: Floats, draws: int, failure_prob: float
-) -> tuple[Floats, Floats]:
-    """Bounds to expect from `draws` further draws, if the rates are what we take them for."""
-    half = failure_prob / 2
-    return (
-        approximate_lower(likely * draws, draws, half),
-        approximate_upper(rare * draws, draws, half),
-    )
-
-
-def approximate_upper(hits: Any, draws: int, failure_prob: float) -> Floats:
-    """Clopper-Pearson upper bound by Pratt's formula: fractional counts, 30 times faster.
-
-    Within about 15% of the exact bound even for no hits and tiny failure probabilities (Blyth
-    1986, "Approximate binomial confidence limits", after Pratt 1968). For planning only; nothing
-    is certified with it.
-    """
-    x = np.minimum(np.asarray(hits, dtype=float), draws * (1 - 1e-14))
-    z = float(-special.ndtri(failure_prob))
-    a = ((x + 1) / (draws - x)) ** 2
-    b = 81 * (x + 1) * (draws - x) - 9 * draws - 8
-    c = -3 * z * np.sqrt(9 * (x + 1) * (draws - x) * (9 * draws + 5 - z * z) + draws + 1)
-    d = 81 * (x + 1) ** 2 - 9 * (x + 1) * (2 + z * z) + 1
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        bound = 1 / (1 + a * ((b + c) / d) ** 3)
-    sensible = np.isfinite(bound) & (bound >= x / draws) & (bound <= 1)
-    return np.where(sensible, bound, 1.0)
-
-
-def approximate_lower(hits: Any, draws: int, failure_prob: float) -> Floats:
-    """Clopper-Pearson lower bound by Pratt's formula; see :func:`approximate_upper`."""
-    x = np.asarray(hits, dtype=float)
-    bound = 1 - approximate_upper(draws - x, draws, failure_prob)
-    return np.where(x > 0, bound, 0.0)

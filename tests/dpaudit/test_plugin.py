@@ -62,7 +62,7 @@ def test_refutation_fails_and_prints_its_witness(project):
             "REFUTED  audit_case::audit_broken",
             "  mechanism  laplace_0.25",
             "  claim      1-DP (a paper)",
-            "  witness    outputs with output *: at least 0.* of draws on the *, at most 0.*",
+            "  witness    outputs with output *: * of 2,800 draws on the *, * of 2,800 on the *",
             "  pair       custom: replace_user, shape 1x1, user 0 differs",
             "  certified  epsilon >= 3.* at delta = 0 (claimed 1, estimated *); *",
             "  replay     pytest --dpaudit audit_case.py::audit_broken *--dpaudit-seed=0*",

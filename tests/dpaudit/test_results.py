@@ -165,7 +165,7 @@ def test_the_summary_says_it_all() -> None:
         "1-DP (Lemma 1)",
         "epsilon >= 1.4 at delta = 0 (claimed 1, estimated 2.2); delta",
         "wrong with probability <= 1e-05",
-        "outputs with output > 1.5: at least 0.8 of draws on the left, at most 0.2 on the right",
+        "outputs with output > 1.5: 90 of 100 draws on the left, 10 of 100 on the right",
         "because",
     ):
         assert words in text

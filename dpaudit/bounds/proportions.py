@@ -1,8 +1,4 @@
-"""Exact one-sided confidence bounds for a probability, from integer counts.
-
-Everything that dpaudit certifies rests on the two functions here. They return *one-sided* bounds
-and say so in their names; there is no asymptotic method and no option that selects one.
-"""
+"""Clopper-Pearson bounds of one proportion, and the counts of one event on two sides."""
 
 from __future__ import annotations
 

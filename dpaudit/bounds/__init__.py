@@ -1,0 +1,24 @@
+"""Finite-sample confidence bounds: one proportion, two proportions jointly, means of bounded draws.
+
+Everything that dpaudit certifies rests on this room. Its bounds are one-sided and say so in their
+names; there is no asymptotic method and no option that selects one.
+"""
+
+from dpaudit.bounds.joint import Aim, joint_region
+from dpaudit.bounds.proportions import (
+    Counts,
+    lower_proportion,
+    lower_rates,
+    upper_proportion,
+    upper_rates,
+)
+
+__all__ = [
+    "Aim",
+    "Counts",
+    "joint_region",
+    "lower_proportion",
+    "lower_rates",
+    "upper_proportion",
+    "upper_rates",
+]

@@ -1,0 +1,307 @@
+"""The floating-point attack: what the low bits of an output betray.
+
+In exact arithmetic ``value + noise`` hides the value; in float64 it need not. The sum is rounded
+to the unit in the last place of its *larger* term, and a sampler that inverts a distribution
+function reaches only a few of the doubles. So which doubles an output can be depends on the value
+(Mironov 2012, "On significance of the least significant bits for differential privacy"; Casacuberta
+et al. 2022; Haney et al. 2022). The features here show such traces to the learners of events:
+
+- granularity: the exponent of the last set bit, ``y`` being a multiple of ``2^granularity``;
+- a code of sign, exponent and trailing zeros, few enough values for a table of atoms;
+- both after subtracting public reference values;
+- whether ``value + Laplace(scale)`` noise, drawn as numpy draws it, can give ``y`` at all.
+
+Everything is chosen on exploration draws, so nothing here can make a certified number wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.claims import Claim
+from dpaudit.events.doubles import BitCode, granularity, reachable, trailing_zeros
+from dpaudit.events.encoding import Column, Encoder
+from dpaudit.events.features import Feature
+from dpaudit.events.scores import TableScore
+from dpaudit.neighbors.pairs import NeighborPair
+
+Floats = NDArray[np.float64]
+Read = Callable[[Floats], Floats]
+
+MAX_REFERENCES, MAX_SCALES = 6, 8
+MAX_COLUMNS = 8
+"""Coordinates whose bits are looked at one by one: those that differ most."""
+
+_MAX_REFERENCE_COLUMNS = 12
+_SCREEN = (32, 500)
+_NICE_SCALES = 64
+_ALWAYS, _GAP = 0.98, 0.1
+_COORDINATES = "number of coordinates impossible for noise on"
+
+
+@dataclass(frozen=True)
+class FloatAttack:
+    """Public guesses for the floating-point attack.
+
+    Parameters
+    ----------
+    references : tuple of float, optional
+        Values to which noise may have been added.
+    scales : tuple of float, optional
+        Scales which that noise may have.
+    """
+
+    references: tuple[float, ...] = ()
+    scales: tuple[float, ...] = ()
+
+    @classmethod
+    def for_pair(cls, pair: NeighborPair, claim: Claim) -> FloatAttack:
+        """Guess from the two inputs, which the auditor knows, and from the claim."""
+        if pair.left.dtype.kind not in "biuf" or 0 in (pair.left.size, pair.right.size):
+            return cls()
+        left, right = pair.left.astype(float), pair.right.astype(float)
+        references: list[float] = []
+        radii = [pair.relation.radius or 1.0]
+        with np.errstate(all="ignore"):
+            if pair.relation.name == "within_sensitivity":
+                radii += [radii[0] * left.size, float(np.abs(left - right).sum())]
+            else:
+                for statistic in (np.sum, np.mean):
+                    both = [np.ravel(statistic(side, axis=0)) for side in (left, right)]
+                    # Once more summed in another order, which may change the last bit.
+                    references += [float(statistic(side)) for side in (left, right)]
+                    references += [float(x[0]) for x in both]
+                    radii.append(float(np.abs(both[0] - both[1]).sum()))
+            references += np.setxor1d(left, right).tolist()
+            references += np.intersect1d(left, right).tolist()
+            epsilon = claim.point[0] if claim.point is not None else 1.0
+            scales = [radius / epsilon for radius in radii if epsilon > 0] + radii
+        positive = [s for s in scales if 0 < s < math.inf]
+        return cls(_first_few(references, MAX_REFERENCES), _first_few(positive, MAX_SCALES))
+
+    def features(self, encoder: Encoder, left: Floats, right: Floats) -> list[Feature]:
+        """Return the features of :func:`bit_features` for these guesses."""
+        return bit_features(encoder, left, right, self.references, self.scales)
+
+
+def _first_few(values: Iterable[float], most: int) -> tuple[float, ...]:
+    unique = dict.fromkeys(v + 0.0 for v in values if math.isfinite(v))
+    return tuple(unique)[:most]
+
+
+# --- what explains a side ---
+
+
+@dataclass(frozen=True)
+class _Hypothesis:
+    """A value, a scale and a sampler that would explain one side and not the other."""
+
+    value: float
+    scale: float
+    textbook: bool
+    side: str = ""
+    gap: float = 0.0
+
+    def read(self, y: Floats) -> Floats:
+        found = reachable(y, self.value, self.scale, textbook=self.textbook)
+        return np.where(np.isnan(y), np.nan, found.astype(float))
+
+    def judged(self, left: Floats, right: Floats) -> _Hypothesis | None:
+        """Return it with the side that it explains, None when it explains none or both."""
+        for draws in _SCREEN:  # most hypotheses are wrong, which the first few draws show
+            rates = [float(self.read(x[:draws]).mean()) for x in (left, right)]
+            gap = abs(rates[0] - rates[1])
+            if not (max(rates) >= _ALWAYS and gap >= _GAP):
+                return None
+        return replace(self, side="left" if rates[0] > rates[1] else "right", gap=gap)
+
+    def __str__(self) -> str:
+        sampler = "inverted" if self.textbook else "numpy's"
+        return f"{self.value:.6g} + {sampler} Laplace({self.scale:.6g}) noise"
+
+
+def _explanations(
+    left: Floats, right: Floats, references: Sequence[float], scales: Sequence[float]
+) -> list[_Hypothesis]:
+    """Hypotheses under which one side is always reachable and the other is not, best first."""
+    left, right = (x[np.isfinite(x)] for x in (left, right))
+    if min(len(left), len(right)) < _SCREEN[0]:
+        return []
+    tried = dict.fromkeys([*scales, *_nice_scales(left), *_nice_scales(right)])
+    guesses = (_Hypothesis(v, s, t) for t in (False, True) for v in references for s in tried)
+    kept = [found for guess in guesses if (found := guess.judged(left, right)) is not None]
+    kept.sort(key=lambda found: -found.gap)
+    return [h for side in ("left", "right") for h in [h for h in kept if h.side == side][:2]]
+
+
+def _nice_scales(y: Floats) -> list[float]:
+    """Scales that a person would write, as near to the most likely one as draws can tell."""
+    with np.errstate(all="ignore"):
+        likely = float(np.abs(y - np.median(y)).mean())
+    if not 1e-100 < likely < 1e100:
+        return []
+    slack = 4 * likely / math.sqrt(len(y))
+    candidates = {p / q: float(p + q) for p in range(1, 13) for q in range(1, 13)}
+    for digits in (1, 2, 3):
+        for invert in (False, True):
+            about = 1 / likely if invert else likely
+            power = math.floor(math.log10(about)) - digits + 1
+            first = round(about / 10.0**power)
+            for n in range(first - 40, first + 41):
+                written = float(f"{n}e{power}")
+                if written > 0:
+                    candidates.setdefault(1 / written if invert else written, 10.0**digits)
+    inside = [s for s in candidates if abs(s - likely) <= slack]
+    return sorted(inside, key=lambda s: (candidates[s], abs(s - likely)))[:_NICE_SCALES]
+
+
+# --- features ---
+
+
+def bit_features(
+    encoder: Encoder,
+    left: Floats,
+    right: Floats,
+    references: Sequence[float],
+    scales: Sequence[float],
+) -> list[Feature]:
+    """Return what the low bits of real coordinates show.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Of the outputs.
+    left, right : ndarray, shape [size, k]
+        Encoded exploration draws.
+    references : sequence of float
+        Values to which noise may have been added.
+    scales : sequence of float
+        Scales it may have; scales near the likeliest are tried as well.
+
+    Returns
+    -------
+    list of Feature
+        Empty when no coordinate is a real number: categories and integers have no low bits.
+    """
+    real = [j for j, c in enumerate(encoder.columns) if c.labels is None and _real(left, right, j)]
+    chosen = _most_telling(real, left, right)
+    features: list[Feature] = []
+    blamed: dict[str, dict[int, _Hypothesis]] = {"left": {}, "right": {}}
+    for j in chosen:
+        name, sides = encoder.columns[j].name, (left[:, j], right[:, j])
+        features.append(_of(j, Column(f"granularity of {name}"), granularity))
+        features.append(_of(j, Column(f"trailing zero bits of {name}"), trailing_zeros))
+        features.append(_code(j, f"bits of {name}", *sides, 0.0))
+        few = _MAX_REFERENCE_COLUMNS // len(chosen)
+        for reference in [r for r in references if r != 0][:few]:
+            words = f"{name} - {reference:.6g}" if reference > 0 else f"{name} + {-reference:.6g}"
+            features.append(
+                _of(j, Column(f"granularity of {words}"), _after(granularity, reference))
+            )
+            features.append(_code(j, f"bits of {words}", *sides, reference))
+        for found in _explanations(*sides, references, scales):
+            column = YesNo(f"{name} can come from {found}")
+            features.append(replace(_of(j, column, found.read), ordered=False, learnt=True))
+            blamed[found.side].setdefault(j, found)
+    if len(real) > 1:
+        features.append(Feature(Column("granularity of the finest coordinate"), _finest(real)))
+        features += [_unexplained(side, found) for side, found in blamed.items() if len(found) > 1]
+    return features
+
+
+@dataclass(frozen=True)
+class YesNo(Column):
+    """A column of 1 and 0."""
+
+    def words(self, value: float) -> str:
+        """Return yes or no."""
+        return {1.0: "yes", 0.0: "no"}.get(value, "no answer")
+
+
+def _real(left: Floats, right: Floats, j: int) -> bool:
+    """Whether any draw of the column is neither an integer nor missing."""
+    return any(np.any(np.isfinite(x[:, j]) & (x[:, j] != np.rint(x[:, j]))) for x in (left, right))
+
+
+def _most_telling(columns: list[int], left: Floats, right: Floats) -> list[int]:
+    if len(columns) <= MAX_COLUMNS:
+        return columns
+    few = slice(None, 4000)
+
+    def excess(j: int) -> float:
+        code = _code(j, "", left[few, j], right[few, j], 0.0)
+        return TableScore.learn(code, code(left[few]), code(right[few])).significance
+
+    return sorted(sorted(columns, key=lambda j: -excess(j))[:MAX_COLUMNS])
+
+
+def _of(j: int, column: Column, read: Read) -> Feature:
+    return Feature(column, lambda x: read(x[:, j]))
+
+
+def _after(read: Read, reference: float) -> Read:
+    """Return the reading of what is left when the reference is taken away, in float64."""
+    return lambda y: read(y - reference)
+
+
+def _code(j: int, name: str, left: Floats, right: Floats, reference: float) -> Feature:
+    with np.errstate(over="ignore", invalid="ignore"):
+        code = BitCode.learn(name, np.concatenate([left, right]) - reference)
+    # A table of many atoms says nothing by its order.
+    feature = _of(j, code, _after(code.read, reference) if reference else code.read)
+    return replace(feature, ordered=False)
+
+
+def _finest(columns: list[int]) -> Read:
+    def read(x: Floats) -> Floats:
+        each = granularity(x[:, columns])
+        finest = np.where(np.isnan(each), np.inf, each).min(axis=1)
+        return np.where(np.isinf(finest), np.nan, finest)
+
+    return read
+
+
+def _unexplained(side: str, found: dict[int, _Hypothesis]) -> Feature:
+    def read(x: Floats) -> Floats:
+        misses = [hypothesis.read(x[:, j]) == 0 for j, hypothesis in found.items()]
+        return np.asarray(np.sum(misses, axis=0), dtype=np.float64)
+
+    return Feature(Column(f"{_COORDINATES} the {side} values"), read, learnt=True)
+
+
+# --- words ---
+
+
+def explanation(event_feature_name: str) -> str:
+    """Return two sentences for a report: what was found, and what to use instead.
+
+    Parameters
+    ----------
+    event_feature_name : str
+        Name of a feature of :func:`bit_features`, or the description of an event that holds it.
+        For anything else the answer is empty.
+    """
+    if "can come from" in event_feature_name or _COORDINATES in event_feature_name:
+        found = (
+            "Some outputs are doubles that float noise added to the other side's value cannot "
+            "give, so a single one of them tells the two sides apart."
+        )
+    elif any(s in event_feature_name for s in ("granularity of", "trailing zero", "bits of")):
+        # Honest: such a table also sees how large the output is.
+        found = (
+            "The event reads the last bits of the output beside its sign and size, as they betray "
+            "to which value float noise was added; an audit without the floating-point attack "
+            "tells whether sign and size alone would do."
+        )
+    else:
+        return ""
+    return (
+        f"{found} Draw discrete (geometric) noise on a fixed lattice to which the value is rounded "
+        "first, or use OpenDP's samplers or the snapping mechanism; never add a float noise sample "
+        "to a float."
+    )
