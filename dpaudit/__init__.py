@@ -15,13 +15,19 @@ if TYPE_CHECKING:
     from dpaudit.claims import ApproxDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
     from dpaudit.engine import audit
     from dpaudit.errors import ArgumentError, DpauditError, MechanismError, PairError, StoreError
+    from dpaudit.events import FloatAttack
     from dpaudit.mechanisms import unseeded
     from dpaudit.neighbors import NeighborPair, PairFamily
+    from dpaudit.planning import plan
     from dpaudit.relations import Relation, within_sensitivity
     from dpaudit.results import AuditResult, Verdict
+    from dpaudit.smoothed import Smoothed
 
 _HOME = {
     "audit": "engine",
+    "plan": "planning",
+    "FloatAttack": "events",
+    "Smoothed": "smoothed",
     "ApproxDP": "claims",
     "GaussianDP": "claims",
     "PureDP": "claims",
@@ -46,6 +52,7 @@ __all__ = [
     "ArgumentError",
     "AuditResult",
     "DpauditError",
+    "FloatAttack",
     "GaussianDP",
     "MechanismError",
     "NeighborPair",
@@ -54,10 +61,12 @@ __all__ = [
     "PureDP",
     "Relation",
     "RenyiDP",
+    "Smoothed",
     "StoreError",
     "Verdict",
     "ZeroConcentratedDP",
     "audit",
+    "plan",
     "unseeded",
     "within_sensitivity",
 ]

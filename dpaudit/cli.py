@@ -1,4 +1,4 @@
-"""The command line: ``dpaudit run | audit | report | replay``.
+"""The command line: ``dpaudit run | audit | plan | report | replay``.
 
 Exit codes: 0 no unexpected refutation; 1 something refuted or failed; 2 interrupted, 3 internal
 error, 4 wrong usage, 5 nothing collected, as in pytest.
@@ -72,6 +72,7 @@ def main() -> None:
     type=click.Path(path_type=Path),
     help="Directory of results and report.",
 )
+@click.option("--sequential", is_flag=True, help="Stop each audit as soon as the evidence is in.")
 @click.option("--resume", is_flag=True, help="Take over what an interrupted run left in OUT.")
 def run(
     paths: tuple[str, ...],
@@ -81,13 +82,14 @@ def run(
     keyword: str,
     jobs: str,
     out: Path,
+    sequential: bool,
     resume: bool,
 ) -> int:
     """Run the audits in PATHS (default: audits/) and write a report."""
     from dpaudit.display import RunDisplay
     from dpaudit.runner import Settings
 
-    settings = Settings(profile, seed, failure_prob)
+    settings = Settings(profile, seed, failure_prob, sequential)
     chosen = list(paths) or (["audits"] if Path("audits").is_dir() else ["."])
     for path in chosen:
         if not Path(path.partition("::")[0]).exists():
@@ -104,11 +106,12 @@ def run(
 
 
 def _settings_arguments(settings: Any) -> list[str]:
-    return [
+    arguments = [
         f"--dpaudit-profile={settings.profile}",
         f"--dpaudit-seed={settings.seed}",
         f"--dpaudit-failure-prob={settings.failure_prob!r}",
     ]
+    return arguments + ["--dpaudit-sequential"] * settings.sequential
 
 
 def _jobs_arguments(jobs: str) -> list[str]:
@@ -165,6 +168,8 @@ def _import_from_here() -> None:
 @click.option("--draws", default=100_000, show_default=True, type=int, help="Draws a side.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed.")
 @click.option("--failure-prob", default=1e-5, show_default=True, type=float, help="In (0, 1).")
+@click.option("--sequential", is_flag=True, help="Stop as soon as the evidence is in.")
+@click.option("--float-attack", is_flag=True, help="Also look at the low bits of the outputs.")
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Also write the result into this directory."
 )
@@ -177,6 +182,8 @@ def audit(
     draws: int,
     seed: int,
     failure_prob: float,
+    sequential: bool,
+    float_attack: bool,
     out: Path | None,
 ) -> int:
     """Audit one function f(data, size, *, rng) -> [size, ...], without writing a file.
@@ -198,6 +205,8 @@ def audit(
         "twin": twin,
         "draws": draws,
         "failure_prob": failure_prob,
+        "sequential": sequential,
+        "float_attack": float_attack,
     }
     result = _audit_function(origin, seed)
     if out is not None:
@@ -226,6 +235,8 @@ def _audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
         failure_prob=origin["failure_prob"],
         seed=seed,
         twin=twin,
+        sequential=origin["sequential"],
+        float_attack=origin["float_attack"],
         id=origin["target"],
     )
     origin = {**origin, "seeded": seeded(mechanism, twin)}
@@ -264,6 +275,44 @@ def _load(target: str) -> Any:
     if found is None:
         raise click.UsageError(f"module {module_name} has no function {function!r}")
     return found
+
+
+# --- plan --------------------------------------------------------------------------------------
+
+
+@cli.command()
+@click.option("--epsilon", required=True, type=float, help="Claimed epsilon, >= 0.")
+@click.option("--delta", default=0.0, show_default=True, type=float, help="Claimed, in [0, 1].")
+@click.option("--true-epsilon", required=True, type=float, help="What the mechanism really needs.")
+@click.option("--power", default=0.9, show_default=True, type=float, help="Wanted, in (0, 1).")
+@click.option("--failure-prob", default=1e-5, show_default=True, type=float, help="In (0, 1).")
+@click.option(
+    "--rates",
+    nargs=2,
+    type=float,
+    metavar="P Q",
+    help="Rates of the event, on the likelier side and on the other. Default: the best event of "
+    "Laplace noise (delta = 0) or Gaussian noise that just needs the true epsilon.",
+)
+def plan(
+    epsilon: float,
+    delta: float,
+    true_epsilon: float,
+    power: float,
+    failure_prob: float,
+    rates: tuple[float, float] | None,
+) -> int:
+    """Say how many draws refute a claim that is violated by a given amount."""
+    found = dpaudit.plan(
+        epsilon=epsilon,
+        delta=delta,
+        true_epsilon=true_epsilon,
+        power=power,
+        failure_prob=failure_prob,
+        rates=rates,
+    )
+    click.echo(str(found))
+    return OK
 
 
 # --- report, replay ---------------------------------------------------------------------------
@@ -362,7 +411,12 @@ def _again(stored: AuditResult) -> AuditResult:
     from dpaudit.runner import Settings
     from dpaudit.store import AUDITS, file_name, load_result
 
-    settings = Settings(stored.origin["profile"], stored.seed, stored.origin["failure_prob"])
+    settings = Settings(
+        stored.origin["profile"],
+        stored.seed,
+        stored.origin["failure_prob"],
+        stored.origin["sequential"],
+    )
     with tempfile.TemporaryDirectory() as scratch:
         arguments = [f"{path}::{stored.origin['item']}", "-p", "no:xdist", "-p", "no:terminal"]
         arguments += ["--dpaudit", f"--dpaudit-out={scratch}", *_settings_arguments(settings)]

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.claims import Claim
-from dpaudit.divergence import hockey_stick, hockey_stick_inverse
+from dpaudit.divergence import RateBounds, hockey_stick, hockey_stick_inverse
 from dpaudit.errors import MechanismError
+from dpaudit.evidence import Estimate, Histogram, Profile, Witness
 from dpaudit.finding import Finding
 from dpaudit.mechanisms import ExactMechanism, mechanism_name
 from dpaudit.neighbors import NeighborPair, PairFamily
-from dpaudit.results import Estimate, Histogram, Profile, Witness
 
 Floats = NDArray[np.float64]
 
@@ -95,6 +95,20 @@ def _look(
         draws={"explore": 0, "certify": 0},
         mechanism_seconds=time.perf_counter() - start,
         event=None,
+        bounds=_best_events(left, right) + _best_events(right, left),
+    )
+
+
+def _best_events(p: Floats, q: Floats) -> tuple[RateBounds, ...]:
+    """Exact rates of the sets of outcomes with the largest losses, at most 200 of them."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        order = np.argsort(-np.where(p > 0, p / q, 0.0), kind="stable")
+    above, below = np.cumsum(p[order]), np.cumsum(q[order])
+    chosen = np.unique(np.linspace(0, len(p) - 1, min(len(p), 200)).astype(int))
+    chosen = chosen[below[chosen] < 1 - 1e-12]  # all outcomes together tell nothing
+    return tuple(
+        RateBounds(np.minimum(above[i : i + 1], 1.0), np.minimum(below[i : i + 1], 1.0), 0.0)
+        for i in chosen
     )
 
 

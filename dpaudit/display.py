@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from dpaudit.evidence import at_least
 from dpaudit.outcomes import OUTCOMES, outcome_of
 from dpaudit.plugin import reported
 from dpaudit.report.terminal import finding, run_lines
-from dpaudit.results import AuditResult, at_least
+from dpaudit.results import AuditResult
 from dpaudit.session import AuditSession, skip_reason
 
 _WIDTH = 18

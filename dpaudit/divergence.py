@@ -15,13 +15,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import integrate, optimize
+from scipy import integrate, optimize, special
 
 from dpaudit import _validate
 from dpaudit.bounds import Aim, Counts, joint_region
 from dpaudit.errors import ArgumentError
 
 Density = Callable[[float], float]
+
+_LINE_STEPS = 2000
 
 
 def hockey_stick(left: ArrayLike, right: ArrayLike, epsilon: float) -> float:
@@ -207,11 +209,9 @@ class RateBounds:
     """What is known of the two rates of one event, and so of the privacy loss.
 
     The event fires with probability p on the side where it is the likelier one, and q on the
-    other. Known is a curve through the corners ``(likely[i], rare[i])``: except with probability
-    `failure_prob`, some point (p', q') of it, or of the straight lines between neighbouring
-    corners, has ``p >= p'`` and ``q <= q'``. Every answer is the least over that curve, so all of
-    them hold together: the complementary event with the sides exchanged, every epsilon, every
-    delta and every order.
+    other. Known are corners: except with probability `failure_prob`, ``p >= likely[i]`` and
+    ``q <= rare[i]`` for some i. Every answer is the least over the corners, so all of them hold
+    together: the complementary event with the sides exchanged, every epsilon, delta and order.
 
     Parameters
     ----------
@@ -219,6 +219,9 @@ class RateBounds:
         In [0, 1]; one corner is a pair of separate bounds.
     failure_prob : float
         Probability that the true rates are not as described.
+    lines : bool, optional
+        Whether, instead, some point of the straight lines between neighbouring corners has
+        ``p >= likely`` and ``q <= rare``. Default False.
 
     Examples
     --------
@@ -230,6 +233,7 @@ class RateBounds:
     likely: NDArray[np.float64]
     rare: NDArray[np.float64]
     failure_prob: float
+    lines: bool = False
 
     def __post_init__(self) -> None:
         for name in ("likely", "rare"):
@@ -274,7 +278,8 @@ class RateBounds:
         epsilon = _validate.nonnegative(epsilon=epsilon)
         delta = _validate.delta(delta=delta)
         largest_rare = (1 - delta) * math.exp(-epsilon)
-        return cls(np.array([delta, 1.0]), np.array([0.0, largest_rare]), failure_prob)
+        ends = np.array([delta, 1.0]), np.array([0.0, largest_rare])
+        return cls(*ends, failure_prob, lines=True)
 
     def lower_epsilon(self, delta: float) -> float:
         """Lower bound of the epsilon that the mechanism needs at `delta`; >= 0."""
@@ -298,6 +303,66 @@ class RateBounds:
         direct, mirrored = _losses(self.likely, self.rare, delta)
         at = int((direct if direct.min() >= mirrored.min() else mirrored).argmin())
         return float(self.likely[at]), float(self.rare[at])
+
+    def lower_mu(self) -> float:
+        """Lower bound of the mu for which the mechanism may be mu-Gaussian-DP; >= 0.
+
+        ``Phi^-1(p) - Phi^-1(q)`` (Dong, Roth and Su 2022).
+        """
+        p, q = self._corners()
+        with np.errstate(invalid="ignore"):
+            mu = special.ndtri(p) - special.ndtri(q)
+        return float(max(np.nan_to_num(mu, nan=0.0).min(), 0.0))
+
+    def lower_renyi(self, alpha: float) -> float:
+        """Lower bound of the Renyi divergence of order `alpha`, in its worse direction; >= 0.
+
+        The divergence of the outcomes "fired" and "did not", which is no larger (data processing).
+        """
+        if _validate.positive(alpha=alpha) <= 1:
+            raise ArgumentError(f"alpha must be a finite number > 1, got {alpha!r}")
+        p, q = self._corners()
+        q = np.minimum(q, p)  # equal laws are the least that a corner with p < q leaves possible
+        return float(max(_binary_renyi(p, q, alpha).min(), _binary_renyi(q, p, alpha).min()))
+
+    def upper_tradeoff(self, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Upper bound of the trade-off curve: the least type II errors at type I errors `alphas`.
+
+        Of the tests "the event fired" and "it did not", with the sides in either role, mixed with
+        a coin where that is better; a convex curve from (0, 1) to (1, 0) through (q, 1 - p).
+        """
+        p, q = (side[:, None] for side in self._corners())
+        tests = [(q, 1 - p), (1 - p, q)]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            bounds = [
+                np.where(alphas <= a, 1 - alphas * (1 - b) / a, b * (1 - alphas) / (1 - a))
+                for a, b in tests
+            ]
+        known = [np.nan_to_num(bound, nan=1.0).max(axis=0) for bound in bounds]
+        return np.asarray(np.min([*known, 1 - alphas], axis=0))  # a coin has errors 1 - alpha
+
+    def _corners(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Corners below the curve; those of a line follow it from 0 to 1 in small steps."""
+        if not self.lines:
+            return self.likely, self.rare
+        p, q = [], []
+        share = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, _LINE_STEPS)])
+        for i in range(len(self.likely) - 1):
+            p.append(self.likely[i] + share[:-1] * (self.likely[i + 1] - self.likely[i]))
+            q.append(self.rare[i] + share[1:] * (self.rare[i + 1] - self.rare[i]))
+        return np.concatenate(p), np.concatenate(q)
+
+
+def _binary_renyi(
+    p: NDArray[np.float64], q: NDArray[np.float64], alpha: float
+) -> NDArray[np.float64]:
+    """Renyi divergence of two Bernoulli laws, elementwise."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = [
+            np.where(x > 0, alpha * np.log(x) + (1 - alpha) * np.log(y), -math.inf)
+            for x, y in ((p, q), (1 - p, 1 - q))
+        ]
+    return np.asarray(np.maximum(np.logaddexp(*terms) / (alpha - 1), 0.0))
 
 
 def loss_of_rates(likely: ArrayLike, rare: ArrayLike, delta: float) -> NDArray[np.float64]:

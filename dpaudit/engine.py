@@ -22,14 +22,25 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit.claims import Claim
 from dpaudit.computed import compute
+from dpaudit.curves import curves_of
 from dpaudit.errors import ArgumentError, PairError
 from dpaudit.events import FloatAttack
+from dpaudit.events.bits import explanation
+from dpaudit.evidence import at_least, at_most
 from dpaudit.finding import Finding
 from dpaudit.mechanisms import ExactMechanism, mechanism_name
 from dpaudit.neighbors import NeighborPair, PairFamily, family
-from dpaudit.results import AuditResult, TwinResult, Verdict, at_least
-from dpaudit.sampled import EXPLORE_SHARE, MIN_PILOT, SampledAudit
+from dpaudit.planning import detectable_epsilon
+from dpaudit.results import AuditResult, TwinResult, Verdict
+from dpaudit.sampled import (
+    EXPLORE_SHARE,
+    HEADLINE_SHARE,
+    MIN_PILOT,
+    SampledAudit,
+    rates_seen,
+)
 from dpaudit.sequential import SequentialAudit
+from dpaudit.smoothed import Smoothed, SmoothedAudit
 
 DEFAULT_DRAWS = 100_000
 DEFAULT_FAILURE_PROB = 1e-5
@@ -55,9 +66,10 @@ def audit(
 
     Parameters
     ----------
-    mechanism : callable or ExactMechanism
-        ``f(data, size, *, rng) -> array [size, ...]``, or an object with ``pmf(data) -> [k]``,
-        whose divergence is computed instead of estimated.
+    mechanism : callable, Smoothed or ExactMechanism
+        ``f(data, size, *, rng) -> array [size, ...]``; a :class:`Smoothed` mechanism, whose final
+        noise is integrated out; or an object with ``pmf(data) -> [k]``, whose divergence is
+        computed instead of estimated.
     claim : Claim
         What the mechanism promises.
     pairs : NeighborPair, sequence of NeighborPair or PairFamily
@@ -75,7 +87,8 @@ def audit(
         NO_POWER.
     sequential : bool, optional
         Stop as soon as the claim is refuted or no violation worth finding is left, `draws` being
-        the most that is spent; see :mod:`dpaudit.sequential`. For mechanisms that draw.
+        the most that is spent; see :mod:`dpaudit.sequential`. For mechanisms that draw, and are
+        neither smoothed nor exact.
     float_attack : bool or FloatAttack, optional
         Also look at the low bits of floating-point outputs; a :class:`FloatAttack` names the
         values and scales to try. Default False.
@@ -139,14 +152,14 @@ def audit(
     grid = epsilon_grid(claim)
     claimed = claimed_curve(claim, grid)
     kind = SequentialAudit if sequential else SampledAudit
-    sampled = kind(
-        claim, candidates, draws, failure_prob, seed, name, grid, claimed, float_attack
-    )
+    sampled = kind(claim, candidates, draws, failure_prob, seed, name, grid, claimed, float_attack)
+
+    smoothed = SmoothedAudit(claim, candidates, draws, failure_prob, seed, name, grid, claimed)
 
     def look(at: Any, role: str) -> Finding:
         if isinstance(at, ExactMechanism):
             return compute(at, claim, candidates, grid, claimed)
-        return sampled.run(at, role)
+        return (smoothed if isinstance(at, Smoothed) else sampled).run(at, role)
 
     finding = look(mechanism, "mechanism")
     broken = None
@@ -163,7 +176,8 @@ def audit(
             witness=caught.witness,
             seconds=time.perf_counter() - twin_start,
         )
-    verdict, reason = judge(finding, broken)
+    reach = None if finding.refuted else detectable(finding)
+    verdict, reason = judge(finding, broken, reach)
     relation = claim.relation or finding.pair.relation
     epsilon, delta = finding.point
     return AuditResult(
@@ -194,7 +208,11 @@ def audit(
         seconds=time.perf_counter() - start,
         mechanism_seconds=finding.mechanism_seconds + (caught.mechanism_seconds if caught else 0.0),
         versions=versions(),
+        curves=curves_of(finding.bounds, grid, claimed, delta) if finding.bounds else None,
+        detectable_epsilon=reach,
         sequential=finding.sequential,
+        long_profile=finding.long_profile,
+        notes=notes(finding),
         event=finding.event,
     )
 
@@ -226,7 +244,32 @@ def versions() -> dict[str, str]:
     return found
 
 
-def judge(finding: Finding, twin: TwinResult | None) -> tuple[Verdict, str]:
+def detectable(finding: Finding) -> float | None:
+    """Return the epsilon at which this event would have been refuted with probability 0.9.
+
+    None for what was computed, where nothing is left to chance.
+    """
+    counts, (epsilon, delta) = finding.epsilon.counts, finding.point
+    if counts is None:
+        return None
+    rare = float(rates_seen(counts, finding.witness.likelier).rare[0])
+    failure_prob = finding.epsilon.failure_prob
+    if finding.sequential is not None:
+        path = finding.sequential
+        return detectable_epsilon(
+            rare, path.budget, epsilon, delta, failure_prob, evidence=path.evidence
+        )
+    share = failure_prob * HEADLINE_SHARE
+    return detectable_epsilon(rare, finding.draws["certify"], epsilon, delta, share)
+
+
+def notes(finding: Finding) -> tuple[str, ...]:
+    """Sentences that a reader of the finding should have beside it."""
+    told = explanation(finding.witness.event)
+    return (told,) if told and finding.refuted else ()
+
+
+def judge(finding: Finding, twin: TwinResult | None, reach: float | None) -> tuple[Verdict, str]:
     """Return the verdict and the sentence behind it."""
     epsilon, delta = finding.point
     if finding.refuted:
@@ -242,11 +285,22 @@ def judge(finding: Finding, twin: TwinResult | None) -> tuple[Verdict, str]:
     if twin.verdict is Verdict.REFUTED:
         return Verdict.NOT_REFUTED, (
             f"no violation found; the broken twin {twin.name} was caught with "
-            f"epsilon >= {at_least(twin.certified_epsilon)}{where}"
+            f"epsilon >= {at_least(twin.certified_epsilon)}{where}{_reach_words(reach)}"
         )
     return Verdict.NO_POWER, (
         f"no violation found, but the broken twin {twin.name} escaped too "
         f"(epsilon >= {at_least(twin.certified_epsilon)}{where})"
+    )
+
+
+def _reach_words(reach: float | None) -> str:
+    if reach is None:
+        return ""
+    if math.isinf(reach):
+        return "; no rates of this event would have been refuted within the budget"
+    return (
+        f"; had this event needed epsilon = {at_most(reach)}, it would have been refuted with "
+        "probability 0.9"
     )
 
 

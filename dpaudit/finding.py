@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from dpaudit.divergence import RateBounds
 from dpaudit.events import Event
+from dpaudit.evidence import Estimate, Histogram, LongProfile, Profile, SequentialPath, Witness
 from dpaudit.neighbors import NeighborPair
-from dpaudit.results import Estimate, Histogram, Profile, SequentialPath, Witness
 
 
 @dataclass(frozen=True)
@@ -31,3 +31,4 @@ class Finding:
     event: Event | None
     bounds: tuple[RateBounds, ...] = ()
     sequential: SequentialPath | None = None
+    long_profile: LongProfile | None = None

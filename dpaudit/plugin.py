@@ -42,6 +42,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--dpaudit-failure-prob", default="1e-5", metavar="P", help="of each audit, default 1e-5"
     )
+    group.addoption(
+        "--dpaudit-sequential",
+        action="store_true",
+        help="stop each audit as soon as the evidence is in",
+    )
     group.addoption("--dpaudit-out", metavar="DIR", help="write results and the report there")
     group.addoption(
         "--dpaudit-resume",
@@ -89,7 +94,12 @@ def settings_of(config: pytest.Config) -> Settings:
     except ValueError as error:
         raise pytest.UsageError(f"--dpaudit-seed and --dpaudit-failure-prob: {error}") from None
     try:
-        return Settings(config.getoption("--dpaudit-profile"), seed, failure_prob)
+        return Settings(
+            config.getoption("--dpaudit-profile"),
+            seed,
+            failure_prob,
+            bool(config.getoption("--dpaudit-sequential")),
+        )
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
 
@@ -143,6 +153,7 @@ def auditor(request: pytest.FixtureRequest) -> Auditor:
         "item": item.nodeid.partition("::")[2],
         "profile": settings.profile,
         "failure_prob": settings.failure_prob,
+        "sequential": settings.sequential,
         "fingerprint": config.stash[_fingerprint],
     }
     found = Auditor(audit_id(item), settings, origin, expected)

@@ -5,41 +5,25 @@ from __future__ import annotations
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from dpaudit._json import decode, encode
-from dpaudit.bounds import Counts
+from dpaudit.curves import Curves
+from dpaudit.evidence import (
+    Estimate,
+    Histogram,
+    LongProfile,
+    Profile,
+    SequentialPath,
+    Witness,
+    at_least,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SCHEMA_VERSION = 2
-
-
-def at_least(bound: float, digits: int = 4) -> str:
-    """Return a lower bound with few digits, rounded down: more was not certified.
-
-    Examples
-    --------
-    >>> at_least(1.4), at_least(0.93766, 3)
-    ('1.4', '0.937')
-    """
-    text = f"{bound:.{digits}g}"
-    return text if float(text) <= bound else _rounded(bound, digits, ROUND_FLOOR)
-
-
-def at_most(bound: float, digits: int = 4) -> str:
-    """Return an upper bound with few digits, rounded up."""
-    text = f"{bound:.{digits}g}"
-    return text if float(text) >= bound else _rounded(bound, digits, ROUND_CEILING)
-
-
-def _rounded(value: float, digits: int, rounding: str) -> str:
-    exact = Decimal(value)
-    unit = Decimal(1).scaleb(exact.adjusted() - digits + 1)
-    return f"{float(exact.quantize(unit, rounding=rounding)):.{digits}g}"
 
 
 class Verdict(StrEnum):
@@ -72,132 +56,6 @@ class Expectation(StrEnum):
 
     EITHER = "either"
     """A known violation that needs a larger budget than this run has."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with the bounds that belong to it.
-
-    Parameters
-    ----------
-    value : float
-        Point estimate from the certifying draws; never a guarantee.
-    lower, upper : float
-        One-sided bounds; ``upper`` is ``inf`` or 1 where nothing is known, as in a black-box audit.
-    failure_prob : float
-        Probability that a bound is wrong; 0 when computed exactly.
-    method : str
-        How the bounds were obtained.
-    counts : Counts or None
-        The integers behind them; None when computed exactly.
-    certified : bool
-        Whether `lower` may be quoted as certified; False for estimates that lean on assumptions.
-    """
-
-    value: float
-    lower: float
-    upper: float
-    failure_prob: float
-    method: str
-    counts: Counts | None
-    certified: bool
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Privacy profiles over one grid of epsilons; the certified one holds everywhere at once."""
-
-    epsilon: tuple[float, ...]
-    certified_delta: tuple[float, ...]
-    estimated_delta: tuple[float, ...]
-    claimed_delta: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """Where the outputs of both sides fell, along the score of the event.
-
-    Parameters
-    ----------
-    label : str
-        What the axis shows.
-    bins : tuple of str
-        Words of each bin, k of them.
-    edges : tuple of float, optional
-        k + 1 edges when the axis is numeric.
-    left, right : tuple of int
-        Certifying draws in each bin.
-    inside : tuple of bool
-        Whether the event fires in the bin.
-    """
-
-    label: str
-    bins: tuple[str, ...]
-    edges: tuple[float, ...] | None
-    left: tuple[int, ...]
-    right: tuple[int, ...]
-    inside: tuple[bool, ...]
-
-
-@dataclass(frozen=True)
-class Witness:
-    """The event that certifies the epsilon of a result, in words and counts.
-
-    Parameters
-    ----------
-    event : str
-        The event in words, such as "coordinate 0 > 1.73".
-    likelier : {"left", "right"}
-        Side on which it was declared to be likelier.
-    counts : Counts or None
-        Certifying draws; None where probabilities were computed or averaged instead.
-    likely, rare : float
-        Of all rates of the event, on the likelier side and on the other, that the draws leave
-        possible, the ones that are easiest to reconcile with privacy.
-    """
-
-    event: str
-    likelier: str
-    counts: Counts | None
-    likely: float
-    rare: float
-
-    def sentence(self) -> str:
-        """Return the witness in words."""
-        other = "right" if self.likelier == "left" else "left"
-        if self.counts is None:
-            seen = f"{self.likely:.4g} on the {self.likelier}, {self.rare:.4g} on the {other}"
-            return f"outputs with {self.event}: probability {seen}"
-        c = self.counts if self.likelier == "left" else self.counts.swapped()
-        return (
-            f"outputs with {self.event}: {c.hits_left:,} of {c.draws_left:,} draws on the "
-            f"{self.likelier}, {c.hits_right:,} of {c.draws_right:,} on the {other}"
-        )
-
-
-@dataclass(frozen=True)
-class SequentialPath:
-    """How the evidence of a sequential audit grew.
-
-    Parameters
-    ----------
-    stopped : str
-        Why it stopped, in words.
-    budget : int
-        Draws a side that it might have taken.
-    evidence : float
-        Logarithm of the wealth at which the claim is refuted, ``log(1 / failure_prob)``.
-    draws : tuple of int
-        Draws a side taken at each look.
-    log_wealth : tuple of float
-        Logarithm of the wealth of the bet against the claim at each look.
-    """
-
-    stopped: str
-    budget: int
-    evidence: float
-    draws: tuple[int, ...]
-    log_wealth: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -265,6 +123,18 @@ class AuditResult:
         Wall time of the audit with its twin, and the part of it spent in their code.
     versions : dict
         Of dpaudit, Python and the libraries that the numbers depend on.
+    curves : Curves or None
+        What the certified bounds say of the trade-off curve, of Gaussian DP and of Renyi
+        divergences; None where nothing is certified.
+    detectable_epsilon : float or None
+        Epsilon that this event would have had to need at the claimed delta, for an audit of this
+        size to refute it with probability 0.9; None for a refuted claim and for what was computed.
+    sequential : SequentialPath or None
+        How the evidence grew, for a sequential audit.
+    long_profile : LongProfile or None
+        Estimated profile down to negligible deltas, for a smoothed mechanism.
+    notes : tuple of str
+        What else a reader should know.
     origin : dict
         What `dpaudit replay` needs to find the audit again; empty when made by a direct call.
     event : Event or None
@@ -290,7 +160,11 @@ class AuditResult:
     seconds: float
     mechanism_seconds: float
     versions: dict[str, str] = field(repr=False)
+    curves: Curves | None = field(default=None, repr=False)
+    detectable_epsilon: float | None = None
     sequential: SequentialPath | None = field(default=None, repr=False)
+    long_profile: LongProfile | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
     origin: dict[str, Any] = field(default_factory=dict, repr=False)
     event: Any = field(default=None, repr=False, compare=False)
 
@@ -353,12 +227,22 @@ class AuditResult:
             lines.append(
                 f"  twin       {twin.name}: {fate}, epsilon >= {at_least(twin.certified_epsilon)}"
             )
+        lines += [f"  note       {note}" for note in self.notes]
         if replay is not None:
             lines.append(f"  replay     {replay}")
         return "\n".join(lines)
 
     def __str__(self) -> str:
         return self.summary()
+
+    def plot_tradeoff(self, ax: Axes | None = None) -> Axes:
+        """Draw the certified band of the trade-off curve, the claimed curve and perfect privacy.
+
+        Needs matplotlib.
+        """
+        from dpaudit.report.figures import plot_tradeoff
+
+        return plot_tradeoff(self, ax)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the certified, estimated and claimed profile on `ax` (or on new axes).
@@ -390,6 +274,8 @@ class AuditResult:
             "certified_epsilon": self.certified_epsilon,
             "certified_delta": self.certified_delta,
             "estimated_epsilon": self.estimated_epsilon,
+            "detectable_epsilon": self.detectable_epsilon,
+            "certified_mu": None if self.curves is None else self.curves.certified_mu,
             "failure_prob": self.failure_prob,
             "draws": self.draws,
             "event": self.witness.event,

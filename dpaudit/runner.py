@@ -13,6 +13,7 @@ from dpaudit import _validate
 from dpaudit.claims import Claim
 from dpaudit.engine import DEFAULT_FAILURE_PROB, MIN_DRAWS, audit, versions
 from dpaudit.errors import ArgumentError
+from dpaudit.events import FloatAttack
 from dpaudit.mechanisms import is_seeded
 from dpaudit.neighbors import NeighborPair, PairFamily
 from dpaudit.results import AuditResult, Expectation
@@ -36,11 +37,14 @@ class Settings:
         Root seed, >= 0.
     failure_prob : float
         Of each audit, in (0, 1).
+    sequential : bool
+        Whether audits stop as soon as the evidence is in, unless they say otherwise.
     """
 
     profile: str = "quick"
     seed: int = DEFAULT_SEED
     failure_prob: float = DEFAULT_FAILURE_PROB
+    sequential: bool = False
 
     def __post_init__(self) -> None:
         _validate.choice(tuple(PROFILES), profile=self.profile)
@@ -55,7 +59,8 @@ class Settings:
 
     def options(self) -> str:
         """Return the settings as command-line options."""
-        return f"--profile {self.profile} --seed {self.seed} --failure-prob {self.failure_prob!r}"
+        words = f"--profile {self.profile} --seed {self.seed} --failure-prob {self.failure_prob!r}"
+        return words + " --sequential" * self.sequential
 
 
 @dataclass
@@ -92,6 +97,8 @@ class Auditor:
         twin: Any = None,
         draws: int | None = None,
         effort: float | None = None,
+        sequential: bool | None = None,
+        float_attack: bool | FloatAttack = False,
     ) -> AuditResult:
         """Audit a mechanism with the budget and the seed of the run.
 
@@ -99,13 +106,16 @@ class Auditor:
 
         Parameters
         ----------
-        mechanism, claim, pairs, twin
+        mechanism, claim, pairs, twin, float_attack
             As in :func:`dpaudit.audit`.
         draws : int, optional
             Draws a side, whatever the profile; not together with `effort`.
         effort : float, optional
             Multiple of the profile's draws, > 0: below 1 for mechanisms that draw slowly, above
             1 where a violation needs more. Default 1.
+        sequential : bool, optional
+            Whether to stop as soon as the evidence is in; the draws are the most that is spent.
+            Default: what the run asks for (``dpaudit run --sequential``).
 
         Returns
         -------
@@ -125,6 +135,8 @@ class Auditor:
             failure_prob=self.settings.failure_prob,
             seed=self.settings.seed,
             twin=twin,
+            sequential=self.settings.sequential if sequential is None else sequential,
+            float_attack=float_attack,
             id=self.item if number == 1 else f"{self.item}#{number}",
         ).with_origin({**self.origin, "seeded": seeded(mechanism, twin)}, self.expected)
         self.results.append(result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from dpaudit.bounds import Counts
 from dpaudit.claims import Claim
 from dpaudit.divergence import RateBounds
-from dpaudit.errors import MechanismError
+from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.events import FloatAttack, Goal, Selection, learn
 from dpaudit.events.drawing import OutputHistogram
+from dpaudit.evidence import Estimate, Histogram, Profile, Witness
 from dpaudit.finding import Finding
 from dpaudit.mechanisms import CallCheck, Sampler, generator
 from dpaudit.neighbors import NeighborPair, PairFamily
-from dpaudit.results import Estimate, Histogram, Profile, Witness
+from dpaudit.search import LEAST_BUDGET, SearchRecord, SearchSpace, search
 
 Sides = tuple[NDArray[Any], NDArray[Any]]
 
@@ -41,6 +42,7 @@ class Choice:
     selection: Selection
     sample: NDArray[Any]
     explored: int
+    search: SearchRecord | None = None
 
     @classmethod
     def of(
@@ -60,7 +62,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class SampledAudit:
-    """One claim on one family of pairs with one budget, for the mechanism and for its twin."""
+    """One claim on one family of pairs with one budget, for the mechanism and for its twin.
+
+    With a `space` the pair is searched there; `candidates` then holds an example of it.
+    """
 
     claim: Claim
     candidates: PairFamily
@@ -71,6 +76,7 @@ class SampledAudit:
     grid: NDArray[np.float64]
     claimed: NDArray[np.float64]
     float_attack: bool | FloatAttack = False
+    space: SearchSpace | None = None
 
     def run(self, mechanism: Any, role: str) -> Finding:
         """Audit the mechanism, or its twin under a `role` of its own."""
@@ -99,6 +105,8 @@ class SampledAudit:
 
         Returns the choice, and the draws of its pair on which it rests.
         """
+        if self.space is not None:
+            return self._search(self.space, sampler, role)
         pairs = self.candidates.pairs
         sampler.begin(pairs[0].left, pairs[0].right)
         explore = int(min(self.draws * share, MAX_EXPLORE_CELLS / sampler.width))
@@ -130,6 +138,28 @@ class SampledAudit:
         goal = self._goal(self.draws - explored)
         pair = pairs[best]
         return Choice.of(pair, sides, goal, explored, rng, self._attack(pair)), sides
+
+    def _search(self, space: SearchSpace, sampler: Sampler, role: str) -> tuple[Choice, Sides]:
+        """Search with half of the exploration draws, and spend the rest on the pair found."""
+        least = math.ceil((2 * LEAST_BUDGET + 1) / EXPLORE_SHARE)
+        if self.draws < least:
+            raise ArgumentError(
+                f"draws must be an integer >= {least} to search {space.name}, got {self.draws}"
+            )
+        example = self.candidates.pairs[0]
+        sampler.begin(example.left, example.right)
+        explore = int(min(self.draws * EXPLORE_SHARE, MAX_EXPLORE_CELLS / sampler.width))
+        goal = self._goal(self.draws - explore)
+        rng = generator(self.seed, self.name, role, "search")
+        found = search(space, sampler, explore // 2, goal, rng=rng)
+        sampler.turn()
+        more = explore - explore // 2
+        fresh = self._exploration_draws(sampler, found.pair, more, "explore")
+        left, right = (np.concatenate(both) for both in zip(found.drawn, fresh, strict=True))
+        rng = generator(self.seed, self.name, role, "learn")
+        attack = self._attack(found.pair)
+        choice = Choice.of(found.pair, (left, right), goal, explore, rng, attack)
+        return replace(choice, search=found.record), (left, right)
 
     def _attack(self, pair: NeighborPair) -> FloatAttack | None:
         if isinstance(self.float_attack, FloatAttack):

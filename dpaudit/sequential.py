@@ -44,10 +44,10 @@ from dpaudit.divergence import RateBounds
 from dpaudit.events import Event
 from dpaudit.events.drawing import OutputHistogram
 from dpaudit.events.prospects import approximate_lower, approximate_upper
+from dpaudit.evidence import Estimate, Profile, SequentialPath, Witness
 from dpaudit.finding import Finding
 from dpaudit.mechanisms import CallCheck, Sampler, generator
 from dpaudit.neighbors import NeighborPair
-from dpaudit.results import Estimate, Profile, SequentialPath, Witness
 from dpaudit.sampled import EXPLORE_SHARE, Choice, SampledAudit, Sides, rates_seen
 
 Floats = NDArray[np.float64]
@@ -144,7 +144,7 @@ def closest_null(p: float, q: float, epsilon: float, delta: float) -> tuple[floa
     --------
     >>> p, q = closest_null(0.5, 0.1, 1.0, 0.0)
     >>> round(p, 4), round(p / q, 4)  # on the boundary p = e q
-    (0.3839, 2.7183)
+    (0.4558, 2.7183)
     """
     theta = math.exp(min(epsilon, 600.0))
     if p <= theta * q + delta:

@@ -4,7 +4,7 @@ Everything that dpaudit certifies rests on this room. Its bounds are one-sided a
 names; there is no asymptotic method and no option that selects one.
 """
 
-from dpaudit.bounds.joint import Aim, joint_region
+from dpaudit.bounds.joint import Aim, joint_region, refutation_prob
 from dpaudit.bounds.proportions import (
     Counts,
     lower_proportion,
@@ -19,6 +19,7 @@ __all__ = [
     "joint_region",
     "lower_proportion",
     "lower_rates",
+    "refutation_prob",
     "upper_proportion",
     "upper_rates",
 ]

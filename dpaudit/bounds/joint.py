@@ -130,11 +130,56 @@ def joint_region(counts: Counts, failure_prob: float, aim: Aim) -> tuple[Floats,
     nodes = _nodes(low, high, draws)
     guesses = (nodes - delta) / theta if grid_p else nodes * theta + delta
     spread = (guesses.min(), guesses.max()) if grid_p else (nodes[0], nodes[-1])
-    first, critical = _critical(a, n, b, m, theta, delta, evidence, spread)
+    first, critical = _critical(n, m, theta, delta, evidence, spread)
+    home = int(np.searchsorted(first, b, side="right")) - 1  # whatever rounding did: R holds (a, b)
+    critical[: home + 1] = np.minimum(critical[: home + 1], a)
     tail = _Tail(n, m, first, critical, _REACH + math.sqrt(2 * evidence))
     solved = tail.solve(nodes, guesses, level - _GAP, grid_p)
     p, q = (nodes, solved) if grid_p else (solved, nodes)
     return _corners(p, q, n, m)
+
+
+def refutation_prob(
+    likely: Floats,
+    rare: Floats,
+    draws_likely: int,
+    draws_rare: int,
+    epsilon: float,
+    delta: float,
+    failure_prob: float,
+    *,
+    evidence: float | None = None,
+) -> Floats:
+    """Chance that events are found beyond (epsilon, delta), for planning.
+
+    The chance of all outcomes whose evidence exceeds the quantile of the test; the joint bound
+    itself, which makes sure for every nuisance, refutes a little less often.
+
+    Parameters
+    ----------
+    likely, rare : ndarray, shape (k,)
+        Rates of the events on the likelier side and on the other.
+    draws_likely, draws_rare : int
+        Draws on the two sides.
+    epsilon, delta : float
+        The claim.
+    failure_prob : float
+        Strictly between 0 and 1.
+    evidence : float, optional
+        Logarithmic evidence that refutes; default that of `failure_prob`.
+
+    Returns
+    -------
+    ndarray, shape (k,)
+    """
+    alpha = _validate.failure_prob(failure_prob=failure_prob)
+    needed = float(special.ndtri(alpha) ** 2 / 2) if evidence is None else evidence
+    theta = math.exp(min(_validate.nonnegative(epsilon=epsilon), 600.0))
+    p, q = np.atleast_1d(likely).astype(float), np.atleast_1d(rare).astype(float)
+    spread = (float(q.min()), float(q.max()))
+    blocks = _critical(draws_likely, draws_rare, theta, delta, needed, spread)
+    tail = _Tail(draws_likely, draws_rare, *blocks, _REACH + math.sqrt(2 * needed))
+    return np.asarray(np.exp(np.minimum(tail.log_prob(p, q), 0.0)))
 
 
 # --- the null that the observed counts just reject ------------------------------------------------
@@ -210,9 +255,7 @@ def _nodes(low: float, high: float, draws: int) -> Floats:
 
 
 def _critical(
-    a: int,
     n: int,
-    b: int,
     m: int,
     theta: float,
     delta: float,
@@ -247,8 +290,6 @@ def _critical(
         x[-1] = _share_with_evidence(p, 1.0, evidence / n) if enough else math.inf
     # Outcomes within rounding of the boundary count as inside, which is the safe side.
     critical = np.minimum(np.ceil(n * x - 1e-9 * n - 1e-7), n + 1.0)
-    home = int(np.searchsorted(first, b, side="right")) - 1
-    critical[: home + 1] = np.minimum(critical[: home + 1], a)
     return first, np.maximum.accumulate(np.maximum(critical, 0.0))
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpaudit.events.encoding import Column, number_words, row_words
 from dpaudit.events.portfolio import Event
 from dpaudit.events.scores import OutcomeScore, TableScore
-from dpaudit.results import Histogram
+from dpaudit.evidence import Histogram
 
 Floats = NDArray[np.float64]
 

@@ -17,11 +17,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from dpaudit.evidence import Estimate, at_least
 from dpaudit.outcomes import OUTCOMES, outcome_of
 from dpaudit.report import figures
 from dpaudit.report.infos import number
 from dpaudit.report.terminal import replay_command
-from dpaudit.results import AuditResult, Estimate, at_least
+from dpaudit.results import AuditResult
 from dpaudit.store import AUDITS, REPORT, Run, file_name, write_atomic
 
 _ASSETS = Path(__file__).parent / "assets"

@@ -25,16 +25,15 @@ def replay_command(result: AuditResult, out: Path | None = None) -> str:
         return f"dpaudit replay {shlex.quote(str(out / AUDITS / file_name(result.id)))}"
     origin = result.origin
     if {"path", "item", "profile", "failure_prob"} <= set(origin):
-        return shlex.join(
-            [
-                "pytest",
-                "--dpaudit",
-                f"{origin['path']}::{origin['item']}",
-                f"--dpaudit-profile={origin['profile']}",
-                f"--dpaudit-seed={result.seed}",
-                f"--dpaudit-failure-prob={origin['failure_prob']!r}",
-            ]
-        )
+        words = [
+            "pytest",
+            "--dpaudit",
+            f"{origin['path']}::{origin['item']}",
+            f"--dpaudit-profile={origin['profile']}",
+            f"--dpaudit-seed={result.seed}",
+            f"--dpaudit-failure-prob={origin['failure_prob']!r}",
+        ]
+        return shlex.join(words + ["--dpaudit-sequential"] * bool(origin.get("sequential")))
     return f"dpaudit.audit(..., seed={result.seed}, id={result.id!r})"
 
 

@@ -23,14 +23,16 @@ from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, Relation, within
 from dpaudit.bounds import Aim, Counts
 from dpaudit.divergence import RateBounds
 from dpaudit.events.bits import (
-    GRANULARITY_OF_ZERO,
     MAX_COLUMNS,
     MAX_REFERENCES,
     MAX_SCALES,
-    BitCode,
     FloatAttack,
     bit_features,
     explanation,
+)
+from dpaudit.events.doubles import (
+    GRANULARITY_OF_ZERO,
+    BitCode,
     granularity,
     reachable,
     trailing_zeros,

@@ -13,8 +13,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, audit
+from dpaudit.evidence import Histogram, Profile
 from dpaudit.report import figures, infos
-from dpaudit.results import AuditResult, Histogram, Profile, Verdict
+from dpaudit.results import AuditResult, Verdict
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
 

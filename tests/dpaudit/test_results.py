@@ -13,7 +13,8 @@ import pytest
 
 from dpaudit import AuditResult, NeighborPair, PureDP, Verdict, audit
 from dpaudit.bounds import Counts
-from dpaudit.results import Estimate, Expectation, Histogram, Profile, TwinResult, Witness
+from dpaudit.evidence import Estimate, Histogram, Profile, Witness
+from dpaudit.results import Expectation, TwinResult
 
 COUNTS = Counts(90, 100, 10, 100)
 WITNESS = Witness("output > 1.5", "left", COUNTS, 0.8, 0.2)
