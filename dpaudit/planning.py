@@ -9,6 +9,7 @@ or rates that are given.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,24 +161,15 @@ def plan(
     share = failure_prob * HEADLINE_SHARE
 
     def best(draws: int) -> tuple[float, float, float]:
-        """Power with the best event for so many draws, and the rates of that event."""
         certify = max(int(draws * (1 - EXPLORE_SHARE) * LEARNING_SHARE), 1)
-        likely, rare = _best_events(*candidates, certify, epsilon, delta, share)
-        chances = refutation_prob(likely, rare, certify, certify, epsilon, delta, share)
-        at = int(chances.argmax())
-        return float(chances[at]), float(likely[at]), float(rare[at])
+        return _power(*candidates, certify, epsilon, delta, share)
 
-    low, high = 1, 64
-    while best(high)[0] < power:
-        low, high = high, high * 4
-        if high > MAX_DRAWS:
-            raise ArgumentError(
-                f"true_epsilon = {true_epsilon:g} is too close to epsilon = {epsilon:g}: more than "
-                f"{MAX_DRAWS:,} draws a side would be needed"
-            )
-    while high - low > max(low // 200, 1):
-        middle = (low + high) // 2
-        low, high = (low, middle) if best(middle)[0] >= power else (middle, high)
+    high = _smallest(lambda draws: best(draws)[0] >= power)
+    if high is None:
+        raise ArgumentError(
+            f"true_epsilon = {true_epsilon:g} is too close to epsilon = {epsilon:g}: more than "
+            f"{MAX_DRAWS:,} draws a side would be needed"
+        )
     _, p, q = best(high)
     curve = np.unique(np.geomspace(max(high / 30, 1), high * 3, _CURVE_POINTS).astype(int))
     return Plan(
@@ -193,6 +185,43 @@ def plan(
         curve_draws=tuple(curve.tolist()),
         curve_power=tuple(best(int(n))[0] for n in curve),
     )
+
+
+def draws_to_refute(
+    law: Oracle, *, epsilon: float, delta: float, power: float, failure_prob: float
+) -> int | None:
+    """Return the smallest number of draws at which the best event refutes with this probability.
+
+    What nobody can beat with one event and the joint bound: no draws explore, nothing is learnt.
+    None when more than 10 billion would be needed.
+    """
+    candidates = _events(law)
+    return _smallest(
+        lambda draws: _power(*candidates, draws, epsilon, delta, failure_prob)[0] >= power
+    )
+
+
+def _smallest(enough: Callable[[int], bool]) -> int | None:
+    """Smallest number of draws that is enough, to half a percent; None beyond the largest."""
+    low, high = 1, 64
+    while not enough(high):
+        low, high = high, high * 4
+        if high > MAX_DRAWS:
+            return None
+    while high - low > max(low // 200, 1):
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _power(
+    p: Floats, q: Floats, draws: int, epsilon: float, delta: float, failure_prob: float
+) -> tuple[float, float, float]:
+    """Power of the best event for so many certifying draws, and the rates of that event."""
+    likely, rare = _best_events(p, q, draws, epsilon, delta, failure_prob)
+    chances = refutation_prob(likely, rare, draws, draws, epsilon, delta, failure_prob)
+    at = int(chances.argmax())
+    return float(chances[at]), float(likely[at]), float(rare[at])
 
 
 def detectable_epsilon(

@@ -52,7 +52,7 @@ from dpaudit.sampled import EXPLORE_SHARE, Choice, SampledAudit, Sides, rates_se
 
 Floats = NDArray[np.float64]
 
-FIRST_BATCH = 256
+FIRST_BATCH = 64
 GROWTH = 1.5
 """Each batch may be this much larger than the one before."""
 
@@ -66,7 +66,11 @@ FUTILE_AFTER = 0.3
 """Share of the budget before which no audit gives up."""
 
 _MARGIN = 1e-6  # how far above the claim lies the level whose refusal refutes it
-_SHRINK = ((0.85, 0.5), (0.5, 0.25), (0.85, 0.25))  # (how boldly, share of the wealth)
+_CAREFUL = 0.1  # one-sided level of the limits on which a careful bet is laid
+# How boldly, and with which share of the wealth: the best event carefully, the best event as it
+# looks, the second best carefully.
+_STAKES = ((1.0, 0.5), (0.85, 0.25), (1.0, 0.25))
+_POOL = 6  # events that are remembered
 _OPTIMISM = 0.025
 _SAMPLE = 2500
 
@@ -172,6 +176,7 @@ class _State:
     best: Floats
     spent: int = 0
     calls: int = 0
+    pool: list[tuple[Event, int]] = field(default_factory=list)
     path: list[tuple[int, float]] = field(default_factory=list)
 
     def refused(self, evidence: float) -> int:
@@ -239,21 +244,29 @@ class SequentialAudit(SampledAudit):
         )
 
     def _bets(self, choice: Choice, state: _State, delta: float) -> list[Bet]:
-        """Bets on the two events that promise most growth at the claimed level."""
-        events = [choice.selection.headline, *choice.selection.profile]
+        """Bet on the events that promise most growth at the claimed level, new or known.
+
+        Their rates are told by draws from which they were not learnt: an event of earlier batches
+        has more of those. What is bet on are rates moved against us, less and less as draws come
+        in: early in an audit, a bold bet on a chance find loses more than it wins.
+        """
         left, right = (np.concatenate(state.past[side]) for side in ("left", "right"))
         epsilon = float(state.levels[state.claim_level])
+        fresh = [choice.selection.headline, *choice.selection.profile]
+        known = [(event, int(len(left) * event.learnt_share)) for event in fresh] + state.pool
         judged = []
-        for event in events:
-            p, q = _rates(event, left, right)
-            low = float(approximate_lower(p * len(left), len(left), 0.25))
-            high = float(approximate_upper(q * len(right), len(right), 0.25))
-            judged.append((_growth(low, high, epsilon, delta), p, q, event))
+        for event, start in known:
+            draws = len(left) - start
+            p, q = _rates(event, left[start:], right[start:])
+            careful = _moved(p, q, draws, _CAREFUL)
+            judged.append((_growth(*careful, epsilon, delta), event, start, (p, q), careful))
         judged.sort(key=lambda j: -j[0])
-        order = (judged[0], judged[0], judged[min(1, len(judged) - 1)])
+        state.pool = [(event, start) for _, event, start, _, _ in judged[:_POOL]]
+        best, second = judged[0], judged[min(1, len(judged) - 1)]
+        laid = ((best[1], best[4]), (best[1], best[3]), (second[1], second[4]))
         return [
-            Bet.lay(event, p, q, state.levels, delta, bold)
-            for (_, p, q, event), (bold, _) in zip(order, _SHRINK, strict=True)
+            Bet.lay(event, *rates, state.levels, delta, bold)
+            for (event, rates), (bold, _) in zip(laid, _STAKES, strict=True)
         ]
 
     # --- betting ---
@@ -277,7 +290,7 @@ class SequentialAudit(SampledAudit):
         checks = {side: CallCheck(sampler.name) for side in ("left", "right")}
         start = state.log_wealth.copy()
         grown = np.zeros((len(bets), len(state.levels)))
-        shares = np.log([share for _, share in _SHRINK])[:, None]
+        shares = np.log([share for _, share in _STAKES])[:, None]
         total = np.zeros(4, dtype=int)
         for outputs in zip(*streams, strict=True):
             draws = len(outputs[0])
@@ -394,9 +407,16 @@ def _counts(event: Event, left: NDArray[Any], right: NDArray[Any]) -> Counts:
 
 
 def _rates(event: Event, left: NDArray[Any], right: NDArray[Any]) -> tuple[float, float]:
-    """Observed rates on the likelier side and on the other, half a draw away from 0 and 1."""
+    """Rates seen on the likelier side and on the other, half a draw away from 0 and 1."""
     seen = rates_seen(_counts(event, left, right), event.likelier)
     return float(seen.likely[0]), float(seen.rare[0])
+
+
+def _moved(p: float, q: float, draws: int, level: float) -> tuple[float, float]:
+    """Rates moved towards each other by their one-sided limits at `level`."""
+    low = float(approximate_lower(p * draws, draws, level))
+    high = float(approximate_upper(q * draws, draws, level))
+    return min(max(low, 1e-9), 1 - 1e-9), min(max(high, 1e-9), 1 - 1e-9)
 
 
 def _growth(p: float, q: float, epsilon: float, delta: float) -> float:

@@ -85,6 +85,15 @@ class Event:
         words = self.score.words(self.threshold, self.above)
         return f"{words}, such as {self.example}" if self.example else words
 
+    @property
+    def learnt_share(self) -> float:
+        """Part of the draws, from the first, on which the score was learnt; 0 for a plain feature.
+
+        The event's rates are told better by the others, which only chose its threshold.
+        """
+        plain = isinstance(self.score, FeatureScore) and not self.score.feature.learnt
+        return 0.0 if plain else LEARN_SHARE
+
     def fires(self, scores: Floats) -> NDArray[np.bool_]:
         """Return whether the event fires, from scores already computed."""
         above = scores >= self.threshold
@@ -173,8 +182,8 @@ def learn(
     cuts = []
     for score in _scores(encoder, learn_left, learn_right, rng, float_attack):
         # A feature that no draw had a part in choosing may be cut with the help of all of them.
-        fixed = isinstance(score, FeatureScore) and not score.feature.learnt
-        cuts.append(_cut(score, *(score(x) for x in (encoded if fixed else rest))))
+        plain = isinstance(score, FeatureScore) and not score.feature.learnt
+        cuts.append(_cut(score, *(score(x) for x in (encoded if plain else rest))))
     chosen = _choose(encoder, [c for c in cuts if c is not None], goal)
     headline = chosen.headline
     if isinstance(headline.score, ModelScore):
@@ -203,8 +212,8 @@ def _scores(
     both = np.concatenate([left, right])
     features = [f for f in all_features(encoder, left, right, float_attack) if _varies(f(both))]
     tables = [TableScore.learn(f, f(left), f(right)) for f in features]
-    scores: list[Score] = [FeatureScore.learn(f, f(both)) for f in features if f.ordered]
-    scores += tables
+    plain = [score for f in features if f.ordered for score in FeatureScore.learn(f, f(both))]
+    scores: list[Score] = [*plain, *tables]
     if features and len(encoder.columns) > 1:
         whole = OutcomeScore.learn(encoder, left, right)
         models: list[Score | None] = [whole, additive_score(tables)]

@@ -49,7 +49,7 @@ class Score(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FeatureScore:
-    """A feature itself; "no answer" counts as below everything.
+    """A feature itself, rising or `falling`; "no answer" counts as below everything.
 
     For its words: `gaps` tells whether there are outputs without an answer, `whole` whether all
     values seen were integers.
@@ -58,13 +58,17 @@ class FeatureScore:
     feature: Feature
     gaps: bool
     whole: bool
+    falling: bool = False
 
     @classmethod
-    def learn(cls, feature: Feature, values: Floats) -> FeatureScore:
-        """Look at the values once, to choose words."""
+    def learn(cls, feature: Feature, values: Floats) -> list[FeatureScore]:
+        """Look at the values once, to choose words; with gaps either direction says its own."""
         missing = np.isnan(values)
         known = values[~missing]
-        return cls(feature, bool(missing.any()), bool(np.all(known == np.floor(known))))
+        whole = bool(np.all(known == np.floor(known)))
+        if not missing.any():
+            return [cls(feature, False, whole)]
+        return [cls(feature, True, whole), cls(feature, True, whole, falling=True)]
 
     @property
     def name(self) -> str:
@@ -79,11 +83,14 @@ class FeatureScore:
     def __call__(self, encoded: Floats) -> Floats:
         """Return the score of each encoded output."""
         values = self.feature(encoded)
-        return np.where(np.isnan(values), -np.inf, values)
+        return np.where(np.isnan(values), -np.inf, -values if self.falling else values)
 
     def words(self, threshold: float, above: bool) -> str:
         """Describe the event."""
         or_none = "" if above else " or no answer" * self.gaps
+        if self.falling:
+            most = math.floor(-threshold) if self.whole else -threshold
+            return f"{self.name} {'<=' if above else '>'} {number_words(most)}{or_none}"
         if self.whole:
             least = math.ceil(threshold)
             return f"{self.name} {f'>= {least}' if above else f'<= {least - 1}'}{or_none}"

@@ -317,7 +317,7 @@ def _scores(features: list[Feature], left: Floats, right: Floats) -> Iterator[Sc
     for feature in features:
         a, b = feature(left), feature(right)
         if feature.ordered:
-            yield FeatureScore.learn(feature, np.concatenate([a, b]))
+            yield from FeatureScore.learn(feature, np.concatenate([a, b]))
         yield TableScore.learn(feature, a, b)
 
 

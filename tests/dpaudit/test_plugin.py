@@ -232,7 +232,7 @@ def test_results_have_the_documented_fields(project):
     assert set(row) == {
         "id", "mechanism", "claim", "pair", "verdict", "expected", "certified_epsilon",
         "certified_delta", "estimated_epsilon", "failure_prob", "draws", "event", "twin", "seed",
-        "seconds",
+        "seconds", "detectable_epsilon", "certified_mu",
     }  # fmt: skip
     assert {"notion", "epsilon", "delta", "relation", "source"} <= set(row["claim"])
     assert set(row["draws"]) == {"explore", "certify"}

@@ -81,12 +81,18 @@ def test_words_of_intervals_are_the_intervals_that_fire(log_ratios: list[int], a
 def test_words_of_a_threshold_are_the_outputs_that_fire(
     seen: list[float], threshold: float, above: bool
 ) -> None:
-    score = FeatureScore.learn(OUTPUT, np.array(seen))
-    fires = score(_column(seen)) >= threshold
-    words = score.words(threshold, above)
-    if threshold in seen and not score.whole:
-        return  # "> 2" of an event ">= 2": cuts of real numbers lie between the values seen
-    assert [_described(words, v) for v in seen] == (fires == above).tolist(), words
+    for score in FeatureScore.learn(OUTPUT, np.array(seen)):
+        cut = -threshold if score.falling else threshold
+        fires = score(_column(seen)) >= cut
+        words = score.words(cut, above)
+        if threshold in seen and not score.whole:
+            continue  # "> 2" of an event ">= 2": cuts of real numbers lie between the values seen
+        assert [_described(words, v) for v in seen] == (fires == above).tolist(), words
+
+
+def test_a_feature_with_gaps_has_a_score_of_either_direction() -> None:
+    assert [s.falling for s in FeatureScore.learn(OUTPUT, np.array([1.0, NAN]))] == [False, True]
+    assert [s.falling for s in FeatureScore.learn(OUTPUT, np.array([1.0, 2.0]))] == [False]
 
 
 @pytest.mark.parametrize("above", [True, False])

@@ -174,9 +174,9 @@ DAMAGE: dict[str, tuple[bytes, str]] = {
     "not text": (b"\xff\xfe\x00", "damaged or cut off"),
     "a list": (b"[]", "must hold a JSON object, got list"),
     "a number": (b"1", "must hold a JSON object"),
-    "another schema": (b'{"schema": 2}', "schema"),
+    "another schema": (b'{"schema": 1}', "schema"),
     "empty object": (b"{}", "schema"),
-    "nothing inside": (b'{"schema": 1}', "not a|does not hold a run"),
+    "nothing inside": (b'{"schema": 2}', "not a|does not hold a run"),
 }
 
 
