@@ -1,6 +1,7 @@
 """False refutations of whole audits on mechanisms that keep their claim exactly.
 
-    python -m benchmarks.soundness [--audits 2000] [--draws 4000] [--failure-prob 0.05]
+    python -m benchmarks.soundness [--audits 2000] [--draws 3000] [--failure-prob 0.05 0.001]
+                                   [--mode fixed sequential smoothed]
 
 Each audit explores, freezes and certifies afresh, with a seed of its own. Counted are audits that
 refute the claim, and audits in which any certified number (epsilon, delta or a point of the
@@ -12,24 +13,70 @@ from __future__ import annotations
 import argparse
 import math
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
+from scipy.stats import laplace, norm
 
 from algorithms.common import noise
-from dpaudit import ApproxDP, NeighborPair, PureDP, Verdict, audit, oracles, within_sensitivity
+from dpaudit import (
+    ApproxDP,
+    NeighborPair,
+    PureDP,
+    Smoothed,
+    Verdict,
+    audit,
+    oracles,
+    within_sensitivity,
+)
 from dpaudit import neighbors as nb
+from dpaudit.divergence import hockey_stick_density
 
 DELTA = 0.01
+SIGMA, RATE = 1.0, 0.3
+MODES = ("fixed", "sequential", "smoothed")
 
 
-def cases():
-    """Return {name: (mechanism, claim, pair, oracle)}; every claim is exact."""
+def sampled_center(data, size, *, rng):
+    """Return the sum of the users, of which the last takes part with probability 0.3."""
+    takes_part = rng.random(size) < RATE
+    return data[:-1].sum() + np.where(takes_part, data[-1].sum(), 0.0)
+
+
+@cache
+def mixture_delta(law, epsilon):
+    """Exact delta of `sampled_center` plus noise, on users (0, 1) against (0, 0)."""
+    alone, shifted = law(0.0, SIGMA).pdf, law(1.0, SIGMA).pdf
+
+    def mixed(x):
+        return RATE * shifted(x) + (1 - RATE) * alone(x)
+
+    points = [-8.0, -2.0, 0.0, 0.5, 1.0, 3.0, 9.0]
+    both = ((mixed, alone), (alone, mixed))
+    return max(hockey_stick_density(*sides, epsilon, breakpoints=points) for sides in both)
+
+
+def cases(mode):
+    """Return {name: (mechanism, claim, pair, exact delta, exact epsilon)}; claims are exact."""
     one = nb.value_pattern("one_above", 1)
+    if mode == "smoothed":
+        pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
+        found = {}
+        for name, law, ball in (
+            ("subsampled Gaussian", norm, None),
+            ("subsampled Gaussian, in a ball", norm, ([0.5], 0.5)),
+            ("subsampled Laplace", laplace, None),
+        ):
+            kind = "gaussian" if law is norm else "laplace"
+            exact = partial(mixture_delta, law)
+            claim = ApproxDP(0.1, exact(0.1))
+            mechanism = Smoothed(sampled_center, kind, SIGMA, ball=ball)
+            found[name] = (mechanism, claim, pair, exact, lambda delta: 0.1)
+        return found
     sigma = noise.analytic_gaussian_sigma(1.0, 1.0, DELTA)
-    exact = oracles.gaussian(1.0, sigma)
+    gaussian = oracles.gaussian(1.0, sigma)
     relation = within_sensitivity(1.0, norm="l1")
-    return {
+    known = {
         "Laplace, epsilon 0.5": (
             partial(noise.laplace_mechanism, sensitivity=1.0, epsilon=0.5),
             PureDP(0.5),
@@ -44,9 +91,9 @@ def cases():
         ),
         "Gaussian, exact delta at epsilon 1": (
             partial(noise.gaussian_mechanism, sigma=sigma),
-            ApproxDP(1.0, float(exact.delta(1.0))),
+            ApproxDP(1.0, float(gaussian.delta(1.0))),
             one,
-            exact,
+            gaussian,
         ),
         "Laplace vector, 3 dimensions": (
             partial(noise.laplace_mechanism, sensitivity=1.0, epsilon=0.5),
@@ -55,48 +102,59 @@ def cases():
             oracles.laplace_vector([1 / 3] * 3, 2.0),
         ),
     }
+    return {name: (*case[:3], case[3].delta, case[3].epsilon) for name, case in known.items()}
 
 
-def judge(name, seeds, draws, failure_prob):
+def judge(mode, name, seeds, draws, failure_prob):
     """Return (false refutations, audits with any certified number above the truth)."""
-    mechanism, claim, pair, oracle = cases()[name]
+    mechanism, claim, pair, delta, epsilon = cases(mode)[name]
     refuted = exceeded = 0
     for seed in seeds:
         result = audit(
-            mechanism, claim, pair, draws=draws, failure_prob=failure_prob, seed=seed, id=name
+            mechanism,
+            claim,
+            pair,
+            draws=draws,
+            failure_prob=failure_prob,
+            seed=seed,
+            sequential=mode == "sequential",
+            id=name,
         )
         refuted += result.verdict is Verdict.REFUTED
-        profile = np.array(result.profile.certified_delta)
-        truth = oracle.delta(np.array(result.profile.epsilon))
+        truth = [delta(float(e)) for e in result.profile.epsilon]
         exceeded += bool(
-            result.certified_epsilon > oracle.epsilon(result.claimed_delta)
-            or result.certified_delta > oracle.delta(result.claimed_epsilon)
-            or np.any(profile > truth)
+            result.certified_epsilon > epsilon(result.claimed_delta) * (1 + 1e-9)
+            or result.certified_delta > delta(result.claimed_epsilon) * (1 + 1e-9)
+            or np.any(np.array(result.profile.certified_delta) > np.array(truth) * (1 + 1e-9))
         )
     return refuted, exceeded
 
 
 def main():
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--audits", type=int, default=2000)
-    parser.add_argument("--draws", type=int, default=4000)
-    parser.add_argument("--failure-prob", type=float, default=0.05)
+    parser.add_argument("--draws", type=int, default=3000)
+    parser.add_argument("--failure-prob", type=float, nargs="+", default=[0.05, 0.001])
+    parser.add_argument("--mode", nargs="+", choices=MODES, default=MODES)
     args = parser.parse_args()
-    allowed = args.failure_prob + 3 * math.sqrt(
-        args.failure_prob * (1 - args.failure_prob) / args.audits
-    )
-    print(f"{args.audits} audits each at failure_prob {args.failure_prob:g}; allowed {allowed:.4f}")
-    print(f"{'mechanism':<38}{'false refutations':>18}{'any number wrong':>18}")
+    print(f"{args.audits} audits each of {args.draws:,} draws a side")
+    print(f"{'mode':<12}{'mechanism':<36}{'failure_prob':>13}{'refuted':>9}{'any wrong':>11}  allowed")
+    parts = np.array_split(np.arange(args.audits), 16)
     with ProcessPoolExecutor() as pool:
-        parts = np.array_split(np.arange(args.audits), 8)
-        for name in cases():
-            jobs = [
-                pool.submit(judge, name, part.tolist(), args.draws, args.failure_prob)
-                for part in parts
-            ]
-            refuted, exceeded = np.sum([job.result() for job in jobs], axis=0)
-            print(f"{name:<38}{refuted / args.audits:>18.4f}{exceeded / args.audits:>18.4f}")
+        for mode in args.mode:
+            for name in cases(mode):
+                for level in args.failure_prob:
+                    look = partial(pool.submit, judge, mode, name)
+                    jobs = [look(part.tolist(), args.draws, level) for part in parts]
+                    counts = np.sum([job.result() for job in jobs], axis=0)
+                    refuted, wrong = counts / args.audits
+                    allowed = level + 3 * math.sqrt(level * (1 - level) / args.audits)
+                    print(
+                        f"{mode:<12}{name:<36}{level:>13g}{refuted:>9.4f}{wrong:>11.4f}"
+                        f"{allowed:>9.4f}",
+                        flush=True,
+                    )
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import dpaudit
 from dpaudit.errors import ArgumentError, DpauditError, StoreError
 
 if TYPE_CHECKING:
+    from dpaudit.neighbors import NeighborPair, PairFamily
     from dpaudit.results import AuditResult
 
 OK, FAILED, USAGE = 0, 1, 4
@@ -162,7 +163,8 @@ def _import_from_here() -> None:
     show_default=True,
     help="Recipe of the neighbouring pair, as NAME:argument=value,...; NAME from far_user, "
     "clip_boundary_user, all_others_equal, two_clusters, majority_flip, constant_against_random, "
-    "threshold_decider, value_pattern, value_patterns.",
+    "threshold_decider, value_pattern, value_patterns. A range LOW..HIGH or log:LOW..HIGH, or a "
+    "choice A|B, is searched for the worst pair.",
 )
 @click.option("--twin", metavar="MODULE:FUNCTION", help="Broken twin, to show power.")
 @click.option("--draws", default=100_000, show_default=True, type=int, help="Draws a side.")
@@ -221,10 +223,15 @@ def _audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
     from dpaudit.neighbors import from_recipe
     from dpaudit.results import Expectation
     from dpaudit.runner import seeded
+    from dpaudit.search import SearchSpace, space_from_words
 
     mechanism = _load(origin["target"])
     twin = None if origin["twin"] is None else _load(origin["twin"])
-    pairs = from_recipe(origin["pair"], rng=generator(seed, origin["target"], "pair"))
+    pairs: NeighborPair | PairFamily | SearchSpace
+    if ".." in origin["pair"] or "|" in origin["pair"]:
+        pairs = space_from_words(origin["pair"])
+    else:
+        pairs = from_recipe(origin["pair"], rng=generator(seed, origin["target"], "pair"))
     result = dpaudit.audit(
         mechanism,
         dpaudit.PureDP(origin["epsilon"])

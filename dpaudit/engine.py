@@ -13,6 +13,7 @@ import math
 import platform
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import metadata
 from typing import Any
 
@@ -26,9 +27,9 @@ from dpaudit.curves import curves_of
 from dpaudit.errors import ArgumentError, PairError
 from dpaudit.events import FloatAttack
 from dpaudit.events.bits import explanation
-from dpaudit.evidence import at_least, at_most
+from dpaudit.evidence import at_least, at_most, beyond
 from dpaudit.finding import Finding
-from dpaudit.mechanisms import ExactMechanism, mechanism_name
+from dpaudit.mechanisms import ExactMechanism, generator, mechanism_name
 from dpaudit.neighbors import NeighborPair, PairFamily, family
 from dpaudit.planning import detectable_epsilon
 from dpaudit.results import AuditResult, TwinResult, Verdict
@@ -39,6 +40,7 @@ from dpaudit.sampled import (
     SampledAudit,
     rates_seen,
 )
+from dpaudit.search import SearchSpace
 from dpaudit.sequential import SequentialAudit
 from dpaudit.smoothed import Smoothed, SmoothedAudit
 
@@ -52,7 +54,7 @@ _GRID = 25
 def audit(
     mechanism: Any,
     claim: Claim,
-    pairs: NeighborPair | PairFamily | Sequence[NeighborPair],
+    pairs: NeighborPair | PairFamily | Sequence[NeighborPair] | SearchSpace,
     *,
     draws: int = DEFAULT_DRAWS,
     failure_prob: float = DEFAULT_FAILURE_PROB,
@@ -72,8 +74,9 @@ def audit(
         computed instead of estimated.
     claim : Claim
         What the mechanism promises.
-    pairs : NeighborPair, sequence of NeighborPair or PairFamily
-        Where to look. Of several pairs, all are explored and the most promising is certified.
+    pairs : NeighborPair, sequence of NeighborPair, PairFamily or SearchSpace
+        Where to look. Of several pairs, all are explored and the most promising is certified; a
+        space (see :mod:`dpaudit.search`) is searched for the worst pair.
     draws : int, optional
         Draws a side in all, exploration included; at least 20. Default 100,000.
     failure_prob : float, optional
@@ -131,7 +134,18 @@ def audit(
             raise TypeError(f"{name} must be a function f(data, size, *, rng), got {value!r}")
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
     seed = _validate.integer(0, seed=seed)
-    candidates = family(pairs)
+    name = mechanism_name(mechanism) if id is None else id
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"id must be a text that is not empty, got {id!r}")
+    space = pairs if isinstance(pairs, SearchSpace) else None
+    if isinstance(pairs, SearchSpace):
+        if isinstance(mechanism, ExactMechanism):
+            raise TypeError(
+                "pairs must be pairs for a mechanism with a pmf: only draws are searched"
+            )
+        candidates = family(pairs.example(rng=generator(seed, name, "example")))
+    else:
+        candidates = family(pairs)
     least = math.ceil(2 * MIN_PILOT * len(candidates) / EXPLORE_SHARE)
     if len(candidates) > 1 and draws < least:
         raise ArgumentError(
@@ -145,21 +159,24 @@ def audit(
             "mechanism and twin must both draw or both have a pmf: power is shown on the same "
             f"budget; got {mechanism_name(mechanism)} and {mechanism_name(twin)}"
         )
-    name = mechanism_name(mechanism) if id is None else id
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"id must be a text that is not empty, got {id!r}")
     start = time.perf_counter()
     grid = epsilon_grid(claim)
     claimed = claimed_curve(claim, grid)
-    kind = SequentialAudit if sequential else SampledAudit
-    sampled = kind(claim, candidates, draws, failure_prob, seed, name, grid, claimed, float_attack)
-
-    smoothed = SmoothedAudit(claim, candidates, draws, failure_prob, seed, name, grid, claimed)
+    task = (claim, candidates, draws, failure_prob, seed, name, grid, claimed)
+    drawn = (SequentialAudit if sequential else SampledAudit)(*task, float_attack, space)
+    smoothed = SmoothedAudit(*task)
 
     def look(at: Any, role: str) -> Finding:
         if isinstance(at, ExactMechanism):
             return compute(at, claim, candidates, grid, claimed)
-        return (smoothed if isinstance(at, Smoothed) else sampled).run(at, role)
+        if not isinstance(at, Smoothed):
+            return drawn.run(at, role)
+        if space is None:
+            return smoothed.run(at, role)
+        # The pair is searched for with noisy draws, as of any mechanism.
+        found = drawn.find_pair(at, f"{role} search")
+        rest = replace(smoothed, candidates=family(found.pair), draws=draws - found.explored)
+        return replace(rest.run(at, role), search=found.search)
 
     finding = look(mechanism, "mechanism")
     broken = None
@@ -212,6 +229,7 @@ def audit(
         detectable_epsilon=reach,
         sequential=finding.sequential,
         long_profile=finding.long_profile,
+        search=finding.search,
         notes=notes(finding),
         event=finding.event,
     )
@@ -273,11 +291,9 @@ def judge(finding: Finding, twin: TwinResult | None, reach: float | None) -> tup
     """Return the verdict and the sentence behind it."""
     epsilon, delta = finding.point
     if finding.refuted:
-        needed = finding.epsilon.lower
-        digits = next(d for d in (4, 8, 17) if f"{needed:.{d}g}" != f"{epsilon:.{d}g}" or d == 17)
         return Verdict.REFUTED, (
-            f"epsilon is at least {at_least(needed, digits)} at delta = {delta:g}, "
-            f"where {epsilon:.{digits}g} was claimed"
+            f"epsilon is at least {beyond(finding.epsilon.lower, epsilon)} at delta = {delta:g}, "
+            f"where {epsilon:.4g} was claimed"
         )
     if twin is None:
         return Verdict.NO_POWER, "no violation found, and no broken twin was given to show power"
@@ -285,7 +301,7 @@ def judge(finding: Finding, twin: TwinResult | None, reach: float | None) -> tup
     if twin.verdict is Verdict.REFUTED:
         return Verdict.NOT_REFUTED, (
             f"no violation found; the broken twin {twin.name} was caught with "
-            f"epsilon >= {at_least(twin.certified_epsilon)}{where}{_reach_words(reach)}"
+            f"epsilon >= {beyond(twin.certified_epsilon, epsilon)}{where}{_reach_words(reach)}"
         )
     return Verdict.NO_POWER, (
         f"no violation found, but the broken twin {twin.name} escaped too "

@@ -26,6 +26,18 @@ def at_most(bound: float, digits: int = 4) -> str:
     return text if float(text) >= bound else _rounded(bound, digits, ROUND_CEILING)
 
 
+def beyond(bound: float, claimed: float) -> str:
+    """Return a lower bound above a claim with as many digits as it takes to see that it is.
+
+    Examples
+    --------
+    >>> beyond(1.4321987, 1.0), beyond(1.0000012, 1.0)
+    ('1.432', '1.0000012')
+    """
+    digits = next(d for d in (4, 8, 17) if at_least(bound, d) != at_least(claimed, d) or d == 17)
+    return at_least(bound, digits)
+
+
 def _rounded(value: float, digits: int, rounding: str) -> str:
     exact = Decimal(value)
     unit = Decimal(1).scaleb(exact.adjusted() - digits + 1)

@@ -8,6 +8,7 @@ from dpaudit.divergence import RateBounds
 from dpaudit.events import Event
 from dpaudit.evidence import Estimate, Histogram, LongProfile, Profile, SequentialPath, Witness
 from dpaudit.neighbors import NeighborPair
+from dpaudit.trials import SearchRecord
 
 
 @dataclass(frozen=True)
@@ -32,3 +33,4 @@ class Finding:
     bounds: tuple[RateBounds, ...] = ()
     sequential: SequentialPath | None = None
     long_profile: LongProfile | None = None
+    search: SearchRecord | None = None

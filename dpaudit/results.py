@@ -19,6 +19,7 @@ from dpaudit.evidence import (
     Witness,
     at_least,
 )
+from dpaudit.trials import SearchRecord
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,6 +134,8 @@ class AuditResult:
         How the evidence grew, for a sequential audit.
     long_profile : LongProfile or None
         Estimated profile down to negligible deltas, for a smoothed mechanism.
+    search : SearchRecord or None
+        What was looked at to find the pair, where it was searched for.
     notes : tuple of str
         What else a reader should know.
     origin : dict
@@ -164,6 +167,7 @@ class AuditResult:
     detectable_epsilon: float | None = None
     sequential: SequentialPath | None = field(default=None, repr=False)
     long_profile: LongProfile | None = field(default=None, repr=False)
+    search: SearchRecord | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
     origin: dict[str, Any] = field(default_factory=dict, repr=False)
     event: Any = field(default=None, repr=False, compare=False)

@@ -17,6 +17,7 @@ from dpaudit.events import FloatAttack
 from dpaudit.mechanisms import is_seeded
 from dpaudit.neighbors import NeighborPair, PairFamily
 from dpaudit.results import AuditResult, Expectation
+from dpaudit.search import SearchSpace
 from dpaudit.store import load_finished
 
 PROFILES: dict[str, int] = {"quick": 100_000, "full": 1_000_000, "release": 10_000_000}
@@ -92,7 +93,7 @@ class Auditor:
         self,
         mechanism: Any,
         claim: Claim,
-        pairs: NeighborPair | PairFamily | Sequence[NeighborPair],
+        pairs: NeighborPair | PairFamily | Sequence[NeighborPair] | SearchSpace,
         *,
         twin: Any = None,
         draws: int | None = None,

@@ -90,6 +90,11 @@ class SampledAudit:
             )
         return finding
 
+    def find_pair(self, mechanism: Any, role: str) -> Choice:
+        """Explore only: return the pair that an audit of this mechanism would certify on."""
+        sampler = Sampler(mechanism, seed=self.seed, labels=(self.name, role))
+        return self._explore(sampler, role, EXPLORE_SHARE)[0]
+
     def _fingerprint(self) -> list[bytes]:
         both = ((pair.left, pair.right) for pair in self.candidates)
         return [hashlib.sha256(data.tobytes()).digest() for pair in both for data in pair]
@@ -280,6 +285,7 @@ class SampledAudit:
             mechanism_seconds=sampler.seconds,
             event=events[for_epsilon],
             bounds=tuple(bounds),
+            search=choice.search,
         )
 
     def _worst_point(self, certified: NDArray[np.float64]) -> tuple[float, float] | None:

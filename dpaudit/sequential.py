@@ -32,7 +32,7 @@ Gonzalez, Jagielski et al. (2025), "Sequentially auditing differential privacy".
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -239,9 +239,10 @@ class SequentialAudit(SampledAudit):
         left, right = (np.concatenate(state.past[side]) for side in ("left", "right"))
         state.past = {"left": [left], "right": [right]}
         goal = self._goal(max(self.draws - state.spent, len(left)))
-        return Choice.of(
+        again = Choice.of(
             choice.pair, (left, right), goal, choice.explored, rng, self._attack(choice.pair)
         )
+        return replace(again, search=choice.search)
 
     def _bets(self, choice: Choice, state: _State, delta: float) -> list[Bet]:
         """Bet on the events that promise most growth at the claimed level, new or known.
@@ -392,6 +393,7 @@ class SequentialAudit(SampledAudit):
             mechanism_seconds=sampler.seconds,
             event=event,
             bounds=(bounds,) if certified > 0 else (),
+            search=choice.search,
             sequential=SequentialPath(
                 stopped,
                 self.draws,

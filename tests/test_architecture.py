@@ -18,7 +18,7 @@ FLOORS = [
     {"errors", "_validate", "_json"},
     {"relations", "_renyi"},
     {"claims", "oracles", "bounds", "noise"},
-    {"divergence", "curves", "evidence", "results"},
+    {"divergence", "curves", "evidence", "results", "trials"},
     {"neighbors", "mechanisms", "events", "search"},
     {"finding", "engine", "computed", "sampled", "sequential", "smoothed", "planning"},
     {"ledger", "strategies"},

@@ -91,7 +91,7 @@ def from_recipe(text: str, *, rng: np.random.Generator) -> NeighborPair | PairFa
         if not equals or key not in parameters or key == "rng":
             allowed = ", ".join(p for p in parameters if p != "rng")
             raise ArgumentError(f"the recipe {name} takes name=value of {allowed}; got {item!r}")
-        arguments[key] = _parse(key, value)
+        arguments[key] = parse_value(key, value)
     missing = [
         p.name
         for p in parameters.values()
@@ -104,7 +104,8 @@ def from_recipe(text: str, *, rng: np.random.Generator) -> NeighborPair | PairFa
     return recipe(**arguments)
 
 
-def _parse(key: str, value: str) -> Any:
+def parse_value(key: str, value: str) -> Any:
+    """Read one value of a recipe's words: a number, a relation, or the word itself."""
     if key == "relation":
         relations = {
             "replace_user": Relation.REPLACE_USER,

@@ -16,7 +16,7 @@ from dpaudit.relations import Relation
 Array = NDArray[Any]
 
 # Ding, Wang, Wang, Zhang and Kifer (2018), Table 1: how each query moves from right to left.
-_PATTERNS: dict[str, Callable[[int], Array]] = {
+PATTERNS: dict[str, Callable[[int], Array]] = {
     "one_above": lambda k: np.eye(1, k)[0],
     "one_below": lambda k: -np.eye(1, k)[0],
     "one_above_rest_below": lambda k: 2 * np.eye(1, k)[0] - 1,
@@ -60,12 +60,12 @@ def value_pattern(
     >>> pair.left.tolist(), pair.right.tolist()
     ([1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0])
     """
-    _validate.choice(tuple(_PATTERNS), pattern=pattern)
+    _validate.choice(tuple(PATTERNS), pattern=pattern)
     _validate.integer(1, k=k)
     center = _validate.finite(center=center)
     if relation.name != "within_sensitivity":
         raise ArgumentError(f"a value pattern needs a within_sensitivity relation, got {relation}")
-    step = _PATTERNS[pattern](k)
+    step = PATTERNS[pattern](k)
     order = {"l1": 1, "l2": 2, "linf": np.inf}[str(relation.norm)]
     step = step * (float(relation.radius or 0.0) / np.linalg.norm(step, ord=order))
     right = np.full(k, float(center))
@@ -85,5 +85,5 @@ def value_patterns(
     >>> len(value_patterns(3))
     8
     """
-    pairs = [value_pattern(name, k, relation=relation, center=center) for name in _PATTERNS]
+    pairs = [value_pattern(name, k, relation=relation, center=center) for name in PATTERNS]
     return PairFamily(f"value_patterns(k={k})", tuple(pairs))

@@ -1,0 +1,385 @@
+"""Search spaces: a function that builds pairs, and the ranges of its arguments.
+
+Every range is a map of the unit interval, so that designs and steps are made in the unit cube.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import _validate
+from dpaudit.errors import ArgumentError, PairError
+from dpaudit.mechanisms import mechanism_name
+from dpaudit.neighbors import RECIPES, NeighborPair, parse_value
+from dpaudit.relations import Relation
+
+Point = NDArray[np.float64]
+"""A place in the unit cube."""
+
+_EXAMPLES = 64
+_REASONS = 3
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Numbers from `low` to `high`, spread evenly, or evenly in their logarithm.
+
+    Examples
+    --------
+    >>> round(Interval(0.01, 100.0, log=True).at(0.5), 6)
+    1.0
+    """
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        _validate.finite(low=self.low)
+        _validate.finite(high=self.high)
+        if not self.low < self.high:
+            raise ArgumentError(f"low must be below high = {self.high!r}, got {self.low!r}")
+        if self.log and self.low <= 0:
+            raise ArgumentError(f"low must be > 0 on a logarithmic scale, got {self.low!r}")
+
+    @property
+    def steps(self) -> None:
+        """No finite number of values."""
+
+    def at(self, u: float) -> float:
+        """Return the number at `u` in [0, 1]."""
+        if not self.log:
+            return float((1 - u) * self.low + u * self.high)
+        value = math.exp((1 - u) * math.log(self.low) + u * math.log(self.high))
+        return float(min(max(value, self.low), self.high))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Whole numbers from `low` to `high`, both included.
+
+    Examples
+    --------
+    >>> [Whole(3, 5).at(u) for u in (0.0, 0.5, 1.0)]
+    [3, 4, 5]
+    """
+
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        for name, value in (("low", self.low), ("high", self.high)):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer):
+                raise TypeError(f"{name} must be a whole number, got {value!r}")
+        if not self.low < self.high:
+            raise ArgumentError(f"low must be below high = {self.high!r}, got {self.low!r}")
+
+    @property
+    def steps(self) -> int:
+        """How many values there are."""
+        return int(self.high) - int(self.low) + 1
+
+    def at(self, u: float) -> int:
+        """Return the number at `u` in [0, 1]."""
+        return int(self.low) + _cell(u, self.steps)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several values, in no order."""
+
+    values: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.values, str):
+            raise TypeError(f"values must be a sequence of values, got the text {self.values!r}")
+        object.__setattr__(self, "values", tuple(self.values))
+        if not self.values:
+            raise ArgumentError("values must hold at least one value, got none")
+
+    @property
+    def steps(self) -> int:
+        """How many values there are."""
+        return len(self.values)
+
+    def at(self, u: float) -> Any:
+        """Return the value at `u` in [0, 1]."""
+        return self.values[_cell(u, self.steps)]
+
+
+Range = Interval | Whole | Choice
+
+
+def _cell(u: float, steps: int) -> int:
+    return min(int(u * steps), steps - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class SearchSpace:
+    """Pairs among which a search looks for the worst.
+
+    Parameters
+    ----------
+    build : callable
+        ``build(**parameters) -> NeighborPair``: a recipe of :mod:`dpaudit.neighbors` with some
+        arguments bound, or a function of your own. It may take `rng`; every trial is then handed
+        a generator in the same state, so that trials differ by their parameters alone. It may
+        raise ``PairError`` or ``ArgumentError`` where parameters do not go together.
+    parameters : dict
+        :class:`Interval`, :class:`Whole` or :class:`Choice` of each argument to search.
+    name : str, optional
+        Words for reports; the name of `build` when omitted.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> import numpy as np
+    >>> from dpaudit.neighbors import far_user
+    >>> ranges = {"distance": Interval(0.1, 10, log=True)}
+    >>> space = SearchSpace(partial(far_user, n_users=20), ranges)
+    >>> space.pair({"distance": 2.0}, rng=np.random.default_rng(1)).recipe
+    'far_user(distance=2)'
+    """
+
+    build: Callable[..., NeighborPair]
+    parameters: Mapping[str, Range]
+    name: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not callable(self.build):
+            raise TypeError(f"build must be a function that returns a pair, got {self.build!r}")
+        object.__setattr__(self, "parameters", dict(self.parameters))
+        object.__setattr__(self, "name", self.name or mechanism_name(self.build))
+        if not self.parameters:
+            raise ArgumentError(f"parameters of {self.name} must hold at least one range, got none")
+        for key, values in self.parameters.items():
+            if not isinstance(values, Interval | Whole | Choice):
+                raise TypeError(f"{key} must be an Interval, Whole or Choice, got {values!r}")
+        _check_arguments(self.build, self.parameters, self.name)
+
+    @property
+    def ranges(self) -> tuple[Range, ...]:
+        """The ranges, in the order of their names."""
+        return tuple(self.parameters.values())
+
+    @property
+    def size(self) -> float:
+        """How many different parameters there are; infinite with an interval among them."""
+        return math.prod(math.inf if r.steps is None else r.steps for r in self.ranges)
+
+    def snapped(self, point: Point) -> Point:
+        """Return a point of the unit cube; discrete parameters move to the middle of their cell."""
+        return np.array(
+            [
+                float(u) if r.steps is None else (_cell(float(u), r.steps) + 0.5) / r.steps
+                for u, r in zip(point, self.ranges, strict=True)
+            ]
+        )
+
+    def at(self, point: Point) -> dict[str, Any]:
+        """Return the parameters at a point of the unit cube."""
+        return {
+            key: values.at(float(u))
+            for u, (key, values) in zip(point, self.parameters.items(), strict=True)
+        }
+
+    def pair(self, parameters: Mapping[str, Any], *, rng: np.random.Generator) -> NeighborPair:
+        """Build the pair; raise ``ArgumentError`` where the parameters give none."""
+        arguments = {"rng": rng} if _takes_rng(self.build) else {}
+        try:
+            pair = self.build(**parameters, **arguments)
+        except ArgumentError:
+            raise
+        except Exception as error:
+            error.add_note(f"build of the search space {self.name}, at {in_words(parameters)}")
+            raise
+        if not isinstance(pair, NeighborPair):
+            raise TypeError(f"build must return a NeighborPair, got {type(pair).__name__}")
+        if pair.left.shape == pair.right.shape and pair.left.tobytes() == pair.right.tobytes():
+            raise PairError("the two sides are equal")
+        return pair
+
+    def example(self, *, rng: np.random.Generator) -> NeighborPair:
+        """Return some valid pair of the space: the centre if it is one.
+
+        Raises
+        ------
+        ArgumentError
+            When no parameters that were tried give a valid pair; the message names reasons.
+        """
+        entropy = int(rng.integers(2**63))
+        reasons = []
+        for point in itertools.chain(
+            [np.full(len(self.ranges), 0.5)], design_points(len(self.ranges), _EXAMPLES, rng=rng)
+        ):
+            parameters = self.at(point)
+            try:
+                return self.pair(parameters, rng=np.random.default_rng(entropy))
+            except ArgumentError as error:
+                reasons.append(f"{in_words(parameters)}: {error}")
+        raise no_valid_pair(self, reasons)
+
+
+def no_valid_pair(space: SearchSpace, reasons: list[str]) -> ArgumentError:
+    """Return the error for a space in which nothing was found to be a pair."""
+    return ArgumentError(
+        f"no parameters of the search space {space.name} give a valid pair, of {len(reasons)} "
+        f"that were tried; the first reasons are: {'; '.join(reasons[:_REASONS])}"
+    )
+
+
+def in_words(parameters: Mapping[str, Any]) -> str:
+    """Return parameters as ``name=value, ...``."""
+    return ", ".join(f"{key}={_word(value)}" for key, value in parameters.items())
+
+
+def _word(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def plain(value: Any) -> Any:
+    """Return a parameter as JSON has it: numbers, texts, booleans; words for anything else."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    return str(value)
+
+
+def design_points(dimension: int, count: int, *, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return a space-filling design in the unit cube, shape (count, dimension).
+
+    A Sobol sequence, shifted by one random vector modulo 1 (Cranley and Patterson 1976). When
+    `count` is a power of two every coordinate takes equally spaced values, 1/count apart: whatever
+    window one parameter must hit, if it is as wide as that it holds a point.
+    """
+    from scipy.stats import qmc  # late: slow to import, and only searches need it
+
+    whole = 2 ** max(count - 1, 0).bit_length()
+    points = qmc.Sobol(dimension, scramble=False).random(whole)[:count]
+    return np.asarray((points + rng.random(dimension)) % 1.0)
+
+
+def _takes_rng(build: Callable[..., Any]) -> bool:
+    try:
+        return "rng" in inspect.signature(build).parameters
+    except ValueError:  # some builtins have no signature
+        return False
+
+
+def _check_arguments(build: Callable[..., Any], parameters: Mapping[str, Any], name: str) -> None:
+    """Refuse names that `build` does not take, and arguments that nobody gives it."""
+    if "rng" in parameters:
+        raise ArgumentError(
+            "parameters must not hold rng, which every build that takes it is given"
+        )
+    try:
+        known = inspect.signature(build).parameters
+    except ValueError:
+        return
+    open_ended = any(p.kind is p.VAR_KEYWORD for p in known.values())
+    by_name = [p for p in known.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    names = [p.name for p in by_name if p.name != "rng"]
+    unknown = [key for key in parameters if key not in names]
+    if unknown and not open_ended:
+        raise ArgumentError(
+            f"parameters must be arguments of {name} ({', '.join(names)}), got {unknown[0]!r}"
+        )
+    missing = [
+        p.name
+        for p in by_name
+        if p.default is p.empty and p.name != "rng" and p.name not in parameters
+    ]
+    if missing:
+        raise ArgumentError(
+            f"{name} also needs {', '.join(missing)}: give a range, or bind it with partial"
+        )
+
+
+def space_from_words(text: str) -> SearchSpace:
+    """Build a space from words such as ``far_user:n_users=20,distance=0.1..10``.
+
+    Parameters
+    ----------
+    text : str
+        Name of a recipe in ``dpaudit.neighbors.RECIPES``, a colon, and ``name=value`` separated by
+        commas. A value may be a range ``lo..hi``, of whole numbers if both ends are written as
+        such; ``log:lo..hi``, evenly spread in the logarithm; or a choice ``a|b|c``.
+
+    Raises
+    ------
+    ValueError
+        For an unknown recipe or argument, a bad range, or words without any range.
+
+    Examples
+    --------
+    >>> space_from_words("far_user:n_users=20..40,distance=log:0.1..10").parameters
+    {'n_users': Whole(low=20, high=40), 'distance': Interval(low=0.1, high=10.0, log=True)}
+    """
+    name, _, rest = text.partition(":")
+    _validate.choice(tuple(RECIPES), recipe=name)
+    recipe = RECIPES[name]
+    fixed: dict[str, Any] = {}
+    ranges: dict[str, Range] = {}
+    known = [key for key in inspect.signature(recipe).parameters if key != "rng"]
+    for item in filter(None, rest.split(",")):
+        key, equals, value = item.partition("=")
+        if not equals or not value or key not in known:
+            raise ArgumentError(
+                f"the recipe {name} takes name=value of {', '.join(known)}; got {item!r}"
+            )
+        if key in fixed or key in ranges:
+            raise ArgumentError(f"{key} must be given once, got {item!r} as well")
+        if "|" in value:
+            ranges[key] = Choice(tuple(parse_value(key, word) for word in value.split("|")))
+        elif ".." in value:
+            ranges[key] = _range(key, value)
+        else:
+            fixed[key] = parse_value(key, value)
+    if not ranges:
+        raise ArgumentError(
+            f"a search needs a range lo..hi or a choice a|b for some of {', '.join(known)}; "
+            f"got {text!r}"
+        )
+    return SearchSpace(_one_pair(functools.partial(recipe, **fixed), name), ranges, name=text)
+
+
+def _one_pair(build: Callable[..., Any], name: str) -> Callable[..., NeighborPair]:
+    if name == "value_patterns":
+        raise ArgumentError(
+            "recipe must give one pair, got value_patterns, which gives several; "
+            "search value_pattern with pattern=a|b|c instead"
+        )
+    return build
+
+
+def _range(key: str, words: str) -> Range:
+    log = words.startswith("log:")
+    low, _, high = words.removeprefix("log:").partition("..")
+    ends = [parse_value("", low), parse_value("", high)]
+    if not all(isinstance(end, int | float) for end in ends):
+        raise ArgumentError(f"{key} must be a range lo..hi of numbers, got {words!r}")
+    try:
+        if not log and all(isinstance(end, int) for end in ends):
+            return Whole(*ends)
+        return Interval(float(ends[0]), float(ends[1]), log)
+    except ArgumentError as error:
+        raise ArgumentError(f"{key}={words}: {error}") from None
+
+
+def dataset_relation(relation: Relation) -> Relation:
+    """Return a relation of datasets; refuse that of query values."""
+    if relation.name == "within_sensitivity":
+        raise ArgumentError(f"relation must be one of datasets, got {relation}")
+    return relation
