@@ -131,9 +131,7 @@ def cases():
     scores = nb.value_pattern("one_above_rest_below", 5)
     yield (
         "exponential mechanism, monotone",
-        partial(
-            broken_selection.exponential_mechanism_monotone, sensitivity=1.0, epsilon=EPSILON
-        ),
+        partial(broken_selection.exponential_mechanism_monotone, sensitivity=1.0, epsilon=EPSILON),
         pure,
         scores,
         oracles.exponential_mechanism(scores.left, scores.right, 1.0, 2 * EPSILON),

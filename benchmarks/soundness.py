@@ -139,7 +139,9 @@ def main():
     parser.add_argument("--mode", nargs="+", choices=MODES, default=MODES)
     args = parser.parse_args()
     print(f"{args.audits} audits each of {args.draws:,} draws a side")
-    print(f"{'mode':<12}{'mechanism':<36}{'failure_prob':>13}{'refuted':>9}{'any wrong':>11}  allowed")
+    print(
+        f"{'mode':<12}{'mechanism':<36}{'failure_prob':>13}{'refuted':>9}{'any wrong':>11}  allowed"
+    )
     parts = np.array_split(np.arange(args.audits), 16)
     with ProcessPoolExecutor() as pool:
         for mode in args.mode:

@@ -1,0 +1,150 @@
+"""Beside privacy-estimates and the auditing module of jax-privacy, on the same counts and scores.
+
+    pip install '.[peers]' && python -m benchmarks.peers [--draws 100000] [--seeds 20]
+
+*Counts*: the best event of the exact law, counted in the same draws; one number of each method.
+*Scores*: the exact log-likelihood ratio of each draw, from which an event must still be chosen;
+dpaudit audits the score as if it were the output. Numbers are certified epsilons, averaged over
+seeds, as shares of the true epsilon; `wrong` counts seeds in which one exceeded the truth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from functools import partial
+
+import numpy as np
+from jax_privacy.auditing import Bonferroni, CanaryScoreAuditor, Split
+from privacy_estimates import AttackResults, compute_eps_lo
+
+from algorithms.common import noise
+from dpaudit import ApproxDP, NeighborPair, PureDP, audit, oracles
+from dpaudit.bounds import Aim, Counts
+from dpaudit.divergence import RateBounds
+
+DELTA = 1e-5
+SIGMA = noise.analytic_gaussian_sigma(1.0, 1.0, DELTA)
+PAIR = NeighborPair([[1.0]], [[0.0]])
+
+
+def laplace_score(x):
+    """Log-likelihood ratio of Laplace(1) noise on 1 against 0.
+
+    Rounded: the low bits of the exact difference betray the side, which every method here finds.
+    """
+    return np.round(np.clip(2 * x - 1, -1, 1), 6)
+
+
+def gaussian_score(x):
+    """Log-likelihood ratio of the Gaussian noise on 1 against 0, up to a constant factor."""
+    return x
+
+
+def coin(data, size, *, rng):
+    """Randomised response with epsilon = 1, as a number."""
+    keep = rng.random(size) < math.e / (1 + math.e)
+    return np.where(keep, data.sum(), 1 - data.sum())
+
+
+def laplace(data, size, *, rng):
+    """Add Laplace noise of scale 1."""
+    return laplace_score(data.sum() + rng.laplace(size=size))
+
+
+def gaussian(data, size, *, rng):
+    """Add Gaussian noise, exact at epsilon = 1 and delta = 1e-5."""
+    return gaussian_score(data.sum() + SIGMA * rng.standard_normal(size))
+
+
+def cases():
+    """Return {name: (scores, law, delta, threshold of the best event at these draws)}."""
+    return {
+        "Laplace": (laplace, oracles.laplace(1.0, 1.0), 0.0),
+        "randomised response": (coin, oracles.randomized_response(1.0), 0.0),
+        "Gaussian, delta = 1e-5": (gaussian, oracles.gaussian(1.0, SIGMA), DELTA),
+    }
+
+
+def best_threshold(scores, law, delta, draws, failure_prob):
+    """Cut of the score whose expected counts certify most, with two Clopper-Pearson bounds."""
+    rng = np.random.default_rng(0)
+    left, right = (np.sort(scores(side, 10**6, rng=rng)) for side in (PAIR.left, PAIR.right))
+    cuts = np.unique(np.concatenate([left[:: 10**4], left[-2000::20]]))
+    best, chosen = -1.0, cuts[0]
+    for cut in cuts:
+        p, q = (1 - np.searchsorted(side, cut) / len(side) for side in (left, right))
+        counts = Counts(round(p * draws), draws, round(q * draws), draws)
+        found = counted(counts, delta, failure_prob)["privacy-estimates, beta"]
+        if found > best:
+            best, chosen = found, cut
+    return chosen
+
+
+def counted(counts, delta, failure_prob):
+    """Certified epsilon of each method from the counts of one event."""
+    seen = AttackResults(
+        TP=counts.hits_left,
+        FN=counts.draws_left - counts.hits_left,
+        FP=counts.hits_right,
+        TN=counts.draws_right - counts.hits_right,
+    )
+    estimate = partial(compute_eps_lo, seen, delta, failure_prob)
+    bounds = RateBounds.from_counts(counts, "left", failure_prob, Aim(delta=delta))
+    return {
+        "dpaudit, joint bound": bounds.lower_epsilon(delta),
+        "privacy-estimates, beta": estimate("beta"),
+        "privacy-estimates, jeffreys": estimate("jeffreys"),
+    }
+
+
+def scored(name, scores, delta, draws, failure_prob, seed):
+    """Certified epsilon of each method from scores, an event still to be chosen."""
+    claim = PureDP(1.0) if delta == 0 else ApproxDP(1.0, delta)
+    ours = audit(scores, claim, PAIR, draws=draws, failure_prob=failure_prob, seed=seed, id=name)
+    rng = np.random.default_rng(seed)
+    left, right = (scores(side, draws, rng=rng) for side in (PAIR.left, PAIR.right))
+    auditor = CanaryScoreAuditor(left, right)
+    theirs = {
+        f"jax-privacy, {strategy.__class__.__name__}": auditor.epsilon_clopper_pearson(
+            failure_prob, delta, one_sided=False, threshold_strategy=strategy
+        )
+        for strategy in (Split(seed=seed), Bonferroni())
+    }
+    return {"dpaudit, audit of the score": ours.certified_epsilon} | theirs
+
+
+def main():
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--draws", type=int, default=100_000)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--failure-prob", type=float, default=0.05)
+    args = parser.parse_args()
+    print(f"{args.draws:,} draws a side, failure_prob {args.failure_prob:g}, {args.seeds} seeds")
+    print(f"{'mechanism':<26}{'from':<8}{'method':<32}{'share':>7}{'lowest':>8}{'wrong':>7}")
+    for name, (scores, law, delta) in cases().items():
+        true = law.epsilon(delta)
+        cut = best_threshold(scores, law, delta, args.draws, args.failure_prob)
+        rows = {"counts": [], "scores": []}
+        for seed in range(args.seeds):
+            rng = np.random.default_rng([seed, 1])
+            hits = [
+                int((scores(side, args.draws, rng=rng) >= cut).sum())
+                for side in (PAIR.left, PAIR.right)
+            ]
+            counts = Counts(hits[0], args.draws, hits[1], args.draws)
+            rows["counts"].append(counted(counts, delta, args.failure_prob))
+            rows["scores"].append(scored(name, scores, delta, args.draws, args.failure_prob, seed))
+        for kind, found in rows.items():
+            for method in found[0]:
+                share = np.array([row[method] for row in found]) / true
+                print(
+                    f"{name:<26}{kind:<8}{method:<32}{share.mean():>7.3f}{share.min():>8.3f}"
+                    f"{(share > 1 + 1e-9).sum():>7}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()
