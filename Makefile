@@ -11,7 +11,7 @@ help:
 	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
 	@echo "make test    run the whole test suite"
 	@echo "make check   lint and types"
-	@echo "make bench   soundness, tightness and speed, as printed in the README"
+	@echo "make bench   soundness, tightness, refutation and speed, as printed in the README"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -49,6 +49,7 @@ check: lint types
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.soundness
 	$(BIN)/python -m benchmarks.tightness
+	$(BIN)/python -m benchmarks.refutation
 	$(BIN)/python -m benchmarks.speed
 
 clean:

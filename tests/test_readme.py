@@ -11,13 +11,26 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_first_example_runs_and_refutes():
-    (code, *_) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    names: dict[str, object] = {}
+def example(number, names=None):
+    """Run one block of Python, with what earlier blocks defined."""
+    names = {} if names is None else names
+    code = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)[number]
     exec(compile(code, "README.md", "exec"), names)
+    return names
+
+
+def test_first_example_runs_and_refutes():
+    names = example(0)
     result = names["result"]
     assert str(result).startswith("REFUTED")
     assert 2.8 <= result.certified_epsilon < 2.9
+
+
+def test_sharper_instruments_run(capsys):
+    example(2, example(0))
+    printed = capsys.readouterr().out
+    assert "epsilon is at least 1.1" in printed
+    assert "draws a side refute the claim epsilon = 1" in printed
 
 
 def test_linked_files_exist():
