@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from dpaudit.evidence import at_least
 from dpaudit.outcomes import OUTCOMES, outcome_of
 from dpaudit.plugin import reported
-from dpaudit.report.terminal import finding, run_lines
+from dpaudit.report.terminal import draws_used, finding, run_lines
+from dpaudit.report.words import beside
 from dpaudit.results import AuditResult
 from dpaudit.session import AuditSession, skip_reason
 
@@ -74,14 +74,18 @@ class RunDisplay:
             self._progress.update(self._bar, advance=1, last=report.nodeid.rpartition("::")[2])
 
     def _print_result(self, result: AuditResult) -> None:
-        outcome, needed = outcome_of(result), at_least(result.certified_epsilon, 3)
-        twin = (
-            "" if result.twin is None else f"  twin >= {at_least(result.twin.certified_epsilon, 3)}"
-        )
+        outcome, claimed = outcome_of(result), result.claimed_epsilon
+        words = [
+            f"epsilon >= {beside(result.certified_epsilon, claimed, 3)} of {claimed:.3g} claimed"
+        ]
+        if result.twin is not None:
+            words.append(f"twin >= {beside(result.twin.certified_epsilon, claimed, 3)}")
+        if result.sequential is not None:
+            words.append(draws_used(result))
+        words.append(f"{result.seconds:.1f} s")
         self._print(
             f"[{outcome.style}]{outcome.word:<{_WIDTH}}[/] {escape(result.id)}  "
-            f"[dim]epsilon >= {needed} of {result.claimed_epsilon:.3g} "
-            f"claimed{twin}  {result.seconds:.1f} s[/]"
+            f"[dim]{'  '.join(words)}[/]"
         )
 
     def _print_error(self, report: pytest.TestReport | pytest.CollectReport) -> None:

@@ -18,6 +18,7 @@ from dpaudit.evidence import (
     SequentialPath,
     Witness,
     at_least,
+    beyond,
 )
 from dpaudit.trials import SearchRecord
 
@@ -220,8 +221,8 @@ class AuditResult:
             f"  claim      {claim['words']}{source}",
             f"  witness    {self.witness.sentence()}",
             f"  pair       {self.pair}",
-            f"  certified  epsilon >= {at_least(self.certified_epsilon)} at delta = "
-            f"{self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, estimated "
+            f"  certified  epsilon >= {beyond(self.certified_epsilon, self.claimed_epsilon)} at "
+            f"delta = {self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, estimated "
             f"{self.estimated_epsilon:.4g}); delta >= {at_least(self.certified_delta, 3)} at "
             f"epsilon = {self.claimed_epsilon:.4g}; {chance}",
             f"  reason     {self.reason}",
@@ -229,7 +230,8 @@ class AuditResult:
         if twin is not None:
             fate = "caught" if twin.verdict is Verdict.REFUTED else "escaped"
             lines.append(
-                f"  twin       {twin.name}: {fate}, epsilon >= {at_least(twin.certified_epsilon)}"
+                f"  twin       {twin.name}: {fate}, epsilon >= "
+                f"{beyond(twin.certified_epsilon, self.claimed_epsilon)}"
             )
         lines += [f"  note       {note}" for note in self.notes]
         if replay is not None:

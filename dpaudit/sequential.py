@@ -357,7 +357,7 @@ class SequentialAudit(SampledAudit):
         for side, drawn in (("left", left), ("right", right)):
             encoded = event.encoder(drawn)
             picture.add(side, encoded, event.score(encoded))
-        method = f"wealth of a bet against the claim, {stopped}"
+        method = "wealth of a bet against the claim"
         likely, rare = guess.worst_case(point[1])
         return Finding(
             pair=choice.pair,

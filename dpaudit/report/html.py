@@ -6,26 +6,30 @@ The page asks nothing of the network, and says so to the browser by a content se
 from __future__ import annotations
 
 import base64
-import datetime
 import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from dpaudit.evidence import Estimate, at_least
+from dpaudit.evidence import Estimate
 from dpaudit.outcomes import OUTCOMES, outcome_of
-from dpaudit.report import figures
-from dpaudit.report.infos import number
+from dpaudit.report import figures, words
+from dpaudit.report.infos import tradeoff_info
+from dpaudit.report.searches import landscape_info, search_words
 from dpaudit.report.terminal import replay_command
+from dpaudit.report.words import least, most, number
 from dpaudit.results import AuditResult
 from dpaudit.store import AUDITS, REPORT, Run, file_name, write_atomic
 
 _ASSETS = Path(__file__).parent / "assets"
+_RENYI_ORDER = 2.0
+_Plot = tuple[Callable[[AuditResult], Any], str, str]
 
 
 def write_report(out: Path, run: Run, results: Sequence[AuditResult]) -> Path:
@@ -57,10 +61,11 @@ def render(out: Path, run: Run, results: Sequence[AuditResult]) -> str:
     environment.filters.update(
         number=number,
         least=least,
-        words=_words,
-        duration=_duration,
+        most=most,
+        words=words.count,
+        duration=words.duration,
         breakable=_breakable,
-        share=_share,
+        share=words.share,
     )
     order = list(OUTCOMES)
     audits = [_audit(out, result, index) for index, result in enumerate(results, 1)]
@@ -73,7 +78,7 @@ def render(out: Path, run: Run, results: Sequence[AuditResult]) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("report.html.j2").render(
         run=run,
-        started=_moment(run.started),
+        started=words.moment(run.started),
         audits=audits,
         kinds=[kind for kind in OUTCOMES.values() if tally[kind.key] or kind.common],
         tally=tally,
@@ -87,19 +92,6 @@ def render(out: Path, run: Run, results: Sequence[AuditResult]) -> str:
 def _audit(out: Path, result: AuditResult, index: int) -> dict[str, Any]:
     """Gather what the template shows of one audit."""
     file = file_name(result.id)
-    plots = (
-        (figures.plot_profile, "Privacy profile", _profile_words(result)),
-        (figures.plot_histogram, "Where the outputs fall", _histogram_words(result)),
-        (figures.plot_power, "Power", "The mechanism and its broken twin, on the same claim."),
-    )
-    pictures = [
-        {
-            "title": title,
-            "caption": words,
-            "svg": inline_svg(figures.to_svg(plot(result)), f"f{index}{letter}", title),
-        }
-        for letter, (plot, title, words) in zip("abc", plots, strict=True)
-    ]
     return {
         "result": result,
         "kind": outcome_of(result),
@@ -108,12 +100,38 @@ def _audit(out: Path, result: AuditResult, index: int) -> dict[str, Any]:
         "replay": replay_command(result, Path(_relative(out))),
         "alone": replay_command(result) if "path" in result.origin else "",
         "note": _note(result),
-        "certified": beside(result.certified_epsilon, result.claimed_epsilon),
+        "certified": words.beside(result.certified_epsilon, result.claimed_epsilon),
+        "twin": result.twin and words.beside(result.twin.certified_epsilon, result.claimed_epsilon),
         "ratio": _ratio(result.certified_epsilon, result.claimed_epsilon),
         "chance": _chance(result),
         "upper": _upper,
-        "pictures": pictures,
+        "pictures": [
+            {
+                "title": title,
+                "caption": caption,
+                "svg": inline_svg(figures.to_svg(plot(result)), f"f{index}{letter}", title),
+            }
+            for letter, (plot, title, caption) in zip(ascii_lowercase, _plots(result), strict=False)
+        ],
+        "languages": _languages(result),
+        "search": result.search and search_words(result.search),
     }
+
+
+def _plots(result: AuditResult) -> list[_Plot]:
+    """Return plot, title and caption of the pictures that say something of this audit."""
+    plots: list[_Plot] = [
+        (figures.plot_profile, "Privacy profile", _profile_words(result)),
+        (figures.plot_histogram, "Where the outputs fall", _histogram_words(result)),
+        (figures.plot_power, "Power", "The mechanism and its broken twin, on the same claim."),
+    ]
+    if tradeoff_info(result).informative:
+        plots.append((figures.plot_tradeoff, "Trade-off curve", _tradeoff_words(result)))
+    if result.sequential is not None:
+        plots.append((figures.plot_evidence, "Evidence", _evidence_words(result)))
+    if result.search is not None:
+        plots.append((figures.plot_landscape, "The search", _landscape_words(result)))
+    return plots
 
 
 def _note(result: AuditResult) -> str | None:
@@ -132,18 +150,71 @@ def _note(result: AuditResult) -> str | None:
 def _profile_words(result: AuditResult) -> str:
     if result.failure_prob == 0:
         return "Delta that the mechanism needs at each epsilon, and what the claim allows."
-    return (
+    said = (
         "The mechanism's true curve lies nowhere below the certified one, except with probability "
         f"at most {number(result.failure_prob)}. Where that rises above the claimed one, the "
         "claim is violated."
     )
+    if result.long_profile is not None:
+        said += " The estimated curve has two standard errors around it, which promise nothing."
+    return said
 
 
 def _histogram_words(result: AuditResult) -> str:
-    words = "The event behind the certified numbers is shaded."
+    if result.long_profile is not None and result.failure_prob > 0:
+        said = (
+            "Centres before the noise, which carries outputs into the event from elsewhere too; "
+            "its probability is computed from each centre."
+        )
+    else:
+        said = "The event behind the certified numbers is shaded."
     if result.histogram.edges is not None:
-        words += " The outermost bins hold all that lies beyond them."
-    return words
+        said += " The outermost bins hold all that lies beyond them."
+    return said
+
+
+def _tradeoff_words(result: AuditResult) -> str:
+    stretched = " Stretched about the corner of small type I errors." * tradeoff_info(result).log
+    chance = f", except with probability at most {number(result.failure_prob)}"
+    return (
+        "Errors of the best test that tells left from right. The mechanism's true curve lies on or "
+        f"below the band{chance if result.failure_prob > 0 else ''}; the claim promises one on or "
+        f"above its own.{stretched}"
+    )
+
+
+def _evidence_words(result: AuditResult) -> str:
+    return (
+        "Wealth of a bet against the claim, made before each draw. If the claim holds, it ever "
+        f"reaches the dashed line with probability at most {number(result.failure_prob)}, however "
+        "often one looks."
+    )
+
+
+def _landscape_words(result: AuditResult) -> str:
+    info = landscape_info(result)
+    said = (
+        "Each dot is a pair that was tried. Promises are guesses from few draws, never certified."
+    )
+    if info.left_out:
+        said += f" Not drawn: {', '.join(info.left_out)}."
+    return said
+
+
+def _languages(result: AuditResult) -> list[tuple[str, str]]:
+    """Return what the same draws say in other languages: what is certified, and of what."""
+    curves = result.curves
+    if curves is None or curves.certified_mu <= 0:
+        return []
+    mu = result.claim.get("parameters", {}).get("mu")
+    said = "" if mu is None else f" (claimed {number(mu)})"
+    rows = [(f"mu ≥ {least(curves.certified_mu)}", f"of Gaussian DP{said}")]
+    for order, bound in zip(curves.order, curves.certified_renyi, strict=True):
+        if order == _RENYI_ORDER:
+            rows.append(
+                (f"Rényi divergence ≥ {least(bound)}", f"of order {number(order)}, in nats")
+            )
+    return rows
 
 
 def _upper(estimate: Estimate) -> str | None:
@@ -158,8 +229,8 @@ def _upper(estimate: Estimate) -> str | None:
 def inline_svg(svg: str, prefix: str, title: str) -> Markup:
     """Make an SVG file fit to stand in a page beside others.
 
-    Prolog, sizes and ids that nobody refers to are dropped, the other ids get `prefix`, colours
-    become the variables of the page's theme, and coordinates lose digits that nobody sees.
+    Prolog, sizes, fonts and ids that nobody refers to are dropped, the other ids get `prefix`,
+    colours become the variables of the page's theme, and coordinates lose digits that nobody sees.
 
     Parameters
     ----------
@@ -183,6 +254,10 @@ def inline_svg(svg: str, prefix: str, title: str) -> Markup:
     body = re.sub(r"url\(#", f"url(#{prefix}-", body)
     body = re.sub(r"<style[^>]*>.*?</style>", "", body, flags=re.DOTALL)
     body = re.sub(r' d="([^"]*)"', lambda match: f' d="{_path(match[1])}"', body)
+    body = re.sub(r"font-family: [^;\"]*;? ?", "", body)
+    body = re.sub(r' transform="rotate\(-0 [^"]*"', "", body)
+    body = re.sub(r'(?<= [xy])="(-?\d+\.\d+)"', lambda match: f'="{float(match[1]):.1f}"', body)
+    body = re.sub(r"<g([^>]*)>((?:\s*<use [^>]*>)+)\s*</g>", _shared_style, body)
     for role, colour in figures.COLOURS.items():
         body = body.replace(colour, f"var(--{role})")
     body = re.sub(r">\s+<", "><", body)
@@ -191,33 +266,21 @@ def inline_svg(svg: str, prefix: str, title: str) -> Markup:
 
 
 def _path(data: str) -> str:
+    """Return a path without digits and points that nobody sees."""
     short = re.sub(r"-?\d+\.\d+", lambda match: f"{float(match[0]):.1f}", data)
-    return " ".join(short.split())
+    return re.sub(r"( L [-\d.]+ [-\d.]+)\1+(?= |$)", r"\1", " ".join(short.split()))
+
+
+def _shared_style(group: re.Match[str]) -> str:
+    """Give marks of one style to their group, once."""
+    styles = set(re.findall(r' style="[^"]*"', group[2]))
+    if len(styles) != 1:
+        return group[0]
+    style = styles.pop()
+    return f"<g{group[1]}{style}>{group[2].replace(style, '')}</g>"
 
 
 # --- words -------------------------------------------------------------------------------------
-
-
-def least(bound: float) -> str:
-    """Return a certified lower bound in few digits, rounded down: more was not certified."""
-    return number(float(at_least(bound)))
-
-
-def beside(certified: float, claimed: float) -> str:
-    """Return a certified number, with as many digits as it takes to tell it from the claimed one.
-
-    Examples
-    --------
-    >>> beside(1.23456, 1.0), beside(1.0000012, 1.0)
-    ('1.234', '1.0000012')
-    """
-    words = least(certified)
-    if certified != claimed and words == number(claimed):
-        for digits in range(5, 13):
-            longer = f"{certified:.{digits}g}"
-            if longer != f"{claimed:.{digits}g}":
-                return f"{certified:.{digits + 1}g}"
-    return words
 
 
 def _ratio(certified: float, claimed: float) -> float:
@@ -229,49 +292,8 @@ def _ratio(certified: float, claimed: float) -> float:
 
 def _chance(result: AuditResult) -> str:
     if result.failure_prob == 0:
-        return f"{result.epsilon.method}: nothing is left to chance"
-    return (
-        f"all of it together wrong with probability at most {number(result.failure_prob)}; "
-        f"{result.epsilon.method}"
-    )
-
-
-def _words(value: int) -> str:
-    return f"{value:,}".replace(",", "\u202f")
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.4g}" if whole else "0"
-
-
-def _duration(seconds: float) -> str:
-    """Return a time span as people say it.
-
-    Examples
-    --------
-    >>> _duration(0.42), _duration(134.7), _duration(7384)
-    ('0.42 s', '2 min 15 s', '2 h 3 min')
-    """
-    if seconds < 0.01:
-        return "less than 0.01 s"
-    if seconds < 10:
-        return f"{seconds:.2g} s"
-    if seconds < 59.5:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
-def _moment(text: str) -> str:
-    """Return an ISO moment as people write it; any other text as it is."""
-    try:
-        moment = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    zone = f" {moment.tzname()}" if moment.tzinfo is not None else ""
-    return f"{moment.day} {moment:%B %Y, %H:%M}{zone}"
+        return "nothing is left to chance"
+    return f"all of it together wrong with probability at most {number(result.failure_prob)}"
 
 
 def _breakable(text: str) -> Markup:

@@ -6,11 +6,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.curves import ERRORS, tradeoff_of_profile
+from dpaudit.report.words import beside
 from dpaudit.results import AuditResult, Verdict
+
+Floats = NDArray[np.float64]
 
 MAX_CATEGORIES = 20
 _SMALLEST_DELTA = 1e-12
+_LONG_FLOOR = 1e-10  # estimated profiles end a little below 1e-9
 _RARE_EVENT = 0.01
+_SMALL_ERROR = 0.02
+
+
+# --- curves ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -21,8 +33,13 @@ class ProfileInfo:
     ----------
     epsilon, claimed, certified : tuple of float
         The claimed and the certified delta over a grid of epsilons.
-    estimated : tuple of float or None
-        Delta without any guarantee; None when everything was computed exactly.
+    estimated_epsilon, estimated : tuple of float
+        Delta without any guarantee, over epsilons that may go on where the others end; empty when
+        everything was computed exactly.
+    standard_error : tuple of float
+        Of the estimated deltas; empty where none is known.
+    beyond : (tuple of float, tuple of float)
+        Epsilons and deltas where an exact curve goes on after its grid; mostly empty.
     violated : tuple of bool
         Where more is certified than the claim allows.
     point : (float, float)
@@ -38,7 +55,10 @@ class ProfileInfo:
     epsilon: tuple[float, ...]
     claimed: tuple[float, ...]
     certified: tuple[float, ...]
-    estimated: tuple[float, ...] | None
+    estimated_epsilon: tuple[float, ...]
+    estimated: tuple[float, ...]
+    standard_error: tuple[float, ...]
+    beyond: tuple[tuple[float, ...], tuple[float, ...]]
     violated: tuple[bool, ...]
     point: tuple[float, float]
     log: bool
@@ -48,23 +68,151 @@ class ProfileInfo:
 
 def profile_info(result: AuditResult) -> ProfileInfo:
     """Return the curves of an audit and the scale on which they can be read."""
-    profile = result.profile
+    profile, long = result.profile, result.long_profile
     exact = result.failure_prob == 0
     shown = [*profile.claimed_delta, *profile.certified_delta, result.claimed_delta]
     visible = [value for value in shown if value >= _SMALLEST_DELTA]
     least, most = min(visible, default=1.0), max(visible, default=1.0)
+    floor = 10.0 ** (math.ceil(math.log10(least)) - 2)
+    estimated: tuple[tuple[float, ...], ...] = (profile.epsilon, profile.estimated_delta, ())
+    beyond: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+    if long is not None:
+        estimated = (long.epsilon, long.estimated_delta, long.standard_error)
+        end = len(profile.epsilon) - 1
+        if exact and len(long.epsilon) > len(profile.epsilon):
+            beyond = (long.epsilon[end:], long.estimated_delta[end:])
+    far = long is not None and (bool(beyond[0]) or not exact)
     both = zip(profile.certified_delta, profile.claimed_delta, strict=True)
     return ProfileInfo(
         epsilon=profile.epsilon,
         claimed=profile.claimed_delta,
         certified=profile.certified_delta,
-        estimated=None if exact else profile.estimated_delta,
+        estimated_epsilon=() if exact else estimated[0],
+        estimated=() if exact else estimated[1],
+        standard_error=() if exact else estimated[2],
+        beyond=beyond,
         violated=tuple(found > claimed * (1 + 1e-9) + 1e-12 for found, claimed in both),
         point=(result.claimed_epsilon, result.claimed_delta),
-        log=least < 0.01 * most,
-        floor=10.0 ** (math.ceil(math.log10(least)) - 2),
+        log=least < 0.01 * most or far,
+        floor=min(floor, _LONG_FLOOR) if far else floor,
         certified_label="computed exactly" if exact else "certified lower bound",
     )
+
+
+@dataclass(frozen=True)
+class TradeoffInfo:
+    """What :func:`plot_tradeoff` shows.
+
+    Parameters
+    ----------
+    alpha : tuple of float
+        Type I errors, from 0 to 1.
+    band, claimed : tuple of float
+        Type II errors: the true curve lies nowhere above `band`, and the claim promises that it
+        lies nowhere below `claimed`. Perfect privacy is ``1 - alpha``.
+    violated : tuple of bool
+        Where the band lies below the claimed curve.
+    informative : bool
+        Whether the band says more than perfect privacy would.
+    log : bool
+        Whether the claim is decided at type I errors so small, and type II errors so close to 1,
+        that only a log scale shows it.
+    band_label : str
+        Name of the band.
+    """
+
+    alpha: tuple[float, ...]
+    band: tuple[float, ...]
+    claimed: tuple[float, ...]
+    violated: tuple[bool, ...]
+    informative: bool
+    log: bool
+    band_label: str
+
+
+def tradeoff_info(result: AuditResult) -> TradeoffInfo:
+    """Return the trade-off curves of an audit; where nothing is certified, the band is no news."""
+    curves, profile = result.curves, result.profile
+    if curves is None:
+        claimed = tradeoff_of_profile(profile.epsilon, profile.claimed_delta, ERRORS)
+        alpha, promised = tuple(ERRORS.tolist()), tuple(claimed.tolist())
+        band = tuple((1 - ERRORS).tolist())
+    else:
+        alpha, band, promised = curves.alpha, curves.certified_beta, curves.claimed_beta
+    both = list(zip(band, promised, strict=True))
+    violated = tuple(b < c * (1 - 1e-9) - 1e-12 for b, c in both)
+    kink = next(a for a, c in zip(alpha, promised, strict=True) if c <= a)
+    _, worst = max((c - b, -a) for a, (b, c) in zip(alpha, both, strict=True))
+    return TradeoffInfo(
+        alpha=alpha,
+        band=band,
+        claimed=promised,
+        violated=violated,
+        informative=any(b < 1 - a - 1e-9 for a, b in zip(alpha, band, strict=True)),
+        log=min(kink, -worst if any(violated) else 1.0) < _SMALL_ERROR,
+        band_label=f"{'certified' if result.failure_prob > 0 else 'computed'} upper band",
+    )
+
+
+def between(
+    x: Sequence[float], low: Sequence[float], high: Sequence[float], *, log: bool = False
+) -> tuple[Floats, Floats, Floats]:
+    """Return x, `low`, and whatever is higher, with the crossings as they are drawn."""
+    grid = np.array(x)
+    curves = [np.log(curve) if log else np.array(curve) for curve in (low, high)]
+    gap = curves[1] - curves[0]
+    flips = np.flatnonzero(gap[:-1] * gap[1:] < 0)
+    crossings = grid[flips] + np.diff(grid)[flips] * gap[flips] / (gap[flips] - gap[flips + 1])
+    fine = np.union1d(grid, crossings)
+    first, second = (np.interp(fine, grid, curve) for curve in curves)
+    second = np.maximum(first, second)
+    return (fine, np.exp(first), np.exp(second)) if log else (fine, first, second)
+
+
+@dataclass(frozen=True)
+class EvidenceInfo:
+    """What :func:`plot_evidence` shows.
+
+    Parameters
+    ----------
+    draws : tuple of int
+        Draws a side at each look.
+    log_wealth : tuple of float
+        Evidence against the claim: the logarithm of the wealth of a bet against it.
+    refuted_at : float
+        Evidence at which the claim falls.
+    budget : int
+        Draws a side that might have been taken.
+    stopped : str
+        Why no more were.
+    refuted : bool
+        Whether the evidence came to `refuted_at`.
+    """
+
+    draws: tuple[int, ...]
+    log_wealth: tuple[float, ...]
+    refuted_at: float
+    budget: int
+    stopped: str
+    refuted: bool
+
+
+def evidence_info(result: AuditResult) -> EvidenceInfo:
+    """Return how the evidence of a sequential audit grew; ``ValueError`` for any other audit."""
+    path = result.sequential
+    if path is None:
+        raise ValueError(f"{result.id} was not audited sequentially: there is no path to draw")
+    return EvidenceInfo(
+        draws=path.draws,
+        log_wealth=path.log_wealth,
+        refuted_at=path.evidence,
+        budget=path.budget,
+        stopped=path.stopped,
+        refuted=max(path.log_wealth, default=0.0) >= path.evidence,
+    )
+
+
+# --- the witness -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -86,6 +234,8 @@ class HistogramInfo:
         Whether the event fires in the bin.
     log : bool
         Whether the event is so rare that only a log scale shows it.
+    event_label : str
+        What the shade stands for.
     """
 
     xlabel: str
@@ -96,26 +246,34 @@ class HistogramInfo:
     right: tuple[float, ...]
     inside: tuple[bool, ...]
     log: bool
+    event_label: str
 
 
 def histogram_info(result: AuditResult) -> HistogramInfo:
     """Return where the outputs of both sides fell, as shares of the draws."""
-    histogram, sampled = result.histogram, result.witness.counts is not None
+    histogram, sampled = result.histogram, result.failure_prob > 0
+    centres = sampled and result.long_profile is not None
     left, right = _shares(histogram.left), _shares(histogram.right)
     rows: list[_Row] = list(zip(histogram.bins, left, right, histogram.inside, strict=True))
     if histogram.edges is None and len(rows) > MAX_CATEGORIES:
         rows = _commonest(rows)
     event = [row for row in rows if row[3]]
     rare = max(sum(row[1] for row in event), sum(row[2] for row in event)) < _RARE_EVENT
+    label = "event fires"
+    if centres:
+        label = "centre in the event" if event else "event: beyond the centres"
+    elif not event:
+        label = "event: less than a bin"
     return HistogramInfo(
         xlabel=histogram.label if sampled else histogram.label.partition(" (expected")[0],
-        ylabel="share of draws" if sampled else "probability",
+        ylabel=("share of centres" if centres else "share of draws") if sampled else "probability",
         edges=histogram.edges,
         bins=tuple(row[0] for row in rows),
         left=tuple(row[1] for row in rows),
         right=tuple(row[2] for row in rows),
         inside=tuple(row[3] for row in rows),
-        log=rare and histogram.edges is not None,
+        log=rare and histogram.edges is not None and not centres,
+        event_label=label,
     )
 
 
@@ -137,6 +295,9 @@ def _commonest(rows: list[_Row]) -> list[_Row]:
             left, right = sum(row[1] for row in rest), sum(row[2] for row in rest)
             kept.append((f"{len(rest)} others{where}", left, right, fires))
     return kept
+
+
+# --- power -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -182,19 +343,15 @@ def power_info(result: AuditResult) -> PowerInfo:
         limit = max(limit, 2 * claimed)
     limit = limit or 1.0
     bars = [
-        PowerBar(label, f"≥ {number(value)}", value, min(value, limit), verdict is Verdict.REFUTED)
+        PowerBar(
+            label,
+            f"≥ {beside(value, claimed)}",
+            value,
+            min(value, limit),
+            verdict is Verdict.REFUTED,
+        )
         for label, (value, verdict) in zip(("mechanism", "broken twin"), found, strict=False)
     ]
     if twin is None:
         bars.append(PowerBar("broken twin", "none given", None, 0.0, False))
     return PowerInfo(tuple(bars), claimed, limit)
-
-
-def number(value: float) -> str:
-    """Return a number with four digits, as people write it."""
-    if value == math.inf:
-        return "∞"
-    if 0 < abs(value) < 1e-3:
-        mantissa, _, exponent = f"{value:.3e}".partition("e")
-        return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
-    return f"{value:.4g}".replace("e+0", "e")

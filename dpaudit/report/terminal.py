@@ -16,7 +16,17 @@ def finding(result: AuditResult, out: Path | None = None) -> str:
 
     `out` is the directory of the stored results, where there is one.
     """
-    return result.summary(outcome_of(result).word, replay_command(result, out))
+    lines = [result.summary(outcome_of(result).word)]
+    if result.sequential is not None:
+        lines.append(f"  stopped    {result.sequential.stopped}, after {draws_used(result)} a side")
+    return "\n".join([*lines, f"  replay     {replay_command(result, out)}"])
+
+
+def draws_used(result: AuditResult) -> str:
+    """Return what a sequential audit spent of its budget; nothing for any other audit."""
+    if result.sequential is None:
+        return ""
+    return f"{sum(result.draws.values()):,} of {result.sequential.budget:,} draws"
 
 
 def replay_command(result: AuditResult, out: Path | None = None) -> str:

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, audit
+from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, Smoothed, audit
 from dpaudit.evidence import Histogram, Profile
 from dpaudit.report import figures, infos
+from dpaudit.report.words import number
 from dpaudit.results import AuditResult, Verdict
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
@@ -74,6 +75,28 @@ def worded() -> AuditResult:
     return check(labels, ApproxDP(1.0, 1e-6), id="worded")
 
 
+def some_centers(data, size, *, rng):
+    return (rng.random((size, len(data))) < 0.5) @ data[:, 0]
+
+
+@pytest.fixture(scope="module")
+def smoothed() -> AuditResult:
+    mechanism = Smoothed(some_centers, scale=1.0, ball=([0.5], 0.5))
+    return check(mechanism, ApproxDP(1.0, 1e-6), id="smoothed")
+
+
+@pytest.fixture(scope="module")
+def closed() -> AuditResult:
+    mechanism = Smoothed(lambda data: data.sum(), scale=1.0)
+    return check(mechanism, ApproxDP(1.0, 0.1), id="closed")
+
+
+@pytest.fixture(scope="module")
+def stopped() -> AuditResult:
+    loud = functools.partial(noisy_sum, scale=0.2)
+    return check(loud, PureDP(1.0), sequential=True, id="stopped")
+
+
 def with_profile(result: AuditResult, claimed, certified) -> AuditResult:
     grid = tuple(float(e) for e in range(len(claimed)))
     return replace(result, profile=Profile(grid, tuple(certified), tuple(certified), claimed))
@@ -110,7 +133,7 @@ def test_profile_info_takes_rounding_for_no_violation(exact):
 
 def test_profile_info_has_no_estimate_beside_computed_numbers(exact):
     info = infos.profile_info(exact)
-    assert info.estimated is None
+    assert info.estimated == info.estimated_epsilon == info.standard_error == ()
     assert info.certified_label == "computed exactly"
 
 
@@ -156,12 +179,155 @@ def test_profile_says_that_the_estimate_is_no_guarantee(kept, broken):
 @pytest.mark.parametrize("log", [False, True])
 def test_shading_starts_where_the_curves_cross_as_drawn(log):
     low, high = ([1.0, 1e-4], [1e-2, 1e-2]) if log else ([1.0, 0.0], [0.5, 0.5])
-    grid, first, second = figures._between((0.0, 1.0), low, high, log)
+    grid, first, second = infos.between((0.0, 1.0), low, high, log=log)
     np.testing.assert_allclose(grid, [0.0, 0.5, 1.0])
     np.testing.assert_allclose(second - first, [0.0, 0.0, high[1] - low[1]], atol=1e-12)
 
 
+def test_long_profile_goes_on_with_its_error_where_the_claim_ends(smoothed):
+    info, long = infos.profile_info(smoothed), smoothed.long_profile
+    assert info.estimated_epsilon == long.epsilon
+    assert info.estimated == long.estimated_delta
+    assert info.standard_error == long.standard_error
+    assert info.epsilon == smoothed.profile.epsilon == long.epsilon[: len(info.epsilon)]
+    assert info.log
+    assert info.floor <= 1e-10
+    assert min(info.estimated) < 1e-8
+
+
+def test_long_profile_is_drawn_as_an_estimate_with_a_band(smoothed):
+    ax = figures.plot_profile(smoothed)
+    assert "estimated, no guarantee" in texts(ax)
+    assert ax.get_xlim()[1] == smoothed.long_profile.epsilon[-1]
+    assert len(ax.collections) >= 1  # the band
+
+
+def test_exact_long_profile_continues_the_computed_curve(closed):
+    info, long = infos.profile_info(closed), closed.long_profile
+    end = len(info.epsilon) - 1
+    assert len(long.epsilon) > end + 1
+    assert info.estimated == ()
+    assert info.beyond == (long.epsilon[end:], long.estimated_delta[end:])
+    assert info.beyond[1][0] == info.certified[-1]
+    ax = figures.plot_profile(closed)
+    assert "estimated, no guarantee" not in texts(ax)
+    assert ax.get_xlim()[1] == long.epsilon[-1]
+
+
+# --- the trade-off curve ---
+
+
+def test_tradeoff_info_holds_the_curves_of_the_result(kept):
+    info = infos.tradeoff_info(kept)
+    assert kept.curves is not None
+    assert info.alpha == kept.curves.alpha
+    assert info.band == kept.curves.certified_beta
+    assert info.claimed == kept.curves.claimed_beta
+    assert info.informative
+    assert not any(info.violated)
+    assert not info.log
+    assert info.band_label == "certified upper band"
+
+
+def test_tradeoff_info_marks_where_the_band_is_below_the_claim(broken):
+    info = infos.tradeoff_info(broken)
+    below = [b < c for b, c in zip(info.band, info.claimed, strict=True)]
+    assert list(info.violated) == below
+    assert any(below)
+
+
+def with_tradeoff(result: AuditResult, band, claimed) -> AuditResult:
+    alpha = (0.0, 0.01, 0.5, 1.0)
+    curves = replace(result.curves, alpha=alpha, certified_beta=band, claimed_beta=claimed)
+    return replace(result, curves=curves)
+
+
+@pytest.mark.parametrize(
+    ("band", "claimed", "violated", "log"),
+    [
+        ((1.0, 0.9, 0.4, 0.0), (1.0, 0.8, 0.3, 0.0), (0, 0, 0, 0), False),
+        ((1.0, 0.9, 0.2, 0.0), (1.0, 0.9, 0.3, 0.0), (0, 0, 1, 0), False),
+        ((1.0, 0.6, 0.4, 0.0), (1.0, 0.9, 0.4, 0.0), (0, 1, 0, 0), True),  # at small errors
+        ((1.0, 0.9, 0.4, 0.0), (1.0, 0.001, 0.0001, 0.0), (0, 0, 0, 0), True),  # a large epsilon
+        ((1.0, 0.8 - 1e-13, 0.3, 0.0), (1.0, 0.8, 0.3, 0.0), (0, 0, 0, 0), False),  # rounding
+    ],
+)
+def test_tradeoff_scale_follows_where_the_claim_is_decided(kept, band, claimed, violated, log):
+    result = with_tradeoff(kept, band, claimed)
+    info = infos.tradeoff_info(result)
+    assert info.violated == tuple(map(bool, violated))
+    assert info.log is log
+    ax = figures.plot_tradeoff(result)
+    assert ax.get_xscale() == ax.get_yscale() == ("log" if log else "linear")
+
+
+def test_tradeoff_stretched_about_the_corner_keeps_its_orientation(kept):
+    ax = figures.plot_tradeoff(with_tradeoff(kept, (1.0, 0.6, 0.4, 0.0), (1.0, 0.9, 0.4, 0.0)))
+    band = next(line for line in ax.lines if line.get_label() == "certified upper band")
+    np.testing.assert_allclose(band.get_ydata(), [0.4, 0.6, 1.0])  # 1 - type II error
+    assert ax.get_ylim() == (1.0, 0.01)  # which falls upwards, so that a smaller error is lower
+    error = ax.yaxis.get_major_formatter()
+    assert [error(p, 0) for p in (1.0, 0.1, 0.01, 1e-4)] == ["0", "0.9", "0.99", "1 − 10⁻⁴"]
+
+
+def test_tradeoff_names_its_curves(kept, broken, closed):
+    always = ["perfect privacy", "excluded", "claimed", "certified upper band"]
+    assert texts(figures.plot_tradeoff(kept)) == always
+    assert texts(figures.plot_tradeoff(broken)) == [*always, "band below claim"]
+    assert "computed upper band" in texts(figures.plot_tradeoff(closed))
+
+
+def test_tradeoff_without_certified_numbers_shows_the_claim_alone(kept):
+    nothing = replace(kept, curves=None)
+    info = infos.tradeoff_info(nothing)
+    assert not info.informative
+    assert info.claimed == kept.curves.claimed_beta
+    assert texts(figures.plot_tradeoff(nothing)) == ["perfect privacy", "claimed"]
+
+
+# --- evidence ---
+
+
+def test_evidence_info_holds_the_path_of_the_result(stopped):
+    info, path = infos.evidence_info(stopped), stopped.sequential
+    assert (info.draws, info.log_wealth) == (path.draws, path.log_wealth)
+    assert info.refuted_at == path.evidence == pytest.approx(math.log(1e5))
+    assert info.budget == 2000
+    assert info.stopped == path.stopped
+    assert info.refuted is (stopped.verdict is Verdict.REFUTED) is True
+
+
+def test_evidence_shows_where_it_stopped_and_why(stopped):
+    ax = figures.plot_evidence(stopped)
+    path = stopped.sequential
+    assert texts(ax) == [
+        "claim refuted at 11.51",
+        "budget: 2\u202f000 draws",
+        f"stopped: {path.stopped}",
+    ]
+    end = next(line for line in ax.lines if line.get_label().startswith("stopped"))
+    assert (end.get_xdata()[0], end.get_ydata()[0]) == (path.draws[-1], path.log_wealth[-1])
+    assert ax.get_xscale() == "log"
+
+
+def test_evidence_without_a_look_can_be_drawn(stopped):
+    path = replace(stopped.sequential, draws=(), log_wealth=())
+    assert figures.to_svg(figures.plot_evidence(replace(stopped, sequential=path)))
+
+
+def test_evidence_of_other_audits_is_refused(kept):
+    with pytest.raises(ValueError, match="kept was not audited sequentially"):
+        figures.plot_evidence(kept)
+
+
 # --- the witness ---
+
+
+def test_histogram_of_centres_says_so(smoothed):
+    info = infos.histogram_info(smoothed)
+    assert info.ylabel == "share of centres"
+    assert info.event_label in ("centre in the event", "event: beyond the centres")
+    assert not info.log
 
 
 def test_histogram_info_turns_counts_into_shares(kept):
@@ -282,7 +448,12 @@ def test_power_info_copes_with_a_claim_of_zero(broken):
 
 # --- all of them ---
 
-PLOTS = [figures.plot_profile, figures.plot_histogram, figures.plot_power]
+PLOTS = [
+    figures.plot_profile,
+    figures.plot_histogram,
+    figures.plot_power,
+    figures.plot_tradeoff,
+]
 
 
 @pytest.mark.parametrize("plot", PLOTS)
@@ -306,8 +477,20 @@ def test_every_claim_can_be_drawn():
             assert figures.to_svg(plot(check(noisy_sum, claim, id="any")))
 
 
-def test_a_result_draws_its_own_profile(kept):
+@pytest.mark.parametrize("kind", ["smoothed", "closed", "stopped", "silent", "worded", "exact"])
+@pytest.mark.parametrize("plot", PLOTS)
+def test_every_kind_of_result_can_be_drawn(kind, plot, request):
+    assert figures.to_svg(plot(request.getfixturevalue(kind)))
+
+
+def test_a_result_draws_its_own_curves(kept):
     assert kept.plot().get_xlabel() == "epsilon"
+    assert kept.plot_tradeoff().get_xlabel() == "type I error"
+
+
+def test_power_tells_a_barely_refuted_claim_from_the_claim(broken):
+    barely = replace(broken, epsilon=replace(broken.epsilon, lower=1.00000123))
+    assert infos.power_info(barely).bars[0].words == "≥ 1.0000012"
 
 
 def test_colours_can_be_told_apart_by_a_theme():
@@ -335,4 +518,4 @@ def test_plotting_leaves_pyplot_alone():
     ],
 )
 def test_numbers_are_written_as_people_write_them(value, words):
-    assert infos.number(value) == words
+    assert number(value) == words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import html
+import itertools
 import json
 import math
 import os
@@ -18,12 +19,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpaudit import NeighborPair, PureDP, StoreError, audit
+from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, Smoothed, StoreError, audit
 from dpaudit.outcomes import OUTCOMES
 from dpaudit.report import figures, write_report
 from dpaudit.report import html as page_module
-from dpaudit.report.html import beside, inline_svg
-from dpaudit.report.infos import number
+from dpaudit.report.html import inline_svg
+from dpaudit.report.words import beside, duration, least, most, number
 from dpaudit.results import AuditResult, Expectation
 from dpaudit.store import Run, family_wise_error, file_name
 
@@ -300,6 +301,8 @@ def test_lost_violation_is_said(results, tmp_path):
     ("certified", "claimed", "words"),
     [
         (1.0000012, 1.0, "1.0000012"),
+        (1.00000129, 1.0, "1.0000012"),  # never rounded up
+        (1.00018, 1.0, "1.00018"),
         (1.0, 1.0, "1"),
         (1.23456, 1.0, "1.234"),
         (math.inf, 1.0, "∞"),
@@ -322,7 +325,7 @@ def test_certified_number_shows_how_it_differs_from_the_claim(certified, claimed
     ],
 )
 def test_durations_are_said_as_people_say_them(seconds, words):
-    assert page_module._duration(seconds) == words
+    assert duration(seconds) == words
 
 
 def test_svg_gets_its_prefix_its_theme_and_no_prolog(results):
@@ -333,6 +336,142 @@ def test_svg_gets_its_prefix_its_theme_and_no_prolog(results):
     assert "var(--left)" in svg
     assert not any(colour in svg for colour in figures.COLOURS.values())
     assert "http" not in svg
+
+
+def test_svg_says_nothing_twice():
+    ax = figures.plot_tradeoff(check(loud, draws=2000, id="slim"))
+    svg = inline_svg(figures.to_svg(ax), "p1", "slim")
+    assert "font-family" not in svg
+    assert "rotate(-0" not in svg
+    for path in re.findall(r' d="([^"]*)"', svg):
+        points = re.findall(r"L [-\d.]+ [-\d.]+", path)
+        assert all(a != b for a, b in itertools.pairwise(points))
+
+
+# --- pieces that only some audits have ---
+
+
+def some_centers(data, size, *, rng):
+    return (rng.random((size, len(data))) < 0.5) @ data[:, 0]
+
+
+@pytest.fixture(scope="module")
+def special() -> dict[str, AuditResult]:
+    ball = Smoothed(some_centers, scale=1.0, ball=([0.5], 0.5))
+    broad = Smoothed(some_centers, scale=0.2, ball=([0.5], 0.5))
+    claim = ApproxDP(1.0, 1e-6)
+    found = [
+        check(loud, draws=2000, sequential=True, id="sequential"),
+        check(ball, claim=claim, draws=2000, twin=broad, id="smoothed"),
+        check(Smoothed(lambda data: data.sum(), scale=5.0), claim=claim, id="closed"),
+        check(loud, claim=GaussianDP(1.0), draws=2000, id="gaussian"),
+        check(noisy_sum, draws=2000, twin=loud, id="kept"),
+    ]
+    return {result.id: result for result in found}
+
+
+def parts_of(result, tmp_path) -> tuple[str, list[str]]:
+    """Return the text of the page of one result, and the titles of its pictures."""
+    page = write_report(tmp_path, run_of([result]), [result]).read_text()
+    return Reader(page).text(), re.findall(r"<figcaption>(.*?)</figcaption>", page)
+
+
+USUAL = ["Privacy profile", "Where the outputs fall", "Power"]
+
+
+def test_sequential_audit_says_what_it_spent_and_why(special, tmp_path):
+    result = special["sequential"]
+    assert result.sequential is not None
+    text, titles = parts_of(result, tmp_path)
+    spent = f"{sum(result.draws.values()):,}".replace(",", "\u202f")
+    # A text's white space is folded, and that of the thousands with it.
+    assert f"After {spent} of at most 2\u202f000 draws a side".replace("\u202f", " ") in text
+    assert f"draws a side: {result.sequential.stopped}." in text
+    assert f"{spent} of 2\u202f000".replace("\u202f", " ") in text  # in the table
+    assert "of the budget where an audit stopped by itself" in text
+    assert "Evidence" in titles
+    assert "Counts of the last batch of draws" in text
+
+
+def test_curves_are_told_in_other_languages(special, tmp_path):
+    result = special["gaussian"]
+    text, titles = parts_of(result, tmp_path)
+    curves = result.curves
+    assert curves is not None
+    assert f"mu ≥ {least(curves.certified_mu)} of Gaussian DP (claimed 1)" in text
+    renyi = curves.certified_renyi[curves.order.index(2.0)]
+    assert f"Rényi divergence ≥ {least(renyi)} of order 2, in nats" in text
+    assert curves.conditional_epsilon is not None
+    assert f"Conditional, not certified: epsilon ≥ {least(curves.conditional_epsilon)}" in text
+    assert titles == [*USUAL, "Trade-off curve"]
+
+
+def test_curves_that_say_nothing_are_left_out(special, tmp_path):
+    for nothing in (
+        replace(special["kept"], curves=None),
+        replace(
+            special["kept"],
+            curves=replace(
+                special["kept"].curves,
+                certified_mu=0.0,
+                certified_beta=tuple(1 - a for a in special["kept"].curves.alpha),
+            ),
+        ),
+    ):
+        text, titles = parts_of(nothing, tmp_path)
+        assert "other languages" not in text
+        assert titles == USUAL
+
+
+def test_conditional_epsilon_needs_a_delta(special, tmp_path):
+    assert "Conditional" not in parts_of(special["kept"], tmp_path)[0]
+
+
+def test_reach_is_told_and_rounded_up(special, tmp_path):
+    reach = replace(special["kept"], detectable_epsilon=1.23411)
+    text, _ = parts_of(reach, tmp_path)
+    assert "What it would have caught" in text
+    assert "Had this event needed epsilon = 1.235 at delta = 0" in text
+    text, _ = parts_of(replace(reach, detectable_epsilon=math.inf), tmp_path)
+    assert "no rates of it would have been refuted" in text
+    text, _ = parts_of(replace(reach, detectable_epsilon=None), tmp_path)
+    assert "What it would have caught" not in text
+
+
+def test_notes_stand_before_the_pictures(special, tmp_path):
+    noted = replace(special["kept"], notes=("The last bits <betray> the data.",))
+    page = write_report(tmp_path, run_of([noted]), [noted]).read_text()
+    note = '<p class="callout">The last bits &lt;betray&gt; the data.</p>'
+    assert page.index('<p class="reason">') < page.index(note) < page.index("<figure>")
+    assert "callout" not in write_report(tmp_path, run_of([]), []).read_text().split("</style>")[1]
+
+
+def test_smoothed_audit_speaks_of_centres_and_method(special, tmp_path):
+    result = special["smoothed"]
+    text, _ = parts_of(result, tmp_path)
+    assert f"Method{result.epsilon.method}" in text.replace("Method ", "Method")
+    assert "on each side: centres, before the noise" in text
+    assert "Centres before the noise" in text
+    assert "two standard errors around it, which promise nothing" in text
+    assert result.witness.sentence() in text
+    assert "Event fired" not in text
+
+
+def test_closed_form_speaks_of_no_draws_and_no_chance(special, tmp_path):
+    text, _ = parts_of(special["closed"], tmp_path)
+    assert "nothing is left to chance" in text
+    assert "none: the probabilities were computed" in text
+    assert "standard errors" not in text
+    assert "Estimated:" not in text
+
+
+def test_table_has_no_column_for_what_few_audits_have(special, tmp_path):
+    page = write_report(tmp_path, run_of([]), list(special.values())).read_text()
+    assert page.split("</thead>")[0].count('<th scope="col"') == 8
+
+
+def test_bounds_round_to_the_safe_side():
+    assert (least(0.93766, 3), most(1.23411), least(math.inf)) == ("0.937", "1.235", "∞")
 
 
 # --- how it is written ---
