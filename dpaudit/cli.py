@@ -210,7 +210,10 @@ def audit(
         "sequential": sequential,
         "float_attack": float_attack,
     }
-    result = _audit_function(origin, seed)
+    try:
+        result = _audit_function(origin, seed)
+    except TypeError as error:  # of an argument; a mechanism's own is a MechanismError
+        raise click.UsageError(str(error)) from None
     if out is not None:
         save_result(out, result)
     click.echo(result.summary(replay=replay_command(result, out) if out is not None else None))
@@ -232,11 +235,12 @@ def _audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
         pairs = space_from_words(origin["pair"])
     else:
         pairs = from_recipe(origin["pair"], rng=generator(seed, origin["target"], "pair"))
+    claim: dpaudit.PureDP | dpaudit.ApproxDP = dpaudit.PureDP(origin["epsilon"])
+    if origin["delta"] != 0:
+        claim = dpaudit.ApproxDP(origin["epsilon"], origin["delta"])
     result = dpaudit.audit(
         mechanism,
-        dpaudit.PureDP(origin["epsilon"])
-        if origin["delta"] == 0
-        else dpaudit.ApproxDP(origin["epsilon"], origin["delta"]),
+        claim,
         pairs,
         draws=origin["draws"],
         failure_prob=origin["failure_prob"],

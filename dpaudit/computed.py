@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 
 _METHOD = "computed from the pmf"
 _SHOWN_DRAWS = 10**6
+_SMALLEST_CLAIM = 1e-9
 
 
 def compute(
@@ -58,8 +59,7 @@ def _look(
     profile = np.maximum(deltas["left"], deltas["right"])
     point = claim.point
     if point is None:
-        at = int((profile / np.maximum(claimed, 1e-300)).argmax())
-        point = (float(grid[at]), float(claimed[at]))
+        point = worst_point(grid, profile, claimed)
     needs = {
         side: (hockey_stick_inverse(p, q, point[1]), hockey_stick(p, q, point[0]))
         for side, (p, q) in directions.items()
@@ -97,6 +97,19 @@ def _look(
         event=None,
         bounds=_best_events(left, right) + _best_events(right, left),
     )
+
+
+def worst_point(grid: Floats, profile: Floats, claimed: Floats) -> tuple[float, float]:
+    """Return where an exact profile exceeds a claimed curve most, or comes closest.
+
+    Epsilon = 0 counts only if the claim is exceeded there: else it says little. So do deltas that
+    are smaller than what the claimed curve is known to.
+    """
+    ratio = profile / np.maximum(claimed, _SMALLEST_CLAIM)
+    if ratio[0] <= 1:
+        ratio[0] = 0.0
+    at = int(ratio.argmax())
+    return float(grid[at]), float(claimed[at])
 
 
 def _best_events(p: Floats, q: Floats) -> tuple[RateBounds, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,9 +47,9 @@ class Curves:
         curve is Gaussian, with the certified mu. None at delta = 0, where it would be infinite.
     """
 
-    alpha: tuple[float, ...]
-    certified_beta: tuple[float, ...]
-    claimed_beta: tuple[float, ...]
+    alpha: tuple[float, ...] = field(repr=False)
+    certified_beta: tuple[float, ...] = field(repr=False)
+    claimed_beta: tuple[float, ...] = field(repr=False)
     certified_mu: float
     order: tuple[float, ...]
     certified_renyi: tuple[float, ...]

@@ -24,6 +24,7 @@ from dpaudit.errors import ArgumentError
 Density = Callable[[float], float]
 
 _LINE_STEPS = 2000
+_BELOW_ONE = float(np.nextafter(1.0, 0.0))
 
 
 def hockey_stick(left: ArrayLike, right: ArrayLike, epsilon: float) -> float:
@@ -291,7 +292,7 @@ class RateBounds:
         """Lower bound of the delta that the mechanism needs at `epsilon`; in [0, 1]."""
         epsilon = _validate.nonnegative(epsilon=epsilon)
         direct, mirrored = _excesses(self.likely, self.rare, epsilon)
-        return float(max(direct.min(), mirrored.min(), 0.0))
+        return float(max(direct.min(), mirrored.min(), 0.0)) + 0.0  # never -0.0
 
     def worst_case(self, delta: float) -> tuple[float, float]:
         """Return the rates (p, q) of the curve that are easiest to reconcile with privacy.
@@ -312,7 +313,7 @@ class RateBounds:
         p, q = self._corners()
         with np.errstate(invalid="ignore"):
             mu = special.ndtri(p) - special.ndtri(q)
-        return float(max(np.nan_to_num(mu, nan=0.0).min(), 0.0))
+        return float(max(np.where(np.isnan(mu), 0.0, mu).min(), 0.0))
 
     def lower_renyi(self, alpha: float) -> float:
         """Lower bound of the Renyi divergence of order `alpha`, in its worse direction; >= 0.
@@ -342,15 +343,18 @@ class RateBounds:
         return np.asarray(np.min([*known, 1 - alphas], axis=0))  # a coin has errors 1 - alpha
 
     def _corners(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Corners below the curve; those of a line follow it from 0 to 1 in small steps."""
+        """Corners below the curve; those of a line follow it from 0 to 1 in small steps.
+
+        A rate of 1 may have been rounded to it, and would make divergences infinite.
+        """
         if not self.lines:
-            return self.likely, self.rare
+            return np.minimum(self.likely, _BELOW_ONE), self.rare
         p, q = [], []
         share = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, _LINE_STEPS)])
         for i in range(len(self.likely) - 1):
             p.append(self.likely[i] + share[:-1] * (self.likely[i + 1] - self.likely[i]))
             q.append(self.rare[i] + share[1:] * (self.rare[i + 1] - self.rare[i]))
-        return np.concatenate(p), np.concatenate(q)
+        return np.minimum(np.concatenate(p), _BELOW_ONE), np.concatenate(q)
 
 
 def _binary_renyi(

@@ -48,7 +48,10 @@ DEFAULT_DRAWS = 100_000
 DEFAULT_FAILURE_PROB = 1e-5
 
 MIN_DRAWS, MAX_DRAWS = 20, 10**10
+
+_DRAWS = "draws its outputs"
 _GRID = 25
+_LARGEST_EPSILON = 600.0  # of the grid for a curve; exponentials stay finite
 
 
 def audit(
@@ -152,13 +155,22 @@ def audit(
             f"draws must be an integer >= {least} to explore {len(candidates)} pairs, got {draws}"
         )
     _check_relation(claim, candidates)
-    if twin is not None and isinstance(twin, ExactMechanism) != isinstance(
-        mechanism, ExactMechanism
-    ):
+    if twin is not None and _kind(twin) != _kind(mechanism):
         raise TypeError(
-            "mechanism and twin must both draw or both have a pmf: power is shown on the same "
-            f"budget; got {mechanism_name(mechanism)} and {mechanism_name(twin)}"
+            "mechanism and twin must be of one kind, because power is shown on the same budget; "
+            f"got {mechanism_name(mechanism)}, which {_kind(mechanism)}, and "
+            f"{mechanism_name(twin)}, which {_kind(twin)}"
         )
+    for flag, value in (("sequential", sequential), ("float_attack", float_attack)):
+        allowed = (bool, FloatAttack) if flag == "float_attack" else (bool,)
+        if not isinstance(value, allowed):
+            names = " or a FloatAttack" * (flag == "float_attack")
+            raise TypeError(f"{flag} must be True or False{names}, got {value!r}")
+        if value and _kind(mechanism) != _DRAWS:
+            raise TypeError(
+                f"{flag} needs a mechanism that draws its outputs; "
+                f"{mechanism_name(mechanism)} {_kind(mechanism)}"
+            )
     start = time.perf_counter()
     grid = epsilon_grid(claim)
     claimed = claimed_curve(claim, grid)
@@ -235,6 +247,15 @@ def audit(
     )
 
 
+def _kind(mechanism: Any) -> str:
+    """Say in words how a mechanism is looked at."""
+    if isinstance(mechanism, ExactMechanism):
+        return "has a pmf"
+    if isinstance(mechanism, Smoothed):
+        return "draws its centres" if mechanism.is_random else "computes its centres"
+    return _DRAWS
+
+
 def epsilon_grid(claim: Claim) -> NDArray[np.float64]:
     """Epsilons at which the profile is reported: from 0 to beyond the claim, the claim included."""
     if claim.point is not None:
@@ -242,7 +263,7 @@ def epsilon_grid(claim: Claim) -> NDArray[np.float64]:
         half = _GRID // 2
         beyond = np.linspace(claimed, max(2 * claimed, claimed + 1.0), half + 1)
         return np.unique(np.concatenate([np.linspace(0.0, claimed, half + 1), beyond]))
-    return np.linspace(0.0, min(max(claim.epsilon(1e-6), 0.1), 30.0), _GRID)
+    return np.linspace(0.0, min(max(claim.epsilon(1e-6), 0.1), _LARGEST_EPSILON), _GRID)
 
 
 def claimed_curve(claim: Claim, grid: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -316,7 +337,7 @@ def _reach_words(reach: float | None) -> str:
         return "; no rates of this event would have been refuted within the budget"
     return (
         f"; had this event needed epsilon = {at_most(reach)}, it would have been refuted with "
-        "probability 0.9"
+        "probability about 0.9"
     )
 
 

@@ -34,6 +34,8 @@ def beyond(bound: float, claimed: float) -> str:
     >>> beyond(1.4321987, 1.0), beyond(1.0000012, 1.0)
     ('1.432', '1.0000012')
     """
+    if bound <= claimed:
+        return at_least(bound)
     digits = next(d for d in (4, 8, 17) if at_least(bound, d) != at_least(claimed, d) or d == 17)
     return at_least(bound, digits)
 

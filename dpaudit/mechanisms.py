@@ -249,7 +249,7 @@ class Sampler:
                 'return a plain array, with NaN for "no answer"'
             )
         try:
-            array = np.asarray(outputs)
+            array = np.array(outputs)  # a copy: the mechanism may use its buffer again
         except ValueError as error:
             raise MechanismError(
                 f"{self.name} must return an array [size, ...], got a ragged sequence ({error})"

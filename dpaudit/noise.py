@@ -113,7 +113,7 @@ class Noise:
     scale: float
 
     def __post_init__(self) -> None:
-        _validate.choice(KINDS, kind=self.kind)
+        _validate.choice(KINDS, noise=self.kind)
         if isinstance(self.scale, (int, float)) and self.scale == 0:
             raise ArgumentError(
                 "scale must be a finite number > 0, got 0: without final noise there is nothing "
@@ -182,7 +182,7 @@ class Noise:
         Returns
         -------
         ndarray, shape [size]
-            Exact up to rounding; relative error below about 1e-10 down to 1e-300.
+            Exact up to rounding; relative error below about 1e-9 down to 1e-300.
         """
         self._check(region)
         points = np.asarray(centers, dtype=float)

@@ -9,7 +9,7 @@ or rates that are given.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,7 @@ LEARNING_SHARE = 0.75
 """Part of the certifying draws that would do if the best event were known: learning it costs."""
 
 MAX_DRAWS = 10**10
+_LARGEST_EPSILON = 20.0  # beyond it no number of draws tells an event's rate from 0
 _CURVE_POINTS = 25
 
 
@@ -142,15 +143,19 @@ def plan(
     true_epsilon = _validate.positive(true_epsilon=true_epsilon)
     if true_epsilon <= epsilon:
         raise ArgumentError(
-            f"true_epsilon must be a number > epsilon = {epsilon:g}: there is no violation to "
+            f"true_epsilon must be a number > epsilon = {epsilon!r}: there is no violation to "
             f"plan for, got {true_epsilon!r}"
         )
     power = _validate.failure_prob(power=power)
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
+    if epsilon > _LARGEST_EPSILON:
+        raise ArgumentError(f"epsilon must be at most {_LARGEST_EPSILON:g}, got {epsilon:g}")
     if rates is not None and oracle is not None:
         raise ArgumentError("give oracle or rates, got both")
+    if oracle is not None and not isinstance(oracle, Oracle):
+        raise TypeError(f"oracle must be one of dpaudit.oracles, got {oracle!r}")
     if rates is not None:
-        p, q = _given(rates, true_epsilon, delta)
+        p, q = _given(rates, epsilon, true_epsilon, delta)
         candidates, model = (np.array([p]), np.array([q])), "as given"
     else:
         law = oracle or _default_law(true_epsilon, delta)
@@ -167,7 +172,7 @@ def plan(
     high = _smallest(lambda draws: best(draws)[0] >= power)
     if high is None:
         raise ArgumentError(
-            f"true_epsilon = {true_epsilon:g} is too close to epsilon = {epsilon:g}: more than "
+            f"true_epsilon = {true_epsilon!r} is too close to epsilon = {epsilon!r}: more than "
             f"{MAX_DRAWS:,} draws a side would be needed"
         )
     _, p, q = best(high)
@@ -278,12 +283,20 @@ def detectable_epsilon(
     return math.log((p - delta) / rare)
 
 
-def _given(rates: tuple[float, float], true_epsilon: float, delta: float) -> tuple[float, float]:
-    p, q = _validate.delta(likely=rates[0]), _validate.delta(rare=rates[1])
-    if q > 0 and p > delta and math.log((p - delta) / q) > true_epsilon * (1 + 1e-9):
+def _given(
+    rates: tuple[float, float], epsilon: float, true_epsilon: float, delta: float
+) -> tuple[float, float]:
+    if not isinstance(rates, Sequence) or isinstance(rates, str) or len(rates) != 2:
+        raise TypeError(f"rates must be two numbers, (likely, rare), got {rates!r}")
+    p, q = (_validate.delta(rates=rate) for rate in rates)
+    if p <= math.exp(epsilon) * q + delta:
         raise ArgumentError(
-            f"rates must be possible with true_epsilon = {true_epsilon:g}, got {rates!r}, "
-            f"which need {math.log((p - delta) / q):.4g}"
+            f"rates must violate the claim, likely > e^epsilon rare + delta, got {rates!r}"
+        )
+    if q == 0 or math.log((p - delta) / q) > true_epsilon * (1 + 1e-9):
+        raise ArgumentError(
+            f"rates must be possible with true_epsilon = {true_epsilon:g}, got {rates!r}, which "
+            f"need {math.inf if q == 0 else math.log((p - delta) / q):.4g}"
         )
     return p, q
 

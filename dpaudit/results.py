@@ -213,13 +213,14 @@ class AuditResult:
         chance = (
             f"wrong with probability <= {self.failure_prob:g}"
             if self.failure_prob > 0
-            else "computed exactly"
+            else ("computed exactly" if self.epsilon.upper == self.epsilon.lower else "computed")
         )
         lines = [
             f"{word or self.verdict.words}  {self.id}",
             f"  mechanism  {self.mechanism}",
             f"  claim      {claim['words']}{source}",
-            f"  witness    {self.witness.sentence()}",
+            f"  witness    {self.witness.sentence()}"
+            + " (of the last batch; the evidence is of all)" * (self.sequential is not None),
             f"  pair       {self.pair}",
             f"  certified  epsilon >= {beyond(self.certified_epsilon, self.claimed_epsilon)} at "
             f"delta = {self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, estimated "
@@ -227,6 +228,9 @@ class AuditResult:
             f"epsilon = {self.claimed_epsilon:.4g}; {chance}",
             f"  reason     {self.reason}",
         ]
+        if self.sequential is not None:
+            spent = f"{sum(self.draws.values()):,} of {self.sequential.budget:,} draws a side"
+            lines.append(f"  stopped    {self.sequential.stopped}, after {spent}")
         if twin is not None:
             fate = "caught" if twin.verdict is Verdict.REFUTED else "escaped"
             lines.append(

@@ -14,10 +14,11 @@ from dpaudit.claims import Claim
 from dpaudit.engine import DEFAULT_FAILURE_PROB, MIN_DRAWS, audit, versions
 from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
-from dpaudit.mechanisms import is_seeded
+from dpaudit.mechanisms import ExactMechanism, is_seeded
 from dpaudit.neighbors import NeighborPair, PairFamily
 from dpaudit.results import AuditResult, Expectation
 from dpaudit.search import SearchSpace
+from dpaudit.smoothed import Smoothed
 from dpaudit.store import load_finished
 
 PROFILES: dict[str, int] = {"quick": 100_000, "full": 1_000_000, "release": 10_000_000}
@@ -136,12 +137,16 @@ class Auditor:
             failure_prob=self.settings.failure_prob,
             seed=self.settings.seed,
             twin=twin,
-            sequential=self.settings.sequential if sequential is None else sequential,
+            sequential=self._sequential(mechanism) if sequential is None else sequential,
             float_attack=float_attack,
             id=self.item if number == 1 else f"{self.item}#{number}",
         ).with_origin({**self.origin, "seeded": seeded(mechanism, twin)}, self.expected)
         self.results.append(result)
         return result
+
+    def _sequential(self, mechanism: Any) -> bool:
+        """Return what the run asks for, where it applies."""
+        return self.settings.sequential and not isinstance(mechanism, Smoothed | ExactMechanism)
 
     def finished_results(self, *, whole: bool) -> list[AuditResult]:
         """Return the results, each with the number of checks that its function made in all.

@@ -66,7 +66,7 @@ FUTILE_AFTER = 0.3
 """Share of the budget before which no audit gives up."""
 
 _MARGIN = 1e-6  # how far above the claim lies the level whose refusal refutes it
-_CAREFUL = 0.1  # one-sided level of the limits on which a careful bet is laid
+_CAREFUL = 0.15  # one-sided level of the limits on which a careful bet is laid
 # How boldly, and with which share of the wealth: the best event carefully, the best event as it
 # looks, the second best carefully.
 _STAKES = ((1.0, 0.5), (0.85, 0.25), (1.0, 0.25))
@@ -177,6 +177,7 @@ class _State:
     spent: int = 0
     calls: int = 0
     pool: list[tuple[Event, int]] = field(default_factory=list)
+    hope: float = math.inf
     path: list[tuple[int, float]] = field(default_factory=list)
 
     def refused(self, evidence: float) -> int:
@@ -196,20 +197,21 @@ class SequentialAudit(SampledAudit):
         state = self._start(choice.explored, drawn, point)
         evidence = -math.log(self.failure_prob)
         stopped = "the budget is spent"
-        batch = 0
+        batch, learnt_on = 0, state.spent
         while state.spent < self.draws:
             batch += 1
-            size = min(max(FIRST_BATCH, int(state.spent * (GROWTH - 1))), self.draws - state.spent)
-            if batch > 1:
-                choice = self._learn_again(choice, state, rng)
+            # Batches grow with the draws that were bet on: a long search must not end in a leap.
+            betting = state.spent - choice.explored
+            size = max(FIRST_BATCH, int(betting * (GROWTH - 1)))
+            size = min(size, self.draws - state.spent)
+            if state.spent >= learnt_on * (1 + (GROWTH - 1) / 2):
+                choice, learnt_on = self._learn_again(choice, state, rng), state.spent
             bets = self._bets(choice, state, point[1])
             seen = self._play(sampler, choice, bets, state, size, f"batch {batch}", evidence)
             if state.refused(evidence) > state.claim_level and state.calls >= MIN_CALLS:
                 stopped = "the claim is refuted"
                 break
-            if state.spent >= FUTILE_AFTER * self.draws and self._futile(
-                bets[0].event, state, point, evidence
-            ):
+            if state.spent >= FUTILE_AFTER * self.draws and self._futile(state, evidence):
                 stopped = "no violation worth the rest of the budget is left"
                 break
         return self._report(sampler, choice, state, bets[0].event, seen, point, stopped)
@@ -255,13 +257,20 @@ class SequentialAudit(SampledAudit):
         epsilon = float(state.levels[state.claim_level])
         fresh = [choice.selection.headline, *choice.selection.profile]
         known = [(event, int(len(left) * event.learnt_share)) for event in fresh] + state.pool
-        judged = []
+        judged, hopes = [], []
         for event, start in known:
             draws = len(left) - start
             p, q = _rates(event, left[start:], right[start:])
             careful = _moved(p, q, draws, _CAREFUL)
-            judged.append((_growth(*careful, epsilon, delta), event, start, (p, q), careful))
-        judged.sort(key=lambda j: -j[0])
+            # Where nothing speaks against the claim, certify at least the levels below it.
+            worth = (
+                _growth(*careful, epsilon, delta),
+                sum(_growth(*careful, float(level), delta) for level in state.levels[::4]),
+            )
+            judged.append((worth, event, start, (p, q), careful))
+            hopes.append(_growth(*_moved(p, q, draws, 1 - _OPTIMISM), epsilon, delta))
+        judged.sort(key=lambda j: j[0], reverse=True)
+        state.hope = max(hopes)
         state.pool = [(event, start) for _, event, start, _, _ in judged[:_POOL]]
         best, second = judged[0], judged[min(1, len(judged) - 1)]
         laid = ((best[1], best[4]), (best[1], best[3]), (second[1], second[4]))
@@ -321,17 +330,10 @@ class SequentialAudit(SampledAudit):
             check.judge()
         return Counts(*(int(count) for count in total))
 
-    def _futile(
-        self, event: Event, state: _State, point: tuple[float, float], evidence: float
-    ) -> bool:
-        """Whether even an optimistic reading of the draws would not refute within the budget."""
-        left, right = (np.concatenate(state.past[side]) for side in ("left", "right"))
-        p, q = _rates(event, left, right)
-        high = float(approximate_upper(p * len(left), len(left), _OPTIMISM))
-        low = float(approximate_lower(q * len(right), len(right), _OPTIMISM))
-        growth = _growth(high, max(low, 1e-12), float(state.levels[state.claim_level]), point[1])
+    def _futile(self, state: _State, evidence: float) -> bool:
+        """Whether even an optimistic reading of the best event would not refute in time."""
         wealth = float(state.log_wealth[state.claim_level])
-        return wealth + growth * (self.draws - state.spent) < evidence
+        return wealth + state.hope * (self.draws - state.spent) < evidence
 
     # --- reporting ---
 
@@ -349,7 +351,7 @@ class SequentialAudit(SampledAudit):
         refused = state.refused(evidence)
         certified = float(state.levels[refused - 1]) if refused else 0.0
         bounds = RateBounds.from_excess(certified, point[1], self.failure_prob)
-        deltas = np.where(self.grid <= certified, point[1], 0.0)
+        deltas = np.where((self.grid <= certified) & (refused > 0), point[1], 0.0)
         guess = rates_seen(seen, event.likelier)
         left, right = (np.concatenate(state.past[side]) for side in ("left", "right"))
         everything = rates_seen(_counts(event, left, right), event.likelier)
@@ -364,7 +366,7 @@ class SequentialAudit(SampledAudit):
             point=point,
             refuted=refused > state.claim_level,
             epsilon=Estimate(
-                guess.lower_epsilon(point[1]),
+                everything.lower_epsilon(point[1]),
                 certified,
                 math.inf,
                 self.failure_prob,
@@ -373,8 +375,8 @@ class SequentialAudit(SampledAudit):
                 True,
             ),
             delta=Estimate(
-                guess.lower_delta(point[0]),
-                point[1] if certified >= point[0] else 0.0,
+                everything.lower_delta(point[0]),
+                point[1] if refused > 0 and certified >= point[0] else 0.0,
                 1.0,
                 self.failure_prob,
                 method,
@@ -392,7 +394,7 @@ class SequentialAudit(SampledAudit):
             draws={"explore": choice.explored, "certify": state.spent - choice.explored},
             mechanism_seconds=sampler.seconds,
             event=event,
-            bounds=(bounds,) if certified > 0 else (),
+            bounds=(bounds,) if refused > 0 else (),
             search=choice.search,
             sequential=SequentialPath(
                 stopped,

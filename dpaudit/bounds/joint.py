@@ -56,7 +56,8 @@ _STEP = 0.28  # of the grid, in standard deviations of the gridded rate
 _GAP = 0.025  # allowed convexity gap between grid points, in log probability
 _BLOCK = 0.05  # width of a block of b, in standard deviations
 _PIECES = 24  # into which each chord is cut
-_NEGLIGIBLE = 1e-22  # blocks that hold less count as lying in R altogether
+_NEGLIGIBLE = 1e-9  # of the level: blocks that hold less count as lying in R altogether
+_LEAST_EVIDENCE = 0.05  # at levels near 1/2 the ordering would degenerate
 _REACH = 4.0  # resolved beyond the test's own quantile, in standard deviations of b
 _ROUNDING = 1e-9  # relative; the incomplete beta function is a good deal better
 
@@ -115,7 +116,7 @@ def joint_region(counts: Counts, failure_prob: float, aim: Aim) -> tuple[Floats,
     """
     alpha = _validate.failure_prob(failure_prob=failure_prob)
     a, n, b, m = counts.hits_left, counts.draws_left, counts.hits_right, counts.draws_right
-    evidence = special.ndtri(alpha) ** 2 / 2
+    evidence = _evidence(alpha)
     null = _null_at(a / n, n, b / m, m, evidence, aim)
     if null is None:
         return np.zeros(1), np.ones(1)
@@ -133,7 +134,7 @@ def joint_region(counts: Counts, failure_prob: float, aim: Aim) -> tuple[Floats,
     first, critical = _critical(n, m, theta, delta, evidence, spread)
     home = int(np.searchsorted(first, b, side="right")) - 1  # whatever rounding did: R holds (a, b)
     critical[: home + 1] = np.minimum(critical[: home + 1], a)
-    tail = _Tail(n, m, first, critical, _REACH + math.sqrt(2 * evidence))
+    tail = _Tail(n, m, first, critical, _REACH + math.sqrt(2 * evidence), _NEGLIGIBLE * alpha)
     solved = tail.solve(nodes, guesses, level - _GAP, grid_p)
     p, q = (nodes, solved) if grid_p else (solved, nodes)
     return _corners(p, q, n, m)
@@ -173,16 +174,22 @@ def refutation_prob(
     ndarray, shape (k,)
     """
     alpha = _validate.failure_prob(failure_prob=failure_prob)
-    needed = float(special.ndtri(alpha) ** 2 / 2) if evidence is None else evidence
+    needed = _evidence(alpha) if evidence is None else evidence
     theta = math.exp(min(_validate.nonnegative(epsilon=epsilon), 600.0))
     p, q = np.atleast_1d(likely).astype(float), np.atleast_1d(rare).astype(float)
     spread = (float(q.min()), float(q.max()))
     blocks = _critical(draws_likely, draws_rare, theta, delta, needed, spread)
-    tail = _Tail(draws_likely, draws_rare, *blocks, _REACH + math.sqrt(2 * needed))
+    reach = _REACH + math.sqrt(2 * needed)
+    tail = _Tail(draws_likely, draws_rare, *blocks, reach, _NEGLIGIBLE * alpha)
     return np.asarray(np.exp(np.minimum(tail.log_prob(p, q), 0.0)))
 
 
 # --- the null that the observed counts just reject ------------------------------------------------
+
+
+def _evidence(alpha: float) -> float:
+    """Evidence at which outcomes are ordered; any fixed number is sound, z^2 / 2 is sharp."""
+    return max(float(special.ndtri(alpha)) ** 2 / 2, _LEAST_EVIDENCE)
 
 
 def _kl(x: float, y: float) -> float:
@@ -279,7 +286,8 @@ def _critical(
         above = np.where(too_much, q, above)
         below = np.where(too_much, below, q)
     x, found = _stationary(below, y, n, m, theta, delta)
-    x = np.where(found < evidence * (1 - 1e-7), math.inf, x)  # not even a = n is enough
+    # Not even a = n is enough, and not by rounding: when in doubt, an outcome stays in R.
+    x = np.where(found < evidence * (1 - 1e-7) - 1e-14 * (n + m), math.inf, x)
     # The search cannot see closest points with q = 0 (beside b = 0) or q = 1 (beside b = m).
     corner = min(delta + delta * (1 - delta) * m / (n * theta), 1.0)
     if delta > 0 and n * _kl(corner, delta) > evidence:
@@ -319,7 +327,8 @@ def _stationary(
 class _Tail:
     """Upper bound of P_{p,q}(R): blocks of b from `first` on, each with one critical a.
 
-    For given q only the blocks within `reach` standard deviations are told apart.
+    For given q only the blocks within `reach` standard deviations are told apart, and blocks of
+    less than `negligible` mass are taken to lie in R.
     """
 
     n: int
@@ -327,6 +336,7 @@ class _Tail:
     first: Floats
     critical: Floats
     reach: float
+    negligible: float
 
     def log_prob(self, p: Floats, q: Floats) -> Floats:
         """Logarithm of the bound, elementwise for pairs of rates, shape (k,)."""
@@ -356,7 +366,7 @@ class _Tail:
         lump = np.where(upper[:, 0], 1 - outside[:, 0], outside[:, 0])  # below the window
         reach = np.ones_like(mass)
         reach[critical > self.n] = 0.0
-        known = (mass > _NEGLIGIBLE * mass.max()) & (critical > 0) & (critical <= self.n)
+        known = (mass > self.negligible) & (critical > 0) & (critical <= self.n)
         least = critical[known]
         row = np.nonzero(known)[0]
         reach[known] = special.betainc(least, self.n - least + 1, p[row])

@@ -23,7 +23,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit import _validate
 from dpaudit.claims import Claim
+from dpaudit.errors import ArgumentError
 from dpaudit.events.doubles import BitCode, granularity, reachable, trailing_zeros
 from dpaudit.events.encoding import Column, Encoder
 from dpaudit.events.features import Feature
@@ -58,6 +60,19 @@ class FloatAttack:
 
     references: tuple[float, ...] = ()
     scales: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, most, check in (
+            ("references", 4 * MAX_REFERENCES, _validate.finite),
+            ("scales", 4 * MAX_SCALES, _validate.positive),
+        ):
+            values = getattr(self, name)
+            if isinstance(values, str) or not isinstance(values, Iterable):
+                raise TypeError(f"{name} must be a sequence of numbers, got {values!r}")
+            values = tuple(check(**{name: value}) for value in values)
+            if len(values) > most:
+                raise ArgumentError(f"{name} must be at most {most} numbers, got {len(values)}")
+            object.__setattr__(self, name, values)
 
     @classmethod
     def for_pair(cls, pair: NeighborPair, claim: Claim) -> FloatAttack:

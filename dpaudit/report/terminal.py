@@ -16,10 +16,7 @@ def finding(result: AuditResult, out: Path | None = None) -> str:
 
     `out` is the directory of the stored results, where there is one.
     """
-    lines = [result.summary(outcome_of(result).word)]
-    if result.sequential is not None:
-        lines.append(f"  stopped    {result.sequential.stopped}, after {draws_used(result)} a side")
-    return "\n".join([*lines, f"  replay     {replay_command(result, out)}"])
+    return result.summary(outcome_of(result).word, replay_command(result, out))
 
 
 def draws_used(result: AuditResult) -> str:

@@ -327,6 +327,8 @@ def space_from_words(text: str) -> SearchSpace:
     >>> space_from_words("far_user:n_users=20..40,distance=log:0.1..10").parameters
     {'n_users': Whole(low=20, high=40), 'distance': Interval(low=0.1, high=10.0, log=True)}
     """
+    if not isinstance(text, str):
+        raise TypeError(f"text must be words such as far_user:distance=0.1..10, got {text!r}")
     name, _, rest = text.partition(":")
     _validate.choice(tuple(RECIPES), recipe=name)
     recipe = RECIPES[name]
@@ -342,6 +344,10 @@ def space_from_words(text: str) -> SearchSpace:
         if key in fixed or key in ranges:
             raise ArgumentError(f"{key} must be given once, got {item!r} as well")
         if "|" in value:
+            if not all(value.split("|")) or ".." in value or value.startswith("log:"):
+                raise ArgumentError(
+                    f"{key} must be a choice a|b of words or numbers, got {value!r}"
+                )
             ranges[key] = Choice(tuple(parse_value(key, word) for word in value.split("|")))
         elif ".." in value:
             ranges[key] = _range(key, value)

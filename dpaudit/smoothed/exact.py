@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit import oracles
 from dpaudit.claims import Claim
+from dpaudit.computed import worst_point
 from dpaudit.divergence import RateBounds
 from dpaudit.errors import MechanismError
 from dpaudit.evidence import Estimate, Histogram, LongProfile, Profile, Witness
@@ -28,6 +29,7 @@ _FEW = 12
 _MAX_LOSS = 1000.0
 _BINS = 48
 _SHOWN_DRAWS = 10**6
+_EVENTS = 60
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ def _look(mechanism: Smoothed, pair: NeighborPair) -> _Look:
         few = np.sort(np.abs(shift))[-_FEW:]
         few = few[few > 1e-6 * few[-1]]
         few = few if few.sum() < _MAX_LOSS * scale else few[-1:]
+        few = np.minimum(few, _MAX_LOSS * scale)  # a smaller shift is harder to see
         method = f"{METHOD}, of the {len(few)} coordinates that move most"
         return _Look(pair, left, right, oracles.laplace_vector(few, scale), method)
 
@@ -88,11 +91,11 @@ def _finding(
     profile = look.oracle.delta(grid)
     point = claim.point
     if point is None:
-        at = int((profile / np.maximum(claimed, 1e-300)).argmax())
-        point = (float(grid[at]), float(claimed[at]))
+        point = worst_point(grid, profile, claimed)
     epsilon, delta = look.oracle.epsilon(point[1]), look.oracle.delta(point[0])
     whole = look.method == METHOD
-    slack = 1e-15 if claim.point is not None else 1e-9
+    # Closed forms keep their relative accuracy however small delta is; claimed curves do not.
+    slack = 0.0 if claim.point is not None else 1e-9
     relative = 1e-9 if claim.point is not None else 1e-8
     refuted = delta > point[1] * (1 + relative) + slack and epsilon > point[0] * (1 + 1e-9) + 1e-12
     curve = tuple(profile.tolist())
@@ -112,14 +115,19 @@ def _finding(
         draws={"explore": 0, "certify": 0},
         mechanism_seconds=time.perf_counter() - start,
         event=None,
-        bounds=tuple(
-            RateBounds.from_excess(float(e), float(d), 0.0)
-            for e, d in zip(grid, profile, strict=True)
-            if d > 0
-        ),
+        bounds=_bounds(look.oracle, float(long[-1])),
     )
     zeros = (0.0,) * len(long)
     return finding, LongProfile(tuple(long.tolist()), tuple(exact.tolist()), zeros)
+
+
+def _bounds(oracle: Oracle, end: float) -> tuple[RateBounds, ...]:
+    """Exact rates of events "the loss exceeds t", for t from 0 to where delta is negligible."""
+    if oracle.max_loss == 0:
+        return ()
+    losses = np.linspace(0.0, min(end, oracle.max_loss), _EVENTS)
+    p, q = oracle.rates(losses, closed=True)
+    return tuple(RateBounds(p[i : i + 1], q[i : i + 1], 0.0) for i in range(len(losses)))
 
 
 def _witness(look: _Look, point: tuple[float, float]) -> Witness:

@@ -59,6 +59,38 @@ def test_the_rates_lie_outside_at_most_as_often_as_promised(n: int, m: int, aim:
         assert worst_miss(n, m, failure_prob, aim) <= failure_prob
 
 
+@pytest.mark.parametrize("failure_prob", [0.4999, 0.5, 0.6, 0.95])
+def test_large_failure_probabilities_are_kept_too(failure_prob: float) -> None:
+    """At 1/2 the evidence would vanish, and with it the order of the outcomes."""
+    assert worst_miss(14, 14, failure_prob, Aim(delta=0.0)) <= failure_prob
+
+
+@pytest.mark.parametrize("draws", [10**8, 10**9, 10**10])
+@pytest.mark.parametrize("failure_prob", [0.3, 0.05, 1e-5])
+def test_rounding_of_huge_counts_does_not_sharpen_the_bound(
+    draws: int, failure_prob: float
+) -> None:
+    """The normal limit, from which no method may depart at such counts."""
+    a, b = round(0.4 * draws), round(0.4 * math.exp(-0.5) * draws)
+    z = -float(joint.special.ndtri(failure_prob))
+    ideal = z * math.sqrt(1 / a - 1 / draws + 1 / b - 1 / draws)
+    loss = math.log(a / b) - least_loss(Counts(a, draws, b, draws), failure_prob)
+    assert 0.99 * ideal < loss < 1.15 * ideal
+    chance = joint.refutation_prob(
+        np.array([a / draws]), np.array([b / draws]), draws, draws, 0.5 - ideal, 0.0, failure_prob
+    )
+    assert 0.4 < float(chance[0]) < 0.6
+
+
+@pytest.mark.parametrize("failure_prob", [1e-20, 1e-25, 1e-100])
+def test_tiny_failure_probabilities_keep_their_power(failure_prob: float) -> None:
+    a, b, draws = 50_000, 18_400, 100_000
+    low, high = (
+        float(f(k, draws, failure_prob / 2)) for f, k in ((lower_rates, a), (upper_rates, b))
+    )
+    assert least_loss(Counts(a, draws, b, draws), failure_prob) > math.log(low / high)
+
+
 def test_the_whole_failure_probability_is_nearly_used() -> None:
     assert worst_miss(24, 24, 0.1, Aim(delta=0.0)) > 0.07
 

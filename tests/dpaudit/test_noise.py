@@ -194,7 +194,7 @@ def test_scales_that_are_none_are_refused(scale):
 
 
 def test_other_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="kind must be one of gaussian, laplace"):
+    with pytest.raises(ValueError, match="noise must be one of gaussian, laplace"):
         Noise("cauchy", 1.0)
     with pytest.raises(TypeError, match="scale"):
         Noise("gaussian", "1")

@@ -124,7 +124,9 @@ def test_a_known_law_and_known_rates_may_be_given() -> None:
         ({"failure_prob": 0.0}, "failure_prob"),
         ({"true_epsilon": 1.0 + 1e-9}, "too close"),
         ({"rates": (0.9, 0.01)}, "rates must be possible"),
-        ({"rates": (1.2, 0.1)}, "likely"),
+        ({"rates": (0.1, 0.5)}, "rates must violate the claim"),
+        ({"epsilon": 25.0, "true_epsilon": 30.0}, "epsilon must be at most"),
+        ({"rates": (1.2, 0.1)}, "rates must be a number in"),
         ({"rates": (0.2, 0.1), "oracle": oracles.randomized_response(1.0)}, "got both"),
     ],
 )

@@ -144,7 +144,7 @@ def test_an_honest_mechanism_is_given_up_early_and_says_what_it_would_have_seen(
     assert 0.8 < result.certified_epsilon < 1.0
     assert result.detectable_epsilon is not None
     assert 1.0 < result.detectable_epsilon < 1.1
-    assert "probability 0.9" in result.reason
+    assert "probability about 0.9" in result.reason
 
 
 def test_a_family_of_pairs_is_searched_first() -> None:
@@ -193,6 +193,24 @@ def test_events_that_never_or_always_fire_are_no_trouble() -> None:
     assert nothing.certified_epsilon == 0.0
     everything = audit(exposes, PureDP(5.0), ONE, seed=1, sequential=True)
     assert everything.verdict is Verdict.REFUTED
+
+
+def coin(data: Array, size: int, *, rng: np.random.Generator) -> Array:
+    return rng.integers(2, size=size) * 1.0
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [PureDP(0.0), ApproxDP(1.0, 0.01), ApproxDP(0.0, 0.1), GaussianDP(1.0)],
+    ids=str,
+)
+@pytest.mark.parametrize("draws", [60, 3000])
+def test_a_mechanism_that_ignores_its_data_certifies_nothing(claim: Any, draws: int) -> None:
+    for seed in range(3):
+        result = audit(coin, claim, ONE, draws=draws, seed=seed, sequential=True)
+        assert result.certified_epsilon == result.certified_delta == 0.0
+        assert not any(result.profile.certified_delta)
+        assert result.curves is None
 
 
 def test_noise_shared_by_the_draws_of_a_call_is_refused() -> None:
@@ -247,7 +265,7 @@ def test_the_certified_epsilon_stays_below_the_truth() -> None:
     truth = oracles.laplace(1.0, 0.5).epsilon(0.0)
     result = audit(functools.partial(laplace, scale=0.5), PureDP(3.0), ONE, seed=2, sequential=True)
     assert result.verdict is Verdict.NO_POWER
-    assert 1.5 < result.certified_epsilon < truth
+    assert 1.4 < result.certified_epsilon < truth
 
 
 def test_events_are_live() -> None:

@@ -103,7 +103,7 @@ def test_it_is_a_sampled_mechanism_too():
         ({"scale": -1.0}, ValueError, "scale must be"),
         ({"scale": math.nan}, ValueError, "scale must be"),
         ({}, ValueError, "scale must be"),
-        ({"scale": 1.0, "noise": "cauchy"}, ValueError, "kind must be one of"),
+        ({"scale": 1.0, "noise": "cauchy"}, ValueError, "noise must be one of"),
         ({"scale": 1.0, "ball": 3.0}, TypeError, "ball must be a pair"),
         ({"scale": 1.0, "ball": ([0.0], -1.0)}, ValueError, "radius must be"),
         ({"scale": 1.0, "ball": ([math.nan], 1.0)}, ValueError, "ball must have a centre"),
