@@ -24,7 +24,8 @@ from dpaudit.errors import ArgumentError
 Density = Callable[[float], float]
 
 _LINE_STEPS = 2000
-_BELOW_ONE = float(np.nextafter(1.0, 0.0))
+_ROUNDING = 2.0**-51
+_LEAST_RATE = 5e-324
 
 
 def hockey_stick(left: ArrayLike, right: ArrayLike, epsilon: float) -> float:
@@ -343,18 +344,22 @@ class RateBounds:
         return np.asarray(np.min([*known, 1 - alphas], axis=0))  # a coin has errors 1 - alpha
 
     def _corners(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Corners below the curve; those of a line follow it from 0 to 1 in small steps.
-
-        A rate of 1 may have been rounded to it, and would make divergences infinite.
-        """
+        """Corners below the curve; those of a line follow it from 0 to 1 in small steps."""
         if not self.lines:
-            return np.minimum(self.likely, _BELOW_ONE), self.rare
+            return _unrounded(self.likely, self.rare)
         p, q = [], []
         share = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, _LINE_STEPS)])
         for i in range(len(self.likely) - 1):
             p.append(self.likely[i] + share[:-1] * (self.likely[i + 1] - self.likely[i]))
             q.append(self.rare[i] + share[1:] * (self.rare[i + 1] - self.rare[i]))
-        return np.minimum(np.concatenate(p), _BELOW_ONE), np.concatenate(q)
+        return _unrounded(np.concatenate(p), np.concatenate(q))
+
+
+def _unrounded(
+    p: NDArray[np.float64], q: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Move rates that may have been rounded to 1 or to 0, where divergences are infinite."""
+    return np.where(p > 0.5, p - _ROUNDING, p), np.maximum(q, _LEAST_RATE)
 
 
 def _binary_renyi(

@@ -144,7 +144,7 @@ def audit(
     if isinstance(pairs, SearchSpace):
         if isinstance(mechanism, ExactMechanism):
             raise TypeError(
-                "pairs must be pairs for a mechanism with a pmf: only draws are searched"
+                "pairs must be pairs for a mechanism with a pmf; a search needs one that draws"
             )
         candidates = family(pairs.example(rng=generator(seed, name, "example")))
     else:

@@ -4,7 +4,8 @@ Everything that dpaudit certifies rests on this room. Its bounds are one-sided a
 names; there is no asymptotic method and no option that selects one.
 """
 
-from dpaudit.bounds.joint import Aim, joint_region, refutation_prob
+from dpaudit.bounds.aim import Aim
+from dpaudit.bounds.joint import joint_region, refutation_prob
 from dpaudit.bounds.proportions import (
     Counts,
     lower_proportion,

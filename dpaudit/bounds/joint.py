@@ -44,8 +44,8 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from dpaudit import _validate
+from dpaudit.bounds.aim import Aim
 from dpaudit.bounds.proportions import Counts, lower_rates, upper_rates
-from dpaudit.errors import ArgumentError
 
 Floats = NDArray[np.float64]
 
@@ -60,33 +60,6 @@ _NEGLIGIBLE = 1e-9  # of the level: blocks that hold less count as lying in R al
 _LEAST_EVIDENCE = 0.05  # at levels near 1/2 the ordering would degenerate
 _REACH = 4.0  # resolved beyond the test's own quantile, in standard deviations of b
 _ROUNDING = 1e-9  # relative; the incomplete beta function is a good deal better
-
-
-@dataclass(frozen=True)
-class Aim:
-    """Where a joint bound is sharpest: an epsilon at a given delta, or a delta at an epsilon.
-
-    Exactly one of the two is given. The region holds for every epsilon and delta whatever the aim,
-    which must be settled before the counts are known.
-
-    Examples
-    --------
-    >>> Aim(delta=1e-6)
-    Aim(epsilon=None, delta=1e-06)
-    """
-
-    epsilon: float | None = None
-    delta: float | None = None
-
-    def __post_init__(self) -> None:
-        if (self.epsilon is None) == (self.delta is None):
-            raise ArgumentError(
-                f"an aim needs epsilon or delta, got epsilon={self.epsilon!r}, delta={self.delta!r}"
-            )
-        if self.epsilon is not None:
-            _validate.nonnegative(epsilon=self.epsilon)
-        if self.delta is not None:
-            _validate.delta(delta=self.delta)
 
 
 def joint_region(counts: Counts, failure_prob: float, aim: Aim) -> tuple[Floats, Floats]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import _validate
-from dpaudit.bounds.joint import Aim
+from dpaudit.bounds.aim import Aim
 from dpaudit.bounds.means import MARGIN, bounded_draws, last_nonnegative, log_sum, log_wealth
 from dpaudit.errors import ArgumentError
 

@@ -1,0 +1,187 @@
+"""The kinds of audit side by side: what they refuse, and verdicts that agree with their numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpaudit import (
+    ApproxDP,
+    ArgumentError,
+    FloatAttack,
+    GaussianDP,
+    NeighborPair,
+    PureDP,
+    RenyiDP,
+    Smoothed,
+    Verdict,
+    ZeroConcentratedDP,
+    audit,
+    search,
+)
+from dpaudit import neighbors as nb
+
+Array = NDArray[Any]
+ONE = NeighborPair([[1.0]], [[0.0]])
+
+
+def total(data: Array) -> Array:
+    return np.asarray(data.sum(axis=0))
+
+
+def drawn_total(data: Array, size: int, *, rng: np.random.Generator) -> Array:
+    return data.sum() + rng.uniform(-0.1, 0.1, size=size)
+
+
+def noisy(data: Array, size: int, *, rng: np.random.Generator) -> Array:
+    return data.sum() + rng.laplace(size=size)
+
+
+class Flip:
+    def pmf(self, data: Array) -> Array:
+        return np.array([0.75, 0.25] if data.sum() > 0 else [0.25, 0.75])
+
+
+# --- what is computed is decided by what was computed ---
+
+
+@pytest.mark.parametrize("mu", [1e-3, 1.0, 20.0, 38.0, 100.0])
+def test_exact_curves_stay_below_the_truth_however_private(mu: float) -> None:
+    result = audit(Smoothed(total, scale=1 / mu), ApproxDP(1.0, 1e-6), ONE, seed=1)
+    if result.curves is None:
+        assert mu == 1e-3
+        return
+    assert result.curves.certified_mu <= mu * (1 + 1e-9)
+    for order, renyi in zip(result.curves.order, result.curves.certified_renyi, strict=True):
+        assert renyi <= order * mu**2 / 2 * (1 + 1e-9)
+    if mu == 1.0:
+        assert result.curves.certified_mu == pytest.approx(mu, rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 10.0, 20.0])
+def test_a_gaussian_keeps_no_pure_claim(epsilon: float) -> None:
+    result = audit(Smoothed(total, scale=1.0), PureDP(epsilon), ONE, seed=1)
+    assert result.verdict is Verdict.REFUTED
+    assert result.certified_epsilon == math.inf
+
+
+@pytest.mark.parametrize("mu", [1e-4, 0.01, 1.0, 6.0, 20.0])
+@pytest.mark.parametrize("factor", [1.0, 0.5])
+def test_a_gaussian_claim_is_kept_exactly(mu: float, factor: float) -> None:
+    result = audit(Smoothed(total, scale=1 / mu), GaussianDP(factor * mu), ONE, seed=1)
+    assert (result.verdict is Verdict.REFUTED) == (factor < 1)
+    assert result.claimed_epsilon > 0 or factor < 1 or mu < 1e-3
+
+
+@pytest.mark.parametrize("claim", [ZeroConcentratedDP(0.5), RenyiDP([2.0], [1.0])], ids=str)
+def test_an_exact_profile_is_compared_away_from_epsilon_zero(claim: Any) -> None:
+    result = audit(Smoothed(total, scale=1.0), claim, ONE, seed=1)
+    assert result.verdict is Verdict.NO_POWER
+    assert result.claimed_epsilon > 0
+
+
+def test_a_far_user_is_not_too_far_for_laplace_noise() -> None:
+    far = NeighborPair([[1e6]], [[0.0]])
+    result = audit(Smoothed(total, "laplace", scale=1.0), PureDP(1.0), far, seed=1)
+    assert result.verdict is Verdict.REFUTED
+    assert 100 < result.certified_epsilon <= 1e6
+    assert "computed exactly" not in str(result)
+
+
+# --- one kind against another ---
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "twin"),
+    [
+        (noisy, Smoothed(total, scale=0.1)),
+        (Smoothed(drawn_total, scale=1.0), Smoothed(total, scale=0.1)),
+        (Flip(), Smoothed(total, scale=0.1)),
+        (Smoothed(total, scale=1.0), noisy),
+    ],
+)
+def test_a_twin_of_another_kind_shows_no_power(mechanism: Any, twin: Any) -> None:
+    with pytest.raises(TypeError, match="must be of one kind"):
+        audit(mechanism, PureDP(1.0), ONE, seed=1, draws=1000, twin=twin)
+
+
+@pytest.mark.parametrize("flag", ["sequential", "float_attack"])
+@pytest.mark.parametrize("mechanism", [Flip(), Smoothed(total, scale=1.0)], ids=str)
+def test_flags_that_would_do_nothing_are_refused(flag: str, mechanism: Any) -> None:
+    with pytest.raises(TypeError, match=f"{flag} needs a mechanism that draws its outputs"):
+        audit(mechanism, PureDP(1.0), ONE, seed=1, **{flag: True})
+
+
+@pytest.mark.parametrize("flag", ["sequential", "float_attack"])
+@pytest.mark.parametrize("value", [1, "yes", None, [True]])
+def test_flags_are_true_or_false(flag: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=f"{flag} must be True or False"):
+        audit(noisy, PureDP(1.0), ONE, seed=1, **{flag: value})
+
+
+def test_a_pmf_is_not_searched() -> None:
+    with pytest.raises(TypeError, match="a search needs one that draws"):
+        audit(Flip(), PureDP(1.0), search.edge(n_users=3), seed=1)
+
+
+def test_a_smoothed_mechanism_may_be_searched() -> None:
+    def clipped(data: Array) -> Array:
+        return np.asarray(np.clip(data, 0, 0.5).mean(axis=(0, 1)))
+
+    mechanism = Smoothed(clipped, scale=0.05)
+    result = audit(mechanism, ApproxDP(1.0, 1e-9), search.outlier(n_users=5), seed=1, draws=20_000)
+    assert result.search is not None
+    assert result.verdict is Verdict.REFUTED
+    assert result.epsilon.method.startswith("computed")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"scales": (0.0,)}, ArgumentError),
+        ({"scales": (math.nan,)}, ArgumentError),
+        ({"references": (math.inf,)}, ArgumentError),
+        ({"references": tuple(range(1000))}, ArgumentError),
+        ({"references": 5}, TypeError),
+        ({"references": "ab"}, TypeError),
+        ({"references": (None,)}, TypeError),
+    ],
+)
+def test_guesses_of_a_float_attack_are_checked(arguments: Any, error: Any) -> None:
+    with pytest.raises(error, match=next(iter(arguments))):
+        FloatAttack(**arguments)
+
+
+@pytest.mark.parametrize("words", ["distance=a|", "distance=a|b..c", "distance=log:1|2"])
+def test_odd_words_of_a_search_are_refused(words: str) -> None:
+    with pytest.raises(ArgumentError, match="distance must be a choice"):
+        search.space_from_words(f"far_user:n_users=5,{words}")
+
+
+# --- sequential, after a search ---
+
+
+def test_a_sequential_audit_takes_small_steps_after_a_long_search() -> None:
+    def sensitive(data: Array, size: int, *, rng: np.random.Generator) -> Array:
+        return data.sum() + rng.laplace(scale=0.2, size=size)
+
+    space = search.outlier(n_users=5)
+    result = audit(sensitive, PureDP(1.0), space, seed=1, draws=100_000, sequential=True)
+    assert result.verdict is Verdict.REFUTED
+    assert result.draws["certify"] < 3000
+
+
+def test_a_buffer_that_is_used_again_does_no_harm() -> None:
+    buffer = np.zeros(10**6)
+
+    def reuses(data: Array, size: int, *, rng: np.random.Generator) -> Array:
+        buffer[:size] = data.sum() + rng.laplace(size=size)
+        return buffer[:size]
+
+    pair = nb.value_pattern("one_above", 1)
+    result = audit(reuses, PureDP(1.0), pair, seed=1, draws=5000)
+    assert 0.5 < result.certified_epsilon < 1.0
