@@ -110,7 +110,7 @@ def test_a_twin_of_another_kind_shows_no_power(mechanism: Any, twin: Any) -> Non
 
 
 @pytest.mark.parametrize("flag", ["sequential", "float_attack"])
-@pytest.mark.parametrize("mechanism", [Flip(), Smoothed(total, scale=1.0)], ids=str)
+@pytest.mark.parametrize("mechanism", [Flip(), Smoothed(total, scale=1.0)], ids=["pmf", "exact"])
 def test_flags_that_would_do_nothing_are_refused(flag: str, mechanism: Any) -> None:
     with pytest.raises(TypeError, match=f"{flag} needs a mechanism that draws its outputs"):
         audit(mechanism, PureDP(1.0), ONE, seed=1, **{flag: True})
