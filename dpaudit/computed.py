@@ -29,10 +29,10 @@ def compute(
     """Look at every pair in both directions and return the worst; nothing is left to chance."""
     start = time.perf_counter()
     found = [_look(mechanism, claim, pair, grid, claimed, start) for pair in pairs]
-    return max(found, key=_worth)  # the first of equals
+    return max(found, key=worth)  # the first of equals
 
 
-def _worth(found: Finding) -> tuple[bool, float, float]:
+def worth(found: Finding) -> tuple[bool, float, float]:
     """Violations first; on a curve epsilons at different deltas do not compare, excesses do."""
     claimed_epsilon, claimed_delta = found.point
     ratio = found.delta.lower / max(claimed_delta, 1e-300)

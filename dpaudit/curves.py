@@ -87,7 +87,7 @@ def tradeoff_of_profile(epsilons: ArrayLike, deltas: ArrayLike, alphas: Floats) 
     """Trade-off curve of a privacy profile known at some epsilons.
 
     The pointwise largest of ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha))``
-    (Dong, Roth and Su 2022, Proposition 2.12).
+    (the duality of profiles and f-DP of Dong, Roth and Su 2022).
 
     Examples
     --------

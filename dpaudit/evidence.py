@@ -118,7 +118,7 @@ class Histogram:
     edges : tuple of float, optional
         k + 1 edges when the axis is numeric.
     left, right : tuple of int
-        Certifying draws in each bin.
+        Certifying draws in each bin, of the first million a side.
     inside : tuple of bool
         Whether the event fires in the bin.
     """
@@ -144,8 +144,9 @@ class Witness:
     counts : Counts or None
         Certifying draws; None where probabilities were computed or averaged instead.
     likely, rare : float
-        Of all rates of the event, on the likelier side and on the other, that the draws leave
-        possible, the ones that are easiest to reconcile with privacy.
+        Where counts certify: of all rates of the event, on the likelier side and on the other,
+        that the draws leave possible, the ones that are easiest to reconcile with privacy. Exact
+        where they were computed; observed rates, without guarantee, where bets certify.
     """
 
     event: str

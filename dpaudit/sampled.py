@@ -32,6 +32,7 @@ HEADLINE_SHARE = 0.9
 
 _EXPECTED_PROFILE_EVENTS = 8
 _PICTURE_SAMPLE = 5000
+_PICTURE_DRAWS = 10**6  # a side; a picture gains nothing from more
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,7 @@ class SampledAudit:
         pictures = [OutputHistogram.plan(event, choice.sample) for event in events]
         hits = {side: np.zeros(len(events), dtype=np.int64) for side in ("left", "right")}
         for side, data in (("left", pair.left), ("right", pair.right)):
-            calls = CallCheck(sampler.name)
+            calls, drawn = CallCheck(sampler.name), 0
             for outputs in sampler.chunks(data, certify, "certify", side):
                 encoded = selection.headline.encoder(outputs)
                 scores = {id(event.score): event.score for event in events}
@@ -207,8 +208,10 @@ class SampledAudit:
                 fired = [int(event.fires(values[id(event.score)]).sum()) for event in events]
                 hits[side] += fired
                 calls.add(outputs, fired)
-                for event, picture in zip(events, pictures, strict=True):
-                    picture.add(side, encoded, values[id(event.score)])
+                if drawn < _PICTURE_DRAWS:
+                    for event, picture in zip(events, pictures, strict=True):
+                        picture.add(side, encoded, values[id(event.score)])
+                drawn += len(outputs)
             calls.judge()
         counts = [
             Counts(int(left), certify, int(right), certify)

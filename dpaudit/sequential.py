@@ -26,7 +26,7 @@ References
 ----------
 Turner, Ly and Grunwald (2024), "Generic E-variables for exact sequential k-sample tests that allow
 for optional stopping".
-Gonzalez, Jagielski et al. (2025), "Sequentially auditing differential privacy".
+"Sequentially auditing differential privacy" (2025), arXiv:2509.07055, bets with kernels instead.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ class SequentialAudit(SampledAudit):
                 sum(_growth(*careful, float(level), delta) for level in state.levels[::4]),
             )
             judged.append((worth, event, start, (p, q), careful))
-            hopes.append(_growth(*_moved(p, q, draws, 1 - _OPTIMISM), epsilon, delta))
+            hopes.append(_growth(*_spread(p, q, draws, _OPTIMISM), epsilon, delta))
         judged.sort(key=lambda j: j[0], reverse=True)
         state.hope = max(hopes)
         state.pool = [(event, start) for _, event, start, _, _ in judged[:_POOL]]
@@ -421,6 +421,12 @@ def _moved(p: float, q: float, draws: int, level: float) -> tuple[float, float]:
     low = float(approximate_lower(p * draws, draws, level))
     high = float(approximate_upper(q * draws, draws, level))
     return min(max(low, 1e-9), 1 - 1e-9), min(max(high, 1e-9), 1 - 1e-9)
+
+
+def _spread(p: float, q: float, draws: int, level: float) -> tuple[float, float]:
+    """Rates moved apart by their one-sided limits at `level`."""
+    high = float(approximate_upper(p * draws, draws, level))
+    return high, float(approximate_lower(q * draws, draws, level))
 
 
 def _growth(p: float, q: float, epsilon: float, delta: float) -> float:

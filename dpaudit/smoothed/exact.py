@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit import oracles
 from dpaudit.claims import Claim
-from dpaudit.computed import worst_point
+from dpaudit.computed import worst_point, worth
 from dpaudit.divergence import RateBounds
 from dpaudit.errors import MechanismError
 from dpaudit.evidence import Estimate, Histogram, LongProfile, Profile, Witness
@@ -52,13 +52,7 @@ def compute(
         _finding(_look(mechanism, pair), mechanism.noise, claim, grid, claimed, start)
         for pair in pairs
     ]
-    return max(found, key=lambda both: _worth(both[0]))  # the first of equals
-
-
-def _worth(found: Finding) -> tuple[bool, float, float]:
-    claimed_epsilon, claimed_delta = found.point
-    ratio = found.delta.lower / max(claimed_delta, 1e-300)
-    return found.refuted, found.epsilon.lower - claimed_epsilon, ratio
+    return max(found, key=lambda both: worth(both[0]))  # the first of equals
 
 
 def _look(mechanism: Smoothed, pair: NeighborPair) -> _Look:

@@ -147,6 +147,24 @@ def test_an_honest_mechanism_is_given_up_early_and_says_what_it_would_have_seen(
     assert "probability about 0.9" in result.reason
 
 
+def test_hope_is_optimistic_and_care_is_not() -> None:
+    p, q, draws = 0.3, 0.1, 500
+    careful = dpaudit.sequential._moved(p, q, draws, 0.05)
+    hopeful = dpaudit.sequential._spread(p, q, draws, 0.05)
+    growth = [dpaudit.sequential._growth(*rates, 0.5, 0.0) for rates in (careful, (p, q), hopeful)]
+    assert 0 < growth[0] < growth[1] < growth[2]
+
+
+def test_a_violation_within_reach_is_not_given_up() -> None:
+    """Seen only after 30% of the budget, where audits begin to ask whether to go on."""
+    slightly = functools.partial(laplace, scale=0.88)
+    for seed in range(3):
+        result = audit(slightly, PureDP(1.0), ONE, draws=20_000, seed=seed, sequential=True)
+        if result.verdict is Verdict.REFUTED and sum(result.draws.values()) > 6000:
+            return
+    pytest.fail("no seed was refuted after the first 30% of its budget")
+
+
 def test_a_family_of_pairs_is_searched_first() -> None:
     far = [nb.far_user(n_users=5, distance=float(d)) for d in (0.01, 1.0)]
 
