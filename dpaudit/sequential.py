@@ -41,7 +41,7 @@ from scipy import optimize, special
 
 from dpaudit.bounds import Counts
 from dpaudit.divergence import RateBounds
-from dpaudit.events import Event
+from dpaudit.events import Event, Goal
 from dpaudit.events.drawing import OutputHistogram
 from dpaudit.events.prospects import approximate_lower, approximate_upper
 from dpaudit.evidence import Estimate, Profile, SequentialPath, Witness
@@ -65,6 +65,8 @@ MIN_CALLS = 32
 FUTILE_AFTER = 0.3
 """Share of the budget before which no audit gives up."""
 
+_PAIR_SHARE = 0.03  # of the budget, to choose among several pairs
+_LEARN_SHARE = 0.6  # few draws are more needed by a score than by its cut
 _MARGIN = 1e-6  # how far above the claim lies the level whose refusal refutes it
 _CAREFUL = 0.15  # one-sided level of the limits on which a careful bet is laid
 # How boldly, and with which share of the wealth: the best event carefully, the best event as it
@@ -221,8 +223,13 @@ class SequentialAudit(SampledAudit):
     def _first_share(self) -> float:
         """Share of the budget on which the pair and the first events are chosen."""
         pairs = len(self.candidates)
-        first = FIRST_BATCH if pairs == 1 else 4 * FIRST_BATCH * pairs
+        # What a pair is worth must be seen before it is bet on, also where its event is rare.
+        family = max(4 * FIRST_BATCH * pairs, int(_PAIR_SHARE * self.draws))
+        first = FIRST_BATCH if pairs == 1 else family
         return min(first / self.draws, EXPLORE_SHARE)
+
+    def _goal(self, certify: int) -> Goal:
+        return replace(super()._goal(certify), learn_share=_LEARN_SHARE)
 
     def _start(self, explored: int, drawn: Sides, point: tuple[float, float]) -> _State:
         epsilon = point[0]

@@ -36,7 +36,8 @@ from dpaudit.events.scores import (
 Floats = NDArray[np.float64]
 
 LEARN_SHARE = 0.5
-"""Part of the exploration draws on which scores are learnt; thresholds are chosen on the rest."""
+"""Part of the exploration draws on which scores are learnt, unless the goal says otherwise;
+thresholds are chosen on the rest."""
 
 SELECTION_LEVEL = 0.1
 """One-sided level of the bounds by which cuts are judged before they are certified."""
@@ -69,6 +70,9 @@ class Event:
         What it was chosen for, where the bound on its counts will be sharpest.
     example : str
         A typical output inside, where the score says nothing to a person.
+    learnt_share : float
+        Part of the draws, from the first, on which the score was learnt; 0 for a plain feature.
+        The event's rates are told better by the others, which only chose its threshold.
     """
 
     score: Score = field(repr=False)
@@ -78,21 +82,13 @@ class Event:
     encoder: Encoder = field(repr=False)
     aim: Aim
     example: str = ""
+    learnt_share: float = 0.0
 
     @property
     def description(self) -> str:
         """The event in words; for learnt scores, with an output that lies in it."""
         words = self.score.words(self.threshold, self.above)
         return f"{words}, such as {self.example}" if self.example else words
-
-    @property
-    def learnt_share(self) -> float:
-        """Part of the draws, from the first, on which the score was learnt; 0 for a plain feature.
-
-        The event's rates are told better by the others, which only chose its threshold.
-        """
-        plain = isinstance(self.score, FeatureScore) and not self.score.feature.learnt
-        return 0.0 if plain else LEARN_SHARE
 
     def fires(self, scores: Floats) -> NDArray[np.bool_]:
         """Return whether the event fires, from scores already computed."""
@@ -120,6 +116,8 @@ class Goal:
         Certifying draws a side.
     headline_failure_prob, profile_failure_prob : float
         Given to the headline event, and to each event of the profile.
+    learn_share : float
+        Part of the exploration draws on which scores are learnt.
     """
 
     delta: float | None
@@ -128,6 +126,7 @@ class Goal:
     draws: int
     headline_failure_prob: float
     profile_failure_prob: float
+    learn_share: float = LEARN_SHARE
 
 
 @dataclass(frozen=True)
@@ -176,20 +175,23 @@ def learn(
     """
     encoder = Encoder.learn(np.concatenate([left, right]))
     encoded = [encoder(left), encoder(right)]
-    halves = [max(int(len(x) * LEARN_SHARE), 1) for x in encoded]
+    halves = [max(int(len(x) * goal.learn_share), 1) for x in encoded]
     learn_left, learn_right = (x[:h] for x, h in zip(encoded, halves, strict=True))
     rest = tuple(x[h:] for x, h in zip(encoded, halves, strict=True))
     cuts = []
     for score in _scores(encoder, learn_left, learn_right, rng, float_attack):
         # A feature that no draw had a part in choosing may be cut with the help of all of them.
-        plain = isinstance(score, FeatureScore) and not score.feature.learnt
-        cuts.append(_cut(score, *(score(x) for x in (encoded if plain else rest))))
+        cuts.append(_cut(score, *(score(x) for x in (encoded if _plain(score) else rest))))
     chosen = _choose(encoder, [c for c in cuts if c is not None], goal)
     headline = chosen.headline
     if isinstance(headline.score, ModelScore):
         side = rest[0] if headline.likelier == "left" else rest[1]
         chosen = replace(chosen, headline=replace(headline, example=_typical(headline, side)))
     return chosen
+
+
+def _plain(score: Score) -> bool:
+    return isinstance(score, FeatureScore) and not score.feature.learnt
 
 
 def _typical(event: Event, encoded: Floats) -> str:
@@ -290,7 +292,8 @@ def _choose(encoder: Encoder, cuts: Sequence[_Cuts], goal: Goal) -> Selection:
                     aim = Aim(epsilon=float(goal.epsilons[point]))
                 else:
                     aim = Aim(delta=goal.delta)
-                headline = _event(encoder, c, top, side, bool(direct[top] >= mirrored[top]), aim)
+                as_is = bool(direct[top] >= mirrored[top])
+                headline = _event(encoder, c, top, side, as_is, aim, goal.learn_share)
             sure = Prospects.of(likely, rare, goal.draws, goal.profile_failure_prob)
             for i, epsilon in enumerate(goal.epsilons):
                 direct, mirrored = sure.excesses(epsilon)
@@ -299,7 +302,8 @@ def _choose(encoder: Encoder, cuts: Sequence[_Cuts], goal: Goal) -> Selection:
                 if value[top] > best_delta[i] * (1 + _TRIFLE):
                     best_delta[i] = value[top]
                     as_is = bool(direct[top] >= mirrored[top])
-                    chosen[i] = _event(encoder, c, top, side, as_is, Aim(epsilon=float(epsilon)))
+                    aim = Aim(epsilon=float(epsilon))
+                    chosen[i] = _event(encoder, c, top, side, as_is, aim, goal.learn_share)
     profile: list[Event] = []
     for event in chosen:
         if event is not None and not any(_same_cut(event, e) for e in [headline, *profile]):
@@ -322,11 +326,20 @@ def _headline_values(sure: Prospects, goal: Goal) -> tuple[tuple[Floats, Floats]
     return (direct, mirrored), where
 
 
-def _event(encoder: Encoder, cuts: _Cuts, at: int, side: str, as_is: bool, aim: Aim) -> Event:
+def _event(
+    encoder: Encoder, cuts: _Cuts, at: int, side: str, as_is: bool, aim: Aim, learn_share: float
+) -> Event:
     """Freeze a cut as the event, or as the complement where its swapped use is the stronger."""
     other = "right" if side == "left" else "left"
-    likelier = side if as_is else other
-    return Event(cuts.score, float(cuts.thresholds[at]), as_is, likelier, encoder, aim)
+    return Event(
+        cuts.score,
+        float(cuts.thresholds[at]),
+        above=as_is,
+        likelier=side if as_is else other,
+        encoder=encoder,
+        aim=aim,
+        learnt_share=0.0 if _plain(cuts.score) else learn_share,
+    )
 
 
 def _same_cut(a: Event, b: Event) -> bool:
