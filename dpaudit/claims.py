@@ -23,6 +23,9 @@ from dpaudit.relations import Relation
 
 Floats = NDArray[np.float64]
 
+LARGEST_EPSILON = 1e100
+"""What is claimed above it is nothing, and numbers beside it would not be doubles."""
+
 
 @runtime_checkable
 class Claim(Protocol):
@@ -73,7 +76,7 @@ class ApproxDP(_Claim):
     Parameters
     ----------
     epsilon : float
-        Finite, >= 0.
+        In [0, 1e100].
     delta : float
         In [0, 1].
     relation : Relation, optional
@@ -110,10 +113,14 @@ class ApproxDP(_Claim):
         relation: Relation | None = None,
         source: str = "",
     ) -> None:
+        if _validate.nonnegative(epsilon=epsilon) > LARGEST_EPSILON:
+            raise ArgumentError(
+                f"epsilon must be a number in [0, {LARGEST_EPSILON:g}], got {epsilon!r}"
+            )
         self._set(
             relation,
             source,
-            claimed_epsilon=_validate.nonnegative(epsilon=epsilon),
+            claimed_epsilon=float(epsilon),
             claimed_delta=_validate.delta(delta=delta),
         )
 
@@ -158,7 +165,7 @@ class PureDP(ApproxDP):
     Parameters
     ----------
     epsilon : float
-        Finite, >= 0.
+        In [0, 1e100].
     relation, source
         As in :class:`ApproxDP`.
 
@@ -370,4 +377,6 @@ def _invert_decreasing(delta_of: Callable[[float], float], delta: float) -> floa
     high = 1.0
     while delta_of(high) > delta:
         high *= 2
+        if math.isinf(high):
+            return math.inf  # larger than any double
     return float(optimize.brentq(lambda e: delta_of(e) - delta, 0.0, high, xtol=1e-13, rtol=1e-14))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import dpaudit
-from dpaudit.errors import ArgumentError, DpauditError, StoreError
+from dpaudit.errors import ArgumentError, DpauditError, RecipeError, StoreError
 
 if TYPE_CHECKING:
     from dpaudit.neighbors import NeighborPair, PairFamily
@@ -43,7 +43,7 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         code = USAGE
-    except (StoreError, ArgumentError) as error:
+    except (StoreError, ArgumentError, RecipeError) as error:
         click.echo(f"dpaudit: {error}", err=True)
         code = USAGE
     except DpauditError as error:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpaudit.claims import Claim
 from dpaudit.divergence import RateBounds, hockey_stick, hockey_stick_inverse
-from dpaudit.errors import MechanismError
+from dpaudit.errors import MechanismError, place
 from dpaudit.evidence import Estimate, Histogram, Profile, Witness
 from dpaudit.finding import Finding
 from dpaudit.mechanisms import ExactMechanism, mechanism_name
@@ -149,7 +149,8 @@ def _witness(p: Floats, q: Floats, inside: NDArray[np.bool_], likelier: str) -> 
 def _pmf(mechanism: ExactMechanism, data: NDArray[Any]) -> Floats:
     try:
         return np.asarray(mechanism.pmf(data), dtype=float)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise MechanismError(
-            f"{mechanism_name(mechanism)}.pmf raised {type(error).__name__}: {error}"
+            f"{mechanism_name(mechanism)}.pmf raised {type(error).__name__}: {error} "
+            f"({place(error)}called with data of shape {data.shape})"
         ) from error

@@ -44,7 +44,8 @@ class Curves:
         Lower bounds of the Renyi divergence of these orders, in nats.
     conditional_epsilon : float or None
         *Conditional, not certified*: what epsilon must be at the claimed delta if the trade-off
-        curve is Gaussian, with the certified mu. None at delta = 0, where it would be infinite.
+        curve is Gaussian, with the certified mu. None at delta = 0, where it would be infinite, and
+        where it is no more than what is certified without the condition.
     """
 
     alpha: tuple[float, ...] = field(repr=False)
@@ -57,7 +58,11 @@ class Curves:
 
 
 def curves_of(
-    bounds: Sequence[RateBounds], epsilons: Floats, claimed_deltas: Floats, delta: float
+    bounds: Sequence[RateBounds],
+    epsilons: Floats,
+    claimed_deltas: Floats,
+    delta: float,
+    certified: float = 0.0,
 ) -> Curves:
     """Read the curves off bounds that hold together.
 
@@ -69,9 +74,12 @@ def curves_of(
         The claimed privacy profile on a grid.
     delta : float
         At which the conditional epsilon is given.
+    certified : float, optional
+        Certified epsilon there; a conditional one that says no more is left out. Default 0.
     """
     bands = [b.upper_tradeoff(ERRORS) for b in bounds]
     mu = max(b.lower_mu() for b in bounds)
+    conditional = _gaussian_epsilon(mu, delta) if delta > 0 else 0.0
     return Curves(
         alpha=tuple(ERRORS.tolist()),
         certified_beta=tuple(_convex(ERRORS, np.min(bands, axis=0)).tolist()),
@@ -79,7 +87,7 @@ def curves_of(
         certified_mu=mu,
         order=ORDERS,
         certified_renyi=tuple(max(b.lower_renyi(a) for b in bounds) for a in ORDERS),
-        conditional_epsilon=_gaussian_epsilon(mu, delta) if delta > 0 else None,
+        conditional_epsilon=conditional if conditional > certified else None,
     )
 
 

@@ -76,10 +76,11 @@ class RunDisplay:
     def _print_result(self, result: AuditResult) -> None:
         outcome, claimed = outcome_of(result), result.claimed_epsilon
         words = [
-            f"epsilon >= {beside(result.certified_epsilon, claimed, 3)} of {claimed:.3g} claimed"
+            f"epsilon {beside(result.certified_epsilon, claimed, 3, '>= ')} of {claimed:.3g} "
+            "claimed"
         ]
         if result.twin is not None:
-            words.append(f"twin >= {beside(result.twin.certified_epsilon, claimed, 3)}")
+            words.append(f"twin {beside(result.twin.certified_epsilon, claimed, 3, '>= ')}")
         if result.sequential is not None:
             words.append(draws_used(result))
         words.append(f"{result.seconds:.1f} s")

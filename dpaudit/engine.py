@@ -113,6 +113,8 @@ def audit(
     MechanismError
         When the mechanism breaks its contract: wrong shape, objects, inf, changed input, ignored
         `rng`, or an exception of its own.
+    RecipeError
+        When the function that builds the pairs of a space raises an exception.
 
     Examples
     --------
@@ -237,7 +239,9 @@ def audit(
         seconds=time.perf_counter() - start,
         mechanism_seconds=finding.mechanism_seconds + (caught.mechanism_seconds if caught else 0.0),
         versions=versions(),
-        curves=curves_of(finding.bounds, grid, claimed, delta) if finding.bounds else None,
+        curves=curves_of(finding.bounds, grid, claimed, delta, finding.epsilon.lower)
+        if finding.bounds
+        else None,
         detectable_epsilon=reach,
         sequential=finding.sequential,
         long_profile=finding.long_profile,
@@ -305,7 +309,7 @@ def detectable(finding: Finding) -> float | None:
 def notes(finding: Finding) -> tuple[str, ...]:
     """Sentences that a reader of the finding should have beside it."""
     told = explanation(finding.witness.event)
-    return (told,) if told and finding.refuted else ()
+    return ((told,) if told and finding.refuted else ()) + finding.notes
 
 
 def judge(finding: Finding, twin: TwinResult | None, reach: float | None) -> tuple[Verdict, str]:
@@ -313,8 +317,8 @@ def judge(finding: Finding, twin: TwinResult | None, reach: float | None) -> tup
     epsilon, delta = finding.point
     if finding.refuted:
         return Verdict.REFUTED, (
-            f"epsilon is at least {beyond(finding.epsilon.lower, epsilon)} at delta = {delta:g}, "
-            f"where {epsilon:.4g} was claimed"
+            f"epsilon is {beyond(finding.epsilon.lower, epsilon, ('at least', 'more than'))} at "
+            f"delta = {delta:g}, where {epsilon:.4g} was claimed"
         )
     if twin is None:
         return Verdict.NO_POWER, "no violation found, and no broken twin was given to show power"
@@ -322,7 +326,7 @@ def judge(finding: Finding, twin: TwinResult | None, reach: float | None) -> tup
     if twin.verdict is Verdict.REFUTED:
         return Verdict.NOT_REFUTED, (
             f"no violation found; the broken twin {twin.name} was caught with "
-            f"epsilon >= {beyond(twin.certified_epsilon, epsilon)}{where}{_reach_words(reach)}"
+            f"epsilon {beyond(twin.certified_epsilon, epsilon)}{where}{_reach_words(reach)}"
         )
     return Verdict.NO_POWER, (
         f"no violation found, but the broken twin {twin.name} escaped too "

@@ -2,6 +2,7 @@
 
 ``DpauditError``
     ``MechanismError``   the audited function breaks the contract of a mechanism
+    ``RecipeError``      a function that builds pairs fails
     ``ArgumentError``    an argument is out of range (also a ``ValueError``)
         ``PairError``    two datasets are not neighbours
     ``StoreError``       a result cannot be read or written
@@ -11,6 +12,14 @@ An argument of a wrong type is a plain ``TypeError``.
 
 from __future__ import annotations
 
+import os
+import sysconfig
+from types import FrameType
+
+_DPAUDIT = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_STDLIB = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib"))
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
 
 class DpauditError(Exception):
     """Base of every error that dpaudit raises on its own account."""
@@ -18,6 +27,10 @@ class DpauditError(Exception):
 
 class MechanismError(DpauditError):
     """The audited function breaks the contract ``f(data, size, *, rng) -> [size, ...]``."""
+
+
+class RecipeError(DpauditError):
+    """A function that builds the pairs of a search raised an exception."""
 
 
 class ArgumentError(DpauditError, ValueError):
@@ -30,3 +43,29 @@ class PairError(ArgumentError):
 
 class StoreError(DpauditError):
     """A stored result cannot be read, trusted or written."""
+
+
+def place(error: BaseException) -> str:
+    """Say where the user's code raised an exception, as "at file.py:31, "; empty if unknown.
+
+    That is the innermost frame that is neither of dpaudit, nor of an installed package, nor of
+    Python. A mechanism that is itself installed has none: then the first frame outside dpaudit.
+    """
+    first = users = None
+    trace = error.__traceback__
+    while trace is not None:
+        file = _file(trace.tb_frame)
+        if not file.startswith((_DPAUDIT, "<frozen ")):
+            here = f"at {os.path.basename(file)}:{trace.tb_lineno}, "
+            first = first or here
+            if not file.startswith(_STDLIB) and not any(part in file for part in _INSTALLED):
+                users = here
+        trace = trace.tb_next
+    return users or first or ""
+
+
+def _file(frame: FrameType) -> str:
+    """File of the code in a frame; of compiled code, whose own file is not here, of its module."""
+    file = frame.f_code.co_filename
+    module = frame.f_globals.get("__file__")
+    return str(module) if module and not os.path.isabs(file) and file[:1] != "<" else file

@@ -34,3 +34,4 @@ class Finding:
     sequential: SequentialPath | None = None
     long_profile: LongProfile | None = None
     search: SearchRecord | None = None
+    notes: tuple[str, ...] = ()

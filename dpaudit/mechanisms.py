@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpaudit.errors import MechanismError
+from dpaudit.errors import MechanismError, place
 
 Array = NDArray[Any]
 
@@ -142,9 +143,13 @@ class Sampler:
         Root seed.
     labels : tuple of str
         Audit id and role ("mechanism" or "twin").
+    finite : bool, optional
+        Whether inf is refused here; False where the caller does so in words of its own.
     """
 
-    def __init__(self, mechanism: Any, *, seed: int, labels: tuple[str, ...]) -> None:
+    def __init__(
+        self, mechanism: Any, *, seed: int, labels: tuple[str, ...], finite: bool = True
+    ) -> None:
         if not callable(mechanism):
             raise TypeError(
                 f"mechanism must be a function f(data, size, *, rng), got {mechanism!r}"
@@ -152,6 +157,9 @@ class Sampler:
         self.mechanism = mechanism
         self.name = mechanism_name(mechanism)
         self.seconds = 0.0
+        self.saw_reals = False
+        """Whether any draw so far was a floating-point number that is not whole."""
+        self._finite = finite
         self._seed, self._labels = seed, labels
         self._signature: tuple[tuple[int, ...], str] | None = None
         self._width = 1
@@ -235,8 +243,8 @@ class Sampler:
                 ) from error
             where = "/".join(map(str, (*self._labels, *labels)))
             raise MechanismError(
-                f"{self.name} raised {words} ({_place(error)}size={size}, seed={self._seed}, "
-                f"stream {where})"
+                f"{self.name} raised {words} ({place(error)}size={size}, seed={self._seed}, "
+                f"stream {where}){_hint(self.mechanism)}"
             ) from error
         finally:
             self.seconds += time.perf_counter() - start
@@ -270,7 +278,12 @@ class Sampler:
             )
         for name in array.dtype.names or (None,):
             column = array if name is None else array[name]
-            if column.dtype.kind == "f" and np.isinf(column).any():
+            if column.dtype.kind != "f":
+                continue
+            if not self.saw_reals:
+                known = column[np.isfinite(column)]
+                self.saw_reals = bool((known != np.rint(known)).any())
+            if self._finite and np.isinf(column).any():
                 count = int(np.isinf(column).reshape(size, -1).any(axis=1).sum())
                 raise MechanismError(
                     f"{self.name} returned inf in {count} of {size} draws; allowed are finite "
@@ -289,14 +302,21 @@ class Sampler:
         return array
 
 
-def _place(error: BaseException) -> str:
-    """Where an exception was raised, as "at file.py:31, "."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
+def _hint(mechanism: Any) -> str:
+    """Say what else may have been meant by a function that takes the data and no more."""
+    try:
+        signature = inspect.signature(mechanism)
+        signature.bind(None)
+    except (TypeError, ValueError):  # takes more than the data, or tells nothing
         return ""
-    return f"at {trace.tb_frame.f_code.co_filename.rpartition('/')[2]}:{trace.tb_lineno}, "
+    try:
+        signature.bind(None, 1, rng=None)
+    except TypeError:
+        return (
+            "; a mechanism is f(data, size, *, rng), and a function of the data alone, before its "
+            'noise, is audited with Smoothed(f, "gaussian", scale=...)'
+        )
+    return ""
 
 
 class CallCheck:

@@ -21,6 +21,9 @@ Floats: TypeAlias = NDArray[np.float64]
 
 KINDS = ("gaussian", "laplace")
 
+LARGEST_SCALE = 1e50
+"""Scales lie between its inverse and it, so that squares of distances stay doubles."""
+
 _THIN = 1e-4  # width of a slab, in scales, below which its tails would cancel
 _FAR_BALL = 1e4
 _UNREACHABLE = 40.0
@@ -100,7 +103,7 @@ class Noise:
         Its law.
     scale : float
         Standard deviation of the Gaussian; b of the Laplace density ``exp(-|x| / b) / (2 b)``.
-        Finite and > 0: without noise there is nothing to integrate out.
+        Between 1e-50 and 1e50; without noise there is nothing to integrate out.
 
     Examples
     --------
@@ -120,6 +123,11 @@ class Noise:
                 "to integrate out; audit the function as a sampled mechanism"
             )
         object.__setattr__(self, "scale", _validate.positive(scale=self.scale))
+        if not 1 / LARGEST_SCALE <= self.scale <= LARGEST_SCALE:
+            raise ArgumentError(
+                f"scale must be a number from {1 / LARGEST_SCALE:g} to {LARGEST_SCALE:g}, "
+                f"got {self.scale!r}"
+            )
 
     def __str__(self) -> str:
         return f"{self.kind} noise of scale {self.scale:g}"

@@ -60,6 +60,15 @@ Relation.ADD_REMOVE_USER = Relation("add_remove_user")
 Relation.WITHIN_SENSITIVITY = Relation("within_sensitivity", "linf", 1.0)
 
 
+def checked_relation(relation: Any) -> Relation:
+    """Return a relation; refuse anything else, such as the name of one."""
+    if not isinstance(relation, Relation):
+        raise TypeError(
+            f"relation must be a Relation, such as Relation.REPLACE_USER, got {relation!r}"
+        )
+    return relation
+
+
 def within_sensitivity(radius: float = 1.0, *, norm: str = "linf") -> Relation:
     """Return the relation "query values at distance at most `radius` in `norm`".
 

@@ -222,7 +222,7 @@ class AuditResult:
             f"  witness    {self.witness.sentence()}"
             + " (of the last batch; the evidence is of all)" * (self.sequential is not None),
             f"  pair       {self.pair}",
-            f"  certified  epsilon >= {beyond(self.certified_epsilon, self.claimed_epsilon)} at "
+            f"  certified  epsilon {beyond(self.certified_epsilon, self.claimed_epsilon)} at "
             f"delta = {self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, estimated "
             f"{self.estimated_epsilon:.4g}); delta >= {at_least(self.certified_delta, 3)} at "
             f"epsilon = {self.claimed_epsilon:.4g}; {chance}",
@@ -234,7 +234,7 @@ class AuditResult:
         if twin is not None:
             fate = "caught" if twin.verdict is Verdict.REFUTED else "escaped"
             lines.append(
-                f"  twin       {twin.name}: {fate}, epsilon >= "
+                f"  twin       {twin.name}: {fate}, epsilon "
                 f"{beyond(twin.certified_epsilon, self.claimed_epsilon)}"
             )
         lines += [f"  note       {note}" for note in self.notes]

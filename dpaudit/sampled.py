@@ -30,6 +30,11 @@ MIN_PILOT = 8
 HEADLINE_SHARE = 0.9
 """Part of failure_prob that the headline event gets; the events of the profile share the rest."""
 
+NO_FLOATS = (
+    "The floating-point attack did nothing: all outputs were whole numbers, booleans or labels, "
+    "and no floating-point output was found whose bits could be read."
+)
+
 _EXPECTED_PROFILE_EVENTS = 8
 _PICTURE_SAMPLE = 5000
 _PICTURE_DRAWS = 10**6  # a side; a picture gains nothing from more
@@ -84,6 +89,8 @@ class SampledAudit:
         sampler = Sampler(mechanism, seed=self.seed, labels=(self.name, role))
         before = self._fingerprint()
         finding = self._look(sampler, role)
+        if self.float_attack and not sampler.saw_reals:
+            finding = replace(finding, notes=(*finding.notes, NO_FLOATS))
         if self._fingerprint() != before:
             raise MechanismError(
                 f"{sampler.name} changes its input: the data are not what they were before the "

@@ -20,6 +20,7 @@ from dpaudit.errors import ArgumentError
 Floats = NDArray[np.float64]
 
 _MAX_EPSILON = 700.0
+_LARGEST_EXCESS = 1e150  # squares and their sums stay doubles
 _RESERVE = 1.15  # growth that is planned for, over the growth that wins
 _MULTIPLES = (0.1, 0.25, 0.5, 0.8, 1.25, 1.6, 2.5)
 _PLANNING_DRAWS = 20_000
@@ -122,6 +123,7 @@ class PairedBet:
         if at is None:  # nothing is promised: be ready for the least that could be seen
             at = (aim.epsilon or 0.0, aim.delta or 0.0)
             excess, cap = _stakes(x, y, at, largest)
+            excess = np.clip(excess, -_LARGEST_EXCESS, _LARGEST_EXCESS)
             stake = min(math.sqrt(2 * need / max(float((excess**2).mean()), 1e-300)), cap)
         else:
             stake = _best_stake(*_stakes(x, y, at, largest))

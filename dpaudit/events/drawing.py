@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 
 MAX_BARS = 24
 _BINS = 48
+_FARTHEST = 1e100  # so that the bins of a picture stay finite
 
 
 @dataclass
@@ -43,16 +44,20 @@ class OutputHistogram:
         seen = np.unique(along[~np.isnan(along)])
         if len(seen) <= MAX_BARS:
             return cls._values_of(event, column, seen, encoded, along)
-        along = np.clip(along, -1e100, 1e100)  # so that the bins of a picture stay finite
+        along = np.clip(along, -_FARTHEST, _FARTHEST)
+        threshold = min(max(event.threshold, -_FARTHEST), _FARTHEST)
         low, high = map(float, np.quantile(along[~np.isnan(along)], [0.002, 0.998]))
         if not isinstance(event.score, TableScore):
             margin = (high - low) / _BINS
-            low = min(low, max(event.threshold, -1e100) - 2 * margin)
-            high = max(high, min(event.threshold, 1e100) + 2 * margin)
+            low = min(low, threshold - 2 * margin)
+            high = max(high, threshold + 2 * margin)
+        if low == high:
+            margin = max(abs(low), 1.0) * 1e-3
+            low, high = low - margin, high + margin
         edges = np.linspace(low, high, _BINS + 1)
         if not isinstance(event.score, TableScore):
             # The score is cut on this axis: let a bin begin there.
-            edges[np.abs(edges - event.threshold)[1:-1].argmin() + 1] = event.threshold
+            edges[np.abs(edges - threshold)[1:-1].argmin() + 1] = threshold
         names = [f"up to {number_words(e)}" for e in edges[1:]] + ["no answer"]
         picture = cls(column.name, names, edges, [], _zeros(len(names)), event, None)
         picture._mark(encoded, along)

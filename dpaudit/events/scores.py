@@ -29,6 +29,9 @@ _TAIL = np.array([1e-4, 3e-4, 1e-3, 2e-3, 4e-3, 7e-3, 0.012, 0.02, 0.03])
 _QUANTILES = np.concatenate([_TAIL, np.linspace(0.04, 0.96, 47), 1 - _TAIL[::-1]])
 
 
+_HUGE = 1e307
+
+
 class Score(Protocol):
     """What a score offers."""
 
@@ -88,10 +91,12 @@ class FeatureScore:
     def words(self, threshold: float, above: bool) -> str:
         """Describe the event."""
         or_none = "" if above else " or no answer" * self.gaps
+        # Beyond 1e15 there is no room for halves, and some sums of huge outputs are infinite.
+        whole = self.whole and abs(threshold) < 1e15
         if self.falling:
-            most = math.floor(-threshold) if self.whole else -threshold
+            most = math.floor(-threshold) if whole else -threshold
             return f"{self.name} {'<=' if above else '>'} {number_words(most)}{or_none}"
-        if self.whole:
+        if whole:
             least = math.ceil(threshold)
             return f"{self.name} {f'>= {least}' if above else f'<= {least - 1}'}{or_none}"
         return f"{self.name} {'>' if above else '<='} {number_words(threshold)}{or_none}"
@@ -120,7 +125,7 @@ class TableScore:
         pooled = pooled[~np.isnan(pooled)]
         values = np.unique(pooled) if pooled.size else np.zeros(1)
         atoms = len(values) <= MAX_ATOMS and len(values) <= pooled.size / 3 + 2
-        edges = values if atoms else np.unique(np.quantile(pooled, _QUANTILES))
+        edges = values if atoms else np.unique(_quantiles(pooled, _QUANTILES))
         place = _value_index if atoms else _bin_index
         a, b = (np.bincount(place(side, edges), minlength=len(edges) + 2) for side in (left, right))
         ratios = _shrunk_log_ratio(a, b)
@@ -333,6 +338,14 @@ def _quietly_on_one_thread() -> Iterator[None]:
 def _matrix(features: Sequence[Feature], encoded: Floats) -> Floats:
     values = np.stack([feature(encoded) for feature in features], axis=1)
     return np.asarray(np.clip(values, -1e30, 1e30))  # the learners refuse inf
+
+
+def _quantiles(values: Floats, levels: Floats) -> Floats:
+    """Return quantiles; numpy's differences of huge values overflow, so these are taken smaller."""
+    if np.abs(values).max() < _HUGE:
+        return np.asarray(np.quantile(values, levels))
+    most = np.finfo(np.float64).max
+    return np.asarray(np.quantile(np.clip(values, -most, most) / 4, levels) * 4)
 
 
 def _bin_index(values: Floats, edges: Floats) -> NDArray[np.intp]:

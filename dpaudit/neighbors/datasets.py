@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.pairs import NeighborPair
-from dpaudit.relations import Relation
+from dpaudit.relations import Relation, checked_relation
 
 Array = NDArray[Any]
 
@@ -19,7 +19,7 @@ def _dataset_pair(
     others: Array, left: ArrayLike, right: ArrayLike, relation: Relation, recipe: str
 ) -> NeighborPair:
     """Put the differing user last; under add/remove the right side lacks that user."""
-    if relation.name == "within_sensitivity":
+    if checked_relation(relation).name == "within_sensitivity":
         raise ArgumentError(
             f"the recipe {recipe} builds datasets, not query values; got {relation}"
         )

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError, PairError
-from dpaudit.relations import Relation
+from dpaudit.relations import Relation, checked_relation
 
 Array = NDArray[Any]
 
@@ -54,8 +54,7 @@ class NeighborPair:
     recipe: str = "custom"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.relation, Relation):
-            raise TypeError(f"relation must be a Relation, got {self.relation!r}")
+        checked_relation(self.relation)
         left, right = _alike(_frozen("left", self.left), _frozen("right", self.right))
         object.__setattr__(self, "left", left)
         object.__setattr__(self, "right", right)

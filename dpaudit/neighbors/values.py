@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.pairs import NeighborPair, PairFamily
-from dpaudit.relations import Relation
+from dpaudit.relations import Relation, checked_relation
 
 Array = NDArray[Any]
 
@@ -63,7 +63,7 @@ def value_pattern(
     _validate.choice(tuple(PATTERNS), pattern=pattern)
     _validate.integer(1, k=k)
     center = _validate.finite(center=center)
-    if relation.name != "within_sensitivity":
+    if checked_relation(relation).name != "within_sensitivity":
         raise ArgumentError(f"a value pattern needs a within_sensitivity relation, got {relation}")
     step = PATTERNS[pattern](k)
     order = {"l1": 1, "l2": 2, "linf": np.inf}[str(relation.norm)]

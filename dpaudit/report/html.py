@@ -101,7 +101,10 @@ def _audit(out: Path, result: AuditResult, index: int) -> dict[str, Any]:
         "alone": replay_command(result) if "path" in result.origin else "",
         "note": _note(result),
         "certified": words.beside(result.certified_epsilon, result.claimed_epsilon),
+        "bound": words.beside(result.certified_epsilon, result.claimed_epsilon, sign="≥ "),
         "twin": result.twin and words.beside(result.twin.certified_epsilon, result.claimed_epsilon),
+        "twin_bound": result.twin
+        and words.beside(result.twin.certified_epsilon, result.claimed_epsilon, sign="≥ "),
         "ratio": _ratio(result.certified_epsilon, result.claimed_epsilon),
         "chance": _chance(result),
         "upper": _upper,

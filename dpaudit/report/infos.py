@@ -345,7 +345,7 @@ def power_info(result: AuditResult) -> PowerInfo:
     bars = [
         PowerBar(
             label,
-            f"≥ {beside(value, claimed)}",
+            beside(value, claimed, sign="≥ "),
             value,
             min(value, limit),
             verdict is Verdict.REFUTED,

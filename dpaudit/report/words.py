@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 
-from dpaudit.evidence import at_least, at_most
+from dpaudit.evidence import at_least, at_most, by_a_hair, claimed_below
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -30,22 +30,19 @@ def most(bound: float, digits: int = 4) -> str:
     return number(float(at_most(bound, digits)))
 
 
-def beside(certified: float, claimed: float, digits: int = 4) -> str:
-    """Return a certified number, with as many digits as it takes to tell it from the claimed one.
+def beside(certified: float, claimed: float, digits: int = 4, sign: str = "") -> str:
+    """Return a certified number beside the claimed one, after a sign for "at least".
+
+    Where it takes more digits to see that it is above the claim, "more than" the claim is said.
 
     Examples
     --------
-    >>> beside(1.23456, 1.0), beside(1.00000129, 1.0)
-    ('1.234', '1.0000012')
+    >>> beside(1.23456, 1.0), beside(1.23456, 1.0, sign="≥ "), beside(1.000001, 1.0, sign="≥ ")
+    ('1.234', '≥ 1.234', '> 1')
     """
-    words = least(certified, digits)
-    if certified != claimed and float(at_least(certified, digits)) == float(
-        f"{claimed:.{digits}g}"
-    ):
-        for more in range(digits + 1, 13):
-            if f"{certified:.{more}g}" != f"{claimed:.{more}g}":
-                return at_least(certified, more + 1)
-    return words
+    if by_a_hair(certified, claimed, digits):
+        return f"> {claimed_below(certified, claimed, digits)}"
+    return sign + least(certified, digits)
 
 
 def count(value: int) -> str:

@@ -18,7 +18,7 @@ from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors import NeighborPair, value_pattern
 from dpaudit.neighbors.values import PATTERNS
-from dpaudit.relations import Relation
+from dpaudit.relations import Relation, checked_relation
 from dpaudit.search.spaces import (
     Choice,
     Interval,
@@ -46,6 +46,10 @@ class _Users:
         self.d = None if d is None else _validate.integer(1, d=d)
         domain = Interval(low, high)
         self.low, self.high = float(domain.low), float(domain.high)
+        if not math.isfinite(self.high - self.low):
+            raise ArgumentError(
+                f"high - low must be a finite number, got low = {low!r} and high = {high!r}"
+            )
         self.relation = dataset_relation(relation)
 
     @property
@@ -275,6 +279,8 @@ def query_values(
     :func:`~dpaudit.neighbors.value_pattern` and the `center` of the values that do not move, in
     [`low`, `high`].
     """
+    if checked_relation(relation).name != "within_sensitivity":
+        raise ArgumentError(f"relation must be within_sensitivity, got {relation}")
     build: Any = functools.partial(value_pattern, k=_validate.integer(1, k=k), relation=relation)
     ranges: dict[str, Range] = {
         "pattern": Choice(tuple(PATTERNS)),

@@ -9,7 +9,7 @@ import functools
 import inspect
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
-from dpaudit.errors import ArgumentError, PairError
+from dpaudit.errors import ArgumentError, PairError, RecipeError, place
 from dpaudit.mechanisms import mechanism_name
 from dpaudit.neighbors import RECIPES, NeighborPair, parse_value
-from dpaudit.relations import Relation
+from dpaudit.relations import Relation, checked_relation
 
 Point = NDArray[np.float64]
 """A place in the unit cube."""
@@ -46,6 +46,8 @@ class Interval:
     def __post_init__(self) -> None:
         _validate.finite(low=self.low)
         _validate.finite(high=self.high)
+        if not isinstance(self.log, bool):
+            raise TypeError(f"log must be True or False, got {self.log!r}")
         if not self.low < self.high:
             raise ArgumentError(f"low must be below high = {self.high!r}, got {self.low!r}")
         if self.log and self.low <= 0:
@@ -102,6 +104,8 @@ class Choice:
     def __post_init__(self) -> None:
         if isinstance(self.values, str):
             raise TypeError(f"values must be a sequence of values, got the text {self.values!r}")
+        if not isinstance(self.values, Iterable):
+            raise TypeError(f"values must be a sequence of values, got {self.values!r}")
         object.__setattr__(self, "values", tuple(self.values))
         if not self.values:
             raise ArgumentError("values must hold at least one value, got none")
@@ -157,6 +161,13 @@ class SearchSpace:
     def __post_init__(self) -> None:
         if not callable(self.build):
             raise TypeError(f"build must be a function that returns a pair, got {self.build!r}")
+        if not isinstance(self.parameters, Mapping):
+            raise TypeError(
+                "parameters must be a dict from names of arguments to an Interval, Whole or "
+                f"Choice, got {self.parameters!r}"
+            )
+        if not isinstance(self.name, str):
+            raise TypeError(f"name must be a text, got {self.name!r}")
         object.__setattr__(self, "parameters", dict(self.parameters))
         object.__setattr__(self, "name", self.name or mechanism_name(self.build))
         if not self.parameters:
@@ -193,15 +204,20 @@ class SearchSpace:
         }
 
     def pair(self, parameters: Mapping[str, Any], *, rng: np.random.Generator) -> NeighborPair:
-        """Build the pair; raise ``ArgumentError`` where the parameters give none."""
+        """Build the pair; raise ``ArgumentError`` where the parameters give none.
+
+        Any other exception of `build` is a mistake, raised as :class:`~dpaudit.RecipeError`.
+        """
         arguments = {"rng": rng} if _takes_rng(self.build) else {}
         try:
             pair = self.build(**parameters, **arguments)
         except ArgumentError:
             raise
-        except Exception as error:
-            error.add_note(f"build of the search space {self.name}, at {in_words(parameters)}")
-            raise
+        except (Exception, SystemExit) as error:
+            raise RecipeError(
+                f"{self.name} raised {type(error).__name__}: {error} "
+                f"({place(error)}built with {in_words(parameters)})"
+            ) from error
         if not isinstance(pair, NeighborPair):
             raise TypeError(f"build must return a NeighborPair, got {type(pair).__name__}")
         if pair.left.shape == pair.right.shape and pair.left.tobytes() == pair.right.tobytes():
@@ -386,6 +402,6 @@ def _range(key: str, words: str) -> Range:
 
 def dataset_relation(relation: Relation) -> Relation:
     """Return a relation of datasets; refuse that of query values."""
-    if relation.name == "within_sensitivity":
+    if checked_relation(relation).name == "within_sensitivity":
         raise ArgumentError(f"relation must be one of datasets, got {relation}")
     return relation

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +41,7 @@ _REACH = {"gaussian": 8.5, "laplace": 30.0}
 _FAR_BALL = 1e4  # noise scales; beyond it a half-space is as good
 _RATIO_CUTS = 60
 _DISTANCE_GRID = 60
+_LARGEST_FACTOR = 1e154  # its square is a double
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +91,7 @@ class Screening:
         factor = np.exp(min(epsilon, 700.0))
         found = {}
         for side, other in (SIDES, SIDES[::-1]):
-            spread = self.variance[side] + factor**2 * self.variance[other]
+            spread = joint_variance(self.variance[side], self.variance[other], factor)
             mean = self.mean[side] - factor * (self.mean[other] + self.unseen)
             found[side] = mean - caution * np.sqrt(spread / self.draws)
         return found
@@ -103,6 +106,14 @@ class Screening:
         return Candidate(self.makers[index](), side)
 
 
+def joint_variance(vx: Any, vy: Any, factor: Any) -> Any:
+    """Variance of ``X - factor Y``, for independent X and Y; finite however large the factor.
+
+    Too small beyond epsilon = 354, where only values of Y that are next to nothing matter.
+    """
+    return vx + np.minimum(factor, _LARGEST_FACTOR) ** 2 * vy
+
+
 def _expected(
     p: Floats, vx: Floats, q: Floats, vy: Floats, largest: Floats, aim: Aim, draws: int, cost: float
 ) -> Floats:
@@ -113,7 +124,7 @@ def _expected(
     share = cost / draws
     if aim.epsilon is not None:
         factor = np.exp(min(aim.epsilon, 700.0))
-        noise = np.sqrt(2 * share * (vx + factor**2 * vy))
+        noise = np.sqrt(2 * share * joint_variance(vx, vy, factor))
         return np.asarray((p - factor * (q + largest * share) - noise) / (1 + share))
     a, b = p - (aim.delta or 0.0) * (1 + share), q + largest * share
     top = a**2 - 2 * share * vx
@@ -190,7 +201,9 @@ def _families(
         for sign in (1.0, -1.0):
             yield _half_spaces(noise, sign * u, name, learn, judge)
     for u, name in directions[:_SLAB_DIRECTIONS]:
-        yield _slabs(noise, u, name, learn, judge)
+        family = _slabs(noise, u, name, learn, judge)
+        if family[0]:
+            yield family
     d = learn["left"].shape[1]
     if noise.kind == "gaussian" and d > 1:
         yield from _balls(noise, learn, judge)
@@ -212,10 +225,15 @@ def _directions(noise: Noise, learn: Sides) -> list[tuple[Floats, str]]:
     raw = [(shift, "difference of means")]
     if d <= _MAX_LDA:
         spreads = [_covariance(x) + noise.scale**2 * np.eye(d) for x in (left, right)]
-        raw.append((linalg.solve(spreads[0] + spreads[1], shift, assume_a="pos"), "LDA direction"))
+        # Centres that move together by far more than the noise: singular, up to rounding. Then
+        # these directions cannot be learnt, and the others must do.
+        with contextlib.suppress(linalg.LinAlgError):
+            lda = linalg.solve(spreads[0] + spreads[1], shift, assume_a="pos")
+            raw.append((lda, "LDA direction"))
         if d <= _MAX_SPREADS and min(len(left), len(right)) > 2 * d:
-            _, vectors = linalg.eigh(*spreads)
-            raw += [(vectors[:, j], "direction of different spread") for j in (0, -1)]
+            with contextlib.suppress(linalg.LinAlgError):
+                _, vectors = linalg.eigh(*spreads)
+                raw += [(vectors[:, j], "direction of different spread") for j in (0, -1)]
     learnt = [(u / np.linalg.norm(u), name) for u, name in raw if np.linalg.norm(u) > 0]
     return [(u, direction_words(u, name)) for u, name in learnt + axes]
 
@@ -255,6 +273,8 @@ def _slabs(noise: Noise, u: Floats, name: str, learn: Sides, judge: Sides) -> Fa
     halves = np.geomspace(noise.scale / 4, reach, 24)
     low = np.concatenate([m - halves for m in middles])
     high = np.concatenate([m + halves for m in middles])
+    wide = low < high  # narrower ones vanish in rounding, far from 0
+    low, high = low[wide], high[wide]
     makers, values = [], {}
     for outside in (False, True):
         makers += [

@@ -25,6 +25,7 @@ from dpaudit.smoothed.profiles import extended
 Floats = NDArray[np.float64]
 
 METHOD = "computed from the centres"
+_NEAREST = 1e-99  # noise scales; what is nearer, but not equal, is no double when it is squared
 _FEW = 12
 _MAX_LOSS = 1000.0
 _BINS = 48
@@ -63,6 +64,12 @@ def _look(mechanism: Smoothed, pair: NeighborPair) -> _Look:
             f"and {right.size} on the right"
         )
     scale, shift = mechanism.noise.scale, left - right
+    apart = float(np.abs(shift).max()) / scale
+    if 0 < apart < _NEAREST:
+        raise MechanismError(
+            f"{mechanism.name} must return centres that are equal, or at least {_NEAREST:g} noise "
+            f"scales apart, got {apart:g} of them"
+        )
     if mechanism.noise.kind == "gaussian":
         oracle = oracles.gaussian(float(np.linalg.norm(shift)), scale)
         return _Look(pair, left, right, oracle, METHOD)
@@ -91,7 +98,9 @@ def _finding(
     # Closed forms keep their relative accuracy however small delta is; claimed curves do not.
     slack = 0.0 if claim.point is not None else 1e-9
     relative = 1e-9 if claim.point is not None else 1e-8
-    refuted = delta > point[1] * (1 + relative) + slack and epsilon > point[0] * (1 + 1e-9) + 1e-12
+    # Where delta = 0 is claimed epsilon says all: delta itself may be less than any double.
+    above = delta > point[1] * (1 + relative) + slack or claim.point == (point[0], 0.0)
+    refuted = above and epsilon > point[0] * (1 + 1e-9) + 1e-12
     curve = tuple(profile.tolist())
     long = extended(grid, lambda e: look.oracle.delta(e))
     exact = look.oracle.delta(long)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import _validate
-from dpaudit.errors import ArgumentError, MechanismError
+from dpaudit.errors import ArgumentError, MechanismError, place
 from dpaudit.mechanisms import is_seeded, mechanism_name
 from dpaudit.noise import Noise
 
@@ -18,6 +18,9 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
 BallLike = tuple[ArrayLike, float] | Callable[[Array], tuple[ArrayLike, float]]
+
+FARTHEST = 1e50
+"""Centres and balls lie within so many noise scales of 0, so that squares stay doubles."""
 
 _ROUNDING = 1e-9
 
@@ -37,7 +40,7 @@ class Smoothed:
     noise : {"gaussian", "laplace"}, optional
         Law of the final noise, independent on every coordinate. Default "gaussian".
     scale : float
-        Standard deviation of the Gaussian, b of the Laplace noise; finite and > 0.
+        Standard deviation of the Gaussian, b of the Laplace noise; from 1e-50 to 1e50.
     ball : tuple of (center, radius), or callable, optional
         A Euclidean ball that contains every centre, or ``ball(data) -> (center, radius)``: the
         smaller it is on either input, the smaller the deltas that can be certified. It is a
@@ -80,7 +83,7 @@ class Smoothed:
         self.dpaudit_unseeded = not is_seeded(centers)
         self._ball = ball
         if ball is not None and not callable(ball):
-            _checked_ball(ball)
+            _checked_ball(ball, self.noise)
 
     def __repr__(self) -> str:
         return f"Smoothed({self.name}, {self.noise})"
@@ -101,10 +104,11 @@ class Smoothed:
             first, again = (_numbers(self.centers(data), self.name) for _ in range(2))
         except MechanismError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise MechanismError(
-                f"{self.name} raised {type(error).__name__}: {error}; a function that draws its "
-                "centres takes an argument rng: centers(data, size, *, rng)"
+                f"{self.name} raised {type(error).__name__}: {error} ({place(error)}called with "
+                f"data of shape {data.shape}); a function that draws its centres takes an argument "
+                "rng: centers(data, size, *, rng)"
             ) from error
         if first.ndim > 1 or first.size == 0:
             raise MechanismError(
@@ -121,12 +125,19 @@ class Smoothed:
 
     def ball(self, data: Array) -> tuple[Floats, float] | None:
         """Return centre and radius of the declared ball on these data; None without one."""
-        if self._ball is None:
-            return None
-        return _checked_ball(self._ball(data) if callable(self._ball) else self._ball)
+        if not callable(self._ball):
+            return None if self._ball is None else _checked_ball(self._ball, self.noise)
+        try:
+            declared = self._ball(data)
+        except (Exception, SystemExit) as error:
+            raise MechanismError(
+                f"ball of {self.name} raised {type(error).__name__}: {error} ({place(error)}called "
+                f"with data of shape {data.shape})"
+            ) from error
+        return _checked_ball(declared, self.noise)
 
     def checked(self, outputs: Any, ball: tuple[Floats, float] | None) -> Floats:
-        """Return centres as ``[size, d]``; refuse what is not finite, or outside the ball.
+        """Return centres as ``[size, d]``; refuse what is not finite, far off, or outside the ball.
 
         Raises
         ------
@@ -146,6 +157,12 @@ class Smoothed:
                 f"{self.name} returned NaN or infinite centres in {int(broken.sum())} of "
                 f"{len(centers)} draws, the first of them {centers[at].tolist()}; a centre is "
                 "what noise is added to, and must be finite"
+            )
+        size, most = float(np.abs(centers).max(initial=0.0)), FARTHEST * self.noise.scale
+        if size > most:
+            raise MechanismError(
+                f"{self.name} must return centres within {FARTHEST:g} noise scales of 0, here "
+                f"{most:g}, got one of size {size:g}"
             )
         if ball is not None:
             self._check_inside(centers, *ball)
@@ -190,7 +207,7 @@ def _numbers(value: Any, name: str) -> Floats:
     return array.astype(float)
 
 
-def _checked_ball(ball: Any) -> tuple[Floats, float]:
+def _checked_ball(ball: Any, noise: Noise) -> tuple[Floats, float]:
     try:
         middle, radius = ball
         center = np.array(middle, dtype=float, ndmin=1)
@@ -198,4 +215,10 @@ def _checked_ball(ball: Any) -> tuple[Floats, float]:
         raise TypeError(f"ball must be a pair (center, radius), got {ball!r}") from None
     if center.ndim != 1 or center.size == 0 or not np.isfinite(center).all():
         raise ArgumentError(f"ball must have a centre [d] of finite numbers, got {middle!r}")
-    return center, _validate.nonnegative(radius=radius)
+    radius, most = _validate.nonnegative(radius=radius), FARTHEST * noise.scale
+    if radius > most or np.abs(center).max() > most:
+        raise ArgumentError(
+            f"ball must have a centre and a radius of at most {FARTHEST:g} noise scales, here "
+            f"{most:g}, got {ball!r}"
+        )
+    return center, radius

@@ -18,6 +18,7 @@ from dpaudit.smoothed.candidates import (
     BallOrNone,
     Candidate,
     Screening,
+    joint_variance,
     screen,
 )
 from dpaudit.smoothed.events import RatioEvent
@@ -210,7 +211,7 @@ class _Judge:
         p, q, vx, vy = x.mean(), y.mean(), x.var() / len(x), y.var() / len(y)
         if aim.delta is None:
             factor = math.exp(min(aim.epsilon or 0.0, 700.0))
-            return hope - CAUTION * math.sqrt(vx + factor**2 * vy)
+            return hope - CAUTION * math.sqrt(joint_variance(vx, vy, factor))
         top, bottom = max(p - aim.delta, 1e-300), max(q, 1e-300)
         return hope - CAUTION * math.hypot(math.sqrt(vx) / top, math.sqrt(vy) / bottom)
 

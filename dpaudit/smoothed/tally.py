@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.evidence import Histogram, LongProfile
-from dpaudit.smoothed.candidates import SIDES
+from dpaudit.smoothed.candidates import SIDES, joint_variance
 from dpaudit.smoothed.plan import Plan, auxiliary_noise
 
 Floats = NDArray[np.float64]
@@ -113,7 +113,7 @@ class Tally:
         p, vx, q, vy = np.array(rows).T[:, :, None]
         factor = np.exp(np.minimum(self._plan.long, 700.0))
         excess = p - factor * q
-        error = np.sqrt(vx + factor**2 * vy)
+        error = np.sqrt(joint_variance(vx, vy, factor))
         best = excess.argmax(axis=0)
         at = (best, np.arange(len(factor)))
         return LongProfile(

@@ -491,3 +491,69 @@ def test_a_claim_of_ones_own_may_be_audited() -> None:
     result = audit(exposes, Linear(), ONE, draws=500, seed=1)
     assert result.verdict is Verdict.REFUTED
     assert result.claim["parameters"] == {"slope": 0.1}
+
+
+def labels(data: Array, size: int, *, rng: Generator) -> Array:
+    return rng.choice(["a", "b"], size=size)
+
+
+def whole_numbers(data: Array, size: int, *, rng: Generator) -> Array:
+    return np.rint(rng.normal(size=size))
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_a_floating_point_attack_without_floats_says_that_it_did_nothing(sequential: bool) -> None:
+    def notes(mechanism: Any, float_attack: bool) -> tuple[str, ...]:
+        result = audit(
+            mechanism,
+            PureDP(1.0),
+            ONE,
+            draws=1000,
+            seed=1,
+            sequential=sequential,
+            float_attack=float_attack,
+        )
+        return result.notes
+
+    for mechanism in (labels, whole_numbers):
+        (note,) = notes(mechanism, True)
+        assert "no floating-point output was found" in note
+        assert notes(mechanism, False) == ()
+    assert not any("did nothing" in note for note in notes(laplace, True))
+
+
+@pytest.mark.parametrize("middles", [(1e308, -1e308), (1e308, 1e308), (1.7e308, 0.0)])
+@pytest.mark.parametrize("width", [1e290, 5e306])
+@pytest.mark.parametrize("d", [0, 3])
+def test_huge_outputs_are_audited_without_a_warning(
+    middles: tuple[float, float], width: float, d: int
+) -> None:
+    def huge(data: Array, size: int, *, rng: Generator) -> Array:
+        shape = (size, d) if d else (size,)
+        return middles[0 if data.sum() > 0 else 1] + width * rng.uniform(-1.0, 1.0, size=shape)
+
+    for sequential in (False, True):
+        for attack in (False, True):
+            result = audit(
+                huge,
+                ApproxDP(1.0, 1e-5),
+                ONE,
+                draws=2000,
+                seed=1,
+                sequential=sequential,
+                float_attack=attack,
+            )
+            edges = result.histogram.edges
+            assert edges is None or (np.diff(edges) > 0).all()
+            refuted = middles[0] != middles[1]
+            assert result.verdict is (Verdict.REFUTED if refuted else Verdict.NO_POWER)
+
+
+@pytest.mark.parametrize(
+    "claim", [PureDP(800.0), PureDP(1e100), PureDP(1e-300), GaussianDP(1e300)], ids=str
+)
+@pytest.mark.parametrize("sequential", [False, True])
+def test_absurd_claims_are_audited_without_a_warning(claim: Any, sequential: bool) -> None:
+    result = audit(laplace, claim, ONE, draws=2000, seed=1, sequential=sequential)
+    refuted = isinstance(claim, PureDP) and claim.claimed_epsilon < 1e-200
+    assert result.verdict is (Verdict.REFUTED if refuted else Verdict.NO_POWER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import Any
@@ -370,3 +371,17 @@ def test_claims_are_frozen_hashable_and_compare_by_their_fields() -> None:
     assert hash(ZeroConcentratedDP(1)) == hash(ZeroConcentratedDP(1.0))
     with pytest.raises(AttributeError):
         claim.claimed_epsilon = 2.0  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("claim", [PureDP, functools.partial(ApproxDP, delta=1e-5)])
+def test_claims_of_absurd_epsilons_are_refused(claim: Any) -> None:
+    assert claim(1e100).point[0] == 1e100
+    with pytest.raises(
+        ValueError, match=r"epsilon must be a number in \[0, 1e\+100\], got 1e\+308"
+    ):
+        claim(1e308)
+
+
+def test_an_epsilon_beyond_all_doubles_is_infinite() -> None:
+    assert GaussianDP(1e300).epsilon(1e-6) == math.inf
+    assert GaussianDP(1e100).epsilon(1e-6) == pytest.approx(1e200 / 2, rel=1e-6)

@@ -152,6 +152,10 @@ def test_run_shows_live_progress_on_a_terminal_only(home):
             ["audit", "mine:honest", "--epsilon", "1", "--pair", "far_user:size=3"],
             "the recipe far_user takes name=value of n_users, m, d, distance, relation",
         ),
+        (
+            ["audit", "mine:honest", "--epsilon", "1", "--pair", "far_user:n_users=x,m=1..2"],
+            "raised TypeError: n_users must be an integer >= 2, got 'x'",
+        ),
         (["report", "nowhere"], "cannot read nowhere/results.json"),
         (["replay", "nowhere.json"], "cannot read nowhere.json"),
     ],

@@ -113,6 +113,19 @@ def test_an_excess_at_one_epsilon_bounds_every_law_that_has_it(
     assert np.all(bounds.upper_tradeoff(ERRORS) >= gaussian_tradeoff(1.5) - 1e-9)
 
 
+def test_a_conditional_epsilon_that_says_no_more_than_is_certified_is_left_out() -> None:
+    law = oracles.laplace(1.0, 1.0)  # nothing like a Gaussian
+    grid = np.linspace(0, 2, 9)
+    bounds = bounds_of(law, [0.0, 0.9])
+    free = curves_of(bounds, grid, law.delta(grid), 1e-2)
+    assert free.conditional_epsilon is not None
+    for certified in (free.conditional_epsilon, free.conditional_epsilon + 0.1):
+        found = curves_of(bounds, grid, law.delta(grid), 1e-2, certified)
+        assert found.conditional_epsilon is None
+    less = curves_of(bounds, grid, law.delta(grid), 1e-2, free.conditional_epsilon - 0.1)
+    assert less == free
+
+
 def test_an_order_must_exceed_one() -> None:
     bounds = RateBounds(np.array([0.5]), np.array([0.1]), 0.1)
     with pytest.raises(ValueError, match="alpha must be a finite number > 1, got 1.0"):

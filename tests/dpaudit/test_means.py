@@ -337,3 +337,11 @@ def test_bad_questions_are_refused():
         BETS.lower_delta([0.5], [0.1], -1.0, ALPHA)
     with pytest.raises(ValueError, match="failure_prob must be"):
         BETS.lower_delta([0.5], [0.1], 1.0, 1.0)
+
+
+def test_bets_at_absurd_epsilons_are_finite():
+    x, y = np.full(100, 0.9), np.full(100, 1e-3)
+    for aim in (Aim(epsilon=800.0), Aim(epsilon=1e100)):
+        bet = PairedBet.plan(x, y, draws=1000, failure_prob=0.05, aim=aim)
+        assert all(0 < stake < math.inf for stake in bet.bets)
+        assert bet.lower_delta(x, y, aim.epsilon, 0.05) == 0.0

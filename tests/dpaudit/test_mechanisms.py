@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit import MechanismError, NeighborPair, PureDP, audit
+from dpaudit import MechanismError, NeighborPair, PureDP, audit, neighbors
 from dpaudit.mechanisms import (
     CALLS,
     PROBE_SIZE,
@@ -162,6 +164,74 @@ def test_breaking_the_contract_is_refused_with_name_and_reason(
     with pytest.raises(MechanismError, match=f"^{mechanism.__name__} .*{words}"):
         sampler.begin(pair.left, pair.right)
     np.random.set_state(state)  # noqa: NPY002
+
+
+def _fails_in_numpy(data: Array, size: int, *, rng: Generator) -> Array:
+    return rng.laplace(scale=-1.0, size=size)  # compiled code
+
+
+def _fails_in_installed(data: Array, size: int, *, rng: Generator) -> Array:
+    return np.linalg.inv(np.zeros((2, 2)))
+
+
+def _fails_in_python(data: Array, size: int, *, rng: Generator) -> Array:
+    return json.loads("{")  # type: ignore[no-any-return]
+
+
+def _fails_in_dpaudit(data: Array, size: int, *, rng: Generator) -> Array:
+    return neighbors.far_user(n_users=-1).left
+
+
+@pytest.mark.parametrize(
+    "mechanism", [_fails_in_numpy, _fails_in_installed, _fails_in_python, _fails_in_dpaudit]
+)
+def test_a_failure_is_placed_in_the_users_code(mechanism: Callable[..., Array]) -> None:
+    line = inspect.getsourcelines(mechanism)[1] + 1
+    for made in (mechanism, unseeded(mechanism)):
+        with pytest.raises(MechanismError, match=rf"\(at test_mechanisms.py:{line}, size=64, "):
+            _begin(made)
+
+
+def test_a_failure_outside_the_users_code_has_the_place_of_the_installed_mechanism() -> None:
+    names: dict[str, Any] = {}
+    source = "import json\ndef installed(data, size, *, rng):\n    return json.loads('{')"
+    exec(compile(source, "/somewhere/site-packages/tool.py", "exec"), names)
+    with pytest.raises(MechanismError, match=r"\(at tool.py:3, size=64"):
+        _begin(names["installed"])
+    with pytest.raises(MechanismError, match=r"raised TypeError: .*rng' \(size=64, "):
+        _begin(lambda data, size: data)
+
+
+@pytest.mark.parametrize("centers", [lambda data: data.sum(), lambda data, axis=0: data, np.mean])
+def test_a_function_of_the_data_alone_is_told_of_smoothed(centers: Any) -> None:
+    words = r'before its noise, is audited with Smoothed\(f, "gaussian", scale=\.\.\.\)$'
+    with pytest.raises(MechanismError, match=words):
+        _begin(centers)
+
+
+@pytest.mark.parametrize("mechanism", [lambda data, size: data, lambda data, rng: data, raises])
+def test_other_faults_are_not_told_of_smoothed(mechanism: Any) -> None:
+    with pytest.raises(MechanismError, match="raised ((?!Smoothed).)*$"):
+        _begin(mechanism)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "reals"),
+    [
+        (lambda rng, size: rng.integers(3, size=size), False),
+        (lambda rng, size: rng.random(size) < 0.5, False),
+        (lambda rng, size: rng.choice(["a", "b"], size=size), False),
+        (lambda rng, size: np.rint(rng.normal(size=(size, 2))), False),
+        (lambda rng, size: np.where(rng.random(size) < 0.5, np.nan, 1.0), False),
+        (lambda rng, size: rng.normal(size=size), True),
+        (lambda rng, size: np.rec.fromarrays([rng.integers(3, size=size), rng.random(size)]), True),
+    ],
+)
+def test_a_sampler_knows_whether_it_saw_reals(outputs: Any, reals: bool) -> None:
+    def mechanism(data: Array, size: int, *, rng: Generator) -> Array:
+        return np.asarray(outputs(rng, size))
+
+    assert _begin(mechanism).saw_reals is reals
 
 
 @pytest.mark.parametrize("mechanism", [None, 3, "laplace", [1]])

@@ -389,3 +389,17 @@ def test_bad_families_are_refused() -> None:
         family([pair, "far_user"])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="pairs must be a NeighborPair"):
         family(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("relation", ["add_remove_user", None])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        lambda relation: neighbors.far_user(n_users=5, relation=relation),
+        lambda relation: neighbors.value_pattern("all_above", 3, relation=relation),
+        lambda relation: NeighborPair(np.zeros(2), np.ones(2), relation=relation),
+    ],
+)
+def test_a_relation_is_no_text(recipe: Any, relation: Any) -> None:
+    with pytest.raises(TypeError, match="relation must be a Relation, such as .*, got "):
+        recipe(relation)

@@ -218,3 +218,10 @@ def test_other_bad_arguments_are_refused():
         GAUSSIAN.largest(ROUND["ball"], [0.0], 1.0)
     with pytest.raises(TypeError, match="region must be"):
         GAUSSIAN.probability("ball", [[0.0]])
+
+
+@pytest.mark.parametrize("scale", [1e-300, 9e-51, 2e50, 1e300])
+def test_scales_whose_squares_are_no_doubles_are_refused(scale):
+    with pytest.raises(ValueError, match=r"scale must be a number from 1e-50 to 1e\+50, got "):
+        Noise("gaussian", scale)
+    assert Noise("laplace", 1e50).scale * Noise("laplace", 1e-50).scale == 1.0

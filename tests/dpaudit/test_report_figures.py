@@ -490,7 +490,7 @@ def test_a_result_draws_its_own_curves(kept):
 
 def test_power_tells_a_barely_refuted_claim_from_the_claim(broken):
     barely = replace(broken, epsilon=replace(broken.epsilon, lower=1.00000123))
-    assert infos.power_info(barely).bars[0].words == "≥ 1.0000012"
+    assert infos.power_info(barely).bars[0].words == "> 1"
 
 
 def test_colours_can_be_told_apart_by_a_theme():

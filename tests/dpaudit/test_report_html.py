@@ -300,17 +300,30 @@ def test_lost_violation_is_said(results, tmp_path):
 @pytest.mark.parametrize(
     ("certified", "claimed", "words"),
     [
-        (1.0000012, 1.0, "1.0000012"),
-        (1.00000129, 1.0, "1.0000012"),  # never rounded up
-        (1.00018, 1.0, "1.00018"),
+        (1.0000012, 1.0, "> 1"),
+        (1.00018, 1.0, "> 1"),
         (1.0, 1.0, "1"),
+        (0.99999999, 1.0, "0.9999"),  # never rounded up
+        (math.log(3) * (1 + 1e-6), math.log(3), "> 1.098613"),
         (1.23456, 1.0, "1.234"),
         (math.inf, 1.0, "∞"),
-        (1 + 1e-15, 1.0, "1"),
+        (1 + 1e-15, 1.0, "> 1"),
     ],
 )
 def test_certified_number_shows_how_it_differs_from_the_claim(certified, claimed, words):
     assert beside(certified, claimed) == words
+    signed = beside(certified, claimed, sign="≥ ")
+    assert signed == (words if words.startswith(">") else f"≥ {words}")
+
+
+def test_claim_refuted_by_a_hair_reads_well(special, tmp_path):
+    result = special["gaussian"]
+    barely = replace(result, epsilon=replace(result.epsilon, lower=1.0000011))
+    barely = replace(barely, claim={**result.claim, "epsilon": 1.0})
+    text, _ = parts_of(barely, tmp_path)
+    assert "ε > 1 of 1 claimed" in text
+    assert "epsilon > 1 at delta" in text
+    assert "1.000001" not in text
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpaudit import AuditResult, NeighborPair, PureDP, Verdict, audit
 from dpaudit.bounds import Counts
-from dpaudit.evidence import Estimate, Histogram, Profile, Witness
+from dpaudit.evidence import Estimate, Histogram, Profile, Witness, beyond, claimed_below
 from dpaudit.results import Expectation, TwinResult
 
 COUNTS = Counts(90, 100, 10, 100)
@@ -170,6 +172,37 @@ def test_the_summary_says_it_all() -> None:
         "because",
     ):
         assert words in text
+
+
+@pytest.mark.parametrize(
+    ("bound", "claimed", "words"),
+    [
+        (1.4321987, 1.0, ">= 1.432"),
+        (0.99999, 1.0, ">= 0.9999"),
+        (1.0, 1.0, ">= 1"),
+        (1.000001001, 1.0, "> 1"),
+        (1.0 + 2**-52, 1.0, "> 1"),
+        (1.5000015, 1.5, "> 1.5"),
+        (math.log(3) * (1 + 1e-6), math.log(3), "> 1.098613"),
+        (1e-9, 0.0, ">= 1e-09"),
+        (math.inf, 1.0, ">= inf"),
+    ],
+)
+def test_a_bound_is_worded_beside_the_claim(bound: float, claimed: float, words: str) -> None:
+    assert beyond(bound, claimed) == words
+    sign, _, number = words.partition(" ")
+    assert float(number) < bound if sign == ">" else float(number) <= bound
+
+
+@given(st.floats(1e-12, 1e12), st.integers(1, 10**9))
+def test_a_claim_below_a_bound_lies_between_the_two(claimed: float, units: int) -> None:
+    bound = claimed + units * math.ulp(claimed)
+    assert claimed <= float(claimed_below(bound, claimed)) < bound
+
+
+def test_a_claim_refuted_by_a_hair_is_exceeded_in_words() -> None:
+    barely = replace(_result(), epsilon=replace(_result().epsilon, lower=1.000001001))
+    assert "certified  epsilon > 1 at delta = 0 (claimed 1, estimated 2.2)" in str(barely)
 
 
 def test_verdicts_have_words_and_none_of_them_is_passed() -> None:

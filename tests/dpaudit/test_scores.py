@@ -210,3 +210,19 @@ def test_coordinates_that_do_not_differ_are_left_out_of_the_sum() -> None:
     features = all_features(Encoder.learn(left), left, right)
     tables = [TableScore.learn(f, f(left), f(right)) for f in features]
     assert additive_score(tables) is None
+
+
+@pytest.mark.parametrize("huge", [1e308, np.inf])
+def test_scores_of_huge_outputs_are_learnt_without_a_warning(huge: float) -> None:
+    rng = np.random.default_rng(1)
+    sides = [rng.normal(size=500) * 1e307 for _ in range(2)]
+    for side in sides:
+        side[:10], side[10:20] = huge, -huge
+    feature = Feature(Column("output"), lambda x: x[:, 0])
+    table = TableScore.learn(feature, *sides)
+    assert np.all(np.isfinite(table.edges))
+    assert np.all(np.diff(table.edges) > 0)
+    plain = TableScore.learn(feature, *(np.clip(side, -1e308, 1e308) / 1e3 for side in sides))
+    assert table.edges[20:-20] == pytest.approx(plain.edges[20:-20] * 1e3, rel=1e-12)
+    for score in FeatureScore.learn(feature, np.array([huge, -huge, 0.0])):
+        assert "e+308" in score.words(huge, True) or "inf" in score.words(huge, True)

@@ -22,6 +22,7 @@ from dpaudit import (
     NeighborPair,
     PairError,
     PureDP,
+    RecipeError,
     Relation,
     _json,
     audit,
@@ -210,9 +211,67 @@ def test_errors_of_build_other_than_its_refusals_name_the_parameters() -> None:
     def broken(*, size: float) -> NeighborPair:
         raise KeyError("oops")
 
-    with pytest.raises(KeyError) as caught:
+    words = r"^broken raised KeyError: 'oops' \(at test_search.py:\d+, built with size=2\)$"
+    with pytest.raises(RecipeError, match=words) as caught:
         run(SearchSpace(broken, {"size": Interval(1, 3)}))
-    assert caught.value.__notes__ == ["build of the search space broken, at size=2"]
+    assert isinstance(caught.value.__cause__, KeyError)
+
+    def leaves(*, size: float) -> NeighborPair:
+        raise SystemExit(3)
+
+    with pytest.raises(RecipeError, match="leaves raised SystemExit: 3"):
+        run(SearchSpace(leaves, {"size": Interval(1, 3)}))
+
+
+@pytest.mark.parametrize("ranges", [["a"], "a", None, 3, {"a"}, [("value", Interval(0, 1))]])
+def test_ranges_are_a_dict(ranges: Any) -> None:
+    with pytest.raises(TypeError, match="parameters must be a dict from names of arguments"):
+        SearchSpace(far, ranges)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: SearchSpace(far, {"distance": Whole(1, 2)}, name=3), TypeError, "name must be"),
+        (lambda: Interval(0, 1, "yes"), TypeError, "log must be True or False, got 'yes'"),
+        (lambda: Choice(3), TypeError, "values must be a sequence of values, got 3"),
+        (lambda: outlier(5, low=-1e308, high=1e308), ArgumentError, "high - low must be a finite"),
+        (lambda: query_values(3, relation="add"), TypeError, "relation must be a Relation"),
+        (
+            lambda: query_values(3, relation=Relation.REPLACE_USER),
+            ArgumentError,
+            "relation must be within_sensitivity, got replace_user",
+        ),
+    ],
+)
+def test_arguments_of_spaces_are_checked(make: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "arguments"),
+    [(outlier, {}), (clusters, {}), (edge, {}), (which_user, {}), (which_batch, {"batch_size": 2})],
+)
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ({"relation": "add"}, TypeError, "relation must be a Relation, such as .*, got 'add'"),
+        ({"relation": Relation.WITHIN_SENSITIVITY}, ArgumentError, "relation must be one of data"),
+        ({"low": math.nan}, ArgumentError, "low must be a finite number, got nan"),
+        ({"low": "a"}, TypeError, "low must be a finite number, got 'a'"),
+        ({"low": 2.0, "high": 1.0}, ArgumentError, "low must be below high"),
+        ({"n_users": -1}, ArgumentError, "n_users must be an integer >= 2, got -1"),
+        ({"n_users": 6.0}, TypeError, "n_users must be an integer >= 2, got 6.0"),
+        ({"m": 0}, ArgumentError, "m must be an integer >= 1, got 0"),
+        ({"d": "x"}, TypeError, "d must be an integer >= 1, got 'x'"),
+    ],
+)
+def test_ready_made_spaces_check_their_arguments(
+    recipe: Any, arguments: Any, wrong: Any, error: Any, words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        recipe(**{"n_users": 6, **arguments, **wrong})
 
 
 def test_a_build_that_returns_no_pair_is_refused() -> None:

@@ -108,6 +108,10 @@ def test_it_is_a_sampled_mechanism_too():
         ({"scale": 1.0, "ball": ([0.0], -1.0)}, ValueError, "radius must be"),
         ({"scale": 1.0, "ball": ([math.nan], 1.0)}, ValueError, "ball must have a centre"),
         ({"scale": 1.0, "centers": 3}, TypeError, "centers must be a function"),
+        ({"scale": 1e300}, ValueError, r"scale must be a number from 1e-50 to 1e\+50, got 1e\+300"),
+        ({"scale": 1e-300}, ValueError, r"scale must be a number from 1e-50 .*, got 1e-300"),
+        ({"scale": 2.0, "ball": ([0.0], 1e308)}, ValueError, r"at most 1e\+50 .* here 2e\+50, got"),
+        ({"scale": 2.0, "ball": ([1e308], 1.0)}, ValueError, r"at most 1e\+50 noise scales"),
     ],
 )
 def test_bad_descriptions_are_refused(arguments, error, words):
@@ -121,6 +125,14 @@ def nan_centers(data, size, *, rng):
 
 def infinite_centers(data, size, *, rng):
     return rng.normal(size=size) / (rng.random(size) > 0.5)
+
+
+def huge_centers(data, size, *, rng):
+    return rng.choice([-1e308, 1e308], size=size)
+
+
+def failing_centers(data, size, *, rng):
+    return rng.normal(scale=-1.0, size=size)
 
 
 def unequal_centers(data, size, *, rng):
@@ -156,7 +168,9 @@ def meddling(data, size, *, rng):
     ("centers", "words"),
     [
         (nan_centers, "NaN or infinite centres in .* of .* draws"),
-        (infinite_centers, "NaN or infinite centres"),
+        (infinite_centers, r"NaN or infinite centres .* first of them \[-?inf\]"),
+        (huge_centers, r"centres within 1e\+50 noise scales of 0, here 1e\+50, got .* 1e\+308"),
+        (failing_centers, r"raised ValueError: scale < 0 \(at test_smoothed.py:\d+, size=64"),
         (unequal_centers, "draws of one shape"),
         (words_for_centers, "centres that are numbers"),
         (matrices, r"centres \[size, d\] or \[size\]"),
@@ -200,12 +214,96 @@ def test_centres_outside_the_declared_ball_are_refused():
         (lambda data: data[: 1 + int(data[0])], "centres of one length, got 2 .* and 1"),
         (lambda data: "many", "centres that are numbers"),
         (lambda data, size: data, "takes an argument rng"),
+        (
+            lambda data: data.none,
+            r"raised AttributeError: .* \(at test_smoothed.py:\d+, called with",
+        ),
+        (
+            lambda data: data * 1e308,
+            r"centres within 1e\+50 noise scales of 0, here 1e\+50, got one",
+        ),
+        (lambda data: data * 1e-300, "equal, or at least 1e-99 noise scales apart, got 1e-300"),
         (lambda data: np.random.default_rng().normal(size=1), "two calls gave different centres"),
     ],
 )
 def test_broken_deterministic_centres_are_refused(centers, words):
     with pytest.raises(MechanismError, match=words):
         look(Smoothed(centers, scale=1.0), CLAIM, pair([1, 0], [0, 0]))
+
+
+def test_a_ball_that_raises_is_a_fault_of_the_mechanism():
+    def ball(data):
+        raise KeyError("oops")
+
+    words = (
+        r"^ball of uniform raised KeyError: 'oops' \(at test_smoothed.py:\d+, "
+        r"called with data of shape \(1,\)\)$"
+    )
+    for centers in (uniform, lambda data: data):
+        with pytest.raises(MechanismError, match=words.replace("uniform", r"\S+")) as caught:
+            look(Smoothed(centers, scale=1.0, ball=ball), CLAIM, pair(1, 0), draws=2000)
+        assert isinstance(caught.value.__cause__, KeyError)
+
+
+def together(data, size, *, rng):
+    return np.outer(rng.random(size), np.ones(3)) + data
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+@pytest.mark.parametrize("scale", [1e-40, 1e-17, 1e-9])
+def test_centres_that_move_together_by_more_than_the_noise_are_audited(kind, scale):
+    finding, _ = look(Smoothed(together, kind, scale), CLAIM, pair([1, 0, 1], [0, 0, 0]))
+    assert finding.refuted
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+@pytest.mark.parametrize("scale", [1e-50, 1.0, 1e50])
+@pytest.mark.parametrize("size", [1e-50, 1e49])
+@pytest.mark.parametrize("d", [1, 3])
+def test_the_ends_of_what_is_allowed_are_audited_without_a_warning(kind, scale, size, d):
+    left, right = np.full(d, size * scale), np.zeros(d)
+    far = pair(left, right) if size < 1 else NeighborPair(left[None], right[None])
+
+    def moved(data):
+        return data.reshape(-1)
+
+    def moving(data, size, *, rng):
+        return data.reshape(-1) * rng.uniform(0.9, 1.0, size=(size, d))
+
+    for centers, ball in ((moved, None), (moving, None), (moving, (np.zeros(d), 2 * size * scale))):
+        finding, _ = look(Smoothed(centers, kind, scale, ball=ball), CLAIM, far, draws=2000)
+        assert finding.refuted == (size > 1)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+@pytest.mark.parametrize("far", [1e17, 1e40])
+def test_centres_beside_which_the_noise_vanishes_are_audited(kind, far):
+    def moving(data, size, *, rng):
+        return far * (1 + 0.1 * data[0]) * (1 + 1e-15 * rng.integers(2, size=size))
+
+    finding, _ = look(Smoothed(moving, kind, 1.0), CLAIM, pair(1, 0), draws=2000)
+    assert finding.refuted
+    same, _ = look(Smoothed(moving, kind, 1.0), CLAIM, pair(1, 1), draws=2000)
+    assert not same.refuted
+
+
+@pytest.mark.parametrize("claim", [PureDP(800.0), ApproxDP(800.0, 1e-6), PureDP(1e100)], ids=str)
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+@pytest.mark.parametrize("ball", [None, around])
+def test_large_claims_are_audited_without_a_warning(claim, kind, ball):
+    finding, _ = look(Smoothed(uniform, kind, 0.01, ball=ball), claim, pair(1, 0), draws=2000)
+    assert not finding.refuted
+
+
+def test_gaussian_noise_keeps_no_pure_claim():
+    # The delta of 4.0 is less than any double; epsilon is known to be infinite.
+    finding, _ = look(Smoothed(shifted_data, scale=20.0), PureDP(4.0), pair(1, 0))
+    assert finding.epsilon.lower == math.inf
+    assert finding.refuted
+    assert not look(Smoothed(shifted_data, scale=20.0), PureDP(4.0), pair(1, 1))[0].refuted
+    laplace = Smoothed(shifted_data, "laplace", 0.5)
+    assert not look(laplace, PureDP(4.0), pair(1, 0))[0].refuted
+    assert look(laplace, PureDP(3.9), pair(1, 0))[0].refuted
 
 
 def test_an_audit_of_anything_else_is_refused():
