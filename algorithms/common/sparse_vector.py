@@ -1,4 +1,7 @@
-"""AboveThreshold and the fixed-threshold sparse vector, as the paper user_level_sco v2 has them.
+"""AboveThreshold in both directions, and the fixed-threshold sparse vector.
+
+`above_threshold` and `fixed_threshold_sparse_vector` are those of user_level_sco v2,
+`first_above_threshold` is that of geometric_median and of Dwork & Roth.
 
 A dataset enters only through the values of the queries on it, so `queries` is the vector
 ``[T]`` of these values, and neighbours are vectors that differ by at most the sensitivity in
@@ -81,6 +84,72 @@ def above_threshold(
     below = values + nu < noisy_threshold
     # lines 6-7: output bottom and halt; lines 9-10: else output top
     return 1.0 - halted_after(below, cutoff=1)
+
+
+def first_above_threshold(
+    queries: ArrayLike,
+    size: int,
+    *,
+    threshold: float,
+    epsilon: float,
+    sensitivity: float = 1.0,
+    noise_multiplier: float = 1.0,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Answer no until the first noisy query at or above the noisy threshold; yes, and halt.
+
+    geometric_median, Algorithm 1 (AboveThreshold), after Dwork & Roth (2014), Algorithm 1.
+
+    **Guarantee** epsilon-DP (Lemma 2; Dwork & Roth, Theorem 3.23) at `noise_multiplier` 1 or
+    above.  With alpha = 8 Delta log(2T / gamma) / epsilon, with probability 1 - gamma all queries
+    before the yes are at most `threshold` + alpha, and the one answered yes, if any, is at least
+    `threshold` - alpha (Lemma 2; Theorem 3.24).
+
+    **Requires** that between neighbours every query moves by at most `sensitivity`, in any
+    direction.
+
+    **Departs** (1) The stream of queries is given at once; the noise of queries that are never
+    asked is drawn and thrown away, which no output shows.  (2) `noise_multiplier` is not the
+    paper's: all noise scales are multiplied by it, and below 1 nothing is guaranteed.
+
+    **Symbols** Delta = `sensitivity`, tau = `threshold`, q_t(D) = `queries[t - 1]`, top = 1.0,
+    bottom = 0.0.
+
+    Parameters
+    ----------
+    queries : array_like, [T]
+        Finite values of the queries on the data.
+    size : int
+        Number of independent draws.
+    threshold : float
+        Finite.
+    epsilon : float
+        Total privacy parameter, positive.
+    sensitivity : float, default 1
+        Largest change of one query, positive.
+    noise_multiplier : float, default 1
+        Factor on all noise scales, positive.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [size, T]
+        0.0 = no (bottom), 1.0 = yes (top, then it halts), NaN = never asked.
+    """
+    rng = _validate.generator(rng)
+    values = _validate.floats("queries", queries, ndims=(1,))
+    threshold = _validate.real("threshold", threshold)
+    sensitivity = _validate.positive("sensitivity", sensitivity)
+    multiplier = _validate.positive("noise_multiplier", noise_multiplier)
+    scale = _validate.scale(sensitivity * multiplier, _validate.positive("epsilon", epsilon))
+    size = _validate.draws(size)
+    # line 1: tau-hat = tau + Lap(2 Delta / epsilon)
+    noisy_threshold = threshold + rng.laplace(scale=2 * scale, size=(size, 1))
+    # lines 2-3: for t in [T], nu_t ~ Lap(4 Delta / epsilon)
+    nu = rng.laplace(scale=4 * scale, size=(size, values.size))
+    # lines 4-6: if q_t(D) + nu_t >= tau-hat output top and halt; line 8: else output bottom
+    return halted_after(values + nu >= noisy_threshold, cutoff=1)
 
 
 def fixed_threshold_sparse_vector(

@@ -18,6 +18,8 @@ from algorithms.common import (
     sparse_vector,
     sparse_vector_variants,
 )
+from algorithms.geometric_median import baselines, boosting, center, composed, radius
+from tests.broken import geometric_median as broken_median
 from tests.broken import histogram as broken_histogram
 from tests.broken import means as broken_means
 from tests.broken import noise as broken_noise
@@ -53,6 +55,31 @@ CUT = SV | {"cutoff": 2}
 SCALAR_MEAN = {"clip_norm": 1.0, "epsilon": 0.5}
 VECTOR_MEAN = SCALAR_MEAN | {"delta": 1e-5}
 CUBE = np.arange(24.0).reshape(3, 2, 4)
+CLOUD = np.array([[0.5 * (i % 5), 0.25 * (i % 3)] for i in range(20)])
+LOUD = {"epsilon": 100.0, "delta": 0.5}  # at 20 points, FastCenter gives up below
+DEGREES = {"delta": [0.0, 1.0, math.nan], "noise_multiplier": [0.0, -1.0, math.nan]}
+ROUTED = DEGREES | {"route": ["count"]}
+SEARCH = {"min_radius": 0.25, "max_radius": 4.0}
+RANGES = {
+    "min_radius": [0.0, 5.0, math.nan, 1e-150], "max_radius": [-1.0, math.inf],
+    "data": [[[9.0, 0.0]], [[1e200, 0.0]]],
+}  # fmt: skip
+DESCENT = {"center": [0.0, 1.0], "radius": 3.0, "rho": 0.5, "step": 0.5, "n_steps": 15}
+PHASES = DESCENT | {"delta": 0.1}
+BAD_DESCENT = {
+    "center": [[0.0], [0.0, math.nan], [[0.0, 0.0]]], "radius": [-1.0, math.inf], "rho": [0.0],
+    "step": [0.0, math.nan], "n_steps": [0, 1.5], "noise_multiplier": [0.0],
+}  # fmt: skip
+BAD_PHASES = BAD_DESCENT | DEGREES | {
+    "n_steps": [0, 16, 1.5], "project": ["last"], "ball": ["small"],
+}  # fmt: skip
+BAD_ORDER = BAD_PHASES | {"order": [[0] * 20, [0, 1], [0.5] * 20], "accesses": ["none"]}
+MEDIAN = SEARCH | LOUD | {"n_steps": 15, "step_factor": 0.5}
+BAD_MEDIAN = RANGES | ROUTED | {
+    "n_steps": [0, 14], "step_factor": [0.0], "radius_factor": [-1.0], "order": ["sorted"],
+    "accesses": ["none"], "project": ["last"], "ball": ["small"],
+}  # fmt: skip
+BOUNDED = EPS | {"delta": 0.1}
 
 ROWS = [
     Row(noise.laplace_mechanism, VECTOR, EPS, (3,)),
@@ -112,6 +139,61 @@ ROWS = [
     ],
     Row(sparse_vector_variants.svt5, VECTOR, SV, (3,), data_name="queries"),
     Row(sparse_vector_variants.svt6, VECTOR, SV, (3,), data_name="queries"),
+    Row(
+        sparse_vector.first_above_threshold, VECTOR, {"threshold": 0.0, "epsilon": 0.5}, (3,),
+        data_name="queries",
+        bad={"threshold": [math.nan], "sensitivity": [0.0], "noise_multiplier": [0.0, "1"]},
+    ),
+    Row(noise.bounded_laplace_mechanism, VECTOR, BOUNDED, (3,), bad=DEGREES),
+    Row(noise.bounded_laplace_mechanism, 0.5, BOUNDED, (), bad=DEGREES),
+    Row(
+        radius.fast_radius, CLOUD, SEARCH | {"epsilon": 0.5, "delta": 0.1}, (), data_name="data",
+        bad=RANGES | ROUTED,
+    ),
+    Row(
+        center.fast_center, CLOUD, LOUD | {"radius": 2.0}, (2,), data_name="data",
+        bad=ROUTED | {"radius": [0.0, -1.0, math.inf], "data": [[[1e200, 0.0]]]},
+    ),
+    Row(
+        center.fast_center_centers, CLOUD, LOUD | {"radius": 0.75, "failed_at": [9.0, 9.0]}, (2,),
+        data_name="data", bad=ROUTED | {"radius": [0.0], "failed_at": [[0.0], [1e200, 0.0]]},
+    ),
+    Row(boosting.stable_dpsgd, CLOUD, PHASES, (2,), data_name="data", bad=BAD_PHASES),
+    Row(
+        boosting.stable_dpsgd, CLOUD, PHASES | {"transcript": True}, (4, 2), data_name="data",
+        bad=BAD_PHASES,
+    ),
+    Row(
+        boosting.stable_dpsgd_centers, CLOUD, PHASES | {"phase": 1}, (2,), data_name="data",
+        bad=BAD_PHASES | {"phase": [0, 5, 1.0]},
+    ),
+    Row(boosting.fixed_order_dpsgd, CLOUD, PHASES, (2,), data_name="data", bad=BAD_ORDER),
+    Row(
+        boosting.fixed_order_dpsgd, CLOUD, PHASES | {"transcript": True, "accesses": "phase"},
+        (4, 2), data_name="data", bad=BAD_ORDER,
+    ),
+    Row(
+        boosting.fixed_order_dpsgd_centers, CLOUD, PHASES | {"phase": 2}, (2,), data_name="data",
+        bad=BAD_ORDER | {"phase": [0, 5, 1.0]},
+    ),
+    Row(
+        composed.warm_start, CLOUD, SEARCH | LOUD, (3,), data_name="data", bad=RANGES | ROUTED,
+    ),
+    Row(composed.private_geometric_median, CLOUD, MEDIAN, (2,), data_name="data", bad=BAD_MEDIAN),
+    Row(
+        composed.private_geometric_median, CLOUD, MEDIAN | {"order": "fixed"}, (2,),
+        data_name="data", bad=BAD_MEDIAN,
+    ),
+    Row(
+        baselines.radius_finder, CLOUD, SEARCH | {"epsilon": 20.0}, (), data_name="data",
+        bad=RANGES | {
+            "failure_prob": [0.0, 1.0], "gamma": [0.5, 1.1, math.nan], "noise_multiplier": [0.0],
+        },
+    ),
+    Row(
+        baselines.dpgd, CLOUD, DESCENT, (2,), data_name="data",
+        bad=BAD_DESCENT | {"radius": [0.0], "start": [[0.0]]},
+    ),
 ]  # fmt: skip
 
 TWINS = [
@@ -143,6 +225,25 @@ TWINS = [
     Row(broken_sparse_vector.fixed_threshold_sparse_vector_without_cutoff, VECTOR, CUT, (3,)),
     Row(broken_sparse_vector.svt1_cutoff_not_in_noise, VECTOR, CUT, (3,)),
     Row(broken_sparse_vector.svt2_cutoff_not_in_noise, VECTOR, CUT, (3,)),
+    Row(
+        broken_median.first_above_threshold_exact_threshold, VECTOR,
+        {"threshold": 0.0, "epsilon": 0.5}, (3,),
+    ),
+    Row(broken_median.bounded_laplace_one_scale, VECTOR, BOUNDED, (3,)),
+    Row(
+        broken_median.fast_radius_of_a_fraction, CLOUD, SEARCH | {"epsilon": 0.1, "delta": 0.1}, ()
+    ),
+    Row(broken_median.fast_center_untested, CLOUD, LOUD | {"radius": 2.0}, (2,)),
+    Row(broken_median.fast_center_one_point, CLOUD, LOUD | {"radius": 2.0}, (2,)),
+    Row(broken_median.stable_dpsgd_forgetting_m, CLOUD, PHASES, (2,)),
+    Row(broken_median.fixed_order_dpsgd_one_access, CLOUD, PHASES, (2,)),
+    Row(broken_median.warm_start_subsampling_is_noise, CLOUD, SEARCH | LOUD, (3,)),
+    Row(broken_median.private_geometric_median_exact_start, CLOUD, MEDIAN, (2,)),
+    Row(
+        broken_median.radius_finder_one_count, CLOUD,
+        SEARCH | {"epsilon": 11.44, "failure_prob": 0.5}, (),
+    ),
+    Row(broken_median.dpgd_one_step, CLOUD, DESCENT, (2,)),
 ]  # fmt: skip
 
 

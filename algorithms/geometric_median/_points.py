@@ -1,0 +1,188 @@
+"""Clouds of points: their checks, and who is whose neighbour, exactly or by subsampling.
+
+All memory beside the input is linear in n; every distance comes from differences of coordinates,
+never from inner products, so that points far from the origin lose nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray, IntArray
+
+ROUTES = ("auto", "counts", "samples")
+
+_FARTHEST = 1e150  # squares of differences stay finite
+_ROUNDING = 1.0 + 1e-9  # a point that was put on the sphere of radius R may round to outside
+_BATCH = 2**14  # pairs whose differences are held at once
+_SORTED = 2**20  # samples that are sorted together
+_SAMPLE_COST = 3.0  # time of a sampled pair in units of a pair of the exact counts, measured
+
+
+def cloud(data: ArrayLike, name: str = "data") -> FloatArray:
+    """Return points ``[n, d]``, contiguous, whose squared distances are finite floats."""
+    points = np.ascontiguousarray(_validate.floats(name, data, ndims=(2,)))
+    largest = float(np.abs(points).max())
+    if largest > _FARTHEST:
+        raise ValueError(
+            f"{name} must lie within {_FARTHEST:g} of 0 in every coordinate, got {largest:g}"
+        )
+    return points
+
+
+def inside(points: FloatArray, max_radius: float) -> None:
+    """Refuse points outside of the ball of radius `max_radius` around 0."""
+    farthest = 0.0
+    for start in range(0, len(points), _BATCH):
+        farthest = max(farthest, float(norms(points[start : start + _BATCH]).max()))
+    if farthest > max_radius * _ROUNDING:
+        raise ValueError(
+            f"data must lie in the ball of radius max_radius = {max_radius!r} around 0, got a "
+            f"point of norm {farthest!r}"
+        )
+
+
+def point(name: str, value: ArrayLike, dimension: int) -> FloatArray:
+    """Return one point ``[d]``."""
+    array = _validate.floats(name, value, ndims=(1,))
+    if array.size != dimension:
+        raise ValueError(f"{name} must have {dimension} coordinates, got shape {array.shape}")
+    if float(np.abs(array).max()) > _FARTHEST:
+        raise ValueError(f"{name} must lie within {_FARTHEST:g} of 0 in every coordinate")
+    return array
+
+
+def route_of(name: str, n: int, size: int, n_samples: int) -> str:
+    """Return "counts" or "samples": the cheaper one, unless the caller has chosen."""
+    if name not in ROUTES:
+        raise ValueError(f"route must be one of {', '.join(ROUTES)}, got {name!r}")
+    if name != "auto":
+        return name
+    return "counts" if n <= _SAMPLE_COST * size * n_samples else "samples"
+
+
+def ceiling(product: float) -> int:
+    """Return the ceiling of a product, or the integer within 1e-12 of it, relatively."""
+    nearest = round(product)
+    return nearest if abs(product - nearest) <= 1e-12 * nearest else math.ceil(product)
+
+
+def norms(vectors: FloatArray) -> FloatArray:
+    """Return Euclidean norms over the last axis."""
+    return np.asarray(np.sqrt(np.einsum("...i,...i->...", vectors, vectors)))
+
+
+def neighbour_counts(points: FloatArray, radii: FloatArray) -> IntArray:
+    """Return ``[n, T]``: how many points, itself included, lie within radii[t] of point i.
+
+    Time n**2 (d + T).
+    """
+    n, dimension = points.shape
+    counts = np.empty((n, radii.size), dtype=np.int64)
+    rows = max(1, _BATCH // n)
+    for start in range(0, n, rows):
+        block = points[start : start + rows]
+        distances = np.empty((len(block), n))
+        for first in range(0, n, _BATCH):  # for one row and many points
+            others = points[first : first + _BATCH]
+            differences = (block[:, None, :] - others[None, :, :]).reshape(-1, dimension)
+            distances[:, first : first + _BATCH] = norms(differences).reshape(len(block), -1)
+        for t, radius in enumerate(radii):
+            counts[start : start + rows, t] = np.count_nonzero(distances <= radius, axis=1)
+    return counts
+
+
+def sampled_hits(
+    points: FloatArray, radius: float, n_samples: int, rng: np.random.Generator
+) -> IntArray:
+    """Return ``[n]``: of `n_samples` uniform indices, drawn for each i, how many are neighbours."""
+    n = len(points)
+    rows = _rows(n_samples)
+    hits = np.empty(n, dtype=np.int64)
+    kind = np.int32 if n < 2**31 else np.int64
+    for start in range(0, n, rows):
+        stop = min(start + rows, n)
+        samples = rng.integers(n, size=(stop - start, n_samples), dtype=kind)
+        hits[start:stop] = _hits(points, start, samples, radius)
+    return hits
+
+
+def hits_of(points: FloatArray, samples: IntArray, radius: float) -> IntArray:
+    """Return ``[n]``: how many of the given indices ``samples[i]`` are neighbours of i."""
+    rows = _rows(samples.shape[1])
+    parts = [
+        _hits(points, start, samples[start : start + rows], radius)
+        for start in range(0, len(points), rows)
+    ]
+    return np.concatenate(parts)
+
+
+def binomial_hits(
+    counts: IntArray, n_samples: int, size: int, rng: np.random.Generator
+) -> IntArray:
+    """Return ``[n, size]``: `size` draws of `sampled_hits`, from the exact counts ``[n]``.
+
+    Given i, each sample is a neighbour with probability counts[i] / n, independently.  Points of
+    equal count are drawn together, which spares numpy the set-up of its binomial.
+    """
+    n = len(counts)
+    hits = np.empty((n, size), dtype=np.int64)
+    for count in np.unique(counts):
+        equal = np.flatnonzero(counts == count)
+        hits[equal] = rng.binomial(n_samples, count / n, size=(equal.size, size))
+    return hits
+
+
+def binomial_total(
+    counts: IntArray, n_samples: int, size: int, rng: np.random.Generator
+) -> IntArray:
+    """Return ``[size]``: the sums over i of `binomial_hits`, as one binomial for each count."""
+    n = len(counts)
+    total = np.zeros(size, dtype=np.int64)
+    for count, points in zip(*np.unique(counts, return_counts=True), strict=True):
+        total += rng.binomial(points * n_samples, count / n, size=size)
+    return total
+
+
+def sample_table(data_size: int, samples: ArrayLike) -> IntArray:
+    """Return indices ``[n, k]`` of points."""
+    table = _validate.integers("samples", samples, ndims=(2,), low=0, high=data_size - 1)
+    if len(table) != data_size:
+        raise ValueError(
+            f"samples must have one row for each of the {data_size} points, got {table.shape}"
+        )
+    return table
+
+
+def _rows(n_samples: int) -> int:
+    """Return a power of two: how many points have their samples processed together."""
+    return int(2 ** max(0, int(np.log2(_SORTED / n_samples)))) if n_samples < _SORTED else 1
+
+
+def _hits(points: FloatArray, start: int, samples: NDArray[np.integer], radius: float) -> IntArray:
+    """Count the neighbours among ``samples`` ``[rows, k]`` of the points from `start` on.
+
+    The pairs are visited in the order of the sampled index, so that points are fetched in the
+    order in which they lie in memory: uniform fetches from a large array would miss every cache.
+    """
+    n_rows = len(samples)
+    shift = max(1, int(n_rows - 1).bit_length())
+    keys = samples.astype(np.int64) << shift
+    keys |= np.arange(n_rows)[:, None]
+    flat = keys.ravel()
+    flat.sort()
+    own = points[start : start + n_rows]
+    mask = (1 << shift) - 1
+    hits = np.zeros(n_rows, dtype=np.int64)
+    for first in range(0, flat.size, _BATCH):
+        batch = flat[first : first + _BATCH]
+        rows = batch & mask
+        differences = np.take(points, batch >> shift, axis=0)
+        differences -= np.take(own, rows, axis=0)
+        near = norms(differences) <= radius
+        hits += np.bincount(rows[near], minlength=n_rows)
+    return hits

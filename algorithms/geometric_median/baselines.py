@@ -1,0 +1,262 @@
+"""What the paper compares with: RadiusFinder and DPGD of Haghifam, Steinke & Ullman (2024).
+
+"Private Geometric Median", NeurIPS 2024, arXiv 2406.07407, called HSU24 here.  Its text was not
+at hand: both functions follow the authors' published research code and what geometric_median says
+of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray
+from algorithms.common.sparse_vector import first_above_threshold
+from algorithms.geometric_median import _points
+from algorithms.geometric_median.radius import radius_grid
+
+_CELLS = 2**21  # coordinates of gradients that are held at once
+
+
+@dataclass(frozen=True)
+class DPGDParameters:
+    """Steps, step size and noise of HSU24's gradient descent."""
+
+    n_steps: int
+    step: float
+    sigma: float
+
+
+def radius_finder_radii(min_radius: float, max_radius: float) -> FloatArray:
+    """Return the radii r, 2r, 4r, ... up to 2R that RadiusFinder tries.
+
+    FastRadius stops below R; here the last radius is above R.
+    """
+    radii = list(radius_grid(min_radius, max_radius)) or [float(min_radius)]
+    while 2 * radii[-1] <= 2 * max_radius:
+        radii.append(2 * radii[-1])
+    return np.array(radii)
+
+
+def radius_finder_queries(data: ArrayLike, radii: ArrayLike, gamma: float = 0.75) -> FloatArray:
+    """Return the queries of RadiusFinder, ``[T]``: averages of the ceil(gamma n) largest counts.
+
+    **Guarantee** Replacing one point moves each by at most 1 + (n - 2) / m, m = ceil(gamma n):
+    the counts of the others move by at most 1 each, m - 1 of them are averaged beside its own,
+    and its own moves by at most n - 1.  It is reached by a star: n - 1 points around the one
+    that leaves, all within the radius of it and none of another, in dimension n - 2.  That is
+    below 1 + 1 / gamma, and below 3 for gamma > 1/2.
+
+    **Requires** Nothing of the data.
+    """
+    points = _points.cloud(data)
+    kept = _kept(len(points), gamma)
+    counts = _points.neighbour_counts(points, _validate.floats("radii", radii, ndims=(1,)))
+    return np.asarray(np.sort(counts, axis=0)[-kept:].mean(axis=0))
+
+
+def radius_finder(
+    data: ArrayLike,
+    size: int,
+    *,
+    min_radius: float,
+    max_radius: float,
+    epsilon: float,
+    failure_prob: float = 0.05,
+    gamma: float = 0.75,
+    noise_multiplier: float = 1.0,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Double a radius until the best-connected points have gamma n neighbours on average.
+
+    HSU24, Algorithm 1 (RadiusFinder): AboveThreshold with noise scales 6 / epsilon and
+    12 / epsilon and threshold m + (18 / epsilon) log(2 T / beta), m = ceil(gamma n).
+
+    **Guarantee** epsilon-DP: the queries have sensitivity 1 + (n - 2) / m < 3 under replacement
+    (`radius_finder_queries`), and the noise is that of sensitivity 3.
+
+    **Requires** that all points lie in the ball of radius `max_radius` around 0 (for the utility;
+    a point outside is refused).
+
+    **Departs** From the published code: (1) it takes zCDP and spends epsilon = sqrt(rho) here;
+    epsilon is an argument.  (2) Where no query passes, it returns one of the radii at random;
+    here it is `max_radius`, as FastRadius does.  Privacy holds for both.  (3) gamma <= 1/2 is
+    refused, where 3 would be no bound.  (4) The paper's Section 5 gives no beta; the code has
+    0.05.  (5) `noise_multiplier` is not theirs: it multiplies the noise scales, not the offset of
+    the threshold, and below 1 nothing is guaranteed.
+
+    **Symbols** r = `min_radius`, R = `max_radius`, beta = `failure_prob`.
+
+    Parameters
+    ----------
+    data : array_like, [n, d]
+        Finite values.
+    size : int
+        Number of independent draws.
+    min_radius, max_radius : float
+        Bounds of the search, positive, public.
+    epsilon : float
+        Privacy parameter, positive.
+    failure_prob : float, default 0.05
+        Of the utility, in (0, 1).
+    gamma : float, default 3/4
+        Fraction of the data, above 1/2 and at most 1.
+    noise_multiplier : float, default 1
+        Factor on all noise scales, positive.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [size]
+        A radius of `radius_finder_radii`, or max_radius.
+    """
+    rng = _validate.generator(rng)
+    points = _points.cloud(data)
+    radii = radius_finder_radii(min_radius, max_radius)
+    _points.inside(points, float(max_radius))
+    epsilon = _validate.positive("epsilon", epsilon)
+    failure_prob = _validate.probability("failure_prob", failure_prob)
+    kept = _kept(len(points), gamma)
+    offset = _validate.scale(18 * math.log(2 * radii.size / failure_prob), epsilon)
+    answers = first_above_threshold(
+        radius_finder_queries(points, radii, gamma), size, threshold=kept + offset,
+        epsilon=epsilon, sensitivity=3.0, noise_multiplier=noise_multiplier, rng=rng,
+    )  # fmt: skip
+    yes = answers == 1.0
+    return np.where(yes.any(axis=1), radii[yes.argmax(axis=1)], float(max_radius))
+
+
+def dpgd(
+    data: ArrayLike,
+    size: int,
+    *,
+    center: ArrayLike,
+    radius: float,
+    rho: float,
+    step: float,
+    n_steps: int,
+    start: ArrayLike | None = None,
+    noise_multiplier: float = 1.0,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Descend along noisy full gradients in a ball, and return the average iterate.
+
+    HSU24, Algorithms 3 and 6 (DPGD).
+
+    **Guarantee** rho-zCDP: one row moves the gradient, an average of n unit vectors, by at most
+    2 / n, and T steps with noise s = (2 / n) sqrt(T / (2 rho)) cost T (2 / n)**2 / (2 s**2).
+
+    **Requires** that `center`, `radius` and `start` are public, or released privately on the same
+    data at a cost of their own.
+
+    **Departs** (1) In the published code the start is the center of the ball; the experiments of
+    geometric_median start elsewhere, `start`.  (2) The average is over theta_1 to theta_T, as in
+    that code, not over the T points at which gradients are taken.  (3) Directions with norm
+    below 1e-10 are shortened in that code; here only z = x_i has a gradient of 0.  (4)
+    `noise_multiplier` is not theirs; below 1 nothing is guaranteed.
+
+    **Symbols** theta_0 = `start`, eta = `step`, T = `n_steps`, s = the noise of one gradient.
+
+    Parameters
+    ----------
+    data : array_like, [n, d]
+        Finite values.
+    size : int
+        Number of independent draws.
+    center : array_like, [d]
+        Center of the domain.
+    radius : float
+        Radius of the domain, positive.
+    rho : float
+        Privacy parameter, positive.
+    step : float
+        Step size, positive.
+    n_steps : int
+        At least 1.
+    start : array_like, [d], optional
+        First iterate.  Default: `center`.
+    noise_multiplier : float, default 1
+        Factor on the noise, positive.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [size, d]
+    """
+    rng = _validate.generator(rng)
+    points = _points.cloud(data)
+    n, dimension = points.shape
+    middle = _points.point("center", center, dimension)
+    first = middle if start is None else _points.point("start", start, dimension)
+    radius = _validate.positive("radius", radius)
+    step = _validate.positive("step", step)
+    multiplier = _validate.positive("noise_multiplier", noise_multiplier)
+    sigma = multiplier * dpgd_sigma(n, rho, n_steps)
+    theta = np.broadcast_to(first, (_validate.draws(size), dimension)).copy()
+    total = np.zeros_like(theta)
+    for _ in range(n_steps):
+        noisy = _gradients(points, theta) + rng.normal(scale=sigma, size=theta.shape)
+        offset = theta - step * noisy - middle
+        distances = _points.norms(offset)
+        outside = distances > radius
+        offset[outside] *= (radius / distances[outside])[:, None]
+        total += offset
+        theta = middle + offset
+    return middle + total / n_steps
+
+
+def dpgd_sigma(n_users: int, rho: float, n_steps: int) -> float:
+    """Return the standard deviation of the noise of one gradient, (2 / n) sqrt(T / (2 rho))."""
+    n_users = _validate.integer("n_users", n_users, at_least=1)
+    n_steps = _validate.integer("n_steps", n_steps, at_least=1)
+    rho = _validate.positive("rho", rho)
+    return _validate.scale(2 / n_users * math.sqrt(n_steps / 2), math.sqrt(rho))
+
+
+def dpgd_parameters(
+    n_users: int, dimension: int, *, radius: float, rho: float, step_rule: str = "best"
+) -> DPGDParameters:
+    """Return steps and step size of DPGD.
+
+    HSU24 has T = n**2 rho / (256 d), here rounded down and at least 1.  `step_rule` "hsu" is its
+    step size 2 radius sqrt(d / (6 rho n**2)), "best" the one that geometric_median found best in
+    its ablation, radius / sqrt(T).
+    """
+    dimension = _validate.integer("dimension", dimension, at_least=1)
+    n_users = _validate.integer("n_users", n_users, at_least=1)
+    radius = _validate.positive("radius", radius)
+    rho = _validate.positive("rho", rho)
+    n_steps = max(1, int(n_users**2 * rho / (256 * dimension)))
+    rules = {
+        "hsu": 2 * radius * math.sqrt(dimension / (6 * rho)) / n_users,
+        "best": radius / math.sqrt(n_steps),
+    }
+    if step_rule not in rules:
+        raise ValueError(f"step_rule must be one of {', '.join(rules)}, got {step_rule!r}")
+    return DPGDParameters(n_steps, rules[step_rule], dpgd_sigma(n_users, rho, n_steps))
+
+
+def _gradients(points: FloatArray, theta: FloatArray) -> FloatArray:
+    """Return the average over the data of (theta - x) / |theta - x|, ``[size, d]``."""
+    total = np.zeros_like(theta)
+    rows = max(1, _CELLS // max(1, theta.size))
+    for start in range(0, len(points), rows):
+        pulls = theta[:, None, :] - points[None, start : start + rows, :]
+        lengths = _points.norms(pulls)
+        rates = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        total += np.einsum("sn,snd->sd", rates, pulls)
+    return total / len(points)
+
+
+def _kept(n: int, gamma: float) -> int:
+    """Return m = ceil(gamma n), safe against the rounding of the product."""
+    gamma = _validate.real("gamma", gamma)
+    if not 0.5 < gamma <= 1:
+        raise ValueError(f"gamma must be above 1/2 and at most 1, got {gamma!r}")
+    return _points.ceiling(gamma * n)

@@ -1,0 +1,340 @@
+"""StableDPSGD and FixedOrderDPSGD: noisy SGD in phases, stable without smoothness."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray
+from algorithms.geometric_median import _points, _sgd
+from algorithms.geometric_median._sgd import fixed_rows, random_rows, run_phases
+from algorithms.geometric_median.schedule import (
+    Schedule,
+    fixed_order_schedule,
+    stable_dpsgd_schedule,
+)
+
+
+def sgd_trajectory(
+    data: ArrayLike,
+    start: ArrayLike,
+    indices: ArrayLike,
+    *,
+    step: float,
+    radius: float | None = None,
+    center: ArrayLike | None = None,
+) -> FloatArray:
+    """Return the iterates of one phase, with the sampled indices given.
+
+    geometric_median, Algorithm 4, lines 11 to 14, without randomness.
+
+    **Guarantee** If a row of the data is replaced that occurs m >= 1 times in `indices`, every
+    iterate moves by at most (2m + 1) `step` (Corollary 1); in fact by at most 2 m `step`, because
+    the 3 of Lemma 11 can be a 2: for a + b <= eta both a and b are at most eta, so the new
+    distance is at most (eta - a) + (eta - b) <= 2 eta.
+
+    **Requires** Nothing of the data.
+
+    **Departs** At z = x_i the step is 0, as footnote 5 has it.
+
+    **Symbols** z_0 = `start`, eta = `step`, K = the ball of `radius` around `center`.
+
+    Parameters
+    ----------
+    data : array_like, [n, d]
+        Finite values.
+    start : array_like, [d] or [size, d]
+        First iterates.
+    indices : array_like of int, [T] or [size, T]
+        Indices from 0 to n - 1.
+    step : float
+        Positive.
+    radius : float, optional
+        Of the ball that every iterate is projected to, at least 0.  Default: no projection.
+    center : array_like, [d], optional
+        Of that ball.  Default: `start`.
+
+    Returns
+    -------
+    ndarray, [T + 1, d] or [size, T + 1, d]
+    """
+    points = _points.cloud(data)
+    first = _validate.floats("start", start, ndims=(1, 2))
+    rows = _validate.integers("indices", indices, ndims=(1, 2), low=0, high=len(points) - 1)
+    if first.shape[-1] != points.shape[1]:
+        raise ValueError(f"start must have {points.shape[1]} coordinates, got {first.shape}")
+    step = _validate.positive("step", step)
+    reach = None if radius is None else _at_least_zero("radius", radius)
+    shape = np.broadcast_shapes(first.shape[:-1], rows.shape[:-1])
+    z = np.broadcast_to(first, (*shape, first.shape[-1])).copy()
+    middle = z if center is None else _points.point("center", center, points.shape[1])
+    iterates = [z]
+    for t in range(rows.shape[-1]):
+        z = _sgd.advance(z, points[rows[..., t]], step, middle, reach)
+        iterates.append(z)
+    return np.stack(iterates, axis=-2)
+
+
+def stable_dpsgd(
+    data: ArrayLike,
+    size: int,
+    *,
+    center: ArrayLike,
+    radius: float,
+    rho: float,
+    delta: float,
+    step: float,
+    n_steps: int,
+    project: str = "all",
+    ball: str = "printed",
+    transcript: bool = False,
+    noise_multiplier: float = 1.0,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Average SGD's iterates and add noise, in phases whose lengths, steps and noise shrink.
+
+    geometric_median, Algorithm 4 (StableDPSGD).
+
+    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 with `rho` =
+    `schedule.stable_dpsgd_rho(epsilon, delta)` (Lemma 12), for the outputs of all phases
+    together.  Given that no index is drawn more than m times, which fails with probability at
+    most delta / 8, it is rho-zCDP, even 9 rho / 14 (the sum in the proof of Lemma 12).
+
+    **Requires** that `center` and `radius` are public, or released privately on the same data at
+    a cost of their own.
+
+    **Departs** (1) T >= n is not required; Lemma 10 holds without it.  Then and otherwise m is
+    not an integer; 2m + 1 is taken as it is.  (2) `project` "first" keeps the projection of phase
+    1 only, "none" drops it too (Remark 1; its sentence can also be read as projecting to K^(1) in
+    all phases); privacy holds for all three.  (3) `ball` "printed" gives the balls of phases
+    k >= 2 the radius 2 sigma^(k) sqrt(d log(4K / delta)) of line 9.  The proof of Lemma 13 needs
+    them to contain xbar^(k-1), which is sigma^(k-1) = 3 sigma^(k) noisy: "repaired" takes
+    sigma^(k-1).  Privacy holds for both.  (4) At z = x_i the gradient is 0, as footnote 5 has it.
+    (5) `noise_multiplier` is not the paper's: it multiplies the noise, not the balls; below 1
+    nothing is guaranteed.
+
+    **Symbols** xbar = `center`, r-hat = `radius`, eta = `step`, T = `n_steps` = 2**K - 1, and
+    (T^(k), eta^(k), sigma^(k)) from `schedule.stable_dpsgd_parameters`.
+
+    Parameters
+    ----------
+    data : array_like, [n, d]
+        Finite values.
+    size : int
+        Number of independent draws.
+    center : array_like, [d]
+        Center of the domain.
+    radius : float
+        Radius of the domain, at least 0.
+    rho : float
+        Privacy parameter, positive.
+    delta : float
+        In (0, 1).
+    step : float
+        Step size, positive; phase k takes steps of ``4**-k * step``.
+    n_steps : int
+        2**K - 1 for some K >= 1.
+    project : {"all", "first", "none"}, default "all"
+        Which phases project their iterates.
+    ball : {"printed", "repaired"}, default "printed"
+        Which noise the balls of later phases make room for.
+    transcript : bool, default False
+        Whether to return the outputs of all phases.
+    noise_multiplier : float, default 1
+        Factor on the noise of all phases, positive.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [size, d], or [size, K, d] for the transcript
+    """
+    rng = _validate.generator(rng)
+    points = _points.cloud(data)
+    n, dimension = points.shape
+    plan = stable_dpsgd_schedule(
+        n, dimension, radius=radius, rho=rho, delta=delta, step=step, n_steps=n_steps, ball=ball
+    )
+    starts = _starts("center", center, size, dimension)
+    centers, noise = run_phases(
+        points, starts, plan, random_rows(n, rng), plan.n_phases, project, noise_multiplier, rng
+    )
+    return _released(centers, noise, transcript)
+
+
+def fixed_order_dpsgd(
+    data: ArrayLike,
+    size: int,
+    *,
+    center: ArrayLike,
+    radius: float,
+    rho: float,
+    delta: float,
+    step: float,
+    n_steps: int,
+    order: ArrayLike | None = None,
+    accesses: str = "total",
+    project: str = "all",
+    ball: str = "printed",
+    transcript: bool = False,
+    noise_multiplier: float = 1.0,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Run StableDPSGD over the rows in a fixed order instead of random ones.
+
+    geometric_median, Remark 1 (FixedOrderDPSGD in Section 5).
+
+    **Guarantee** rho-zCDP, even 9 rho / 14, for the outputs of all phases together; no delta is
+    spent on it.  Only the outputs are private: nothing else of a run is random.
+
+    **Requires** that `center`, `radius` and `order` are public.  In particular the order may
+    depend on n, on the positions of the rows and on coins tossed beforehand, but not on values of
+    the data: sorted data, or data shuffled until something converges, are outside the guarantee.
+    It is for neighbours that differ in one row at one position; which row that is does not matter.
+
+    **Departs** (1) The paper does not say what happens to the order between phases.  Here it goes
+    on: step s of the whole run, over all phases, visits row ``order[s mod n]``, so that each row
+    is visited floor(T / n) or ceil(T / n) times in total, as the remark has it.  (2) `accesses`
+    "total" is the remark's m = ceil(T / n) in all phases.  The privacy proof needs only how often
+    a row is visited within a phase, given the outputs before it: "phase" takes
+    m_k = ceil(T^(k) / n), which is sharp for the order here and would do for one that starts anew
+    in every phase, and has less noise for the same guarantee.  (3) delta appears in the radii of
+    the balls only.  (4) As (2), (3), (4), (5) of `stable_dpsgd`.
+
+    **Symbols** As `stable_dpsgd`, with m from `accesses`.
+
+    Parameters
+    ----------
+    data, size, center, radius, rho, delta, step, n_steps : as in `stable_dpsgd`
+    project, ball, transcript, noise_multiplier, rng : as in `stable_dpsgd`
+    order : array_like of int, [n], optional
+        A permutation of 0 to n - 1.  Default: the rows as they come.
+    accesses : {"total", "phase"}, default "total"
+        Which bound on the visits of a row the noise is calibrated to.
+
+    Returns
+    -------
+    ndarray, [size, d], or [size, K, d] for the transcript
+    """
+    rng = _validate.generator(rng)
+    points = _points.cloud(data)
+    n, dimension = points.shape
+    plan = fixed_order_schedule(
+        n, dimension, radius=radius, rho=rho, delta=delta, step=step, n_steps=n_steps, ball=ball,
+        accesses=accesses,
+    )  # fmt: skip
+    starts = _starts("center", center, size, dimension)
+    rows = fixed_rows(n, order)
+    centers, noise = run_phases(
+        points, starts, plan, rows, plan.n_phases, project, noise_multiplier, rng
+    )
+    return _released(centers, noise, transcript)
+
+
+def stable_dpsgd_centers(
+    data: ArrayLike,
+    size: int,
+    *,
+    phase: int,
+    center: ArrayLike,
+    radius: float,
+    rho: float,
+    delta: float,
+    step: float,
+    n_steps: int,
+    project: str = "all",
+    ball: str = "printed",
+    noise_multiplier: float = 1.0,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return what StableDPSGD adds the Gaussian noise of one phase to, ``[size, d]``.
+
+    geometric_median, Algorithm 4, up to line 15 of phase `phase` (1 to K), for audits that
+    integrate the last noise out; its standard deviation is ``noise_multiplier *
+    parameters.sigmas[phase - 1]``.
+
+    **Guarantee** None by itself.  With that noise it is the output of phase `phase`, which the
+    transcript contains: what is certified of it, holds for `stable_dpsgd`.  (The last phase has
+    one step, and averages nothing but its start: its center is the output of phase K - 1.)
+
+    **Requires**, **Departs**, **Symbols** As `stable_dpsgd`.
+    """
+    rng = _validate.generator(rng)
+    points = _points.cloud(data)
+    n, dimension = points.shape
+    plan = stable_dpsgd_schedule(
+        n, dimension, radius=radius, rho=rho, delta=delta, step=step, n_steps=n_steps, ball=ball
+    )
+    starts = _starts("center", center, size, dimension)
+    last = _phase(phase, plan)
+    rows = random_rows(n, rng)
+    centers, _ = run_phases(points, starts, plan, rows, last, project, noise_multiplier, rng)
+    return centers[-1]
+
+
+def fixed_order_dpsgd_centers(
+    data: ArrayLike,
+    size: int,
+    *,
+    phase: int,
+    center: ArrayLike,
+    radius: float,
+    rho: float,
+    delta: float,
+    step: float,
+    n_steps: int,
+    order: ArrayLike | None = None,
+    accesses: str = "total",
+    project: str = "all",
+    ball: str = "printed",
+    noise_multiplier: float = 1.0,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return what FixedOrderDPSGD adds the Gaussian noise of one phase to, ``[size, d]``.
+
+    As `stable_dpsgd_centers`; for phase 1 all rows are the same, a function of the data alone.
+
+    **Guarantee**, **Requires**, **Departs**, **Symbols** As `stable_dpsgd_centers` and
+    `fixed_order_dpsgd`.
+    """
+    rng = _validate.generator(rng)
+    points = _points.cloud(data)
+    n, dimension = points.shape
+    plan = fixed_order_schedule(
+        n, dimension, radius=radius, rho=rho, delta=delta, step=step, n_steps=n_steps, ball=ball,
+        accesses=accesses,
+    )  # fmt: skip
+    starts = _starts("center", center, size, dimension)
+    last = _phase(phase, plan)
+    rows = fixed_rows(n, order)
+    centers, _ = run_phases(points, starts, plan, rows, last, project, noise_multiplier, rng)
+    return centers[-1]
+
+
+def _released(centers: list[FloatArray], noise: list[FloatArray], transcript: bool) -> FloatArray:
+    """Return the last phase's output, line 19, or all of them."""
+    if transcript:
+        return np.stack([a + b for a, b in zip(centers, noise, strict=True)], axis=1)
+    return centers[-1] + noise[-1]
+
+
+def _starts(name: str, center: ArrayLike, size: int, dimension: int) -> FloatArray:
+    middle = _points.point(name, center, dimension)
+    return np.broadcast_to(middle, (_validate.draws(size), dimension)).copy()
+
+
+def _phase(phase: int, plan: Schedule) -> int:
+    phase = _validate.integer("phase", phase, at_least=1)
+    if phase > plan.n_phases:
+        raise ValueError(
+            f"phase must be at most {plan.n_phases}, the number of phases, got {phase}"
+        )
+    return phase
+
+
+def _at_least_zero(name: str, value: float) -> float:
+    number = _validate.real(name, value)
+    if number < 0:
+        raise ValueError(f"{name} must be at least 0, got {value!r}")
+    return number

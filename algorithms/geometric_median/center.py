@@ -1,0 +1,248 @@
+"""FastCenter: the noisy mean of the points that have most points as neighbours."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray, IntArray
+from algorithms.common.noise import bounded_laplace_mechanism
+from algorithms.geometric_median import _points
+
+THRESHOLD = 0.55
+"""The fraction of weight at or below which FastCenter gives up."""
+
+_CELLS = 2**21  # weights that are held at once
+
+
+def fast_center_samples(n_users: int, delta: float) -> int:
+    """Return k = ceil(600 log(18n / delta)), the samples that FastCenter draws for each point."""
+    n_users = _validate.integer("n_users", n_users, at_least=1)
+    return math.ceil(600 * math.log(18 * n_users / _validate.probability("delta", delta)))
+
+
+def fast_center_sigma(n_users: int, radius: float, epsilon: float, delta: float) -> float:
+    """Return the standard deviation of FastCenter's Gaussian noise (line 13).
+
+    1600 radius / (n epsilon) sqrt(log(12 / delta)): Fact 2 at sensitivity 400 radius / n, for
+    (epsilon / 2, delta / 6).
+    """
+    n_users = _validate.integer("n_users", n_users, at_least=1)
+    radius = _validate.positive("radius", radius)
+    epsilon = _validate.positive("epsilon", epsilon)
+    delta = _validate.probability("delta", delta)
+    return _validate.scale(1600 * radius / n_users * math.sqrt(math.log(12 / delta)), epsilon)
+
+
+def center_weights(data: ArrayLike, samples: ArrayLike, radius: float) -> FloatArray:
+    """Return the weights of FastCenter, with the sampled indices given.
+
+    geometric_median, Algorithm 3, lines 2 to 6, without randomness: 0 where half of the samples
+    or fewer lie within twice the radius, 1 where three quarters or more do, linear between.
+
+    **Guarantee** While index j occurs at most 2k times in the other rows of `samples`, replacing
+    point j moves the weights by at most 9 in L1 norm: by at most 1 its own, by 4/k for each
+    occurrence the others.  (The proof of Lemma 9 says 12, with 4 for its own.)
+
+    **Requires** Nothing of the data.
+
+    **Departs** Nothing.
+
+    **Symbols** S_i = `samples[i]`, r-hat = `radius`, p = what is returned.
+
+    Parameters
+    ----------
+    data : array_like, [n, d]
+        Finite values.
+    samples : array_like of int, [n, k]
+        Indices from 0 to n - 1.
+    radius : float
+        Positive.
+
+    Returns
+    -------
+    ndarray, [n]
+    """
+    points = _points.cloud(data)
+    table = _points.sample_table(len(points), samples)
+    hits = _points.hits_of(points, table, 2 * _validate.positive("radius", radius))
+    return _weights(hits, table.shape[1])
+
+
+def fast_center(
+    data: ArrayLike,
+    size: int,
+    *,
+    radius: float,
+    epsilon: float,
+    delta: float,
+    noise_multiplier: float = 1.0,
+    route: str = "auto",
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Average the points with many neighbours, weighted, with Gaussian noise; 0 where too few.
+
+    geometric_median, Algorithm 3 (FastCenter), after FriendlyCore (Tsfadia et al. 2022).
+
+    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 and n >= 20 (Lemma 9).  The radius is
+    public.  If radius >= r^(.75), with probability 1 - delta / 18 all points of positive weight
+    lie within 3 radius of the geometric median, and the weights sum to 0.6 n or more (Lemma 7).
+
+    **Requires** Nothing of the data.  The paper's proof needs two survivors that both datasets
+    share; n >= 10 would do.  It conditions on (8), which is an event of the data: the weights of
+    the two datasets then have different laws.  Without conditioning, on the event that (8) holds
+    for both, the same constants give (epsilon, 11 delta / 18).
+
+    **Departs** (1) k = 600 log(18n / delta) is rounded up.  (2) The samples are drawn as in
+    `algorithms.geometric_median.radius.fast_radius`: binomials from exact counts or indices,
+    whichever is cheaper, with the same law; here every point has a binomial of its own.  (3)
+    epsilon above 1 and n below 20 are not refused, but then nothing is guaranteed.  (4)
+    `noise_multiplier` is not the paper's: it multiplies the scale and the bound of the bounded
+    Laplace noise, the offset of line 9 with them, and sigma; below 1 nothing is guaranteed.
+
+    **Symbols** r-hat = `radius`, k = `fast_center_samples`, sigma = `fast_center_sigma`.
+
+    Parameters
+    ----------
+    data : array_like, [n, d]
+        Finite values.
+    size : int
+        Number of independent draws.
+    radius : float
+        Positive, public.
+    epsilon : float
+        Privacy parameter, positive.
+    delta : float
+        In (0, 1).
+    noise_multiplier : float, default 1
+        Factor on all noise scales, positive.
+    route : {"auto", "counts", "samples"}, default "auto"
+        How the subsampling is drawn.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [size, d]
+        Exactly 0 where the test of line 9 fails.
+    """
+    centers, passed = _centers(data, size, radius, epsilon, delta, noise_multiplier, route, rng)
+    # lines 13-14: sigma = 1600 r-hat / (n epsilon) sqrt(log(12 / delta)), return x-bar + xi
+    sigma = noise_multiplier * fast_center_sigma(np.shape(data)[0], radius, epsilon, delta)
+    centers += rng.normal(scale=sigma, size=centers.shape)
+    centers[~passed] = 0.0  # line 10
+    return centers
+
+
+def fast_center_centers(
+    data: ArrayLike,
+    size: int,
+    *,
+    radius: float,
+    epsilon: float,
+    delta: float,
+    failed_at: ArrayLike,
+    noise_multiplier: float = 1.0,
+    route: str = "auto",
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return what FastCenter adds its Gaussian noise to, and a public point for failed runs.
+
+    geometric_median, Algorithm 3, up to line 12, for audits that integrate the last noise out.
+
+    **Guarantee** None by itself.  With Gaussian noise of ``noise_multiplier *
+    fast_center_sigma(...)`` it is a function of the output of `fast_center`, which adds noise
+    around `failed_at` where the output is exactly 0: what is certified of it, holds for
+    `fast_center`.
+
+    **Requires** that `failed_at` is public.  The farther it is from the data, the less is lost.
+
+    **Departs** From line 10, which returns 0.  The rest as `fast_center`.
+
+    **Symbols** x-bar = what is returned where line 9 passes.
+
+    Parameters
+    ----------
+    data, size, radius, epsilon, delta, noise_multiplier, route, rng
+        As in `fast_center`.
+    failed_at : array_like, [d]
+        Returned, exactly, where the test of line 9 fails.
+
+    Returns
+    -------
+    ndarray, [size, d]
+    """
+    rng = _validate.generator(rng)
+    marker = _points.point("failed_at", failed_at, _points.cloud(data).shape[1])
+    centers, passed = _centers(data, size, radius, epsilon, delta, noise_multiplier, route, rng)
+    centers[~passed] = marker
+    return centers
+
+
+def _centers(
+    data: ArrayLike,
+    size: int,
+    radius: float,
+    epsilon: float,
+    delta: float,
+    noise_multiplier: float,
+    route: str,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return centers ``[size, d]`` before the noise, and which runs ``[size]`` pass line 9."""
+    rng = _validate.generator(rng)
+    points = _points.cloud(data)
+    radius = _validate.positive("radius", radius)
+    multiplier = _validate.positive("noise_multiplier", noise_multiplier)
+    scale = _validate.scale(24 * multiplier, _validate.positive("epsilon", epsilon))
+    n, dimension = points.shape
+    fast_center_sigma(n, radius, epsilon, delta)  # refuses what cannot be a scale
+    size = _validate.draws(size)
+    k = fast_center_samples(n, delta)  # line 1
+    route = _points.route_of(route, n, size, k)
+    # line 8: xi ~ BoundedLaplace(24 / epsilon, (24 / epsilon) log(24 / delta))
+    offset = scale * math.log(24 / delta)
+    xi = bounded_laplace_mechanism(
+        0.0, size, sensitivity=12.0, epsilon=epsilon / 2, delta=delta / 6,
+        noise_multiplier=multiplier, rng=rng,
+    )  # fmt: skip
+    centers = np.zeros((size, dimension))
+    passed = np.zeros(size, dtype=np.bool_)
+    counts = None
+    if route == "counts" and size > 0:
+        counts = _points.neighbour_counts(points, np.array([2 * radius]))[:, 0]
+    draws = max(1, _CELLS // n)
+    for first in range(0, size, draws):
+        some = slice(first, min(first + draws, size))
+        # lines 2-6: f_i = sum over j in S_i of 1[|x_i - x_j| <= 2 r-hat], p_i
+        weights = _weights(_hits(points, counts, k, some.stop - first, 2 * radius, rng), k)
+        total = weights.sum(axis=0)  # line 7
+        # line 9: if Z + xi - (24 / epsilon) log(24 / delta) <= 0.55 n
+        passed[some] = total + xi[some] - offset > THRESHOLD * n
+        # line 12: x-bar = sum p_i x_i / Z
+        mean = weights.T @ points / np.where(total > 0, total, 1.0)[:, None]
+        centers[some] = np.where(passed[some, None], mean, 0.0)
+    return centers, passed
+
+
+def _hits(
+    points: FloatArray,
+    counts: IntArray | None,
+    k: int,
+    size: int,
+    reach: float,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Return f ``[n, size]``."""
+    if counts is not None:
+        return _points.binomial_hits(counts, k, size, rng)
+    columns = [_points.sampled_hits(points, reach, k, rng) for _ in range(size)]
+    return np.stack(columns, axis=1)
+
+
+def _weights(hits: IntArray, k: int) -> FloatArray:
+    """Return p = min(max(0, (f - 0.5 k) / (0.25 k)), 1)."""
+    return np.clip((hits - 0.5 * k) / (0.25 * k), 0.0, 1.0)

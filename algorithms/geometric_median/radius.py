@@ -1,0 +1,182 @@
+"""FastRadius: the scale at which most points have most points as neighbours."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray
+from algorithms.geometric_median import _points
+
+THRESHOLD = 0.775
+"""The fraction of neighbours at which FastRadius halts, tau / n."""
+
+SENSITIVITY = 3.0
+"""What one replaced point moves a query by, while its index is sampled 2k times at most."""
+
+_FINEST = 2.0**400  # of R / r: radii and squared distances at every scale are ordinary floats
+
+
+def radius_grid(min_radius: float, max_radius: float) -> FloatArray:
+    """Return the radii r, 2r, ..., 2**(T-1) r that FastRadius tries, T = ceil(log2(R / r)).
+
+    T is the smallest number of doublings that takes r to R or above, found by exact doubling: a
+    logarithm may round across an integer.  It is 0 where r equals R.
+    """
+    small = _validate.positive("min_radius", min_radius)
+    large = _validate.positive("max_radius", max_radius)
+    if small > large:
+        raise ValueError(f"min_radius must be at most max_radius, got {small!r} > {large!r}")
+    if small < large / _FINEST:
+        raise ValueError(
+            f"min_radius must be at least 2**-400 times max_radius, got {small!r} and {large!r}"
+        )
+    radii = []
+    while small < large:
+        radii.append(small)
+        small *= 2
+    return np.array(radii)
+
+
+def fast_radius_samples(n_radii: int, delta: float) -> int:
+    """Return k = ceil(3 log(4T / delta)), the samples that FastRadius draws for each point."""
+    n_radii = _validate.integer("n_radii", n_radii, at_least=1)
+    return math.ceil(3 * math.log(4 * n_radii / _validate.probability("delta", delta)))
+
+
+def radius_query(data: ArrayLike, samples: ArrayLike, radius: float) -> float:
+    """Return the query of FastRadius, with the sampled indices given.
+
+    geometric_median, Algorithm 2, lines 7 to 11, without randomness.
+
+    **Guarantee** While index j occurs at most 2k times in the other rows of `samples`, replacing
+    point j moves the query by at most 3 (proof of Lemma 5): by c/k for c occurrences, and by 1
+    for the row of its own.
+
+    **Requires** Nothing of the data.
+
+    **Departs** N_i is n/k times a number of hits, and the query is the average of the N_i over n;
+    n cancels, and the query is the number of all hits over k.
+
+    **Symbols** S^(i) = `samples[i]`, r_t = `radius`, q_t = what is returned.
+
+    Parameters
+    ----------
+    data : array_like, [n, d]
+        Finite values.
+    samples : array_like of int, [n, k]
+        Indices from 0 to n - 1.
+    radius : float
+        Positive.
+
+    Returns
+    -------
+    float
+        Between 0 and n.
+    """
+    points = _points.cloud(data)
+    table = _points.sample_table(len(points), samples)
+    hits = _points.hits_of(points, table, _validate.positive("radius", radius))
+    return int(hits.sum()) / int(table.shape[1])
+
+
+def fast_radius(
+    data: ArrayLike,
+    size: int,
+    *,
+    min_radius: float,
+    max_radius: float,
+    epsilon: float,
+    delta: float,
+    noise_multiplier: float = 1.0,
+    route: str = "auto",
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Double a radius until most points have three quarters of all points as neighbours.
+
+    geometric_median, Algorithm 2 (FastRadius): AboveThreshold on subsampled queries, with the
+    noise scales of sensitivity 3, 6 / epsilon and 12 / epsilon.
+
+    **Guarantee** (epsilon, delta)-DP for epsilon <= 1 (Lemma 5).  For any epsilon it is
+    (epsilon, delta / 4)-DP: whether the replaced index is sampled too often does not depend on
+    the data, so that its chance, at most delta / 4, is all the delta there is, and Lemma 1, which
+    multiplies it by 4, is not needed.  For n >= (2400 / epsilon) log(4T / delta) and
+    r <= 4 r^(.9), with probability 1 - delta, r^(.75) / 4 <= output <= 4 r^(.9) (Lemma 6).
+
+    **Requires** that all points lie in the ball of radius `max_radius` around 0.  Privacy does
+    not need it; a point outside is refused.
+
+    **Departs** (1) k = 3 log(4T / delta) is rounded up.  (2) The samples are not drawn where that
+    is dearer: given i, the samples are neighbours independently with probability c_i / n, c_i the
+    number of neighbours of i, itself included, so N_i is n/k times a binomial, independent over
+    i and t.  `route` "counts" computes the c_i from all n**2 pairs, once for all draws, and draws
+    binomials; "samples" draws nk indices for every draw and radius, in time linear in n and
+    memory linear in n.  Both have the same law.  "auto" takes the cheaper one, which depends on
+    n, `size` and k only.  (3) Where r = R there is no radius to try and k is undefined (its
+    logarithm is of delta / 0); R is returned, as line 17 has it.  (4) epsilon above 1 is not
+    refused.  (5) `noise_multiplier` is not the paper's: it multiplies the scales of the Laplace
+    noise, and below 1 nothing is guaranteed.
+
+    **Symbols** r = `min_radius`, R = `max_radius`, T = the size of `radius_grid`, k =
+    `fast_radius_samples`, tau = 0.775 n.
+
+    Parameters
+    ----------
+    data : array_like, [n, d]
+        Finite values.
+    size : int
+        Number of independent draws.
+    min_radius, max_radius : float
+        Bounds of the search, positive, public.
+    epsilon : float
+        Privacy parameter, positive.
+    delta : float
+        In (0, 1).
+    noise_multiplier : float, default 1
+        Factor on all noise scales, positive.
+    route : {"auto", "counts", "samples"}, default "auto"
+        How the subsampling is drawn.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [size]
+        min_radius * 2**t for t < T, or max_radius.
+    """
+    rng = _validate.generator(rng)
+    points = _points.cloud(data)
+    # lines 1 and 6: T = ceil(log2(R / r)), r_t = r 2**(t - 1)
+    radii = radius_grid(min_radius, max_radius)
+    _points.inside(points, float(max_radius))
+    multiplier = _validate.positive("noise_multiplier", noise_multiplier)
+    scale = _validate.scale(SENSITIVITY * multiplier, _validate.positive("epsilon", epsilon))
+    delta = _validate.probability("delta", delta)
+    size = _validate.draws(size)
+    n = len(points)
+    found = np.full(size, float(max_radius))  # line 17: return R
+    k = fast_radius_samples(max(1, radii.size), delta)  # line 2
+    route = _points.route_of(route, n, size, k)
+    if radii.size == 0 or size == 0:
+        return found
+    counts = _points.neighbour_counts(points, radii) if route == "counts" else None
+    # lines 3-4: tau = 0.775 n, tau-hat = tau + Lap(6 / epsilon)
+    noisy_threshold = THRESHOLD * n + rng.laplace(scale=2 * scale, size=size)
+    running = np.arange(size)
+    for t, radius in enumerate(radii):  # line 5
+        # lines 7-11: N_i = (n / k) sum over j in S_i of 1[|x_i - x_j| <= r_t], q_t = sum N_i / n
+        if counts is not None:
+            hits = _points.binomial_total(counts[:, t], k, running.size, rng)
+        else:
+            hits = np.array([_points.sampled_hits(points, radius, k, rng).sum() for _ in running])
+        # lines 12-14: nu_t ~ Lap(12 / epsilon); if q_t + nu_t >= tau-hat return r_t
+        nu = rng.laplace(scale=4 * scale, size=running.size)
+        above = hits / k + nu >= noisy_threshold[running]
+        found[running[above]] = radius
+        running = running[~above]
+        if running.size == 0:
+            break
+    return found
