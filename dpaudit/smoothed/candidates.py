@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -227,7 +228,8 @@ def _directions(noise: Noise, learn: Sides) -> list[tuple[Floats, str]]:
         spreads = [_covariance(x) + noise.scale**2 * np.eye(d) for x in (left, right)]
         # Centres that move together by far more than the noise: singular, up to rounding. Then
         # these directions cannot be learnt, and the others must do.
-        with contextlib.suppress(linalg.LinAlgError):
+        with contextlib.suppress(linalg.LinAlgError), warnings.catch_warnings():
+            warnings.simplefilter("ignore", linalg.LinAlgWarning)  # a poor direction is found poor
             lda = linalg.solve(spreads[0] + spreads[1], shift, assume_a="pos")
             raw.append((lda, "LDA direction"))
         if d <= _MAX_SPREADS and min(len(left), len(right)) > 2 * d:

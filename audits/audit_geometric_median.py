@@ -1,0 +1,248 @@
+"""The algorithms of the geometric median paper, and the two that it compares itself with."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from algorithms.geometric_median import baselines, boosting, center, composed, radius, schedule
+from dpaudit import ApproxDP, NeighborPair, Relation, Smoothed, ZeroConcentratedDP
+from dpaudit.search import Interval, SearchSpace, Whole
+from tests.broken import geometric_median as broken
+
+PAPER = "geometric_median"
+REPLACE = Relation.REPLACE_USER
+EPSILON = 1.0
+
+
+def groups(*counts_and_places, d=1):
+    """Points on the first axis: so many of them at each place."""
+    rows = [np.full(count, place, dtype=float) for count, place in counts_and_places]
+    points = np.zeros((sum(len(row) for row in rows), d))
+    points[:, 0] = np.concatenate(rows)
+    return points
+
+
+def moved(points, place, words):
+    """The last point is put elsewhere on the first axis."""
+    other = points.copy()
+    other[-1, 0] = place
+    return NeighborPair(points, other, recipe=words)
+
+
+# --- radius ---
+
+RADIUS_DELTA = 1e-6
+CROWD = moved(groups((35, 0.0), (5, 2.0)), 0.0, "36 or 35 of 40 in one place")
+
+
+def edge_of_the_crowd(inside, place):
+    """`inside` of 40 points at 0, the others further out; the last one joins them or not."""
+    return moved(groups((inside, 0.0), (40 - inside, place)), 0.0, f"{inside} of 40 together")
+
+
+def audit_fast_radius(auditor):
+    options = {"min_radius": 1.0, "max_radius": 2.0, "epsilon": EPSILON, "delta": RADIUS_DELTA}
+    auditor.check(
+        partial(radius.fast_radius, **options),
+        ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Lemma 5"),
+        SearchSpace(edge_of_the_crowd, {"inside": Whole(20, 39), "place": Interval(0.5, 2.0)}),
+        twin=partial(broken.fast_radius_of_a_fraction, **options),
+    )
+
+
+def audit_radius_finder(auditor):
+    options = {"min_radius": 1.0, "max_radius": 10.0, "epsilon": EPSILON, "failure_prob": 0.5}
+    auditor.check(
+        partial(baselines.radius_finder, **options),
+        ApproxDP(EPSILON, 0.0, REPLACE, "Haghifam, Steinke and Ullman 2024, Algorithm 1"),
+        moved(groups((353, 0.0), (47, 10.0)), 0.0, "354 or 353 of 400 in one place"),
+        twin=partial(broken.radius_finder_one_count, **options),
+        effort=0.3,
+    )
+
+
+# --- center ---
+
+CENTER_DELTA = 0.01
+CENTER = {"radius": 1.0, "epsilon": EPSILON, "delta": CENTER_DELTA}
+FAR = np.array([1e6, 0.0])  # public: where runs that fail the test of line 9 are put
+
+
+def center_pairs():
+    """Line 9 passes for about 0.4 of the runs where all of 400 points lie together."""
+    together = groups((400, 0.0), d=2)
+    together[-1, 0] = 2.0
+    return [
+        moved(together, -2.0, "a survivor on the edge of the ball"),
+        moved(together, 1e3, "a survivor, or an outlier pulled in by sampled copies"),
+        moved(groups((221, 0.0), (179, 4.0), d=2), 0.0, "a cluster of 0.55 n"),
+        moved(groups((300, 0.0), (100, 2.0), d=2), 0.0, "survivors at both ends"),
+    ]
+
+
+def audit_fast_center(auditor):
+    auditor.check(
+        partial(center.fast_center, **CENTER),
+        ApproxDP(EPSILON, CENTER_DELTA, REPLACE, f"{PAPER} Lemma 9"),
+        [*center_pairs(), moved(groups((10, 1e5), (11, 0.0), d=2), 1e5, "two halves far apart")],
+        twin=partial(broken.fast_center_untested, **CENTER),
+        effort=0.1,
+    )
+
+
+def audit_fast_center_smoothed(auditor):
+    """The noise of line 13 integrated out; runs that fail are told by their place."""
+    centers = partial(center.fast_center_centers, **CENTER, failed_at=FAR)
+    sigma = center.fast_center_sigma(400, 1.0, EPSILON, CENTER_DELTA)
+    auditor.check(
+        Smoothed(centers, "gaussian", sigma),
+        ApproxDP(EPSILON, CENTER_DELTA, REPLACE, f"{PAPER} Lemma 9"),
+        center_pairs(),
+        twin=Smoothed(centers, "gaussian", 2.0 / (400 * EPSILON)),  # as if one point moved it
+        effort=0.1,
+    )
+
+
+# --- boosting ---
+
+USERS, STEPS, BOOST_DELTA = 5, 255, 1e-3
+RHO = schedule.stable_dpsgd_rho(EPSILON, BOOST_DELTA)
+BOOST = {"center": [0.0], "radius": 10.0, "rho": RHO, "step": 1.0, "n_steps": STEPS}
+
+
+def tug_of_war(left, place, other):
+    """So many of 5 users at -`place`, the others at `place`; the last one moves to `other`."""
+    return moved(
+        groups((left, -place), (USERS - left, place)),
+        other * place,
+        f"{left} against {USERS - left}",
+    )
+
+
+WARS = SearchSpace(
+    tug_of_war,
+    {"left": Whole(0, 4), "place": Interval(1.0, 1e6, log=True), "other": Interval(-1.0, 0.9)},
+)
+EVEN = tug_of_war(2, 1e6, -1.0)
+
+
+def phases(mechanism, **options):
+    """All phases' outputs as one row: the proof covers them together."""
+
+    def transcript(data, size, *, rng):
+        return mechanism(data, size, transcript=True, **options, rng=rng)[:, :, 0]
+
+    transcript.__name__ = mechanism.__name__
+    return transcript
+
+
+def audit_stable_dpsgd(auditor):
+    options = {**BOOST, "delta": BOOST_DELTA}
+    auditor.check(
+        phases(boosting.stable_dpsgd, **options),
+        ApproxDP(EPSILON, BOOST_DELTA, REPLACE, f"{PAPER} Lemma 12"),
+        WARS,
+        twin=phases(broken.stable_dpsgd_forgetting_m, **options),
+        effort=0.1,
+    )
+
+
+def audit_stable_dpsgd_smoothed(auditor):
+    """The first phase, which costs 9/16 of all that is spent, at its exact worst pair."""
+    options = {**BOOST, "delta": BOOST_DELTA}
+    plan = schedule.stable_dpsgd_schedule(
+        USERS, 1, **{k: v for k, v in options.items() if k != "center"}
+    )
+    centers = partial(boosting.stable_dpsgd_centers, phase=1, **options)
+    auditor.check(
+        Smoothed(centers, "gaussian", plan.sigmas[0]),
+        ApproxDP(EPSILON, BOOST_DELTA, REPLACE, f"{PAPER} Lemma 12"),
+        EVEN,
+        twin=Smoothed(centers, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)),
+        effort=0.1,
+    )
+
+
+def audit_fixed_order_dpsgd(auditor):
+    options = {**BOOST, "rho": 0.5, "delta": BOOST_DELTA}
+    auditor.check(
+        phases(boosting.fixed_order_dpsgd, **options),
+        ZeroConcentratedDP(0.5, REPLACE, f"{PAPER} Remark 1"),
+        WARS,
+        twin=phases(broken.fixed_order_dpsgd_one_access, **options),
+        effort=0.1,
+    )
+
+
+def audit_fixed_order_dpsgd_smoothed(auditor):
+    """The first phase is determined by the data, so its profile is exact."""
+    options = {**BOOST, "rho": 0.5, "delta": BOOST_DELTA}
+    plan = schedule.fixed_order_schedule(
+        USERS, 1, **{k: v for k, v in options.items() if k != "center"}
+    )
+
+    def first_center(data):
+        drawn = boosting.fixed_order_dpsgd_centers(
+            data, 1, phase=1, **options, rng=np.random.default_rng(0)
+        )
+        return drawn[0]
+
+    auditor.check(
+        Smoothed(first_center, "gaussian", plan.sigmas[0]),
+        ZeroConcentratedDP(0.5, REPLACE, f"{PAPER} Remark 1"),
+        EVEN,
+        twin=Smoothed(first_center, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)),
+    )
+
+
+def audit_dpgd(auditor):
+    options = {"center": [0.0], "radius": 10.0, "rho": 0.1, "step": 1.0, "n_steps": 100}
+
+    def run(mechanism):
+        def scalar(data, size, *, rng):
+            return mechanism(data, size, **options, rng=rng)[:, 0]
+
+        scalar.__name__ = mechanism.__name__
+        return scalar
+
+    auditor.check(
+        run(baselines.dpgd),
+        ZeroConcentratedDP(0.1, REPLACE, "Haghifam, Steinke and Ullman 2024, Algorithm 3"),
+        WARS,
+        twin=run(broken.dpgd_one_step),
+        effort=0.1,
+    )
+
+
+# --- composed ---
+
+
+def audit_warm_start(auditor):
+    options = {"min_radius": 1.0, "max_radius": 2.0, "epsilon": EPSILON, "delta": RADIUS_DELTA}
+    auditor.check(
+        partial(composed.warm_start, **options),
+        ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Theorem 3"),
+        CROWD,
+        twin=partial(broken.warm_start_subsampling_is_noise, **options),
+        effort=0.2,
+    )
+
+
+def audit_private_geometric_median(auditor):
+    options = {
+        "min_radius": 0.1,
+        "max_radius": 1.0,
+        "epsilon": EPSILON,
+        "delta": RADIUS_DELTA,
+        "n_steps": 7,
+        "step_factor": 1e-4,
+    }
+    auditor.check(
+        partial(composed.private_geometric_median, **options),
+        ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Theorem 4"),
+        moved(groups((2, -1.0), (3, 1.0)), -1.0, "the majority flips"),
+        twin=partial(broken.private_geometric_median_exact_start, **options),
+        effort=0.2,
+    )
