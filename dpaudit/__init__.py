@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dpaudit.engine import audit
     from dpaudit.errors import ArgumentError, DpauditError, MechanismError, PairError, StoreError
     from dpaudit.events import FloatAttack
+    from dpaudit.ledger import statement
     from dpaudit.mechanisms import unseeded
     from dpaudit.neighbors import NeighborPair, PairFamily
     from dpaudit.planning import plan
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
 _HOME = {
     "audit": "engine",
     "plan": "planning",
+    "check_contraction": "ledger.functions",
+    "check_lipschitz": "ledger.functions",
+    "check_sensitivity": "ledger.functions",
     "FloatAttack": "events",
+    "statement": "ledger",
     "Smoothed": "smoothed",
     "ApproxDP": "claims",
     "GaussianDP": "claims",
@@ -68,7 +73,11 @@ __all__ = [
     "Verdict",
     "ZeroConcentratedDP",
     "audit",
+    "check_contraction",
+    "check_lipschitz",
+    "check_sensitivity",
     "plan",
+    "statement",
     "unseeded",
     "within_sensitivity",
 ]
@@ -82,6 +91,9 @@ def __getattr__(name: str) -> Any:
     try:  # a submodule: dpaudit.oracles, dpaudit.neighbors, ...
         return importlib.import_module(f"dpaudit.{name}")
     except ModuleNotFoundError as error:
+        if error.name == "hypothesis":
+            needs = f"dpaudit.{name} needs hypothesis: pip install 'dpaudit[ledger]'"
+            raise ModuleNotFoundError(needs, name="hypothesis") from None
         if error.name != f"dpaudit.{name}":
             raise
         raise AttributeError(f"module 'dpaudit' has no attribute {name!r}") from None

@@ -1,4 +1,4 @@
-"""The command line: ``dpaudit run | audit | plan | report | replay``.
+"""The command line: ``dpaudit run | ledger | audit | plan | report | replay``.
 
 Exit codes: 0 no unexpected refutation; 1 something refuted or failed; 2 interrupted, 3 internal
 error, 4 wrong usage, 5 nothing collected, as in pytest.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -18,19 +17,31 @@ import click
 
 import dpaudit
 from dpaudit.errors import ArgumentError, DpauditError, RecipeError, StoreError
+from dpaudit.invoke import (
+    DEFAULT_OUT,
+    FAILED,
+    OK,
+    USAGE,
+    differences,
+    import_from_here,
+    jobs_arguments,
+    run_pytest,
+    settings_arguments,
+)
+from dpaudit.ledger_cli import ledger, replay_statement
 
 if TYPE_CHECKING:
     from dpaudit.neighbors import NeighborPair, PairFamily
     from dpaudit.results import AuditResult
-
-OK, FAILED, USAGE = 0, 1, 4
-DEFAULT_OUT = "reports"
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dpaudit")
 def cli() -> None:
     """Audit differential privacy: certified lower bounds, with a stated chance of error."""
+
+
+cli.add_command(ledger)
 
 
 def main() -> None:
@@ -62,7 +73,9 @@ def main() -> None:
 @click.option(
     "--failure-prob", default=1e-5, show_default=True, type=float, help="Of each audit, in (0, 1)."
 )
-@click.option("-k", "keyword", default="", help="Only audits that match, as in pytest.")
+@click.option(
+    "-k", "keyword", default="", help="Only audits and statements that match, as in pytest."
+)
 @click.option(
     "--jobs", default="auto", show_default=True, help="Worker processes, or auto: one a core."
 )
@@ -86,7 +99,7 @@ def run(
     sequential: bool,
     resume: bool,
 ) -> int:
-    """Run the audits in PATHS (default: audits/) and write a report."""
+    """Run the audits and ledgers in PATHS (default: audits/) and write a report."""
     from dpaudit.display import RunDisplay
     from dpaudit.runner import Settings
 
@@ -95,59 +108,16 @@ def run(
     for path in chosen:
         if not Path(path.partition("::")[0]).exists():
             raise click.UsageError(f"PATHS: {path!r} does not exist")
-    # Only audits: a project's tests have a runner of their own.
-    arguments = ["-o", "python_files=audit_*.py", "-o", "python_functions=audit_*"]
+    # Only audits and checks: a project's tests have a runner of their own.
+    files = "python_files=audit_*.py ledger_*.py"
+    arguments = ["-o", files, "-o", "python_functions=audit_*"]
     arguments += [*chosen, "--dpaudit", f"--dpaudit-out={out}", "-p", "no:terminal"]
-    arguments += [*_settings_arguments(settings), *_jobs_arguments(jobs)]
+    arguments += [*settings_arguments(settings), *jobs_arguments(jobs)]
     if keyword:
         arguments += ["-k", keyword]
     if resume:
         arguments.append("--dpaudit-resume")
-    return int(_pytest(arguments, [RunDisplay()]))
-
-
-def _settings_arguments(settings: Any) -> list[str]:
-    arguments = [
-        f"--dpaudit-profile={settings.profile}",
-        f"--dpaudit-seed={settings.seed}",
-        f"--dpaudit-failure-prob={settings.failure_prob!r}",
-    ]
-    return arguments + ["--dpaudit-sequential"] * settings.sequential
-
-
-def _jobs_arguments(jobs: str) -> list[str]:
-    if jobs == "auto":
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        workers = int(cores or 1)
-    elif jobs.isdecimal() and int(jobs) >= 1:
-        workers = int(jobs)
-    else:
-        raise click.UsageError(f"--jobs must be auto or an integer >= 1, got {jobs!r}")
-    if workers == 1:
-        return ["-p", "no:xdist"]
-    return ["-n", str(workers), "--dist", "worksteal"]
-
-
-def _pytest(arguments: list[str], plugins: list[Any]) -> int:
-    """Run pytest in this process, with the working directory importable, as `pytest` itself."""
-    import pytest
-
-    _import_from_here()
-    # The project's own addopts are meant for its tests: coverage, -x, a terminal style.
-    arguments = [*arguments, "-p", "no:cacheprovider", "-o", "addopts="]
-    # dpaudit is loaded already, which pytest would warn about; it holds no assertions to rewrite.
-    arguments += ["--import-mode=importlib", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    return int(pytest.main(arguments, plugins=plugins))
-
-
-def _import_from_here() -> None:
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    # Workers of xdist are processes of their own.
-    known = os.environ.get("PYTHONPATH", "")
-    if here not in known.split(os.pathsep):
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, known]))
+    return run_pytest(arguments, [RunDisplay()])
 
 
 # --- audit ------------------------------------------------------------------------------------
@@ -259,7 +229,7 @@ def _load(target: str) -> Any:
     module_name, colon, function = target.rpartition(":")
     if not colon or not module_name or not function:
         raise click.UsageError(f"the target must read MODULE:FUNCTION, got {target!r}")
-    _import_from_here()
+    import_from_here()
     try:
         if module_name.endswith(".py"):
             path = Path(module_name)
@@ -336,31 +306,35 @@ def report(out: Path) -> int:
     from dpaudit.report import write_report
     from dpaudit.store import load_run
 
-    run_record, results = load_run(out)
+    run_record, results, statements = load_run(out)
     for problem in run_record.problems:
         click.echo(f"problem: {problem}", err=True)
-    click.echo(f"report: {write_report(out, run_record, results)}")
-    return OK if len(results) == len(run_record.audits) else FAILED
+    click.echo(f"report: {write_report(out, run_record, results, statements)}")
+    lost = len(results) < len(run_record.audits)
+    lost |= sum(bool(row.origin) for row in statements) < len(run_record.statements)
+    return FAILED if lost else OK
 
 
 @cli.command()
 @click.argument("result", type=click.Path(path_type=Path))
 def replay(result: Path) -> int:
-    """Make the audit stored in RESULT again and compare every count and number."""
-    from dpaudit.store import load_result
+    """Make the audit or check stored in RESULT again and compare every count and number."""
+    from dpaudit.store import is_statement, load_result
 
+    if is_statement(result):
+        return replay_statement(result)
     stored = load_result(result)
     try:
         again = _again(stored)
     except KeyError as error:
         raise StoreError(f"{result} does not say how it was made: origin lacks {error}") from None
-    differences = compare(stored, again)
+    differing = compare(stored, again)
     click.echo(f"stored    {_line(stored)}\nreplayed  {_line(again)}")
-    for difference in differences:
+    for difference in differing:
         click.echo(f"differs   {difference}")
     same = "the same" if _is_seeded(stored) else "the same verdict; unseeded, so counts differ"
-    click.echo("NOT the same" if differences else same)
-    return FAILED if differences else OK
+    click.echo("NOT the same" if differing else same)
+    return FAILED if differing else OK
 
 
 def _line(result: AuditResult) -> str:
@@ -383,25 +357,14 @@ def compare(stored: AuditResult, again: AuditResult) -> list[str]:
     for record in (a, b):
         if record["twin"] is not None:
             record["twin"] = {k: v for k, v in record["twin"].items() if k != "seconds"}
-    differences = [line for key in keys for line in _leaves(key, a[key], b[key])]
-    if differences and stored.versions != again.versions:
-        differences.append(f"versions: {dict(stored.versions)} against {dict(again.versions)}")
-    return [d if len(d) <= 300 else d[:297] + "..." for d in differences]
+    found = [line for key in keys for line in differences(key, a[key], b[key])]
+    if found and stored.versions != again.versions:
+        found.append(f"versions: {dict(stored.versions)} against {dict(again.versions)}")
+    return found
 
 
 def _is_seeded(stored: AuditResult) -> bool:
     return bool(stored.origin.get("seeded", True))
-
-
-def _leaves(name: str, a: Any, b: Any) -> list[str]:
-    """Name every number that differs between two records."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        return [
-            line
-            for key in sorted({*a, *b})
-            for line in _leaves(f"{name}.{key}", a.get(key), b.get(key))
-        ]
-    return [] if a == b else [f"{name}: {a!r} against {b!r}"]
 
 
 def _again(stored: AuditResult) -> AuditResult:
@@ -430,8 +393,8 @@ def _again(stored: AuditResult) -> AuditResult:
     )
     with tempfile.TemporaryDirectory() as scratch:
         arguments = [f"{path}::{stored.origin['item']}", "-p", "no:xdist", "-p", "no:terminal"]
-        arguments += ["--dpaudit", f"--dpaudit-out={scratch}", *_settings_arguments(settings)]
-        _pytest(arguments, [])
+        arguments += ["--dpaudit", f"--dpaudit-out={scratch}", *settings_arguments(settings)]
+        run_pytest(arguments, [])
         fresh = Path(scratch) / AUDITS / file_name(stored.id)
         if not fresh.exists():
             raise DpauditError(f"the replay of {stored.id} produced no result")

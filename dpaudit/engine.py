@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
 from typing import Any
@@ -27,7 +27,7 @@ from dpaudit.curves import curves_of
 from dpaudit.errors import ArgumentError, PairError
 from dpaudit.events import FloatAttack
 from dpaudit.events.bits import explanation
-from dpaudit.evidence import at_least, at_most, beyond
+from dpaudit.evidence import Slack, SlackPoint, at_least, at_most, beyond
 from dpaudit.finding import Finding
 from dpaudit.mechanisms import ExactMechanism, generator, mechanism_name
 from dpaudit.neighbors import NeighborPair, PairFamily, family
@@ -65,6 +65,7 @@ def audit(
     twin: Any = None,
     sequential: bool = False,
     float_attack: bool | FloatAttack = False,
+    slack: Mapping[float, Any] | None = None,
     id: str | None = None,
 ) -> AuditResult:
     """Look for a certified violation of a claim.
@@ -98,6 +99,10 @@ def audit(
     float_attack : bool or FloatAttack, optional
         Also look at the low bits of floating-point outputs; a :class:`FloatAttack` names the
         values and scales to try. Default False.
+    slack : mapping of float to mechanism, optional
+        The same mechanism with its noise multiplied by each number, to see how far the noise
+        could shrink: each is audited with the same budget, on the pair on which the twin was
+        caught, or else on the pair of the mechanism.
     id : str, optional
         Name of the audit; the mechanism's name when omitted.
 
@@ -173,6 +178,7 @@ def audit(
                 f"{flag} needs a mechanism that draws its outputs; "
                 f"{mechanism_name(mechanism)} {_kind(mechanism)}"
             )
+    variants = _variants(slack, mechanism)
     start = time.perf_counter()
     grid = epsilon_grid(claim)
     claimed = claimed_curve(claim, grid)
@@ -181,12 +187,10 @@ def audit(
     smoothed = SmoothedAudit(*task)
 
     def look(at: Any, role: str) -> Finding:
-        if isinstance(at, ExactMechanism):
-            return compute(at, claim, candidates, grid, claimed)
+        if space is None:
+            return _look_at(at, task, role, sequential, float_attack)
         if not isinstance(at, Smoothed):
             return drawn.run(at, role)
-        if space is None:
-            return smoothed.run(at, role)
         # The pair is searched for with noisy draws, as of any mechanism.
         found = drawn.find_pair(at, f"{role} search")
         rest = replace(smoothed, candidates=family(found.pair), draws=draws - found.explored)
@@ -207,6 +211,15 @@ def audit(
             witness=caught.witness,
             seconds=time.perf_counter() - twin_start,
         )
+    frontier = None
+    if variants:
+        probe = caught.pair if caught is not None and caught.refuted else finding.pair
+        alone = (claim, family(probe), *task[2:])
+        points = []
+        for multiplier, variant in variants:
+            found = _look_at(variant, alone, f"slack {multiplier!r}", sequential, float_attack)
+            points.append(SlackPoint(multiplier, found.epsilon.lower, found.refuted))
+        frontier = Slack(tuple(points), probe.describe(), failure_prob)
     reach = None if finding.refuted else detectable(finding)
     verdict, reason = judge(finding, broken, reach)
     relation = claim.relation or finding.pair.relation
@@ -246,9 +259,41 @@ def audit(
         sequential=finding.sequential,
         long_profile=finding.long_profile,
         search=finding.search,
+        slack=frontier,
         notes=notes(finding),
         event=finding.event,
     )
+
+
+def _variants(slack: Mapping[float, Any] | None, mechanism: Any) -> list[tuple[float, Any]]:
+    """Return the variants of a slack frontier by falling multiplier; refuse what is none."""
+    if slack is None:
+        return []
+    if not isinstance(slack, Mapping) or not slack:
+        raise TypeError(f"slack must be a dict from multipliers to mechanisms, got {slack!r}")
+    for multiplier, variant in slack.items():
+        _validate.positive(multiplier=multiplier)
+        if not callable(variant) and not isinstance(variant, ExactMechanism):
+            raise TypeError(f"slack must hold mechanisms, got {variant!r} at {multiplier!r}")
+        if _kind(variant) != _kind(mechanism):
+            raise TypeError(
+                f"slack must hold mechanisms of the audited one's kind, which {_kind(mechanism)}; "
+                f"got {mechanism_name(variant)}, which {_kind(variant)}"
+            )
+    return sorted(((float(m), v) for m, v in slack.items()), key=lambda pair: -pair[0])
+
+
+def _look_at(
+    mechanism: Any, task: Any, role: str, sequential: bool, float_attack: bool | FloatAttack
+) -> Finding:
+    """Look at one mechanism on given pairs, without a search."""
+    claim, candidates, *_, grid, claimed = task
+    if isinstance(mechanism, ExactMechanism):
+        return compute(mechanism, claim, candidates, grid, claimed)
+    if isinstance(mechanism, Smoothed):
+        return SmoothedAudit(*task).run(mechanism, role)
+    drawn = (SequentialAudit if sequential else SampledAudit)(*task)
+    return replace(drawn, float_attack=float_attack).run(mechanism, role)
 
 
 def _kind(mechanism: Any) -> str:

@@ -207,3 +207,46 @@ class SequentialPath:
     evidence: float
     draws: tuple[int, ...]
     log_wealth: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SlackPoint:
+    """What an audit certifies of the same mechanism with less noise, or more.
+
+    Parameters
+    ----------
+    multiplier : float
+        Of the noise.
+    certified_epsilon : float
+        At the claimed delta.
+    refuted : bool
+        Whether the claim falls there.
+    """
+
+    multiplier: float
+    certified_epsilon: float
+    refuted: bool
+
+
+@dataclass(frozen=True)
+class Slack:
+    """By how much the noise could shrink before an audit refutes the claim: an upper bound.
+
+    Parameters
+    ----------
+    points : tuple of SlackPoint
+        By falling multiplier; each number is wrong with probability at most `failure_prob`.
+    pair : str
+        The pair on which all were audited.
+    failure_prob : float
+        Of each point.
+    """
+
+    points: tuple[SlackPoint, ...]
+    pair: str
+    failure_prob: float
+
+    @property
+    def refuted_from(self) -> float | None:
+        """Largest multiplier at which the claim is refuted; None where it never is."""
+        return max((p.multiplier for p in self.points if p.refuted), default=None)

@@ -1,9 +1,10 @@
-"""What the verdict of an audit means where it was run: one table for terminal, pytest and page."""
+"""What a verdict means where it was reached: one table for terminal, pytest and page."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpaudit.ledger.findings import LedgerVerdict, StatementResult
 from dpaudit.results import AuditResult, Expectation, Verdict
 
 
@@ -136,3 +137,29 @@ def surprise(result: AuditResult) -> str | None:
             "mechanism was mended"
         )
     return None
+
+
+# --- statements ---
+
+_LETTERS = {
+    LedgerVerdict.REFUTED: ("r", "magenta"),
+    LedgerVerdict.AMBIGUOUS: ("a", "yellow"),
+    LedgerVerdict.VACUOUS: ("v", "yellow"),
+    LedgerVerdict.OPEN: ("o", "yellow"),
+    LedgerVerdict.HOLDS: (".", "green"),
+    LedgerVerdict.NOT_EXECUTABLE: ("n", "dim"),
+}
+
+
+def statement_outcome(result: StatementResult) -> Outcome:
+    """Return what became of a statement, beside what was declared; its key is the verdict's."""
+    verdict = result.verdict
+    letter, style = _LETTERS[verdict]
+    word, category = verdict.words.upper(), verdict.words
+    if result.surprise is not None:
+        if verdict is not result.expected:
+            word += f" ({result.expected.words} was declared)"
+        else:
+            word += " (the repair is refuted)"
+        category, letter, style = "not as declared", "S", "bold red"
+    return Outcome(verdict.value, word, category, letter, style, verdict.meaning)

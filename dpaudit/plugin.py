@@ -1,7 +1,8 @@
 """The pytest plugin: audits are tests with a verdict.
 
 Thin on purpose: pytest collects, selects, parametrizes and runs; the engine audits; this module
-hands over results and chooses words. Nothing heavy is imported before an audit runs.
+hands over results and chooses words. Nothing heavy is imported before an audit runs. Its second
+half, :mod:`dpaudit.ledger_plugin`, does the same for checks of statements.
 """
 
 from __future__ import annotations
@@ -19,8 +20,22 @@ if TYPE_CHECKING:
     from dpaudit.results import AuditResult
     from dpaudit.runner import Auditor, Settings
 
+pytest_plugins = ["dpaudit.ledger_plugin"]
+
 RESULTS, OUTCOME, PROBLEMS = "dpaudit_results", "dpaudit_outcome", "dpaudit_problems"
 """Properties of a test report: workers hand results over as plain text."""
+
+STATEMENT = "dpaudit_statement"
+"""Property of a test report: the row that checks of a statement or of functions led to."""
+
+_ASKS = (
+    "--dpaudit-profile",
+    "--dpaudit-seed",
+    "--dpaudit-failure-prob",
+    "--dpaudit-sequential",
+    "--dpaudit-resume",
+)
+"""Options by which a session shows that it audits."""
 
 _auditors = pytest.StashKey["Auditor"]()
 _fingerprint = pytest.StashKey[str]()
@@ -34,14 +49,14 @@ class UnexpectedVerdict(Exception):
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options; `dpaudit run` has the same without the prefix."""
     group = parser.getgroup("dpaudit", "auditing of differential privacy")
-    group.addoption("--dpaudit", action="store_true", help="collect audit_*.py as well")
     group.addoption(
-        "--dpaudit-profile", default="quick", metavar="NAME", help="quick, full or release"
+        "--dpaudit", action="store_true", help="collect audit_*.py and ledger_*.py as well"
     )
-    group.addoption("--dpaudit-seed", default="0", metavar="SEED", help="root seed, default 0")
     group.addoption(
-        "--dpaudit-failure-prob", default="1e-5", metavar="P", help="of each audit, default 1e-5"
+        "--dpaudit-profile", metavar="NAME", help="quick, full or release, default quick"
     )
+    group.addoption("--dpaudit-seed", metavar="SEED", help="root seed, default 0")
+    group.addoption("--dpaudit-failure-prob", metavar="P", help="of each audit, default 1e-5")
     group.addoption(
         "--dpaudit-sequential",
         action="store_true",
@@ -54,7 +69,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="take over what an interrupted run left in --dpaudit-out",
     )
     parser.addini(
-        "dpaudit_collect", "collect audit_*.py files and audit_* functions", "bool", default=False
+        "dpaudit_collect",
+        "collect audit_*.py and ledger_*.py files, and audit_* functions",
+        "bool",
+        default=False,
     )
 
 
@@ -65,11 +83,16 @@ def pytest_configure(config: pytest.Config) -> None:
         "known_violation(reason, profile='quick'): the audit refutes the claim, as it should; "
         "strict from `profile` upwards: the run fails if it stops being refuted",
     )
-    if config.getini("dpaudit_collect") or config.getoption("--dpaudit"):
+    collects = config.getini("dpaudit_collect") or config.getoption("--dpaudit")
+    if collects:
         config.addinivalue_line("python_files", "audit_*.py")
+        config.addinivalue_line("python_files", "ledger_*.py")
         config.addinivalue_line("python_functions", "audit_*")
-    settings = settings_of(config)  # refuse bad options before anything runs
     out = config.getoption("--dpaudit-out")
+    asked = any(config.getoption(name) not in (None, False) for name in _ASKS)
+    if not (collects or asked or out is not None):
+        return  # idle: nothing of the engine is imported
+    settings = settings_of(config)  # refuse bad options before anything runs
     if out is None and config.getoption("--dpaudit-resume"):
         raise pytest.UsageError("--dpaudit-resume needs --dpaudit-out, where the results are")
     if out is not None and not hasattr(config, "workerinput"):
@@ -84,24 +107,39 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(AuditSession(config, Path(out), settings), "dpaudit-session")
 
 
+def _option(config: pytest.Config, name: str, default: str) -> str:
+    """Return an option as it was written; ours have no default, so that one sees if any is set."""
+    value = config.getoption(name)
+    return default if value is None else str(value)
+
+
 def settings_of(config: pytest.Config) -> Settings:
     """Return the settings that the options ask for; refuse bad ones as wrong usage."""
     from dpaudit.runner import Settings
 
     try:
-        seed = int(config.getoption("--dpaudit-seed"))
-        failure_prob = float(config.getoption("--dpaudit-failure-prob"))
+        seed = int(_option(config, "--dpaudit-seed", "0"))
+        failure_prob = float(_option(config, "--dpaudit-failure-prob", "1e-5"))
     except ValueError as error:
         raise pytest.UsageError(f"--dpaudit-seed and --dpaudit-failure-prob: {error}") from None
     try:
         return Settings(
-            config.getoption("--dpaudit-profile"),
+            _option(config, "--dpaudit-profile", "quick"),
             seed,
             failure_prob,
             bool(config.getoption("--dpaudit-sequential")),
         )
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def stored_fingerprint(config: pytest.Config) -> str:
+    """Return the fingerprint of the run, taken once, when everything is collected."""
+    if _fingerprint not in config.stash:
+        from dpaudit.runner import fingerprint
+
+        config.stash[_fingerprint] = fingerprint(config.rootpath, settings_of(config))
+    return config.stash[_fingerprint]
 
 
 def audit_id(item: pytest.Item) -> str:
@@ -131,14 +169,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def auditor(request: pytest.FixtureRequest) -> Auditor:
     """Check mechanisms against claims: ``auditor.check(mechanism, claim, pairs, twin=...)``."""
     from dpaudit.results import Expectation
-    from dpaudit.runner import Auditor, fingerprint
+    from dpaudit.runner import Auditor
 
     item, config = request.node, request.config
     if _clashes in item.stash:
         pytest.fail(item.stash[_clashes], pytrace=False)
     settings = settings_of(config)
-    if _fingerprint not in config.stash:
-        config.stash[_fingerprint] = fingerprint(config.rootpath, settings)
     expected = Expectation.NOT_REFUTED
     for mark in item.iter_markers("known_violation"):
         try:
@@ -154,7 +190,7 @@ def auditor(request: pytest.FixtureRequest) -> Auditor:
         "profile": settings.profile,
         "failure_prob": settings.failure_prob,
         "sequential": settings.sequential,
-        "fingerprint": config.stash[_fingerprint],
+        "fingerprint": stored_fingerprint(config),
     }
     found = Auditor(audit_id(item), settings, origin, expected)
     if config.getoption("--dpaudit-resume"):
@@ -189,13 +225,14 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     if found is not None:
         from dpaudit.outcomes import surprise
 
-        if not found.results:
+        if not found.results and not found.functions:
             raise UnexpectedVerdict(
                 f"{found.item} made no check: call auditor.check at least once, or skip the audit"
             )
-        surprises = [(r, s) for r in found.results if (s := surprise(r)) is not None]
+        surprises = [f"{r.id}: {s}" for r in found.results if (s := surprise(r)) is not None]
+        surprises += [str(check) for check in found.functions if check.violated]
         if surprises:
-            raise UnexpectedVerdict("\n".join(f"{r.id}: {s}" for r, s in surprises))
+            raise UnexpectedVerdict("\n".join(surprises))
     return outcome
 
 
@@ -226,6 +263,8 @@ def pytest_runtest_makereport(
         report.user_properties += [(RESULTS, records), (PROBLEMS, found.problems)]
         if whole and found.results:
             report.user_properties += [(OUTCOME, worst(found.results).key)]
+        if (row := found.function_row()) is not None:
+            report.user_properties += [(STATEMENT, json.dumps(row.to_json(), allow_nan=False))]
     return report
 
 
@@ -243,6 +282,19 @@ def reported(report: pytest.TestReport) -> tuple[list[AuditResult], Outcome | No
     results = [AuditResult.from_json(json.loads(record)) for record in properties[RESULTS]]
     key = properties.get(OUTCOME)
     return results, None if key is None else OUTCOMES[key]
+
+
+def skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Return why a test or a file was skipped."""
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return reason.removeprefix("Skipped: ")
+
+
+def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Return one line that says why a test or a file failed."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    lines = str(report.longrepr if crash is None else crash.message).strip().splitlines()
+    return lines[0 if crash is not None else -1].removeprefix("E ").strip() if lines else "failed"
 
 
 def pytest_report_teststatus(

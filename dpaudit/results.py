@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from dpaudit.evidence import (
     LongProfile,
     Profile,
     SequentialPath,
+    Slack,
     Witness,
     at_least,
     beyond,
@@ -25,7 +27,7 @@ from dpaudit.trials import SearchRecord
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 class Verdict(StrEnum):
@@ -137,6 +139,8 @@ class AuditResult:
         Estimated profile down to negligible deltas, for a smoothed mechanism.
     search : SearchRecord or None
         What was looked at to find the pair, where it was searched for.
+    slack : Slack or None
+        What is certified of the same mechanism with less noise, where that was asked for.
     notes : tuple of str
         What else a reader should know.
     origin : dict
@@ -169,6 +173,7 @@ class AuditResult:
     sequential: SequentialPath | None = field(default=None, repr=False)
     long_profile: LongProfile | None = field(default=None, repr=False)
     search: SearchRecord | None = field(default=None, repr=False)
+    slack: Slack | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
     origin: dict[str, Any] = field(default_factory=dict, repr=False)
     event: Any = field(default=None, repr=False, compare=False)
@@ -197,6 +202,14 @@ class AuditResult:
     def estimated_epsilon(self) -> float:
         """Point estimate of epsilon at the claimed delta, of the event that certifies it."""
         return self.epsilon.value
+
+    @property
+    def total_failure_prob(self) -> float:
+        """Chance at most that any certified number is wrong, of twin and slack too."""
+        spent = [self.failure_prob]
+        spent += [] if self.twin is None else [self.twin.failure_prob]
+        spent += [] if self.slack is None else [len(self.slack.points) * self.slack.failure_prob]
+        return math.fsum(spent)
 
     def summary(self, word: str | None = None, replay: str | None = None) -> str:
         """Return the finding in a few lines: verdict, witness, pair, numbers, and how to redo it.
@@ -237,10 +250,19 @@ class AuditResult:
                 f"  twin       {twin.name}: {fate}, epsilon "
                 f"{beyond(twin.certified_epsilon, self.claimed_epsilon)}"
             )
+        if self.slack is not None:
+            lines.append(f"  slack      {self._slack_words(self.slack)}")
         lines += [f"  note       {note}" for note in self.notes]
         if replay is not None:
             lines.append(f"  replay     {replay}")
         return "\n".join(lines)
+
+    @staticmethod
+    def _slack_words(slack: Slack) -> str:
+        least, largest = slack.points[-1].multiplier, slack.refuted_from
+        if largest is None:
+            return f"not refuted even with {least:g} times the noise"
+        return f"refuted with {largest:g} times the noise, as far as {least:g} was tried"
 
     def __str__(self) -> str:
         return self.summary()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpaudit import _validate
 from dpaudit.claims import Claim
 from dpaudit.engine import DEFAULT_FAILURE_PROB, MIN_DRAWS, audit, versions
 from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
+from dpaudit.ledger.findings import LedgerVerdict, StatementResult
 from dpaudit.mechanisms import ExactMechanism, is_seeded
 from dpaudit.neighbors import NeighborPair, PairFamily
 from dpaudit.results import AuditResult, Expectation
@@ -21,8 +22,14 @@ from dpaudit.search import SearchSpace
 from dpaudit.smoothed import Smoothed
 from dpaudit.store import load_finished
 
+if TYPE_CHECKING:
+    from dpaudit.ledger.functions import FunctionCheck
+
 PROFILES: dict[str, int] = {"quick": 100_000, "full": 1_000_000, "release": 10_000_000}
 """Draws a side of one audit, by profile; in rising order."""
+
+FUNCTION_EXAMPLES: dict[str, int] = {"quick": 1_000, "full": 10_000, "release": 100_000}
+"""Pairs on which a deterministic function is tried, by profile."""
 
 DEFAULT_SEED = 0
 
@@ -89,6 +96,7 @@ class Auditor:
     expected: Expectation = Expectation.NOT_REFUTED
     results: list[AuditResult] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    functions: list[FunctionCheck] = field(default_factory=list)
 
     def check(
         self,
@@ -101,6 +109,7 @@ class Auditor:
         effort: float | None = None,
         sequential: bool | None = None,
         float_attack: bool | FloatAttack = False,
+        slack: Mapping[float, Any] | None = None,
     ) -> AuditResult:
         """Audit a mechanism with the budget and the seed of the run.
 
@@ -108,7 +117,7 @@ class Auditor:
 
         Parameters
         ----------
-        mechanism, claim, pairs, twin, float_attack
+        mechanism, claim, pairs, twin, float_attack, slack
             As in :func:`dpaudit.audit`.
         draws : int, optional
             Draws a side, whatever the profile; not together with `effort`.
@@ -139,10 +148,64 @@ class Auditor:
             twin=twin,
             sequential=self._sequential(mechanism) if sequential is None else sequential,
             float_attack=float_attack,
+            slack=slack,
             id=self.item if number == 1 else f"{self.item}#{number}",
         ).with_origin({**self.origin, "seeded": seeded(mechanism, twin)}, self.expected)
         self.results.append(result)
         return result
+
+    # --- deterministic functions ---
+
+    def check_sensitivity(self, function: Any, bound: float, **options: Any) -> FunctionCheck:
+        """Search for neighbours on which a function moves by more than its sensitivity.
+
+        Parameters
+        ----------
+        function, bound, options
+            As for :func:`dpaudit.check_sensitivity`; seed and number of pairs are the run's.
+        """
+        from dpaudit.ledger.functions import check_sensitivity
+
+        return self._function(check_sensitivity, function, bound, options)
+
+    def check_lipschitz(self, function: Any, bound: float, **options: Any) -> FunctionCheck:
+        """Search for two points that break a bound; see :func:`dpaudit.check_lipschitz`."""
+        from dpaudit.ledger.functions import check_lipschitz
+
+        return self._function(check_lipschitz, function, bound, options)
+
+    def check_contraction(
+        self, function: Any, factor: float = 1.0, **options: Any
+    ) -> FunctionCheck:
+        """Search for points that a map moves apart; see :func:`dpaudit.check_contraction`."""
+        from dpaudit.ledger.functions import check_contraction
+
+        return self._function(check_contraction, function, factor, options)
+
+    def _function(
+        self, check: Any, function: Any, bound: float, options: dict[str, Any]
+    ) -> FunctionCheck:
+        examples = FUNCTION_EXAMPLES[self.settings.profile]
+        options = {"examples": examples, "seed": self.settings.seed, **options}
+        found: FunctionCheck = check(function, bound, **options)
+        self.functions.append(found)
+        return found
+
+    def function_row(self) -> StatementResult | None:
+        """Return the checks of functions as one row of the ledger; None without any."""
+        if not self.functions:
+            return None
+        broken = any(check.violated for check in self.functions)
+        return StatementResult(
+            self.item,
+            Path(self.origin.get("path", self.item)).stem,
+            "function",
+            "; ".join(f"{check.function}: {check.claim}" for check in self.functions),
+            LedgerVerdict.REFUTED if broken else LedgerVerdict.HOLDS,
+            self.functions[0].attack.method,
+            tuple(check.attack for check in self.functions),
+            seed=self.settings.seed,
+        ).with_origin(self.origin)
 
     def _sequential(self, mechanism: Any) -> bool:
         """Return what the run asks for, where it applies."""

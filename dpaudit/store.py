@@ -2,9 +2,11 @@
 
 A run writes into one directory::
 
-    OUT/results.json        the run, and one summary row for each audit
+    OUT/results.json        the run, and one summary row for each audit and each statement
     OUT/audits/NAME.json    one whole result each, written as soon as it is known
+    OUT/statements/ID.json  the same, of the statements that were checked
     OUT/index.html          the report (made by dpaudit.report)
+    OUT/ledger.html         the page of the statements, where there are any
 
 Files are written beside their target and moved into place, so that a reader sees the old file or
 the new one and never half of either.
@@ -19,16 +21,21 @@ import os
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from dpaudit.errors import StoreError
+from dpaudit.ledger.accounting import NOT_RUN, open_row
+from dpaudit.ledger.findings import LedgerVerdict, StatementResult
+from dpaudit.ledger.statements import Statement
 from dpaudit.results import SCHEMA_VERSION, AuditResult
 
 RESULTS = "results.json"
 REPORT = "index.html"
+LEDGER = "ledger.html"
 AUDITS = "audits"
+STATEMENTS = "statements"
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,8 @@ class Run:
         Audits that were not made, each with the reason.
     audits : tuple of str
         File names of the results, in the order in which they ran.
+    statements : tuple of str
+        File names of the statements that were checked, in the order of their papers.
     complete : bool
         False while the run goes on, and for ever when it was interrupted.
     """
@@ -75,12 +84,16 @@ class Run:
     problems: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     audits: tuple[str, ...] = field(default=(), repr=False)
+    statements: tuple[str, ...] = field(default=(), repr=False)
     complete: bool = False
 
 
-def family_wise_error(results: Sequence[AuditResult]) -> float:
-    """Union bound over all certified numbers of a run: once for each audit, once for its twin."""
-    spent = [r.failure_prob + (0.0 if r.twin is None else r.twin.failure_prob) for r in results]
+def family_wise_error(
+    results: Sequence[AuditResult], statements: Sequence[StatementResult] = ()
+) -> float:
+    """Union bound over all that rests on draws: audits, twins, slack, and rows of the ledger."""
+    spent = [result.total_failure_prob for result in results]
+    spent += [row.failure_prob for row in statements]
     return min(math.fsum(spent), 1.0)
 
 
@@ -97,6 +110,19 @@ def file_name(audit_id: str) -> str:
     if clean == words and "." not in audit_id:
         return f"{clean}.json"
     return f"{clean}-{hashlib.sha256(audit_id.encode()).hexdigest()[:8]}.json"
+
+
+def statement_file(statement_id: str) -> str:
+    """File name of a statement's row.
+
+    Examples
+    --------
+    >>> statement_file("gm.lemma11")
+    'gm.lemma11.json'
+    """
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]{,118}", statement_id):
+        return f"{statement_id}.json"
+    return file_name(statement_id)
 
 
 def write_atomic(path: Path, text: str) -> None:
@@ -123,13 +149,14 @@ def write_atomic(path: Path, text: str) -> None:
 
 def check_writable(out: Path) -> None:
     """Raise :class:`StoreError` now, before hours of work, if `out` cannot be written."""
-    for folder in (out, out / AUDITS):
+    for folder in (out, out / AUDITS, out / STATEMENTS):
         if folder.exists() and not folder.is_dir():
             raise StoreError(f"cannot write {folder}: it is a file, not a directory")
-    for probe in (out / ".dpaudit-probe", out / AUDITS / ".dpaudit-probe"):
+    folders = [out, out / AUDITS] + [out / STATEMENTS] * (out / STATEMENTS).exists()
+    for probe in (folder / ".dpaudit-probe" for folder in folders):
         write_atomic(probe, "")
         probe.unlink(missing_ok=True)
-    for target in (out / RESULTS, out / REPORT):
+    for target in (out / RESULTS, out / REPORT, out / LEDGER):
         if target.is_dir():
             raise StoreError(f"cannot write {target}: it is a directory")
 
@@ -150,20 +177,54 @@ def load_result(path: Path) -> AuditResult:
         raise StoreError(f"{path} is not a whole audit result: {error}") from error
 
 
-def save_run(out: Path, run: Run, results: Sequence[AuditResult]) -> Path:
-    """Write ``results.json``: the run and a summary row for each audit."""
+def save_statement(out: Path, result: StatementResult) -> Path:
+    """Write the row of a statement that was checked; returns its path."""
+    path = out / STATEMENTS / statement_file(result.id)
+    write_atomic(path, json.dumps(result.to_json(), indent=1, allow_nan=False) + "\n")
+    return path
+
+
+def load_statement(path: Path) -> StatementResult:
+    """Read the row of a statement; raise :class:`StoreError` with the file and what is wrong."""
+    data = _read_json(path)
+    try:
+        return StatementResult.from_json(data)
+    except ValueError as error:
+        raise StoreError(f"{path} is not a whole row of a ledger: {error}") from error
+
+
+def is_statement(path: Path) -> bool:
+    """Whether a stored result is the row of a statement, and not of an audit."""
+    return "attacks" in _read_json(path)
+
+
+def save_run(
+    out: Path,
+    run: Run,
+    results: Sequence[AuditResult],
+    statements: Sequence[StatementResult] = (),
+) -> Path:
+    """Write ``results.json``: the run, and a summary row for each audit and each statement.
+
+    Statements without an origin were not checked; they have no file but this one.
+    """
     path = out / RESULTS
+    checked = [statement_file(row.id) for row in statements if row.origin]
+    audits = [file_name(result.id) for result in results]
     document = {
         "schema": SCHEMA_VERSION,
-        "run": {**asdict(run), "audits": [file_name(r.id) for r in results]},
+        "run": {**asdict(run), "audits": audits, "statements": checked},
         "audits": [result.row() for result in results],
+        "statements": [row.row() for row in statements],
     }
     write_atomic(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
     return path
 
 
-def load_run(out: Path) -> tuple[Run, list[AuditResult]]:
+def load_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementResult]]:
     """Read a run and its results; a result that cannot be read is set aside and reported.
+
+    The row of a statement stays where its file was lost: it is open then.
 
     Raises
     ------
@@ -179,9 +240,10 @@ def load_run(out: Path) -> tuple[Run, list[AuditResult]]:
         )
     try:
         record = dict(data["run"])
-        for name in ("problems", "skipped", "audits"):
+        for name in ("problems", "skipped", "audits", "statements"):
             record[name] = tuple(record[name])
         run = Run(**record)
+        rows = [_bare_row(row) for row in data["statements"]]
     except (KeyError, TypeError, ValueError) as error:
         raise StoreError(f"{path} does not hold a run: {error}") from error
     results, lost = [], []
@@ -190,7 +252,24 @@ def load_run(out: Path) -> tuple[Run, list[AuditResult]]:
             results.append(load_result(out / AUDITS / Path(name).name))
         except StoreError as error:
             lost.append(_set_aside(out / AUDITS / Path(name).name, error))
-    return Run(**{**record, "problems": (*run.problems, *lost)}), results
+    for index, row in enumerate(rows):
+        file = out / STATEMENTS / statement_file(row.id)
+        if file.name in run.statements:
+            try:
+                rows[index] = load_statement(file)
+            except StoreError as error:
+                lost.append(_set_aside(file, error))
+                rows[index] = replace(row, note=f"{NOT_RUN}what was found is lost")
+    return Run(**{**record, "problems": (*run.problems, *lost)}), results, rows
+
+
+def _bare_row(row: Mapping[str, Any]) -> StatementResult:
+    """Rebuild an open row from its summary."""
+    known = {name: row[name] for name in ("id", "paper", "kind", "statement", "note")}
+    if not all(isinstance(value, str) for value in known.values()):
+        raise TypeError(f"the row of {row['id']!r} holds something else than texts")
+    note = known.pop("note")
+    return open_row(Statement(known["id"], known["paper"], known["kind"], known["statement"]), note)
 
 
 def load_finished(
@@ -216,6 +295,24 @@ def load_finished(
         if result.origin.get("fingerprint") != fingerprint:
             return [], lost
         results.append(result)
+
+
+def load_finished_statement(
+    out: Path, statement_id: str, fingerprint: str
+) -> tuple[StatementResult | None, list[str]]:
+    """Read what an interrupted run left of one statement; as :func:`load_finished`.
+
+    A row that is open was never finished.
+    """
+    path = out / STATEMENTS / statement_file(statement_id)
+    if not path.exists():
+        return None, []
+    try:
+        result = load_statement(path)
+    except StoreError as error:
+        return None, [_set_aside(path, error)]
+    same = result.origin.get("fingerprint") == fingerprint
+    return (result if same and result.verdict is not LedgerVerdict.OPEN else None), []
 
 
 def _set_aside(path: Path, error: StoreError) -> str:

@@ -25,8 +25,11 @@ FLOORS = [
     {"store", "outcomes"},
     {"runner", "report"},
     {"plugin"},
+    {"ledger_plugin"},
     {"session"},
-    {"display", "cli"},
+    {"display", "invoke"},
+    {"ledger_cli"},
+    {"cli"},
 ]
 # At the time of type checking, or inside the function that needs it.
 LATE = {("results", "report"), ("plugin", "session")}
@@ -34,12 +37,18 @@ KNOWN = {room for rooms in FLOORS for room in rooms}
 HOME = dpaudit._HOME
 ONLY_IN = {
     "matplotlib": {"report/figures.py", "results.py"},
-    "hypothesis": {"strategies.py", "ledger.py"},
-    "pytest": {"plugin.py", "session.py", "display.py", "cli.py"},
+    "hypothesis": {
+        "strategies.py",
+        "ledger/boxes.py",
+        "ledger/checks.py",
+        "ledger/falsifying.py",
+        "ledger/functions.py",
+    },
+    "pytest": {"plugin.py", "ledger_plugin.py", "session.py", "display.py", "invoke.py"},
     "sklearn": {"events/scores.py"},
-    "jinja2": {"report/html.py"},
+    "jinja2": {"report/page.py"},
     "rich": {"display.py"},
-    "click": {"cli.py"},
+    "click": {"cli.py", "ledger_cli.py", "invoke.py"},
 }
 
 
@@ -111,7 +120,7 @@ def test_algorithms_know_numpy_and_scipy_only(path):
 def test_import_is_light():
     """`import dpaudit` and loading the plugin pull in nothing that they may not need."""
     code = (
-        "import sys, dpaudit; import dpaudit.plugin;"
+        "import sys, dpaudit; import dpaudit.plugin, dpaudit.ledger_plugin;"
         "heavy = {'matplotlib', 'sklearn', 'jinja2', 'rich', 'click', 'hypothesis', 'pandas'};"
         "print(*sorted(heavy & set(sys.modules)))"
     )
@@ -121,9 +130,37 @@ def test_import_is_light():
 
 def test_plugin_alone_does_not_import_the_engine():
     """Every pytest session in the environment loads the plugin; it must cost nothing."""
-    code = "import sys, dpaudit.plugin; print('scipy' in sys.modules)"
+    code = (
+        "import sys, dpaudit.plugin, dpaudit.ledger_plugin;"
+        "print(*sorted({'scipy', 'numpy', 'dpaudit.ledger'} & set(sys.modules)))"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "False"
+    assert run.stdout.strip() == ""
+
+
+def test_rows_of_a_ledger_are_read_stored_and_shown_without_hypothesis():
+    code = (
+        "import sys; sys.modules['hypothesis'] = None;"
+        "import dpaudit.ledger.accounting, dpaudit.store, dpaudit.report.ledger, dpaudit.display;"
+        "from dpaudit import statement; from dpaudit.ledger import LedgerVerdict, StatementResult;"
+        "import dpaudit.cli"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("from dpaudit.ledger import Box", "checks of statements need hypothesis: pip install"),
+        ("from dpaudit import strategies", "dpaudit.strategies needs hypothesis: pip install"),
+    ],
+)
+def test_missing_hypothesis_is_said_in_one_sentence(code, words):
+    code = f"import sys; sys.modules['hypothesis'] = None; {code}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    last = run.stderr.strip().splitlines()[-1]
+    assert words in last
+    assert last.endswith("'dpaudit[ledger]'")
 
 
 @pytest.mark.parametrize("path", sources("dpaudit") + sources("algorithms"), ids=str)

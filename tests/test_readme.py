@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from dpaudit.cli import cli
+from dpaudit.ledger import Ledger, LedgerVerdict, Power, marked
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -31,6 +32,17 @@ def test_sharper_instruments_run(capsys):
     printed = capsys.readouterr().out
     assert "epsilon is at least 1.1" in printed
     assert "draws a side refute the claim epsilon = 1" in printed
+
+
+def test_check_of_a_statement_runs():
+    jensen = example(3)["jensen"]
+    mark = marked(jensen)
+    assert mark is not None
+    ledger = Ledger(mark.row, seed=1)
+    jensen(ledger)
+    result = ledger.result()
+    assert (result.verdict, result.power) == (LedgerVerdict.HOLDS, Power.CAUGHT)
+    assert 0.99 < result.tightest <= 1 + 1e-9
 
 
 def test_linked_files_exist():

@@ -10,14 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dpaudit.ledger.findings import StatementResult
     from dpaudit.results import AuditResult
     from dpaudit.store import Run
 
 __all__ = ["write_report"]
 
 
-def write_report(out: Path, run: Run, results: Sequence[AuditResult]) -> Path:
+def write_report(
+    out: Path,
+    run: Run,
+    results: Sequence[AuditResult],
+    statements: Sequence[StatementResult] = (),
+) -> Path:
     """Write ``out/index.html``: one page that needs no other file.
+
+    Where there are statements, they get a page of their own, ``out/ledger.html``, linked from the
+    first; where there are none, such a page of an earlier run is removed.
 
     Parameters
     ----------
@@ -27,6 +36,8 @@ def write_report(out: Path, run: Run, results: Sequence[AuditResult]) -> Path:
         What was asked for.
     results : sequence of AuditResult
         What was found; may be empty.
+    statements : sequence of StatementResult
+        Rows of the ledger, in the order of their papers.
 
     Returns
     -------
@@ -40,4 +51,4 @@ def write_report(out: Path, run: Run, results: Sequence[AuditResult]) -> Path:
     """
     from dpaudit.report.html import write_report as write
 
-    return write(out, run, results)
+    return write(out, run, results, statements)

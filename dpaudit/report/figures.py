@@ -28,6 +28,7 @@ from dpaudit.report.infos import (
     histogram_info,
     power_info,
     profile_info,
+    slack_info,
     tradeoff_info,
 )
 from dpaudit.report.searches import LandscapeInfo, PanelInfo, landscape_info
@@ -301,8 +302,26 @@ def plot_evidence(result: AuditResult, ax: Axes | None = None) -> Axes:
     low, high = min((*info.log_wealth, 0.0)), max((*info.log_wealth, info.refuted_at))
     ax.set_ylim(low - 0.06 * (high - low), high + 0.08 * (high - low))
     ax.set_xlim(min((*info.draws, info.budget)), 1.15 * max((*info.draws, info.budget)))
-    ax.set_xlabel("draws a side")
-    ax.set_ylabel("evidence: log of the wealth")
+    ax.set(xlabel="draws a side", ylabel="evidence: log of the wealth")
+    _finish(ax)
+    ax.legend(**_LEGEND)
+    return ax
+
+
+# --- slack ---------------------------------------------------------------------------------------
+
+
+def plot_slack(result: AuditResult, ax: Axes | None = None) -> Axes:
+    """Draw certified epsilon against the multiplier of the noise, where slack was asked for."""
+    info, ax = slack_info(result), _axes(ax)
+    label = f"claimed: {number(info.claimed)}"
+    ax.axhline(info.claimed, color=COLOURS["claimed"], lw=1.2, ls=(0, (4, 2)), label=label)
+    ax.plot(info.multipliers, info.certified, color=COLOURS["muted"], lw=1.0, zorder=2)
+    colours = [COLOURS["violation" if fell else "certified"] for fell in info.refuted]
+    ax.scatter(info.multipliers, info.certified, c=colours, s=32, clip_on=False, zorder=5)
+    ax.set(xscale="log", ylim=(0.0, 1.08 * info.limit), ylabel="certified epsilon")
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    ax.set_xlabel("noise, as a multiple of the algorithm's")
     _finish(ax)
     ax.legend(**_LEGEND)
     return ax

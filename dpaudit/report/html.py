@@ -1,12 +1,7 @@
-"""One page for a whole run, with everything in it: styles, script and figures.
-
-The page asks nothing of the network, and says so to the browser by a content security policy.
-"""
+"""One page for a whole run, with everything in it: styles, script and figures."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -14,32 +9,44 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from dpaudit.evidence import Estimate
+from dpaudit.evidence import Estimate, Slack
+from dpaudit.ledger.findings import StatementResult
 from dpaudit.outcomes import OUTCOMES, outcome_of
 from dpaudit.report import figures, words
 from dpaudit.report.infos import tradeoff_info
+from dpaudit.report.ledger import counts, write_ledger
+from dpaudit.report.page import fill, typed
 from dpaudit.report.searches import landscape_info, search_words
 from dpaudit.report.terminal import replay_command
-from dpaudit.report.words import least, most, number
+from dpaudit.report.words import least, number
 from dpaudit.results import AuditResult
 from dpaudit.store import AUDITS, REPORT, Run, file_name, write_atomic
 
-_ASSETS = Path(__file__).parent / "assets"
 _RENYI_ORDER = 2.0
 _Plot = tuple[Callable[[AuditResult], Any], str, str]
 
 
-def write_report(out: Path, run: Run, results: Sequence[AuditResult]) -> Path:
-    """Write ``out/index.html`` atomically; see :func:`dpaudit.report.write_report`."""
+def write_report(
+    out: Path,
+    run: Run,
+    results: Sequence[AuditResult],
+    statements: Sequence[StatementResult] = (),
+) -> Path:
+    """Write the pages of a run atomically; see :func:`dpaudit.report.write_report`."""
     path = Path(out) / REPORT
-    write_atomic(path, render(Path(out), run, results))
+    write_ledger(out, run, statements)
+    write_atomic(path, render(Path(out), run, results, statements))
     return path
 
 
-def render(out: Path, run: Run, results: Sequence[AuditResult]) -> str:
+def render(
+    out: Path,
+    run: Run,
+    results: Sequence[AuditResult],
+    statements: Sequence[StatementResult] = (),
+) -> str:
     """Return the page of a run as text.
 
     Parameters
@@ -50,23 +57,9 @@ def render(out: Path, run: Run, results: Sequence[AuditResult]) -> str:
         What was asked for.
     results : sequence of AuditResult
         What was found.
+    statements : sequence of StatementResult
+        Rows of the ledger, which are counted here and have a page of their own.
     """
-    environment = Environment(
-        loader=FileSystemLoader(_ASSETS),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        number=number,
-        least=least,
-        most=most,
-        words=words.count,
-        duration=words.duration,
-        breakable=_breakable,
-        share=words.share,
-    )
     order = list(OUTCOMES)
     audits = [_audit(out, result, index) for index, result in enumerate(results, 1)]
     for again, audit in enumerate(audits):  # an id that occurs twice must not break the links
@@ -74,18 +67,15 @@ def render(out: Path, run: Run, results: Sequence[AuditResult]) -> str:
             audit["anchor"] += f"-again{again}"
     tally = {key: sum(audit["kind"].key == key for audit in audits) for key in OUTCOMES}
     audits.sort(key=lambda audit: order.index(audit["kind"].key))
-    script = (_ASSETS / "report.js").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    return environment.get_template("report.html.j2").render(
+    return fill(
+        "report.html.j2",
+        "report.css",
         run=run,
         started=words.moment(run.started),
         audits=audits,
         kinds=[kind for kind in OUTCOMES.values() if tally[kind.key] or kind.common],
         tally=tally,
-        # Files of the project, not of a user: the only text that is not escaped.
-        style=Markup((_ASSETS / "report.css").read_text(encoding="utf-8")),
-        script=Markup(script),
-        script_hash=digest,
+        statements=counts(statements) if statements else None,
     )
 
 
@@ -97,7 +87,7 @@ def _audit(out: Path, result: AuditResult, index: int) -> dict[str, Any]:
         "kind": outcome_of(result),
         "anchor": f"audit-{file.removesuffix('.json')}",
         "file": f"{AUDITS}/{file}",
-        "replay": replay_command(result, Path(_relative(out))),
+        "replay": replay_command(result, typed(out)),
         "alone": replay_command(result) if "path" in result.origin else "",
         "note": _note(result),
         "certified": words.beside(result.certified_epsilon, result.claimed_epsilon),
@@ -132,6 +122,8 @@ def _plots(result: AuditResult) -> list[_Plot]:
         plots.append((figures.plot_tradeoff, "Trade-off curve", _tradeoff_words(result)))
     if result.sequential is not None:
         plots.append((figures.plot_evidence, "Evidence", _evidence_words(result)))
+    if result.slack is not None:
+        plots.append((figures.plot_slack, "Slack of the noise", _slack_words(result.slack)))
     if result.search is not None:
         plots.append((figures.plot_landscape, "The search", _landscape_words(result)))
     return plots
@@ -148,6 +140,16 @@ def _note(result: AuditResult) -> str | None:
         "open": "Known violation kept as a demonstration; it needs a larger budget to be found.",
     }
     return notes.get(outcome_of(result).key)
+
+
+def _slack_words(slack: Slack) -> str:
+    found = slack.refuted_from
+    fate = (
+        "The claim stood at every multiple of the noise that was tried"
+        if found is None
+        else f"With {number(found)} times the noise the claim is refuted"
+    )
+    return f"{fate}, on the pair {slack.pair}. More noise than needed is slack of the analysis."
 
 
 def _profile_words(result: AuditResult) -> str:
@@ -297,16 +299,3 @@ def _chance(result: AuditResult) -> str:
     if result.failure_prob == 0:
         return "nothing is left to chance"
     return f"all of it together wrong with probability at most {number(result.failure_prob)}"
-
-
-def _breakable(text: str) -> Markup:
-    """Allow a line break after the joints of a long name."""
-    parts = re.split(r"(?<=[_,:/(\[-])(?=[^\s_:])", str(text))
-    return Markup("<wbr>").join(escape(part) for part in parts)
-
-
-def _relative(path: Path) -> str:
-    """Return a path as it is typed from the working directory."""
-    if path.is_absolute() and path.is_relative_to(Path.cwd()):
-        path = path.relative_to(Path.cwd())
-    return path.as_posix()

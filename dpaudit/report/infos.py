@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.curves import ERRORS, tradeoff_of_profile
+from dpaudit.evidence import SlackPoint
 from dpaudit.report.words import beside
 from dpaudit.results import AuditResult, Verdict
 
@@ -209,6 +210,56 @@ def evidence_info(result: AuditResult) -> EvidenceInfo:
         budget=path.budget,
         stopped=path.stopped,
         refuted=max(path.log_wealth, default=0.0) >= path.evidence,
+    )
+
+
+# --- slack ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SlackInfo:
+    """What :func:`plot_slack` shows.
+
+    Parameters
+    ----------
+    multipliers, certified : tuple of float
+        By rising multiplier of the noise; certified epsilon, cut at `limit`.
+    refuted : tuple of bool
+        Whether the claim falls there.
+    claimed : float
+        Claimed epsilon.
+    limit : float
+        Largest epsilon shown.
+    refuted_from : float or None
+        Largest multiplier at which the claim is refuted.
+    """
+
+    multipliers: tuple[float, ...]
+    certified: tuple[float, ...]
+    refuted: tuple[bool, ...]
+    claimed: float
+    limit: float
+    refuted_from: float | None
+
+
+def slack_info(result: AuditResult) -> SlackInfo:
+    """Return the slack frontier of an audit; ``ValueError`` for one that asked for none.
+
+    The audited mechanism itself is the point at multiplier 1.
+    """
+    if result.slack is None:
+        raise ValueError(f"{result.id} was audited without slack: there is no frontier to draw")
+    itself = SlackPoint(1.0, result.certified_epsilon, result.verdict is Verdict.REFUTED)
+    others = [point for point in result.slack.points if point.multiplier != 1.0]
+    points = sorted([*others, itself], key=lambda point: point.multiplier)
+    limit = max(3.0 * result.claimed_epsilon, 1e-3)
+    return SlackInfo(
+        tuple(point.multiplier for point in points),
+        tuple(min(point.certified_epsilon, limit) for point in points),
+        tuple(point.refuted for point in points),
+        result.claimed_epsilon,
+        limit,
+        result.slack.refuted_from,
     )
 
 

@@ -6,9 +6,22 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpaudit.outcomes import OUTCOMES, outcome_of
+from dpaudit.ledger.findings import StatementResult
+from dpaudit.outcomes import OUTCOMES, outcome_of, statement_outcome
+from dpaudit.report.statements import (
+    case_line,
+    cases_words,
+    exact,
+    method_words,
+    power_words,
+    ratio_words,
+    tally_lines,
+)
+from dpaudit.report.words import short
 from dpaudit.results import AuditResult
-from dpaudit.store import AUDITS, Run, file_name
+from dpaudit.store import AUDITS, LEDGER, STATEMENTS, Run, file_name, statement_file
+
+_CASE = 400
 
 
 def finding(result: AuditResult, out: Path | None = None) -> str:
@@ -44,7 +57,72 @@ def replay_command(result: AuditResult, out: Path | None = None) -> str:
     return f"dpaudit.audit(..., seed={result.seed}, id={result.id!r})"
 
 
-def run_lines(run: Run, results: Sequence[AuditResult], report: Path | None) -> list[str]:
+def statement_replay(result: StatementResult, out: Path | None = None) -> str:
+    """Return the command that makes a check again; nothing for a row that was not checked."""
+    origin = result.origin
+    if not {"path", "item", "profile"} <= set(origin):
+        return ""
+    if out is not None:
+        path = out / STATEMENTS / statement_file(result.id)
+        return f"dpaudit replay {shlex.quote(str(path))}"
+    words = [
+        "pytest",
+        "--dpaudit",
+        f"{origin['path']}::{origin['item']}",
+        f"--dpaudit-profile={origin['profile']}",
+        f"--dpaudit-seed={result.seed}",
+    ]
+    return shlex.join(words)
+
+
+def statement_facts(result: StatementResult) -> list[str]:
+    """Return what a line says of a row beside verdict and id."""
+    if result.method is None:
+        return [result.note]
+    words = [method_words(result)]
+    if result.tightest is not None:
+        words.append(f"ratio {ratio_words(result.tightest)}")
+    if result.examples:
+        words.append(cases_words(result))
+    power = {"escaped": "the twin escaped", "no twin": "no twin", "weak": "weak"}
+    words += [power[word] for word in power_words(result).split(", ") if word in power]
+    return [*words, f"{result.seconds:.1f} s"]
+
+
+def statement_finding(result: StatementResult, out: Path | None = None) -> str:
+    """Return a row in the words of the run, with its counterexample and the line to replay it."""
+    lines = [f"{statement_outcome(result).word}  {result.id}", f"  statement  {result.statement}"]
+    lines.append(f"  attacked   {', '.join(statement_facts(result))}")
+    breach, attacks = result.counterexample, result.attacks
+    if result.repair is not None:
+        lines.append(f"  repair     {result.repair.verdict.words}: {result.repair.statement}")
+        if breach is None or result.verdict is result.expected:
+            attacks = result.repair.attacks
+    for attack in attacks:
+        if attack.breach is not None:
+            breach = attack.breach
+            lines.append(f"  broken     {attack.claim}")
+            lines.append(f"  found      lhs = {exact(breach.lhs)} > rhs = {exact(breach.rhs)}")
+            lines.append(f"  where      {short(case_line(breach.case), _CASE)}")
+            break
+    if result.note:
+        lines.append(f"  note       {result.note}")
+    if command := statement_replay(result, out):
+        lines.append(f"  replay     {command}")
+    return "\n".join(lines)
+
+
+def statement_lines(rows: Sequence[StatementResult]) -> list[str]:
+    """Return the closing lines about statements; none where there are none."""
+    return tally_lines(rows) if rows else []
+
+
+def run_lines(
+    run: Run,
+    results: Sequence[AuditResult],
+    report: Path | None,
+    statements: Sequence[StatementResult] = (),
+) -> list[str]:
     """Return the closing lines of a run."""
     count = "1 audit" if len(results) == 1 else f"{len(results)} audits"
     lines = [f"problem: {problem}" for problem in run.problems]
@@ -52,15 +130,23 @@ def run_lines(run: Run, results: Sequence[AuditResult], report: Path | None) -> 
     tally = [f"{keys.count(k)} {o.word}" for k, o in OUTCOMES.items() if k in keys]
     if tally:
         lines.append(", ".join(tally))
-    lines += [
-        f"{count} in {run.seconds:.0f} s, profile {run.profile}, seed {run.seed}; "
-        f"some certified number of this run is wrong with probability <= "
-        f"{run.family_wise_error:.2g}"
-    ]
+    lines += statement_lines(statements)
+    if statements and not results:
+        count = "the ledger"
+    elif statements:
+        count += " and the ledger"
+    line = f"{count} in {run.seconds:.0f} s, profile {run.profile}, seed {run.seed}"
+    if results or not statements:
+        line += (
+            "; some certified number of this run is wrong with probability <= "
+            f"{run.family_wise_error:.2g}"
+        )
+    lines.append(line)
     if run.skipped:
         lines.append(f"{len(run.skipped)} skipped, see above")
     if not run.complete:
         lines.append("interrupted: the same command with --resume takes over what is here")
     if report is not None:
         lines.append(f"report: {report}")
+        lines += [f"ledger: {report.with_name(LEDGER)}"] * bool(statements)
     return lines

@@ -77,6 +77,21 @@ def test_nothing_is_collected_unless_the_project_asks(pytester):
     assert run(pytester, "--dpaudit").ret == 0
 
 
+def test_idle_session_imports_nothing_heavy(pytester):
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_idle():
+            heavy = {"scipy", "sklearn", "dpaudit.engine", "dpaudit.ledger", "dpaudit.store"}
+            assert not heavy & set(sys.modules)
+        """
+    )
+    assert run(pytester).ret == 0
+    assert run(pytester, "--dpaudit-profile=").ret == 4
+    assert run(pytester, "--dpaudit-seed=x").ret == 4
+
+
 def test_twin_that_escapes_fails_the_audit(project):
     blunt = HONEST.replace("laplace(0.25)", "laplace(1.0)")
     result = run(project(blunt))

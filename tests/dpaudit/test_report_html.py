@@ -22,8 +22,8 @@ import pytest
 from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, Smoothed, StoreError, audit
 from dpaudit.outcomes import OUTCOMES
 from dpaudit.report import figures, write_report
-from dpaudit.report import html as page_module
 from dpaudit.report.html import inline_svg
+from dpaudit.report.page import ASSETS
 from dpaudit.report.words import beside, duration, least, most, number
 from dpaudit.results import AuditResult, Expectation
 from dpaudit.store import Run, family_wise_error, file_name
@@ -171,7 +171,7 @@ def test_what_users_wrote_is_text(page, reader):
 
 
 def test_script_cannot_end_early(page):
-    script = page_module._ASSETS.joinpath("report.js").read_text(encoding="utf-8")
+    script = ASSETS.joinpath("report.js").read_text(encoding="utf-8")
     assert "</script" not in script.lower()
     assert script in page
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -12,16 +13,32 @@ import numpy as np
 import pytest
 
 from dpaudit import AuditResult, NeighborPair, PureDP, StoreError, audit
+from dpaudit.ledger import (
+    Attack,
+    Breach,
+    LedgerVerdict,
+    Method,
+    Power,
+    Repair,
+    Statement,
+    StatementResult,
+)
+from dpaudit.ledger.accounting import open_row
 from dpaudit.store import (
     Run,
     check_writable,
     family_wise_error,
     file_name,
+    is_statement,
     load_finished,
+    load_finished_statement,
     load_result,
     load_run,
+    load_statement,
     save_result,
     save_run,
+    save_statement,
+    statement_file,
     write_atomic,
 )
 
@@ -161,8 +178,9 @@ def test_runs_come_back_as_they_were(tmp_path: Path) -> None:
     for result in results:
         save_result(tmp_path, result)
     save_run(tmp_path, RUN, results)
-    run, loaded = load_run(tmp_path)
+    run, loaded, statements = load_run(tmp_path)
     assert loaded == results
+    assert statements == []
     assert run == replace(RUN, audits=("b.json", "a.json"))
     document = json.loads((tmp_path / "results.json").read_text())
     assert [row["id"] for row in document["audits"]] == ["b", "a"]
@@ -176,7 +194,7 @@ DAMAGE: dict[str, tuple[bytes, str]] = {
     "a number": (b"1", "must hold a JSON object"),
     "another schema": (b'{"schema": 1}', "schema"),
     "empty object": (b"{}", "schema"),
-    "nothing inside": (b'{"schema": 2}', "not a|does not hold a run"),
+    "nothing inside": (b'{"schema": 3}', "not a|does not hold a run"),
 }
 
 
@@ -235,7 +253,7 @@ def test_a_run_sets_damaged_results_aside_and_says_so(tmp_path: Path) -> None:
     broken = tmp_path / "audits" / "b.json"
     broken.write_text("{")
     (tmp_path / "audits" / "c.json").unlink()
-    run, loaded = load_run(tmp_path)
+    run, loaded, _ = load_run(tmp_path)
     assert loaded == results[:1]
     assert len(run.problems) == 3
     assert run.problems[0] == "one problem"
@@ -252,9 +270,135 @@ def test_results_are_only_read_from_their_own_directory(tmp_path: Path) -> None:
     data = json.loads(path.read_text())
     data["run"]["audits"] = ["../secret.json"]
     path.write_text(json.dumps(data))
-    _, loaded = load_run(tmp_path)
+    _, loaded, _ = load_run(tmp_path)
     assert loaded == []
     assert (tmp_path / "secret.json").exists()
+
+
+# --- statements ---
+
+BREACH = Breach({"points": [[0.5, math.inf]], "n": 3}, math.inf, 2.0, exact=True)
+ATTACK = Attack("a claim", Method.PROPERTY, 300, 12, math.inf, {"n": 3}, BREACH)
+STOOD = Attack("repaired", Method.EXACT, 9, 0, 0.5, {"n": 1}, None, Power.CAUGHT, "halved")
+ROW = StatementResult(
+    "p.lemma1",
+    "paper",
+    "lemma",
+    "x <= y",
+    LedgerVerdict.REFUTED,
+    Method.PROPERTY,
+    (ATTACK,),
+    Repair("x <= 2 y", (STOOD,)),
+    "a note",
+    1.5,
+    3,
+    LedgerVerdict.REFUTED,
+    {"kind": "statement", "fingerprint": "f"},
+)
+OPEN = open_row(Statement("p.lemma2", "paper", "lemma", "y <= z"), "No check was written yet.")
+
+
+def _checked(name: str, fingerprint: str = "f") -> StatementResult:
+    return replace(ROW, id=name, origin={"kind": "statement", "fingerprint": fingerprint})
+
+
+def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
+    path = save_statement(tmp_path, ROW)
+    assert path == tmp_path / "statements" / "p.lemma1.json"
+    assert load_statement(path) == ROW
+    assert is_statement(path)
+    assert not is_statement(save_result(tmp_path, RESULT))
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_files_of_statements_are_safe_anywhere(name: str) -> None:
+    found = statement_file(name)
+    assert Path(found).name == found
+    assert found.isascii()
+    assert not set(found) & set('/\\:*?"<>| \n')
+    assert len(found) < 150
+
+
+def test_plain_ids_are_the_names_of_their_files() -> None:
+    assert statement_file("gm.lemma14.xiK") == "gm.lemma14.xiK.json"
+    assert statement_file("gm.é") != statement_file("gm.è")
+
+
+def test_a_run_holds_a_row_for_each_statement_in_the_order_of_the_paper(tmp_path: Path) -> None:
+    rows = [OPEN, _checked("p.b"), replace(OPEN, id="p.c"), _checked("p.a")]
+    for row in rows:
+        if row.origin:
+            save_statement(tmp_path, row)
+    save_run(tmp_path, RUN, [], rows)
+    run, _, loaded = load_run(tmp_path)
+    assert loaded == rows
+    assert run.statements == ("p.b.json", "p.a.json")
+    document = json.loads((tmp_path / "results.json").read_text())
+    assert [row["id"] for row in document["statements"]] == ["p.lemma2", "p.b", "p.c", "p.a"]
+    assert set(document["statements"][1]) == {
+        "id", "paper", "kind", "statement", "verdict", "method", "examples", "tightest",
+        "counterexample", "repair", "repair_verdict", "note", "seconds", "power", "weak",
+    }  # fmt: skip
+    assert document["statements"][1]["counterexample"]["lhs"] == "inf"
+
+
+def test_a_row_whose_file_is_damaged_stays_and_is_open(tmp_path: Path) -> None:
+    rows = [_checked("p.a"), _checked("p.b"), OPEN]
+    for row in rows[:2]:
+        save_statement(tmp_path, row)
+    save_run(tmp_path, RUN, [], rows)
+    damaged = tmp_path / "statements" / "p.b.json"
+    damaged.write_text(damaged.read_text()[:-30])
+    run, _, loaded = load_run(tmp_path)
+    assert [row.verdict for row in loaded] == ["refuted", "open", "open"]
+    assert loaded[1].note == "not run: what was found is lost"
+    assert loaded[1].statement == "x <= y"
+    assert run.problems[-1].endswith("set aside as p.b.corrupt")
+    assert damaged.with_suffix(".corrupt").exists()
+
+
+def test_a_run_without_statements_is_of_an_earlier_version(tmp_path: Path) -> None:
+    save_run(tmp_path, RUN, [])
+    path = tmp_path / "results.json"
+    document = json.loads(path.read_text())
+    del document["statements"], document["run"]["statements"]
+    path.write_text(json.dumps(document))
+    with pytest.raises(StoreError, match="does not hold a run"):
+        load_run(tmp_path)
+    path.write_text(json.dumps({**document, "schema": 2}))
+    with pytest.raises(StoreError, match="has schema 2, .* run `dpaudit run` again"):
+        load_run(tmp_path)
+
+
+@pytest.mark.parametrize("row", [3, {}, {"id": 3}, {**OPEN.row(), "note": None}])
+def test_odd_rows_are_not_trusted(tmp_path: Path, row: Any) -> None:
+    save_run(tmp_path, RUN, [])
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "statements": [row]}))
+    with pytest.raises(StoreError, match="does not hold a run"):
+        load_run(tmp_path)
+
+
+def test_a_finished_row_is_taken_over_with_its_fingerprint_only(tmp_path: Path) -> None:
+    save_statement(tmp_path, ROW)
+    assert load_finished_statement(tmp_path, "p.lemma1", "f") == (ROW, [])
+    assert load_finished_statement(tmp_path, "p.lemma1", "other") == (None, [])
+    assert load_finished_statement(tmp_path, "p.lemma9", "f") == (None, [])
+    save_statement(tmp_path, replace(ROW, verdict=LedgerVerdict.OPEN))
+    assert load_finished_statement(tmp_path, "p.lemma1", "f") == (None, [])
+    path = tmp_path / "statements" / "p.lemma1.json"
+    path.write_text("{")
+    found, lost = load_finished_statement(tmp_path, "p.lemma1", "f")
+    assert found is None
+    assert lost[0].endswith("set aside as p.lemma1.corrupt")
+
+
+def test_a_statement_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    check_writable(tmp_path)
+    assert not (tmp_path / "statements").exists()
+    (tmp_path / "statements").write_text("in the way")
+    with pytest.raises(StoreError, match="statements: it is a file"):
+        check_writable(tmp_path)
 
 
 # --- resuming ---------------------------------------------------------------------------------

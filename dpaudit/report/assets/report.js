@@ -49,16 +49,14 @@
     });
   }
 
-  // --- the table: sort by a header, show by verdict and by words
+  // --- the rows, of a table or findings themselves: sort, show by verdict and by words
 
   const table = $("#summary");
+  const rows = table ? $$("tbody tr", table) : findings;
   let clear = () => {};
   if (table) {
     const body = $("tbody", table);
-    const rows = $$("tr", body);
     const heads = $$("thead th", table);
-    $$(".tools").forEach((tools) => { tools.hidden = false; });
-
     const key = (row, column, type) => {
       const cell = row.cells[column];
       const value = cell.dataset.sort ?? cell.textContent.trim();
@@ -92,11 +90,15 @@
         sort(column, now === first ? second : first);
       });
     });
-
+  }
+  if (rows.length) {
+    $$(".tools").forEach((tools) => { tools.hidden = false; });
     const filters = $$("[data-filter]");
     const search = $(".search input");
-    const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
+    const words = (row) => (table ? row : $("summary", row)).textContent.toLowerCase();
+    const texts = new Map(rows.map((row) => [row, words(row)]));
     const byAnchor = new Map(findings.map((details) => [`#${$("article", details).id}`, details]));
+    const finding = (row) => (table ? byAnchor.get($(".id a", row).getAttribute("href")) : row);
     const show = () => {
       const kind = filters.find((button) => button.getAttribute("aria-pressed") === "true").dataset.filter;
       const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -105,7 +107,7 @@
         const fits = (kind === "all" || row.dataset.kind === kind)
           && words.every((word) => texts.get(row).includes(word));
         row.hidden = !fits;
-        byAnchor.get($(".id a", row).getAttribute("href")).hidden = !fits;
+        finding(row).hidden = !fits;
         shown += fits;
       });
       $(".shown").textContent = shown === rows.length ? "" : `${shown} of ${rows.length} shown`;

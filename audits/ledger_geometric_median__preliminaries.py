@@ -1,0 +1,282 @@
+"""Private geometric median: introduction, Sections 2.1 and 2.3."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from scipy.stats import binom
+
+from algorithms.geometric_median.reference import geometric_median, objective, quantile_radius
+from dpaudit.ledger import Array, Box, LedgerVerdict, Method, statement
+from dpaudit.search import Choice, Interval, Whole
+
+EPSILONS = Interval(1e-3, 1.0, log=True)
+DELTAS = Interval(1e-12, 0.999, log=True)
+ROUNDING = 1e-12
+
+
+def clouds(low=1, high=6):
+    return [
+        Box(points=Array(Interval(-1.0, 1.0), (n, d)), z=Array(Interval(-1.0, 1.0), (d,)))
+        for n in range(low, high)
+        for d in (1, 2)
+    ]
+
+
+# --- Section 1 ---
+
+
+@statement("gm.eq1")
+def objective_and_median(ledger):
+    def sides(points, z):
+        return objective(points, geometric_median(points).point), float(objective(points, z))
+
+    def mean_for_median(points, z):
+        return float(objective(points, points.mean(axis=0))), float(objective(points, z))
+
+    ledger.falsify(
+        clouds(),
+        sides,
+        claim="no point beats the reference solver",
+        extremal=[
+            {"points": np.array([[0.0], [0.0], [1.0]]), "z": np.array([0.0])},
+            {"points": np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.1]]), "z": np.array([0.5, 0.1])},
+        ],
+        twin=mean_for_median,
+    )
+
+    def optimality(points, z):
+        """Vardi and Zhang: the pull of the others at a data point is at most its multiplicity."""
+        del z
+        best = geometric_median(points).point
+        away = best - points
+        length = np.linalg.norm(away, axis=1)
+        here = length < 1e-9
+        pull = (away[~here] / length[~here, None]).sum(axis=0)
+        return float(np.linalg.norm(pull)), here.sum() + 1e-4
+
+    ledger.falsify(
+        clouds(2),
+        optimality,
+        claim="the sum of unit vectors is at most the number of points that lie there",
+        twin=None,
+    )
+    ledger.note("The minimiser is not unique on a line with n even; the paper's argmin is a set.")
+
+
+@statement("gm.eq2")
+def quantile_radii(ledger):
+    def brute(points, tau, z):
+        distances = [0.0, *np.linalg.norm(points - z, axis=1)]
+        need = Fraction(tau).limit_denominator(1000) * len(points)
+        return min(r for r in distances if sum(x <= r for x in distances[1:]) >= need)
+
+    def values(points, z, tau):
+        return quantile_radius(points, tau, z), brute(points, tau, z)
+
+    def rounded_down(points, z, tau):
+        need = math.floor(tau * len(points))
+        ordered = np.sort(np.linalg.norm(points - z, axis=1))
+        return quantile_radius(points, tau, z), ordered[need - 1] if need else 0.0
+
+    taus = Choice((0.0, 0.1, 0.25, 0.3, 0.5, 0.6, 0.75, 0.9, 1.0))
+    boxes = [Box(**box.parts, tau=taus) for box in clouds()]
+    ledger.identity(boxes, values, claim="order statistic ceil(tau n)", twin=rounded_down)
+    ledger.note("argmin over r of a condition means the smallest such r.")
+
+
+def required_n(ratio, epsilon, delta):
+    """What Lemma 6 asks of n, for R / r = ratio."""
+    t = math.ceil(math.log2(ratio))
+    return 2400 / epsilon * math.log(4 * t / delta)
+
+
+@statement("gm.intro.rindep", expected=LedgerVerdict.REFUTED)
+def sample_complexity_and_aspect_ratio(ledger):
+    box = Box(ratio=Interval(2.0, 1e12, log=True), epsilon=EPSILONS, delta=DELTAS)
+    ledger.falsify(
+        box,
+        lambda ratio, epsilon, delta: (
+            required_n(ratio, epsilon, delta),
+            required_n(2.0, epsilon, delta),
+        ),
+        claim="the n that Lemma 6 asks for is the same for all R / r",
+    )
+    with ledger.repair("the sample complexity grows with log log(R / r) / epsilon, and no faster"):
+        ledger.falsify(
+            box,
+            lambda ratio, epsilon, delta: (
+                required_n(ratio, epsilon, delta) - required_n(2.0, epsilon, delta),
+                2400 / epsilon * math.log(math.log2(ratio) + 1),
+            ),
+            twin=0.5,
+        )
+    ledger.note("Theorem 3 itself asks for log(log(R / r) / delta) / epsilon.")
+
+
+def half_and_one(k):
+    """Return k + 1 points at distance 1 above and below the origin, k far to the left."""
+    above = (k + 1) // 2
+    up, down = np.tile([0.0, 1.0], (above, 1)), np.tile([0.0, -1.0], (k + 1 - above, 1))
+    return np.concatenate([up, down, np.tile([-1e6, 0.0], (k, 1))])
+
+
+@statement("gm.intro.lem4use", expected=LedgerVerdict.REFUTED)
+def majority_in_a_ball(ledger):
+    def moved(k):
+        return float(np.linalg.norm(geometric_median(half_and_one(k)).point))
+
+    ledger.sweep(
+        [{"k": k} for k in (3, 9, 33, 99, 301, 999)],
+        lambda k: (moved(k), 10.0),
+        method=Method.NUMERIC,
+        claim="norm(x_star - c) <= 10 r whenever more than half of the data is within r of c",
+    )
+
+    def sharp(share):
+        return share / math.sqrt(2 * share - 1)
+
+    with ledger.repair(
+        "norm(x_star - c) <= r s / sqrt(2 s - 1) where the share s > 1/2 lies within r of c: the "
+        "constant depends on the excess over one half, and no constant does for all"
+    ):
+        ledger.sweep(
+            [{"k": k} for k in (3, 9, 33, 99, 301, 999)],
+            lambda k: (moved(k), sharp((k + 1) / (2 * k + 1))),
+            method=Method.NUMERIC,
+            tolerance=1e-3,
+            claim="on the extremal data",
+        )
+        ledger.falsify(
+            capped_clouds(),
+            lambda inside, outside: (
+                float(np.linalg.norm(cap_median(inside, outside))),
+                farthest(inside) * sharp(len(inside) / (len(inside) + len(outside))),
+            ),
+            tolerance=1e-6,
+            claim="on random data",
+        )
+    ledger.note("With k + 1 of 2 k + 1 points in the ball the median moves by about sqrt(k / 2) r.")
+
+
+def capped_clouds():
+    return [
+        Box(
+            inside=Array(Interval(-1.0, 1.0), (a, 2)),
+            outside=Array(Interval(-50.0, 50.0), (b, 2)),
+        )
+        for a, b in ((2, 1), (3, 1), (3, 2), (4, 3), (5, 2))
+    ]
+
+
+def cap_median(inside, outside):
+    return geometric_median(np.concatenate([inside, outside])).point
+
+
+def farthest(points):
+    return float(np.linalg.norm(points, axis=1).max())
+
+
+# --- Section 2.1 ---
+
+
+@statement("gm.fact1")
+def chernoff(ledger):
+    def upper(n, p, e):
+        mu = n * p
+        # Every threshold between two integers has the same tail, and the bound is largest at
+        # its lower end, where sum > (1 + e) mu just fails to hold with equality.
+        return float(binom.sf(math.floor((1 + e) * mu), n, p)), math.exp(-e * e * mu / (2 + e))
+
+    def lower(n, p, e):
+        mu = n * p
+        count = math.ceil((1 - e) * mu) - 1
+        return float(binom.cdf(count, n, p)), math.exp(-e * e * mu / 2)
+
+    size, rate = Whole(1, 1000), Interval(1e-6, 1.0, log=True)
+    ledger.falsify(
+        Box(n=size, p=rate, e=Interval(0.0, 20.0)),
+        upper,
+        claim="upper tail",
+        extremal=[{"n": 1, "p": 1.0, "e": 0.0}, {"n": 1000, "p": 1e-6, "e": 0.5}],
+    )
+    ledger.falsify(
+        Box(n=size, p=rate, e=Interval(1e-6, 1 - 1e-6)),
+        lower,
+        claim="lower tail",
+        extremal=[{"n": 1, "p": 1.0, "e": 0.5}],
+    )
+
+    def unequal(p, e):
+        law = np.array([1.0])
+        for chance in p:
+            law = np.convolve(law, [1 - chance, chance])
+        mu = float(np.sum(p))
+        return float(law[np.arange(len(law)) > (1 + e) * mu].sum()), math.exp(-e * e * mu / (2 + e))
+
+    ledger.falsify(
+        [Box(p=Array(Interval(0.0, 1.0), (n,)), e=Interval(0.0, 5.0)) for n in (2, 3, 6)],
+        unequal,
+        claim="unequal rates, by convolution",
+    )
+
+
+# --- Section 2.3 ---
+
+
+@statement("gm.lemma3")
+def objective_and_quantiles(ledger):
+    def sides(points, z, tau):
+        del z
+        found = geometric_median(points)
+        return (1 - tau) * quantile_radius(points, tau, found.point), found.objective
+
+    boxes = [Box(**box.parts, tau=Interval(0.0, 1.0)) for box in clouds()]
+    split = np.array([[0.0], [0.0], [1.0], [-1.0]])
+    ledger.falsify(
+        boxes,
+        sides,
+        extremal=[{"points": split, "z": np.zeros(1), "tau": 0.5 + 1e-9}],
+        tolerance=1e-6,
+    )
+    ledger.note("Tight: two points at the median and two at distance 1, just above tau = 1/2.")
+
+
+@statement("gm.lemma4")
+def robustness(ledger):
+    def sides(inside, outside):
+        n, outliers = len(inside) + len(outside), len(outside)
+        bound = 2 * (n - outliers) / (n - 2 * outliers)
+        return float(np.linalg.norm(cap_median(inside, outside))), bound * farthest(inside)
+
+    ledger.falsify(
+        capped_clouds(),
+        sides,
+        claim="random data",
+        twin=0.3,
+    )
+    ledger.sweep(
+        [{"inside": np.array([[1.0, 0.0]]), "outside": np.zeros((0, 2))}],
+        sides,
+        claim="one point and no outliers",
+        twin=0.45,
+    )
+
+    def extremal(k):
+        points = half_and_one(k)
+        found = float(np.linalg.norm(geometric_median(points).point))
+        return found, 2 * (k + 1) / 1.0
+
+    ledger.sweep(
+        [{"k": k} for k in (1, 2, 3, 9, 33)],
+        extremal,
+        method=Method.NUMERIC,
+        claim="the data on which the median moves most",
+        twin=None,
+    )
+    ledger.note(
+        "Never tight: with the share s = 1 - |S|/n the sharp constant is s / sqrt(2 s - 1) against "
+        "2 s / (2 s - 1), half of it at best (see gm.intro.lem4use)."
+    )

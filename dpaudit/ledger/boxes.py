@@ -1,0 +1,113 @@
+"""Boxes: named numbers and arrays between bounds, which both searches of a falsifier can walk.
+
+hypothesis draws from a box and shrinks inside it; the numeric search moves in its unit cube.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from dpaudit.errors import ArgumentError
+from dpaudit.search import Choice, Interval, Whole
+
+Range = Interval | Whole | Choice
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array whose entries lie in one interval.
+
+    Parameters
+    ----------
+    entries : Interval
+        Range of every entry.
+    shape : tuple of int
+        Of the array; no axis is empty.
+    """
+
+    entries: Interval
+    shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.entries, Interval):
+            raise TypeError(f"entries must be an Interval, got {self.entries!r}")
+        if not self.shape or any(not isinstance(s, int) or s < 1 for s in self.shape):
+            raise ArgumentError(f"shape must hold integers >= 1, got {self.shape!r}")
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return math.prod(self.shape)
+
+    def at(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the array at `u` in the unit cube, shape ``[size]``."""
+        return np.array([self.entries.at(float(x)) for x in u]).reshape(self.shape)
+
+
+class Box:
+    """Cases with named parts: ``Box(epsilon=Interval(0.01, 1, log=True), n=Whole(2, 50), d=3)``.
+
+    Parameters
+    ----------
+    **parts
+        Interval, Whole, Choice or Array; anything else is a constant of every case.
+    """
+
+    def __init__(self, **parts: Any) -> None:
+        self.parts: Mapping[str, Any] = parts
+        if not any(isinstance(part, Range | Array) for part in parts.values()):
+            raise ArgumentError("a box must hold at least one Interval, Whole, Choice or Array")
+
+    def __repr__(self) -> str:
+        return f"Box({', '.join(f'{key}={part!r}' for key, part in self.parts.items())})"
+
+    def _spans(self) -> Iterator[tuple[str, Any, int]]:
+        for key, part in self.parts.items():
+            yield key, part, part.size if isinstance(part, Array) else int(isinstance(part, Range))
+
+    @property
+    def dimension(self) -> int:
+        """Of the unit cube."""
+        return sum(span for _, _, span in self._spans())
+
+    def at(self, u: NDArray[np.float64]) -> dict[str, Any]:
+        """Return the case at a point of the unit cube."""
+        case, start = {}, 0
+        for key, part, span in self._spans():
+            if isinstance(part, Array):
+                case[key] = part.at(u[start : start + span])
+            else:
+                case[key] = part.at(float(u[start])) if span else part
+            start += span
+        return case
+
+    def strategy(self) -> st.SearchStrategy[dict[str, Any]]:
+        """Return the hypothesis strategy of the cases; it shrinks towards simple numbers."""
+        return st.fixed_dictionaries({key: _strategy(part) for key, part in self.parts.items()})
+
+
+def _strategy(part: Any) -> st.SearchStrategy[Any]:
+    if isinstance(part, Whole):
+        return st.integers(part.low, part.high)
+    if isinstance(part, Choice):
+        return st.sampled_from(part.values)
+    if isinstance(part, Interval):
+        return _floats(part)
+    if isinstance(part, Array):
+        return hnp.arrays(np.float64, part.shape, elements=_floats(part.entries))
+    return st.just(part)
+
+
+def _floats(interval: Interval) -> st.SearchStrategy[float]:
+    plain = st.floats(interval.low, interval.high, allow_subnormal=False)
+    if not interval.log:
+        return plain
+    return plain | st.floats(0, 1, allow_subnormal=False).map(interval.at)

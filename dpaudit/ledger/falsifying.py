@@ -1,0 +1,429 @@
+"""Falsifiers: find the case in which ``lhs <= rhs`` fails, or how close it comes to failing.
+
+Three searches over the same cases, each fed by the one before:
+
+1. hand-built extremal cases, where a proof is tight or a definition has an edge;
+2. hypothesis, with the ratio lhs / rhs as its target (not on boxes of many coordinates, which the
+   third search climbs), and its shrinking of a case that breaks the claim to a readable one;
+3. on a :class:`~dpaudit.ledger.Box`, an evolution strategy in the unit cube with restarts.
+
+A violation must exceed the rounding of the arithmetic that computed it: by more than `tolerance`
+relatively, or, where `exact` computes the sides in exact or high-precision arithmetic, at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import hypothesis
+import numpy as np
+from hypothesis import strategies as st
+
+from dpaudit import _validate
+from dpaudit.errors import ArgumentError
+from dpaudit.ledger.boxes import Box
+from dpaudit.ledger.findings import Attack, Breach, Method, Power, plain, ratio
+
+Sides = Callable[..., tuple[Any, Any] | None]
+"""``sides(case) -> (lhs, rhs)``, or None where the case lies outside the hypotheses.
+
+A case that is a dict is handed over as keyword arguments.
+"""
+
+DEFAULT_TOLERANCE = 1e-9
+HALVED = 0.5
+
+_STARTS = 6
+_SHRINKS = 500  # cases in which a counterexample is made small
+_REJECTED_TOO_MANY = 0.9
+_TARGET_CAP = 1e6
+_CLIMBED = 4  # coordinates of a box up to which hypothesis climbs too: it walks plateaus for ever
+_PLATEAU = 1e-9
+_LEAST_STEP = 1e-4
+_DIGITS = (0, 1, 2, 3, 4, 6)
+
+
+@dataclass
+class Judge:
+    """Judges cases one by one and remembers the tightest and the first that broke the claim.
+
+    Parameters
+    ----------
+    sides : callable
+        As :data:`Sides`.
+    tolerance : float
+        Relative excess of lhs over rhs that is still put down to rounding.
+    exact : callable, optional
+        The same sides in exact or high-precision arithmetic: Fraction, Decimal, mpmath.
+    """
+
+    sides: Sides
+    tolerance: float = DEFAULT_TOLERANCE
+    exact: Sides | None = None
+    judged: int = 0
+    rejected: int = 0
+    tightest: float = -math.inf
+    where: Any = None
+    breach: Breach | None = None
+    breaking: Any = None
+    best: list[tuple[float, Any]] = field(default_factory=list)
+
+    def __call__(self, case: Any) -> float | None:
+        """Return the ratio of a case; None outside the hypotheses."""
+        found = call(self.sides, case)
+        if found is None:
+            self.rejected += 1
+            return None
+        self.judged += 1
+        lhs, rhs = (float(side) for side in found)
+        tight = ratio(lhs, rhs)
+        if tight > self.tightest:
+            self.tightest, self.where = tight, case
+            self.best = [*self.best[-_STARTS + 1 :], (tight, case)]
+        if self.breaks(case, tight):
+            self.breach = Breach(_record(case), lhs, rhs, self.exact is not None)
+            self.breaking = case
+        return tight
+
+    def breaks(self, case: Any, tight: float) -> bool:
+        """Whether the claim fails at a case, beyond rounding."""
+        if tight <= 1.0:
+            return False
+        if self.exact is not None:
+            found = call(self.exact, case)
+            return found is not None and bool(found[0] > found[1])
+        return tight > 1.0 + self.tolerance
+
+
+def call(sides: Sides, case: Any) -> tuple[Any, Any] | None:
+    """Return the two sides of a case."""
+    with np.errstate(all="ignore"):
+        return sides(**case) if isinstance(case, dict) else sides(case)
+
+
+def falsify(
+    cases: st.SearchStrategy[Any] | Box | Sequence[Box],
+    sides: Sides,
+    *,
+    seed: int,
+    examples: int = 300,
+    extremal: Iterable[Any] = (),
+    exact: Sides | None = None,
+    tolerance: float = DEFAULT_TOLERANCE,
+    twin: Sides | float | None = HALVED,
+    claim: str = "the statement",
+) -> Attack:
+    """Search for a case in which ``lhs <= rhs`` fails.
+
+    Parameters
+    ----------
+    cases : SearchStrategy, Box or sequence of Box
+        Where to look. Boxes are searched numerically as well.
+    sides : callable
+        ``sides(case) -> (lhs, rhs)``; None where the case lies outside the hypotheses.
+    seed : int
+        Of both searches.
+    examples : int
+        Cases that each search must judge at least; fewer make the attack weak.
+    extremal : iterable
+        Hand-built cases, judged first.
+    exact : callable, optional
+        As `sides`, in exact or high-precision arithmetic; the last word on every violation.
+    tolerance : float
+        Relative excess that is put down to rounding where `exact` is not given.
+    twin : float or callable or None
+        A broken twin of the claim that the same search must refute: rhs times this factor below
+        1, or other sides altogether.
+    claim : str
+        What is attacked, in words.
+
+    Returns
+    -------
+    Attack
+    """
+    examples = _validate.integer(1, examples=examples)
+    _validate.nonnegative(tolerance=tolerance)
+    boxes, extremal = _boxes(cases), list(extremal)
+    judge = _search(cases, boxes, Judge(sides, tolerance, exact), seed, examples, extremal)
+    weak = []
+    if judge.breach is None:
+        if judge.judged < examples:
+            weak.append(f"{judge.judged} of {examples} examples were judged")
+        share = judge.rejected / max(judge.rejected + judge.judged, 1)
+        if share > _REJECTED_TOO_MANY:
+            weak.append(f"{share:.0%} of the cases lie outside the hypotheses")
+
+    def again(other: Judge) -> Judge:
+        starts = [*extremal, *(case for _, case in judge.best)]
+        return _search(cases, boxes, other, seed, examples, starts, shrinks=0)
+
+    return _attack(judge, Method.PROPERTY, claim, twin, again, weak)
+
+
+def sweep(
+    cases: Iterable[Any],
+    sides: Sides,
+    *,
+    method: Method = Method.EXACT,
+    exact: Sides | None = None,
+    tolerance: float = DEFAULT_TOLERANCE,
+    twin: Sides | float | None = HALVED,
+    claim: str = "the statement",
+) -> Attack:
+    """Judge every given case: an enumeration (method exact) or a grid (method numeric).
+
+    Parameters
+    ----------
+    cases : iterable
+        All of them, or a grid; gone through twice where `twin` is a callable.
+    method : Method
+        EXACT only where the cases are all there are and the sides are computed without error that
+        matters.
+    sides, exact, tolerance, twin, claim
+        As for :func:`falsify`.
+    """
+    cases = list(cases)
+    if not cases:
+        raise ArgumentError("cases must hold at least one case, got none")
+
+    def run(judge: Judge) -> Judge:
+        for case in cases:
+            judge(case)
+            if judge.breach is not None:
+                break
+        return judge
+
+    judge = run(Judge(sides, tolerance, exact))
+    weak = []
+    if judge.judged == 0:
+        weak.append("every case lies outside the hypotheses")
+    return _attack(judge, method, claim, twin, run, weak)
+
+
+def _attack(
+    judge: Judge,
+    method: Method,
+    claim: str,
+    twin: Sides | float | None,
+    again: Callable[[Judge], Judge],
+    weak: list[str],
+) -> Attack:
+    power, words = Power.NONE, ""
+    if judge.breach is None:
+        power, words = _power(judge, twin, again)
+    return Attack(
+        claim,
+        method,
+        judge.judged,
+        judge.rejected,
+        judge.tightest if judge.judged else None,
+        _record(judge.where) if judge.judged else {},
+        judge.breach,
+        power,
+        words,
+        tuple(weak),
+    )
+
+
+def _power(
+    judge: Judge, twin: Sides | float | None, again: Callable[[Judge], Judge]
+) -> tuple[Power, str]:
+    """Refute the twin with the same search, or say that it escaped."""
+    if twin is None:
+        return Power.NONE, ""
+    if callable(twin):
+        caught = again(Judge(twin, judge.tolerance)).breach is not None
+        return (Power.CAUGHT if caught else Power.ESCAPED), "a broken twin of its own"
+    factor = float(twin)
+    if not 0 < factor < 1:
+        raise ArgumentError(f"twin must be a factor strictly between 0 and 1, got {twin!r}")
+    words = "the constant halved" if factor == HALVED else f"the right side times {factor:g}"
+    # Dividing the tightest ratio by the factor is what judging the twin's sides would give.
+    caught = judge.tightest > factor * (1 + judge.tolerance)
+    return (Power.CAUGHT if caught else Power.ESCAPED), words
+
+
+# --- the searches ---
+
+
+def _boxes(cases: Any) -> list[Box]:
+    if isinstance(cases, Box):
+        return [cases]
+    if isinstance(cases, st.SearchStrategy):
+        return []
+    if isinstance(cases, Sequence) and cases and all(isinstance(box, Box) for box in cases):
+        return list(cases)
+    raise TypeError(
+        f"cases must be a hypothesis strategy, a Box or a sequence of boxes, got {cases!r}"
+    )
+
+
+def _search(
+    cases: Any,
+    boxes: list[Box],
+    judge: Judge,
+    seed: int,
+    examples: int,
+    extremal: Iterable[Any],
+    shrinks: int = _SHRINKS,
+) -> Judge:
+    """Run the three searches until one of them breaks the claim; then make the case readable."""
+    for case in extremal:
+        judge(case)
+        if judge.breach is not None:
+            break
+    strategy = st.one_of([box.strategy() for box in boxes]) if boxes else cases
+    if judge.breach is None:
+        climb = all(box.dimension <= _CLIMBED for box in boxes)
+        _hypothesis(strategy, judge, seed, examples, shrinks, climb)
+    for number, box in enumerate(boxes):
+        if judge.breach is None:
+            rng = np.random.default_rng([seed, number])
+            _evolve(box, judge, max(examples // len(boxes), 1), rng)
+    if judge.breach is not None and shrinks:
+        _simplify(judge, boxes)
+    return judge
+
+
+class _Broken(Exception):
+    """Tells hypothesis that a case breaks the claim, so that it shrinks it."""
+
+
+class _Enough(BaseException):
+    """Ends hypothesis at once: it catches no exception that is not an ``Exception``."""
+
+
+def _hypothesis(
+    strategy: st.SearchStrategy[Any],
+    judge: Judge,
+    seed: int,
+    examples: int,
+    shrinks: int,
+    climb: bool,
+) -> None:
+    left = shrinks
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        print_blob=False,
+        verbosity=hypothesis.Verbosity.quiet,
+        suppress_health_check=list(hypothesis.HealthCheck),
+        report_multiple_bugs=False,
+        phases=(hypothesis.Phase.generate, hypothesis.Phase.target, hypothesis.Phase.shrink),
+    )
+    @hypothesis.given(strategy)
+    def attack(case: Any) -> None:
+        nonlocal left
+        if judge.breach is not None:
+            left -= 1
+            if left < 0:
+                raise _Enough
+        tight = judge(case)
+        if tight is None:
+            hypothesis.reject()
+        assert tight is not None
+        if climb:
+            hypothesis.target(min(tight, _TARGET_CAP))
+        if judge.breach is not None and judge.breaking is case:
+            raise _Broken
+
+    try:
+        attack()
+    except (_Broken, _Enough):
+        pass  # what it shrank to was judged last
+    except hypothesis.errors.Unsatisfiable:
+        pass  # told by the number of rejected cases
+
+
+def _evolve(box: Box, judge: Judge, budget: int, rng: np.random.Generator) -> None:
+    """Climb the ratio in the unit cube: (1 + 1) evolution with restarts and sparse steps."""
+    dimension = box.dimension
+    restarts = max(2, min(8, budget // 50))
+    for _ in range(restarts):
+        tries = [rng.random(dimension) for _ in range(max(budget // (4 * restarts), 1))]
+        ranked = [(judge(box.at(u)), u) for u in tries]
+        inside = [(tight, u) for tight, u in ranked if tight is not None]
+        if judge.breach is not None:
+            return
+        if not inside:
+            continue
+        value, here = max(inside, key=lambda pair: pair[0])
+        step = 0.3
+        for _ in range(max(budget // restarts - len(tries), 1)):
+            there = _step(here, step, rng)
+            tight = judge(box.at(there))
+            if judge.breach is not None:
+                return
+            if tight is None:
+                continue
+            better = tight > value + _PLATEAU * abs(value)
+            if tight >= value - _PLATEAU * abs(value):  # a plateau is crossed, not sat upon
+                value, here = max(tight, value), there
+            step = min(max(step * (1.5 if better else 0.93), _LEAST_STEP), 0.5)
+
+
+def _step(here: Any, step: float, rng: np.random.Generator) -> Any:
+    """Move some coordinates; now and then to an edge, or onto another coordinate (ties)."""
+    there = here.copy()
+    moved = rng.random(len(here)) < max(1.5 / len(here), 0.25)
+    moved[rng.integers(len(here))] = True
+    there[moved] += step * rng.normal(size=int(moved.sum()))
+    kind = rng.random()
+    if kind < 0.1:
+        there[rng.integers(len(here))] = rng.integers(2)
+    elif kind < 0.2:
+        there[rng.integers(len(here))] = here[rng.integers(len(here))]
+    return np.clip(there, 0.0, 1.0)
+
+
+# --- making a violation readable ---
+
+
+def _simplify(judge: Judge, boxes: list[Box]) -> None:
+    """Round the numbers of the breaking case while it still breaks the claim."""
+    if not isinstance(judge.breaking, dict):
+        return
+    scratch = Judge(judge.sides, judge.tolerance, judge.exact)  # these cases are not examples
+    for key in judge.breaking:
+        for digits in _DIGITS:
+            simpler = _rounded(judge.breaking[key], digits)
+            trial = {**judge.breaking, key: simpler}
+            if simpler is None or not _inside(trial, key, boxes):
+                continue
+            scratch(trial)
+            if scratch.breaking is trial:
+                judge.breaking, judge.breach = trial, scratch.breach
+                break
+
+
+def _rounded(value: Any, digits: int) -> Any:
+    if isinstance(value, float) and math.isfinite(value):
+        return float(np.round(value, digits))
+    if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isfinite(value).all():
+        return np.round(value, digits)
+    return None
+
+
+def _inside(case: Mapping[str, Any], key: str, boxes: list[Box]) -> bool:
+    """Whether a rounded part still lies in its range; where no box tells, it is not rounded."""
+    for box in boxes:
+        part = box.parts.get(key)
+        entries = getattr(part, "entries", part)
+        low, high = getattr(entries, "low", None), getattr(entries, "high", None)
+        if low is None or high is None or set(box.parts) != set(case):
+            continue
+        if bool(np.all((np.asarray(case[key]) >= low) & (np.asarray(case[key]) <= high))):
+            return True
+    return False
+
+
+def _record(case: Any) -> dict[str, Any]:
+    found = plain(case)
+    return found if isinstance(found, dict) else {"case": found}

@@ -1,0 +1,356 @@
+"""What the ledger knows of a statement: verdict, how hard it was tried, and what broke it.
+
+Plain data, from and to JSON. Every statement is brought into the form ``lhs <= rhs``; the *ratio*
+lhs / rhs says how tight it is: at most 1 where it holds, and the largest one found is reported.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from dpaudit import _json
+
+SCHEMA_VERSION = 1
+
+
+class LedgerVerdict(StrEnum):
+    """What became of a statement, in the order in which a reader should look at them."""
+
+    REFUTED = "refuted"
+    AMBIGUOUS = "ambiguous"
+    VACUOUS = "vacuous"
+    OPEN = "open"
+    HOLDS = "holds"
+    NOT_EXECUTABLE = "not_executable"
+
+    @property
+    def words(self) -> str:
+        """The verdict as people read it."""
+        return self.value.replace("_", " ")
+
+    @property
+    def meaning(self) -> str:
+        """One sentence for a reader who is new to it."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    LedgerVerdict.REFUTED: "A counterexample was found; where a repair is known, it stands beside.",
+    LedgerVerdict.AMBIGUOUS: "It can be read in several ways, and they do not agree.",
+    LedgerVerdict.VACUOUS: "Its hypotheses cannot be met, or not at a size that anyone runs.",
+    LedgerVerdict.OPEN: "No check was written yet, or the check broke off.",
+    LedgerVerdict.HOLDS: "It was attacked and stood; the ratio says how tight it is.",
+    LedgerVerdict.NOT_EXECUTABLE: "Nothing in it can be run; the note says why.",
+}
+
+
+class Method(StrEnum):
+    """How a verdict was reached, the firmest first."""
+
+    EXACT = "exact"
+    NUMERIC = "numeric"
+    PROPERTY = "property"
+    MONTE_CARLO = "monte_carlo"
+    ARGUMENT = "argument"
+
+    @property
+    def words(self) -> str:
+        """The method as people read it."""
+        return self.value.replace("_", " ")
+
+
+class Power(StrEnum):
+    """Whether the broken twin of a check was refuted."""
+
+    CAUGHT = "caught"
+    ESCAPED = "escaped"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A case in which a claim fails.
+
+    Parameters
+    ----------
+    case : dict
+        The inputs, as plain data that can be handed to the check again.
+    lhs, rhs : float
+        The two sides there. A NaN breaks any claim, and becomes the infinity that breaks it.
+    exact : bool
+        Whether they were computed in exact or high-precision arithmetic as well.
+    """
+
+    case: dict[str, Any]
+    lhs: float
+    rhs: float
+    exact: bool = False
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.lhs):
+            object.__setattr__(self, "lhs", math.inf)
+        if math.isnan(self.rhs):
+            object.__setattr__(self, "rhs", -math.inf)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One attempt to break one claim ``lhs <= rhs``.
+
+    Parameters
+    ----------
+    claim : str
+        What was attacked, in words.
+    method : Method
+        How.
+    examples : int
+        Cases that were judged.
+    rejected : int
+        Cases outside the hypotheses, which say nothing.
+    tightest : float or None
+        Largest lhs / rhs found; None where the claim is no inequality.
+    where : dict
+        The case in which it was found.
+    breach : Breach or None
+        A counterexample, made small.
+    power : Power
+        Whether the twin was refuted: the same claim with its constant halved, unless said
+        otherwise.
+    twin : str
+        What the twin was.
+    weak : tuple of str
+        Why the attempt means less than it should.
+    failure_prob : float
+        Chance at most that it refutes, or that its twin is caught, by bad luck; 0 where nothing
+        is drawn.
+    """
+
+    claim: str
+    method: Method
+    examples: int
+    rejected: int = 0
+    tightest: float | None = None
+    where: dict[str, Any] = field(default_factory=dict)
+    breach: Breach | None = None
+    power: Power = Power.NONE
+    twin: str = ""
+    weak: tuple[str, ...] = ()
+    failure_prob: float = 0.0
+
+    @property
+    def violated(self) -> bool:
+        """Whether a counterexample was found."""
+        return self.breach is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for strict JSON."""
+        return dict(_json.encode(self))
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A corrected statement, attacked like the original.
+
+    Parameters
+    ----------
+    statement : str
+        The corrected text.
+    attacks : tuple of Attack
+        What it was tried with.
+    """
+
+    statement: str
+    attacks: tuple[Attack, ...] = ()
+
+    @property
+    def verdict(self) -> LedgerVerdict:
+        """Whether the corrected statement stood."""
+        if not self.attacks:
+            return LedgerVerdict.OPEN
+        broken = any(attack.violated for attack in self.attacks)
+        return LedgerVerdict.REFUTED if broken else LedgerVerdict.HOLDS
+
+
+@dataclass(frozen=True)
+class StatementResult:
+    """One row of the ledger.
+
+    Parameters
+    ----------
+    id : str
+        Such as "gm.lemma11".
+    paper, kind, statement : str
+        Where it stands, what it is, and its text.
+    verdict : LedgerVerdict
+        What became of it.
+    method : Method or None
+        The weakest link among the attacks that it stood, or the one that broke it.
+    attacks : tuple of Attack
+        Everything that was tried.
+    repair : Repair or None
+        A corrected statement.
+    note : str
+        What a reader should know.
+    seconds : float
+        Time spent.
+    seed : int
+        Root seed of the run.
+    expected : LedgerVerdict
+        What the check declares to find.
+    origin : dict
+        What a replay needs.
+    """
+
+    id: str
+    paper: str
+    kind: str
+    statement: str
+    verdict: LedgerVerdict
+    method: Method | None = None
+    attacks: tuple[Attack, ...] = ()
+    repair: Repair | None = None
+    note: str = ""
+    seconds: float = 0.0
+    seed: int = 0
+    expected: LedgerVerdict = LedgerVerdict.HOLDS
+    origin: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def surprise(self) -> str | None:
+        """Say in one sentence why the row fails a run; None when it does not."""
+        if self.verdict is not self.expected:
+            return f"the verdict is {self.verdict.words}, {self.expected.words} was declared"
+        if self.repair_verdict is LedgerVerdict.REFUTED:
+            return "the repair is refuted too"
+        return None
+
+    @property
+    def examples(self) -> int:
+        """Cases that were judged, over all attacks."""
+        return sum(attack.examples for attack in self.attacks)
+
+    @property
+    def tightest(self) -> float | None:
+        """Largest lhs / rhs found, over all attacks."""
+        ratios = [attack.tightest for attack in self.attacks if attack.tightest is not None]
+        return max(ratios, default=None)
+
+    @property
+    def failure_prob(self) -> float:
+        """Chance at most that any attack on it or on its repair misleads by bad luck."""
+        attacks = self.attacks + (self.repair.attacks if self.repair is not None else ())
+        return math.fsum(attack.failure_prob for attack in attacks)
+
+    @property
+    def counterexample(self) -> Breach | None:
+        """The first breach found."""
+        return next((a.breach for a in self.attacks if a.breach is not None), None)
+
+    @property
+    def power(self) -> Power:
+        """Whether the attacks caught their twins; escaped if one missed the twin that it had."""
+        powers = {attack.power for attack in self.attacks if not attack.violated}
+        if Power.ESCAPED in powers:
+            return Power.ESCAPED
+        return Power.CAUGHT if Power.CAUGHT in powers else Power.NONE
+
+    @property
+    def weak(self) -> tuple[str, ...]:
+        """Why the check means less than it should, over all attacks."""
+        return tuple(f"{a.claim}: {reason}" for a in self.attacks for reason in a.weak)
+
+    @property
+    def repair_verdict(self) -> LedgerVerdict | None:
+        """Whether the corrected statement stood."""
+        return None if self.repair is None else self.repair.verdict
+
+    def row(self) -> dict[str, Any]:
+        """Return the flat row of ``results.json``."""
+        breach = self.counterexample
+        return dict(
+            _json.encode(
+                {
+                    "id": self.id,
+                    "paper": self.paper,
+                    "kind": self.kind,
+                    "statement": self.statement,
+                    "verdict": self.verdict,
+                    "method": self.method,
+                    "examples": self.examples,
+                    "tightest": self.tightest,
+                    "counterexample": None if breach is None else _json.encode(breach),
+                    "repair": None if self.repair is None else self.repair.statement,
+                    "repair_verdict": self.repair_verdict,
+                    "note": self.note,
+                    "seconds": round(self.seconds, 3),
+                    "power": self.power,
+                    "weak": list(self.weak),
+                }
+            )
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for strict JSON, schema included."""
+        return {"schema": SCHEMA_VERSION, **_json.encode(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> StatementResult:
+        """Rebuild a row; raise ``ValueError`` with the field that is wrong."""
+        record = dict(data)
+        if record.pop("schema", None) != SCHEMA_VERSION:
+            raise ValueError(f"schema {data.get('schema')!r}, {SCHEMA_VERSION} is known")
+        found: StatementResult = _json.decode(cls, record)
+        return found
+
+    def with_origin(self, origin: Mapping[str, Any]) -> StatementResult:
+        """Return the same row that says how it was made."""
+        return replace(self, origin=dict(origin))
+
+
+def ratio(lhs: float, rhs: float) -> float:
+    """Return how tight ``lhs <= rhs`` is: at most 1 exactly where it holds.
+
+    The quotient where both sides are positive; 0 or infinite where rhs is 0; where a side is
+    negative, 1 plus the difference relative to the larger one. A NaN on either side breaks any
+    claim: infinite.
+
+    Examples
+    --------
+    >>> ratio(1.0, 2.0), ratio(0.0, 0.0), ratio(1.0, 0.0), ratio(-1.0, 1.0)
+    (0.5, 0.0, inf, -1.0)
+    """
+    if math.isnan(lhs) or math.isnan(rhs):
+        return math.inf
+    if lhs == rhs:
+        return 0.0 if rhs == 0 else 1.0
+    if lhs == math.inf or rhs == -math.inf or (rhs == 0 and lhs > 0):
+        return math.inf
+    if rhs == math.inf or lhs == -math.inf:
+        return -1.0
+    if lhs >= 0 and rhs > 0:
+        # Neighbouring doubles may have the quotient 1.
+        return max(lhs / rhs, math.nextafter(1.0, 2.0)) if lhs > rhs else lhs / rhs
+    return 1.0 + (lhs / 2 - rhs / 2) / max(abs(lhs), abs(rhs)) * 2
+
+
+def plain(value: Any) -> Any:
+    """Return a case as plain data: arrays as lists, numpy numbers as Python's, NaN as a word."""
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and math.isnan(value):
+        return "nan"
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return repr(value)

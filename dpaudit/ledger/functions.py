@@ -1,0 +1,283 @@
+"""Sensitivity, Lipschitz constants and contraction of a user's own deterministic function.
+
+One violating pair of inputs is a proof, so nothing here is statistical: the pair is found by the
+falsifier, made small, and shown with the measured against the declared value. A function with
+randomness is checked with the randomness held fixed, such as the indices that it would draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dpaudit import _validate, strategies
+from dpaudit.errors import ArgumentError, MechanismError, place
+from dpaudit.ledger.falsifying import falsify, sweep
+from dpaudit.ledger.findings import Attack, Method, plain
+from dpaudit.mechanisms import mechanism_name
+from dpaudit.neighbors import NeighborPair
+from dpaudit.relations import NORMS
+
+Floats = NDArray[np.float64]
+Function = Callable[[NDArray[Any]], Any]
+
+EXAMPLES = 1_000
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class FunctionCheck:
+    """What became of one check of a deterministic function.
+
+    Parameters
+    ----------
+    function : str
+        Its name.
+    claim : str
+        The bound that was declared, in words.
+    attack : Attack
+        How it was tried, how tight it is, and the pair that breaks it.
+    """
+
+    function: str
+    claim: str
+    attack: Attack
+
+    @property
+    def violated(self) -> bool:
+        """Whether a pair was found that breaks the bound."""
+        return self.attack.violated
+
+    def __bool__(self) -> bool:
+        """Whether the bound stood."""
+        return not self.violated
+
+    def __str__(self) -> str:
+        attack = self.attack
+        if attack.breach is None:
+            share = f"{attack.tightest or 0.0:.4g}"
+            return f"{self.function}: {self.claim} stood {attack.examples:,} pairs, {share} of it"
+        case = "\n".join(f"  {key:<6} {value}" for key, value in attack.breach.case.items())
+        return (
+            f"{self.function}: {self.claim} is violated: {attack.breach.lhs:.6g} measured, "
+            f"{attack.breach.rhs:.6g} declared, at\n{case}"
+        )
+
+
+def check_sensitivity(
+    function: Function,
+    bound: float,
+    *,
+    norm: str = "l2",
+    pairs: st.SearchStrategy[Any] | Iterable[NeighborPair] | NeighborPair | None = None,
+    examples: int = EXAMPLES,
+    seed: int = 0,
+) -> FunctionCheck:
+    """Search for neighbouring datasets on which a function moves by more than its sensitivity.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(data) -> number or array``, deterministic.
+    bound : float
+        Declared sensitivity, >= 0.
+    norm : {"l1", "l2", "linf"}
+        In which the outputs are compared; a NaN on one side only is an infinite distance.
+    pairs : strategy, NeighborPair or several, optional
+        Where to look; by default ``strategies.neighbor_pairs(special=True)``: small datasets of
+        numbers, with ties, repeated users, outliers at 1 and -1, NaN and infinities. Restrict
+        them to the domain of the function, and give its shape, as
+        ``strategies.neighbor_pairs(n_users=5, d=3, bound=10)``.
+    examples : int
+        Pairs that are tried at least, of a strategy.
+    seed : int
+        Of the search.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> check = check_sensitivity(np.mean, 2 / 5, pairs=strategies.neighbor_pairs(n_users=5))
+    >>> bool(check), round(check.attack.tightest, 3)
+    (True, 1.0)
+    >>> bool(check_sensitivity(np.sum, 1.0, pairs=strategies.neighbor_pairs(n_users=5)))
+    False
+    """
+    bound, norm = _validate.nonnegative(bound=bound), _validate.choice(NORMS, norm=norm)
+
+    def sides(left: Floats, right: Floats) -> tuple[float, float]:
+        return _distance(_value(function, left), _value(function, right), norm), bound
+
+    if pairs is None:
+        pairs = strategies.neighbor_pairs(special=True)
+    elif isinstance(pairs, NeighborPair):
+        pairs = [pairs]
+    claim = f"{norm} sensitivity {bound:g}"
+    return _checked(function, claim, pairs, _datasets, sides, examples, seed)
+
+
+def check_lipschitz(
+    function: Function,
+    bound: float,
+    *,
+    norm: str = "l2",
+    points: st.SearchStrategy[Any] | Iterable[Any] | None = None,
+    d: int = 1,
+    examples: int = EXAMPLES,
+    seed: int = 0,
+) -> FunctionCheck:
+    """Search for two points whose values lie further apart than `bound` times their distance.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(x) -> number or array`` of a point ``[d]``.
+    bound : float
+        Declared Lipschitz constant, >= 0; for a gradient the smoothness of its function.
+    norm : {"l1", "l2", "linf"}
+        Of points and values.
+    points : strategy or iterable of pairs, optional
+        Pairs (x, y) of points; by default from [-1, 1]^d, often close to each other.
+    d : int
+        Dimension of the default points.
+    examples, seed
+        As for :func:`check_sensitivity`.
+    """
+    bound, norm = _validate.nonnegative(bound=bound), _validate.choice(NORMS, norm=norm)
+
+    def sides(x: Floats, y: Floats) -> tuple[float, float] | None:
+        apart = _distance(x, y, norm)
+        if apart == 0 or not math.isfinite(apart):
+            return None
+        # What rounds away in the values is not theirs.
+        slack = _ROUNDING * float(np.max(np.abs(_value(function, x)), initial=0.0))
+        moved = _distance(_value(function, x), _value(function, y), norm)
+        return max(moved - slack, 0.0), bound * apart
+
+    claim = f"{norm} Lipschitz constant {bound:g}"
+    found = point_pairs(d=d) if points is None else points
+    return _checked(function, claim, found, _points, sides, examples, seed)
+
+
+def check_contraction(
+    function: Function,
+    factor: float = 1.0,
+    *,
+    slack: float = 0.0,
+    norm: str = "l2",
+    points: st.SearchStrategy[Any] | Iterable[Any] | None = None,
+    d: int = 1,
+    examples: int = EXAMPLES,
+    seed: int = 0,
+) -> FunctionCheck:
+    """Search for two points that a map moves further apart than ``max(factor * distance, slack)``.
+
+    With `slack` this is what the analysis of a noisy iteration needs where a map contracts only
+    points that are not close to each other already.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(x) -> x'``, a map of points ``[d]``.
+    factor : float
+        Declared factor, >= 0; 1 for a map that does not expand.
+    slack : float
+        Distance that images may have in any case, >= 0.
+    norm, points, d, examples, seed
+        As for :func:`check_lipschitz`.
+    """
+    factor, slack = _validate.nonnegative(factor=factor), _validate.nonnegative(slack=slack)
+    norm = _validate.choice(NORMS, norm=norm)
+
+    def sides(x: Floats, y: Floats) -> tuple[float, float] | None:
+        apart = _distance(x, y, norm)
+        moved = _distance(_value(function, x), _value(function, y), norm)
+        return (moved, max(factor * apart, slack)) if math.isfinite(apart) else None
+
+    claim = f"{norm} contraction by {factor:g}" + (f" down to {slack:g}" if slack else "")
+    found = point_pairs(d=d) if points is None else points
+    return _checked(function, claim, found, _points, sides, examples, seed)
+
+
+@st.composite
+def point_pairs(
+    draw: Callable[[st.SearchStrategy[Any]], Any], *, d: int = 1, bound: float = 1.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Pairs of points of [-bound, bound]^d, often close to each other or equal but for a sign."""
+    x = draw(strategies.user_data(n_users=d, bound=bound))
+    kind = draw(st.sampled_from(["apart", "close", "mirrored"]))
+    if kind == "mirrored":
+        return x, -x
+    y = draw(strategies.user_data(n_users=d, bound=bound))
+    return (x, np.clip(x + 0.01 * y, -bound, bound)) if kind == "close" else (x, y)
+
+
+# --- inside ---
+
+
+def _checked(
+    function: Function,
+    claim: str,
+    cases: Any,
+    named: Callable[[Any], dict[str, Any]],
+    sides: Any,
+    examples: int,
+    seed: int,
+) -> FunctionCheck:
+    if not callable(function):
+        raise TypeError(f"function must be callable, got {function!r}")
+    if isinstance(cases, st.SearchStrategy):
+        attack = falsify(
+            cases.map(named), sides, seed=seed, examples=examples, tolerance=_ROUNDING, claim=claim
+        )
+    else:
+        given = [named(case) for case in cases]
+        attack = sweep(given, sides, method=Method.NUMERIC, tolerance=_ROUNDING, claim=claim)
+    return FunctionCheck(mechanism_name(function), claim, attack)
+
+
+def _datasets(pair: Any) -> dict[str, Any]:
+    if not isinstance(pair, NeighborPair):
+        raise TypeError(f"pairs must hold NeighborPair objects, got {type(pair).__name__}")
+    return {"left": pair.left, "right": pair.right}
+
+
+def _points(pair: Any) -> dict[str, Any]:
+    try:
+        x, y = pair
+    except (TypeError, ValueError):
+        raise TypeError(f"points must hold pairs (x, y) of points, got {pair!r}") from None
+    return {"x": np.asarray(x, dtype=float), "y": np.asarray(y, dtype=float)}
+
+
+def _value(function: Function, data: NDArray[Any]) -> NDArray[np.float64]:
+    given = data.copy()
+    try:
+        with np.errstate(all="ignore"):
+            value = np.asarray(function(given), dtype=float)
+    except (Exception, SystemExit) as error:
+        raise MechanismError(
+            f"{mechanism_name(function)} raised {type(error).__name__}: {error} "
+            f"({place(error)}called with {plain(data)})"
+        ) from error
+    return value
+
+
+def _distance(a: NDArray[Any], b: NDArray[Any], norm: str) -> float:
+    """Distance of two values; the same NaN or infinity on both sides is no difference."""
+    if a.shape != b.shape:
+        raise ArgumentError(
+            f"the values of a function must have one shape, got {a.shape} and {b.shape}"
+        )
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(all="ignore"):
+        apart = np.where(same, 0.0, np.abs(a - b)).ravel()
+    if not np.isfinite(apart).all():
+        return math.inf
+    order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
+    return float(np.linalg.norm(apart, order)) if apart.size else 0.0

@@ -1,0 +1,240 @@
+"""``dpaudit ledger``: run the checks of papers, or print what the last run of them found."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dpaudit.errors import DpauditError, StoreError
+from dpaudit.invoke import (
+    DEFAULT_OUT,
+    FAILED,
+    NOTHING,
+    OK,
+    differences,
+    jobs_arguments,
+    run_pytest,
+    settings_arguments,
+)
+
+if TYPE_CHECKING:
+    from dpaudit.ledger import StatementResult
+
+_FOREIGN = {"site-packages", "node_modules", "build", "dist", "__pycache__", "venv"}
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[PAPER] [PATHS]...")
+@click.option("--profile", default="quick", show_default=True, help="quick, full or release.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed.")
+@click.option("-k", "keyword", default="", help="Only statements that match, as in pytest.")
+@click.option(
+    "--jobs", default="auto", show_default=True, help="Worker processes, or auto: one a core."
+)
+@click.option(
+    "--out",
+    default=DEFAULT_OUT,
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Directory of results and report.",
+)
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the rows into this file.",
+)
+@click.option("--resume", is_flag=True, help="Take over what an interrupted run left in OUT.")
+@click.option("--stored", is_flag=True, help="Run nothing: print what the last run in OUT found.")
+def ledger(
+    words: tuple[str, ...],
+    profile: str,
+    seed: int,
+    keyword: str,
+    jobs: str,
+    out: Path,
+    json_file: Path | None,
+    resume: bool,
+    stored: bool,
+) -> int:
+    """Check the statements of PAPER, or of every ledger in PATHS (default: audits/).
+
+    Prints a table of the verdicts. A ledger is a file ledger_<paper>.py, or several files
+    ledger_<paper>__<part>.py.
+    """
+    if stored:
+        if keyword or resume or len(words) > 1:
+            raise click.UsageError("--stored takes a PAPER and nothing that would be run")
+        return _print_stored(out, words[0] if words else None, json_file)
+    from dpaudit.display import LedgerDisplay
+    from dpaudit.ledger import NEEDS_HYPOTHESIS
+    from dpaudit.ledger_plugin import has_hypothesis
+    from dpaudit.runner import Settings
+
+    if not has_hypothesis():
+        raise click.UsageError(NEEDS_HYPOTHESIS)
+    settings = Settings(profile, seed)
+    targets = _targets(words)
+    if not targets:
+        click.echo(LedgerDisplay.nothing, err=True)
+        return NOTHING
+    arguments = ["-o", "python_files=ledger_*.py", "-o", "python_functions=audit_*"]
+    arguments += [*targets, "--dpaudit", f"--dpaudit-out={out}", "-p", "no:terminal"]
+    arguments += [*settings_arguments(settings), *jobs_arguments(jobs)]
+    if keyword:
+        arguments += ["-k", keyword]
+    if resume:
+        arguments.append("--dpaudit-resume")
+    repeat = ["dpaudit", "ledger", *words, "--profile", profile, "--seed", str(seed)]
+    display = LedgerDisplay(shlex.join(repeat + ["-k", keyword] * bool(keyword)))
+    code = run_pytest(arguments, [display])
+    if json_file is not None:
+        _write_rows(json_file, display.rows)
+    return code
+
+
+def _write_rows(path: Path, rows: Sequence[StatementResult]) -> None:
+    from dpaudit.store import write_atomic
+
+    text = json.dumps([row.row() for row in rows], indent=1, allow_nan=False)
+    write_atomic(path, text + "\n")
+
+
+# --- what to run ---
+
+
+def _targets(words: Sequence[str]) -> list[str]:
+    """Return the ledger files to run; the first word may name a paper."""
+    from dpaudit.ledger import paper_of
+
+    default = ["audits"] if Path("audits").is_dir() else ["."]
+    paper, paths = None, list(words) or default
+    if words:
+        known = {paper_of(_file(target)) for target in _found(words[1:] or default)}
+        if words[0] in known:
+            paper, paths = words[0], list(words[1:]) or default
+        elif not _file(words[0]).exists():
+            there = ", ".join(sorted(known)) or "none"
+            raise click.UsageError(
+                f"PAPER: {words[0]!r} is neither a paper with a ledger nor a path; "
+                f"papers here: {there}"
+            )
+    targets = [target for target in _found(paths) if paper in (None, paper_of(_file(target)))]
+    return list(dict.fromkeys(targets))
+
+
+def _file(target: str) -> Path:
+    """Return the file of a target such as ledger_x.py::check."""
+    return Path(target.partition("::")[0])
+
+
+def _found(paths: Sequence[str]) -> Iterator[str]:
+    """Yield the ledger files in some paths."""
+    from dpaudit.ledger_plugin import is_ledger
+
+    for path in paths:
+        file = _file(path)
+        if not file.exists():
+            raise click.UsageError(f"PATHS: {path!r} does not exist")
+        if file.is_dir():
+            for found in sorted(file.rglob("ledger_*.py")):
+                inside = found.relative_to(file).parts[:-1]
+                if not any(part in _FOREIGN or part.startswith(".") for part in inside):
+                    yield str(found)
+        elif is_ledger(file):
+            yield path
+        else:
+            raise click.UsageError(f"PATHS: {path!r} is no ledger: its name is not ledger_*.py")
+
+
+# --- what was found ---
+
+
+def _print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
+    """Print the rows of the last run in `out`."""
+    from dpaudit.display import print_ledger
+    from dpaudit.report.terminal import statement_lines
+    from dpaudit.store import load_run
+
+    run, _, rows = load_run(out)
+    papers = sorted({row.paper for row in rows})
+    if paper is not None:
+        if rows and paper not in papers:
+            raise click.UsageError(
+                f"PAPER: the last run in {out} has no {paper!r}; papers there: {', '.join(papers)}"
+            )
+        rows = [row for row in rows if row.paper == paper]
+    for problem in run.problems:
+        click.echo(f"problem: {problem}", err=True)
+    if not rows:
+        click.echo(f"the last run in {out} checked no statement", err=True)
+        return NOTHING
+    print_ledger(rows)
+    for line in statement_lines(rows):
+        click.echo(line)
+    if not run.complete:
+        click.echo("the run was interrupted")
+    if json_file is not None:
+        _write_rows(json_file, rows)
+    lost = sum(bool(row.origin) for row in rows) < len(run.statements) and paper is None
+    return FAILED if lost or any(row.surprise for row in rows) else OK
+
+
+# --- once more ---
+
+
+def replay_statement(path: Path) -> int:
+    """Make a stored check again and compare everything but times and versions."""
+    from dpaudit.report.statements import summary
+    from dpaudit.store import load_statement
+
+    stored = load_statement(path)
+    try:
+        again = _again(stored)
+    except KeyError as error:
+        raise StoreError(f"{path} does not say how it was made: origin lacks {error}") from None
+    found = compare(stored, again)
+    click.echo(f"stored    {summary(stored)}\nreplayed  {summary(again)}")
+    for difference in found:
+        click.echo(f"differs   {difference}")
+    click.echo("NOT the same" if found else "the same")
+    return FAILED if found else OK
+
+
+def compare(stored: StatementResult, again: StatementResult) -> list[str]:
+    """Say what differs between a stored row and its replay, but for times and versions."""
+    a, b = stored.to_json(), again.to_json()
+    ignored = {"seconds", "origin", "expected", "schema"}
+    keys = [key for key in a if key not in ignored]
+    found = [line for key in keys for line in differences(key, a[key], b[key])]
+    versions = [row.origin.get("versions") for row in (stored, again)]
+    if found and versions[0] != versions[1]:
+        found.append(f"versions: {versions[0]} against {versions[1]}")
+    return found
+
+
+def _again(stored: StatementResult) -> StatementResult:
+    """Make a stored check again, the way it was made."""
+    from dpaudit.runner import Settings
+    from dpaudit.store import STATEMENTS, load_statement, statement_file
+
+    path = Path(stored.origin["path"])
+    if not path.is_file():
+        raise click.UsageError(
+            f"the ledger file {path} is not here; replay from the directory of the run"
+        )
+    settings = Settings(stored.origin["profile"], stored.seed)
+    with tempfile.TemporaryDirectory() as scratch:
+        arguments = [f"{path}::{stored.origin['item']}", "-p", "no:xdist", "-p", "no:terminal"]
+        arguments += ["--dpaudit", f"--dpaudit-out={scratch}", *settings_arguments(settings)]
+        run_pytest(arguments, [])
+        fresh = Path(scratch) / STATEMENTS / statement_file(stored.id)
+        if not fresh.exists():
+            raise DpauditError(f"the replay of {stored.id} produced no row")
+        return load_statement(fresh)

@@ -1,0 +1,97 @@
+"""The page of the ledger: every statement, what became of it, and how it was attacked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dpaudit.ledger.findings import LedgerVerdict, Power, StatementResult
+from dpaudit.report import words
+from dpaudit.report.page import fill, typed
+from dpaudit.report.statements import is_powerless, method_words, tally
+from dpaudit.report.terminal import statement_replay
+from dpaudit.store import LEDGER, STATEMENTS, Run, statement_file, write_atomic
+
+_ALWAYS = (LedgerVerdict.REFUTED, LedgerVerdict.OPEN, LedgerVerdict.HOLDS)
+
+
+def write_ledger(out: Path, run: Run, rows: Sequence[StatementResult]) -> Path:
+    """Write ``out/ledger.html`` atomically; where there are no rows, remove an old one."""
+    path = Path(out) / LEDGER
+    if rows:
+        write_atomic(path, render(Path(out), run, rows))
+    elif path.is_file():
+        path.unlink()
+    return path
+
+
+def render(out: Path, run: Run, rows: Sequence[StatementResult]) -> str:
+    """Return the page as text.
+
+    Parameters
+    ----------
+    out : Path
+        Directory of the results, for the commands that replay them.
+    run : Run
+        What was asked for.
+    rows : sequence of StatementResult
+        In the order of their papers.
+    """
+    order = list(LedgerVerdict)
+    shown = [_row(out, row) for row in sorted(rows, key=lambda row: order.index(row.verdict))]
+    anchors: set[str] = set()
+    for row in shown:  # an id that occurs in two papers must not break the links
+        while row["anchor"] in anchors:
+            row["anchor"] += "-again"
+        anchors.add(row["anchor"])
+    return fill(
+        "ledger.html.j2",
+        "report.css",
+        "ledger.css",
+        run=run,
+        rows=shown,
+        surprises=[row for row in shown if row["surprise"]],
+        started=words.moment(run.started),
+        **counts(rows),
+    )
+
+
+def counts(rows: Sequence[StatementResult]) -> dict[str, Any]:
+    """Return what both pages say of the whole ledger."""
+    found = tally(rows)
+    return {
+        "tally": found,
+        "verdicts": [v for v in LedgerVerdict if v in found.verdicts or v in _ALWAYS],
+        "papers": list(dict.fromkeys(row.paper for row in rows)),
+    }
+
+
+def _row(out: Path, result: StatementResult) -> dict[str, Any]:
+    """Gather what the template shows of one row."""
+    tightest = next(
+        (a for a in result.attacks if a.tightest is not None and a.tightest == result.tightest),
+        None,
+    )
+    found = result.counterexample
+    if tightest is not None and (not tightest.where or (found and tightest.where == found.case)):
+        tightest = None  # nothing to tell that does not stand elsewhere
+    return {
+        "result": result,
+        "anchor": re.sub(r"\s+", "-", result.id),
+        "method": method_words(result),
+        "power": _power(result),
+        "tightest": tightest,
+        "surprise": result.surprise,
+        "file": f"{STATEMENTS}/{statement_file(result.id)}" if result.origin else "",
+        "replay": statement_replay(result, typed(out)),
+        "alone": statement_replay(result),
+    }
+
+
+def _power(result: StatementResult) -> str:
+    """Return the power where it says something: not of what was refuted or argued."""
+    if result.power is not Power.NONE:
+        return result.power.value
+    return "no twin" if is_powerless(result) else ""

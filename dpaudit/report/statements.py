@@ -1,0 +1,181 @@
+"""What the rows of a ledger say in words: the same on a terminal, in a table and on the page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpaudit.ledger.accounting import NOT_RUN
+from dpaudit.ledger.findings import Attack, LedgerVerdict, Method, Power, StatementResult
+from dpaudit.report.words import number
+
+_EQUAL = 1e-9
+_CLOSE = 1e-4
+
+
+def ratio_words(ratio: float | None) -> str:
+    """Return a ratio lhs / rhs so that one sees on which side of 1 it lies.
+
+    Examples
+    --------
+    >>> ratio_words(0.5), ratio_words(0.999999), ratio_words(1 + 1e-15), ratio_words(1.000003)
+    ('0.5', '0.9999', '1', '1 + 3e-6')
+    """
+    if ratio is None:
+        return "–"
+    if abs(ratio - 1) <= _EQUAL:
+        return "1"
+    if 1 - _CLOSE < ratio < 1:
+        return "0.9999"
+    if 1 < ratio < 1 + _CLOSE:
+        return f"1 + {ratio - 1:.0e}".replace("e-0", "e-")
+    return number(ratio)
+
+
+def method_words(result: StatementResult) -> str:
+    """Return the method of a row, or a dash."""
+    return "–" if result.method is None else result.method.words
+
+
+def examples_words(attack: StatementResult | Attack) -> str:
+    """Return how many cases were judged, or a dash."""
+    return f"{attack.examples:,}" if attack.examples else "–"
+
+
+def cases_words(result: StatementResult) -> str:
+    """Return how many cases were judged, as a phrase."""
+    return f"{result.examples:,} example{'s' * (result.examples != 1)}"
+
+
+def is_powerless(result: StatementResult) -> bool:
+    """Whether a statement held against attacks that no twin has tried."""
+    tried = any(attack.method is not Method.ARGUMENT for attack in result.attacks)
+    return result.verdict is LedgerVerdict.HOLDS and tried and result.power is Power.NONE
+
+
+def power_words(result: StatementResult) -> str:
+    """Return whether the twin was caught, where it matters; and whether the check is weak."""
+    word = "–"
+    if result.power is not Power.NONE:
+        word = result.power.value
+    elif is_powerless(result):
+        word = "no twin"
+    return f"{word}, weak" if result.weak else word
+
+
+def remark(result: StatementResult) -> str:
+    """Return the one remark of a row that has room for one: its surprise, repair or note."""
+    if result.surprise is not None:
+        return result.surprise
+    if result.repair is None:
+        return result.note
+    return f"repair {result.repair.verdict.words}: {result.repair.statement}"
+
+
+def is_left_out(result: StatementResult) -> bool:
+    """Whether there is a check of a statement, which was not run."""
+    return result.note.startswith(NOT_RUN) and not result.origin
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many rows there are of each kind."""
+
+    verdicts: Mapping[LedgerVerdict, int]
+    not_run: int
+    argued: int
+    escaped: int
+    powerless: int
+    weak: int
+    surprises: int
+
+    @property
+    def total(self) -> int:
+        """All rows."""
+        return sum(self.verdicts.values())
+
+
+def tally(rows: Sequence[StatementResult]) -> Tally:
+    """Count rows by verdict, and those whose verdict rests on less than it should."""
+    verdicts = [row.verdict for row in rows]
+    counts = {verdict: verdicts.count(verdict) for verdict in LedgerVerdict}
+    argued = [row for row in rows if row.method is Method.ARGUMENT]
+    return Tally(
+        {verdict: count for verdict, count in counts.items() if count},
+        sum(is_left_out(row) for row in rows),
+        sum(row.verdict is not LedgerVerdict.NOT_EXECUTABLE for row in argued),
+        sum(row.power is Power.ESCAPED for row in rows),
+        sum(map(is_powerless, rows)),
+        sum(bool(row.weak) for row in rows),
+        sum(row.surprise is not None for row in rows),
+    )
+
+
+def tally_lines(rows: Sequence[StatementResult]) -> list[str]:
+    """Return the counts of a ledger in one or two lines."""
+    found = tally(rows)
+    parts = []
+    for verdict, count in found.verdicts.items():
+        word = "hold" if verdict is LedgerVerdict.HOLDS and count != 1 else verdict.words
+        left_out = verdict is LedgerVerdict.OPEN and found.not_run > 0
+        parts.append(f"{count} {word}" + f" ({found.not_run} not run)" * left_out)
+    rest = {
+        "not as declared": found.surprises,
+        "by argument only": found.argued,
+        "whose twin escaped": found.escaped,
+        "that held without a twin": found.powerless,
+        "with a weak attack": found.weak,
+    }
+    lines = [f"{_count(found.total)}: {', '.join(parts)}"]
+    if any(rest.values()):
+        words = (f"{count} {what}" for what, count in rest.items() if count)
+        lines.append(f"of these {', '.join(words)}")
+    return lines
+
+
+def _count(rows: int) -> str:
+    return "1 statement" if rows == 1 else f"{rows} statements"
+
+
+# --- cases as people read them ---
+
+
+def parts_of(case: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each part of a case; arrays get a line for each of their rows."""
+    for name, value in case.items():
+        yield name, _value(value)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float):
+        return exact(value)
+    if isinstance(value, list):
+        if value and all(isinstance(row, list) for row in value):
+            return "[" + "\n ".join(_value(row).replace("\n", "\n ") for row in value) + "]"
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, Mapping):
+        return "\n".join(f"{key} = {_value(item)}" for key, item in value.items())
+    return str(value)
+
+
+def exact(value: float) -> str:
+    """Return a number to the last digit; integers without a point."""
+    value = float(value)
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "-∞"
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def case_line(case: Mapping[str, Any]) -> str:
+    """Return a case in one line."""
+    return ", ".join(f"{name} = {' '.join(text.split())}" for name, text in parts_of(case))
+
+
+def summary(result: StatementResult) -> str:
+    """Return what was found of a statement in one line."""
+    words = [f"{result.verdict.words}: ratio {result.tightest!r}", cases_words(result)]
+    if (breach := result.counterexample) is not None:
+        words.append(f"lhs = {exact(breach.lhs)} > rhs = {exact(breach.rhs)}")
+    return ", ".join(words)
