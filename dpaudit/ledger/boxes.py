@@ -89,9 +89,31 @@ class Box:
             start += span
         return case
 
+    def __contains__(self, case: Any) -> bool:
+        """Whether a case is one of the box, constants included."""
+        if not isinstance(case, Mapping) or set(case) != set(self.parts):
+            return False
+        return all(_holds(part, case[key]) for key, part in self.parts.items())
+
     def strategy(self) -> st.SearchStrategy[dict[str, Any]]:
         """Return the hypothesis strategy of the cases; it shrinks towards simple numbers."""
         return st.fixed_dictionaries({key: _strategy(part) for key, part in self.parts.items()})
+
+
+def _holds(part: Any, value: Any) -> bool:
+    if isinstance(part, Array):
+        return np.shape(value) == part.shape and _between(part.entries, value)
+    if isinstance(part, Interval):
+        return _between(part, value)
+    if isinstance(part, Whole):
+        return isinstance(value, int | np.integer) and bool(part.low <= value <= part.high)
+    if isinstance(part, Choice):
+        return any(value is known or value == known for known in part.values)
+    return value is part or bool(np.array_equal(value, part))
+
+
+def _between(interval: Interval, value: Any) -> bool:
+    return bool(np.all((np.asarray(value) >= interval.low) & (np.asarray(value) <= interval.high)))
 
 
 def _strategy(part: Any) -> st.SearchStrategy[Any]:

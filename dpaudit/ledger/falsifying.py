@@ -14,7 +14,7 @@ relatively, or, where `exact` computes the sides in exact or high-precision arit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -395,7 +395,8 @@ def _simplify(judge: Judge, boxes: list[Box]) -> None:
         for digits in _DIGITS:
             simpler = _rounded(judge.breaking[key], digits)
             trial = {**judge.breaking, key: simpler}
-            if simpler is None or not _inside(trial, key, boxes):
+            # Where no box tells what belongs to the domain, nothing is rounded.
+            if simpler is None or not any(trial in box for box in boxes):
                 continue
             scratch(trial)
             if scratch.breaking is trial:
@@ -409,19 +410,6 @@ def _rounded(value: Any, digits: int) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isfinite(value).all():
         return np.round(value, digits)
     return None
-
-
-def _inside(case: Mapping[str, Any], key: str, boxes: list[Box]) -> bool:
-    """Whether a rounded part still lies in its range; where no box tells, it is not rounded."""
-    for box in boxes:
-        part = box.parts.get(key)
-        entries = getattr(part, "entries", part)
-        low, high = getattr(entries, "low", None), getattr(entries, "high", None)
-        if low is None or high is None or set(box.parts) != set(case):
-            continue
-        if bool(np.all((np.asarray(case[key]) >= low) & (np.asarray(case[key]) <= high))):
-            return True
-    return False
 
 
 def _record(case: Any) -> dict[str, Any]:

@@ -83,6 +83,31 @@ def test_hypothesis_stays_inside_the_box(case):
     assert np.abs(case["x"]).max() <= 1
 
 
+def test_a_box_knows_its_own():
+    box = Box(
+        a=Interval(0.0, 1.0),
+        n=Whole(1, 3),
+        c=Choice((None, "q")),
+        x=Array(Interval(0, 1), (2,)),
+        k=7,
+    )
+    inside = {"a": 0.5, "n": 2, "c": None, "x": np.array([0.0, 1.0]), "k": 7}
+    assert inside in box
+    outside = {"a": 1.5, "n": 2.0, "c": "z", "x": np.zeros(3), "k": 8}
+    for key, value in outside.items():
+        assert {**inside, key: value} not in box
+    assert {"a": 0.5} not in box
+    assert 3 not in box
+
+
+def test_a_counterexample_is_not_rounded_out_of_its_own_box():
+    """0.96 may not become 1 where n = 1 ends at 0.97, although it may where n = 2."""
+    boxes = [Box(x=Interval(0.0, 0.97), n=1), Box(x=Interval(0.0, 5.0), n=2)]
+    attack = falsify(boxes, lambda x, n: (x, 0.95 if n == 1 else 10.0), seed=1)
+    assert attack.breach.case["n"] == 1
+    assert 0.95 < attack.breach.case["x"] <= 0.97
+
+
 @pytest.mark.parametrize("make", [lambda: Box(), lambda: Box(a=1.0)])
 def test_a_box_without_ranges_is_refused(make):
     with pytest.raises(ArgumentError, match="at least one Interval"):
