@@ -26,9 +26,9 @@ REPLACE = Relation.REPLACE_USER
 EPSILON = 1.0
 
 
-def less_noise(mechanism, **options):
+def less_noise(mechanism, multipliers=SLACK, **options):
     """The same mechanism with less and less noise, to see how loose its constants are."""
-    return {x: partial(mechanism, noise_multiplier=x, **options) for x in SLACK}
+    return {x: partial(mechanism, noise_multiplier=x, **options) for x in multipliers}
 
 
 def less_smoothing(centers, sigma):
@@ -307,6 +307,8 @@ def audit_private_geometric_median(auditor):
         ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Theorem 4"),
         moved(groups((2, -1.0), (3, 1.0)), -1.0, "the majority flips"),
         twin=partial(broken.private_geometric_median_exact_start, **options),
-        slack=less_noise(composed.private_geometric_median, **options),
+        slack=less_noise(
+            composed.private_geometric_median, (0.1, 0.01, 1e-3, 1e-4, 1e-5), **options
+        ),
         effort=0.2,
     )

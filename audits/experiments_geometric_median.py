@@ -140,7 +140,7 @@ class Size:
 
 
 QUICK = Size(
-    "quick", 20, 10, {CLUSTER: (4.0,), HEAVY: (8.0,)}, (500, 1000, 2000, 4000), 5, 4,
+    "quick", 20, 20, {CLUSTER: (4.0,), HEAVY: (8.0,)}, (500, 1000, 2000, 4000), 5, 4,
     {100: 11, 1000: 14, 10_000: 16}, {100: 32, 1000: 64, 10_000: 64},
 )  # fmt: skip
 FULL = Size(
@@ -656,13 +656,12 @@ def measure_trend(found: Results) -> None:
             for n in (500, 1000, 2000):
                 for d in (5, 10, 20):
                     found.trend += radius_ratios(family, scale, n, d, **options)
+    options["trials"] = 2 * found.size.ratio_trials
     for beta in BETAS:
-        found.betas[beta] = [
-            ratios
-            for n in (500, 1000)
-            for ratios in radius_ratios(CLUSTER, 4.0, n, 10, failure_prob=beta, **options)
-            if ratios.method == FINDER
+        cells = [
+            radius_ratios(CLUSTER, 4.0, n, 10, failure_prob=beta, **options) for n in (500, 1000)
         ]
+        found.betas[beta] = [r for cell in cells for r in cell if r.method == FINDER]
 
 
 def measure_times(found: Results) -> None:
@@ -794,7 +793,7 @@ def judge_trend(found: Results) -> Claim:
         "gm.exp.trend",
         "similar trends for n in {500, 1000, 2000}, d in {5, 10, 20}",
         NO if bad else YES,
-        "",
+        f"beta = {FAILURE_PROB:g} in RadiusFinder" if bad else "",
         numbers,
     )
 
@@ -968,7 +967,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     (asked.out / "experiments.json").write_text(json.dumps(record, default=plain, indent=1))
     page = figures.write(found, claims, RULES, asked.out)
     for claim in claims:
-        say(f"{claim.id:<14}{claim.verdict}{claim.choice and ', '}{claim.choice}: {claim.numbers}")
+        say(
+            f"\n{claim.id}: {claim.verdict}{claim.choice and f' ({claim.choice})'}\n{claim.numbers}"
+        )
     say(f"wrote {page}")
 
 

@@ -353,7 +353,7 @@ def claims_table(claims: Sequence[Claim]) -> str:
     rows = []
     for claim in claims:
         verdict = f'<span class="verdict {tones[claim.verdict]}">{claim.verdict}</span>'
-        if claim.verdict == experiments.WITH:
+        if claim.choice:
             verdict += f": {html.escape(claim.choice)}"
         words = [html.escape(text) for text in (claim.words, claim.numbers)]
         rows.append([f"<code>{claim.id}</code>", words[0], verdict, words[1]])
