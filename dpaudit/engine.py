@@ -101,8 +101,8 @@ def audit(
         values and scales to try. Default False.
     slack : mapping of float to mechanism, optional
         The same mechanism with its noise multiplied by each number, to see how far the noise
-        could shrink: each is audited with the same budget, on the pair on which the twin was
-        caught, or else on the pair of the mechanism.
+        could shrink: each is audited with the same draws, on the pair on which the twin was
+        caught, or else on the pair of the mechanism; they share `failure_prob`.
     id : str, optional
         Name of the audit; the mechanism's name when omitted.
 
@@ -214,12 +214,13 @@ def audit(
     frontier = None
     if variants:
         probe = caught.pair if caught is not None and caught.refuted else finding.pair
-        alone = (claim, family(probe), *task[2:])
+        share = failure_prob / len(variants)  # a frontier costs as much as a twin
+        alone = (claim, family(probe), draws, share, *task[4:])
         points = []
         for multiplier, variant in variants:
             found = _look_at(variant, alone, f"slack {multiplier!r}", sequential, float_attack)
             points.append(SlackPoint(multiplier, found.epsilon.lower, found.refuted))
-        frontier = Slack(tuple(points), probe.describe(), failure_prob)
+        frontier = Slack(tuple(points), probe.describe(), share)
     reach = None if finding.refuted else detectable(finding)
     verdict, reason = judge(finding, broken, reach)
     relation = claim.relation or finding.pair.relation
