@@ -705,11 +705,11 @@ def span(values: Iterable[float], digits: int = 3) -> str:
 
     Examples
     --------
-    >>> span([2.0, 1.234567])
-    '1.23 to 2'
+    >>> span([177.6, 1.234567])
+    '1.23 to 178'
     """
     values = list(values)
-    low, high = f"{min(values):.{digits}g}", f"{max(values):.{digits}g}"
+    low, high = (f"{float(f'{edge:.{digits}g}'):g}" for edge in (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 
 

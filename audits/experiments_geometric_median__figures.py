@@ -143,7 +143,7 @@ def trend_figure(found: Results) -> Figure:
         _clean(ax, f"{family}, {SYMBOL[family]} = {scales}")
         _ticks(ax.yaxis, (0.5, 1, 2, 3, 5, 10, 20, 50))
     axes[0].set_ylabel("estimated / true radius")
-    axes[0].set_ylim(0.9, 60)
+    axes[0].set_ylim(0.9, 120)
     _legend(figure, axes[0])
     return figure
 
@@ -175,7 +175,7 @@ def time_figure(found: Results) -> Figure:
         _ticks(ax.xaxis, sizes)
     axes[1].axhline(29, color=COLOURS["muted"], lw=0.9, ls=(0, (4, 2)))
     axes[1].annotate(
-        "29, Table 1", (sizes[-1], 29), (0, 3), textcoords="offset points", ha="right",
+        "29, Table 1", (sizes[0], 29), (0, 3), textcoords="offset points", ha="left",
         fontsize=8, color=COLOURS["muted"],
     )  # fmt: skip
     _ticks(axes[1].yaxis, (1, 2, 5, 10, 29, 100, 300, 1000))
@@ -223,7 +223,7 @@ def choices_figure(found: Results) -> Figure:
         for row in found.what_if
         if row is base[row.n] or (row.dpgd, row.fixed) != (base[row.n].dpgd, base[row.n].fixed)
     ]
-    choices = list(dict.fromkeys(moved))
+    choices = [row.choice for row in found.what_if if row.n == min(base) and row.choice in moved]
     figure = Figure(figsize=(8.8, 0.6 + 0.27 * len(choices)), layout="constrained")
     ax = figure.subplots()
     ax.axvline(1, color=COLOURS["rule"], lw=1.2, zorder=0)
@@ -428,10 +428,10 @@ def _page(
     size, took = found.size, sum(found.took.values())
     count: Callable[[str], int] = [claim.verdict for claim in claims].count
     lead = (
-        f"{len(claims)} claims of Section 5: {count(experiments.YES)} reproduce, "
-        f"{count(experiments.WITH)} with a choice that the paper does not state, {count(NO)} do "
-        f"not. Size {size.name}: {size.ratio_trials} trials for Figure 1, {size.trials} for "
-        f"Figures 2 to 5; seed {found.seed}; {took / 60:.1f} minutes."
+        f"{len(claims)} claims of Section 5. Reproduced: {count(experiments.YES)}; with a choice "
+        f"that the paper does not state: {count(experiments.WITH)}; not: {count(NO)}. Size "
+        f"{size.name}: {size.ratio_trials} trials for Figure 1, {size.trials} for Figures 2 to 5; "
+        f"seed {found.seed}; {took / 60:.1f} minutes."
     )
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from audits.experiments_geometric_median import (
     TUNED,
     Setting,
 )
+from dpaudit.ledger import read_statements
 
 TINY = experiments.Size(
     "tiny", 2, 2, {CLUSTER: (4.0,), HEAVY: (8.0,)}, (20, 40), 2, 2,
@@ -107,6 +109,11 @@ def test_rules_name_what_the_paper_leaves_open():
     assert all(rule.paper and rule.taken for rule in experiments.RULES)
 
 
+def test_claims_are_rows_of_the_ledger():
+    table = Path(__file__).parents[1] / "audits" / "statements" / "geometric_median.md"
+    assert set(experiments.CLAIMS) <= set(read_statements(table, "geometric_median"))
+
+
 def test_growth_exponent():
     sizes = [500, 1000, 2000, 4000]
     assert experiments.growth_exponent(sizes, [1e-6 * n**1.5 for n in sizes]) == pytest.approx(1.5)
@@ -123,6 +130,20 @@ def test_true_radius_and_its_other_reading():
     assert cluster["other"] / cluster["taken"] == pytest.approx(1.19, abs=0.005)
     heavy = experiments.true_radii(HEAVY, 4.0, 10)
     assert heavy["other"] < heavy["taken"]
+
+
+def test_the_true_radius_of_a_heavy_tail_holds_its_share():
+    radius = experiments.true_radii(HEAVY, 4.0, 10)["taken"]
+    points = experiments.cloud(HEAVY, 4.0, 200_000, 10, np.random.default_rng(1))
+    assert (np.linalg.norm(points, axis=1) <= radius).mean() == pytest.approx(0.75, abs=0.006)
+
+
+def test_averages_within_roughly_a_quarter_are_inside():
+    def of(*values):
+        return experiments.Ratios(CLUSTER, 1.0, 1000, 10, FAST, np.array(values))
+
+    assert experiments.outside([of(1.0, 1.0), of(3.7, 3.7)]) == []
+    assert len(experiments.outside([of(0.9, 0.9), of(3.8, 3.8)])) == 2
 
 
 def test_radius_ratios_are_powers_of_two_of_a_public_radius():
