@@ -17,7 +17,7 @@ from dpaudit.claims import Claim
 from dpaudit.engine import audit
 from dpaudit.errors import ArgumentError
 from dpaudit.ledger.boxes import Box
-from dpaudit.ledger.falsifying import DEFAULT_TOLERANCE, HALVED, Sides, call, falsify, sweep
+from dpaudit.ledger.falsifying import DEFAULT_TOLERANCE, HALVED, Sides, falsify, sweep
 from dpaudit.ledger.findings import (
     Attack,
     Breach,
@@ -404,6 +404,3 @@ def _count(event: Callable[..., Any], draws: int, rng: np.random.Generator) -> i
         hits += int(happened.sum())
         left -= size
     return hits
-
-
-__all__ = ["EXAMPLES", "Ledger", "call"]

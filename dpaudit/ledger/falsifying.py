@@ -200,6 +200,8 @@ def sweep(
     weak = []
     if judge.judged == 0:
         weak.append("every case lies outside the hypotheses")
+    if method is Method.MONTE_CARLO:
+        weak.append("the sides are estimates from draws, without a certified chance of error")
     return _attack(judge, method, claim, twin, run, weak)
 
 
