@@ -165,7 +165,7 @@ def error_of_each_phase(ledger):
         )
     ledger.note(
         "Its proof takes u = xbar^(k-1), which need not lie in K^(k) (gm.lemma13.cont): all data "
-        "at the start, the noise of phase 1 leaves the ball of phase 2, and phase 2 cannot come back. "
+        "at the start, the noise of phase 1 leaves the ball of phase 2, which cannot come back. "
         "It takes many steps (T = 65535 here) before the bound is smaller than that."
     )
 
