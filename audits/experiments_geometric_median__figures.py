@@ -14,8 +14,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLocator
 
-from audits import experiments_geometric_median as experiments
-from audits.experiments_geometric_median import (
+from audits.experiments_geometric_median__claims import NO, WITH, YES, Claim
+from audits.experiments_geometric_median__descent import Curves, curves_of
+from audits.experiments_geometric_median__measured import Results
+from audits.experiments_geometric_median__radius import SAMPLES, WAYS, Ratios, growth_exponent
+from audits.experiments_geometric_median__setup import (
     AS_TAKEN,
     BOUNDS,
     CLUSTER,
@@ -25,18 +28,12 @@ from audits.experiments_geometric_median import (
     FIXED,
     HEAVY,
     MIDDLE,
-    NO,
-    SAMPLES,
+    ROUGHLY,
     SCALES,
+    SIGNIFICANT,
     STABLE,
     TUNED,
-    WAYS,
-    Claim,
-    Curves,
-    Ratios,
-    Results,
     Rule,
-    growth_exponent,
 )
 from dpaudit.report.figures import COLOURS
 
@@ -249,11 +246,11 @@ def all_figures(found: Results) -> dict[str, tuple[Figure, str]]:
     """Return file name to figure and caption."""
     sizes = sorted(found.size.longest)
     middle = {
-        family: [experiments.curves_of(found.curves, family, MIDDLE[family], n) for n in sizes]
+        family: [curves_of(found.curves, family, MIDDLE[family], n) for n in sizes]
         for family in SCALES
     }
     scaled = {
-        family: [experiments.curves_of(found.curves, family, s, 1000) for s in SCALES[family]]
+        family: [curves_of(found.curves, family, s, 1000) for s in SCALES[family]]
         for family in SCALES
     }
     by_n = [f"n = {n}" for n in sizes]
@@ -349,7 +346,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0
 
 def claims_table(claims: Sequence[Claim]) -> str:
     """Return the table of claims."""
-    tones = {experiments.YES: "yes", experiments.WITH: "with", NO: "no"}
+    tones = {YES: "yes", WITH: "with", NO: "no"}
     rows = []
     for claim in claims:
         verdict = f'<span class="verdict {tones[claim.verdict]}">{claim.verdict}</span>'
@@ -428,8 +425,8 @@ def _page(
     size, took = found.size, sum(found.took.values())
     count: Callable[[str], int] = [claim.verdict for claim in claims].count
     lead = (
-        f"{len(claims)} claims of Section 5. Reproduced: {count(experiments.YES)}; with a choice "
-        f"that the paper does not state: {count(experiments.WITH)}; not: {count(NO)}. Size "
+        f"{len(claims)} claims of Section 5. Reproduced: {count(YES)}; with a choice "
+        f"that the paper does not state: {count(WITH)}; not: {count(NO)}. Size "
         f"{size.name}: {size.ratio_trials} trials for Figure 1, {size.trials} for Figures 2 to 5; "
         f"seed {found.seed}; {took / 60:.1f} minutes."
     )
@@ -443,8 +440,8 @@ def _page(
 --{size.name}</code>; all numbers are in <code>experiments.json</code>.</p>
 <h2>Claims</h2>
 {claims_table(claims)}
-<p class="quiet">"Roughly" and "similar" allow a factor {experiments.ROUGHLY:g}; "a significant
-margin" is a factor {experiments.SIGNIFICANT:g} at every number of passes, and "unchanged" a change
+<p class="quiet">"Roughly" and "similar" allow a factor {ROUGHLY:g}; "a significant
+margin" is a factor {SIGNIFICANT:g} at every number of passes, and "unchanged" a change
 below it.</p>
 <h2>Figures</h2>
 {"".join(figures)}

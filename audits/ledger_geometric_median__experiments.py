@@ -9,7 +9,24 @@ import functools
 import math
 
 from algorithms.geometric_median.radius import fast_radius_samples
-from audits import experiments_geometric_median as ex
+from audits.experiments_geometric_median__claims import advantage, changes
+from audits.experiments_geometric_median__descent import Setting, descents
+from audits.experiments_geometric_median__radius import radius_ratios
+from audits.experiments_geometric_median__setup import (
+    BOUNDS,
+    CLUSTER,
+    DPGD,
+    FAST,
+    FINDER,
+    HEAVY,
+    MIDDLE,
+    QUICK,
+    ROUGHLY,
+    SCALES,
+    SIGNIFICANT,
+    STABLE,
+    TUNED,
+)
 from dpaudit.ledger import LedgerVerdict, Method, statement
 
 SEED = 1
@@ -22,34 +39,30 @@ def opposite(sides):
 
 @functools.cache
 def ratios(family, scale, n, d, trials=10):
-    return {
-        r.method: r.mean for r in ex.radius_ratios(family, scale, n, d, trials=trials, seed=SEED)
-    }
+    return {r.method: r.mean for r in radius_ratios(family, scale, n, d, trials=trials, seed=SEED)}
 
 
 @functools.cache
 def curves(n):
-    scales = ex.SCALES if n == 1000 else {f: (ex.MIDDLE[f],) for f in ex.MIDDLE}
-    settings = [ex.Setting(family, scale, n) for family in scales for scale in scales[family]]
-    return {
-        (c.setting.family, c.setting.scale): c for c in ex.descents(settings, ex.QUICK, seed=SEED)
-    }
+    scales = SCALES if n == 1000 else {f: (MIDDLE[f],) for f in MIDDLE}
+    settings = [Setting(family, scale, n) for family in scales for scale in scales[family]]
+    return {(c.setting.family, c.setting.scale): c for c in descents(settings, QUICK, seed=SEED)}
 
 
 def outside(family, scale, n, d, method):
     """By which factor an average misses 1.2 to 3; "roughly" grants 1.25."""
-    low, high = ex.BOUNDS
+    low, high = BOUNDS
     mean = ratios(family, scale, n, d)[method]
-    return max(mean / high, low / mean), ex.ROUGHLY
+    return max(mean / high, low / mean), ROUGHLY
 
 
 @statement("gm.fig1")
 def radius_estimates(ledger):
     cases = [
         {"family": family, "scale": scale, "n": 1000, "d": 10, "method": method}
-        for family, scales in ((ex.CLUSTER, (0.5, 2.0, 8.0)), (ex.HEAVY, (2.0, 8.0, 20.0)))
+        for family, scales in ((CLUSTER, (0.5, 2.0, 8.0)), (HEAVY, (2.0, 8.0, 20.0)))
         for scale in scales
-        for method in (ex.FAST, ex.FINDER)
+        for method in (FAST, FINDER)
     ]
     ledger.sweep(
         cases, outside, method=Method.MONTE_CARLO, claim="averages lie between 1.2 and 3, roughly"
@@ -98,8 +111,8 @@ def other_sizes(ledger):
         {"family": family, "scale": scale, "n": n, "d": d, "method": method}
         for n in (1000, 500)
         for d in (5, 10, 20)
-        for family, scale in ((ex.CLUSTER, 4.0), (ex.HEAVY, 8.0))
-        for method in (ex.FAST, ex.FINDER)
+        for family, scale in ((CLUSTER, 4.0), (HEAVY, 8.0))
+        for method in (FAST, FINDER)
     ]
     ledger.sweep(
         cases, outside, method=Method.MONTE_CARLO, claim="averages lie between 1.2 and 3, roughly"
@@ -112,32 +125,32 @@ def other_sizes(ledger):
     )
 
 
-def advantage(family, n, over, eta):
+def least_advantage(family, n, over, eta):
     """Smallest error of another method over that of FixedOrderDPSGD, over all passes."""
-    return min(ex.advantage(curves(n)[family, ex.MIDDLE[family]], over, eta))
+    return min(advantage(curves(n)[family, MIDDLE[family]], over, eta))
 
 
 @statement("gm.fig2", expected=LedgerVerdict.AMBIGUOUS)
 def gaussian_cluster(ledger):
-    def beaten(n, over, factor, eta=ex.TUNED):
-        return factor, advantage(ex.CLUSTER, n, over, eta)
+    def beaten(n, over, factor, eta=TUNED):
+        return factor, least_advantage(CLUSTER, n, over, eta)
 
     ledger.sweep(
-        [{"n": n, "over": ex.STABLE, "factor": 1.0} for n in (1000, 10_000)],
+        [{"n": n, "over": STABLE, "factor": 1.0} for n in (1000, 10_000)],
         beaten,
         method=Method.MONTE_CARLO,
         claim="FixedOrderDPSGD beats StableDPSGD at every number of passes",
         twin=opposite(beaten),
     )
     ledger.sweep(
-        [{"n": 10_000, "over": ex.DPGD, "factor": ex.SIGNIFICANT}],
+        [{"n": 10_000, "over": DPGD, "factor": SIGNIFICANT}],
         beaten,
         method=Method.MONTE_CARLO,
         claim="and DPGD by a factor 2 at n = 10000, with eta tuned on data of its own",
         twin=opposite(beaten),
     )
     ledger.sweep(
-        [{"n": 10_000, "over": ex.DPGD, "factor": ex.SIGNIFICANT}],
+        [{"n": 10_000, "over": DPGD, "factor": SIGNIFICANT}],
         opposite(functools.partial(beaten, eta=1.0)),
         method=Method.MONTE_CARLO,
         claim="but not with the eta that the error bound of Lemma 14 is smallest at",
@@ -153,17 +166,17 @@ def gaussian_cluster(ledger):
 @statement("gm.fig3", expected=LedgerVerdict.AMBIGUOUS)
 def heavy_tailed(ledger):
     def similar(n, eta):
-        return 1 / ex.ROUGHLY, advantage(ex.HEAVY, n, ex.DPGD, eta)
+        return 1 / ROUGHLY, least_advantage(HEAVY, n, DPGD, eta)
 
     ledger.sweep(
-        [{"n": 10_000, "eta": ex.TUNED}],
+        [{"n": 10_000, "eta": TUNED}],
         similar,
         method=Method.MONTE_CARLO,
         claim="similar or better than DPGD at n = 10000, with eta tuned",
         twin=opposite(similar),
     )
     ledger.sweep(
-        [{"n": 1000, "eta": ex.TUNED}, {"n": 1000, "eta": 1.0}],
+        [{"n": 1000, "eta": TUNED}, {"n": 1000, "eta": 1.0}],
         opposite(similar),
         method=Method.MONTE_CARLO,
         claim="but not at n = 1000, at every number of passes",
@@ -178,14 +191,14 @@ def heavy_tailed(ledger):
 
 def change(family, over):
     """By which factor the comparison with FixedOrderDPSGD changes between the scales."""
-    found = [curves(1000)[family, scale] for scale in ex.SCALES[family]]
-    return ex.changes(found, over), ex.SIGNIFICANT
+    found = [curves(1000)[family, scale] for scale in SCALES[family]]
+    return changes(found, over), SIGNIFICANT
 
 
 @statement("gm.fig4")
 def scale_of_the_cluster(ledger):
     ledger.sweep(
-        [{"family": ex.CLUSTER, "over": over} for over in (ex.DPGD, ex.STABLE)],
+        [{"family": CLUSTER, "over": over} for over in (DPGD, STABLE)],
         change,
         method=Method.MONTE_CARLO,
         claim="relative errors change by less than a factor 2 between R = 25, 50 and 100",
@@ -195,7 +208,7 @@ def scale_of_the_cluster(ledger):
 @statement("gm.fig5")
 def degrees_of_freedom(ledger):
     ledger.sweep(
-        [{"family": ex.HEAVY, "over": over} for over in (ex.DPGD, ex.STABLE)],
+        [{"family": HEAVY, "over": over} for over in (DPGD, STABLE)],
         change,
         method=Method.MONTE_CARLO,
         claim="relative errors change by less than a factor 2 between nu = 2.5, 5 and 10",

@@ -22,9 +22,11 @@ from dpaudit.invoke import (
     FAILED,
     OK,
     USAGE,
+    Selection,
     differences,
+    failure_prob_option,
     import_from_here,
-    jobs_arguments,
+    run_options,
     run_pytest,
     settings_arguments,
 )
@@ -68,36 +70,16 @@ def main() -> None:
 
 @cli.command()
 @click.argument("paths", nargs=-1)
-@click.option("--profile", default="quick", show_default=True, help="quick, full or release.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed.")
-@click.option(
-    "--failure-prob", default=1e-5, show_default=True, type=float, help="Of each audit, in (0, 1)."
-)
-@click.option(
-    "-k", "keyword", default="", help="Only audits and statements that match, as in pytest."
-)
-@click.option(
-    "--jobs", default="auto", show_default=True, help="Worker processes, or auto: one a core."
-)
-@click.option(
-    "--out",
-    default=DEFAULT_OUT,
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Directory of results and report.",
-)
+@run_options
+@failure_prob_option("Of each audit, in (0, 1).")
 @click.option("--sequential", is_flag=True, help="Stop each audit as soon as the evidence is in.")
-@click.option("--resume", is_flag=True, help="Take over what an interrupted run left in OUT.")
 def run(
     paths: tuple[str, ...],
     profile: str,
     seed: int,
     failure_prob: float,
-    keyword: str,
-    jobs: str,
-    out: Path,
     sequential: bool,
-    resume: bool,
+    **selection: Any,
 ) -> int:
     """Run the audits and ledgers in PATHS (default: audits/) and write a report."""
     from dpaudit.display import RunDisplay
@@ -109,15 +91,7 @@ def run(
         if not Path(path.partition("::")[0]).exists():
             raise click.UsageError(f"PATHS: {path!r} does not exist")
     # Only audits and checks: a project's tests have a runner of their own.
-    files = "python_files=audit_*.py ledger_*.py"
-    arguments = ["-o", files, "-o", "python_functions=audit_*"]
-    arguments += [*chosen, "--dpaudit", f"--dpaudit-out={out}", "-p", "no:terminal"]
-    arguments += [*settings_arguments(settings), *jobs_arguments(jobs)]
-    if keyword:
-        arguments += ["-k", keyword]
-    if resume:
-        arguments.append("--dpaudit-resume")
-    return run_pytest(arguments, [RunDisplay()])
+    return Selection(**selection).collect("audit_*.py ledger_*.py", chosen, settings, RunDisplay())
 
 
 # --- audit ------------------------------------------------------------------------------------
@@ -139,7 +113,7 @@ def run(
 @click.option("--twin", metavar="MODULE:FUNCTION", help="Broken twin, to show power.")
 @click.option("--draws", default=100_000, show_default=True, type=int, help="Draws a side.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed.")
-@click.option("--failure-prob", default=1e-5, show_default=True, type=float, help="In (0, 1).")
+@failure_prob_option("In (0, 1).")
 @click.option("--sequential", is_flag=True, help="Stop as soon as the evidence is in.")
 @click.option("--float-attack", is_flag=True, help="Also look at the low bits of the outputs.")
 @click.option(
@@ -266,7 +240,7 @@ def _load(target: str) -> Any:
 @click.option("--delta", default=0.0, show_default=True, type=float, help="Claimed, in [0, 1].")
 @click.option("--true-epsilon", required=True, type=float, help="What the mechanism really needs.")
 @click.option("--power", default=0.9, show_default=True, type=float, help="Wanted, in (0, 1).")
-@click.option("--failure-prob", default=1e-5, show_default=True, type=float, help="In (0, 1).")
+@failure_prob_option("In (0, 1).")
 @click.option(
     "--rates",
     nargs=2,

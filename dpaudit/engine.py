@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
+from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import Claim
 from dpaudit.computed import compute
 from dpaudit.curves import curves_of
@@ -45,7 +46,6 @@ from dpaudit.sequential import SequentialAudit
 from dpaudit.smoothed import Smoothed, SmoothedAudit
 
 DEFAULT_DRAWS = 100_000
-DEFAULT_FAILURE_PROB = 1e-5
 
 MIN_DRAWS, MAX_DRAWS = 20, 10**10
 
@@ -84,7 +84,7 @@ def audit(
     draws : int, optional
         Draws a side in all, exploration included; at least 20. Default 100,000.
     failure_prob : float, optional
-        Probability that any certified number of the result is wrong, in (0, 1). Default 1e-5.
+        Probability that any certified number of the result is wrong, in (0, 1). Default 1e-6.
     seed : int
         Root seed, >= 0: with `id` it fixes every random number.
     twin : callable or ExactMechanism, optional

@@ -1,15 +1,84 @@
-"""How the command line starts pytest."""
+"""How the command line starts pytest, and the options of the commands that do."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
+from dpaudit._validate import DEFAULT_FAILURE_PROB
+
 OK, FAILED, USAGE, NOTHING = 0, 1, 4, 5
 DEFAULT_OUT = "reports"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def run_options(command: F) -> F:
+    """Add the options that every command has which runs audits or checks."""
+    options = (
+        click.option(
+            "--profile", default="quick", show_default=True, help="quick, full or release."
+        ),
+        click.option(
+            "--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed."
+        ),
+        click.option(
+            "-k", "keyword", default="", help="Only what matches, as in pytest: audits, statements."
+        ),
+        click.option(
+            "--jobs",
+            default="auto",
+            show_default=True,
+            help="Worker processes, or auto: one a core.",
+        ),
+        click.option(
+            "--out",
+            default=DEFAULT_OUT,
+            show_default=True,
+            type=click.Path(path_type=Path),
+            help="Directory of results and report.",
+        ),
+        click.option(
+            "--resume", is_flag=True, help="Take over what an interrupted run left in OUT."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def failure_prob_option(meaning: str) -> Callable[[F], F]:
+    """Return the option --failure-prob, with what the probability is of."""
+    return click.option(
+        "--failure-prob", default=DEFAULT_FAILURE_PROB, show_default=True, type=float, help=meaning
+    )
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What `run_options` say beside the settings: what is run, by how many, and where to."""
+
+    keyword: str
+    jobs: str
+    out: Path
+    resume: bool
+
+    def collect(self, files: str, targets: Sequence[str], settings: Any, display: Any) -> int:
+        """Collect these targets, from files that match, and nothing else; return the exit code."""
+        arguments = ["-o", f"python_files={files}", "-o", "python_functions=audit_*", *targets]
+        arguments += ["--dpaudit", f"--dpaudit-out={self.out}", "-p", "no:terminal"]
+        arguments += [*settings_arguments(settings), *jobs_arguments(self.jobs)]
+        if self.keyword:
+            arguments += ["-k", self.keyword]
+        if self.resume:
+            arguments.append("--dpaudit-resume")
+        return run_pytest(arguments, [display])
 
 
 def settings_arguments(settings: Any) -> list[str]:

@@ -7,18 +7,18 @@ import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dpaudit.errors import DpauditError, StoreError
 from dpaudit.invoke import (
-    DEFAULT_OUT,
     FAILED,
     NOTHING,
     OK,
+    Selection,
     differences,
-    jobs_arguments,
+    run_options,
     run_pytest,
     settings_arguments,
 )
@@ -31,47 +31,32 @@ _FOREIGN = {"site-packages", "node_modules", "build", "dist", "__pycache__", "ve
 
 @click.command()
 @click.argument("words", nargs=-1, metavar="[PAPER] [PATHS]...")
-@click.option("--profile", default="quick", show_default=True, help="quick, full or release.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed.")
-@click.option("-k", "keyword", default="", help="Only statements that match, as in pytest.")
-@click.option(
-    "--jobs", default="auto", show_default=True, help="Worker processes, or auto: one a core."
-)
-@click.option(
-    "--out",
-    default=DEFAULT_OUT,
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Directory of results and report.",
-)
+@run_options
 @click.option(
     "--json",
     "json_file",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Also write the rows into this file.",
 )
-@click.option("--resume", is_flag=True, help="Take over what an interrupted run left in OUT.")
 @click.option("--stored", is_flag=True, help="Run nothing: print what the last run in OUT found.")
 def ledger(
     words: tuple[str, ...],
     profile: str,
     seed: int,
-    keyword: str,
-    jobs: str,
-    out: Path,
     json_file: Path | None,
-    resume: bool,
     stored: bool,
+    **selection: Any,
 ) -> int:
     """Check the statements of PAPER, or of every ledger in PATHS (default: audits/).
 
     Prints a table of the verdicts. A ledger is a file ledger_<paper>.py, or several files
     ledger_<paper>__<part>.py.
     """
+    chosen = Selection(**selection)
     if stored:
-        if keyword or resume or len(words) > 1:
+        if chosen.keyword or chosen.resume or len(words) > 1:
             raise click.UsageError("--stored takes a PAPER and nothing that would be run")
-        return _print_stored(out, words[0] if words else None, json_file)
+        return _print_stored(chosen.out, words[0] if words else None, json_file)
     from dpaudit.display import LedgerDisplay
     from dpaudit.ledger import NEEDS_HYPOTHESIS
     from dpaudit.ledger_plugin import has_hypothesis
@@ -84,16 +69,10 @@ def ledger(
     if not targets:
         click.echo(LedgerDisplay.nothing, err=True)
         return NOTHING
-    arguments = ["-o", "python_files=ledger_*.py", "-o", "python_functions=audit_*"]
-    arguments += [*targets, "--dpaudit", f"--dpaudit-out={out}", "-p", "no:terminal"]
-    arguments += [*settings_arguments(settings), *jobs_arguments(jobs)]
-    if keyword:
-        arguments += ["-k", keyword]
-    if resume:
-        arguments.append("--dpaudit-resume")
     repeat = ["dpaudit", "ledger", *words, "--profile", profile, "--seed", str(seed)]
-    display = LedgerDisplay(shlex.join(repeat + ["-k", keyword] * bool(keyword)))
-    code = run_pytest(arguments, [display])
+    repeat += ["-k", chosen.keyword] * bool(chosen.keyword)
+    display = LedgerDisplay(shlex.join(repeat))
+    code = chosen.collect("ledger_*.py", targets, settings, display)
     if json_file is not None:
         _write_rows(json_file, display.rows)
     return code

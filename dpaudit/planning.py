@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from dpaudit import _validate, oracles
+from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.bounds import refutation_prob
 from dpaudit.errors import ArgumentError
 from dpaudit.oracles import Oracle
@@ -95,7 +96,7 @@ def plan(
     delta: float = 0.0,
     true_epsilon: float,
     power: float = CAUGHT,
-    failure_prob: float = 1e-5,
+    failure_prob: float = DEFAULT_FAILURE_PROB,
     oracle: Oracle | None = None,
     rates: tuple[float, float] | None = None,
 ) -> Plan:
@@ -110,7 +111,7 @@ def plan(
     power : float, optional
         Wanted probability of a refutation, in (0, 1). Default 0.9.
     failure_prob : float, optional
-        Of the audit, in (0, 1). Default 1e-5.
+        Of the audit, in (0, 1). Default 1e-6.
     oracle : Oracle, optional
         Law of the mechanism on the worst pair, whose best event is assumed to be found. Default:
         Laplace noise for delta = 0 and Gaussian noise for delta > 0 that just need `true_epsilon`.

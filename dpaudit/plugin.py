@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dpaudit._validate import DEFAULT_FAILURE_PROB
+
 if TYPE_CHECKING:
     from dpaudit.outcomes import Outcome
     from dpaudit.results import AuditResult
@@ -56,7 +58,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--dpaudit-profile", metavar="NAME", help="quick, full or release, default quick"
     )
     group.addoption("--dpaudit-seed", metavar="SEED", help="root seed, default 0")
-    group.addoption("--dpaudit-failure-prob", metavar="P", help="of each audit, default 1e-5")
+    group.addoption(
+        "--dpaudit-failure-prob",
+        metavar="P",
+        help=f"of each audit, default {DEFAULT_FAILURE_PROB:g}",
+    )
     group.addoption(
         "--dpaudit-sequential",
         action="store_true",
@@ -119,7 +125,7 @@ def settings_of(config: pytest.Config) -> Settings:
 
     try:
         seed = int(_option(config, "--dpaudit-seed", "0"))
-        failure_prob = float(_option(config, "--dpaudit-failure-prob", "1e-5"))
+        failure_prob = float(_option(config, "--dpaudit-failure-prob", repr(DEFAULT_FAILURE_PROB)))
     except ValueError as error:
         raise pytest.UsageError(f"--dpaudit-seed and --dpaudit-failure-prob: {error}") from None
     try:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpaudit import _validate
+from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import Claim
-from dpaudit.engine import DEFAULT_FAILURE_PROB, MIN_DRAWS, audit, versions
+from dpaudit.engine import MIN_DRAWS, audit, versions
 from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
 from dpaudit.ledger.findings import LedgerVerdict, StatementResult

@@ -1,0 +1,148 @@
+"""What Section 5 of geometric_median says, what it leaves open, and the sizes of a run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from algorithms.geometric_median import datasets
+
+CLUSTER, HEAVY = "GaussianCluster", "HeavyTailed"
+FAST, FINDER = "FastRadius", "RadiusFinder"
+DPGD, STABLE, FIXED = "DPGD", "StableDPSGD", "FixedOrderDPSGD"
+
+# --- what the paper says, and what it does not ---
+
+SIGMA, GAMMA, EPSILON, DELTA, RHO = 0.1, 0.75, 1.0, 1e-5, 0.5
+INLIERS, FAILURE_PROB, BETAS = 0.9, 0.05, (0.001, 0.5, 0.999)
+RADII = (0.5, 1.0, 2.0, 4.0, 8.0, 10.0)  # Figure 1 (a)
+DEGREES = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0)  # Figure 1 (b)
+SCALES = {CLUSTER: (25.0, 50.0, 100.0), HEAVY: (2.5, 5.0, 10.0)}  # Figures 4 and 5
+MIDDLE = {CLUSTER: 50.0, HEAVY: 5.0}  # Figures 2 and 3
+DIMENSION = 50  # Section 5.2
+BOUNDS = (1.2, 3.0)  # of r_hat / r_true, "roughly"
+
+ROUGHLY = 1.25  # factor by which "roughly" may miss, and "similar" differ
+SIGNIFICANT = 2.0  # factor in error that is "a significant margin"
+MULTIPLIERS = (0.25, 1.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # on the minimiser of the error bound
+TUNED, AS_TAKEN = "tuned", "as in the rules"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One parameter: what the paper says of it, what is taken, and what else is tried."""
+
+    parameter: str
+    paper: str
+    taken: str
+    also: str = "-"
+
+
+RULES = (
+    Rule("trials", "100; 20 for Figures 2 to 5", "--full: the same; --quick: 20 and 5"),
+    Rule("data", "fresh for every experiment", "fresh for every trial"),
+    Rule(
+        "r_true, GaussianCluster", "sigma sqrt(d), for gamma = .75",
+        "as printed; it holds half of the data",
+        "the radius around the mean that holds .75 of the data",
+    ),
+    Rule(
+        "r_true, HeavyTailed", "sqrt(d F(gamma)), F the CDF",
+        "sqrt(d F^-1(gamma)), the quantile function", "as printed: it holds 7 % at nu = 4",
+    ),
+    Rule(
+        "R of the radius search", "R of the data; none for HeavyTailed",
+        "the largest norm, rounded up to an integer, or R if that is larger (not private)",
+    ),
+    Rule("gamma in FastRadius", "gamma = .75", "Algorithm 2 has no gamma; its threshold is .775 n"),
+    Rule("beta of RadiusFinder", "-", ".05, as in the code of HSU24", ".001, .5 and .999"),
+    Rule(
+        "time of RadiusFinder", "wall-clock, code not at hand",
+        "three ways to count the neighbours, each up to the radius at which it halts",
+    ),
+    Rule("frac_in, Section 5.2", "-", ".9, as in Section 5.1", ".5"),
+    Rule("order of the rows", "-", "shuffled once, before anything else", "inliers first"),
+    Rule(
+        "centre of the start", "a random point of the sphere of B(.75 r_hat)",
+        "the sphere around x_star", "around 0",
+    ),
+    Rule(
+        "domain", "K^(1) = B(start, r_hat) in Algorithm 4", "that ball for all three methods",
+    ),
+    Rule("delta, in m and in the balls", "-", "1e-5, as in Section 5.1", "1e-2 in StableDPSGD"),
+    Rule(
+        "eta of the SGD methods", "-",
+        "the minimiser of Schedule.error_bound times a multiplier from {1/4, 1, 4, 8, 16, 32, 64}: "
+        "the best one for each method, n, T, family and centre, on data of their own (not "
+        "private; the paper tuned DPGD only)",
+        "every multiplier alone; 1 is the minimiser itself",
+    ),
+    Rule("eta of DPGD", "r_hat / sqrt(T), multiplier 1", "the same", "multiplier 1.5"),
+    Rule(
+        "points of a curve", "passes over the data",
+        "each is a run of its own that spends all of rho; T = 2^K - 1 >= n for the SGD methods",
+    ),
+    Rule(
+        "visits in FixedOrderDPSGD", "m = ceil(T / n)", "the same",
+        "ceil(T^(k) / n) in phase k, as private and less noisy",
+    ),
+    Rule("error", "(f(xhat) - f(xhat)) / r_hat", "(f(xhat) - f(x_star)) / r_hat"),
+)  # fmt: skip
+
+
+# --- how much of it is run ---
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run."""
+
+    name: str
+    ratio_trials: int
+    trend_trials: int
+    trend_scales: dict[str, tuple[float, ...]]
+    timed: tuple[int, ...]
+    trials: int
+    tuning: int
+    longest: dict[int, int]
+    """For each n: SGD runs have T = 2**K - 1 >= n steps, for K up to this one."""
+    passes: dict[int, int]
+    """For each n: DPGD runs have 1, 2, 4, ... passes, up to these."""
+
+
+QUICK = Size(
+    "quick", 20, 20, {CLUSTER: (4.0,), HEAVY: (8.0,)}, (500, 1000, 2000, 4000), 5, 4,
+    {100: 11, 1000: 14, 10_000: 16}, {100: 32, 1000: 64, 10_000: 64},
+)  # fmt: skip
+FULL = Size(
+    "full", 100, 50, {CLUSTER: (1.0, 4.0, 10.0), HEAVY: (4.0, 8.0, 20.0)},
+    (500, 1000, 2000, 4000, 8000, 16_000), 20, 5,
+    {100: 12, 1000: 15, 10_000: 17}, {100: 64, 1000: 256, 10_000: 512},
+)  # fmt: skip
+
+
+def cloud(family: str, scale: float, n: int, d: int, rng, fraction: float = INLIERS) -> np.ndarray:
+    """Draw GaussianCluster with R = `scale`, or HeavyTailed with nu = `scale`."""
+    if family == HEAVY:
+        return datasets.heavy_tailed(n, d, degrees=scale, rng=rng)
+    return datasets.gaussian_cluster(
+        n, d, max_radius=scale, sigma=SIGMA, inlier_fraction=fraction, rng=rng
+    )
+
+
+def true_radii(family: str, scale: float, d: int) -> dict[str, float]:
+    """Return r_true as it is taken for Figure 1, and in its other reading."""
+    if family == HEAVY:
+        printed = math.sqrt(d * float(stats.f.cdf(GAMMA, d, scale)))
+        return {"taken": datasets.heavy_tailed_radius(d, scale, GAMMA), "other": printed}
+    holds = SIGMA * math.sqrt(float(stats.chi2.ppf(GAMMA / INLIERS, d)))
+    return {"taken": datasets.gaussian_cluster_radius(SIGMA, d), "other": holds}
+
+
+def search_radius(family: str, scale: float, points: np.ndarray) -> float:
+    """Return R of the radius search: the largest norm rounded up, and no less than R."""
+    farthest = math.ceil(float(np.linalg.norm(points, axis=1).max()))
+    return float(farthest if family == HEAVY else max(farthest, scale))
