@@ -79,7 +79,7 @@ def test_run_prints_a_line_for_each_audit_and_writes_the_report(home):
     lines = result.stdout.splitlines()
     assert lines[0].startswith("NOT REFUTED        audit_mine::audit_honest  epsilon >= 0.")
     assert lines[-2].startswith("1 audit in ")
-    assert "wrong with probability <= 2e-05" in lines[-2]
+    assert "wrong with probability <= 2e-06" in lines[-2]
     assert lines[-1] == "report: reports/index.html"
     assert (home / "reports" / "index.html").exists()
     assert json.loads((home / "reports" / "results.json").read_text())["run"]["profile"] == "quick"
