@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--quick", action="store_true", help="minutes (the default)")
-    group.add_argument("--full", action="store_true", help="the sizes of the paper, a quarter of an hour")
+    group.add_argument("--full", action="store_true", help="the sizes of the paper: 15 minutes")
     parser.add_argument("--out", type=Path, default=Path("reports/experiments"))
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args(arguments)

@@ -52,6 +52,14 @@ def _entries(bound: float, *, special: bool = False) -> Strategy[float]:
 # --- datasets ---
 
 
+def _lose_items(draw: Callable[[Strategy[Any]], Any], users: Floats) -> None:
+    """Turn the last items of every user into NaN: none, all, or some of them."""
+    m = users.shape[1]
+    for user in users:
+        lost = draw(st.sampled_from([0, m]) | st.integers(0, m))
+        user[m - lost :] = math.nan
+
+
 @st.composite
 def user_data(
     draw: Callable[[Strategy[Any]], Any],
@@ -61,6 +69,7 @@ def user_data(
     d: Sizes | None = None,
     bound: float = 1.0,
     special: bool = False,
+    missing: bool = False,
 ) -> Floats:
     """Datasets of users: with ties, outliers at the bounds and repeated users.
 
@@ -73,6 +82,9 @@ def user_data(
         Largest absolute value of a coordinate.
     special : bool
         Whether NaN and infinities occur too.
+    missing : bool
+        Whether users have different numbers of items, from none to m: the items that a user lacks
+        are NaN, all coordinates of them, and come last. Needs `m`.
 
     Returns
     -------
@@ -80,7 +92,11 @@ def user_data(
     """
     shape = [draw(_sizes(n_users, "n_users"))]
     shape += [draw(_sizes(size, name)) for size, name in ((m, "m"), (d, "d")) if size is not None]
+    if missing and m is None:
+        raise ArgumentError("missing=True needs m, the most items that a user has")
     data = draw(hnp.arrays(np.float64, tuple(shape), elements=_entries(bound, special=special)))
+    if missing:
+        _lose_items(draw, data)
     if shape[0] > 1 and draw(st.booleans()):  # a repeated user
         data[draw(st.integers(1, shape[0] - 1))] = data[0]
     return np.asarray(data)
@@ -95,13 +111,14 @@ def neighbor_pairs(
     d: Sizes | None = None,
     bound: float = 1.0,
     special: bool = False,
+    missing: bool = False,
     relation: Relation = Relation.REPLACE_USER,
 ) -> NeighborPair:
     """Pairs of datasets that differ in one user, by replacement or by leaving it out.
 
     Parameters
     ----------
-    n_users, m, d, bound, special
+    n_users, m, d, bound, special, missing
         As for :func:`user_data`. For ADD_REMOVE_USER `n_users` counts the larger dataset, and is
         at least 2, because a dataset is never empty.
     relation : Relation
@@ -113,15 +130,16 @@ def neighbor_pairs(
     if name == "add_remove_user":
         low, high = n_users if isinstance(n_users, tuple) else (n_users, n_users)
         n_users = (max(low, 2), max(high, 2))
-    left = draw(user_data(n_users=n_users, m=m, d=d, bound=bound, special=special))
+    kind: dict[str, Any] = {"bound": bound, "special": special, "missing": missing}
+    left = draw(user_data(n_users=n_users, m=m, d=d, **kind))
     user = draw(st.integers(0, len(left) - 1))
     if name == "add_remove_user":
         right = np.delete(left, user, axis=0)
         pair = (left, right) if draw(st.booleans()) else (right, left)
         return NeighborPair(*pair, user, relation, "drawn by hypothesis")
     right = left.copy()
-    element = _entries(bound, special=special)
-    right[user] = draw(hnp.arrays(np.float64, left.shape[1:], elements=element))
+    m, d = m and left.shape[1], d and left.shape[-1]
+    right[user] = draw(user_data(n_users=1, m=m, d=d, **kind))[0]
     return NeighborPair(left, right, user, relation, "drawn by hypothesis")
 
 

@@ -93,7 +93,8 @@ def check_sensitivity(
         Where to look; by default ``strategies.neighbor_pairs(special=True)``: small datasets of
         numbers, with ties, repeated users, outliers at 1 and -1, NaN and infinities. Restrict
         them to the domain of the function, and give its shape, as
-        ``strategies.neighbor_pairs(n_users=5, d=3, bound=10)``.
+        ``strategies.neighbor_pairs(n_users=5, d=3, bound=10)``; users with few or no items are
+        drawn with ``m=4, missing=True``.
     examples : int
         Pairs that are tried at least, of a strategy.
     seed : int

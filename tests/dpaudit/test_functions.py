@@ -48,6 +48,23 @@ def test_by_default_nan_and_infinities_are_tried():
     assert robust, str(robust)
 
 
+def test_an_empty_user_is_found():
+    """Users with equal weight; who forgets the empty ones divides by fewer than n."""
+    pairs = strategies.neighbor_pairs(n_users=3, m=2, missing=True)
+
+    def mean_of_users(data):
+        return np.mean([np.nansum(user) / max(np.isfinite(user).sum(), 1) for user in data])
+
+    def mean_of_users_with_items(data):
+        means = [np.nanmean(user) for user in data if np.isfinite(user).any()]
+        return np.mean(means) if means else 0.0
+
+    assert check_sensitivity(mean_of_users, 2 / 3, pairs=pairs)
+    check = check_sensitivity(mean_of_users_with_items, 2 / 3, pairs=pairs)
+    assert check.violated
+    assert check.attack.breach.lhs >= 1.0
+
+
 def test_norms_differ():
     def histogram(data):
         return np.histogram(data, bins=[-1, 0, 1])[0]

@@ -36,6 +36,25 @@ def test_special_values_and_repeated_users_occur():
     assert min(seen.values()) > 10
 
 
+def test_users_may_lack_items_and_be_empty():
+    seen = {"empty": 0, "some": 0, "full": 0}
+
+    @settings(max_examples=300, database=None)
+    @given(strategies.neighbor_pairs(n_users=(1, 3), m=(1, 4), d=2, missing=True))
+    def look(pair):
+        for data in (pair.left, pair.right):
+            lost = np.isnan(data)
+            assert (lost.all(axis=2) == lost.any(axis=2)).all()  # an item is there or not
+            assert (np.diff(lost[..., 0].astype(int), axis=1) >= 0).all()  # the last ones lack
+            counts = (~lost[..., 0]).sum(axis=1)
+            seen["empty"] += bool((counts == 0).any())
+            seen["full"] += bool((counts == data.shape[1]).any())
+            seen["some"] += bool(((counts > 0) & (counts < data.shape[1])).any())
+
+    look()
+    assert min(seen.values()) > 30
+
+
 @pytest.mark.parametrize("relation", [Relation.REPLACE_USER, Relation.ADD_REMOVE_USER])
 def test_pairs_differ_in_one_user(relation):
     @given(strategies.neighbor_pairs(n_users=(1, 4), m=2, relation=relation))
@@ -150,6 +169,7 @@ def test_scores_move_by_the_sensitivity_at_most(pair):
         lambda: strategies.user_data(n_users=0),
         lambda: strategies.user_data(n_users=(3, 2)),
         lambda: strategies.user_data(bound=0.0),
+        lambda: strategies.user_data(missing=True),
         lambda: strategies.neighbor_pairs(relation=Relation.WITHIN_SENSITIVITY),
         lambda: strategies.close_pairs(epsilon=-1.0),
         lambda: strategies.close_pairs(epsilon=1.0, delta=2.0),
