@@ -237,6 +237,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
             )
         surprises = [f"{r.id}: {s}" for r in found.results if (s := surprise(r)) is not None]
         surprises += [str(check) for check in found.functions if check.violated]
+        if found.taken is not None and found.taken.surprise is not None:
+            surprises.append(f"{found.taken.statement}: {found.taken.surprise}")
         if surprises:
             raise UnexpectedVerdict("\n".join(surprises))
     return outcome

@@ -21,7 +21,7 @@ from dpaudit.neighbors import NeighborPair, PairFamily
 from dpaudit.results import AuditResult, Expectation
 from dpaudit.search import SearchSpace
 from dpaudit.smoothed import Smoothed
-from dpaudit.store import load_finished
+from dpaudit.store import load_finished, load_finished_statement
 
 if TYPE_CHECKING:
     from dpaudit.ledger.functions import FunctionCheck
@@ -98,6 +98,8 @@ class Auditor:
     results: list[AuditResult] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     functions: list[FunctionCheck] = field(default_factory=list)
+    taken: StatementResult | None = None
+    """The row of functions that an interrupted run left, where its results are taken over."""
 
     def check(
         self,
@@ -195,7 +197,7 @@ class Auditor:
     def function_row(self) -> StatementResult | None:
         """Return the checks of functions as one row of the ledger; None without any."""
         if not self.functions:
-            return None
+            return self.taken
         broken = any(check.violated for check in self.functions)
         return StatementResult(
             self.item,
@@ -218,11 +220,17 @@ class Auditor:
         Where the function broke off, `whole` is False and nobody knows that number.
         """
         checks = len(self.results) if whole else None
-        return [r.with_origin({**r.origin, "checks": checks}, r.expected) for r in self.results]
+        made = {"checks": checks, "functions": self.function_row() is not None}
+        return [r.with_origin({**r.origin, **made}, r.expected) for r in self.results]
 
     def take_over(self, out: Path) -> None:
-        """Take over the results that an interrupted run of the same audit left in `out`."""
-        found, lost = load_finished(out, self.item, self.origin["fingerprint"])
+        """Take over what an interrupted run of the same audit left in `out`: all of it, or none."""
+        mark = self.origin["fingerprint"]
+        found, lost = load_finished(out, self.item, mark)
+        if any(result.origin.get("functions") for result in found):
+            self.taken, lost_row = load_finished_statement(out, self.item, mark)
+            lost += lost_row
+            found = found if self.taken is not None else []
         self.results += [r.with_origin({**r.origin, **self.origin}, self.expected) for r in found]
         self.problems += [f"{problem}; audited again" for problem in lost]
 

@@ -207,3 +207,38 @@ def test_functions_are_checked_in_audits(pytester):
     }
     stored = pytester.path / "out" / "statements" / "audit_functions.audit_bad.json"
     assert StatementResult.from_json(json.loads(stored.read_text())).counterexample.rhs == 0.2
+
+
+BOTH = (
+    AUDITS[: AUDITS.index("def audit_good")]
+    + """
+def noisy(data, size, *, rng):
+    return data.sum() + rng.laplace(size=size)
+
+
+def audit_bad_function_of_a_good_mechanism(auditor):
+    print("audited")
+    auditor.check_sensitivity(mean, 1 / 5, pairs=PAIRS)
+    auditor.check(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), draws=1000)
+"""
+)
+
+
+@pytest.mark.parametrize("row", ["whole", "gone", "torn"])
+def test_resume_takes_over_checks_of_functions_with_the_results(pytester, row):
+    pytester.makepyfile(audit_both=BOTH)
+    options = ("--dpaudit", "--dpaudit-out=out", "-p", "no:cacheprovider", "-s")
+    first = pytester.runpytest(*options)
+    file = pytester.path / "out" / "statements"
+    file /= "audit_both.audit_bad_function_of_a_good_mechanism.json"
+    stored = json.loads(file.read_text())
+    if row != "whole":
+        file.unlink() if row == "gone" else file.write_text("{")
+    again = pytester.runpytest(*options, "--dpaudit-resume")
+    assert first.ret == again.ret == 1
+    assert ("audited" in again.stdout.str()) is (row != "whole")
+    assert "audited" in first.stdout.str()
+    kept = json.loads(file.read_text())
+    assert {**kept, "seconds": 0, "origin": 0} == {**stored, "seconds": 0, "origin": 0}
+    rows = json.loads((pytester.path / "out" / "results.json").read_text())["statements"]
+    assert [row["verdict"] for row in rows] == ["refuted"]
