@@ -17,6 +17,7 @@ from algorithms.common._validate import FloatArray, IntArray
 ROUTES = ("auto", "counts", "samples")
 
 _FARTHEST = 1e150  # squares of differences stay finite
+_TINY = 1e-280  # sums of squares below this have lost digits, or all of them
 _ROUNDING = 1.0 + 1e-9  # a point that was put on the sphere of radius R may round to outside
 _BATCH = 2**14  # pairs whose differences are held at once
 _SORTED = 2**20  # samples that are sorted together
@@ -72,8 +73,36 @@ def ceiling(product: float) -> int:
 
 
 def norms(vectors: FloatArray) -> FloatArray:
-    """Return Euclidean norms over the last axis."""
-    return np.asarray(np.sqrt(np.einsum("...i,...i->...", vectors, vectors)))
+    """Return Euclidean norms over the last axis, to full precision down to the smallest float."""
+    squares = np.asarray(np.einsum("...i,...i->...", vectors, vectors))
+    lengths = np.asarray(np.sqrt(squares))
+    if (small := squares < _TINY).any():
+        large, largest = _magnified(vectors[small])
+        lengths[small] = largest * np.sqrt(np.einsum("ij,ij->i", large, large))
+    return lengths
+
+
+def directed(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return vectors of the same directions, and their lengths: 0 only for the vector 0.
+
+    Quotients of the two have norm 1 for any nonzero vector. A vector whose squares underflow,
+    at a length near 1e-162, would have a "unit" vector of any length without this, and a noisy
+    gradient no sensitivity.
+    """
+    squares = np.asarray(np.einsum("...i,...i->...", vectors, vectors))
+    if (small := squares < _TINY).any():
+        large, _ = _magnified(vectors[small])
+        vectors = vectors.copy()
+        vectors[small] = large
+        squares[small] = np.einsum("ij,ij->i", large, large)
+    return vectors, np.sqrt(squares)
+
+
+def _magnified(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return vectors ``[k, d]`` divided by their largest coordinates, and those ``[k]``."""
+    largest = np.abs(vectors).max(axis=1)
+    whole = np.where(largest > 0, largest, 1.0)
+    return vectors / whole[:, None], largest
 
 
 def neighbour_counts(points: FloatArray, radii: FloatArray) -> IntArray:

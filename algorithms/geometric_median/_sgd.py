@@ -89,8 +89,7 @@ def advance(
     z: FloatArray, x: FloatArray, step: float, center: FloatArray, radius: float | None
 ) -> FloatArray:
     """Return the projection of z - step (z - x) / |z - x| to the ball, lines 12 and 13."""
-    pull = z - x
-    lengths = _points.norms(pull)
+    pull, lengths = _points.directed(z - x)
     rates = np.divide(step, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     moved = z - rates[..., None] * pull
     if radius is None:

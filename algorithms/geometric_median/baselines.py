@@ -247,8 +247,8 @@ def _gradients(points: FloatArray, theta: FloatArray) -> FloatArray:
     total = np.zeros_like(theta)
     rows = max(1, _CELLS // max(1, theta.size))
     for start in range(0, len(points), rows):
-        pulls = theta[:, None, :] - points[None, start : start + rows, :]
-        lengths = _points.norms(pulls)
+        differences = theta[:, None, :] - points[None, start : start + rows, :]
+        pulls, lengths = _points.directed(differences)
         rates = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
         total += np.einsum("sn,snd->sd", rates, pulls)
     return total / len(points)

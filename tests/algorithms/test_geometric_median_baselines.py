@@ -34,6 +34,14 @@ def yes_chance(query: float, threshold: float, scale: float) -> float:
     )
 
 
+@pytest.mark.parametrize("d", [1, 3, 1000])
+def test_gradients_are_bounded_where_squares_underflow(d: int) -> None:
+    tiny = np.full(d, 1.57e-162)
+    tiny[0] = 2.7e-162
+    here, there = (baselines._gradients(np.stack([x, x]), np.zeros((1, d))) for x in (tiny, -tiny))
+    assert math.dist(here[0], there[0]) == pytest.approx(2.0)
+
+
 @given(small=st.floats(0.01, 1), ratio=st.floats(1, 1000))
 def test_radii_of_the_published_grid(small: float, ratio: float) -> None:
     """Their grid is r 2**i for i = 0 to floor(log2(2R / r)): all powers up to 2R."""

@@ -209,6 +209,15 @@ def test_corollary_1_holds_with_2m(data, other, start, rows, radius) -> None:
     assert (distances <= 2 * visits * 0.5 + 1e-9).all()
 
 
+@pytest.mark.parametrize("d", [1, 3, 1000])
+def test_corollary_1_holds_where_squares_underflow(d: int) -> None:
+    """Quotients by a norm that has underflowed would be "unit" vectors of length 44.7 at d=1000."""
+    tiny = np.full(d, 1.57e-162)
+    tiny[0] = 2.7e-162
+    here, there = (sgd_trajectory([x], np.zeros(d), [0], step=1.0)[1] for x in (tiny, -tiny))
+    assert math.dist(here, there) == pytest.approx(2.0)
+
+
 def test_corollary_1_is_reached_but_for_the_one() -> None:
     rows = [4, 4, 0, 1, 4]
     here, there = (sgd_trajectory(d, [0.0], rows, step=1.0) for d in (BALANCED, TIPPED))

@@ -112,6 +112,24 @@ def test_r_equal_to_its_bound_asks_nothing() -> None:
 
 
 @given(
+    arrays(float, st.tuples(st.integers(1, 5), st.integers(1, 4)), elements=st.floats(-1, 1)),
+    st.integers(-1070, 490),
+)
+def test_norms_and_directions_at_every_scale(vectors: np.ndarray, exponent: int) -> None:
+    scaled = np.ldexp(vectors, exponent)
+    norms = _points.norms(scaled)
+    assert norms == pytest.approx([math.hypot(*v) for v in scaled], rel=1e-14, abs=5e-324)
+    pulls, lengths = _points.directed(scaled)
+    zero = ~scaled.any(axis=1)
+    assert (lengths == 0).tolist() == zero.tolist()
+    units = pulls[~zero] / lengths[~zero, None]
+    assert np.linalg.norm(units, axis=1) == pytest.approx(np.ones(len(units)), rel=1e-14)
+    whole = scaled[~zero] / np.abs(scaled[~zero]).max(axis=1, keepdims=True)
+    assert units == pytest.approx(whole / np.linalg.norm(whole, axis=1, keepdims=True), rel=1e-13)
+    assert _points.norms(scaled[0]) == norms[0]
+
+
+@given(
     data=arrays(
         float, st.tuples(st.integers(1, 6), st.integers(1, 3)), elements=st.integers(-4, 4)
     ),
