@@ -55,6 +55,7 @@ def open_row(row: Statement, note: str) -> StatementResult:
         LedgerVerdict.OPEN,
         note=note,
         expected=LedgerVerdict.OPEN,
+        hidden=row.hidden,
     )
 
 

@@ -17,7 +17,7 @@ from dpaudit.claims import Claim
 from dpaudit.engine import audit
 from dpaudit.errors import ArgumentError
 from dpaudit.ledger.boxes import Box
-from dpaudit.ledger.falsifying import DEFAULT_TOLERANCE, HALVED, Sides, falsify, sweep
+from dpaudit.ledger.falsifying import HALVED, falsify, sweep
 from dpaudit.ledger.findings import (
     Attack,
     Breach,
@@ -27,7 +27,9 @@ from dpaudit.ledger.findings import (
     Repair,
     StatementResult,
     plain,
+    verdict_of,
 )
+from dpaudit.ledger.judging import DEFAULT_TOLERANCE, Sides
 from dpaudit.ledger.statements import Statement
 from dpaudit.mechanisms import generator
 from dpaudit.results import AuditResult, Verdict
@@ -138,33 +140,40 @@ class Ledger:
         claim: str = "",
         method: Method = Method.EXACT,
         tolerance: float = DEFAULT_TOLERANCE,
+        floor: float = 0.0,
         twin: Sides | None = None,
         examples: int | None = None,
         extremal: Iterable[Any] = (),
     ) -> Attack:
-        """Attack an equality: the two values must agree to a relative `tolerance`.
+        """Attack an equality: two values must agree, entry by entry.
 
         Parameters
         ----------
         cases
             A list of cases, which are swept, or a strategy or boxes, which are searched.
         values : callable
-            ``values(case) -> (a, b)``: numbers or arrays; None outside the hypotheses.
+            ``values(case) -> (a, b)``: numbers or arrays of one shape; None outside the hypotheses.
+        tolerance : float
+            Relative to the larger of the two, in each entry.
+        floor : float
+            Size below which an entry is rounding: differences are relative to no less than this.
         twin : callable, optional
             Other values that must be found to differ; by default b with a relative error of a
             thousandth.
         """
+        _validate.nonnegative(tolerance=tolerance)
+        _validate.nonnegative(floor=floor)
 
         def difference(pair: Sides) -> Sides:
             def sides(*args: Any, **case: Any) -> tuple[Any, Any] | None:
                 found = pair(*args, **case)
-                return None if found is None else (1.0 + _apart(*found), 1.0)
+                return None if found is None else (1.0 + _apart(*found, floor), 1.0)
 
             return sides
 
         def wrong(*args: Any, **case: Any) -> tuple[Any, Any] | None:
             found = values(*args, **case)
-            return None if found is None else (found[0], np.asarray(found[1]) * 1.001 + 1e-12)
+            return None if found is None else (found[0], np.asarray(found[1], dtype=float) * 1.001)
 
         broken = difference(wrong if twin is None else twin)
         if isinstance(cases, st.SearchStrategy | Box) or _are_boxes(cases):
@@ -211,6 +220,7 @@ class Ledger:
             Inputs of the draws, for the record.
         """
         allowed, draws = _validate.delta(allowed=allowed), _validate.integer(1, draws=draws)
+        factor = None if twin is None or callable(twin) else _validate.failure_prob(twin=twin)
         rng = np.random.default_rng(self._next_seed())
         hits = _count(event, draws, rng)
         bound = lower_proportion(hits, draws, FAILURE_PROB)
@@ -221,11 +231,14 @@ class Ledger:
             found = lower_proportion(_count(twin, draws, rng), draws, FAILURE_PROB)
             power = Power.CAUGHT if found > allowed else Power.ESCAPED
             words = "a broken twin of its own"
-        elif breach is None and isinstance(twin, float):
-            power = Power.CAUGHT if bound > twin * allowed else Power.ESCAPED
-            words = f"the allowed probability times {twin:g}"
+        elif breach is None and factor is not None:
+            power = Power.CAUGHT if bound > factor * allowed else Power.ESCAPED
+            words = f"the allowed probability times {factor:g}"
         frequency = hits / draws
         tightest = frequency / allowed if allowed > 0 else (math.inf if hits else 0.0)
+        weak: tuple[str, ...] = ()
+        if lower_proportion(draws, draws, FAILURE_PROB) <= allowed < 1:
+            weak = (f"{draws} draws could not refute {allowed:g} if it happened in all of them",)
         return self._add(
             Attack(
                 self._words(claim),
@@ -236,6 +249,7 @@ class Ledger:
                 breach=breach,
                 power=power,
                 twin=words,
+                weak=weak,
                 failure_prob=FAILURE_PROB * (2 if callable(twin) else 1),
             )
         )
@@ -340,7 +354,7 @@ class Ledger:
         verdict = self._verdict
         broken = [attack for attack in self._attacks if attack.violated]
         if verdict is None:
-            verdict = LedgerVerdict.REFUTED if broken else LedgerVerdict.HOLDS
+            verdict = verdict_of(self._attacks)
         used = [attack.method for attack in (broken or self._attacks)]
         repair = None if self._repair is None else Repair(self._repair[0], tuple(self._repair[1]))
         return StatementResult(
@@ -355,6 +369,7 @@ class Ledger:
             " ".join(self._notes),
             seconds,
             self.seed,
+            hidden=self.row.hidden,
         )
 
     # --- inside ---
@@ -379,16 +394,19 @@ def _are_boxes(cases: Any) -> bool:
     return isinstance(cases, Sequence) and bool(cases) and all(isinstance(c, Box) for c in cases)
 
 
-def _apart(a: Any, b: Any) -> float:
-    """Largest difference, relative to the larger of both; infinite where only one is a number."""
-    a, b = np.broadcast_arrays(np.asarray(a, dtype=float), np.asarray(b, dtype=float))
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    if same.all():
-        return 0.0
+def _apart(a: Any, b: Any, floor: float) -> float:
+    """Largest difference of two entries, relative to the larger; infinite where one is NaN."""
+    left, right = np.asarray(a), np.asarray(b)
+    if np.iscomplexobj(left) or np.iscomplexobj(right) or left.size == 0:
+        raise ArgumentError(f"values must be real numbers, at least one; got {a!r} and {b!r}")
+    if left.shape != right.shape:
+        raise ArgumentError(f"values must have one shape, got {left.shape} and {right.shape}")
+    left, right = left.astype(float), right.astype(float)
+    different = ~(left == right)  # equal infinities agree, a NaN agrees with nothing
+    left, right = left[different], right[different]
     with np.errstate(invalid="ignore"):
-        largest = np.max(np.maximum(np.abs(a), np.abs(b)))
-        apart = np.abs(a - b)[~same] / largest
-    return math.inf if np.isnan(apart).any() else float(apart.max())
+        apart = np.abs(left - right) / np.maximum(np.maximum(np.abs(left), np.abs(right)), floor)
+    return math.inf if np.isnan(apart).any() else float(apart.max(initial=0.0))
 
 
 def _count(event: Callable[..., Any], draws: int, rng: np.random.Generator) -> int:

@@ -7,101 +7,39 @@ Three searches over the same cases, each fed by the one before:
    third search climbs), and its shrinking of a case that breaks the claim to a readable one;
 3. on a :class:`~dpaudit.ledger.Box`, an evolution strategy in the unit cube with restarts.
 
-A violation must exceed the rounding of the arithmetic that computed it: by more than `tolerance`
-relatively, or, where `exact` computes the sides in exact or high-precision arithmetic, at all.
+What a violation is, and what only rounding, :mod:`dpaudit.ledger.judging` says.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+from unittest import mock
 
 import hypothesis
 import numpy as np
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.conjecture.engine import ConjectureRunner
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 from dpaudit.ledger.boxes import Box
-from dpaudit.ledger.findings import Attack, Breach, Method, Power, plain, ratio
+from dpaudit.ledger.findings import Attack, Method, Power
+from dpaudit.ledger.judging import DEFAULT_TOLERANCE, Judge, Sides, record
 
-Sides = Callable[..., tuple[Any, Any] | None]
-"""``sides(case) -> (lhs, rhs)``, or None where the case lies outside the hypotheses.
-
-A case that is a dict is handed over as keyword arguments.
-"""
-
-DEFAULT_TOLERANCE = 1e-9
 HALVED = 0.5
 
-_STARTS = 6
 _SHRINKS = 500  # cases in which a counterexample is made small
 _REJECTED_TOO_MANY = 0.9
 _TARGET_CAP = 1e6
-_CLIMBED = 4  # coordinates of a box up to which hypothesis climbs too: it walks plateaus for ever
+_CLIMBED = 4  # coordinates of a box up to which hypothesis climbs too; evolution is better at more
+_CACHED = 10  # cases, for each example, that hypothesis may look up while it climbs
 _PLATEAU = 1e-9
 _LEAST_STEP = 1e-4
 _DIGITS = (0, 1, 2, 3, 4, 6)
-
-
-@dataclass
-class Judge:
-    """Judges cases one by one and remembers the tightest and the first that broke the claim.
-
-    Parameters
-    ----------
-    sides : callable
-        As :data:`Sides`.
-    tolerance : float
-        Relative excess of lhs over rhs that is still put down to rounding.
-    exact : callable, optional
-        The same sides in exact or high-precision arithmetic: Fraction, Decimal, mpmath.
-    """
-
-    sides: Sides
-    tolerance: float = DEFAULT_TOLERANCE
-    exact: Sides | None = None
-    judged: int = 0
-    rejected: int = 0
-    tightest: float = -math.inf
-    where: Any = None
-    breach: Breach | None = None
-    breaking: Any = None
-    best: list[tuple[float, Any]] = field(default_factory=list)
-
-    def __call__(self, case: Any) -> float | None:
-        """Return the ratio of a case; None outside the hypotheses."""
-        found = call(self.sides, case)
-        if found is None:
-            self.rejected += 1
-            return None
-        self.judged += 1
-        lhs, rhs = (float(side) for side in found)
-        tight = ratio(lhs, rhs)
-        if tight > self.tightest:
-            self.tightest, self.where = tight, case
-            self.best = [*self.best[-_STARTS + 1 :], (tight, case)]
-        if self.breaks(case, tight):
-            self.breach = Breach(_record(case), lhs, rhs, self.exact is not None)
-            self.breaking = case
-        return tight
-
-    def breaks(self, case: Any, tight: float) -> bool:
-        """Whether the claim fails at a case, beyond rounding."""
-        if tight <= 1.0:
-            return False
-        if self.exact is not None:
-            found = call(self.exact, case)
-            return found is not None and bool(found[0] > found[1])
-        return tight > 1.0 + self.tolerance
-
-
-def call(sides: Sides, case: Any) -> tuple[Any, Any] | None:
-    """Return the two sides of a case."""
-    with np.errstate(all="ignore"):
-        return sides(**case) if isinstance(case, dict) else sides(case)
 
 
 def falsify(
@@ -131,12 +69,13 @@ def falsify(
     extremal : iterable
         Hand-built cases, judged first.
     exact : callable, optional
-        As `sides`, in exact or high-precision arithmetic; the last word on every violation.
+        As `sides`, in exact or high-precision arithmetic; the last word on every case that is
+        broken in floats, or nearly. It may return None too.
     tolerance : float
-        Relative excess that is put down to rounding where `exact` is not given.
+        Relative excess of floats that is put down to rounding where `exact` is not given.
     twin : float or callable or None
         A broken twin of the claim that the same search must refute: rhs times this factor below
-        1, or other sides altogether.
+        1, where rhs is positive, or other sides altogether.
     claim : str
         What is attacked, in words.
 
@@ -186,6 +125,7 @@ def sweep(
         As for :func:`falsify`.
     """
     cases = list(cases)
+    _validate.nonnegative(tolerance=tolerance)
     if not cases:
         raise ArgumentError("cases must hold at least one case, got none")
 
@@ -198,8 +138,8 @@ def sweep(
 
     judge = run(Judge(sides, tolerance, exact))
     weak = []
-    if judge.judged == 0:
-        weak.append("every case lies outside the hypotheses")
+    if judge.rejected > _REJECTED_TOO_MANY * len(cases) and judge.breach is None:
+        weak.append(f"{judge.rejected} of {len(cases)} cases lie outside the hypotheses")
     if method is Method.MONTE_CARLO:
         weak.append("the sides are estimates from draws, without a certified chance of error")
     return _attack(judge, method, claim, twin, run, weak)
@@ -213,6 +153,8 @@ def _attack(
     again: Callable[[Judge], Judge],
     weak: list[str],
 ) -> Attack:
+    if twin is not None and not callable(twin):
+        twin = _validate.failure_prob(twin=twin)
     power, words = Power.NONE, ""
     if judge.breach is None:
         power, words = _power(judge, twin, again)
@@ -222,7 +164,7 @@ def _attack(
         judge.judged,
         judge.rejected,
         judge.tightest if judge.judged else None,
-        _record(judge.where) if judge.judged else {},
+        record(judge.where) if judge.judged else {},
         judge.breach,
         power,
         words,
@@ -237,14 +179,11 @@ def _power(
     if twin is None:
         return Power.NONE, ""
     if callable(twin):
-        caught = again(Judge(twin, judge.tolerance)).breach is not None
+        caught = again(Judge(twin, judge.tolerance, nan_breaks=False)).breach is not None
         return (Power.CAUGHT if caught else Power.ESCAPED), "a broken twin of its own"
-    factor = float(twin)
-    if not 0 < factor < 1:
-        raise ArgumentError(f"twin must be a factor strictly between 0 and 1, got {twin!r}")
-    words = "the constant halved" if factor == HALVED else f"the right side times {factor:g}"
-    # Dividing the tightest ratio by the factor is what judging the twin's sides would give.
-    caught = judge.tightest > factor * (1 + judge.tolerance)
+    words = "the constant halved" if twin == HALVED else f"the right side times {twin:g}"
+    # What judging lhs <= twin * rhs at the same cases would give.
+    caught = judge.share > twin * (1 + judge.tolerance)
     return (Power.CAUGHT if caught else Power.ESCAPED), words
 
 
@@ -337,11 +276,46 @@ def _hypothesis(
             raise _Broken
 
     try:
-        attack()
+        with _reined_in(judge, _CACHED * examples):
+            attack()
     except (_Broken, _Enough):
         pass  # what it shrank to was judged last
     except hypothesis.errors.Unsatisfiable:
         pass  # told by the number of rejected cases
+
+
+_no_constants: dict[str, Any] = {}
+
+
+@contextlib.contextmanager
+def _reined_in(judge: Judge, budget: int) -> Iterator[None]:
+    """Keep hypothesis to cases that depend on the seed alone, and its climb to a budget.
+
+    It collects the literals of all project modules in `sys.modules` and draws them too: what is
+    found would depend on what else was imported, and a replay would not find it again. Its hill
+    climb tries every part of a case of changing length against every other, mostly from its cache,
+    and can go on for hours without calling the test. There is no setting for either, so attributes
+    of its own are exchanged; tests notice should a version rename them.
+    """
+    left = budget
+    cached = ConjectureRunner.cached_test_function
+
+    def counted(runner: ConjectureRunner, *args: Any, **options: Any) -> Any:
+        nonlocal left
+        left -= judge.breach is None
+        if left < 0:
+            raise _Enough
+        return cached(runner, *args, **options)
+
+    if not _no_constants:
+        none = type(providers.GLOBAL_CONSTANTS)()
+        cache = type(providers.CONSTANTS_CACHE)(1024)
+        _no_constants.update(_get_local_constants=lambda: none, CONSTANTS_CACHE=cache)
+    with (
+        mock.patch.multiple(providers, **_no_constants),
+        mock.patch.object(ConjectureRunner, "cached_test_function", counted),
+    ):
+        yield
 
 
 def _evolve(box: Box, judge: Judge, budget: int, rng: np.random.Generator) -> None:
@@ -412,8 +386,3 @@ def _rounded(value: Any, digits: int) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isfinite(value).all():
         return np.round(value, digits)
     return None
-
-
-def _record(case: Any) -> dict[str, Any]:
-    found = plain(case)
-    return found if isinstance(found, dict) else {"case": found}

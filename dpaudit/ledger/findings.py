@@ -7,7 +7,7 @@ lhs / rhs says how tight it is: at most 1 where it holds, and the largest one fo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from dpaudit import _json
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class LedgerVerdict(StrEnum):
@@ -69,6 +69,8 @@ class Power(StrEnum):
     """Whether the broken twin of a check was refuted."""
 
     CAUGHT = "caught"
+    PARTLY = "partly"
+    """Caught, but some attacks of the row have no twin."""
     ESCAPED = "escaped"
     NONE = "none"
 
@@ -148,6 +150,11 @@ class Attack:
         """Whether a counterexample was found."""
         return self.breach is not None
 
+    @property
+    def empty(self) -> bool:
+        """Whether it judged nothing, so that not to be violated means nothing."""
+        return self.examples == 0 and self.method is not Method.ARGUMENT
+
     def to_json(self) -> dict[str, Any]:
         """Return plain data for strict JSON."""
         return dict(_json.encode(self))
@@ -171,10 +178,7 @@ class Repair:
     @property
     def verdict(self) -> LedgerVerdict:
         """Whether the corrected statement stood."""
-        if not self.attacks:
-            return LedgerVerdict.OPEN
-        broken = any(attack.violated for attack in self.attacks)
-        return LedgerVerdict.REFUTED if broken else LedgerVerdict.HOLDS
+        return verdict_of(self.attacks)
 
 
 @dataclass(frozen=True)
@@ -205,6 +209,8 @@ class StatementResult:
         What the check declares to find.
     origin : dict
         What a replay needs.
+    hidden : str
+        The constants that the paper hides.
     """
 
     id: str
@@ -220,6 +226,7 @@ class StatementResult:
     seed: int = 0
     expected: LedgerVerdict = LedgerVerdict.HOLDS
     origin: dict[str, Any] = field(default_factory=dict)
+    hidden: str = ""
 
     @property
     def surprise(self) -> str | None:
@@ -228,6 +235,10 @@ class StatementResult:
             return f"the verdict is {self.verdict.words}, {self.expected.words} was declared"
         if self.repair_verdict is LedgerVerdict.REFUTED:
             return "the repair is refuted too"
+        if self.repair_verdict is LedgerVerdict.OPEN:
+            return "the repair was not attacked in a single case"
+        if self.power is Power.ESCAPED:
+            return "a twin escaped, so an attack has no power"
         return None
 
     @property
@@ -242,10 +253,14 @@ class StatementResult:
         return max(ratios, default=None)
 
     @property
+    def every_attack(self) -> tuple[Attack, ...]:
+        """The attacks on it and on its repair."""
+        return self.attacks + (self.repair.attacks if self.repair is not None else ())
+
+    @property
     def failure_prob(self) -> float:
         """Chance at most that any attack on it or on its repair misleads by bad luck."""
-        attacks = self.attacks + (self.repair.attacks if self.repair is not None else ())
-        return math.fsum(attack.failure_prob for attack in attacks)
+        return math.fsum(attack.failure_prob for attack in self.every_attack)
 
     @property
     def counterexample(self) -> Breach | None:
@@ -254,16 +269,19 @@ class StatementResult:
 
     @property
     def power(self) -> Power:
-        """Whether the attacks caught their twins; escaped if one missed the twin that it had."""
-        powers = {attack.power for attack in self.attacks if not attack.violated}
+        """Whether the attacks that were stood caught their twins; the repair's count too."""
+        stood = [attack for attack in self.every_attack if not attack.violated]
+        powers = {attack.power for attack in stood if attack.method is not Method.ARGUMENT}
         if Power.ESCAPED in powers:
             return Power.ESCAPED
-        return Power.CAUGHT if Power.CAUGHT in powers else Power.NONE
+        if powers == {Power.CAUGHT, Power.NONE}:
+            return Power.PARTLY
+        return powers.pop() if powers else Power.NONE
 
     @property
     def weak(self) -> tuple[str, ...]:
         """Why the check means less than it should, over all attacks."""
-        return tuple(f"{a.claim}: {reason}" for a in self.attacks for reason in a.weak)
+        return tuple(f"{a.claim}: {reason}" for a in self.every_attack for reason in a.weak)
 
     @property
     def repair_verdict(self) -> LedgerVerdict | None:
@@ -313,6 +331,19 @@ class StatementResult:
         return replace(self, origin=dict(origin))
 
 
+def verdict_of(attacks: Iterable[Attack]) -> LedgerVerdict:
+    """Return what attacks alone lead to: a claim holds when it stood all of them, and they tried.
+
+    An attack that judged nothing leaves the claim open.
+    """
+    attacks = tuple(attacks)
+    if any(attack.violated for attack in attacks):
+        return LedgerVerdict.REFUTED
+    if not attacks or any(attack.empty for attack in attacks):
+        return LedgerVerdict.OPEN
+    return LedgerVerdict.HOLDS
+
+
 def ratio(lhs: float, rhs: float) -> float:
     """Return how tight ``lhs <= rhs`` is: at most 1 exactly where it holds.
 
@@ -334,9 +365,11 @@ def ratio(lhs: float, rhs: float) -> float:
     if rhs == math.inf or lhs == -math.inf:
         return -1.0
     if lhs >= 0 and rhs > 0:
-        # Neighbouring doubles may have the quotient 1.
-        return max(lhs / rhs, math.nextafter(1.0, 2.0)) if lhs > rhs else lhs / rhs
-    return 1.0 + (lhs / 2 - rhs / 2) / max(abs(lhs), abs(rhs)) * 2
+        found = lhs / rhs
+    else:
+        found = 1.0 + (lhs / 2 - rhs / 2) / max(abs(lhs), abs(rhs)) * 2
+    # Neighbouring doubles may have the quotient 1.
+    return max(found, math.nextafter(1.0, 2.0)) if lhs > rhs else found
 
 
 def plain(value: Any) -> Any:

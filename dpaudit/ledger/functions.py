@@ -29,6 +29,7 @@ Function = Callable[[NDArray[Any]], Any]
 
 EXAMPLES = 1_000
 _ROUNDING = 1e-9
+_ULPS = 16  # of the larger value: how far two values may lie apart by rounding alone
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def check_sensitivity(
     bound, norm = _validate.nonnegative(bound=bound), _validate.choice(NORMS, norm=norm)
 
     def sides(left: Floats, right: Floats) -> tuple[float, float]:
-        return _distance(_value(function, left), _value(function, right), norm), bound
+        return _moved(function, left, right, norm, bound), bound
 
     if pairs is None:
         pairs = strategies.neighbor_pairs(special=True)
@@ -155,10 +156,7 @@ def check_lipschitz(
         apart = _distance(x, y, norm)
         if apart == 0 or not math.isfinite(apart):
             return None
-        # What rounds away in the values is not theirs.
-        slack = _ROUNDING * float(np.max(np.abs(_value(function, x)), initial=0.0))
-        moved = _distance(_value(function, x), _value(function, y), norm)
-        return max(moved - slack, 0.0), bound * apart
+        return _moved(function, x, y, norm, bound * apart), bound * apart
 
     claim = f"{norm} Lipschitz constant {bound:g}"
     found = point_pairs(d=d) if points is None else points
@@ -197,8 +195,10 @@ def check_contraction(
 
     def sides(x: Floats, y: Floats) -> tuple[float, float] | None:
         apart = _distance(x, y, norm)
-        moved = _distance(_value(function, x), _value(function, y), norm)
-        return (moved, max(factor * apart, slack)) if math.isfinite(apart) else None
+        if not math.isfinite(apart):
+            return None
+        allowed = max(factor * apart, slack)
+        return _moved(function, x, y, norm, allowed), allowed
 
     claim = f"{norm} contraction by {factor:g}" + (f" down to {slack:g}" if slack else "")
     found = point_pairs(d=d) if points is None else points
@@ -239,6 +239,10 @@ def _checked(
     else:
         given = [named(case) for case in cases]
         attack = sweep(given, sides, method=Method.NUMERIC, tolerance=_ROUNDING, claim=claim)
+    if attack.empty:
+        raise ArgumentError(
+            f"no pair tells anything of the {claim}: none differs by a finite amount"
+        )
     return FunctionCheck(mechanism_name(function), claim, attack)
 
 
@@ -260,13 +264,30 @@ def _value(function: Function, data: NDArray[Any]) -> NDArray[np.float64]:
     given = data.copy()
     try:
         with np.errstate(all="ignore"):
-            value = np.asarray(function(given), dtype=float)
+            value = np.asarray(function(given))
     except (Exception, SystemExit) as error:
         raise MechanismError(
             f"{mechanism_name(function)} raised {type(error).__name__}: {error} "
             f"({place(error)}called with {plain(data)})"
         ) from error
-    return value
+    if value.dtype.kind not in "biuf":
+        raise MechanismError(
+            f"{mechanism_name(function)} must return real numbers, got {value!r} of dtype "
+            f"{value.dtype}"
+        )
+    return value.astype(float)
+
+
+def _moved(function: Function, x: Floats, y: Floats, norm: str, allowed: float) -> float:
+    """Distance of two values of a function; `allowed` where only rounding puts it above that."""
+    a, b = _value(function, x), _value(function, y)
+    moved = _distance(a, b, norm)
+    if not allowed < moved < math.inf:
+        return moved
+    sizes = np.maximum(np.abs(a), np.abs(b))
+    ulps = np.where(np.isfinite(sizes), sizes, 0.0) * (_ULPS * np.finfo(float).eps)
+    rounding = _distance(ulps, np.zeros_like(ulps), norm)
+    return moved if moved > allowed + rounding else allowed
 
 
 def _distance(a: NDArray[Any], b: NDArray[Any], norm: str) -> float:

@@ -132,7 +132,7 @@ def read_statements(path: Path, paper: str) -> dict[str, Statement]:
     Raises
     ------
     StoreError
-        Naming the file and the line that is no row, or the id that occurs twice.
+        Naming the file and the line that is no row, or whose id is none or occurs twice.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -153,6 +153,8 @@ def read_statements(path: Path, paper: str) -> dict[str, Statement]:
         if "id" not in columns or len(cells) != len(columns):
             raise StoreError(f"{path}:{number} is no row of the columns {', '.join(columns)}")
         cell = dict(zip(columns, cells, strict=True))
+        if not _ID.fullmatch(cell["id"]):
+            raise StoreError(f"{path}:{number} needs an id of the form paper.name: {cell['id']!r}")
         if cell["id"] in rows:
             raise StoreError(f"{path}:{number} repeats the id {cell['id']}")
         hidden = cell.get("hidden", "")

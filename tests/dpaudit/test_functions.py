@@ -62,7 +62,7 @@ def test_an_empty_user_is_found():
     assert check_sensitivity(mean_of_users, 2 / 3, pairs=pairs)
     check = check_sensitivity(mean_of_users_with_items, 2 / 3, pairs=pairs)
     assert check.violated
-    assert check.attack.breach.lhs >= 1.0
+    assert check.attack.breach.lhs > 0.7
 
 
 def test_norms_differ():

@@ -282,7 +282,7 @@ def test_what_is_no_plain_data_is_stored_as_words(project):
 @statement("p.first")
 def odd(ledger):
     ledger.monte_carlo(
-        lambda size, *, rng: rng.random(size) < 0.1, 0.5, draws=100, where={"x": {1, 2}, "f": len}
+        lambda size, *, rng: rng.random(size) < 0.1, 0.15, draws=9000, where={"x": {1, 2}, "f": len}
     )
 """
     here = project(odd)

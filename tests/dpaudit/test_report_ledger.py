@@ -147,7 +147,7 @@ def test_head_counts_the_verdicts(reader):
     assert "All 9 REFUTED 3 AMBIGUOUS 1 VACUOUS 1 OPEN 1 HOLDS 2 NOT EXECUTABLE 1" in text
     assert "0 by argument only · 1 whose twin escaped · 0 that held without a twin" in text
     assert "1 with a weak attack" in text
-    assert "1 not as declared p.nine: the verdict is refuted, holds was declared" in text
+    assert "2 not as declared p.nine: the verdict is refuted, holds was declared" in text
 
 
 def test_a_counterexample_is_readable_and_exact(page):
@@ -217,7 +217,7 @@ def test_index_links_to_the_ledger_and_counts(folder):
     assert "9 statements with the quick profile" in text
     assert (
         "The ledger 9 statements of paper 3 refuted 1 ambiguous 1 vacuous 1 open 2 holds "
-        "1 not executable 1 not as declared" in text
+        "1 not executable 2 not as declared" in text
     )
     assert "This run made no audits." in text
 
@@ -271,12 +271,12 @@ def test_tally_counts_what_rests_on_less():
     left = open_row(Statement("p.z", "paper"), "not run: its check is elsewhere")
     found = tally([*ROWS, argued, alone, left])
     assert (found.total, found.argued, found.escaped, found.powerless) == (12, 1, 1, 1)
-    assert (found.weak, found.surprises, found.not_run) == (1, 1, 1)
+    assert (found.weak, found.surprises, found.not_run) == (1, 2, 1)
     lines = tally_lines([*ROWS, argued, alone, left])
     assert lines == [
         "12 statements: 3 refuted, 1 ambiguous, 1 vacuous, 2 open (1 not run), 4 hold, "
         "1 not executable",
-        "of these 1 not as declared, 1 by argument only, 1 whose twin escaped, 1 that held without "
+        "of these 2 not as declared, 1 by argument only, 1 whose twin escaped, 1 that held without "
         "a twin, 1 with a weak attack",
     ]
     assert tally_lines(ROWS[:1]) == ["1 statement: 1 holds"]

@@ -439,9 +439,9 @@ def test_a_damaged_check_undoes_the_whole_function(tmp_path: Path) -> None:
 def test_the_family_wise_error_counts_every_audit_and_every_twin() -> None:
     alone = replace(RESULT, twin=None)
     assert family_wise_error([]) == 0.0
-    assert family_wise_error([alone]) == 1e-5
-    assert family_wise_error([RESULT, alone]) == pytest.approx(3e-5)
-    assert family_wise_error([alone] * 200_000) == 1.0
+    assert family_wise_error([alone]) == 1e-6
+    assert family_wise_error([RESULT, alone]) == pytest.approx(3e-6)
+    assert family_wise_error([alone] * 2_000_000) == 1.0
 
 
 def test_power_of_a_computed_mechanism_is_not_shown_by_a_sampled_twin() -> None:

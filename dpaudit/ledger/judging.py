@@ -1,0 +1,134 @@
+"""Judging cases: whether ``lhs <= rhs`` fails at one, beyond rounding, and how tight it is.
+
+Rounding is where a careless judge lies both ways. So:
+
+- integers and fractions are compared as they are, with no tolerance;
+- floats must exceed the right side by more than `tolerance` relatively;
+- where `exact` computes the sides in exact or high-precision arithmetic, it has the last word on
+  every case that floats call broken, or so tight that they might hide a violation;
+- two infinities of one sign compare nothing, and are set aside like a case outside the hypotheses.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpaudit.ledger.findings import Breach, plain, ratio
+
+Sides = Callable[..., tuple[Any, Any] | None]
+"""``sides(case) -> (lhs, rhs)``, or None where the case lies outside the hypotheses.
+
+A case that is a dict is handed over as keyword arguments.
+"""
+
+DEFAULT_TOLERANCE = 1e-9
+
+_NEAR = 1e-6  # relative: where floats come so close, exact arithmetic is asked
+_KEPT = 6
+
+
+@dataclass
+class Judge:
+    """Judges cases one by one and remembers the tightest and the first that broke the claim.
+
+    Parameters
+    ----------
+    sides : callable
+        As :data:`Sides`.
+    tolerance : float
+        Relative excess of lhs over rhs that is still put down to rounding.
+    exact : callable, optional
+        The same sides in exact or high-precision arithmetic: Fraction, Decimal, mpmath.
+    nan_breaks : bool
+        Whether a NaN breaks the claim; of a twin it does not, or a twin that computes nothing
+        would always be caught.
+    """
+
+    sides: Sides
+    tolerance: float = DEFAULT_TOLERANCE
+    exact: Sides | None = None
+    nan_breaks: bool = True
+    judged: int = 0
+    rejected: int = 0
+    tightest: float = -math.inf
+    where: Any = None
+    share: float = 0.0
+    """Largest lhs / rhs over the cases with 0 < rhs < inf: the factor that rhs could lose."""
+    breach: Breach | None = None
+    breaking: Any = None
+    best: list[tuple[float, Any]] = field(default_factory=list)
+
+    def __call__(self, case: Any) -> float | None:
+        """Return the ratio of a case; None where it says nothing."""
+        found = self._judged(case)
+        if found is None:
+            self.rejected += 1
+            return None
+        tight, lhs, rhs, broken = found
+        self.judged += 1
+        if tight > self.tightest:
+            self.tightest, self.where = tight, case
+            self.best = [*self.best[1 - _KEPT :], (tight, case)]
+        if 0 < rhs < math.inf:
+            self.share = max(self.share, lhs / rhs)
+        if broken:
+            self.breach = Breach(record(case), lhs, rhs, self.exact is not None)
+            self.breaking = case
+        return tight
+
+    def _judged(self, case: Any) -> tuple[float, float, float, bool] | None:
+        """Return ratio, both sides, and whether the claim fails; None where nothing is said."""
+        found = call(self.sides, case)
+        if found is None:
+            return None
+        sides = tight, lhs, rhs, _ = self._compared(*found)
+        if math.isnan(lhs) or math.isnan(rhs):
+            return sides if self.nan_breaks else None
+        alike = math.isinf(lhs) and lhs == rhs and not _are_rational(*found)
+        if self.exact is not None and (alike or tight > 1.0 - _NEAR):
+            found = call(self.exact, case)
+            return None if found is None else self._compared(*found, exact=True)
+        return None if alike else sides
+
+    def _compared(
+        self, lhs: Any, rhs: Any, *, exact: bool = False
+    ) -> tuple[float, float, float, bool]:
+        left, right = _float(lhs), _float(rhs)
+        tight = ratio(left, right)
+        if exact or _are_rational(lhs, rhs):
+            broken = not lhs <= rhs  # a NaN is not at most anything
+            # Floats of the two sides may be equal, or the other way round.
+            tight = max(tight, math.nextafter(1.0, 2.0)) if broken else min(tight, 1.0)
+            return tight, left, right, broken
+        return tight, left, right, tight > 1.0 + self.tolerance
+
+
+def call(sides: Sides, case: Any) -> tuple[Any, Any] | None:
+    """Return the two sides of a case."""
+    with np.errstate(all="ignore"):
+        return sides(**case) if isinstance(case, Mapping) else sides(case)
+
+
+def record(case: Any) -> dict[str, Any]:
+    """Return a case as plain data that can be handed over again."""
+    found = plain(case)
+    return found if isinstance(found, dict) else {"case": found}
+
+
+def _are_rational(*sides: Any) -> bool:
+    return all(isinstance(side, numbers.Rational) for side in sides)
+
+
+def _float(side: Any) -> float:
+    if np.iscomplexobj(side):
+        raise TypeError(f"a side of an inequality must be a real number, got {side!r}")
+    try:
+        return float(side)
+    except OverflowError:
+        return math.inf if side > 0 else -math.inf
