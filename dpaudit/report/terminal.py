@@ -12,6 +12,7 @@ from dpaudit.report.statements import (
     case_line,
     cases_words,
     exact,
+    is_left_out,
     method_words,
     power_words,
     ratio_words,
@@ -84,7 +85,12 @@ def statement_facts(result: StatementResult) -> list[str]:
         words.append(f"ratio {ratio_words(result.tightest)}")
     if result.examples:
         words.append(cases_words(result))
-    power = {"escaped": "the twin escaped", "no twin": "no twin", "weak": "weak"}
+    power = {
+        "escaped": "a twin escaped",
+        "partly": "partly without a twin",
+        "no twin": "no twin",
+        "weak": "weak",
+    }
     words += [power[word] for word in power_words(result).split(", ") if word in power]
     return [*words, f"{result.seconds:.1f} s"]
 
@@ -131,10 +137,8 @@ def run_lines(
     if tally:
         lines.append(", ".join(tally))
     lines += statement_lines(statements)
-    if statements and not results:
-        count = "the ledger"
-    elif statements:
-        count += " and the ledger"
+    if any(not is_left_out(row) for row in statements):
+        count = f"{count} and the ledger" if results else "the ledger"
     line = f"{count} in {run.seconds:.0f} s, profile {run.profile}, seed {run.seed}"
     if results or not statements:
         line += (
