@@ -32,7 +32,8 @@ from dpaudit.report.statements import (
     tally_lines,
 )
 from dpaudit.report.terminal import statement_finding, statement_replay
-from tests.dpaudit.test_report_html import Reader, act, in_browser, needs_browser, run_of
+from tests.dpaudit.test_report_browser import act, in_browser, needs_browser
+from tests.dpaudit.test_report_html import Reader, run_of
 
 ORIGIN = {
     "kind": "statement",
