@@ -316,7 +316,7 @@ def _open_record(
     item: pytest.Item, mark: Mark, check: Check | None, report: pytest.TestReport
 ) -> str | None:
     """Return the row of a check that reached no verdict; None where it has no row."""
-    from dpaudit.ledger.accounting import NOT_RUN, open_row
+    from dpaudit.ledger.accounting import BROKE_OFF, NOT_RUN, open_row
 
     row = _row_of(item, mark) if check is None else check.row
     if isinstance(row, str):
@@ -324,7 +324,7 @@ def _open_record(
     if report.skipped:
         result = open_row(row, NOT_RUN + skip_reason(report))
     else:
-        result = open_row(row, f"The check broke off: {reason_of(report)}")
+        result = open_row(row, BROKE_OFF + reason_of(report))
         result = replace(result, expected=mark.expected)
         if check is not None:
             result = result.with_origin(check.origin)

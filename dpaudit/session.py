@@ -49,6 +49,7 @@ class AuditSession:
         self._problems: list[str] = []
         self._skipped: list[str] = []
         self._found: dict[str, StatementResult] = {}
+        self._lost: dict[str, str] = {}
         self._ledgers: dict[Path, LedgerFile] = config.stash.setdefault(ledgers, {})
         self._begun = time.perf_counter()
         self._started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -69,6 +70,7 @@ class AuditSession:
                 self._found[row.id] = row
             if report.failed and not judged:
                 self._problems.append(f"{report.nodeid}: {reason_of(report)}")
+                self._lost[report.nodeid] = reason_of(report)
             if report.skipped:
                 self._skipped.append(f"{report.nodeid}: {skip_reason(report)}")
             if results or row is not None or report.failed or report.skipped:
@@ -90,7 +92,7 @@ class AuditSession:
         self._ledgers.update({Path(p): LedgerFile.from_plain(file) for p, file in found.items()})
 
     def _save(self, *, complete: bool) -> Run:
-        self.statements, unread = account(self._ledgers, self._found.values())
+        self.statements, unread = account(self._ledgers, self._found.values(), self._lost)
         run = Run(
             profile=self.settings.profile,
             seed=self.settings.seed,

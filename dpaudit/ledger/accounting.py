@@ -15,6 +15,9 @@ from dpaudit.ledger.statements import Statement, ledger_files, paper_of, rows_of
 NOT_RUN = "not run: "
 """How the note of a row begins whose check was not run."""
 
+BROKE_OFF = "The check broke off: "
+"""How the note of a row begins whose check reached no verdict."""
+
 
 @dataclass
 class LedgerFile:
@@ -60,7 +63,9 @@ def open_row(row: Statement, note: str) -> StatementResult:
 
 
 def account(
-    files: Mapping[Path, LedgerFile], results: Iterable[StatementResult]
+    files: Mapping[Path, LedgerFile],
+    results: Iterable[StatementResult],
+    lost: Mapping[str, str] | None = None,
 ) -> tuple[list[StatementResult], list[str]]:
     """Return a row for each statement of every paper that has a file, in the order of the paper.
 
@@ -70,6 +75,9 @@ def account(
         The ledger files of the run, by absolute path.
     results : iterable of StatementResult
         What was found.
+    lost : mapping, optional
+        Reasons why tests left no row, by the ids that pytest gives them: a check may take its
+        worker down with it.
 
     Returns
     -------
@@ -94,14 +102,18 @@ def account(
         own = {id: row for part in parts.values() for id, row in part.own.items()}
         for id, row in {**table, **own}.items():
             found = left.pop((paper, id), None)
-            rows.append(found or open_row(row, _why_open(id, parts)))
+            rows.append(found or open_row(row, _why_open(id, parts, lost or {})))
     return rows + list(left.values()), problems
 
 
-def _why_open(id: str, parts: Mapping[Path, LedgerFile]) -> str:
+def _why_open(id: str, parts: Mapping[Path, LedgerFile], lost: Mapping[str, str]) -> str:
     """Say why a statement has no verdict."""
     for path, part in parts.items():
         if id in part.checks:
+            own = f"{path.name}::{part.checks[id]}"
+            for node, reason in lost.items():
+                if f"/{node}".endswith(f"/{own}"):
+                    return f"{BROKE_OFF}{reason}"
             return f"{NOT_RUN}its check is {os.path.relpath(path)}::{part.checks[id]}"
     broken = [path.name for path, part in parts.items() if part.problem]
     if broken:

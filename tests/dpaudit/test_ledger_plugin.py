@@ -388,6 +388,23 @@ def test_a_run_without_ledgers_knows_no_statements(project):
     assert not (here.path / "out" / "ledger.html").exists()
 
 
+CRASH = """
+@statement("p.vague")
+def crashing(ledger):
+    import os
+    os.abort()
+"""
+
+
+def test_a_check_that_takes_its_worker_down_is_no_check_that_was_not_run(project):
+    here = project(FIRST, CRASH)
+    assert run(here, "--dpaudit-out=out", "-n2").ret == 1
+    found = {row["id"]: row for row in rows(here)}
+    assert found["p.first"]["verdict"] == "holds"
+    assert found["p.vague"]["verdict"] == "open"
+    assert found["p.vague"]["note"].startswith("The check broke off: worker 'gw")
+
+
 # --- resuming ---
 
 
