@@ -219,7 +219,11 @@ def _search(
     strategy = st.one_of([box.strategy() for box in boxes]) if boxes else cases
     if judge.breach is None:
         climb = all(box.dimension <= _CLIMBED for box in boxes)
+        wanted = judge.judged + examples
         _hypothesis(strategy, judge, seed, examples, shrinks, climb)
+        if climb and judge.breach is None and judge.judged < wanted:
+            # The climb took all of its budget: look at the rest without it.
+            _hypothesis(strategy, judge, seed + 1, wanted - judge.judged, shrinks, False)
     for number, box in enumerate(boxes):
         if judge.breach is None:
             rng = np.random.default_rng([seed, number])

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from dpaudit import ArgumentError, check_contraction, check_lipschitz, check_sensitivity
 from dpaudit.errors import MechanismError
@@ -271,6 +272,17 @@ def test_pairs_that_tell_nothing_are_refused():
 def test_values_that_are_no_real_numbers_are_refused(value):
     with pytest.raises(MechanismError, match="must return real numbers"):
         check_sensitivity(lambda data: value, 1.0)
+
+
+# --- a climb that has no end ---
+
+
+def test_a_climb_that_takes_its_budget_leaves_no_example_out():
+    """Lists of changing length, on a plateau: each part is tried against every other."""
+    lists = st.lists(st.lists(st.integers(0, 9), max_size=9), max_size=9)
+    attack = falsify(lists, lambda case: (float(len(case) > 3), 1.0), seed=1, examples=400)
+    assert attack.examples >= 400
+    assert attack.weak == ()
 
 
 # --- the same cases in every process ---
