@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from fractions import Fraction
 
@@ -10,7 +11,7 @@ from scipy.stats import binom
 
 from algorithms.geometric_median import boosting, schedule
 from algorithms.geometric_median.reference import objective
-from dpaudit import ApproxDP, NeighborPair, oracles
+from dpaudit import ApproxDP, NeighborPair, Smoothed, oracles
 from dpaudit.ledger import Array, Box, LedgerVerdict, Method, statement
 from dpaudit.search import Choice, Interval, Whole
 
@@ -29,13 +30,13 @@ def unit(angle):
 @statement("gm.eq12")
 def subgradient(ledger):
     def mean_gradient(points, z):
-        away = z - points
-        length = np.linalg.norm(away, axis=1)
-        return (away / np.where(length > 0, length, 1.0)[:, None]).mean(axis=0)
+        """The average over i of line 12, as one step of length 1 of the algorithm shows it."""
+        steps = [boosting.sgd_trajectory([x], z, [0], step=1.0)[1] for x in points]
+        return np.mean(z - np.array(steps), axis=0)
 
-    def sides(points, z, y, factor=1.0):
-        slope = factor * mean_gradient(points, z)
-        return float(objective(points, z) + slope @ (y - z)), float(objective(points, y)) + 1e-12
+    def sides(points, z, y, slope=mean_gradient):
+        lhs = float(objective(points, z) + slope(points, z) @ (y - z))
+        return lhs, float(objective(points, y)) + 1e-12
 
     boxes = [
         Box(points=Array(UNIT, (n, d)), z=Array(UNIT, (d,)), y=Array(UNIT, (d,)))
@@ -46,8 +47,13 @@ def subgradient(ledger):
         boxes,
         sides,
         claim="its mean over i is a subgradient of f, also at a data point",
-        extremal=[{"points": np.zeros((2, 1)), "z": np.zeros(1), "y": np.ones(1)}],
-        twin=lambda points, z, y: sides(points, z, y, 2.0),
+        extremal=[
+            {"points": np.zeros((2, 1)), "z": np.zeros(1), "y": np.ones(1)},
+            # the square of this distance loses most of its digits
+            {"points": np.zeros((1, 1)), "z": np.array([2.7e-162]), "y": np.ones(1)},
+        ],
+        # of the squared distances, halved
+        twin=lambda points, z, y: sides(points, z, y, lambda x, z: (z - x).mean(axis=0)),
     )
 
 
@@ -128,11 +134,19 @@ def fixed_order(ledger):
         )
         for n in (2, 3, 6)
     ]
+    # One access each, the first of them replaced: all iterates but one move by 2 eta / 4.
+    once = {
+        "points": np.array([[1.0, 0.0], [-1.0, 0.0]] * 31 + [[1.0, 0.0]]),
+        "other": np.array([-1.0, 0.0]),
+        "row": 0,
+        "phases": 6,
+        "project": "all",
+    }
     ledger.falsify(
         boxes,
         moved,
         claim="the first phase moves by at most (2 m + 1) eta / 4, with or without projections",
-        twin=0.25,
+        extremal=[once],
     )
     ledger.note(
         "In phase k at most ceil(T^(k) / n) accesses matter, which is less; and the order may "
@@ -142,18 +156,19 @@ def fixed_order(ledger):
 
 @statement("gm.lemma10")
 def accesses(ledger):
-    def sides(n, phases, delta, constant=3.0):
+    def sides(n, phases, delta, forgotten=False):
         t = 2**phases - 1
         if t < n:
             return None
-        return binom.sf(math.floor(constant * (t / n + math.log(8 / delta))), t, 1 / n), delta / 8
+        m = 3 * (t / n + (0 if forgotten else math.log(8 / delta)))
+        return binom.sf(math.floor(m), t, 1 / n), delta / 8
 
     ledger.falsify(
         Box(n=Whole(1, 4000), phases=Whole(1, 20), delta=DELTAS),
         sides,
         claim="exact binomial tail",
         extremal=[{"n": 1, "phases": 1, "delta": 0.9}, {"n": 1023, "phases": 10, "delta": 0.999}],
-        twin=lambda **case: sides(**case, constant=0.7),
+        twin=lambda **case: sides(**case, forgotten=True),  # m = 3 T / n
     )
     ledger.note("Loose: for T = n and delta = 1e-6 it allows 50 accesses, where 10 would do.")
 
@@ -245,15 +260,17 @@ def a_step_moves_apart_by_little(ledger):
         return sides
 
     antipodal = {"a": 1e-6, "b": 1e-6, "angle": math.pi, "eta": 1.0}
+    close, steps = Interval(1e-6, 1.5), Interval(1.0, 3.0)  # it grows for a + b < eta only
+    near = Box(**{**PLANE.parts, "a": close, "b": close, "eta": steps})
     ledger.falsify(
-        PLANE,
+        near,
         grown(3.0),
         claim="where the distance grows, it stays below 3 eta",
         extremal=[antipodal],
-        twin=grown(1.9),
+        twin=grown(1.0),  # as if one of the points stood still
     )
     with ledger.repair("norm(x' - y') <= max(norm(x - y), 2 eta): 2 is the sharp constant"):
-        ledger.falsify(PLANE, grown(2.0), extremal=[antipodal], twin=0.9)
+        ledger.falsify(near, grown(2.0), extremal=[antipodal], twin=0.9)
     ledger.note("With 2 for 3, Corollary 1 gives 2 m eta for (2 m + 1) eta.")
 
 
@@ -295,6 +312,17 @@ TURNING = {
 }
 
 
+# Two rows at +v and -v, so close to the start that the squares of the distances underflow.
+SMALL = np.array([2.7e-162, 1.57e-162])
+UNDERFLOW = {
+    "points": np.array([[1.0, 0.0], SMALL]),
+    "other": -SMALL,
+    "where": np.array([0.9]),
+    "step": 0.1,
+    "radius": None,
+}
+
+
 @statement("gm.cor1")
 def sensitivity_of_iterates(ledger):
     def sides(points, other, where, step, radius, extra=1):
@@ -305,14 +333,15 @@ def sensitivity_of_iterates(ledger):
         TRAJECTORIES,
         sides,
         claim="(2 m + 1) eta",
-        extremal=[TURNING],
+        extremal=[TURNING, UNDERFLOW],
+        # as if each access moved an iterate by eta, and not by 2 eta
         twin=lambda **case: (sides(**case)[0], sides(**case, extra=0)[1] / 2),
     )
     ledger.falsify(
         TRAJECTORIES,
         lambda **case: sides(**case, extra=0),
         claim="2 m eta is enough",
-        extremal=[TURNING],
+        extremal=[TURNING, UNDERFLOW],
         tolerance=1e-9,
     )
     ledger.note("Sharp is 2 m eta: a point is replaced by one on the other side, at every access.")
@@ -353,15 +382,17 @@ def sensitivity_of_the_average(ledger):
 def privacy_of_stable_dpsgd(ledger):
     """All K phases conditioned on few accesses are one Gaussian mechanism of 9 rho / 14 zCDP."""
 
-    def exact(epsilon, delta, phases, factor=1.0):
-        rho = factor * schedule.stable_dpsgd_rho(epsilon, delta)
-        spent = sum((9 / 16) ** k * rho / 2 for k in range(1, phases + 1))
+    def exact(epsilon, delta, phases, rho=schedule.stable_dpsgd_rho):
+        spent = sum((9 / 16) ** k * rho(epsilon, delta) / 2 for k in range(1, phases + 1))
         conditioned = float(oracles.gaussian(math.sqrt(2 * spent), 1.0).delta(epsilon))
         return conditioned + (1 + math.exp(epsilon)) * delta / 8, delta
 
-    box = Box(epsilon=Interval(1e-3, 1.0, log=True), delta=DELTAS, phases=Whole(1, 30))
     ledger.falsify(
-        box, exact, claim="worst case of the proof", twin=lambda **c: exact(**c, factor=8)
+        Box(epsilon=Interval(1e-3, 1.0, log=True), delta=DELTAS, phases=Whole(1, 30)),
+        exact,
+        claim="worst case of the proof",
+        # the conversion from epsilon-DP to zCDP, the other way round
+        twin=lambda **case: exact(**case, rho=lambda epsilon, delta: epsilon**2 / 2),
     )
 
     def conversion(epsilon, delta):
@@ -375,20 +406,21 @@ def privacy_of_stable_dpsgd(ledger):
         claim="the conversion at the proof's order",
     )
 
-    def audited(data, size, *, rng, noise=1.0):
-        plan = {"radius": 2.0, "rho": rho, "delta": 0.01, "step": 0.2, "n_steps": 7}
-        out = boosting.stable_dpsgd(
-            data, size, center=[0.0], transcript=True, noise_multiplier=noise, rng=rng, **plan
-        )
-        return out[:, :, 0]
-
-    rho = schedule.stable_dpsgd_rho(1.0, 0.01)
-    pair = NeighborPair([[1.0], [1.0], [1.0]], [[1.0], [1.0], [-1.0]])
+    # The first phase costs 9/16 of all that is spent; its noise is integrated out.
+    users, delta = 5, 1e-3
+    rho = schedule.stable_dpsgd_rho(1.0, delta)
+    options = {"radius": 10.0, "rho": rho, "step": 1.0, "n_steps": 255, "delta": delta}
+    plan = schedule.stable_dpsgd_schedule(users, 1, **options)
+    centers = functools.partial(boosting.stable_dpsgd_centers, phase=1, center=[0.0], **options)
     ledger.audit(
-        audited,
-        ApproxDP(1.0, 0.01),
-        pair,
-        twin=lambda data, size, *, rng: audited(data, size, rng=rng, noise=0.004),
+        Smoothed(centers, "gaussian", plan.sigmas[0]),
+        ApproxDP(1.0, delta),
+        NeighborPair(
+            1e6 * np.array([[-1.0], [-1], [1], [1], [1]]),
+            1e6 * np.array([[-1.0], [-1], [1], [1], [-1]]),
+        ),
+        # noise for one access of each row
+        twin=Smoothed(centers, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)),
         draws=20_000,
     )
     ledger.note("Loose: the printed noise costs 9 rho / 14, and m is about twice what is needed.")
