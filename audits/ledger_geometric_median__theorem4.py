@@ -202,8 +202,8 @@ def approximation(ledger):
         "below all distances; Theorem 3 asks for log log(R / r), and Theorem 4 forgets it. With "
         "two users .433 of the runs should succeed, and none of 600 did. (The claim is of "
         "Algorithm 4: for delta >= 1/2 publishing the median with probability delta would do.) "
-        "With a floor and both terms the shape holds; at d = alpha = epsilon = 1 and delta near 1 "
-        "the proof needs 38000 for 50000."
+        "With a floor and both terms the shape holds; the proof asks for most at d = alpha = "
+        "epsilon = 1 and delta near 1, a constant of 38000, where the repair has 50000."
     )
 
 
