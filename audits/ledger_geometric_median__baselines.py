@@ -279,7 +279,7 @@ def stable_dpsgd_at_their_sizes(ledger):
     )
 
 
-@statement("gm.exp.wall")
+@statement("gm.exp.wall", replays=False)
 def wall_clock(ledger):
     seed = (ledger.seed, "wall")
     points = cluster(1000, seed)

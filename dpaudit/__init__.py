@@ -84,11 +84,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(importlib.import_module(f"dpaudit.{_HOME[name]}"), name)
-        globals()[name] = value
-        return value
-    try:  # a submodule: dpaudit.oracles, dpaudit.neighbors, ...
+    try:
+        if name in _HOME:
+            value = getattr(importlib.import_module(f"dpaudit.{_HOME[name]}"), name)
+            globals()[name] = value
+            return value
+        # a submodule: dpaudit.oracles, dpaudit.neighbors, ...
         return importlib.import_module(f"dpaudit.{name}")
     except ModuleNotFoundError as error:
         if error.name == "hypothesis":

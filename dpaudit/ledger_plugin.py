@@ -149,7 +149,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     row = _row_of(item, mark)
     if isinstance(row, str):
         pytest.fail(row, pytrace=False)
-    item.stash[_checks] = check = Check(row, _origin(item, row))
+    item.stash[_checks] = check = Check(row, _origin(item, row, mark))
     if "ledger" not in getattr(item, "fixturenames", ()):
         pytest.fail(
             f"the check of {row.id} does not take the fixture `ledger`, with which it attacks: "
@@ -196,7 +196,7 @@ def _row_of(item: pytest.Item, mark: Mark) -> Statement | str:
     return rows[id]
 
 
-def _origin(item: pytest.Item, row: Statement) -> dict[str, Any]:
+def _origin(item: pytest.Item, row: Statement, mark: Mark) -> dict[str, Any]:
     """Return what a replay needs, and what a stored row must share with it to be taken over."""
     import hashlib
     from importlib import metadata
@@ -213,6 +213,7 @@ def _origin(item: pytest.Item, row: Statement) -> dict[str, Any]:
         "path": Path(os.path.relpath(item.path)).as_posix(),
         "item": item.nodeid.partition("::")[2],
         "profile": settings_of(item.config).profile,
+        "replays": mark.replays,
         "versions": {**versions(), "hypothesis": hypothesis},
         "fingerprint": hashlib.sha256(words.encode()).hexdigest()[:16],
     }

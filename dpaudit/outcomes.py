@@ -159,7 +159,9 @@ def statement_outcome(result: StatementResult) -> Outcome:
     if result.surprise is not None:
         if verdict is not result.expected:
             word += f" ({result.expected.words} was declared)"
+        elif result.repair_verdict in (LedgerVerdict.REFUTED, LedgerVerdict.OPEN):
+            word += f" (the repair is {result.repair_verdict.words})"
         else:
-            word += " (the repair is refuted)"
+            word += " (a twin escaped)"
         category, letter, style = "not as declared", "S", "bold red"
     return Outcome(verdict.value, word, category, letter, style, verdict.meaning)

@@ -137,7 +137,7 @@ def plan(
     Examples
     --------
     >>> found = plan(epsilon=1.0, true_epsilon=1.2)
-    >>> 7_000 < found.draws < 10_000
+    >>> 9_000 < found.draws < 12_000
     True
     """
     epsilon, delta = _validate.nonnegative(epsilon=epsilon), _validate.delta(delta=delta)

@@ -116,7 +116,7 @@ class AuditSession:
         if self.results or self._ledgers or self._found or self._problems or self._skipped:
             from dpaudit.report import write_report
 
-            self.run = self._save(complete=exitstatus in (0, 1))
+            self.run = self._save(complete=exitstatus in (0, 1, 5))
             ordered = sorted(self.results, key=lambda r: r.id)
             self.report = write_report(self.out, self.run, ordered, self.statements)
         return outcome

@@ -76,7 +76,10 @@ def scale(numerator: float, epsilon: float) -> float:
 
 
 def _array(name: str, value: ArrayLike, ndims: tuple[int, ...]) -> NDArray[Any]:
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must have rows of one length: {error}") from None
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     if array.ndim not in ndims:

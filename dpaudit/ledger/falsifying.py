@@ -158,6 +158,8 @@ def _attack(
     power, words = Power.NONE, ""
     if judge.breach is None:
         power, words = _power(judge, twin, again)
+        if power is Power.ESCAPED and not callable(twin) and judge.judged and not judge.share:
+            weak.append("no right side was positive and finite: give the twin sides of its own")
     return Attack(
         claim,
         method,

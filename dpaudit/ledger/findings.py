@@ -19,6 +19,10 @@ from dpaudit import _json
 SCHEMA_VERSION = 2
 
 
+FUNCTION = "function"
+"""Kind of a row about a user's functions, whose bounds may be loose: then the twin escapes."""
+
+
 class LedgerVerdict(StrEnum):
     """What became of a statement, in the order in which a reader should look at them."""
 
@@ -87,14 +91,19 @@ class Breach:
         The two sides there. A NaN breaks any claim, and becomes the infinity that breaks it.
     exact : bool
         Whether they were computed in exact or high-precision arithmetic as well.
+    nan : bool
+        Whether a side was a NaN.
     """
 
     case: dict[str, Any]
     lhs: float
     rhs: float
     exact: bool = False
+    nan: bool = False
 
     def __post_init__(self) -> None:
+        if math.isnan(self.lhs) or math.isnan(self.rhs):
+            object.__setattr__(self, "nan", True)
         if math.isnan(self.lhs):
             object.__setattr__(self, "lhs", math.inf)
         if math.isnan(self.rhs):
@@ -231,13 +240,15 @@ class StatementResult:
     @property
     def surprise(self) -> str | None:
         """Say in one sentence why the row fails a run; None when it does not."""
+        if self.verdict is LedgerVerdict.OPEN and any(a.empty for a in self.attacks):
+            return "an attack judged no case: all lie outside the hypotheses"
         if self.verdict is not self.expected:
             return f"the verdict is {self.verdict.words}, {self.expected.words} was declared"
         if self.repair_verdict is LedgerVerdict.REFUTED:
             return "the repair is refuted too"
         if self.repair_verdict is LedgerVerdict.OPEN:
             return "the repair was not attacked in a single case"
-        if self.power is Power.ESCAPED:
+        if self.power is Power.ESCAPED and self.kind != FUNCTION:
             return "a twin escaped, so an attack has no power"
         return None
 

@@ -87,6 +87,8 @@ class Judge:
         found = call(self.sides, case)
         if found is None:
             return None
+        if not isinstance(found, tuple | list) or len(found) != 2:
+            raise TypeError(f"sides must return (lhs, rhs) or None, got {found!r}")
         sides = tight, lhs, rhs, _ = self._compared(*found)
         if math.isnan(lhs) or math.isnan(rhs):
             return sides if self.nan_breaks else None
@@ -111,8 +113,12 @@ class Judge:
 
 def call(sides: Sides, case: Any) -> tuple[Any, Any] | None:
     """Return the two sides of a case."""
-    with np.errstate(all="ignore"):
-        return sides(**case) if isinstance(case, Mapping) else sides(case)
+    try:
+        with np.errstate(all="ignore"):
+            return sides(**case) if isinstance(case, Mapping) else sides(case)
+    except Exception as error:
+        error.add_note(f"in the case {plain(case)}")
+        raise
 
 
 def record(case: Any) -> dict[str, Any]:
@@ -126,8 +132,8 @@ def _are_rational(*sides: Any) -> bool:
 
 
 def _float(side: Any) -> float:
-    if np.iscomplexobj(side):
-        raise TypeError(f"a side of an inequality must be a real number, got {side!r}")
+    if np.iscomplexobj(side) or np.size(side) != 1:
+        raise TypeError(f"a side of an inequality must be one real number, got {side!r}")
     try:
         return float(side)
     except OverflowError:

@@ -47,10 +47,11 @@ class Statement:
 
 @dataclass(frozen=True)
 class Mark:
-    """What :func:`statement` leaves on a check: its row, and the verdict that it declares."""
+    """What :func:`statement` leaves on a check: its row, what it declares, whether it replays."""
 
     row: Statement
     expected: LedgerVerdict
+    replays: bool = True
 
 
 def statement(
@@ -59,6 +60,7 @@ def statement(
     *,
     kind: str = "",
     expected: LedgerVerdict | str = LedgerVerdict.HOLDS,
+    replays: bool = True,
 ) -> Callable[[_Check], _Check]:
     """Mark a function as the check of one statement: ``@statement("gm.lemma11")``.
 
@@ -73,6 +75,8 @@ def statement(
         For a statement that has no row in ``statements/<paper>.md``.
     expected : LedgerVerdict
         What the check is known to find; a run fails when it finds otherwise.
+    replays : bool
+        False for a check that measures seconds: a replay must reach its verdict, not its numbers.
 
     Raises
     ------
@@ -87,7 +91,7 @@ def statement(
     _validate.choice(tuple(LedgerVerdict), expected=expected)
 
     def mark(check: _Check) -> _Check:
-        setattr(check, _MARK, Mark(Statement(id, "", kind, text), LedgerVerdict(expected)))
+        setattr(check, _MARK, Mark(Statement(id, "", kind, text), LedgerVerdict(expected), replays))
         check.__test__ = True  # type: ignore[attr-defined]  # what pytest collects by any name
         return check
 

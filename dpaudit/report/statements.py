@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpaudit.ledger.accounting import NOT_RUN
-from dpaudit.ledger.findings import Attack, LedgerVerdict, Method, Power, StatementResult
+from dpaudit.ledger.findings import Attack, Breach, LedgerVerdict, Method, Power, StatementResult
 from dpaudit.report.words import number
 
 _EQUAL = 1e-9
@@ -168,6 +168,13 @@ def exact(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
+def breach_words(breach: Breach) -> str:
+    """Return both sides of a claim that broke."""
+    if breach.nan:
+        return "a side is NaN"
+    return f"lhs = {exact(breach.lhs)} > rhs = {exact(breach.rhs)}"
+
+
 def case_line(case: Mapping[str, Any]) -> str:
     """Return a case in one line."""
     return ", ".join(f"{name} = {' '.join(text.split())}" for name, text in parts_of(case))
@@ -177,5 +184,5 @@ def summary(result: StatementResult) -> str:
     """Return what was found of a statement in one line."""
     words = [f"{result.verdict.words}: ratio {result.tightest!r}", cases_words(result)]
     if (breach := result.counterexample) is not None:
-        words.append(f"lhs = {exact(breach.lhs)} > rhs = {exact(breach.rhs)}")
+        words.append(breach_words(breach))
     return ", ".join(words)

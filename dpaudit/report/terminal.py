@@ -9,9 +9,9 @@ from pathlib import Path
 from dpaudit.ledger.findings import StatementResult
 from dpaudit.outcomes import OUTCOMES, outcome_of, statement_outcome
 from dpaudit.report.statements import (
+    breach_words,
     case_line,
     cases_words,
-    exact,
     is_left_out,
     method_words,
     power_words,
@@ -108,7 +108,7 @@ def statement_finding(result: StatementResult, out: Path | None = None) -> str:
         if attack.breach is not None:
             breach = attack.breach
             lines.append(f"  broken     {attack.claim}")
-            lines.append(f"  found      lhs = {exact(breach.lhs)} > rhs = {exact(breach.rhs)}")
+            lines.append(f"  found      {breach_words(breach)}")
             lines.append(f"  where      {short(case_line(breach.case), _CASE)}")
             break
     if result.note:

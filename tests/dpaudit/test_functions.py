@@ -228,13 +228,13 @@ def audit_bad_function_of_a_good_mechanism(auditor):
 def test_resume_takes_over_checks_of_functions_with_the_results(pytester, row):
     pytester.makepyfile(audit_both=BOTH)
     options = ("--dpaudit", "--dpaudit-out=out", "-p", "no:cacheprovider", "-s")
-    first = pytester.runpytest(*options)
+    first = pytester.runpytest_subprocess(*options)
     file = pytester.path / "out" / "statements"
     file /= "audit_both.audit_bad_function_of_a_good_mechanism.json"
     stored = json.loads(file.read_text())
     if row != "whole":
         file.unlink() if row == "gone" else file.write_text("{")
-    again = pytester.runpytest(*options, "--dpaudit-resume")
+    again = pytester.runpytest_subprocess(*options, "--dpaudit-resume")
     assert first.ret == again.ret == 1
     assert ("audited" in again.stdout.str()) is (row != "whole")
     assert "audited" in first.stdout.str()

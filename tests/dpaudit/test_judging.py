@@ -12,7 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from dpaudit import ArgumentError, check_contraction, check_lipschitz, check_sensitivity
+from dpaudit import (
+    ArgumentError,
+    check_contraction,
+    check_lipschitz,
+    check_sensitivity,
+    strategies,
+)
 from dpaudit.errors import MechanismError
 from dpaudit.ledger import (
     Box,
@@ -26,6 +32,7 @@ from dpaudit.ledger import (
 )
 from dpaudit.ledger.judging import Judge
 from dpaudit.neighbors import NeighborPair
+from dpaudit.report.statements import breach_words
 from dpaudit.search import Interval
 
 ROW = Statement("toy.lemma1", "toy", "lemma", "x <= y")
@@ -113,7 +120,7 @@ def test_a_nan_breaks_a_claim_but_no_twin():
 
 @pytest.mark.parametrize("side", [1 + 5j, np.complex128(1 + 5j), np.array([1j])])
 def test_complex_sides_are_refused(side):
-    with pytest.raises(TypeError, match="must be a real number"):
+    with pytest.raises(TypeError, match="must be one real number"):
         sweep(ONE, lambda n: (side, 2.0))
 
 
@@ -192,7 +199,7 @@ def test_a_row_whose_attack_judged_nothing_is_open():
     found = book.result()
     assert found.verdict is LedgerVerdict.OPEN
     assert any("lie outside the hypotheses" in reason for reason in found.weak)
-    assert found.surprise == "the verdict is open, holds was declared"
+    assert found.surprise == "an attack judged no case: all lie outside the hypotheses"
 
 
 def test_a_sweep_of_which_little_was_judged_is_weak():
@@ -272,6 +279,68 @@ def test_pairs_that_tell_nothing_are_refused():
 def test_values_that_are_no_real_numbers_are_refused(value):
     with pytest.raises(MechanismError, match="must return real numbers"):
         check_sensitivity(lambda data: value, 1.0)
+
+
+def test_a_function_that_is_never_a_number_is_refused():
+    pairs = strategies.neighbor_pairs(n_users=5)
+    for value in (math.nan, math.inf):
+        with pytest.raises(ArgumentError, match="all values are NaN or infinite"):
+            check_sensitivity(lambda data, v=value: v, 1.0, pairs=pairs, examples=50)
+
+
+def test_a_function_that_breaks_its_contract_is_refused():
+    calls = iter(range(10**9))
+    with pytest.raises(
+        MechanismError, match="must be deterministic, got [0-9.]+ and [0-9.]+ for one"
+    ):
+        check_sensitivity(lambda data: next(calls), 5.0)
+
+
+def test_what_is_measured_is_the_declared_constant():
+    words = str(check_lipschitz(lambda x: 2 * x, 1.9, points=[([0.0], [0.5])]))
+    assert "values are 1 apart, 0.95 allowed: 2 measured, 1.9 declared" in words
+    words = str(check_contraction(lambda x: 2 * x, 1.0, points=[([0.0], [0.5])]))
+    assert "values are 1 apart, 0.5 allowed: 2 measured, 1 declared" in words
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: check_contraction(np.sin, d=0), "d must be an integer >= 1, got 0"),
+        (lambda: check_sensitivity(np.sum, 1.0, pairs=3), "must be a strategy or a list of pairs"),
+    ],
+)
+def test_bad_places_to_look_are_refused(call, words):
+    with pytest.raises((ArgumentError, TypeError), match=words):
+        call()
+
+
+# --- what is said of a case ---
+
+
+@pytest.mark.parametrize("found", [1.0, (1.0,), (1.0, 2.0, 3.0), np.zeros(2)])
+def test_sides_are_two_numbers(found):
+    with pytest.raises(TypeError, match=r"sides must return \(lhs, rhs\) or None, got"):
+        sweep(ONE, lambda n: found)
+    with pytest.raises(TypeError, match="must be one real number"):
+        sweep(ONE, lambda n: (np.zeros(2), 1.0))
+
+
+def test_the_case_in_which_sides_raise_is_told():
+    with pytest.raises(ZeroDivisionError) as raised:
+        sweep([{"n": 3}, {"n": 0}], lambda n: (1 / n, 1.0))
+    assert raised.value.__notes__ == ["in the case {'n': 0}"]
+
+
+def test_a_nan_is_called_a_nan():
+    breach = sweep(ONE, lambda n: (math.nan, 1.0)).breach
+    assert breach.nan
+    assert breach_words(breach) == "a side is NaN"
+
+
+def test_a_factor_without_a_positive_side_says_what_to_do():
+    attack = sweep(ONE, lambda n: (-3.0, -2.0))
+    assert attack.weak == ("no right side was positive and finite: give the twin sides of its own",)
 
 
 # --- a climb that has no end ---

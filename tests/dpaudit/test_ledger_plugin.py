@@ -110,7 +110,7 @@ def test_verdicts_have_their_own_words(project):
     assert [row["kind"] for row in found] == ["lemma", "lemma", "claim", "theorem", "remark"]
     assert {row["paper"] for row in found} == {"paper"}
     assert found[1]["counterexample"] == {
-        "case": {"x": 1.0}, "lhs": 2.0, "rhs": 1.0, "exact": False
+        "case": {"x": 1.0}, "lhs": 2.0, "rhs": 1.0, "exact": False, "nan": False
     }  # fmt: skip
     assert found[1]["repair_verdict"] == "holds"
     assert found[3]["note"] == "No check was written yet."

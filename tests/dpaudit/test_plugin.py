@@ -252,7 +252,7 @@ def test_results_have_the_documented_fields(project):
     assert {"notion", "epsilon", "delta", "relation", "source"} <= set(row["claim"])
     assert set(row["draws"]) == {"explore", "certify"}
     assert set(row["twin"]) == {"name", "verdict", "certified_epsilon"}
-    assert document["run"]["family_wise_error"] == pytest.approx(2e-5)
+    assert document["run"]["family_wise_error"] == pytest.approx(2e-6)
     assert document["run"]["complete"] is True
     assert (here.path / "out" / "index.html").read_text().startswith("<!doctype html>")
 

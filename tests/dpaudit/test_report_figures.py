@@ -291,7 +291,7 @@ def test_tradeoff_without_certified_numbers_shows_the_claim_alone(kept):
 def test_evidence_info_holds_the_path_of_the_result(stopped):
     info, path = infos.evidence_info(stopped), stopped.sequential
     assert (info.draws, info.log_wealth) == (path.draws, path.log_wealth)
-    assert info.refuted_at == path.evidence == pytest.approx(math.log(1e5))
+    assert info.refuted_at == path.evidence == pytest.approx(math.log(1e6))
     assert info.budget == 2000
     assert info.stopped == path.stopped
     assert info.refuted is (stopped.verdict is Verdict.REFUTED) is True
@@ -301,7 +301,7 @@ def test_evidence_shows_where_it_stopped_and_why(stopped):
     ax = figures.plot_evidence(stopped)
     path = stopped.sequential
     assert texts(ax) == [
-        "claim refuted at 11.51",
+        "claim refuted at 13.82",
         "budget: 2\u202f000 draws",
         f"stopped: {path.stopped}",
     ]
