@@ -15,7 +15,7 @@ from dpaudit.claims import Claim
 from dpaudit.engine import MIN_DRAWS, audit, versions
 from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
-from dpaudit.ledger.findings import FUNCTION, LedgerVerdict, StatementResult
+from dpaudit.ledger.findings import LedgerVerdict, StatementResult
 from dpaudit.mechanisms import ExactMechanism, is_seeded
 from dpaudit.neighbors import NeighborPair, PairFamily
 from dpaudit.results import AuditResult, Expectation
@@ -202,12 +202,13 @@ class Auditor:
         return StatementResult(
             self.item,
             Path(self.origin.get("path", self.item)).stem,
-            FUNCTION,
+            "function",
             "; ".join(f"{check.function}: {check.claim}" for check in self.functions),
             LedgerVerdict.REFUTED if broken else LedgerVerdict.HOLDS,
             self.functions[0].attack.method,
             tuple(check.attack for check in self.functions),
             seed=self.settings.seed,
+            needs_power=False,
         ).with_origin(self.origin)
 
     def _sequential(self, mechanism: Any) -> bool:

@@ -300,7 +300,7 @@ def _reined_in(judge: Judge, budget: int) -> Iterator[None]:
     It collects the literals of all project modules in `sys.modules` and draws them too: what is
     found would depend on what else was imported, and a replay would not find it again. Its hill
     climb tries every part of a case of changing length against every other, mostly from its cache,
-    and can go on for hours without calling the test. There is no setting for either, so attributes
+    and was seen to go on for ten minutes. There is no setting for either, so attributes
     of its own are exchanged; tests notice should a version rename them.
     """
     left = budget

@@ -19,10 +19,6 @@ from dpaudit import _json
 SCHEMA_VERSION = 2
 
 
-FUNCTION = "function"
-"""Kind of a row about a user's functions, whose bounds may be loose: then the twin escapes."""
-
-
 class LedgerVerdict(StrEnum):
     """What became of a statement, in the order in which a reader should look at them."""
 
@@ -220,6 +216,9 @@ class StatementResult:
         What a replay needs.
     hidden : str
         The constants that the paper hides.
+    needs_power : bool
+        Whether a twin that escapes fails the run; not of a user's functions, whose bounds may be
+        loose.
     """
 
     id: str
@@ -236,6 +235,7 @@ class StatementResult:
     expected: LedgerVerdict = LedgerVerdict.HOLDS
     origin: dict[str, Any] = field(default_factory=dict)
     hidden: str = ""
+    needs_power: bool = True
 
     @property
     def surprise(self) -> str | None:
@@ -248,7 +248,7 @@ class StatementResult:
             return "the repair is refuted too"
         if self.repair_verdict is LedgerVerdict.OPEN:
             return "the repair was not attacked in a single case"
-        if self.power is Power.ESCAPED and self.kind != FUNCTION:
+        if self.power is Power.ESCAPED and self.needs_power:
             return "a twin escaped, so an attack has no power"
         return None
 

@@ -289,3 +289,46 @@ def test_replay_makes_a_check_again(home):
     gone = dpaudit(home, "replay", str(stored))
     assert gone.returncode == 4
     assert "the ledger file audits/ledger_paper__part.py is not here" in gone.stderr
+
+
+TIMED = """
+import time
+
+@statement("q.timed", "a moment has passed", replays=False)
+def timed(ledger):
+    ledger.sweep([1.0], lambda x: (time.perf_counter(), time.perf_counter() * 1.5))
+"""
+
+
+def test_a_check_of_seconds_replays_by_its_verdict(home):
+    with (home / "audits" / "ledger_other.py").open("a") as file:
+        file.write(TIMED)
+    dpaudit(home, "ledger", "other", "--jobs", "1")
+    stored = home / "reports" / "statements" / "q.timed.json"
+    again = dpaudit(home, "replay", str(stored))
+    assert (again.returncode, again.stdout.splitlines()[-1]) == (0, "the same")
+    record = json.loads(stored.read_text())
+    stored.write_text(json.dumps({**record, "verdict": "refuted"}))
+    assert dpaudit(home, "replay", str(stored)).returncode == 1
+    stored.write_text(json.dumps({**record, "origin": {**record["origin"], "replays": True}}))
+    assert dpaudit(home, "replay", str(stored)).returncode == 1
+
+
+def test_what_an_interrupted_run_stored_is_no_success(home):
+    assert dpaudit(home, "ledger", "paper", "--jobs", "1").returncode == 0
+    index = home / "reports" / "results.json"
+    document = json.loads(index.read_text())
+    assert document["run"]["complete"]
+    index.write_text(json.dumps({**document, "run": {**document["run"], "complete": False}}))
+    result = dpaudit(home, "ledger", "--stored")
+    assert result.returncode == 1
+    assert "the run was interrupted" in result.stdout
+
+
+def test_an_escaped_twin_fails_the_run_and_is_called_so(home):
+    path = home / "audits" / "ledger_paper__part.py"
+    path.write_text(CHECKS.replace("(x, 2 * x), twin=None", "(x, 2 * x), twin=0.9"))
+    result = dpaudit(home, "run", "--jobs", "1", "-k", "p.second")
+    assert result.returncode == 1
+    assert "HOLDS (a twin escaped)" in result.stdout
+    assert "interrupted" not in dpaudit(home, "ledger", "-k", "nosuch").stdout
