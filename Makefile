@@ -18,9 +18,9 @@ $(BIN)/python:
 
 # One stamp for each set of extras, so that a second `make` installs nothing.
 $(VENV)/.audit: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[ledger,third-party]' || \
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[third-party]' || \
 		{ echo "without OpenDP and diffprivlib: their audits are skipped"; \
-		  $(BIN)/python -m pip install --quiet -e '.[ledger]'; }
+		  $(BIN)/python -m pip install --quiet -e .; }
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python

@@ -19,9 +19,8 @@ from jax_privacy.auditing import Bonferroni, CanaryScoreAuditor, Split
 from privacy_estimates import AttackResults, compute_eps_lo
 
 from algorithms.common import noise
-from dpaudit import ApproxDP, NeighborPair, PureDP, audit, oracles
-from dpaudit.bounds import Aim, Counts
-from dpaudit.divergence import RateBounds
+from dpaudit import ApproxDP, NeighborPair, PureDP, audit
+from dpaudit.stats import Aim, Counts, RateBounds, oracles
 
 DELTA = 1e-5
 SIGMA = noise.analytic_gaussian_sigma(1.0, 1.0, DELTA)

@@ -15,16 +15,17 @@ import argparse
 from functools import partial
 
 import numpy as np
+from audits.audit_sparse_vector import low_then_high, query_pair
 from scipy.stats import binom, laplace
 
 from algorithms.common import noise
 from algorithms.common import sparse_vector_variants as variants
-from audits.audit_sparse_vector import low_then_high, query_pair
-from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, Verdict, audit, oracles
+from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, Verdict, audit
 from dpaudit import neighbors as nb
-from dpaudit.planning import draws_to_refute
-from tests.broken import noise as broken_noise
-from tests.broken import selection as broken_selection
+from dpaudit.engine import draws_to_refute
+from dpaudit.stats import oracles
+from mutants import noise as noise_mutants
+from mutants import selection as selection_mutants
 
 EPSILON, DELTA = 1.0, 1e-5
 BUDGET = 10**6
@@ -94,7 +95,7 @@ def cases():
     yield "SVT 6", partial(variants.svt6, **queries), pure, pair, oracles.discrete(*laws)
     yield (
         "Laplace, half the scale",
-        partial(broken_noise.laplace_half_scale, sensitivity=1.0, epsilon=EPSILON),
+        partial(noise_mutants.laplace_half_scale, sensitivity=1.0, epsilon=EPSILON),
         pure,
         one,
         oracles.laplace(1.0, 0.5 / EPSILON),
@@ -116,14 +117,14 @@ def cases():
     )
     yield (
         "discrete Laplace, half the scale",
-        partial(broken_noise.discrete_laplace_half_scale, sensitivity=1, epsilon=EPSILON),
+        partial(noise_mutants.discrete_laplace_half_scale, sensitivity=1, epsilon=EPSILON),
         pure,
         NeighborPair(np.array(11), np.array(10), relation=Relation.WITHIN_SENSITIVITY),
         oracles.discrete_laplace(1, 0.5 / EPSILON),
     )
     yield (
         "randomised response, twice epsilon",
-        partial(broken_noise.randomized_response_doubled, epsilon=EPSILON),
+        partial(noise_mutants.randomized_response_doubled, epsilon=EPSILON),
         pure,
         NeighborPair(np.array([1]), np.array([0])),
         oracles.randomized_response(2 * EPSILON),
@@ -131,14 +132,14 @@ def cases():
     scores = nb.value_pattern("one_above_rest_below", 5)
     yield (
         "exponential mechanism, monotone",
-        partial(broken_selection.exponential_mechanism_monotone, sensitivity=1.0, epsilon=EPSILON),
+        partial(selection_mutants.exponential_mechanism_monotone, sensitivity=1.0, epsilon=EPSILON),
         pure,
         scores,
         oracles.exponential_mechanism(scores.left, scores.right, 1.0, 2 * EPSILON),
     )
     yield (
         "report-noisy-max, monotone",
-        partial(broken_selection.report_noisy_max_monotone, sensitivity=1.0, epsilon=EPSILON),
+        partial(selection_mutants.report_noisy_max_monotone, sensitivity=1.0, epsilon=EPSILON),
         pure,
         scores,
         oracles.report_noisy_max(scores.left, scores.right, 1.0, 2 * EPSILON),

@@ -19,18 +19,9 @@ import numpy as np
 from scipy.stats import laplace, norm
 
 from algorithms.common import noise
-from dpaudit import (
-    ApproxDP,
-    NeighborPair,
-    PureDP,
-    Smoothed,
-    Verdict,
-    audit,
-    oracles,
-    within_sensitivity,
-)
+from dpaudit import ApproxDP, NeighborPair, PureDP, Smoothed, Verdict, audit, within_sensitivity
 from dpaudit import neighbors as nb
-from dpaudit.divergence import hockey_stick_density
+from dpaudit.stats import hockey_stick_density, oracles
 
 DELTA = 0.01
 SIGMA, RATE = 1.0, 0.3

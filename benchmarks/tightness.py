@@ -16,10 +16,9 @@ from functools import partial
 import numpy as np
 
 from algorithms.common import histogram, means, noise, selection
-from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, audit, oracles, within_sensitivity
+from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, audit, within_sensitivity
 from dpaudit import neighbors as nb
-from dpaudit.bounds import lower_rates, upper_rates
-from dpaudit.divergence import loss_of_rates
+from dpaudit.stats import loss_of_rates, lower_rates, oracles, upper_rates
 
 EPSILON, DELTA = 1.0, 1e-5
 

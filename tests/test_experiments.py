@@ -1,4 +1,4 @@
-"""The pure parts of audits/experiments_geometric_median.py, and its loop against the library's."""
+"""The pure parts of audits/geometric_median/experiments, and its loop against the library's."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from algorithms.geometric_median import boosting
-from audits import experiments_geometric_median as experiments
-from audits import experiments_geometric_median__claims as claims
-from audits import experiments_geometric_median__descent as descent
-from audits import experiments_geometric_median__figures as figures
-from audits import experiments_geometric_median__measured as measured
-from audits import experiments_geometric_median__radius as radius
-from audits import experiments_geometric_median__setup as setup
-from audits.experiments_geometric_median__descent import Setting
-from audits.experiments_geometric_median__setup import (
+from audits.geometric_median.experiments import __main__ as experiments
+from audits.geometric_median.experiments import claims as claims
+from audits.geometric_median.experiments import descent as descent
+from audits.geometric_median.experiments import figures as figures
+from audits.geometric_median.experiments import measured as measured
+from audits.geometric_median.experiments import radius as radius
+from audits.geometric_median.experiments import setup as setup
+from audits.geometric_median.experiments.descent import Setting
+from audits.geometric_median.experiments.setup import (
     CLUSTER,
     DPGD,
     FAST,
@@ -28,7 +28,7 @@ from audits.experiments_geometric_median__setup import (
     STABLE,
     TUNED,
 )
-from dpaudit.ledger import read_statements
+from dpaudit.ledger.statements import read_statements
 
 TINY = setup.Size(
     "tiny", 2, 2, {CLUSTER: (4.0,), HEAVY: (8.0,)}, (20, 40), 2, 2,
@@ -113,7 +113,7 @@ def test_rules_name_what_the_paper_leaves_open():
 
 
 def test_claims_are_rows_of_the_ledger():
-    table = Path(__file__).parents[1] / "audits" / "statements" / "geometric_median.md"
+    table = Path(__file__).parents[1] / "audits" / "geometric_median" / "statements.md"
     assert set(claims.CLAIMS) <= set(read_statements(table, "geometric_median"))
 
 

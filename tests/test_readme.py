@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dpaudit.cli import cli
-from dpaudit.ledger import Ledger, LedgerVerdict, Power, marked
+from dpaudit.ledger.attempts import Ledger
+from dpaudit.ledger.rows import LedgerVerdict, Power
+from dpaudit.ledger.statements import marked
+from dpaudit.run.cli import cli
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

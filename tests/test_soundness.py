@@ -17,11 +17,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-import dpaudit.engine
-from dpaudit import ApproxDP, NeighborPair, PureDP, audit, oracles, within_sensitivity
-from dpaudit.claims import Claim
-from dpaudit.mechanisms import Sampler
-from dpaudit.oracles import Oracle
+import dpaudit.engine.counts
+from dpaudit import ApproxDP, NeighborPair, PureDP, audit, within_sensitivity
+from dpaudit.claims.notions import Claim
+from dpaudit.mechanisms.sampler import Sampler
+from dpaudit.stats import oracles
+from dpaudit.stats.oracles._core import Oracle
 from tests.statistical import FALSE_ALARM
 
 pytestmark = pytest.mark.statistical
@@ -114,6 +115,6 @@ def test_an_engine_that_certifies_on_its_exploration_draws_is_found_out(
         return fresh(self, data, draws, "explore" if role == "certify" else role, side)
 
     monkeypatch.setattr(Sampler, "chunks", reused)
-    monkeypatch.setattr(dpaudit.sampled, "EXPLORE_SHARE", 0.5)
+    monkeypatch.setattr(dpaudit.engine.counts, "EXPLORE_SHARE", 0.5)
     audits = 150
     assert _chance_of_so_many(CASES["histogram"].lies(audits), audits) < FALSE_ALARM

@@ -1,6 +1,23 @@
 """Distinguishing events: learnt on exploration draws, frozen before the draws that certify."""
 
-from dpaudit.events.bits import FloatAttack
+from dpaudit.events.bits import FloatAttack, explanation
+from dpaudit.events.encoding import Column, number_words, row_words
+from dpaudit.events.expected import approximate_lower, approximate_upper
 from dpaudit.events.portfolio import Event, Goal, Selection, learn
+from dpaudit.events.scores import OutcomeScore, TableScore
 
-__all__ = ["Event", "FloatAttack", "Goal", "Selection", "learn"]
+__all__ = [
+    "Column",
+    "Event",
+    "FloatAttack",
+    "Goal",
+    "OutcomeScore",
+    "Selection",
+    "TableScore",
+    "approximate_lower",
+    "approximate_upper",
+    "explanation",
+    "learn",
+    "number_words",
+    "row_words",
+]

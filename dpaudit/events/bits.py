@@ -30,7 +30,7 @@ from dpaudit.events.doubles import BitCode, granularity, reachable, trailing_zer
 from dpaudit.events.encoding import Column, Encoder
 from dpaudit.events.features import Feature
 from dpaudit.events.scores import TableScore
-from dpaudit.neighbors.pairs import NeighborPair
+from dpaudit.neighbors import NeighborPair
 
 Floats = NDArray[np.float64]
 Read = Callable[[Floats], Floats]

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.events.encoding import Column, Encoder
-
-if TYPE_CHECKING:
-    from dpaudit.events.bits import FloatAttack
 
 Floats = NDArray[np.float64]
 
@@ -58,21 +54,13 @@ class Feature:
             return self.read(encoded)
 
 
-def all_features(
-    encoder: Encoder, left: Floats, right: Floats, float_attack: FloatAttack | None = None
-) -> list[Feature]:
+def all_features(encoder: Encoder, left: Floats, right: Floats) -> list[Feature]:
     """Return the features worth looking at, simplest first, learnt on encoded draws.
 
     Coordinates first (all, or the ones whose means or answer rates differ most), then, for
     vectors: mean, norms, extremes, order statistics, the direction of the difference of means,
-    number of missing answers, and for streams of yes and no the first and last of each. With a
-    `float_attack`, what the low bits of the outputs show comes last.
+    number of missing answers, and for streams of yes and no the first and last of each.
     """
-    bits = [] if float_attack is None else float_attack.features(encoder, left, right)
-    return _numeric_features(encoder, left, right) + bits
-
-
-def _numeric_features(encoder: Encoder, left: Floats, right: Floats) -> list[Feature]:
     k = len(encoder.columns)
     chosen = np.arange(k) if k <= MAX_COORDINATES else _most_different(left, right)
     left, right = (np.clip(x, -_HUGE, _HUGE) for x in (left, right))

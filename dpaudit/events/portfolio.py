@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.bounds import Aim
-from dpaudit.divergence import excess_of_rates
 from dpaudit.events.bits import FloatAttack
 from dpaudit.events.encoding import Encoder, row_words
+from dpaudit.events.expected import Prospects, approximate_lower, approximate_upper
 from dpaudit.events.features import all_features
-from dpaudit.events.prospects import Prospects, approximate_lower, approximate_upper
 from dpaudit.events.scores import (
     FeatureScore,
     ModelScore,
@@ -32,6 +30,7 @@ from dpaudit.events.scores import (
     boosted_score,
     logistic_score,
 )
+from dpaudit.stats import Aim, excess_of_rates
 
 Floats = NDArray[np.float64]
 
@@ -212,7 +211,10 @@ def _scores(
     float_attack: FloatAttack | None,
 ) -> list[Score]:
     both = np.concatenate([left, right])
-    features = [f for f in all_features(encoder, left, right, float_attack) if _varies(f(both))]
+    seen = all_features(encoder, left, right)
+    if float_attack is not None:
+        seen += float_attack.features(encoder, left, right)
+    features = [f for f in seen if _varies(f(both))]
     tables = [TableScore.learn(f, f(left), f(right)) for f in features]
     plain = [score for f in features if f.ordered for score in FeatureScore.learn(f, f(both))]
     scores: list[Score] = [*plain, *tables]

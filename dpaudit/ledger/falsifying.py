@@ -26,9 +26,9 @@ from hypothesis.internal.conjecture.engine import ConjectureRunner
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
-from dpaudit.ledger.boxes import Box
-from dpaudit.ledger.findings import Attack, Method, Power
+from dpaudit.ledger.domains import Box
 from dpaudit.ledger.judging import DEFAULT_TOLERANCE, Judge, Sides, record
+from dpaudit.ledger.rows import Attack, Method, Power
 
 HALVED = 0.5
 

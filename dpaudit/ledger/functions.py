@@ -16,13 +16,14 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpaudit import _validate, strategies
+from dpaudit import _validate
+from dpaudit.claims import NORMS
 from dpaudit.errors import ArgumentError, MechanismError, place
+from dpaudit.ledger import strategies
 from dpaudit.ledger.falsifying import falsify, sweep
-from dpaudit.ledger.findings import Attack, Method, plain
+from dpaudit.ledger.rows import Attack, Method, plain
 from dpaudit.mechanisms import mechanism_name
 from dpaudit.neighbors import NeighborPair
-from dpaudit.relations import NORMS
 
 Floats = NDArray[np.float64]
 Function = Callable[[NDArray[Any]], Any]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.ledger.findings import Breach, plain, ratio
+from dpaudit.ledger.rows import Breach, plain, ratio
 
 Sides = Callable[..., tuple[Any, Any] | None]
 """``sides(case) -> (lhs, rhs)``, or None where the case lies outside the hypotheses.

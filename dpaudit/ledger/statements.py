@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError, StoreError
-from dpaudit.ledger.findings import LedgerVerdict
+from dpaudit.ledger.rows import LedgerVerdict
 
-FOLDER = "statements"
-"""Directory beside the ledger files in which the rows of each paper lie."""
+TABLE = "statements.md"
+"""File beside the ledger files of a paper that holds its rows."""
 
 _MARK = "__dpaudit_statement__"
 _ID = re.compile(r"[A-Za-z][\w-]*(\.[\w-]+)+")
@@ -29,7 +29,7 @@ class Statement:
     id : str
         Short name of the paper, a dot, and a name within it: "gm.lemma11".
     paper : str
-        Name of the paper, as in ``ledger_<paper>.py``.
+        Name of the paper: of the folder of its ledger files.
     kind : str
         Such as lemma, definition, runtime claim.
     text : str
@@ -72,7 +72,7 @@ def statement(
     id : str
         Short name of the paper, a dot, and a name within it.
     text, kind : str, optional
-        For a statement that has no row in ``statements/<paper>.md``.
+        For a statement that has no row in ``statements.md``.
     expected : LedgerVerdict
         What the check is known to find; a run fails when it finds otherwise.
     replays : bool
@@ -105,29 +105,25 @@ def marked(function: Any) -> Mark | None:
 
 
 def paper_of(path: Path) -> str:
-    """Name of the paper that a ledger file belongs to.
-
-    ``ledger_<paper>.py``, or ``ledger_<paper>__<part>.py`` where one file would be too long.
+    """Name of the paper that a ledger file belongs to: its folder.
 
     Examples
     --------
-    >>> paper_of(Path("audits/ledger_geometric_median__privacy.py"))
+    >>> paper_of(Path("audits/geometric_median/ledger_privacy.py"))
     'geometric_median'
     """
-    return path.stem.removeprefix("ledger_").partition("__")[0]
+    return path.absolute().parent.name
 
 
 def ledger_files(path: Path) -> list[Path]:
     """Return all ledger files of the paper of a ledger file, itself included."""
-    beside = path.parent.glob("ledger_*.py")
-    return sorted(other for other in beside if paper_of(other) == paper_of(path))
+    return sorted(path.parent.glob("ledger_*.py"))
 
 
 def rows_of(path: Path) -> dict[str, Statement]:
     """Return the rows of the paper of a ledger file, by id; empty where there are none."""
-    paper = paper_of(path)
-    table = path.parent / FOLDER / f"{paper}.md"
-    return read_statements(table, paper) if table.is_file() else {}
+    table = path.parent / TABLE
+    return read_statements(table, paper_of(path)) if table.is_file() else {}
 
 
 def read_statements(path: Path, paper: str) -> dict[str, Statement]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import _validate
+from dpaudit.claims import Relation
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.datasets import (
     all_others_equal,
@@ -26,10 +27,10 @@ from dpaudit.neighbors.datasets import (
     two_clusters,
 )
 from dpaudit.neighbors.pairs import NeighborPair, PairFamily, family
-from dpaudit.neighbors.values import value_pattern, value_patterns
-from dpaudit.relations import Relation
+from dpaudit.neighbors.values import PATTERNS, value_pattern, value_patterns
 
 __all__ = [
+    "PATTERNS",
     "RECIPES",
     "NeighborPair",
     "PairFamily",
@@ -40,6 +41,7 @@ __all__ = [
     "far_user",
     "from_recipe",
     "majority_flip",
+    "parse_value",
     "threshold_decider",
     "two_clusters",
     "value_pattern",

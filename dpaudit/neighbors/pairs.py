@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import _validate
+from dpaudit.claims import Relation, checked_relation
 from dpaudit.errors import ArgumentError, PairError
-from dpaudit.relations import Relation, checked_relation
 
 Array = NDArray[Any]
 

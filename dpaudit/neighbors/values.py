@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
+from dpaudit.claims import Relation, checked_relation
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.pairs import NeighborPair, PairFamily
-from dpaudit.relations import Relation, checked_relation
 
 Array = NDArray[Any]
 

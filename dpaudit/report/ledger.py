@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpaudit.ledger.findings import LedgerVerdict, Power, StatementResult
-from dpaudit.report import words
+from dpaudit.ledger import LedgerVerdict, Power, StatementResult
 from dpaudit.report.page import fill, typed
 from dpaudit.report.statements import is_powerless, method_words, tally
 from dpaudit.report.terminal import statement_replay
+from dpaudit.results import words
 from dpaudit.store import LEDGER, STATEMENTS, Run, statement_file, write_atomic
 
 _ALWAYS = (LedgerVerdict.REFUTED, LedgerVerdict.OPEN, LedgerVerdict.HOLDS)

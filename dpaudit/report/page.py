@@ -14,7 +14,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from dpaudit.report import statements, words
+from dpaudit.report import statements
+from dpaudit.results import words
 
 ASSETS = Path(__file__).parent / "assets"
 

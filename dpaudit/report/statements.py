@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpaudit.ledger.accounting import NOT_RUN
-from dpaudit.ledger.findings import Attack, Breach, LedgerVerdict, Method, Power, StatementResult
-from dpaudit.report.words import number
+from dpaudit.ledger import NOT_RUN, Attack, Breach, LedgerVerdict, Method, Power, StatementResult
+from dpaudit.results import number
 
 _EQUAL = 1e-9
 _CLOSE = 1e-4

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpaudit.ledger.findings import StatementResult
-from dpaudit.outcomes import OUTCOMES, outcome_of, statement_outcome
+from dpaudit.ledger import StatementResult, statement_outcome
 from dpaudit.report.statements import (
     breach_words,
     case_line,
@@ -18,8 +17,7 @@ from dpaudit.report.statements import (
     ratio_words,
     tally_lines,
 )
-from dpaudit.report.words import short
-from dpaudit.results import AuditResult
+from dpaudit.results import OUTCOMES, AuditResult, outcome_of, short
 from dpaudit.store import AUDITS, LEDGER, STATEMENTS, Run, file_name, statement_file
 
 _CASE = 400

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
+from dpaudit.claims import Relation, checked_relation
 from dpaudit.errors import ArgumentError, PairError, RecipeError, place
 from dpaudit.mechanisms import mechanism_name
 from dpaudit.neighbors import RECIPES, NeighborPair, parse_value
-from dpaudit.relations import Relation, checked_relation
 
 Point = NDArray[np.float64]
 """A place in the unit cube."""

@@ -19,12 +19,12 @@ from algorithms.common import (
     sparse_vector_variants,
 )
 from algorithms.geometric_median import baselines, boosting, center, composed, radius
-from tests.broken import geometric_median as broken_median
-from tests.broken import histogram as broken_histogram
-from tests.broken import means as broken_means
-from tests.broken import noise as broken_noise
-from tests.broken import selection as broken_selection
-from tests.broken import sparse_vector as broken_sparse_vector
+from mutants import geometric_median as median_mutants
+from mutants import histogram as histogram_mutants
+from mutants import means as means_mutants
+from mutants import noise as noise_mutants
+from mutants import selection as selection_mutants
+from mutants import sparse_vector as sparse_vector_mutants
 
 
 @dataclass(frozen=True)
@@ -197,53 +197,53 @@ ROWS = [
 ]  # fmt: skip
 
 TWINS = [
-    Row(broken_noise.laplace_half_scale, VECTOR, EPS, (3,)),
-    Row(broken_noise.laplace_reused_noise, VECTOR, EPS, (3,)),
-    Row(broken_noise.gaussian_variance_as_deviation, VECTOR, {"sigma": 2.0}, (3,)),
+    Row(noise_mutants.laplace_half_scale, VECTOR, EPS, (3,)),
+    Row(noise_mutants.laplace_reused_noise, VECTOR, EPS, (3,)),
+    Row(noise_mutants.gaussian_variance_as_deviation, VECTOR, {"sigma": 2.0}, (3,)),
     Row(
-        broken_noise.discrete_laplace_half_scale, INTEGERS, {"sensitivity": 1, "epsilon": 0.5},
+        noise_mutants.discrete_laplace_half_scale, INTEGERS, {"sensitivity": 1, "epsilon": 0.5},
         (3,), np.int64,
     ),
-    Row(broken_noise.randomized_response_doubled, INTEGERS, {"epsilon": 0.5}, (3,), np.int64),
-    Row(broken_selection.exponential_mechanism_monotone, VECTOR, EPS, (), np.int64),
-    Row(broken_selection.report_noisy_max_monotone, VECTOR, EPS, (), np.int64),
-    Row(broken_selection.report_noisy_max_shared_noise, VECTOR, EPS, (), np.int64),
-    Row(broken_histogram.noisy_histogram_add_remove, TABLE, {"n_bins": 3, "epsilon": 1.0}, (3,)),
-    Row(broken_histogram.noisy_histogram_item_level, TABLE, {"n_bins": 3, "epsilon": 1.0}, (3,)),
-    Row(broken_means.clipped_user_mean_item_level, CUBE[0], SCALAR_MEAN, ()),
-    Row(broken_means.clipped_user_mean_add_remove, CUBE[0], SCALAR_MEAN, ()),
-    Row(broken_means.user_mean_unclipped, CUBE[0], SCALAR_MEAN, ()),
-    Row(broken_means.clipped_user_mean_gaussian_by_coordinate, CUBE, VECTOR_MEAN, (4,)),
+    Row(noise_mutants.randomized_response_doubled, INTEGERS, {"epsilon": 0.5}, (3,), np.int64),
+    Row(selection_mutants.exponential_mechanism_monotone, VECTOR, EPS, (), np.int64),
+    Row(selection_mutants.report_noisy_max_monotone, VECTOR, EPS, (), np.int64),
+    Row(selection_mutants.report_noisy_max_shared_noise, VECTOR, EPS, (), np.int64),
+    Row(histogram_mutants.noisy_histogram_add_remove, TABLE, {"n_bins": 3, "epsilon": 1.0}, (3,)),
+    Row(histogram_mutants.noisy_histogram_item_level, TABLE, {"n_bins": 3, "epsilon": 1.0}, (3,)),
+    Row(means_mutants.clipped_user_mean_item_level, CUBE[0], SCALAR_MEAN, ()),
+    Row(means_mutants.clipped_user_mean_add_remove, CUBE[0], SCALAR_MEAN, ()),
+    Row(means_mutants.user_mean_unclipped, CUBE[0], SCALAR_MEAN, ()),
+    Row(means_mutants.clipped_user_mean_gaussian_by_coordinate, CUBE, VECTOR_MEAN, (4,)),
     *[
         Row(twin, VECTOR, {"threshold": 0.0, "epsilon": 0.5}, (3,))
         for twin in [
-            broken_sparse_vector.above_threshold_exact_threshold,
-            broken_sparse_vector.above_threshold_shared_query_noise,
-            broken_sparse_vector.above_threshold_never_halts,
+            sparse_vector_mutants.above_threshold_exact_threshold,
+            sparse_vector_mutants.above_threshold_shared_query_noise,
+            sparse_vector_mutants.above_threshold_never_halts,
         ]
     ],
-    Row(broken_sparse_vector.fixed_threshold_sparse_vector_without_cutoff, VECTOR, CUT, (3,)),
-    Row(broken_sparse_vector.svt1_cutoff_not_in_noise, VECTOR, CUT, (3,)),
-    Row(broken_sparse_vector.svt2_cutoff_not_in_noise, VECTOR, CUT, (3,)),
+    Row(sparse_vector_mutants.fixed_threshold_sparse_vector_without_cutoff, VECTOR, CUT, (3,)),
+    Row(sparse_vector_mutants.svt1_cutoff_not_in_noise, VECTOR, CUT, (3,)),
+    Row(sparse_vector_mutants.svt2_cutoff_not_in_noise, VECTOR, CUT, (3,)),
     Row(
-        broken_median.first_above_threshold_exact_threshold, VECTOR,
+        median_mutants.first_above_threshold_exact_threshold, VECTOR,
         {"threshold": 0.0, "epsilon": 0.5}, (3,),
     ),
-    Row(broken_median.bounded_laplace_one_scale, VECTOR, BOUNDED, (3,)),
+    Row(median_mutants.bounded_laplace_one_scale, VECTOR, BOUNDED, (3,)),
     Row(
-        broken_median.fast_radius_of_a_fraction, CLOUD, SEARCH | {"epsilon": 0.1, "delta": 0.1}, ()
+        median_mutants.fast_radius_of_a_fraction, CLOUD, SEARCH | {"epsilon": 0.1, "delta": 0.1}, ()
     ),
-    Row(broken_median.fast_center_untested, CLOUD, LOUD | {"radius": 2.0}, (2,)),
-    Row(broken_median.fast_center_one_point, CLOUD, LOUD | {"radius": 2.0}, (2,)),
-    Row(broken_median.stable_dpsgd_forgetting_m, CLOUD, PHASES, (2,)),
-    Row(broken_median.fixed_order_dpsgd_one_access, CLOUD, PHASES, (2,)),
-    Row(broken_median.warm_start_subsampling_is_noise, CLOUD, SEARCH | LOUD, (3,)),
-    Row(broken_median.private_geometric_median_exact_start, CLOUD, MEDIAN, (2,)),
+    Row(median_mutants.fast_center_untested, CLOUD, LOUD | {"radius": 2.0}, (2,)),
+    Row(median_mutants.fast_center_one_point, CLOUD, LOUD | {"radius": 2.0}, (2,)),
+    Row(median_mutants.stable_dpsgd_forgetting_m, CLOUD, PHASES, (2,)),
+    Row(median_mutants.fixed_order_dpsgd_one_access, CLOUD, PHASES, (2,)),
+    Row(median_mutants.warm_start_subsampling_is_noise, CLOUD, SEARCH | LOUD, (3,)),
+    Row(median_mutants.private_geometric_median_exact_start, CLOUD, MEDIAN, (2,)),
     Row(
-        broken_median.radius_finder_one_count, CLOUD,
+        median_mutants.radius_finder_one_count, CLOUD,
         SEARCH | {"epsilon": 11.44, "failure_prob": 0.5}, (),
     ),
-    Row(broken_median.dpgd_one_step, CLOUD, DESCENT, (2,)),
+    Row(median_mutants.dpgd_one_step, CLOUD, DESCENT, (2,)),
 ]  # fmt: skip
 
 
@@ -269,13 +269,13 @@ def test_shape_and_dtype(row: Row, size: int) -> None:
 def test_the_seed_is_all_that_matters(row: Row) -> None:
     first = row(50, seed=3)
     np.testing.assert_array_equal(row(50, seed=3), first)
-    if row.mechanism is not broken_selection.report_noisy_max_shared_noise:
+    if row.mechanism is not selection_mutants.report_noisy_max_shared_noise:
         assert not np.array_equal(row(50, seed=4), first, equal_nan=first.dtype == np.float64)
 
 
 @every_row
 def test_draws_differ_from_each_other(row: Row) -> None:
-    if row.mechanism is broken_selection.report_noisy_max_shared_noise:
+    if row.mechanism is selection_mutants.report_noisy_max_shared_noise:
         return
     assert len(np.unique(row(50), axis=0)) > 1
 

@@ -13,8 +13,8 @@ from scipy.stats import chi2, norm, uniform
 from scipy.stats import f as fisher
 
 from algorithms.geometric_median import baselines, datasets, reference
+from mutants import geometric_median as mutants
 from tests.algorithms import laws
-from tests.broken import geometric_median as broken
 from tests.statistical import assert_frequencies, assert_law
 
 FOUR = np.array([[0.0], [0.5], [1.5], [4.0]])
@@ -115,7 +115,7 @@ def test_the_radius_finder_twin_breaks_where_it_says() -> None:
 
 @pytest.mark.statistical
 def test_the_radius_finder_twin_follows_its_broken_law() -> None:
-    draws = broken.radius_finder_one_count(
+    draws = mutants.radius_finder_one_count(
         crowd(354), 50_000, **CROWD, rng=np.random.default_rng(32)
     )
     no = 1 - yes_chance(354, 300 + 18 * math.log(20), 1 / 300)
@@ -189,7 +189,7 @@ def test_dpgd_and_its_twin_follow_their_laws() -> None:
     assert_law(draws, norm(center, sigma).cdf)
     with pytest.raises(AssertionError, match="rejected"):
         assert_law(draws, norm(center, 1.2 * sigma).cdf)
-    twin = broken.dpgd_one_step(BALANCED, 5000, **DESCENT, rng=np.random.default_rng(34))[:, 0]
+    twin = mutants.dpgd_one_step(BALANCED, 5000, **DESCENT, rng=np.random.default_rng(34))[:, 0]
     assert_law(twin, norm(center, sigma / 20).cdf)
     shift = 2 * center / (sigma / 20)
     assert shift == pytest.approx(7.77, abs=0.01)

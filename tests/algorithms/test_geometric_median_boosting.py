@@ -14,7 +14,7 @@ from scipy.stats import binom, norm
 
 from algorithms.geometric_median import boosting, schedule
 from algorithms.geometric_median.boosting import sgd_trajectory
-from tests.broken import geometric_median as broken
+from mutants import geometric_median as mutants
 from tests.statistical import assert_frequencies, assert_law
 
 CLOUD = np.array([[0.0, 0.0], [1.0, 0.5], [-0.5, 2.0], [0.25, -1.0], [3.0, 3.0]])
@@ -358,7 +358,7 @@ def test_the_stable_twin_breaks_where_it_says() -> None:
 def test_the_stable_twin_follows_its_broken_law() -> None:
     rho = schedule.stable_dpsgd_rho(1.0, 1e-6)
     run = FAR | {"n_steps": 63, "rho": rho}
-    outputs = broken.stable_dpsgd_forgetting_m(
+    outputs = mutants.stable_dpsgd_forgetting_m(
         BALANCED, 5000, **run, transcript=True, rng=np.random.default_rng(63)
     )[:, 0, 0]
     plan = schedule.stable_dpsgd_schedule(5, 1, rho=rho, **_plan(run))
@@ -387,7 +387,7 @@ def test_the_fixed_order_twin_breaks_where_it_says() -> None:
 
 @pytest.mark.statistical
 def test_the_fixed_order_twin_follows_its_broken_law() -> None:
-    outputs = broken.fixed_order_dpsgd_one_access(
+    outputs = mutants.fixed_order_dpsgd_one_access(
         BALANCED, 5000, **FAR, rho=0.5, transcript=True, rng=np.random.default_rng(64)
     )[:, 0, 0]
     center = boosting.fixed_order_dpsgd_centers(

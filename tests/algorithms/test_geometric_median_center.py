@@ -13,9 +13,9 @@ from scipy.stats import binom, norm
 
 from algorithms.common.noise import analytic_gaussian_sigma
 from algorithms.geometric_median import center
+from mutants import geometric_median as mutants
 from tests.algorithms import laws
 from tests.algorithms.test_noise import gaussian_delta
-from tests.broken import geometric_median as broken
 from tests.statistical import assert_frequencies, assert_law
 
 ONE_PLACE = np.full((30, 2), 0.5)
@@ -200,8 +200,8 @@ def test_the_untested_twin_jumps() -> None:
     kwargs = {"radius": 1.0, "epsilon": 1.0, "delta": 1e-6}
     left = np.array([[0.0]] * 11 + [[1e5]] * 10)
     right = np.array([[0.0]] * 10 + [[1e5]] * 11)
-    low = broken.fast_center_untested(left, 500, **kwargs, rng=np.random.default_rng(75))
-    high = broken.fast_center_untested(right, 500, **kwargs, rng=np.random.default_rng(76))
+    low = mutants.fast_center_untested(left, 500, **kwargs, rng=np.random.default_rng(75))
+    high = mutants.fast_center_untested(right, 500, **kwargs, rng=np.random.default_rng(76))
     assert low.max() < 5e4 < high.min()
     honest = center.fast_center(left, 500, **kwargs, rng=np.random.default_rng(77))
     assert (honest == 0).all()
@@ -217,7 +217,7 @@ def test_the_one_point_twin_breaks_where_it_says() -> None:
     exact = chance * gaussian_delta(shift, sigma, 1.0)
     assert exact == pytest.approx(0.192, abs=1e-3)
     assert chance * gaussian_delta(shift, center.fast_center_sigma(400, **kwargs), 1.0) < 1e-12
-    draws = broken.fast_center_one_point(data, 20_000, **kwargs, rng=np.random.default_rng(78))
+    draws = mutants.fast_center_one_point(data, 20_000, **kwargs, rng=np.random.default_rng(78))
     passed = draws[draws != 0]
     assert_frequencies([passed.size, 20_000 - passed.size], [chance, 1 - chance])
     assert_law(passed, norm(2 / 400, sigma).cdf)

@@ -11,8 +11,8 @@ from scipy.integrate import quad
 
 from algorithms.common import noise
 from algorithms.common import sparse_vector as sv
+from mutants import geometric_median as mutants
 from tests.algorithms import laws
-from tests.broken import geometric_median as broken
 from tests.statistical import assert_frequencies, assert_law
 
 N = 400_000
@@ -150,17 +150,17 @@ def test_twins_break_where_they_say() -> None:
 @pytest.mark.statistical
 def test_twins_follow_their_broken_law() -> None:
     rng = np.random.default_rng(83)
-    answers = broken.first_above_threshold_exact_threshold(
+    answers = mutants.first_above_threshold_exact_threshold(
         [1.0] * 8, N, threshold=0.0, epsilon=1.0, rng=rng
     )
     no = laws.pattern_probability([1.0] * 8, (0,) * 8, threshold_scale=0.0, query_scale=4.0)
     hits = int((answers == 0).all(axis=1).sum())
     assert_frequencies([hits, N - hits], [no, 1 - no])
-    draws = broken.bounded_laplace_one_scale(
+    draws = mutants.bounded_laplace_one_scale(
         0.0, 50_000, sensitivity=2.0, epsilon=1.0, delta=1e-6, rng=rng
     )
     assert_law(draws, lambda x: bounded_cdf(x, 2.0, 2.0))
-    shifted = broken.bounded_laplace_one_scale(
+    shifted = mutants.bounded_laplace_one_scale(
         2.0, 1000, sensitivity=2.0, epsilon=1.0, delta=1e-6, rng=rng
     )
     assert shifted.min() >= 0

@@ -10,9 +10,9 @@ from scipy.stats import norm
 
 from algorithms.geometric_median import boosting, composed, radius, reference, schedule
 from algorithms.geometric_median.center import fast_center_sigma
+from mutants import geometric_median as mutants
 from tests.algorithms.test_geometric_median_center import pass_chance
 from tests.algorithms.test_geometric_median_radius import TWO_PLACES, yes_chance
-from tests.broken import geometric_median as broken
 from tests.statistical import assert_frequencies, assert_law
 
 SEARCH = {"min_radius": 1.0, "max_radius": 2.0}
@@ -180,7 +180,7 @@ def test_the_warm_start_twin_breaks_where_it_says() -> None:
 def test_the_warm_start_twin_follows_its_broken_law() -> None:
     right = TWO_PLACES.copy()
     right[0] = 2.0
-    draws = broken.warm_start_subsampling_is_noise(
+    draws = mutants.warm_start_subsampling_is_noise(
         right, 5000, **SEARCH, epsilon=1.0, delta=1e-6, rng=np.random.default_rng(42)
     )
     hits = int((draws[:, 1] == 1.0).sum())
@@ -198,10 +198,10 @@ def test_the_exact_start_twin_breaks_where_it_says() -> None:
     )
     sigma = math.sqrt(sum(s**2 for s in plan.sigmas))
     assert norm.sf((1 - 7 * plan.step) / sigma) < 1e-8
-    low = broken.private_geometric_median_exact_start(
+    low = mutants.private_geometric_median_exact_start(
         LEFT, 4000, **run, rng=np.random.default_rng(43)
     )[:, 0]
-    high = broken.private_geometric_median_exact_start(
+    high = mutants.private_geometric_median_exact_start(
         -LEFT, 1000, **run, rng=np.random.default_rng(44)
     )[:, 0]
     assert low.max() < 0 < high.min()

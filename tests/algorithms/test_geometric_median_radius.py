@@ -14,8 +14,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import binom
 
 from algorithms.geometric_median import _points, radius
+from mutants import geometric_median as mutants
 from tests.algorithms import laws
-from tests.broken import geometric_median as broken
 from tests.statistical import assert_frequencies
 
 PAIR = np.array([[0.0], [1.5]])
@@ -308,7 +308,7 @@ def test_the_twin_breaks_where_it_says() -> None:
 
 @pytest.mark.statistical
 def test_the_twin_follows_its_broken_law() -> None:
-    draws = broken.fast_radius_of_a_fraction(
+    draws = mutants.fast_radius_of_a_fraction(
         TWO_PLACES, 20_000, min_radius=1.0, max_radius=2.0, epsilon=1.0, delta=1e-6,
         rng=np.random.default_rng(95),
     )  # fmt: skip

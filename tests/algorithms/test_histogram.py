@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from algorithms.common.histogram import noisy_histogram
+from mutants import histogram as mutants
 from tests.algorithms import laws
-from tests.broken import histogram as broken
 from tests.statistical import assert_frequencies, assert_law
 
 DATA = np.array([[0, 0, 2], [1, 2, 2]])
@@ -53,9 +53,9 @@ def test_loss_of_moving_a_user_of_three_items(scale: float, expected: float) -> 
 def test_twins_draw_the_noise_of_their_mistake() -> None:
     rng = np.random.default_rng(33)
     kwargs = {"n_bins": 4, "epsilon": 1.0, "rng": rng}
-    draws = broken.noisy_histogram_add_remove(DATA, 40_000, **kwargs)
+    draws = mutants.noisy_histogram_add_remove(DATA, 40_000, **kwargs)
     assert_law(draws[:, 0] - 2, lambda x: laws.laplace_cdf(x, 3.0))
-    draws = broken.noisy_histogram_item_level(DATA, 40_000, **kwargs)
+    draws = mutants.noisy_histogram_item_level(DATA, 40_000, **kwargs)
     assert_law(draws[:, 0] - 2, lambda x: laws.laplace_cdf(x, 2.0))
     with pytest.raises(AssertionError, match="rejected"):
         assert_law(draws[:, 0] - 2, lambda x: laws.laplace_cdf(x, 6.0))

@@ -13,9 +13,9 @@ from scipy.stats import norm
 
 from algorithms.common import means
 from algorithms.common.noise import analytic_gaussian_sigma
+from mutants import means as mutants
 from tests.algorithms import laws
 from tests.algorithms.test_noise import gaussian_delta, gaussian_epsilon
-from tests.broken import means as broken
 from tests.statistical import assert_law
 
 SILENT = 1e12  # an epsilon at which the noise is below 1e-9: the draw shows the center
@@ -91,9 +91,9 @@ def test_vector_noise_is_the_analytic_gaussian() -> None:
 @pytest.mark.parametrize(
     ("twin", "value", "expected"),
     [
-        (broken.clipped_user_mean_item_level, 1.0, 4.0),  # m epsilon
-        (broken.clipped_user_mean_add_remove, 1.0, 2.0),  # 2 epsilon
-        (broken.user_mean_unclipped, 3.0, 3.0),  # r epsilon
+        (mutants.clipped_user_mean_item_level, 1.0, 4.0),  # m epsilon
+        (mutants.clipped_user_mean_add_remove, 1.0, 2.0),  # 2 epsilon
+        (mutants.user_mean_unclipped, 3.0, 3.0),  # r epsilon
         (means.clipped_user_mean, 3.0, 1.0),
     ],
 )
@@ -117,7 +117,7 @@ def test_scalar_twins_break_at_their_pair(twin, value: float, expected: float) -
 def test_gaussian_twin_breaks_in_ten_dimensions() -> None:
     data = np.zeros((5, 2, 10))
     data[0] = 1.0
-    draws = broken.clipped_user_mean_gaussian_by_coordinate(
+    draws = mutants.clipped_user_mean_gaussian_by_coordinate(
         data, 40_000, clip_norm=1.0, epsilon=1.0, delta=1e-5, rng=np.random.default_rng(44)
     )
     sigma = analytic_gaussian_sigma(0.4, 1.0, 1e-5)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from algorithms.common import noise
+from mutants import noise as mutants
 from tests.algorithms import laws
-from tests.broken import noise as broken
 from tests.statistical import assert_frequencies, assert_law
 
 
@@ -169,7 +169,7 @@ def test_gaussian_twins_break_their_claim() -> None:
     assert gaussian_epsilon(1.0, math.sqrt(sigma), 1e-5) == pytest.approx(2.07, abs=0.01)
     assert gaussian_delta(1.0, math.sqrt(sigma), 1.0) == pytest.approx(0.0085, abs=1e-4)
     assert 0.5 + sigma == pytest.approx(4.23, abs=0.01)  # the optimal event of the docstring
-    no_log = broken.classic_gaussian_sigma_no_log(1.0, 1.0, 1e-5)
+    no_log = mutants.classic_gaussian_sigma_no_log(1.0, 1.0, 1e-5)
     assert gaussian_epsilon(1.0, no_log, 1e-5) == pytest.approx(4.38, abs=0.01)
 
 
@@ -177,15 +177,15 @@ def test_gaussian_twins_break_their_claim() -> None:
 def test_twins_follow_their_broken_law() -> None:
     rng = np.random.default_rng(16)
     n = 40_000
-    half = broken.laplace_half_scale(0.0, n, sensitivity=1.0, epsilon=1.0, rng=rng)
+    half = mutants.laplace_half_scale(0.0, n, sensitivity=1.0, epsilon=1.0, rng=rng)
     assert_law(half, lambda x: laws.laplace_cdf(x, 0.5))
-    narrow = broken.gaussian_variance_as_deviation(0.0, n, sigma=4.0, rng=rng)
+    narrow = mutants.gaussian_variance_as_deviation(0.0, n, sigma=4.0, rng=rng)
     assert_law(narrow, norm(0, 2).cdf)
-    steps = broken.discrete_laplace_half_scale(0, n, sensitivity=1, epsilon=0.5, rng=rng)
+    steps = mutants.discrete_laplace_half_scale(0, n, sensitivity=1, epsilon=0.5, rng=rng)
     counts = np.bincount(np.clip(steps, -4, 4) + 4, minlength=9)
     assert_frequencies(counts, geometric_cells(1.0, 4))
     kept = math.exp(1) / (1 + math.exp(1))
-    bits = broken.randomized_response_doubled(1, n, epsilon=0.5, rng=rng)
+    bits = mutants.randomized_response_doubled(1, n, epsilon=0.5, rng=rng)
     assert_frequencies(np.bincount(bits, minlength=2), [1 - kept, kept])
     with pytest.raises(AssertionError, match="rejected"):  # and not the law of the original
         assert_law(half, lambda x: laws.laplace_cdf(x, 1.0))
@@ -194,7 +194,7 @@ def test_twins_follow_their_broken_law() -> None:
 def test_laplace_reused_noise_is_no_noise_for_differences() -> None:
     kwargs = {"sensitivity": 2.0, "epsilon": 1.0}
     for left, expected in [(0.0, True), (2.0, False)]:
-        draws = broken.laplace_reused_noise(
+        draws = mutants.laplace_reused_noise(
             [left, 0.0], 1000, **kwargs, rng=np.random.default_rng(17)
         )
         assert ((draws[:, 0] - draws[:, 1] < 1.0) == expected).all()

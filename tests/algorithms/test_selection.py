@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.common import selection
+from mutants import selection as mutants
 from tests.algorithms import laws
-from tests.broken import selection as broken
 from tests.statistical import assert_frequencies
 
 
@@ -99,8 +99,8 @@ def test_noisy_max_draws_follow_the_quadrature() -> None:
 
 
 def test_monotone_twins_break_at_their_pair() -> None:
-    left = broken.exponential_pmf_monotone([-2.0, 0.0], sensitivity=1.0, epsilon=1.0)[0]
-    right = broken.exponential_pmf_monotone([-3.0, 1.0], sensitivity=1.0, epsilon=1.0)[0]
+    left = mutants.exponential_pmf_monotone([-2.0, 0.0], sensitivity=1.0, epsilon=1.0)[0]
+    right = mutants.exponential_pmf_monotone([-3.0, 1.0], sensitivity=1.0, epsilon=1.0)[0]
     assert (left, right) == pytest.approx((0.119, 0.018), abs=1e-3)
     assert math.log(left / right) == pytest.approx(1.89, abs=0.01)
     left, right = noisy_max_pmf([-2.0, 0.0], 1.0)[0], noisy_max_pmf([-3.0, 1.0], 1.0)[0]
@@ -113,11 +113,11 @@ def test_monotone_twins_break_at_their_pair() -> None:
 def test_monotone_twins_follow_their_broken_law() -> None:
     kwargs = {"sensitivity": 1.0, "epsilon": 1.0}
     rng = np.random.default_rng(23)
-    chosen = broken.exponential_mechanism_monotone([-2.0, 0.0], 40_000, **kwargs, rng=rng)
+    chosen = mutants.exponential_mechanism_monotone([-2.0, 0.0], 40_000, **kwargs, rng=rng)
     assert_frequencies(
-        np.bincount(chosen, minlength=2), broken.exponential_pmf_monotone([-2.0, 0.0], **kwargs)
+        np.bincount(chosen, minlength=2), mutants.exponential_pmf_monotone([-2.0, 0.0], **kwargs)
     )
-    named = broken.report_noisy_max_monotone([-2.0, 0.0], 40_000, **kwargs, rng=rng)
+    named = mutants.report_noisy_max_monotone([-2.0, 0.0], 40_000, **kwargs, rng=rng)
     assert_frequencies(np.bincount(named, minlength=2), noisy_max_pmf([-2.0, 0.0], 1.0))
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies(np.bincount(named, minlength=2), noisy_max_pmf([-2.0, 0.0], 2.0))
@@ -125,7 +125,7 @@ def test_monotone_twins_follow_their_broken_law() -> None:
 
 def test_shared_noise_twin_is_deterministic() -> None:
     for scores, winner in [([0.0, 1.0], 1), ([1.0, 0.0], 0)]:
-        draws = broken.report_noisy_max_shared_noise(
+        draws = mutants.report_noisy_max_shared_noise(
             scores, 1000, sensitivity=1.0, epsilon=1.0, rng=np.random.default_rng(24)
         )
         assert (draws == winner).all()

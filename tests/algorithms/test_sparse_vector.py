@@ -12,8 +12,8 @@ from scipy.stats import binom
 
 from algorithms.common import sparse_vector as sv
 from algorithms.common import sparse_vector_variants as variants
+from mutants import sparse_vector as mutants
 from tests.algorithms import laws
-from tests.broken import sparse_vector as broken
 from tests.statistical import assert_frequencies, assert_law
 
 N = 40_000
@@ -288,25 +288,25 @@ def test_lemma_18_fails_for_every_hidden_constant(cutoff: int) -> None:
 def test_twins_follow_their_broken_law() -> None:
     rng = np.random.default_rng(56)
     queries = np.array([0.5, -0.3, 1.0, -2.0])
-    exact = broken.above_threshold_exact_threshold(queries, N, threshold=0.0, epsilon=1.0, rng=rng)
+    exact = mutants.above_threshold_exact_threshold(queries, N, threshold=0.0, epsilon=1.0, rng=rng)
     patterns, law = patterns_and_law(
         queries, 1, halting_answer=0, threshold_scale=0.0, query_scale=4.0
     )
     assert_frequencies(laws.pattern_counts(exact, patterns), law)
     unhalted = {"threshold_scale": 2.0, "query_scale": 4.0}
-    never = broken.above_threshold_never_halts(queries, N, threshold=0.0, epsilon=1.0, rng=rng)
+    never = mutants.above_threshold_never_halts(queries, N, threshold=0.0, epsilon=1.0, rng=rng)
     patterns, law = patterns_and_law(queries, None, **unhalted)
     assert_frequencies(laws.pattern_counts(never, patterns), law)
     kwargs = {"thresholds": 0.0, "cutoff": 2, "epsilon": 1.0, "sensitivity": 1.0, "rng": rng}
-    one = broken.svt1_cutoff_not_in_noise(queries, N, **kwargs)
+    one = mutants.svt1_cutoff_not_in_noise(queries, N, **kwargs)
     patterns, law = patterns_and_law(queries, 2, **unhalted)
     assert_frequencies(laws.pattern_counts(one, patterns), law)
-    two = broken.svt2_cutoff_not_in_noise(queries, N, **kwargs)
+    two = mutants.svt2_cutoff_not_in_noise(queries, N, **kwargs)
     _, law = patterns_and_law(queries, 2, **unhalted, redraw=True)
     assert_frequencies(laws.pattern_counts(two, patterns), law)
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies(laws.pattern_counts(one, patterns), law)
-    free = broken.fixed_threshold_sparse_vector_without_cutoff(
+    free = mutants.fixed_threshold_sparse_vector_without_cutoff(
         queries, N, thresholds=0.0, cutoff=1, epsilon=1.0, rng=rng
     )
     patterns, law = patterns_and_law(queries, None, threshold_scale=0.0, query_scale=1.0)
@@ -319,7 +319,7 @@ def test_shared_query_noise_twin_shows_the_order() -> None:
     chance = float((weights * (laws.laplace_cdf(0.5 - z, 4) - laws.laplace_cdf(-0.5 - z, 4))).sum())
     assert chance == pytest.approx(0.083, abs=1e-3)
     for queries, p in [([1.0, 0.0], chance), ([0.0, 1.0], 0.0)]:
-        answers = broken.above_threshold_shared_query_noise(
+        answers = mutants.above_threshold_shared_query_noise(
             queries, N, threshold=0.5, epsilon=1.0, rng=np.random.default_rng(57)
         )
         hits = int((answers == [1.0, 0.0]).all(axis=1).sum())

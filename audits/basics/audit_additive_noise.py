@@ -1,0 +1,88 @@
+"""Mechanisms that hand over their centres: the final noise is integrated out, not drawn.
+
+Deltas far below one in the number of draws come within reach: exactly where the centres are
+determined by the data, and by betting on probabilities where they are random but known to lie in a
+ball.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from algorithms.common.noise import analytic_gaussian_sigma
+from dpaudit import ApproxDP, NeighborPair, Relation, Smoothed
+from dpaudit import neighbors as nb
+from dpaudit.stats import hockey_stick_density
+
+EPSILON, TINY_DELTA = 1.0, 1e-9
+USERS = nb.clip_boundary_user(n_users=20, m=8, radius=1.0)
+
+
+def clipped_mean(data, *, radius=1.0):
+    """Mean over users of their means, each clipped to [-radius, radius]; deterministic."""
+    return np.clip(data.mean(axis=1), -radius, radius).mean(axis=0)
+
+
+def audit_deterministic_centers(auditor):
+    """The exact profile, at a delta that no number of draws would reach."""
+    sigma = analytic_gaussian_sigma(2 / 20, EPSILON, TINY_DELTA)
+    auditor.check(
+        Smoothed(clipped_mean, scale=sigma),
+        ApproxDP(EPSILON, TINY_DELTA, Relation.REPLACE_USER, "Balle and Wang 2018, Theorem 8"),
+        USERS,
+        twin=Smoothed(clipped_mean, scale=sigma / 2),  # adding instead of replacing a user
+    )
+
+
+# --- random centres ---
+
+RATE, SIGMA = 0.2, 1.0
+WITH_AND_WITHOUT = NeighborPair([[0.0], [1.0]], [[0.0]], relation=Relation.ADD_REMOVE_USER)
+
+
+def sampled_sum(data, size, *, rng, rate=RATE):
+    """Sum of the users that take part, each with probability `rate`."""
+    takes_part = rng.random((size, len(data))) < rate
+    return takes_part @ data[:, 0]
+
+
+def subsampled_delta(epsilon):
+    """Exact delta of one user of value 1 who takes part with probability RATE."""
+
+    def gaussian(x, shift):
+        return np.exp(-((x - shift) ** 2) / 2) / np.sqrt(2 * np.pi)
+
+    def alone(x):
+        return gaussian(x, 0.0)
+
+    def mixed(x):
+        return RATE * gaussian(x, 1.0) + (1 - RATE) * alone(x)
+
+    points = [-9.0, -3.0, 0.0, 0.5, 1.0, 3.0, 6.0, 10.0]
+    both = ((mixed, alone), (alone, mixed))
+    return max(hockey_stick_density(*sides, epsilon, breakpoints=points) for sides in both)
+
+
+def ball(data):
+    """Half of the users' sum, give or take the other half: all values are >= 0."""
+    half = data[:, 0].sum() / 2
+    return [half], half + 1e-9
+
+
+def audit_subsampled_gaussian(auditor):
+    epsilon = 2.0
+    smoothed = partial(Smoothed, noise="gaussian", scale=SIGMA, ball=ball)
+    auditor.check(
+        smoothed(sampled_sum),
+        ApproxDP(
+            epsilon,
+            subsampled_delta(epsilon),
+            Relation.ADD_REMOVE_USER,
+            "hockey-stick divergence of the mixture, by quadrature",
+        ),
+        WITH_AND_WITHOUT,
+        twin=smoothed(partial(sampled_sum, rate=1.0)),  # forgets to sample
+        effort=0.3,
+    )

@@ -1,0 +1,314 @@
+"""The algorithms of the geometric median paper, and the two that it compares itself with."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from algorithms.common import noise, sparse_vector
+from algorithms.geometric_median import baselines, boosting, center, composed, radius, schedule
+from dpaudit import (
+    ApproxDP,
+    NeighborPair,
+    PureDP,
+    Relation,
+    Smoothed,
+    ZeroConcentratedDP,
+    within_sensitivity,
+)
+from dpaudit.search import Interval, SearchSpace, Whole
+from mutants import geometric_median as mutants
+
+PAPER = "geometric_median"
+SLACK = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+REPLACE = Relation.REPLACE_USER
+EPSILON = 1.0
+
+
+def less_noise(mechanism, multipliers=SLACK, **options):
+    """The same mechanism with less and less noise, to see how loose its constants are."""
+    return {x: partial(mechanism, noise_multiplier=x, **options) for x in multipliers}
+
+
+def less_smoothing(centers, sigma):
+    return {x: Smoothed(centers, "gaussian", x * sigma) for x in SLACK}
+
+
+def groups(*counts_and_places, d=1):
+    """Points on the first axis: so many of them at each place."""
+    rows = [np.full(count, place, dtype=float) for count, place in counts_and_places]
+    points = np.zeros((sum(len(row) for row in rows), d))
+    points[:, 0] = np.concatenate(rows)
+    return points
+
+
+def moved(points, place, words):
+    """The last point is put elsewhere on the first axis."""
+    other = points.copy()
+    other[-1, 0] = place
+    return NeighborPair(points, other, recipe=words)
+
+
+# --- the tools of Section 2 ---
+
+
+def audit_first_above_threshold(auditor):
+    options = {"threshold": 0.0, "epsilon": EPSILON}
+    auditor.check(
+        partial(sparse_vector.first_above_threshold, **options),
+        PureDP(EPSILON, Relation.WITHIN_SENSITIVITY, f"{PAPER} Lemma 2"),
+        [
+            NeighborPair(
+                np.zeros(8), np.ones(8), relation=Relation.WITHIN_SENSITIVITY, recipe="all rise"
+            ),
+            NeighborPair(
+                np.r_[np.zeros(7), 0.0],
+                np.r_[np.ones(7), -1.0],
+                relation=Relation.WITHIN_SENSITIVITY,
+                recipe="7 rise, the last falls",
+            ),
+        ],
+        twin=partial(mutants.first_above_threshold_exact_threshold, **options),
+        slack=less_noise(sparse_vector.first_above_threshold, **options),
+        effort=4,  # the twin is seen in runs of noes, which are rare
+    )
+
+
+def audit_bounded_laplace(auditor):
+    options = {"sensitivity": 1.0, "epsilon": EPSILON, "delta": 0.01}
+    relation = within_sensitivity(1.0, norm="l1")
+    auditor.check(
+        partial(noise.bounded_laplace_mechanism, **options),
+        ApproxDP(EPSILON, 0.01, relation, f"{PAPER} Fact 3"),
+        NeighborPair(np.array(1.0), np.array(0.0), relation=relation, recipe="0 and 1"),
+        twin=partial(mutants.bounded_laplace_one_scale, **options),
+        slack=less_noise(noise.bounded_laplace_mechanism, **options),
+    )
+
+
+# --- radius ---
+
+RADIUS_DELTA = 1e-6
+CROWD = moved(groups((35, 0.0), (5, 2.0)), 0.0, "36 or 35 of 40 in one place")
+
+
+def edge_of_the_crowd(inside, place):
+    """`inside` of 40 points at 0, the others further out; the last one joins them or not."""
+    return moved(groups((inside, 0.0), (40 - inside, place)), 0.0, f"{inside} of 40 together")
+
+
+def audit_fast_radius(auditor):
+    options = {"min_radius": 1.0, "max_radius": 2.0, "epsilon": EPSILON, "delta": RADIUS_DELTA}
+    auditor.check(
+        partial(radius.fast_radius, **options),
+        ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Lemma 5"),
+        SearchSpace(edge_of_the_crowd, {"inside": Whole(20, 39), "place": Interval(0.5, 2.0)}),
+        twin=partial(mutants.fast_radius_of_a_fraction, **options),
+        slack=less_noise(radius.fast_radius, **options),
+    )
+
+
+def audit_radius_finder(auditor):
+    options = {"min_radius": 1.0, "max_radius": 10.0, "epsilon": EPSILON, "failure_prob": 0.5}
+    auditor.check(
+        partial(baselines.radius_finder, **options),
+        ApproxDP(EPSILON, 0.0, REPLACE, "Haghifam, Steinke and Ullman 2024, Algorithm 1"),
+        moved(groups((353, 0.0), (47, 10.0)), 0.0, "354 or 353 of 400 in one place"),
+        twin=partial(mutants.radius_finder_one_count, **options),
+        slack=less_noise(baselines.radius_finder, **options),
+        effort=0.3,
+    )
+
+
+# --- center ---
+
+CENTER_DELTA = 0.01
+CENTER = {"radius": 1.0, "epsilon": EPSILON, "delta": CENTER_DELTA}
+FAR = np.array([1e6, 0.0])  # public: where runs that fail the test of line 9 are put
+
+
+def center_pairs():
+    """Line 9 passes for about 0.4 of the runs where all of 400 points lie together."""
+    together = groups((400, 0.0), d=2)
+    together[-1, 0] = 2.0
+    return [
+        moved(together, -2.0, "a survivor on the edge of the ball"),
+        moved(together, 1e3, "a survivor, or an outlier pulled in by sampled copies"),
+        moved(groups((221, 0.0), (179, 4.0), d=2), 0.0, "a cluster of 0.55 n"),
+        moved(groups((300, 0.0), (100, 2.0), d=2), 0.0, "survivors at both ends"),
+    ]
+
+
+def audit_fast_center(auditor):
+    auditor.check(
+        partial(center.fast_center, **CENTER),
+        ApproxDP(EPSILON, CENTER_DELTA, REPLACE, f"{PAPER} Lemma 9"),
+        [*center_pairs(), moved(groups((10, 1e5), (11, 0.0), d=2), 1e5, "two halves far apart")],
+        twin=partial(mutants.fast_center_untested, **CENTER),
+        effort=0.1,
+    )
+
+
+def audit_fast_center_smoothed(auditor):
+    """The noise of line 13 integrated out; runs that fail are told by their place."""
+    centers = partial(center.fast_center_centers, **CENTER, failed_at=FAR)
+    sigma = center.fast_center_sigma(400, 1.0, EPSILON, CENTER_DELTA)
+    auditor.check(
+        Smoothed(centers, "gaussian", sigma),
+        ApproxDP(EPSILON, CENTER_DELTA, REPLACE, f"{PAPER} Lemma 9"),
+        center_pairs(),
+        twin=Smoothed(centers, "gaussian", 2.0 / (400 * EPSILON)),  # as if one point moved it
+        slack=less_smoothing(centers, sigma),
+        effort=0.1,
+    )
+
+
+# --- boosting ---
+
+USERS, STEPS, BOOST_DELTA = 5, 255, 1e-3
+RHO = schedule.stable_dpsgd_rho(EPSILON, BOOST_DELTA)
+BOOST = {"center": [0.0], "radius": 10.0, "rho": RHO, "step": 1.0, "n_steps": STEPS}
+
+
+def tug_of_war(left, place, other):
+    """So many of 5 users at -`place`, the others at `place`; the last one moves to `other`."""
+    return moved(
+        groups((left, -place), (USERS - left, place)),
+        other * place,
+        f"{left} against {USERS - left}",
+    )
+
+
+WARS = SearchSpace(
+    tug_of_war,
+    {"left": Whole(0, 4), "place": Interval(1.0, 1e6, log=True), "other": Interval(-1.0, 0.9)},
+)
+EVEN = tug_of_war(2, 1e6, -1.0)
+
+
+def phases(mechanism, **options):
+    """All phases' outputs as one row: the proof covers them together."""
+
+    def transcript(data, size, *, rng):
+        return mechanism(data, size, transcript=True, **options, rng=rng)[:, :, 0]
+
+    transcript.__name__ = mechanism.__name__
+    return transcript
+
+
+def audit_stable_dpsgd(auditor):
+    options = {**BOOST, "delta": BOOST_DELTA}
+    auditor.check(
+        phases(boosting.stable_dpsgd, **options),
+        ApproxDP(EPSILON, BOOST_DELTA, REPLACE, f"{PAPER} Lemma 12"),
+        WARS,
+        twin=phases(mutants.stable_dpsgd_forgetting_m, **options),
+        effort=0.1,
+    )
+
+
+def audit_stable_dpsgd_smoothed(auditor):
+    """The first phase, which costs 9/16 of all that is spent, at its exact worst pair."""
+    options = {**BOOST, "delta": BOOST_DELTA}
+    plan = schedule.stable_dpsgd_schedule(
+        USERS, 1, **{k: v for k, v in options.items() if k != "center"}
+    )
+    centers = partial(boosting.stable_dpsgd_centers, phase=1, **options)
+    auditor.check(
+        Smoothed(centers, "gaussian", plan.sigmas[0]),
+        ApproxDP(EPSILON, BOOST_DELTA, REPLACE, f"{PAPER} Lemma 12"),
+        EVEN,
+        twin=Smoothed(centers, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)),
+        slack=less_smoothing(centers, plan.sigmas[0]),
+        effort=0.1,
+    )
+
+
+def audit_fixed_order_dpsgd(auditor):
+    options = {**BOOST, "rho": 0.5, "delta": BOOST_DELTA}
+    auditor.check(
+        phases(boosting.fixed_order_dpsgd, **options),
+        ZeroConcentratedDP(0.5, REPLACE, f"{PAPER} Remark 1"),
+        WARS,
+        twin=phases(mutants.fixed_order_dpsgd_one_access, **options),
+        effort=0.1,
+    )
+
+
+def audit_fixed_order_dpsgd_smoothed(auditor):
+    """The first phase is determined by the data, so its profile is exact."""
+    options = {**BOOST, "rho": 0.5, "delta": BOOST_DELTA}
+    plan = schedule.fixed_order_schedule(
+        USERS, 1, **{k: v for k, v in options.items() if k != "center"}
+    )
+
+    def first_center(data):
+        drawn = boosting.fixed_order_dpsgd_centers(
+            data, 1, phase=1, **options, rng=np.random.default_rng(0)
+        )
+        return drawn[0]
+
+    auditor.check(
+        Smoothed(first_center, "gaussian", plan.sigmas[0]),
+        ZeroConcentratedDP(0.5, REPLACE, f"{PAPER} Remark 1"),
+        EVEN,
+        twin=Smoothed(first_center, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)),
+        slack=less_smoothing(first_center, plan.sigmas[0]),
+    )
+
+
+def audit_dpgd(auditor):
+    options = {"center": [0.0], "radius": 10.0, "rho": 0.1, "step": 1.0, "n_steps": 100}
+
+    def run(mechanism):
+        def scalar(data, size, *, rng):
+            return mechanism(data, size, **options, rng=rng)[:, 0]
+
+        scalar.__name__ = getattr(mechanism, "__name__", "dpgd")
+        return scalar
+
+    auditor.check(
+        run(baselines.dpgd),
+        ZeroConcentratedDP(0.1, REPLACE, "Haghifam, Steinke and Ullman 2024, Algorithm 3"),
+        WARS,
+        twin=run(mutants.dpgd_one_step),
+        slack={x: run(partial(baselines.dpgd, noise_multiplier=x)) for x in SLACK},
+        effort=0.1,
+    )
+
+
+# --- composed ---
+
+
+def audit_warm_start(auditor):
+    options = {"min_radius": 1.0, "max_radius": 2.0, "epsilon": EPSILON, "delta": RADIUS_DELTA}
+    auditor.check(
+        partial(composed.warm_start, **options),
+        ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Theorem 3"),
+        CROWD,
+        twin=partial(mutants.warm_start_subsampling_is_noise, **options),
+        slack=less_noise(composed.warm_start, **options),
+        effort=0.2,
+    )
+
+
+def audit_private_geometric_median(auditor):
+    options = {
+        "min_radius": 0.1,
+        "max_radius": 1.0,
+        "epsilon": EPSILON,
+        "delta": RADIUS_DELTA,
+        "n_steps": 7,
+        "step_factor": 1e-4,
+    }
+    auditor.check(
+        partial(composed.private_geometric_median, **options),
+        ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Theorem 4"),
+        moved(groups((2, -1.0), (3, 1.0)), -1.0, "the majority flips"),
+        twin=partial(mutants.private_geometric_median_exact_start, **options),
+        slack=less_noise(
+            composed.private_geometric_median, (0.1, 0.01, 1e-3, 1e-4, 1e-5), **options
+        ),
+        effort=0.2,
+    )

@@ -1,0 +1,59 @@
+"""What the low bits of an output betray: ``float_attack=True``.
+
+In exact arithmetic all of these keep their claim. In doubles, noise that is added to a value leaves
+traces of the value: which is why OpenDP rounds to a lattice first.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+from audits.audit_third_party import diffprivlib_noise, installed, opendp_noise
+
+from algorithms.common import noise
+from dpaudit import PureDP
+from dpaudit import neighbors as nb
+
+EPSILON = 1.0
+ONE_VALUE = nb.value_pattern("one_above", 1)
+NAIVE = partial(noise.laplace_mechanism, sensitivity=1.0)
+
+
+@pytest.mark.known_violation("adds a float noise sample to a float, as a reference may")
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def audit_reference_laplace(auditor, epsilon):
+    auditor.check(
+        partial(NAIVE, epsilon=epsilon),
+        PureDP(epsilon, source="Dwork and Roth 2014, Theorem 3.6, for real numbers"),
+        ONE_VALUE,
+        twin=partial(NAIVE, epsilon=2 * epsilon),
+        float_attack=True,
+    )
+
+
+@installed("opendp")
+def audit_opendp_laplace_bits(auditor):
+    auditor.check(
+        partial(
+            opendp_noise, make="make_laplace", kind=float, distance="l1_distance", scale=1 / EPSILON
+        ),
+        PureDP(EPSILON, source="OpenDP make_laplace"),
+        ONE_VALUE,
+        twin=partial(NAIVE, epsilon=EPSILON),
+        effort=0.4,
+        float_attack=True,
+    )
+
+
+@installed("diffprivlib")
+@pytest.mark.known_violation("a sampler that hides the noise, whose sum with the value is rounded")
+def audit_diffprivlib_laplace_bits(auditor):
+    auditor.check(
+        partial(diffprivlib_noise, name="Laplace", epsilon=EPSILON, sensitivity=1),
+        PureDP(EPSILON, source="diffprivlib Laplace"),
+        ONE_VALUE,
+        twin=partial(NAIVE, epsilon=EPSILON),
+        effort=0.5,
+        float_attack=True,
+    )

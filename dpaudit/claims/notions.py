@@ -1,0 +1,382 @@
+"""What a mechanism promises, and what that promise implies at every epsilon and delta.
+
+Every claim has ``delta(epsilon)`` and ``epsilon(delta)``: the (epsilon, delta) guarantees that
+follow from the claim *and no more*. The conversions are lossless: for each point of the curve
+there is a mechanism that keeps the claim and is no better than that point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special
+
+from dpaudit import _validate
+from dpaudit.claims._renyi import RenyiConversions
+from dpaudit.claims.relations import Relation
+from dpaudit.errors import ArgumentError
+
+Floats = NDArray[np.float64]
+
+LARGEST_EPSILON = 1e100
+"""What is claimed above it is nothing, and numbers beside it would not be doubles."""
+
+
+@runtime_checkable
+class Claim(Protocol):
+    """What every claim offers; implement it to audit against a promise of your own."""
+
+    notion: ClassVar[str]
+
+    @property
+    def relation(self) -> Relation | None:
+        """Relation that the claim speaks of; None means the relation of the audited pair."""
+
+    @property
+    def source(self) -> str:
+        """Who claims it and where, such as "few_examples Lemma 18"."""
+
+    @property
+    def point(self) -> tuple[float, float] | None:
+        """The (epsilon, delta) that says all of the claim; None when it takes a curve."""
+
+    def delta(self, epsilon: float) -> float:
+        """Return the smallest delta that the claim implies at `epsilon`."""
+
+    def epsilon(self, delta: float) -> float:
+        """Return the smallest epsilon that the claim implies at `delta`; may be ``inf``."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the parameters as plain data."""
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """Fields and words that all claims share."""
+
+    relation: Relation | None
+    source: str
+
+    def _set(self, relation: Relation | None, source: str, **values: Any) -> None:
+        if relation is not None and not isinstance(relation, Relation):
+            raise TypeError(f"relation must be a Relation or None, got {relation!r}")
+        for name, value in {"relation": relation, "source": str(source), **values}.items():
+            object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, init=False)
+class ApproxDP(_Claim):
+    """(epsilon, delta)-differential privacy.
+
+    Parameters
+    ----------
+    epsilon : float
+        In [0, 1e100].
+    delta : float
+        In [0, 1].
+    relation : Relation, optional
+        Relation that the claim speaks of; by default whatever relation the audited pair has.
+    source : str, optional
+        Who claims it and where.
+
+    Notes
+    -----
+    Below its own epsilon the claim still implies something: every (e0, d0)-DP mechanism is
+    post-processing of "reveal everything with probability d0, else randomised response at e0"
+    (Kairouz, Oh and Viswanath 2015), so at e < e0 it implies
+    ``d0 + (1 - d0) (exp(e0) - exp(e)) / (1 + exp(e0))``.
+
+    Examples
+    --------
+    >>> claim = ApproxDP(epsilon=1.0, delta=1e-6)
+    >>> claim.delta(1.0), claim.epsilon(1e-6)
+    (1e-06, 1.0)
+    >>> round(claim.delta(0.0), 4)  # total variation distance that it allows
+    0.4621
+    >>> claim.epsilon(1e-7)
+    inf
+    """
+
+    notion: ClassVar[str] = "approx_dp"
+    claimed_epsilon: float
+    claimed_delta: float
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        relation: Relation | None = None,
+        source: str = "",
+    ) -> None:
+        if _validate.nonnegative(epsilon=epsilon) > LARGEST_EPSILON:
+            raise ArgumentError(
+                f"epsilon must be a number in [0, {LARGEST_EPSILON:g}], got {epsilon!r}"
+            )
+        self._set(
+            relation,
+            source,
+            claimed_epsilon=float(epsilon),
+            claimed_delta=_validate.delta(delta=delta),
+        )
+
+    @property
+    def point(self) -> tuple[float, float]:
+        """The claim itself."""
+        return self.claimed_epsilon, self.claimed_delta
+
+    def delta(self, epsilon: float) -> float:
+        """Return the smallest delta that the claim implies at `epsilon`."""
+        epsilon = _validate.nonnegative(epsilon=epsilon)
+        gap = epsilon - self.claimed_epsilon
+        if gap >= 0:
+            return self.claimed_delta
+        # (exp(e0) - exp(e)) / (1 + exp(e0)), without overflow
+        response = -math.expm1(gap) / (1 + math.exp(-self.claimed_epsilon))
+        return self.claimed_delta + (1 - self.claimed_delta) * response
+
+    def epsilon(self, delta: float) -> float:
+        """Return the smallest epsilon that the claim implies at `delta`."""
+        delta = _validate.delta(delta=delta)
+        if delta < self.claimed_delta:
+            return math.inf
+        if self.claimed_delta == 1.0:
+            return 0.0
+        spare = (delta - self.claimed_delta) / (1 - self.claimed_delta)
+        ratio = spare * (1 + math.exp(-self.claimed_epsilon))
+        return max(self.claimed_epsilon + math.log1p(-ratio), 0.0) if ratio < 1 else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the parameters as plain data."""
+        return {"epsilon": self.claimed_epsilon, "delta": self.claimed_delta}
+
+    def __str__(self) -> str:
+        return f"({self.claimed_epsilon:g}, {self.claimed_delta:g})-DP"
+
+
+@dataclass(frozen=True, init=False)
+class PureDP(ApproxDP):
+    """epsilon-differential privacy: :class:`ApproxDP` with delta = 0.
+
+    Parameters
+    ----------
+    epsilon : float
+        In [0, 1e100].
+    relation, source
+        As in :class:`ApproxDP`.
+
+    Examples
+    --------
+    >>> PureDP(2.0).epsilon(0.0)
+    2.0
+    """
+
+    notion: ClassVar[str] = "pure_dp"
+
+    def __init__(self, epsilon: float, relation: Relation | None = None, source: str = "") -> None:
+        super().__init__(epsilon, 0.0, relation, source)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the parameters as plain data."""
+        return {"epsilon": self.claimed_epsilon}
+
+    def __str__(self) -> str:
+        return f"{self.claimed_epsilon:g}-DP"
+
+
+@dataclass(frozen=True, init=False)
+class GaussianDP(_Claim):
+    """mu-Gaussian differential privacy (Dong, Roth and Su 2022).
+
+    Parameters
+    ----------
+    mu : float
+        Finite, > 0: no pair is easier to tell apart than N(0, 1) and N(mu, 1).
+    relation, source
+        As in :class:`ApproxDP`.
+
+    Notes
+    -----
+    ``delta(e) = Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu)``, their Corollary 2.13, which is also
+    the exact profile of the Gaussian mechanism with sensitivity / sigma = mu (Balle and Wang
+    2018).
+
+    Examples
+    --------
+    >>> claim = GaussianDP(1.0)
+    >>> round(claim.delta(1.0), 6)
+    0.126937
+    >>> round(claim.epsilon(1e-5), 4)
+    4.3772
+    """
+
+    notion: ClassVar[str] = "gaussian_dp"
+    mu: float
+
+    def __init__(self, mu: float, relation: Relation | None = None, source: str = "") -> None:
+        self._set(relation, source, mu=_validate.positive(mu=mu))
+
+    @property
+    def point(self) -> None:
+        """None: the claim is a curve."""
+        return
+
+    def delta(self, epsilon: float) -> float:
+        """Return the smallest delta that the claim implies at `epsilon`."""
+        epsilon = _validate.nonnegative(epsilon=epsilon)
+        mu = self.mu
+        log_first = special.log_ndtr(mu / 2 - epsilon / mu)
+        log_second = epsilon + special.log_ndtr(-mu / 2 - epsilon / mu)
+        if log_second >= log_first:  # equal up to rounding, far in the tail
+            return 0.0
+        return float(math.exp(log_first) * -math.expm1(log_second - log_first))
+
+    def epsilon(self, delta: float) -> float:
+        """Return the smallest epsilon that the claim implies at `delta`."""
+        delta = _validate.delta(delta=delta)
+        if delta == 0.0:
+            return math.inf
+        return _invert_decreasing(self.delta, delta)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the parameters as plain data."""
+        return {"mu": self.mu}
+
+    def __str__(self) -> str:
+        return f"{self.mu:g}-GDP"
+
+
+@dataclass(frozen=True, init=False)
+class RenyiDP(RenyiConversions, _Claim):
+    """Renyi differential privacy at one order or at several (Mironov 2017).
+
+    Parameters
+    ----------
+    alpha : float or sequence of float
+        Order or orders, finite and > 1, without repeats.
+    epsilon : float or sequence of float
+        Largest Renyi divergence at each order, finite and > 0, in nats.
+    relation, source
+        As in :class:`ApproxDP`.
+
+    Examples
+    --------
+    >>> claim = RenyiDP(alpha=[2.0, 8.0], epsilon=[0.5, 2.0])
+    >>> [round(claim.epsilon(delta), 4) for delta in (1e-5, 1e-2)]
+    [3.2141, 2.2266]
+    >>> claim.epsilon(1e-2) < RenyiDP(8.0, 2.0).epsilon(1e-2)
+    True
+    """
+
+    notion: ClassVar[str] = "renyi_dp"
+    alphas: tuple[float, ...]
+    claimed_divergences: tuple[float, ...]
+
+    def __init__(
+        self,
+        alpha: float | Sequence[float],
+        epsilon: float | Sequence[float],
+        relation: Relation | None = None,
+        source: str = "",
+    ) -> None:
+        alphas = tuple(_validate.positive(alpha=a) for a in np.atleast_1d(alpha).tolist())
+        budgets = tuple(_validate.positive(epsilon=e) for e in np.atleast_1d(epsilon).tolist())
+        if not alphas or min(alphas) <= 1 or len(set(alphas)) != len(alphas):
+            raise ArgumentError(f"alpha must hold distinct finite orders > 1, got {alpha!r}")
+        if len(alphas) != len(budgets):
+            raise ArgumentError(
+                f"alpha and epsilon must be of one length, got {len(alphas)} and {len(budgets)}"
+            )
+        self._set(relation, source, alphas=alphas, claimed_divergences=budgets)
+
+    @property
+    def point(self) -> None:
+        """None: the claim is a curve."""
+        return
+
+    def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
+        """Return the claimed orders, whatever the focus."""
+        return np.array(self.alphas)[:, None]
+
+    def renyi_budget(self, orders: Floats) -> Floats:
+        """Return the claimed divergences."""
+        return np.array(self.claimed_divergences)[:, None]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the parameters as plain data."""
+        return {"alpha": list(self.alphas), "renyi_epsilon": list(self.claimed_divergences)}
+
+    def __str__(self) -> str:
+        if len(self.alphas) == 1:
+            return f"({self.alphas[0]:g}, {self.claimed_divergences[0]:g})-RDP"
+        return f"RDP at {len(self.alphas)} orders {self.alphas[0]:g}..{self.alphas[-1]:g}"
+
+
+@dataclass(frozen=True, init=False)
+class ZeroConcentratedDP(RenyiConversions, _Claim):
+    """rho-zero-concentrated differential privacy (Bun and Steinke 2016).
+
+    The Renyi divergence of every order alpha > 1 is at most ``rho * alpha``.
+
+    Parameters
+    ----------
+    rho : float
+        Finite, > 0.
+    relation, source
+        As in :class:`ApproxDP`.
+
+    Examples
+    --------
+    >>> claim = ZeroConcentratedDP(rho=0.5)
+    >>> gaussian = GaussianDP(mu=1.0)  # the Gaussian mechanism that keeps the claim
+    >>> textbook = 0.5 + 2 * (0.5 * 11.512925) ** 0.5  # rho + 2 sqrt(rho log(1 / delta))
+    >>> gaussian.epsilon(1e-5) < claim.epsilon(1e-5) < textbook
+    True
+    """
+
+    notion: ClassVar[str] = "zcdp"
+    rho: float
+
+    def __init__(self, rho: float, relation: Relation | None = None, source: str = "") -> None:
+        self._set(relation, source, rho=_validate.positive(rho=rho))
+
+    @property
+    def point(self) -> None:
+        """None: the claim is a curve."""
+        return
+
+    def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
+        """Return orders all over (1, inf), denser near `focus`."""
+        coarse = np.geomspace(1e-4, 1e7, 89)[:, None]
+        if focus is None:
+            return np.asarray(1 + coarse)
+        near = (focus - 1) * np.geomspace(1 / spread, spread, 15)[:, None, None]
+        everywhere = np.broadcast_to(coarse[::6], (len(coarse[::6]), focus.shape[1]))
+        return np.asarray(1 + np.concatenate([everywhere, near.reshape(-1, focus.shape[1])]))
+
+    def renyi_budget(self, orders: Floats) -> Floats:
+        """Return ``rho * orders``."""
+        return self.rho * orders
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the parameters as plain data."""
+        return {"rho": self.rho}
+
+    def __str__(self) -> str:
+        return f"{self.rho:g}-zCDP"
+
+
+def _invert_decreasing(delta_of: Callable[[float], float], delta: float) -> float:
+    """Smallest epsilon >= 0 with ``delta_of(epsilon) <= delta``, for a decreasing profile."""
+    if delta_of(0.0) <= delta:
+        return 0.0
+    high = 1.0
+    while delta_of(high) > delta:
+        high *= 2
+        if math.isinf(high):
+            return math.inf  # larger than any double
+    return float(optimize.brentq(lambda e: delta_of(e) - delta, 0.0, high, xtol=1e-13, rtol=1e-14))

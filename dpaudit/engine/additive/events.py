@@ -1,0 +1,252 @@
+"""Events whose probability, given the centre, needs no draw of the noise, or only a few."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.mechanisms import slack
+from dpaudit.stats import Ball, Box, HalfSpace, Noise, Region, Slab
+
+Floats = NDArray[np.float64]
+
+_SCORE_CELLS = 2**17  # of one block, which stays in the cache
+_NAMED_COORDINATES = 3
+_NAMED_SIDES = 4
+
+
+class SmoothEvent(Protocol):
+    """A set of outputs, seen through the centres that may lead to it."""
+
+    def values(self, noise: Noise, centers: Floats, auxiliary: Floats) -> Floats:
+        """Return the chance that noise leads into the event, ``[size]`` for centres ``[size, d]``.
+
+        Exact, or an average over the auxiliary noise ``[k, size, d]``, whose expectation it is.
+        """
+
+    def largest(self, noise: Noise, ball: tuple[Floats, float] | None) -> float:
+        """Return an upper bound of the values of all centres in the ball; 1 without one."""
+
+    def axis(self, centers: Floats) -> Floats:
+        """Return the number along which centres are shown."""
+
+    def inside(self, along: Floats) -> NDArray[np.bool_]:
+        """Whether an output with these numbers is in the event."""
+
+    @property
+    def label(self) -> str:
+        """What the axis shows."""
+
+    @property
+    def words(self) -> str:
+        """The event, for a person."""
+
+
+@dataclass(frozen=True, eq=False)
+class RegionEvent:
+    """A region of closed-form probability.
+
+    Parameters
+    ----------
+    region : HalfSpace, Slab, Ball or Box
+        Of outputs.
+    place : str
+        What the region is measured along or around, such as "coordinate 0".
+    """
+
+    region: Region
+    place: str
+
+    def values(self, noise: Noise, centers: Floats, auxiliary: Floats) -> Floats:
+        """Return exact probabilities."""
+        return noise.probability(self.region, centers)
+
+    def largest(self, noise: Noise, ball: tuple[Floats, float] | None) -> float:
+        """Return the supremum over the ball, or for boxes an upper bound of it."""
+        if ball is None:
+            return 1.0
+        # As much wider as a centre may lie outside unnoticed, and room for rounding.
+        middle, radius = ball
+        radius += slack(middle, radius)
+        return min(noise.largest(self.region, middle, radius) * (1 + 1e-7), 1.0)
+
+    def axis(self, centers: Floats) -> Floats:
+        """Return the projection, the distance, or the first coordinate that the box limits."""
+        if isinstance(self.region, Ball):
+            return np.asarray(np.linalg.norm(centers - self.region.center, axis=1))
+        if isinstance(self.region, Box):
+            return centers[:, self._sides()[0]]
+        return np.asarray(centers @ self.region.direction)
+
+    def inside(self, along: Floats) -> NDArray[np.bool_]:
+        """Compare with the ends of the region."""
+        region = self.region
+        if isinstance(region, HalfSpace):
+            return np.asarray(along > region.threshold)
+        if isinstance(region, Ball):
+            return np.asarray((along <= region.radius) != region.outside)
+        if isinstance(region, Slab):
+            return np.asarray(((along > region.low) & (along <= region.high)) != region.outside)
+        j = self._sides()[0]
+        return np.asarray((along > region.low[j]) & (along <= region.high[j]))
+
+    def _sides(self) -> list[int]:
+        assert isinstance(self.region, Box)
+        limited = np.isfinite(self.region.low) | np.isfinite(self.region.high)
+        return [int(j) for j in np.flatnonzero(limited)] or [0]
+
+    @property
+    def label(self) -> str:
+        """Words of the axis."""
+        if isinstance(self.region, Box):
+            return f"coordinate {self._sides()[0]}"
+        return self.place
+
+    @property
+    def words(self) -> str:
+        """Words such as "coordinate 0 + noise > 4.31"."""
+        region = self.region
+        if isinstance(region, HalfSpace):
+            return f"{self.place} + noise > {region.threshold:.4g}"
+        if isinstance(region, Slab):
+            where = "outside" if region.outside else "in"
+            return f"{self.place} + noise {where} ({region.low:.4g}, {region.high:.4g}]"
+        if isinstance(region, Ball):
+            return f"{self.place} + noise {'>' if region.outside else '<='} {region.radius:.4g}"
+        sides = [
+            f"coordinate {j} + noise in ({region.low[j]:.4g}, {region.high[j]:.4g}]"
+            for j in self._sides()[:_NAMED_SIDES]
+        ]
+        more = len(self._sides()) - len(sides)
+        return " and ".join(sides) + (f" and {more} more" if more else "")
+
+
+class LikelihoodRatio:
+    """Log-likelihood ratio of two mixtures, learnt from exploration centres.
+
+    Parameters
+    ----------
+    noise : Noise
+        Of the components.
+    left, right : ndarray, shape [m, d]
+        Centres of the mixtures.
+    """
+
+    def __init__(self, noise: Noise, left: Floats, right: Floats) -> None:
+        self.noise, self.left, self.right = noise, left, right
+        self._last: tuple[Floats, Floats, Floats] | None = None
+
+    def __call__(self, points: Floats) -> Floats:
+        """Return left over right, ``[size]`` for points ``[size, d]``."""
+        d = points.shape[1]
+        cells = max(len(self.left), len(self.right)) * (d if self.noise.kind == "laplace" else 1)
+        step = max(_SCORE_CELLS // cells, 1)
+        parts = [points[i : i + step] for i in range(0, len(points), step)]
+        return np.concatenate(
+            [
+                _log_mixture(self.noise, self.left, x) - _log_mixture(self.noise, self.right, x)
+                for x in parts
+            ]
+        )
+
+    def scores(self, centers: Floats, auxiliary: Floats) -> Floats:
+        """Return the ratio at ``centers + auxiliary``, ``[k, size]``; the last answer is kept.
+
+        Several events cut the same ratio, one after the other.
+        """
+        last = self._last
+        if last is not None and last[0] is centers and last[1] is auxiliary:
+            return last[2]
+        found = np.array([self(centers + draw) for draw in auxiliary])
+        self._last = (centers, auxiliary, found)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class RatioEvent:
+    """``{sign * log-likelihood ratio > threshold}``.
+
+    Its probability has no closed form: it is averaged over a few auxiliary noise vectors. The i-th
+    left and the i-th right centre get the *same* ones. That makes the two values of a pair depend
+    on each other, which the paired bet allows, and takes the noise that they share out of their
+    difference; the pairs stay independent and identically distributed over i.
+
+    Parameters
+    ----------
+    ratio : LikelihoodRatio
+        Left over right.
+    sign : float
+        1, or -1 for right over left.
+    threshold : float
+        Where the ratio is cut.
+    """
+
+    ratio: LikelihoodRatio = field(repr=False)
+    sign: float
+    threshold: float
+
+    def values(self, noise: Noise, centers: Floats, auxiliary: Floats) -> Floats:
+        """Return the share of auxiliary noise vectors that lead into the event."""
+        scores = self.sign * self.ratio.scores(centers, auxiliary)
+        return np.asarray((scores > self.threshold).mean(axis=0))
+
+    def largest(self, noise: Noise, ball: tuple[Floats, float] | None) -> float:
+        """Return 1: a share of few draws can always be whole."""
+        return 1.0
+
+    def axis(self, centers: Floats) -> Floats:
+        """Return how much nearer the centre is to the mean of one mixture than of the other."""
+        to_left, to_right = (
+            np.linalg.norm(centers - mixture.mean(axis=0), axis=1)
+            for mixture in (self.ratio.left, self.ratio.right)
+        )
+        return np.asarray(self.sign * (to_right - to_left))
+
+    def inside(self, along: Floats) -> NDArray[np.bool_]:
+        """Whether the centre is nearer to that mean; a picture, not the event."""
+        return np.asarray(along > 0)
+
+    @property
+    def label(self) -> str:
+        """Words of the axis."""
+        near, far = ("left", "right") if self.sign > 0 else ("right", "left")
+        return f"how much nearer to the {near} than to the {far} mean"
+
+    @property
+    def words(self) -> str:
+        """The event in words."""
+        against = "left against right" if self.sign > 0 else "right against left"
+        return (
+            f"log-likelihood ratio ({against}, of mixtures learnt from {len(self.ratio.left)} "
+            f"and {len(self.ratio.right)} centres) > {self.threshold:.4g}"
+        )
+
+
+def _log_mixture(noise: Noise, centers: Floats, points: Floats) -> Floats:
+    if noise.kind == "laplace":
+        apart = np.abs(points[:, None, :] - centers[None, :, :]).sum(axis=2) / noise.scale
+    else:
+        # Around a common middle, so that the squares do not cancel.
+        middle = centers.mean(axis=0)
+        x, c = (points - middle) / noise.scale, (centers - middle) / noise.scale
+        apart = (c**2).sum(axis=1) / 2 - x @ c.T + ((x**2).sum(axis=1) / 2)[:, None]
+    near = apart.min(axis=1)
+    with np.errstate(under="ignore"):
+        total = np.exp(near[:, None] - apart).sum(axis=1)
+    return np.asarray(np.log(total) - near - math.log(len(centers)))
+
+
+def direction_words(direction: Floats, name: str) -> str:
+    """Words for a projection: the coordinate, or the name and the largest weights."""
+    moved = np.flatnonzero(direction)
+    if len(moved) == 1:
+        sign = "" if direction[moved[0]] > 0 else "minus "
+        return f"{sign}coordinate {moved[0]}"
+    largest = np.argsort(-np.abs(direction), kind="stable")[:_NAMED_COORDINATES]
+    weights = " ".join(f"{direction[j]:+.3g} x{j}" for j in largest)
+    more = " ..." if len(moved) > _NAMED_COORDINATES else ""
+    return f"{name} ({weights}{more})"

@@ -1,0 +1,272 @@
+"""What is settled before the certifying draws, and the values that they bring."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.engine.additive.candidates import (
+    CAUTION,
+    MIXTURE,
+    SIDES,
+    BallOrNone,
+    Candidate,
+    Screening,
+    joint_variance,
+    screen,
+)
+from dpaudit.engine.additive.events import RatioEvent
+from dpaudit.engine.additive.profiles import extended
+from dpaudit.stats import Aim, Noise, PairedBet, promise
+
+Floats = NDArray[np.float64]
+
+HEADLINE_SHARE = 0.8
+"""Part of failure_prob that the headline gets; the other questions share the rest."""
+
+PROFILE_EPSILONS = 6
+ESTIMATE_EVENTS = 32
+_LEARN_SHARE = 1 / 3
+_SCREENING_DRAWS = 2000
+_JUDGING_DRAWS = 20_000
+_FINALISTS = 6
+_RATIO_CELLS = 1.5e8
+_AUXILIARY_CELLS = 2**23
+_MIN_MIXTURE = 32
+_MAX_RATIO_DIMENSION = 500
+
+
+@dataclass(frozen=True, eq=False)
+class Centers:
+    """Exploration centres ``[size, d]`` of both sides, and the balls declared to hold them."""
+
+    left: Floats
+    right: Floats
+    balls: dict[str, BallOrNone]
+
+    def __getitem__(self, side: str) -> Floats:
+        return self.left if side == "left" else self.right
+
+    def joined(self, other: Centers) -> Centers:
+        """Return these centres and others of the same pair."""
+        left = np.concatenate([self.left, other.left])
+        return Centers(left, np.concatenate([self.right, other.right]), self.balls)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is spent: certifying draws, and on likelihood ratios."""
+
+    draws: int
+    mixture: int
+    auxiliary: int
+
+    @classmethod
+    def of(cls, noise: Noise, draws: int, d: int) -> Effort:
+        """Size the likelihood ratios so that certifying one event takes seconds at most."""
+        cost = draws * 4 * (4 * d if noise.kind == "laplace" else 1 + d / 50)
+        affordable = int(_RATIO_CELLS / cost)
+        mixture = min(affordable, MIXTURE)
+        if mixture < _MIN_MIXTURE or d > _MAX_RATIO_DIMENSION:
+            return cls(draws, 0, 1)
+        return cls(draws, mixture, int(np.clip(min(affordable // mixture, 200 // d), 1, 4)))
+
+
+@dataclass(frozen=True)
+class Question:
+    """One certified number: an event, what is asked of it, the bet and its failure probability."""
+
+    candidate: Candidate
+    aim: Aim
+    bet: PairedBet
+    failure_prob: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that is settled before the certifying draws.
+
+    Parameters
+    ----------
+    questions : tuple of Question
+        The headline first, then the delta at the claimed epsilon, then the profile.
+    estimates : tuple of Candidate
+        Events that serve the estimated profile only.
+    point : tuple of float
+        (epsilon, delta) of the claim that is challenged.
+    long : ndarray
+        Grid of the estimated profile.
+    promise : float
+        What the headline should certify, for comparing pairs.
+    """
+
+    noise: Noise
+    centers: Centers = field(repr=False)
+    effort: Effort
+    questions: tuple[Question, ...]
+    estimates: tuple[Candidate, ...]
+    point: tuple[float, float]
+    long: Floats
+    promise: float
+
+    @classmethod
+    def make(
+        cls,
+        noise: Noise,
+        centers: Centers,
+        effort: Effort,
+        failure_prob: float,
+        point: tuple[float, float] | None,
+        curve: tuple[Floats, Floats],
+        *,
+        rng: np.random.Generator,
+    ) -> Plan:
+        """Learn and choose on exploration centres; see :class:`SmoothedAudit` for the shares."""
+        judged = _judge(noise, centers, effort, rng)
+        rest_share = (1 - HEADLINE_SHARE) / (1 + PROFILE_EPSILONS)
+        cost = math.log(2 / (failure_prob * rest_share))
+        grid, claimed = curve
+        best = np.array([judged.best(Aim(epsilon=float(e)), cost) for e in grid])
+        if point is None:
+            ratio = best / np.maximum(claimed, 1e-300)
+            if ratio[0] <= 1:  # at epsilon = 0 the comparison says little
+                ratio[0] = -math.inf
+            at = int(ratio.argmax())
+            point = (float(grid[at]), float(claimed[at]))
+        aims = [Aim(delta=point[1]), Aim(epsilon=point[0])]
+        certifiable = grid[(best > 0) & (grid != point[0])]
+        if len(certifiable):
+            picks = np.linspace(0, len(certifiable) - 1, PROFILE_EPSILONS).round().astype(int)
+            aims += [Aim(epsilon=float(e)) for e in certifiable[np.unique(picks)]]
+        shares = [HEADLINE_SHARE] + [(1 - HEADLINE_SHARE) / (len(aims) - 1)] * (len(aims) - 1)
+        asked = [
+            judged.question(aim, failure_prob * share)
+            for aim, share in zip(aims, shares, strict=True)
+        ]
+        long = extended(grid, judged.best_excess)
+        questions = tuple(question for question, _ in asked)
+        estimates, promised = judged.estimating(long), asked[0][1]
+        return cls(noise, centers, effort, questions, estimates, point, long, promised)
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """Candidates with what is known of them from exploration.
+
+    `judging` had no part in learning directions and mixtures, so that ratios are not flattered.
+    """
+
+    noise: Noise
+    balls: dict[str, BallOrNone]
+    judging: dict[str, Floats]
+    auxiliary: Floats
+    draws: int
+    screening: Screening
+
+    def best(self, aim: Aim, cost: float) -> float:
+        """Return the most that any event should certify."""
+        return max(float(v.max()) for v in self.screening.expected(aim, self.draws, cost).values())
+
+    def best_excess(self, epsilon: float) -> float:
+        """Return the largest estimated excess, for the reach of the estimated profile."""
+        found = self.screening.excess(float(epsilon), caution=1.0)
+        return max(float(v[self.screening.exact].max()) for v in found.values())
+
+    def question(self, aim: Aim, failure_prob: float) -> tuple[Question, float]:
+        """Choose an event and plan its bets; also return what it promises, with caution."""
+        cost = math.log(2 / failure_prob)
+        expected = self.screening.expected(aim, self.draws, cost)
+        if not any(np.isfinite(v).any() for v in expected.values()):
+            expected = self.screening.expected(Aim(epsilon=0.0), self.draws, cost)
+        ranked = [(-value, side, at) for side in SIDES for at, value in _top(expected[side])]
+        finalists = [self.screening.candidate(side, at) for _, side, at in sorted(ranked)]
+        finalists = finalists[:_FINALISTS]
+        promises = [self._promised(candidate, aim, failure_prob) for candidate in finalists]
+        best = int(np.argmax(promises))
+        chosen = finalists[best]
+        bet = PairedBet.plan(
+            *self._values(chosen),
+            draws=self.draws,
+            failure_prob=failure_prob,
+            aim=aim,
+            largest=self._largest(chosen),
+        )
+        return Question(chosen, aim, bet, failure_prob), promises[best]
+
+    def _promised(self, candidate: Candidate, aim: Aim, failure_prob: float) -> float:
+        x, y = self._values(candidate)
+        hope = promise(
+            x,
+            y,
+            draws=self.draws,
+            failure_prob=failure_prob,
+            aim=aim,
+            largest=self._largest(candidate),
+        )
+        p, q, vx, vy = x.mean(), y.mean(), x.var() / len(x), y.var() / len(y)
+        if aim.delta is None:
+            factor = math.exp(min(aim.epsilon or 0.0, 700.0))
+            return hope - CAUTION * math.sqrt(joint_variance(vx, vy, factor))
+        top, bottom = max(p - aim.delta, 1e-300), max(q, 1e-300)
+        return hope - CAUTION * math.hypot(math.sqrt(vx) / top, math.sqrt(vy) / bottom)
+
+    def _largest(self, candidate: Candidate) -> float:
+        """Upper end of the values on the rarer side, which is what limits the bets."""
+        other = "right" if candidate.likelier == "left" else "left"
+        largest = candidate.event.largest(self.noise, self.balls[other])
+        return max(largest, 1e-300)  # of a region that nothing can reach
+
+    def _values(self, candidate: Candidate) -> tuple[Floats, Floats]:
+        sides = SIDES if candidate.likelier == "left" else SIDES[::-1]
+        event = candidate.event
+        x, y = (event.values(self.noise, self.judging[side], self.auxiliary) for side in sides)
+        return x, y
+
+    def estimating(self, long: Floats) -> tuple[Candidate, ...]:
+        """Return the closed-form event that looks best at each of some epsilons."""
+        picks = np.unique(np.linspace(0, len(long) - 1, ESTIMATE_EVENTS).round().astype(int))
+        chosen = []
+        for epsilon in long[picks]:
+            found = self.screening.excess(float(epsilon))
+            excess = {s: np.where(self.screening.exact, found[s], -np.inf) for s in SIDES}
+            side = max(SIDES, key=lambda s: float(excess[s].max()))
+            chosen.append((side, int(excess[side].argmax())))
+        return tuple(self.screening.candidate(*key) for key in dict.fromkeys(chosen))
+
+
+def _top(values: Floats) -> list[tuple[int, float]]:
+    order = np.argsort(-values, kind="stable")[:_FINALISTS]
+    return [(int(i), float(values[i])) for i in order]
+
+
+def _judge(noise: Noise, centers: Centers, effort: Effort, rng: np.random.Generator) -> _Judge:
+    split = max(int(len(centers.left) * _LEARN_SHARE), 1)
+    learn = {side: centers[side][:split] for side in SIDES}
+    judging = {side: centers[side][split:][:_JUDGING_DRAWS] for side in SIDES}
+    size, d = judging["left"].shape
+    if effort.mixture > 0:
+        size = min(size, max(_AUXILIARY_CELLS // (d * effort.auxiliary), 1))
+        judging = {side: judging[side][:size] for side in SIDES}
+        auxiliary = noise.sample((effort.auxiliary, size, d), rng=rng)
+    else:
+        auxiliary = np.empty((0, size, d))
+    few = {side: judging[side][:_SCREENING_DRAWS] for side in SIDES}
+    some = auxiliary[:, :_SCREENING_DRAWS]
+    screening = screen(noise, learn, few, centers.balls, some, effort.mixture)
+    return _Judge(noise, centers.balls, judging, auxiliary, effort.draws, screening)
+
+
+def auxiliary_noise(
+    noise: Noise,
+    candidates: list[Candidate],
+    centers: Floats,
+    effort: Effort,
+    rng: np.random.Generator,
+) -> Floats:
+    """Return ``[k, size, d]``, for the left and the right centres alike; empty if nobody asks."""
+    if any(isinstance(c.event, RatioEvent) for c in candidates):
+        return noise.sample((effort.auxiliary, *centers.shape), rng=rng)
+    return np.empty((0, *centers.shape))

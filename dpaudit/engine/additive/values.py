@@ -1,0 +1,142 @@
+"""The values of frozen events on certifying centres."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.engine.additive.candidates import SIDES, joint_variance
+from dpaudit.engine.additive.plan import Plan, auxiliary_noise
+from dpaudit.results import Histogram, LongProfile
+
+Floats = NDArray[np.float64]
+
+ESTIMATE_DRAWS = 200_000
+"""Certifying draws on which events are evaluated that serve estimates only."""
+
+_BINS = 48
+
+
+class Tally:
+    """The values of the frozen events on certifying centres, as they come in.
+
+    Parameters
+    ----------
+    plan : Plan
+        What was settled.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        shape = (len(plan.questions), plan.effort.draws)
+        self._values = {side: np.empty(shape) for side in SIDES}
+        self._done = 0
+        k = len(plan.estimates)
+        self._count = 0
+        self._mean = {side: np.zeros(k) for side in SIDES}
+        self._squares = {side: np.zeros(k) for side in SIDES}
+        exploration = plan.centers
+        self._cuts = {}
+        self._edges = []
+        self._bins = {}
+        for i, question in enumerate(plan.questions):
+            event = question.candidate.event
+            along = np.concatenate([event.axis(exploration[side]) for side in SIDES])
+            low, high = float(along.min()), float(along.max())
+            margin = (high - low) / _BINS or max(abs(low), 1.0) * 1e-3
+            self._edges.append(np.linspace(low - margin, high + margin, _BINS + 1))
+            for side in SIDES:
+                self._cuts[side, i] = float(np.median(event.axis(exploration[side])))
+                self._bins[side, i] = np.zeros(_BINS, dtype=np.int64)
+
+    def add(self, centers: dict[str, Floats], *, rng: np.random.Generator) -> dict[str, list[int]]:
+        """Take one chunk a side; return how many centres lay above the median of each axis."""
+        plan, size = self._plan, len(centers["left"])
+        candidates = [question.candidate for question in plan.questions]
+        estimating = plan.estimates if self._count < ESTIMATE_DRAWS else ()
+        auxiliary = auxiliary_noise(
+            plan.noise, [*candidates, *estimating], centers["left"], plan.effort, rng
+        )
+        hits: dict[str, list[int]] = {side: [] for side in SIDES}
+        for side in SIDES:
+            for i, candidate in enumerate(candidates):
+                event = candidate.event
+                values = event.values(plan.noise, centers[side], auxiliary)
+                self._values[side][i, self._done : self._done + size] = values
+                along = event.axis(centers[side])
+                hits[side].append(int((along > self._cuts[side, i]).sum()))
+                where = np.searchsorted(self._edges[i], along, side="left") - 1
+                where = np.clip(where, 0, _BINS - 1)
+                self._bins[side, i] += np.bincount(where, minlength=_BINS)
+        if estimating:
+            for side in SIDES:
+                self._merge(side, centers[side], auxiliary)
+            self._count += size
+        self._done += size
+        return hits
+
+    def _merge(self, side: str, centers: Floats, auxiliary: Floats) -> None:
+        """Add a chunk to the means and sums of squares, without cancellation."""
+        size, count = len(centers), self._count
+        for i, candidate in enumerate(self._plan.estimates):
+            values = candidate.event.values(self._plan.noise, centers, auxiliary)
+            mean = float(values.mean())
+            step = mean - self._mean[side][i]
+            self._squares[side][i] += float(((values - mean) ** 2).sum())
+            self._squares[side][i] += step**2 * count * size / (count + size)
+            self._mean[side][i] += step * size / (count + size)
+
+    def pair(self, index: int) -> tuple[Floats, Floats]:
+        """Return the values of one question on the likelier and on the other side."""
+        likelier = self._plan.questions[index].candidate.likelier
+        other = "right" if likelier == "left" else "left"
+        return self._values[likelier][index], self._values[other][index]
+
+    def means(self, index: int) -> tuple[float, float]:
+        """Return the estimated probabilities of one question's event, likelier side first."""
+        x, y = self.pair(index)
+        return float(x.mean()), float(y.mean())
+
+    def profile(self) -> LongProfile:
+        """Estimate the profile from all frozen events."""
+        rows = [
+            (*_moments(x), *_moments(y))
+            for x, y in map(self.pair, range(len(self._values["left"])))
+        ]
+        for i, candidate in enumerate(self._plan.estimates):
+            sides = SIDES if candidate.likelier == "left" else SIDES[::-1]
+            n = max(self._count, 2)
+            (p, vx), (q, vy) = (
+                (self._mean[s][i], self._squares[s][i] / (n - 1) / n) for s in sides
+            )
+            rows.append((p, vx, q, vy))
+        p, vx, q, vy = np.array(rows).T[:, :, None]
+        factor = np.exp(np.minimum(self._plan.long, 700.0))
+        excess = p - factor * q
+        error = np.sqrt(joint_variance(vx, vy, factor))
+        best = excess.argmax(axis=0)
+        at = (best, np.arange(len(factor)))
+        return LongProfile(
+            tuple(self._plan.long.tolist()),
+            tuple(np.maximum(excess[at], 0.0).tolist()),
+            tuple(error[at].tolist()),
+        )
+
+    def histogram(self, index: int) -> Histogram:
+        """Return where the certifying centres of both sides fell along the event's axis."""
+        event, edges = self._plan.questions[index].candidate.event, self._edges[index]
+        return Histogram(
+            f"{event.label}, of the centres",
+            tuple(f"up to {edge:.4g}" for edge in edges[1:]),
+            tuple(edges.tolist()),
+            tuple(self._bins["left", index].tolist()),
+            tuple(self._bins["right", index].tolist()),
+            tuple(event.inside((edges[1:] + edges[:-1]) / 2).tolist()),
+        )
+
+
+def _moments(values: Floats) -> tuple[float, float]:
+    """Mean, and the variance of the mean."""
+    if len(values) < 2:
+        return float(values.mean()), 0.0
+    return float(values.mean()), float(values.var(ddof=1)) / len(values)

@@ -1,0 +1,156 @@
+"""Audits that are computed: a known pmf needs no draws and leaves no chance of error."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.claims import Claim
+from dpaudit.engine.certificate import Finding
+from dpaudit.errors import MechanismError, place
+from dpaudit.mechanisms import ExactMechanism, mechanism_name
+from dpaudit.neighbors import NeighborPair, PairFamily
+from dpaudit.results import Estimate, Histogram, Profile, Witness
+from dpaudit.stats import RateBounds, hockey_stick, hockey_stick_inverse
+
+Floats = NDArray[np.float64]
+
+_METHOD = "computed from the pmf"
+_SHOWN_DRAWS = 10**6
+_SMALLEST_CLAIM = 1e-9
+
+
+def compute(
+    mechanism: ExactMechanism, claim: Claim, pairs: PairFamily, grid: Floats, claimed: Floats
+) -> Finding:
+    """Look at every pair in both directions and return the worst; nothing is left to chance."""
+    start = time.perf_counter()
+    found = [_look(mechanism, claim, pair, grid, claimed, start) for pair in pairs]
+    return max(found, key=worth)  # the first of equals
+
+
+def worth(found: Finding) -> tuple[bool, float, float]:
+    """Violations first; on a curve epsilons at different deltas do not compare, excesses do."""
+    claimed_epsilon, claimed_delta = found.point
+    ratio = found.delta.lower / max(claimed_delta, 1e-300)
+    return found.refuted, found.epsilon.lower - claimed_epsilon, ratio
+
+
+def _look(
+    mechanism: ExactMechanism,
+    claim: Claim,
+    pair: NeighborPair,
+    grid: Floats,
+    claimed: Floats,
+    start: float,
+) -> Finding:
+    left, right = _pmf(mechanism, pair.left), _pmf(mechanism, pair.right)
+    directions = {"left": (left, right), "right": (right, left)}
+    try:
+        deltas = {
+            side: np.array([hockey_stick(p, q, float(e)) for e in grid])
+            for side, (p, q) in directions.items()
+        }
+    except ValueError as error:
+        raise MechanismError(f"{mechanism_name(mechanism)}.pmf: {error}") from None
+    profile = np.maximum(deltas["left"], deltas["right"])
+    point = claim.point
+    if point is None:
+        point = worst_point(grid, profile, claimed)
+    needs = {
+        side: (hockey_stick_inverse(p, q, point[1]), hockey_stick(p, q, point[0]))
+        for side, (p, q) in directions.items()
+    }
+    likelier = max(needs, key=lambda side: needs[side])
+    epsilon, delta = (max(both) for both in zip(*needs.values(), strict=True))
+    p, q = directions[likelier]
+    inside = p > np.exp(min(point[0], 700.0)) * q
+    if not inside.any():  # nothing exceeds the claim: show the outcomes that come closest
+        inside = p > q
+    numbers = Profile(
+        tuple(grid.tolist()),
+        tuple(profile.tolist()),
+        tuple(profile.tolist()),
+        tuple(claimed.tolist()),
+    )
+    return Finding(
+        pair=pair,
+        point=point,
+        refuted=_exceeds(claim, (epsilon, delta), point),
+        epsilon=Estimate(epsilon, epsilon, epsilon, 0.0, _METHOD, None, True),
+        delta=Estimate(delta, delta, delta, 0.0, _METHOD, None, True),
+        profile=numbers,
+        witness=_witness(p, q, inside, likelier),
+        histogram=Histogram(
+            "outcome (expected counts of 1,000,000 draws)",
+            tuple(str(i) for i in range(len(p))),
+            None,
+            tuple(round(x * _SHOWN_DRAWS) for x in left),
+            tuple(round(x * _SHOWN_DRAWS) for x in right),
+            tuple(inside.tolist()),
+        ),
+        draws={"explore": 0, "certify": 0},
+        mechanism_seconds=time.perf_counter() - start,
+        event=None,
+        bounds=_best_events(left, right) + _best_events(right, left),
+    )
+
+
+def worst_point(grid: Floats, profile: Floats, claimed: Floats) -> tuple[float, float]:
+    """Return where an exact profile exceeds a claimed curve most, or comes closest.
+
+    Epsilon = 0 counts only if the claim is exceeded there: else it says little. So do deltas that
+    are smaller than what the claimed curve is known to.
+    """
+    ratio = profile / np.maximum(claimed, _SMALLEST_CLAIM)
+    if ratio[0] <= 1:
+        ratio[0] = 0.0
+    at = int(ratio.argmax())
+    return float(grid[at]), float(claimed[at])
+
+
+def _best_events(p: Floats, q: Floats) -> tuple[RateBounds, ...]:
+    """Exact rates of the sets of outcomes with the largest losses, at most 200 of them."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        order = np.argsort(-np.where(p > 0, p / q, 0.0), kind="stable")
+    above, below = np.cumsum(p[order]), np.cumsum(q[order])
+    chosen = np.unique(np.linspace(0, len(p) - 1, min(len(p), 200)).astype(int))
+    chosen = chosen[below[chosen] < 1 - 1e-12]  # all outcomes together tell nothing
+    return tuple(
+        RateBounds(np.minimum(above[i : i + 1], 1.0), np.minimum(below[i : i + 1], 1.0), 0.0)
+        for i in chosen
+    )
+
+
+def _exceeds(claim: Claim, needed: tuple[float, float], point: tuple[float, float]) -> bool:
+    """Whether the needed (epsilon, delta) exceed the claim by more than rounding.
+
+    Curves are themselves computed numerically, to about 1e-10, so their margin is wider.
+    """
+    epsilon, delta = needed
+    slack = 1e-15 if claim.point is not None else 1e-9
+    relative = 1e-9 if claim.point is not None else 1e-8
+    above_delta = delta > point[1] * (1 + relative) + slack
+    return bool(above_delta and epsilon > point[0] * (1 + 1e-9) + 1e-12)
+
+
+def _witness(p: Floats, q: Floats, inside: NDArray[np.bool_], likelier: str) -> Witness:
+    outcomes = [str(i) for i in np.flatnonzero(inside)]
+    if not outcomes:
+        return Witness("any outcome", likelier, None, 1.0, 1.0)
+    shown = outcomes[:8] + ["..."] * (len(outcomes) > 8)
+    words = f"outcome = {shown[0]}" if len(shown) == 1 else f"outcome in {{{', '.join(shown)}}}"
+    return Witness(words, likelier, None, float(p[inside].sum()), float(q[inside].sum()))
+
+
+def _pmf(mechanism: ExactMechanism, data: NDArray[Any]) -> Floats:
+    try:
+        return np.asarray(mechanism.pmf(data), dtype=float)
+    except (Exception, SystemExit) as error:
+        raise MechanismError(
+            f"{mechanism_name(mechanism)}.pmf raised {type(error).__name__}: {error} "
+            f"({place(error)}called with data of shape {data.shape})"
+        ) from error

@@ -1,0 +1,123 @@
+"""Every row of a paper, with what became of it: no row goes missing because nobody looked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dpaudit.errors import StoreError
+from dpaudit.ledger.rows import LedgerVerdict, StatementResult
+from dpaudit.ledger.statements import Statement, ledger_files, paper_of, rows_of
+
+NOT_RUN = "not run: "
+"""How the note of a row begins whose check was not run."""
+
+BROKE_OFF = "The check broke off: "
+"""How the note of a row begins whose check reached no verdict."""
+
+
+@dataclass
+class LedgerFile:
+    """A ledger file that a run has looked into.
+
+    Parameters
+    ----------
+    checks : dict
+        Name of the check of each statement, by id.
+    own : dict
+        Rows that checks bring along, by id.
+    problem : str
+        Why the file could not be collected.
+    """
+
+    checks: dict[str, str] = field(default_factory=dict)
+    own: dict[str, Statement] = field(default_factory=dict)
+    problem: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """Return plain data, which workers can hand over."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> LedgerFile:
+        """Rebuild what :meth:`plain` gave."""
+        own = {id: Statement(**row) for id, row in data["own"].items()}
+        return cls(dict(data["checks"]), own, data["problem"])
+
+
+def open_row(row: Statement, note: str) -> StatementResult:
+    """Return the row of a statement that no check looked at: open, and expected to be."""
+    return StatementResult(
+        row.id,
+        row.paper,
+        row.kind,
+        row.text,
+        LedgerVerdict.OPEN,
+        note=note,
+        expected=LedgerVerdict.OPEN,
+        hidden=row.hidden,
+    )
+
+
+def account(
+    files: Mapping[Path, LedgerFile],
+    results: Iterable[StatementResult],
+    lost: Mapping[str, str] | None = None,
+) -> tuple[list[StatementResult], list[str]]:
+    """Return a row for each statement of every paper that has a file, in the order of the paper.
+
+    Parameters
+    ----------
+    files : mapping
+        The ledger files of the run, by absolute path.
+    results : iterable of StatementResult
+        What was found.
+    lost : mapping, optional
+        Reasons why tests left no row, by the ids that pytest gives them: a check may take its
+        worker down with it.
+
+    Returns
+    -------
+    rows : list of StatementResult
+        Papers by name; rows that brought their text along come after those of the table.
+    problems : list of str
+        Tables that cannot be read, a sentence each.
+    """
+    left = {(result.paper, result.id): result for result in results}
+    known = {Path(result.origin["path"]).absolute() for result in left.values() if result.origin}
+    files = {**{path: LedgerFile() for path in known}, **files}
+    papers: dict[tuple[str, Path], dict[Path, LedgerFile]] = {}
+    for path in sorted(files):
+        papers.setdefault((paper_of(path), path.parent), {})[path] = files[path]
+    rows, problems = [], []
+    for (paper, _), parts in sorted(papers.items(), key=lambda item: item[0]):
+        try:
+            table = rows_of(next(iter(parts)))
+        except StoreError as error:
+            table = {}
+            problems.append(str(error))
+        own = {id: row for part in parts.values() for id, row in part.own.items()}
+        for id, row in {**table, **own}.items():
+            found = left.pop((paper, id), None)
+            rows.append(found or open_row(row, _why_open(id, parts, lost or {})))
+    return rows + list(left.values()), problems
+
+
+def _why_open(id: str, parts: Mapping[Path, LedgerFile], lost: Mapping[str, str]) -> str:
+    """Say why a statement has no verdict."""
+    for path, part in parts.items():
+        if id in part.checks:
+            own = f"{path.name}::{part.checks[id]}"
+            for node, reason in lost.items():
+                if f"/{node}".endswith(f"/{own}"):
+                    return f"{BROKE_OFF}{reason}"
+            return f"{NOT_RUN}its check is {os.path.relpath(path)}::{part.checks[id]}"
+    broken = [path.name for path, part in parts.items() if part.problem]
+    if broken:
+        return f"{NOT_RUN}{', '.join(broken)} could not be collected"
+    if set(ledger_files(next(iter(parts)))) - set(parts):
+        return f"{NOT_RUN}no check of it is in the ledger files of this run"
+    return "No check was written yet."

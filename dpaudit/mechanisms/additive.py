@@ -1,0 +1,222 @@
+"""A mechanism that ends with noise of known law, and hands over its values before that noise."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit import _validate
+from dpaudit.errors import ArgumentError, MechanismError, place
+from dpaudit.mechanisms.protocols import is_seeded, mechanism_name
+from dpaudit.stats import Noise
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+BallLike = tuple[ArrayLike, float] | Callable[[Array], tuple[ArrayLike, float]]
+FARTHEST = 1e50
+"""Centres and balls lie within so many noise scales of 0, so that squares stay doubles."""
+
+_ROUNDING = 1e-9
+
+
+class Smoothed:
+    """A mechanism whose output is a centre plus Gaussian or Laplace noise of public scale.
+
+    Audited as it is, its final noise is integrated out in closed form instead of being drawn. As
+    a function ``mechanism(data, size, *, rng)`` it gives ordinary noisy draws.
+
+    Parameters
+    ----------
+    centers : callable
+        ``centers(data, size, *, rng) -> [size, d]`` or ``[size]``: independent centres of `size`
+        runs. A function without an argument ``rng`` is deterministic: ``centers(data) -> [d]``,
+        or a number.
+    noise : {"gaussian", "laplace"}, optional
+        Law of the final noise, independent on every coordinate. Default "gaussian".
+    scale : float
+        Standard deviation of the Gaussian, b of the Laplace noise; from 1e-50 to 1e50.
+    ball : tuple of (center, radius), or callable, optional
+        A Euclidean ball that contains every centre, or ``ball(data) -> (center, radius)``: the
+        smaller it is on either input, the smaller the deltas that can be certified. It is a
+        promise, on which soundness rests; every centre that is drawn is checked.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For arguments out of range; a scale of 0 among them.
+
+    Examples
+    --------
+    >>> def total(data):
+    ...     return data.sum(axis=0)
+    >>> mechanism = Smoothed(total, scale=2.0)
+    >>> mechanism
+    Smoothed(total, gaussian noise of scale 2)
+    >>> mechanism(np.ones((3, 2)), 5, rng=np.random.default_rng(0)).shape
+    (5, 2)
+    """
+
+    def __init__(
+        self,
+        centers: Callable[..., Any],
+        noise: str = "gaussian",
+        scale: float = 0.0,
+        *,
+        ball: BallLike | None = None,
+    ) -> None:
+        if not callable(centers):
+            raise TypeError(
+                f"centers must be a function centers(data, size, *, rng) or centers(data), "
+                f"got {centers!r}"
+            )
+        self.centers = centers
+        self.noise = Noise(noise, scale)
+        self.is_random = _takes_rng(centers)
+        self.name = mechanism_name(centers)
+        self.__name__ = f"{self.name} + {self.noise}"
+        self.dpaudit_unseeded = not is_seeded(centers)
+        self._ball = ball
+        if ball is not None and not callable(ball):
+            _checked_ball(ball, self.noise)
+
+    def __repr__(self) -> str:
+        return f"Smoothed({self.name}, {self.noise})"
+
+    def __call__(self, data: Array, size: int, *, rng: np.random.Generator) -> Floats:
+        """Return `size` independent noisy draws, ``[size, d]`` or ``[size]``."""
+        if self.is_random:
+            centers = np.asarray(self.centers(data, size, rng=rng), dtype=float)
+        else:
+            center = np.asarray(self.centers(data), dtype=float)
+            centers = np.broadcast_to(center, (size, *center.shape))
+        noisy: Floats = centers + self.noise.sample(centers.shape, rng=rng)
+        return noisy
+
+    def center(self, data: Array) -> Floats:
+        """Return the centre of a deterministic mechanism, ``[d]``, checked."""
+        try:
+            first, again = (_numbers(self.centers(data), self.name) for _ in range(2))
+        except MechanismError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise MechanismError(
+                f"{self.name} raised {type(error).__name__}: {error} ({place(error)}called with "
+                f"data of shape {data.shape}); a function that draws its centres takes an argument "
+                "rng: centers(data, size, *, rng)"
+            ) from error
+        if first.ndim > 1 or first.size == 0:
+            raise MechanismError(
+                f"{self.name} takes no rng, so it must return one centre, a number or [d]; "
+                f"got shape {first.shape}"
+            )
+        if not np.array_equal(first, again, equal_nan=True):
+            raise MechanismError(
+                f"{self.name} takes no rng, but two calls gave different centres; a function that "
+                "draws its centres takes an argument rng: centers(data, size, *, rng)"
+            )
+        only: Floats = self.checked(first.reshape(1, -1), self.ball(data))[0]
+        return only
+
+    def ball(self, data: Array) -> tuple[Floats, float] | None:
+        """Return centre and radius of the declared ball on these data; None without one."""
+        if not callable(self._ball):
+            return None if self._ball is None else _checked_ball(self._ball, self.noise)
+        try:
+            declared = self._ball(data)
+        except (Exception, SystemExit) as error:
+            raise MechanismError(
+                f"ball of {self.name} raised {type(error).__name__}: {error} ({place(error)}called "
+                f"with data of shape {data.shape})"
+            ) from error
+        return _checked_ball(declared, self.noise)
+
+    def checked(self, outputs: Any, ball: tuple[Floats, float] | None) -> Floats:
+        """Return centres as ``[size, d]``; refuse what is not finite, far off, or outside the ball.
+
+        Raises
+        ------
+        MechanismError
+            Says which centre is at fault, and by how much.
+        """
+        centers = _numbers(outputs, self.name)
+        if centers.ndim not in (1, 2):
+            raise MechanismError(
+                f"{self.name} must return centres [size, d] or [size], got shape {centers.shape}"
+            )
+        centers = centers.reshape(len(centers), -1)
+        broken = ~np.isfinite(centers).all(axis=1)
+        if broken.any():
+            at = int(broken.argmax())
+            raise MechanismError(
+                f"{self.name} returned NaN or infinite centres in {int(broken.sum())} of "
+                f"{len(centers)} draws, the first of them {centers[at].tolist()}; a centre is "
+                "what noise is added to, and must be finite"
+            )
+        size, most = float(np.abs(centers).max(initial=0.0)), FARTHEST * self.noise.scale
+        if size > most:
+            raise MechanismError(
+                f"{self.name} must return centres within {FARTHEST:g} noise scales of 0, here "
+                f"{most:g}, got one of size {size:g}"
+            )
+        if ball is not None:
+            self._check_inside(centers, *ball)
+        return centers
+
+    def _check_inside(self, centers: Floats, middle: Floats, radius: float) -> None:
+        if len(middle) != centers.shape[1]:
+            raise MechanismError(
+                f"{self.name} returns centres of length {centers.shape[1]}, but the declared ball "
+                f"has a centre of length {len(middle)}"
+            )
+        distance = np.linalg.norm(centers - middle, axis=1)
+        at = int(distance.argmax())
+        if distance[at] > radius + slack(middle, radius):
+            raise MechanismError(
+                f"{self.name} left its declared ball: centre {centers[at].tolist()} lies "
+                f"{distance[at]:.9g} from {middle.tolist()}, {distance[at] - radius:.3g} beyond "
+                f"the radius {radius:.9g}"
+            )
+
+
+def slack(middle: Floats, radius: float) -> float:
+    """How far outside a ball a centre may lie by rounding."""
+    return _ROUNDING * max(radius, float(np.abs(middle).max()))
+
+
+def _takes_rng(function: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some built-in functions have none
+        return True
+    return any(p.name == "rng" or p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def _numbers(value: Any, name: str) -> Floats:
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise MechanismError(f"{name} must return an array of centres ({error})") from None
+    if array.dtype.kind not in "biuf":
+        raise MechanismError(f"{name} must return centres that are numbers, got {array.dtype}")
+    return array.astype(float)
+
+
+def _checked_ball(ball: Any, noise: Noise) -> tuple[Floats, float]:
+    try:
+        middle, radius = ball
+        center = np.array(middle, dtype=float, ndmin=1)
+    except (TypeError, ValueError):
+        raise TypeError(f"ball must be a pair (center, radius), got {ball!r}") from None
+    if center.ndim != 1 or center.size == 0 or not np.isfinite(center).all():
+        raise ArgumentError(f"ball must have a centre [d] of finite numbers, got {middle!r}")
+    radius, most = _validate.nonnegative(radius=radius), FARTHEST * noise.scale
+    if radius > most or np.abs(center).max() > most:
+        raise ArgumentError(
+            f"ball must have a centre and a radius of at most {FARTHEST:g} noise scales, here "
+            f"{most:g}, got {ball!r}"
+        )
+    return center, radius

@@ -1,0 +1,231 @@
+"""The shapes of a mechanism, and the careful way in which the engine calls one.
+
+A *sampled* mechanism is ``f(data, size, *, rng) -> array [size, ...]``: `size` independent draws
+in one call. An *exact* mechanism has a method ``pmf(data) -> [k]`` over a finite range, so that
+its divergences are computed instead of estimated.
+
+Soundness rests on draws that are independent, made by the generator that was handed in, from data
+that stays as it was. :class:`Sampler` checks what can be checked before the first draw that counts.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import MechanismError, place
+from dpaudit.mechanisms.independence import is_constant, same_draws
+from dpaudit.mechanisms.protocols import is_seeded, mechanism_name
+from dpaudit.mechanisms.streams import generator
+
+Array = NDArray[Any]
+PROBE_SIZE = 64
+"""Draws of each call that checks the contract."""
+
+CALLS = 64
+"""Calls, at least, that the draws of one side are spread over, so that one call's luck is not
+taken for the mechanism's law."""
+
+_CHUNK_CELLS = 2**20
+_CHUNK_DRAWS = 2**16
+
+
+class Sampler:
+    """Draws from one mechanism on one audit's behalf, in chunks, checked and timed.
+
+    Parameters
+    ----------
+    mechanism : callable
+        See :class:`SampledMechanism`.
+    seed : int
+        Root seed.
+    labels : tuple of str
+        Audit id and role ("mechanism" or "twin").
+    finite : bool, optional
+        Whether inf is refused here; False where the caller does so in words of its own.
+    """
+
+    def __init__(
+        self, mechanism: Any, *, seed: int, labels: tuple[str, ...], finite: bool = True
+    ) -> None:
+        if not callable(mechanism):
+            raise TypeError(
+                f"mechanism must be a function f(data, size, *, rng), got {mechanism!r}"
+            )
+        self.mechanism = mechanism
+        self.name = mechanism_name(mechanism)
+        self.seconds = 0.0
+        self.saw_reals = False
+        """Whether any draw so far was a floating-point number that is not whole."""
+        self._finite = finite
+        self._seed, self._labels = seed, labels
+        self._signature: tuple[tuple[int, ...], str] | None = None
+        self._width = 1
+
+    def begin(self, left: Array, right: Array) -> None:
+        """Turn to a pair: check the contract on both sides, which must give draws of one shape."""
+        self.turn()
+        self._probe(left)
+        self._probe(right)
+
+    def turn(self) -> None:
+        """Turn to another pair that was checked before; its draws may have another shape."""
+        self._signature = None
+
+    def _probe(self, data: Array) -> None:
+        """Check the contract on a few small calls; raise :class:`MechanismError` if it is broken.
+
+        Refused: draws that do not follow the generator (replay would be impossible), draws that
+        repeat whatever the generator (chunks would be copies), and noise that is shared by the
+        draws of one call (they would not be independent).
+        """
+        before = data.tobytes()
+        calls = [self._call(data, PROBE_SIZE, "probe", seed) for seed in (0, 0, 1, 2, 3)]
+        if data.tobytes() != before:
+            raise MechanismError(
+                f"{self.name} changes its input: the data are not the same after the call; "
+                "a mechanism must leave them alone"
+            )
+        first, again, *others = calls
+        if not is_seeded(self.mechanism):
+            others = [again, *others]
+        elif not same_draws(first, again):
+            raise MechanismError(
+                f"{self.name} ignores rng: two calls with equal generators gave different draws. "
+                "Draw from rng only, or mark the function with dpaudit.mechanisms.unseeded"
+            )
+        if all(same_draws(first, other) for other in others):
+            if not is_constant(first):
+                raise MechanismError(
+                    f"{self.name} ignores rng: four calls with different generators gave the same "
+                    f"{PROBE_SIZE} draws; draw from rng only"
+                )
+        elif all(is_constant(call) for call in calls):
+            raise MechanismError(
+                f"{self.name} shares its noise: all {PROBE_SIZE} draws of one call are equal, but "
+                "calls differ. Draw noise of shape [size, ...], so that draws are independent"
+            )
+
+    @property
+    def width(self) -> int:
+        """Cells of one draw; known once the mechanism was called."""
+        return self._width
+
+    def chunks(
+        self, data: Array, draws: int, role: str, side: str, *, calls: int = CALLS
+    ) -> Iterator[Array]:
+        """Yield `draws` draws in `calls` chunks or more, each from a generator of its own.
+
+        The chunks depend on the root seed, the labels, the role and the side, and on nothing else.
+        """
+        bounded = max(min(_CHUNK_CELLS // self.width, _CHUNK_DRAWS), 256)
+        step = min(bounded, math.ceil(draws / calls))
+        for index, start in enumerate(range(0, draws, step)):
+            size = min(step, draws - start)
+            yield self._call(data, size, role, side, index)
+
+    def draw(self, data: Array, draws: int, role: str, side: str) -> Array:
+        """Return all chunks as one array."""
+        return np.concatenate(list(self.chunks(data, draws, role, side)))
+
+    def _call(self, data: Array, size: int, *labels: str | int) -> Array:
+        rng = generator(self._seed, *self._labels, *labels)
+        start = time.perf_counter()
+        try:
+            outputs = self.mechanism(data, size, rng=rng)
+        except (Exception, SystemExit) as error:
+            words = f"{type(error).__name__}: {error}"
+            if "read-only" in str(error) or "WRITEABLE" in str(error):
+                raise MechanismError(
+                    f"{self.name} changes its input, which is read-only ({words}); work on a copy"
+                ) from error
+            where = "/".join(map(str, (*self._labels, *labels)))
+            raise MechanismError(
+                f"{self.name} raised {words} ({place(error)}size={size}, seed={self._seed}, "
+                f"stream {where}){_hint(self.mechanism)}"
+            ) from error
+        finally:
+            self.seconds += time.perf_counter() - start
+        return self._checked(outputs, size)
+
+    def _checked(self, outputs: Any, size: int) -> Array:
+        if isinstance(outputs, np.ma.MaskedArray):
+            raise MechanismError(
+                f"{self.name} returned a masked array, whose hidden values would be looked at; "
+                'return a plain array, with NaN for "no answer"'
+            )
+        try:
+            array = np.array(outputs)  # a copy: the mechanism may use its buffer again
+        except ValueError as error:
+            raise MechanismError(
+                f"{self.name} must return an array [size, ...], got a ragged sequence ({error})"
+            ) from None
+        if array.ndim == 0 or array.shape[0] != size:
+            raise MechanismError(
+                f"{self.name} must return an array whose first axis has length size={size}, "
+                f"got shape {array.shape}"
+            )
+        if array.size == 0 and size > 0:
+            raise MechanismError(f"{self.name} returned draws without content: shape {array.shape}")
+        kinds = {array.dtype[name].base.kind for name in array.dtype.names or ()}
+        kinds = kinds or {array.dtype.kind}
+        if not kinds <= set("biufUS"):
+            raise MechanismError(
+                f"{self.name} must return numbers, booleans, strings or records of them, "
+                f"got dtype {array.dtype}" + (" (objects)" if "O" in kinds else "")
+            )
+        for name in array.dtype.names or (None,):
+            column = array if name is None else array[name]
+            if column.dtype.kind != "f":
+                continue
+            if not self.saw_reals:
+                known = column[np.isfinite(column)]
+                self.saw_reals = bool((known != np.rint(known)).any())
+            if self._finite and np.isinf(column).any():
+                count = int(np.isinf(column).reshape(size, -1).any(axis=1).sum())
+                raise MechanismError(
+                    f"{self.name} returned inf in {count} of {size} draws; allowed are finite "
+                    'numbers, and NaN for "no answer"'
+                )
+        signature = (array.shape[1:], _kind(array.dtype))
+        if self._signature is None:
+            self._signature = signature
+            fields = [array.dtype[name].shape for name in array.dtype.names or ()] or [()]
+            self._width = max(math.prod(array.shape[1:]) * sum(map(math.prod, fields)), 1)
+        elif signature != self._signature:
+            raise MechanismError(
+                f"{self.name} must return draws of one shape and kind, got {signature} after "
+                f"{self._signature}"
+            )
+        return array
+
+
+def _hint(mechanism: Any) -> str:
+    """Say what else may have been meant by a function that takes the data and no more."""
+    try:
+        signature = inspect.signature(mechanism)
+        signature.bind(None)
+    except (TypeError, ValueError):  # takes more than the data, or tells nothing
+        return ""
+    try:
+        signature.bind(None, 1, rng=None)
+    except TypeError:
+        return (
+            "; a mechanism is f(data, size, *, rng), and a function of the data alone, before its "
+            'noise, is audited with Smoothed(f, "gaussian", scale=...)'
+        )
+    return ""
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    """Kind of a dtype; numbers are one kind, widths of strings may vary."""
+    if dtype.names:
+        fields = (f"{name}: {_kind(dtype[name].base)}{dtype[name].shape}" for name in dtype.names)
+        return f"record of {', '.join(fields)}"
+    return "number" if dtype.kind in "biuf" else "text"

@@ -1,0 +1,15 @@
+from .pages import write_report as write_report
+from .statements import examples_words as examples_words
+from .statements import is_left_out as is_left_out
+from .statements import method_words as method_words
+from .statements import power_words as power_words
+from .statements import ratio_words as ratio_words
+from .statements import remark as remark
+from .statements import summary as summary
+from .terminal import draws_used as draws_used
+from .terminal import finding as finding
+from .terminal import replay_command as replay_command
+from .terminal import run_lines as run_lines
+from .terminal import statement_facts as statement_facts
+from .terminal import statement_finding as statement_finding
+from .terminal import statement_lines as statement_lines

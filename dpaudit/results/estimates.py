@@ -1,0 +1,197 @@
+"""The plain data that a result is made of: numbers with their bounds, curves, counts, pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpaudit.stats import Counts
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with the bounds that belong to it.
+
+    Parameters
+    ----------
+    value : float
+        Point estimate from the certifying draws; never a guarantee.
+    lower, upper : float
+        One-sided bounds; ``upper`` is ``inf`` or 1 where nothing is known, as in a black-box audit.
+    failure_prob : float
+        Probability that a bound is wrong; 0 when computed exactly.
+    method : str
+        How the bounds were obtained.
+    counts : Counts or None
+        The integers behind them; None when computed exactly.
+    certified : bool
+        Whether `lower` may be quoted as certified; False for estimates that lean on assumptions.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    failure_prob: float
+    method: str
+    counts: Counts | None
+    certified: bool
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Privacy profiles over one grid of epsilons; the certified one holds everywhere at once."""
+
+    epsilon: tuple[float, ...]
+    certified_delta: tuple[float, ...]
+    estimated_delta: tuple[float, ...]
+    claimed_delta: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LongProfile:
+    """An estimated privacy profile, from epsilon = 0 until delta is below 1e-9; no guarantee.
+
+    Parameters
+    ----------
+    epsilon : tuple of float
+        The grid of the audit, continued.
+    estimated_delta : tuple of float
+        ``max(mean X - e^epsilon mean Y, 0)`` of the event that is largest there, among events that
+        were chosen on other draws; exact for deterministic centres.
+    standard_error : tuple of float
+        Asymptotic, of that event; 0 for deterministic centres.
+    """
+
+    epsilon: tuple[float, ...]
+    estimated_delta: tuple[float, ...]
+    standard_error: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Where the outputs of both sides fell, along the score of the event.
+
+    Parameters
+    ----------
+    label : str
+        What the axis shows.
+    bins : tuple of str
+        Words of each bin, k of them.
+    edges : tuple of float, optional
+        k + 1 edges when the axis is numeric.
+    left, right : tuple of int
+        Certifying draws in each bin, of the first million a side.
+    inside : tuple of bool
+        Whether the event fires in the bin.
+    """
+
+    label: str
+    bins: tuple[str, ...]
+    edges: tuple[float, ...] | None
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    inside: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """The event that certifies the epsilon of a result, in words and counts.
+
+    Parameters
+    ----------
+    event : str
+        The event in words, such as "coordinate 0 > 1.73".
+    likelier : {"left", "right"}
+        Side on which it was declared to be likelier.
+    counts : Counts or None
+        Certifying draws; None where probabilities were computed or averaged instead.
+    likely, rare : float
+        Where counts certify: of all rates of the event, on the likelier side and on the other,
+        that the draws leave possible, the ones that are easiest to reconcile with privacy. Exact
+        where they were computed; observed rates, without guarantee, where bets certify.
+    """
+
+    event: str
+    likelier: str
+    counts: Counts | None
+    likely: float
+    rare: float
+
+    def sentence(self) -> str:
+        """Return the witness in words."""
+        other = "right" if self.likelier == "left" else "left"
+        if self.counts is None:
+            seen = f"{self.likely:.4g} on the {self.likelier}, {self.rare:.4g} on the {other}"
+            return f"outputs with {self.event}: probability {seen}"
+        c = self.counts if self.likelier == "left" else self.counts.swapped()
+        return (
+            f"outputs with {self.event}: {c.hits_left:,} of {c.draws_left:,} draws on the "
+            f"{self.likelier}, {c.hits_right:,} of {c.draws_right:,} on the {other}"
+        )
+
+
+@dataclass(frozen=True)
+class SequentialPath:
+    """How the evidence of a sequential audit grew.
+
+    Parameters
+    ----------
+    stopped : str
+        Why it stopped, in words.
+    budget : int
+        Draws a side that it might have taken.
+    evidence : float
+        Logarithm of the wealth at which the claim is refuted, ``log(1 / failure_prob)``.
+    draws : tuple of int
+        Draws a side taken at each look.
+    log_wealth : tuple of float
+        Logarithm of the wealth of the bet against the claim at each look.
+    """
+
+    stopped: str
+    budget: int
+    evidence: float
+    draws: tuple[int, ...]
+    log_wealth: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SlackPoint:
+    """What an audit certifies of the same mechanism with less noise, or more.
+
+    Parameters
+    ----------
+    multiplier : float
+        Of the noise.
+    certified_epsilon : float
+        At the claimed delta.
+    refuted : bool
+        Whether the claim falls there.
+    """
+
+    multiplier: float
+    certified_epsilon: float
+    refuted: bool
+
+
+@dataclass(frozen=True)
+class Slack:
+    """By how much the noise could shrink before an audit refutes the claim: an upper bound.
+
+    Parameters
+    ----------
+    points : tuple of SlackPoint
+        By falling multiplier; each number is wrong with probability at most `failure_prob`.
+    pair : str
+        The pair on which all were audited.
+    failure_prob : float
+        Of each point.
+    """
+
+    points: tuple[SlackPoint, ...]
+    pair: str
+    failure_prob: float
+
+    @property
+    def refuted_from(self) -> float | None:
+        """Largest multiplier at which the claim is refuted; None where it never is."""
+        return max((p.multiplier for p in self.points if p.refuted), default=None)

@@ -1,0 +1,408 @@
+"""What the plots of an audit show, as plain data: the place for tests and for other libraries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.results.estimates import SlackPoint
+from dpaudit.results.verdicts import Shown, Verdict
+from dpaudit.results.words import beside
+from dpaudit.stats import ERRORS, tradeoff_of_profile
+
+Floats = NDArray[np.float64]
+
+MAX_CATEGORIES = 20
+_SMALLEST_DELTA = 1e-12
+_LONG_FLOOR = 1e-10  # estimated profiles end a little below 1e-9
+_RARE_EVENT = 0.01
+_SMALL_ERROR = 0.02
+
+
+# --- curves ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ProfileInfo:
+    """What :func:`plot_profile` shows.
+
+    Parameters
+    ----------
+    epsilon, claimed, certified : tuple of float
+        The claimed and the certified delta over a grid of epsilons.
+    estimated_epsilon, estimated : tuple of float
+        Delta without any guarantee, over epsilons that may go on where the others end; empty when
+        everything was computed exactly.
+    standard_error : tuple of float
+        Of the estimated deltas; empty where none is known.
+    beyond : (tuple of float, tuple of float)
+        Epsilons and deltas where an exact curve goes on after its grid; mostly empty.
+    violated : tuple of bool
+        Where more is certified than the claim allows.
+    point : (float, float)
+        Epsilon and delta of the claim at which the audit compared.
+    log : bool
+        Whether deltas span so much that a log scale is needed.
+    floor : float
+        Where a log scale draws zeros, and whatever is too small to show.
+    certified_label : str
+        Name of the certified curve.
+    """
+
+    epsilon: tuple[float, ...]
+    claimed: tuple[float, ...]
+    certified: tuple[float, ...]
+    estimated_epsilon: tuple[float, ...]
+    estimated: tuple[float, ...]
+    standard_error: tuple[float, ...]
+    beyond: tuple[tuple[float, ...], tuple[float, ...]]
+    violated: tuple[bool, ...]
+    point: tuple[float, float]
+    log: bool
+    floor: float
+    certified_label: str
+
+
+def profile_info(result: Shown) -> ProfileInfo:
+    """Return the curves of an audit and the scale on which they can be read."""
+    profile, long = result.profile, result.long_profile
+    exact = result.failure_prob == 0
+    shown = [*profile.claimed_delta, *profile.certified_delta, result.claimed_delta]
+    visible = [value for value in shown if value >= _SMALLEST_DELTA]
+    least, most = min(visible, default=1.0), max(visible, default=1.0)
+    floor = 10.0 ** (math.ceil(math.log10(least)) - 2)
+    estimated: tuple[tuple[float, ...], ...] = (profile.epsilon, profile.estimated_delta, ())
+    beyond: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+    if long is not None:
+        estimated = (long.epsilon, long.estimated_delta, long.standard_error)
+        end = len(profile.epsilon) - 1
+        if exact and len(long.epsilon) > len(profile.epsilon):
+            beyond = (long.epsilon[end:], long.estimated_delta[end:])
+    far = long is not None and (bool(beyond[0]) or not exact)
+    both = zip(profile.certified_delta, profile.claimed_delta, strict=True)
+    return ProfileInfo(
+        epsilon=profile.epsilon,
+        claimed=profile.claimed_delta,
+        certified=profile.certified_delta,
+        estimated_epsilon=() if exact else estimated[0],
+        estimated=() if exact else estimated[1],
+        standard_error=() if exact else estimated[2],
+        beyond=beyond,
+        violated=tuple(found > claimed * (1 + 1e-9) + 1e-12 for found, claimed in both),
+        point=(result.claimed_epsilon, result.claimed_delta),
+        log=least < 0.01 * most or far,
+        floor=min(floor, _LONG_FLOOR) if far else floor,
+        certified_label="computed exactly" if exact else "certified lower bound",
+    )
+
+
+@dataclass(frozen=True)
+class TradeoffInfo:
+    """What :func:`plot_tradeoff` shows.
+
+    Parameters
+    ----------
+    alpha : tuple of float
+        Type I errors, from 0 to 1.
+    band, claimed : tuple of float
+        Type II errors: the true curve lies nowhere above `band`, and the claim promises that it
+        lies nowhere below `claimed`. Perfect privacy is ``1 - alpha``.
+    violated : tuple of bool
+        Where the band lies below the claimed curve.
+    informative : bool
+        Whether the band says more than perfect privacy would.
+    log : bool
+        Whether the claim is decided at type I errors so small, and type II errors so close to 1,
+        that only a log scale shows it.
+    band_label : str
+        Name of the band.
+    """
+
+    alpha: tuple[float, ...]
+    band: tuple[float, ...]
+    claimed: tuple[float, ...]
+    violated: tuple[bool, ...]
+    informative: bool
+    log: bool
+    band_label: str
+
+
+def tradeoff_info(result: Shown) -> TradeoffInfo:
+    """Return the trade-off curves of an audit; where nothing is certified, the band is no news."""
+    curves, profile = result.curves, result.profile
+    if curves is None:
+        claimed = tradeoff_of_profile(profile.epsilon, profile.claimed_delta, ERRORS)
+        alpha, promised = tuple(ERRORS.tolist()), tuple(claimed.tolist())
+        band = tuple((1 - ERRORS).tolist())
+    else:
+        alpha, band, promised = curves.alpha, curves.certified_beta, curves.claimed_beta
+    both = list(zip(band, promised, strict=True))
+    violated = tuple(b < c * (1 - 1e-9) - 1e-12 for b, c in both)
+    kink = next(a for a, c in zip(alpha, promised, strict=True) if c <= a)
+    _, worst = max((c - b, -a) for a, (b, c) in zip(alpha, both, strict=True))
+    return TradeoffInfo(
+        alpha=alpha,
+        band=band,
+        claimed=promised,
+        violated=violated,
+        informative=any(b < 1 - a - 1e-9 for a, b in zip(alpha, band, strict=True)),
+        log=min(kink, -worst if any(violated) else 1.0) < _SMALL_ERROR,
+        band_label=f"{'certified' if result.failure_prob > 0 else 'computed'} upper band",
+    )
+
+
+def between(
+    x: Sequence[float], low: Sequence[float], high: Sequence[float], *, log: bool = False
+) -> tuple[Floats, Floats, Floats]:
+    """Return x, `low`, and whatever is higher, with the crossings as they are drawn."""
+    grid = np.array(x)
+    curves = [np.log(curve) if log else np.array(curve) for curve in (low, high)]
+    gap = curves[1] - curves[0]
+    flips = np.flatnonzero(gap[:-1] * gap[1:] < 0)
+    crossings = grid[flips] + np.diff(grid)[flips] * gap[flips] / (gap[flips] - gap[flips + 1])
+    fine = np.union1d(grid, crossings)
+    first, second = (np.interp(fine, grid, curve) for curve in curves)
+    second = np.maximum(first, second)
+    return (fine, np.exp(first), np.exp(second)) if log else (fine, first, second)
+
+
+@dataclass(frozen=True)
+class EvidenceInfo:
+    """What :func:`plot_evidence` shows.
+
+    Parameters
+    ----------
+    draws : tuple of int
+        Draws a side at each look.
+    log_wealth : tuple of float
+        Evidence against the claim: the logarithm of the wealth of a bet against it.
+    refuted_at : float
+        Evidence at which the claim falls.
+    budget : int
+        Draws a side that might have been taken.
+    stopped : str
+        Why no more were.
+    refuted : bool
+        Whether the evidence came to `refuted_at`.
+    """
+
+    draws: tuple[int, ...]
+    log_wealth: tuple[float, ...]
+    refuted_at: float
+    budget: int
+    stopped: str
+    refuted: bool
+
+
+def evidence_info(result: Shown) -> EvidenceInfo:
+    """Return how the evidence of a sequential audit grew; ``ValueError`` for any other audit."""
+    path = result.sequential
+    if path is None:
+        raise ValueError(f"{result.id} was not audited sequentially: there is no path to draw")
+    return EvidenceInfo(
+        draws=path.draws,
+        log_wealth=path.log_wealth,
+        refuted_at=path.evidence,
+        budget=path.budget,
+        stopped=path.stopped,
+        refuted=max(path.log_wealth, default=0.0) >= path.evidence,
+    )
+
+
+# --- slack ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SlackInfo:
+    """What :func:`plot_slack` shows.
+
+    Parameters
+    ----------
+    multipliers, certified : tuple of float
+        By rising multiplier of the noise; certified epsilon, cut at `limit`.
+    refuted : tuple of bool
+        Whether the claim falls there.
+    claimed : float
+        Claimed epsilon.
+    limit : float
+        Largest epsilon shown.
+    refuted_from : float or None
+        Largest multiplier at which the claim is refuted.
+    """
+
+    multipliers: tuple[float, ...]
+    certified: tuple[float, ...]
+    refuted: tuple[bool, ...]
+    claimed: float
+    limit: float
+    refuted_from: float | None
+
+
+def slack_info(result: Shown) -> SlackInfo:
+    """Return the slack frontier of an audit; ``ValueError`` for one that asked for none.
+
+    The audited mechanism itself is the point at multiplier 1.
+    """
+    if result.slack is None:
+        raise ValueError(f"{result.id} was audited without slack: there is no frontier to draw")
+    itself = SlackPoint(1.0, result.certified_epsilon, result.verdict is Verdict.REFUTED)
+    others = [point for point in result.slack.points if point.multiplier != 1.0]
+    points = sorted([*others, itself], key=lambda point: point.multiplier)
+    limit = max(3.0 * result.claimed_epsilon, 1e-3)
+    return SlackInfo(
+        tuple(point.multiplier for point in points),
+        tuple(min(point.certified_epsilon, limit) for point in points),
+        tuple(point.refuted for point in points),
+        result.claimed_epsilon,
+        limit,
+        result.slack.refuted_from,
+    )
+
+
+# --- the witness -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class HistogramInfo:
+    """What :func:`plot_histogram` shows.
+
+    Parameters
+    ----------
+    xlabel, ylabel : str
+        What the outputs are, and what their share is a share of.
+    edges : tuple of float or None
+        k + 1 edges of k numeric bins; None when all bins are categories.
+    bins : tuple of str
+        Words of the bins; one more than k when a bin stands beside the numeric axis, which is
+        mostly "no answer".
+    left, right : tuple of float
+        Share of the draws of each side in each bin.
+    inside : tuple of bool
+        Whether the event fires in the bin.
+    log : bool
+        Whether the event is so rare that only a log scale shows it.
+    event_label : str
+        What the shade stands for.
+    """
+
+    xlabel: str
+    ylabel: str
+    edges: tuple[float, ...] | None
+    bins: tuple[str, ...]
+    left: tuple[float, ...]
+    right: tuple[float, ...]
+    inside: tuple[bool, ...]
+    log: bool
+    event_label: str
+
+
+def histogram_info(result: Shown) -> HistogramInfo:
+    """Return where the outputs of both sides fell, as shares of the draws."""
+    histogram, sampled = result.histogram, result.failure_prob > 0
+    centres = sampled and result.long_profile is not None
+    left, right = _shares(histogram.left), _shares(histogram.right)
+    rows: list[_Row] = list(zip(histogram.bins, left, right, histogram.inside, strict=True))
+    if histogram.edges is None and len(rows) > MAX_CATEGORIES:
+        rows = _commonest(rows)
+    event = [row for row in rows if row[3]]
+    rare = max(sum(row[1] for row in event), sum(row[2] for row in event)) < _RARE_EVENT
+    label = "event fires"
+    if centres:
+        label = "centre in the event" if event else "event: beyond the centres"
+    elif not event:
+        label = "event: less than a bin"
+    return HistogramInfo(
+        xlabel=histogram.label if sampled else histogram.label.partition(" (expected")[0],
+        ylabel=("share of centres" if centres else "share of draws") if sampled else "probability",
+        edges=histogram.edges,
+        bins=tuple(row[0] for row in rows),
+        left=tuple(row[1] for row in rows),
+        right=tuple(row[2] for row in rows),
+        inside=tuple(row[3] for row in rows),
+        log=rare and histogram.edges is not None and not centres,
+        event_label=label,
+    )
+
+
+def _shares(counts: Sequence[int]) -> list[float]:
+    total = sum(counts)
+    return [count / total if total else 0.0 for count in counts]
+
+
+_Row = tuple[str, float, float, bool]
+
+
+def _commonest(rows: list[_Row]) -> list[_Row]:
+    """Keep the commonest categories in their order; the rest become one inside, one outside."""
+    order = sorted(range(len(rows)), key=lambda i: -max(rows[i][1], rows[i][2]))
+    kept = [rows[i] for i in sorted(order[: MAX_CATEGORIES - 2])]
+    for fires, where in ((True, " in the event"), (False, "")):
+        rest = [rows[i] for i in order[MAX_CATEGORIES - 2 :] if rows[i][3] is fires]
+        if rest:
+            left, right = sum(row[1] for row in rest), sum(row[2] for row in rest)
+            kept.append((f"{len(rest)} others{where}", left, right, fires))
+    return kept
+
+
+# --- power -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PowerBar:
+    """One bar of :func:`plot_power`.
+
+    Parameters
+    ----------
+    label, words : str
+        Whose bar it is, and its number in words.
+    certified_epsilon : float or None
+        May be ``inf``; None when there is no twin.
+    length : float
+        Where the bar ends on the axis; finite.
+    above : bool
+        Whether the claim was refuted.
+    """
+
+    label: str
+    words: str
+    certified_epsilon: float | None
+    length: float
+    above: bool
+
+
+@dataclass(frozen=True)
+class PowerInfo:
+    """What :func:`plot_power` shows: bars, the claimed epsilon, and the end of the axis."""
+
+    bars: tuple[PowerBar, ...]
+    claimed_epsilon: float
+    limit: float
+
+
+def power_info(result: Shown) -> PowerInfo:
+    """Return the certified epsilon of the mechanism and of its twin beside the claim."""
+    claimed, twin = result.claimed_epsilon, result.twin
+    found = [(result.certified_epsilon, result.verdict)]
+    if twin is not None:
+        found.append((twin.certified_epsilon, twin.verdict))
+    limit = 1.15 * max([claimed, *(value for value, _ in found if math.isfinite(value))])
+    if any(value == math.inf for value, _ in found):
+        limit = max(limit, 2 * claimed)
+    limit = limit or 1.0
+    bars = [
+        PowerBar(
+            label,
+            beside(value, claimed, sign="≥ "),
+            value,
+            min(value, limit),
+            verdict is Verdict.REFUTED,
+        )
+        for label, (value, verdict) in zip(("mechanism", "broken twin"), found, strict=False)
+    ]
+    if twin is None:
+        bars.append(PowerBar("broken twin", "none given", None, 0.0, False))
+    return PowerInfo(tuple(bars), claimed, limit)

@@ -1,0 +1,293 @@
+"""What an audit found: plain data, readable, and the same after a trip through JSON."""
+
+from __future__ import annotations
+
+import math
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from dpaudit._json import decode, encode
+from dpaudit.results.estimates import (
+    Estimate,
+    Histogram,
+    LongProfile,
+    Profile,
+    SequentialPath,
+    Slack,
+    Witness,
+)
+from dpaudit.results.rounding import at_least, beyond
+from dpaudit.results.verdicts import Expectation, TwinResult, Verdict
+from dpaudit.search import SearchRecord
+from dpaudit.stats import Curves
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+SCHEMA_VERSION = 3
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """Everything that an audit found, and everything that it takes to redo it.
+
+    Numbers carry their kind in their names: ``claimed_`` is the promise, ``certified_`` a lower
+    bound that is wrong with probability at most ``failure_prob`` (for all of them together),
+    ``estimated_`` a point estimate without guarantee.
+
+    Attributes
+    ----------
+    id : str
+        Name of the audit; together with `seed` it fixes every random number.
+    mechanism : str
+        Name of the audited function.
+    claim : dict
+        ``notion, epsilon, delta, relation, source`` and the parameters of the notion. `epsilon`
+        and `delta` are the point at which the audit compares; for claims that are curves,
+        where the certified profile exceeds them most or comes closest.
+    pair : str
+        The neighbouring pair, in words.
+    verdict : Verdict
+        See :class:`Verdict`.
+    reason : str
+        One sentence behind the verdict.
+    epsilon : Estimate
+        Epsilon that the mechanism needs at the claimed delta.
+    delta : Estimate
+        Delta that the mechanism needs at the claimed epsilon.
+    profile : Profile
+        Certified, estimated and claimed delta over a grid of epsilons.
+    witness : Witness
+        The event behind the headline numbers.
+    histogram : Histogram
+        Outputs of both sides along the witness.
+    failure_prob : float
+        Probability that any certified number of the mechanism is wrong; 0 when computed exactly.
+        The twin's numbers have a failure probability of their own.
+    draws : dict
+        ``explore`` and ``certify``: draws a side.
+    twin : TwinResult or None
+        The broken twin.
+    expected : Expectation or None
+        What was declared; None for a direct call.
+    seed : int
+        Root seed.
+    seconds, mechanism_seconds : float
+        Wall time of the audit with its twin, and the part of it spent in their code.
+    versions : dict
+        Of dpaudit, Python and the libraries that the numbers depend on.
+    curves : Curves or None
+        What the certified bounds say of the trade-off curve, of Gaussian DP and of Renyi
+        divergences; None where nothing is certified.
+    detectable_epsilon : float or None
+        Epsilon that this event would have had to need at the claimed delta, for an audit of this
+        size to refute it with probability 0.9; None for a refuted claim and for what was computed.
+    sequential : SequentialPath or None
+        How the evidence grew, for a sequential audit.
+    long_profile : LongProfile or None
+        Estimated profile down to negligible deltas, for a smoothed mechanism.
+    search : SearchRecord or None
+        What was looked at to find the pair, where it was searched for.
+    slack : Slack or None
+        What is certified of the same mechanism with less noise, where that was asked for.
+    notes : tuple of str
+        What else a reader should know.
+    origin : dict
+        What `dpaudit replay` needs to find the audit again; empty when made by a direct call.
+    event : Event or None
+        The live event, ``event(outputs) -> bool [size]``; not stored.
+    """
+
+    id: str
+    mechanism: str
+    claim: dict[str, Any]
+    pair: str
+    verdict: Verdict
+    reason: str
+    epsilon: Estimate
+    delta: Estimate
+    profile: Profile
+    witness: Witness
+    histogram: Histogram = field(repr=False)
+    failure_prob: float
+    draws: dict[str, int]
+    twin: TwinResult | None
+    expected: Expectation | None
+    seed: int
+    seconds: float
+    mechanism_seconds: float
+    versions: dict[str, str] = field(repr=False)
+    curves: Curves | None = field(default=None, repr=False)
+    detectable_epsilon: float | None = None
+    sequential: SequentialPath | None = field(default=None, repr=False)
+    long_profile: LongProfile | None = field(default=None, repr=False)
+    search: SearchRecord | None = field(default=None, repr=False)
+    slack: Slack | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
+    origin: dict[str, Any] = field(default_factory=dict, repr=False)
+    event: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def claimed_epsilon(self) -> float:
+        """Epsilon of the claim at the point of comparison."""
+        return float(self.claim["epsilon"])
+
+    @property
+    def claimed_delta(self) -> float:
+        """Delta of the claim at the point of comparison."""
+        return float(self.claim["delta"])
+
+    @property
+    def certified_epsilon(self) -> float:
+        """Certified lower bound of epsilon at the claimed delta."""
+        return self.epsilon.lower
+
+    @property
+    def certified_delta(self) -> float:
+        """Certified lower bound of delta at the claimed epsilon."""
+        return self.delta.lower
+
+    @property
+    def estimated_epsilon(self) -> float:
+        """Point estimate of epsilon at the claimed delta, of the event that certifies it."""
+        return self.epsilon.value
+
+    @property
+    def total_failure_prob(self) -> float:
+        """Chance at most that any certified number is wrong, of twin and slack too."""
+        spent = [self.failure_prob]
+        spent += [] if self.twin is None else [self.twin.failure_prob]
+        spent += [] if self.slack is None else [len(self.slack.points) * self.slack.failure_prob]
+        return math.fsum(spent)
+
+    def summary(self, word: str | None = None, replay: str | None = None) -> str:
+        """Return the finding in a few lines: verdict, witness, pair, numbers, and how to redo it.
+
+        Parameters
+        ----------
+        word : str, optional
+            The verdict in the words of a run, such as "REFUTED (known)".
+        replay : str, optional
+            The command that makes the audit again.
+        """
+        claim, twin = self.claim, self.twin
+        source = f" ({claim['source']})" if claim["source"] else ""
+        chance = (
+            f"wrong with probability <= {self.failure_prob:g}"
+            if self.failure_prob > 0
+            else ("computed exactly" if self.epsilon.upper == self.epsilon.lower else "computed")
+        )
+        lines = [
+            f"{word or self.verdict.words}  {self.id}",
+            f"  mechanism  {self.mechanism}",
+            f"  claim      {claim['words']}{source}",
+            f"  witness    {self.witness.sentence()}"
+            + " (of the last batch; the evidence is of all)" * (self.sequential is not None),
+            f"  pair       {self.pair}",
+            f"  certified  epsilon {beyond(self.certified_epsilon, self.claimed_epsilon)} at "
+            f"delta = {self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, estimated "
+            f"{self.estimated_epsilon:.4g}); delta >= {at_least(self.certified_delta, 3)} at "
+            f"epsilon = {self.claimed_epsilon:.4g}; {chance}",
+            f"  reason     {self.reason}",
+        ]
+        if self.sequential is not None:
+            spent = f"{sum(self.draws.values()):,} of {self.sequential.budget:,} draws a side"
+            lines.append(f"  stopped    {self.sequential.stopped}, after {spent}")
+        if twin is not None:
+            fate = "caught" if twin.verdict is Verdict.REFUTED else "escaped"
+            lines.append(
+                f"  twin       {twin.name}: {fate}, epsilon "
+                f"{beyond(twin.certified_epsilon, self.claimed_epsilon)}"
+            )
+        if self.slack is not None:
+            lines.append(f"  slack      {self._slack_words(self.slack)}")
+        lines += [f"  note       {note}" for note in self.notes]
+        if replay is not None:
+            lines.append(f"  replay     {replay}")
+        return "\n".join(lines)
+
+    @staticmethod
+    def _slack_words(slack: Slack) -> str:
+        least, largest = slack.points[-1].multiplier, slack.refuted_from
+        if largest is None:
+            return f"not refuted even with {least:g} times the noise"
+        return f"refuted with {largest:g} times the noise, as far as {least:g} was tried"
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def plot_tradeoff(self, ax: Axes | None = None) -> Axes:
+        """Draw the certified band of the trade-off curve, the claimed curve and perfect privacy.
+
+        Needs matplotlib.
+        """
+        from dpaudit.results.figures import plot_tradeoff
+
+        return plot_tradeoff(self, ax)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the certified, estimated and claimed profile on `ax` (or on new axes).
+
+        Needs matplotlib.
+        """
+        from dpaudit.results.figures import plot_profile
+
+        return plot_profile(self, ax)
+
+    def with_origin(self, origin: Mapping[str, Any], expected: Expectation | None) -> AuditResult:
+        """Return the result with what only the runner knows: its origin and expectation."""
+        return replace(self, origin=dict(origin), expected=expected)
+
+    def row(self) -> dict[str, Any]:
+        """Return the summary row of ``results.json``: plain data, ``inf`` as the word."""
+        twin = self.twin and {
+            "name": self.twin.name,
+            "verdict": self.twin.verdict.value,
+            "certified_epsilon": self.twin.certified_epsilon,
+        }
+        row = {
+            "id": self.id,
+            "mechanism": self.mechanism,
+            "claim": self.claim,
+            "pair": self.pair,
+            "verdict": self.verdict.value,
+            "expected": self.expected,
+            "certified_epsilon": self.certified_epsilon,
+            "certified_delta": self.certified_delta,
+            "estimated_epsilon": self.estimated_epsilon,
+            "detectable_epsilon": self.detectable_epsilon,
+            "certified_mu": None if self.curves is None else self.curves.certified_mu,
+            "failure_prob": self.failure_prob,
+            "draws": self.draws,
+            "event": self.witness.event,
+            "twin": twin,
+            "seed": self.seed,
+            "seconds": round(self.seconds, 3),
+        }
+        return {key: encode(value) for key, value in row.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything but the live event as plain data; :meth:`from_json` undoes it."""
+        stored = encode(replace(self, event=None))
+        del stored["event"]
+        return {"schema": SCHEMA_VERSION, **stored}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> AuditResult:
+        """Rebuild a result from :meth:`to_json`; raises ``ValueError`` on anything else."""
+        if data.get("schema") != SCHEMA_VERSION:
+            raise ValueError(
+                f"schema must be {SCHEMA_VERSION} for this version of dpaudit, "
+                f"got {data.get('schema')!r}"
+            )
+        stored = {key: value for key, value in data.items() if key != "schema"}
+        result = decode(cls, {**stored, "event": None})
+        missing = {"notion", "epsilon", "delta", "relation", "source", "words"} - set(result.claim)
+        if missing:
+            raise ValueError(f"claim: lacks {', '.join(sorted(missing))}")
+        for name in ("epsilon", "delta"):
+            if not isinstance(result.claim[name], (int, float)):
+                raise ValueError(f"claim: {name} must be a number, got {result.claim[name]!r}")
+        return typing.cast("AuditResult", result)

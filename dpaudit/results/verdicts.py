@@ -1,0 +1,126 @@
+"""Verdicts and what was expected of them; and what the pictures of a result need to know of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from dpaudit.results.estimates import (
+    Histogram,
+    LongProfile,
+    Profile,
+    SequentialPath,
+    Slack,
+    Witness,
+)
+from dpaudit.search import SearchRecord
+from dpaudit.stats import Curves
+
+
+class Verdict(StrEnum):
+    """What may be said after an audit. There is no "passed": a lower bound proves no privacy."""
+
+    REFUTED = "refuted"
+    """A violation of the claim is certified."""
+
+    NOT_REFUTED = "not_refuted"
+    """No violation was found, by an audit that caught the broken twin."""
+
+    NO_POWER = "no_power"
+    """No violation was found, but the broken twin escaped (or none was given): silence means
+    nothing."""
+
+    @property
+    def words(self) -> str:
+        """The verdict as people read it."""
+        return self.value.replace("_", " ").upper()
+
+
+class Expectation(StrEnum):
+    """What was declared about an audit before it ran."""
+
+    NOT_REFUTED = "not_refuted"
+    """The usual case: a refutation fails the run."""
+
+    REFUTED = "refuted"
+    """A known violation kept as a demonstration: not finding it fails the run."""
+
+    EITHER = "either"
+    """A known violation that needs a larger budget than this run has."""
+
+
+@dataclass(frozen=True)
+class TwinResult:
+    """How the broken twin fared on the same claim, pairs and budget.
+
+    Its verdict is REFUTED when it was caught, and NO_POWER when it escaped.
+    """
+
+    name: str
+    verdict: Verdict
+    certified_epsilon: float
+    failure_prob: float
+    pair: str
+    witness: Witness
+    seconds: float
+
+
+class Shown(Protocol):
+    """What pictures show of an audit; :class:`~dpaudit.results.AuditResult` is one."""
+
+    @property
+    def id(self) -> str:
+        """Name of the audit."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What was concluded."""
+
+    @property
+    def failure_prob(self) -> float:
+        """Of all certified numbers together."""
+
+    @property
+    def claimed_epsilon(self) -> float:
+        """At the point of comparison."""
+
+    @property
+    def claimed_delta(self) -> float:
+        """At the point of comparison."""
+
+    @property
+    def certified_epsilon(self) -> float:
+        """At the claimed delta."""
+
+    @property
+    def profile(self) -> Profile:
+        """Over the grid of the audit."""
+
+    @property
+    def long_profile(self) -> LongProfile | None:
+        """Beyond it."""
+
+    @property
+    def curves(self) -> Curves | None:
+        """In other languages."""
+
+    @property
+    def histogram(self) -> Histogram:
+        """Along the witness."""
+
+    @property
+    def twin(self) -> TwinResult | None:
+        """Of the same audit."""
+
+    @property
+    def sequential(self) -> SequentialPath | None:
+        """Of a sequential audit."""
+
+    @property
+    def slack(self) -> Slack | None:
+        """Of a slack frontier."""
+
+    @property
+    def search(self) -> SearchRecord | None:
+        """Of a search."""

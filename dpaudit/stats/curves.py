@@ -1,0 +1,127 @@
+"""What the bounds of one audit say of whole curves: trade-off, Gaussian DP, Renyi divergences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.claims import GaussianDP
+from dpaudit.stats.rates import RateBounds
+
+Floats = NDArray[np.float64]
+
+_LARGEST_MU = 60.0  # beyond it nothing is left of the smallest double
+
+ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+
+_TAIL = np.geomspace(1e-6, 0.1, 31)
+ERRORS = np.concatenate([[0.0], _TAIL, np.linspace(0.12, 0.88, 39), 1 - _TAIL[::-1], [1.0]])
+"""Type I errors at which trade-off curves are given."""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Certified bounds in the languages other than (epsilon, delta), all of which hold together.
+
+    Parameters
+    ----------
+    alpha : tuple of float
+        Type I errors, rising from 0 to 1.
+    certified_beta : tuple of float
+        Upper band of the trade-off curve (f-DP): some test has at most these type II errors.
+    claimed_beta : tuple of float
+        The trade-off curve that the claim promises; the claim is refuted where it lies above the
+        band.
+    certified_mu : float
+        The mechanism is mu-Gaussian-DP for no smaller mu.
+    order : tuple of float
+        Orders of Renyi divergences.
+    certified_renyi : tuple of float
+        Lower bounds of the Renyi divergence of these orders, in nats.
+    conditional_epsilon : float or None
+        *Conditional, not certified*: what epsilon must be at the claimed delta if the trade-off
+        curve is Gaussian, with the certified mu. None at delta = 0, where it would be infinite, and
+        where it is no more than what is certified without the condition.
+    """
+
+    alpha: tuple[float, ...] = field(repr=False)
+    certified_beta: tuple[float, ...] = field(repr=False)
+    claimed_beta: tuple[float, ...] = field(repr=False)
+    certified_mu: float
+    order: tuple[float, ...]
+    certified_renyi: tuple[float, ...]
+    conditional_epsilon: float | None
+
+
+def curves_of(
+    bounds: Sequence[RateBounds],
+    epsilons: Floats,
+    claimed_deltas: Floats,
+    delta: float,
+    certified: float = 0.0,
+) -> Curves:
+    """Read the curves off bounds that hold together.
+
+    Parameters
+    ----------
+    bounds : sequence of RateBounds
+        At least one.
+    epsilons, claimed_deltas : ndarray, shape (e,)
+        The claimed privacy profile on a grid.
+    delta : float
+        At which the conditional epsilon is given.
+    certified : float, optional
+        Certified epsilon there; a conditional one that says no more is left out. Default 0.
+    """
+    bands = [b.upper_tradeoff(ERRORS) for b in bounds]
+    mu = max(b.lower_mu() for b in bounds)
+    conditional = _gaussian_epsilon(mu, delta) if delta > 0 else 0.0
+    return Curves(
+        alpha=tuple(ERRORS.tolist()),
+        certified_beta=tuple(_convex(ERRORS, np.min(bands, axis=0)).tolist()),
+        claimed_beta=tuple(tradeoff_of_profile(epsilons, claimed_deltas, ERRORS).tolist()),
+        certified_mu=mu,
+        order=ORDERS,
+        certified_renyi=tuple(max(b.lower_renyi(a) for b in bounds) for a in ORDERS),
+        conditional_epsilon=conditional if conditional > certified else None,
+    )
+
+
+def tradeoff_of_profile(epsilons: ArrayLike, deltas: ArrayLike, alphas: Floats) -> Floats:
+    """Trade-off curve of a privacy profile known at some epsilons.
+
+    The pointwise largest of ``max(0, 1 - delta - e^epsilon alpha, e^-epsilon (1 - delta - alpha))``
+    (the duality of profiles and f-DP of Dong, Roth and Su 2022).
+
+    Examples
+    --------
+    >>> tradeoff_of_profile([np.log(3.0)], [0.0], np.array([0.0, 0.25, 1.0])).round(6).tolist()
+    [1.0, 0.25, 0.0]
+    """
+    epsilon, delta = (np.asarray(x, dtype=float)[:, None] for x in (epsilons, deltas))
+    factor = np.exp(np.minimum(epsilon, 700.0))
+    lines = np.maximum(1 - delta - factor * alphas, (1 - delta - alphas) / factor)
+    return np.asarray(np.maximum(lines.max(axis=0), 0.0))
+
+
+def _convex(x: Floats, y: Floats) -> Floats:
+    """Lower convex envelope on the grid: a convex curve below y lies below it too."""
+    hull: list[int] = []
+    for i in range(len(x)):
+        while len(hull) >= 2:
+            a, b = hull[-2], hull[-1]
+            if (y[b] - y[a]) * (x[i] - x[a]) < (y[i] - y[a]) * (x[b] - x[a]):
+                break
+            hull.pop()
+        hull.append(i)
+    return np.asarray(np.interp(x, x[hull], y[hull]))
+
+
+def _gaussian_epsilon(mu: float, delta: float) -> float:
+    if not 0 < mu < _LARGEST_MU:
+        return 0.0 if mu == 0 else math.inf
+    return GaussianDP(mu).epsilon(delta)

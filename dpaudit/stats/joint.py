@@ -1,0 +1,424 @@
+"""Joint confidence region of the rates of one event on two sides, from two binomial counts.
+
+An event fired in ``a ~ Bin(n, p)`` draws of the likelier side and in ``b ~ Bin(m, q)`` of the
+other. Two Clopper-Pearson bounds at half the failure probability pay for the worst luck of both
+counts at once; a joint test pays for the worst luck of their difference only.
+
+**The bound.** Order all outcomes (a, b) by how much evidence they carry at the *aim* (an epsilon
+at a given delta, or the reverse): S(a, b) is the largest aim s at which the likelihood-ratio test
+of "p <= e^epsilon q + delta" still rejects, ``inf_{null} n kl(a/n, p) + m kl(b/m, q) >= z^2 / 2``.
+For an observed outcome let R be the set of outcomes with at least its S. Then (p, q) is *excluded*
+when P_{p,q}(R) <= alpha (Buehler 1957): since the sets R are nested, the true rates are excluded
+with probability at most alpha, whatever they are. No asymptotics are involved; the choice of S
+only decides how tight the region is, and S makes P(R) nearly constant along the null's boundary.
+
+**The nuisance.** The curve P_{p,q}(R) = alpha need not be followed over all rates: a confidence
+interval for p or for q cuts it short (Berger and Boos 1994). Which of the two depends on the
+counts, so both are paid for: together they get alpha / 200, and the rest is left for the test.
+
+**Between grid points.** R grows with a and shrinks with b, so P_{p,q}(R) grows with p and falls
+with q. In the natural parameters eta = (logit p, logit q), with log-partition function A,
+log P_eta(R) + A(eta) is convex, being the logarithm of a Laplace transform. Hence between two
+points of the curve, on the chord in eta, log P exceeds the larger end by at most the convexity gap
+of A, ``(n v_p d_p^2 + m v_q d_q^2) / 8`` with d the ends' distance and v the largest p (1 - p) on
+it. The points are solved for a level lower by that much; where the gap is larger, monotonicity
+alone bounds the curve by a corner.
+
+**Large counts.** Neighbouring values of b are pooled into blocks of a twentieth of a standard
+deviation, all of which get the critical a of their first member: P(R) is bounded from above.
+
+References
+----------
+Buehler (1957), "Confidence intervals for the product of two binomial parameters".
+Berger and Boos (1994), "P values maximized over a confidence set for the nuisance parameter".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special
+
+from dpaudit import _validate
+from dpaudit.stats.proportions import Counts, lower_rates, upper_rates
+from dpaudit.stats.target import Aim
+
+Floats = NDArray[np.float64]
+
+NUISANCE_SHARE = 1 / 200
+"""Part of the failure probability that the confidence intervals of both nuisances get."""
+
+_STEP = 0.28  # of the grid, in standard deviations of the gridded rate
+_GAP = 0.025  # allowed convexity gap between grid points, in log probability
+_BLOCK = 0.05  # width of a block of b, in standard deviations
+_PIECES = 24  # into which each chord is cut
+_NEGLIGIBLE = 1e-9  # of the level: blocks that hold less count as lying in R altogether
+_LEAST_EVIDENCE = 0.05  # at levels near 1/2 the ordering would degenerate
+_REACH = 4.0  # resolved beyond the test's own quantile, in standard deviations of b
+_ROUNDING = 1e-9  # relative; the incomplete beta function is a good deal better
+
+
+def joint_region(counts: Counts, failure_prob: float, aim: Aim) -> tuple[Floats, Floats]:
+    """Confidence region of the two rates of an event that is likelier on the left.
+
+    Parameters
+    ----------
+    counts : Counts
+        Of independent draws that had no part in choosing the event; the left side is the one on
+        which it was declared to be likelier.
+    failure_prob : float
+        Strictly between 0 and 1.
+    aim : Aim
+        Where the region should be sharpest.
+
+    Returns
+    -------
+    likely, rare : ndarray, shape (k,)
+        Except with probability `failure_prob`, the true rates (p, q) satisfy ``p >= likely[i]``
+        and ``q <= rare[i]`` for at least one i.
+
+    Examples
+    --------
+    >>> likely, rare = joint_region(Counts(500, 1000, 184, 1000), 0.05, Aim(delta=0.0))
+    >>> round(float(np.log(likely / rare).min()), 2)  # two Clopper-Pearson bounds give 0.81
+    0.88
+    """
+    alpha = _validate.failure_prob(failure_prob=failure_prob)
+    a, n, b, m = counts.hits_left, counts.draws_left, counts.hits_right, counts.draws_right
+    evidence = _evidence(alpha)
+    null = _null_at(a / n, n, b / m, m, evidence, aim)
+    if null is None:
+        return np.zeros(1), np.ones(1)
+    theta, delta, q0 = null
+    p0 = min(theta * q0 + delta, 1.0)
+    level = math.log(alpha * (1 - NUISANCE_SHARE)) - _ROUNDING
+    # Grid the rate along which the curve is the shorter, in units of standard deviations.
+    grid_p = theta**2 * q0 * (1 - q0) * n > p0 * (1 - p0) * m
+    hits, draws = (a, n) if grid_p else (b, m)
+    tail_prob = alpha * NUISANCE_SHARE / 4  # two intervals of two sides
+    low, high = (float(limit(hits, draws, tail_prob)) for limit in (lower_rates, upper_rates))
+    nodes = _nodes(low, high, draws)
+    guesses = (nodes - delta) / theta if grid_p else nodes * theta + delta
+    spread = (guesses.min(), guesses.max()) if grid_p else (nodes[0], nodes[-1])
+    first, critical = _critical(n, m, theta, delta, evidence, spread)
+    home = int(np.searchsorted(first, b, side="right")) - 1  # whatever rounding did: R holds (a, b)
+    critical[: home + 1] = np.minimum(critical[: home + 1], a)
+    tail = _Tail(n, m, first, critical, _REACH + math.sqrt(2 * evidence), _NEGLIGIBLE * alpha)
+    solved = tail.solve(nodes, guesses, level - _GAP, grid_p)
+    p, q = (nodes, solved) if grid_p else (solved, nodes)
+    return _corners(p, q, n, m)
+
+
+def refutation_prob(
+    likely: Floats,
+    rare: Floats,
+    draws_likely: int,
+    draws_rare: int,
+    epsilon: float,
+    delta: float,
+    failure_prob: float,
+    *,
+    evidence: float | None = None,
+) -> Floats:
+    """Chance that events are found beyond (epsilon, delta), for planning.
+
+    The chance of all outcomes whose evidence exceeds the quantile of the test; the joint bound
+    itself, which makes sure for every nuisance, refutes a little less often.
+
+    Parameters
+    ----------
+    likely, rare : ndarray, shape (k,)
+        Rates of the events on the likelier side and on the other.
+    draws_likely, draws_rare : int
+        Draws on the two sides.
+    epsilon, delta : float
+        The claim.
+    failure_prob : float
+        Strictly between 0 and 1.
+    evidence : float, optional
+        Logarithmic evidence that refutes; default that of `failure_prob`.
+
+    Returns
+    -------
+    ndarray, shape (k,)
+    """
+    alpha = _validate.failure_prob(failure_prob=failure_prob)
+    needed = _evidence(alpha) if evidence is None else evidence
+    theta = math.exp(min(_validate.nonnegative(epsilon=epsilon), 600.0))
+    p, q = np.atleast_1d(likely).astype(float), np.atleast_1d(rare).astype(float)
+    spread = (float(q.min()), float(q.max()))
+    blocks = _critical(draws_likely, draws_rare, theta, delta, needed, spread)
+    reach = _REACH + math.sqrt(2 * needed)
+    tail = _Tail(draws_likely, draws_rare, *blocks, reach, _NEGLIGIBLE * alpha)
+    return np.asarray(np.exp(np.minimum(tail.log_prob(p, q), 0.0)))
+
+
+# --- the null that the observed counts just reject ------------------------------------------------
+
+
+def _evidence(alpha: float) -> float:
+    """Evidence at which outcomes are ordered; any fixed number is sound, z^2 / 2 is sharp."""
+    return max(float(special.ndtri(alpha)) ** 2 / 2, _LEAST_EVIDENCE)
+
+
+def _kl(x: float, y: float) -> float:
+    """Kullback-Leibler divergence of two Bernoulli laws."""
+    return float(special.rel_entr(x, y) + special.rel_entr(1 - x, 1 - y))
+
+
+def _null_at(
+    x: float, n: int, y: float, m: int, evidence: float, aim: Aim
+) -> tuple[float, float, float] | None:
+    """Return (e^epsilon, delta, q) of the boundary point at which the evidence is just reached.
+
+    The chain of nested nulls that orders the outcomes: for a given delta, e^epsilon grows from 0;
+    for a given epsilon, e^epsilon grows from 0 at delta = 0 and then delta grows from 0.
+    """
+
+    def fit(theta: float, delta: float) -> tuple[float, float]:
+        """Evidence against p <= theta q + delta, and the q of the closest point of the null."""
+        if x <= theta * y + delta:
+            return 0.0, y
+        low, high = y, min((x - delta) / theta, 1.0)
+
+        def slope(q: float) -> float:
+            p = theta * q + delta
+            pull = 1 / p if x == 1 else (x - p) / (p * (1 - p))
+            return m * (q - y) / (q * (1 - q)) - n * theta * pull
+
+        inner_low, inner_high = low + 1e-13 * (high - low), high - 1e-13 * (high - low)
+        if not 0 < inner_low < inner_high < 1 or slope(inner_low) >= 0:
+            q = low
+        elif slope(inner_high) <= 0:
+            q = high
+        else:
+            q = float(optimize.brentq(slope, inner_low, inner_high, xtol=1e-300, rtol=1e-14))
+        return n * _kl(x, min(theta * q + delta, 1.0)) + m * _kl(y, q), q
+
+    def root(excess: Callable[[float], float], low: float, high: float) -> float:
+        return float(optimize.brentq(excess, low, high, xtol=1e-14, rtol=1e-13))
+
+    delta = 0.0 if aim.delta is None else aim.delta
+    if aim.epsilon is not None:
+        theta = math.exp(min(aim.epsilon, 600.0))
+        if fit(theta, 0.0)[0] >= evidence:
+            top = max(x - theta * y, 0.0)
+            delta = root(lambda d: fit(theta, d)[0] - evidence, 0.0, top)
+            return theta, delta, fit(theta, delta)[1]
+    if x <= delta or n * _kl(x, delta) <= evidence:
+        return None  # even p <= delta is not rejected, whatever q
+    low, high = -20.0, 20.0
+    while fit(math.exp(low), delta)[0] <= evidence:
+        low -= 20.0
+        if low < -600:
+            return None
+    while fit(math.exp(high), delta)[0] >= evidence:
+        high += 20.0
+    theta = math.exp(root(lambda t: fit(math.exp(t), delta)[0] - evidence, low, high))
+    return theta, delta, fit(theta, delta)[1]
+
+
+# --- the set R of outcomes with at least as much evidence -----------------------------------------
+
+
+def _nodes(low: float, high: float, draws: int) -> Floats:
+    """Grid from `low` to `high`, even on the scale on which a binomial rate has one spread."""
+    first, last = math.asin(math.sqrt(low)), math.asin(math.sqrt(high))
+    steps = max(math.ceil((last - first) * 2 * math.sqrt(draws) / _STEP), 1)
+    nodes = np.sin(np.linspace(first, last, steps + 1)) ** 2
+    nodes[[0, -1]] = low, high
+    return np.asarray(nodes)
+
+
+def _critical(
+    n: int,
+    m: int,
+    theta: float,
+    delta: float,
+    evidence: float,
+    spread: tuple[float, float],
+) -> tuple[Floats, Floats]:
+    """Cut 0..m into blocks: the first b of each, and the least a that lies in R beside it."""
+    low, high = np.arcsin(np.sqrt(np.clip(spread, 0.0, 1.0)))
+    unit = 0.5 / math.sqrt(m)
+    reach = (_REACH + math.sqrt(2 * evidence)) * unit
+    angles = np.arange(max(low - reach, 0.0), min(high + reach, math.pi / 2), _BLOCK * unit)
+    first = np.unique(np.concatenate([[0.0], np.ceil(m * np.sin(angles) ** 2)]))
+    y = first / m
+    # On the boundary of R, where the evidence is just reached, the closest point q of the null
+    # determines a: solve for q, between b / m and the q at which a reaches n.
+    below, above = y.copy(), np.full_like(y, min((1 - delta) / theta, 1.0))
+    for _ in range(64):
+        q = (below + above) / 2
+        x, found = _stationary(q, y, n, m, theta, delta)
+        too_much = (x > 1) | (found > evidence)
+        above = np.where(too_much, q, above)
+        below = np.where(too_much, below, q)
+    x, found = _stationary(below, y, n, m, theta, delta)
+    # Not even a = n is enough, and not by rounding: when in doubt, an outcome stays in R.
+    x = np.where(found < evidence * (1 - 1e-7) - 1e-14 * (n + m), math.inf, x)
+    # The search cannot see closest points with q = 0 (beside b = 0) or q = 1 (beside b = m).
+    corner = min(delta + delta * (1 - delta) * m / (n * theta), 1.0)
+    if delta > 0 and n * _kl(corner, delta) > evidence:
+        x[0] = _share_with_evidence(delta, corner, evidence / n)
+    if y[-1] == 1:
+        p = min(theta + delta, 1.0)
+        enough = p < 1 and n * _kl(1.0, p) > evidence
+        x[-1] = _share_with_evidence(p, 1.0, evidence / n) if enough else math.inf
+    # Outcomes within rounding of the boundary count as inside, which is the safe side.
+    critical = np.minimum(np.ceil(n * x - 1e-9 * n - 1e-7), n + 1.0)
+    return first, np.maximum.accumulate(np.maximum(critical, 0.0))
+
+
+def _share_with_evidence(p: float, high: float, evidence: float) -> float:
+    """Share x between p and `high` with ``kl(x, p) = evidence``."""
+    return float(optimize.brentq(lambda x: _kl(x, p) - evidence, p, high))
+
+
+def _stationary(
+    q: Floats, y: Floats, n: int, m: int, theta: float, delta: float
+) -> tuple[Floats, Floats]:
+    """Return the share x to which (theta q + delta, q) is the closest null point, and its evidence.
+
+    ``n theta (x - p) / (p (1 - p)) = m (q - y) / (q (1 - q))`` is linear in x.
+    """
+    p = np.minimum(theta * q + delta, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        x = p + p * (1 - p) * m * (q - y) / (n * theta * q * (1 - q))
+    x = np.where(np.isnan(x), p, x)
+    inside = np.minimum(x, 1.0)
+    evidence = n * (special.rel_entr(inside, p) + special.rel_entr(1 - inside, 1 - p))
+    evidence += m * (special.rel_entr(y, q) + special.rel_entr(1 - y, 1 - q))
+    return x, evidence
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """Upper bound of P_{p,q}(R): blocks of b from `first` on, each with one critical a.
+
+    For given q only the blocks within `reach` standard deviations are told apart, and blocks of
+    less than `negligible` mass are taken to lie in R.
+    """
+
+    n: int
+    m: int
+    first: Floats
+    critical: Floats
+    reach: float
+    negligible: float
+
+    def log_prob(self, p: Floats, q: Floats) -> Floats:
+        """Logarithm of the bound, elementwise for pairs of rates, shape (k,)."""
+        start, width = self._window(q)
+        at = start[:, None] + np.arange(width)
+        edge, critical = self.first[at], self.critical[at]
+        q = q[:, None]
+        upper = edge > self.m * q
+        outside = np.zeros_like(edge)  # P(B >= edge) above the mean, P(B < edge) below it
+        rate = np.broadcast_to(q, edge.shape)
+        for side, tail in (
+            (upper, special.betainc),
+            (~upper & (edge > 0), special.betaincc),
+        ):
+            outside[side] = tail(edge[side], self.m - edge[side] + 1, rate[side])
+        mass = np.empty_like(outside)  # of the block from each edge on; the last reaches up to m
+        mass[:, :-1] = np.where(
+            upper[:, :-1],
+            outside[:, :-1] - outside[:, 1:],
+            np.where(
+                upper[:, 1:],
+                1 - outside[:, :-1] - outside[:, 1:],
+                outside[:, 1:] - outside[:, :-1],
+            ),
+        )
+        mass[:, -1] = np.where(upper[:, -1], outside[:, -1], 1 - outside[:, -1])
+        lump = np.where(upper[:, 0], 1 - outside[:, 0], outside[:, 0])  # below the window
+        reach = np.ones_like(mass)
+        reach[critical > self.n] = 0.0
+        known = (mass > self.negligible) & (critical > 0) & (critical <= self.n)
+        least = critical[known]
+        row = np.nonzero(known)[0]
+        reach[known] = special.betainc(least, self.n - least + 1, p[row])
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log((np.maximum(mass, 0.0) * reach).sum(axis=1) + lump))
+
+    def _window(self, q: Floats) -> tuple[NDArray[np.intp], int]:
+        """First block of the window of each q, and the number of blocks in all windows."""
+        angle = np.arcsin(np.sqrt(q)) - self.reach * 0.5 / math.sqrt(self.m)
+        low = self.m * np.sin(np.maximum(angle, 0.0)) ** 2
+        start = np.searchsorted(self.first, low, side="right") - 1
+        width = min(int(2 * self.reach / _BLOCK) + 2, len(self.first))
+        return np.minimum(start, len(self.first) - width), width
+
+    def solve(self, nodes: Floats, guesses: Floats, level: float, grid_p: bool) -> Floats:
+        """For each node of one rate, the extreme value of the other at which log P <= level.
+
+        The largest p for given q, or the smallest q for given p (`grid_p`); verified, within a
+        hundredth of a standard deviation, and 0 or 1 where no value in between will do.
+        """
+        unit = 0.5 / math.sqrt(self.m if grid_p else self.n)
+        # Angles run from a value that will do towards one that will not.
+        good = np.full(len(nodes), math.pi / 2 if grid_p else 0.0)
+        bad = math.pi / 2 - good
+        at = np.arcsin(np.sqrt(np.clip(guesses, 1e-12, 1 - 1e-12)))
+        good_excess = np.full(len(nodes), -math.inf)
+        slope = np.full(len(nodes), -4.0 if grid_p else 4.0)  # of log P, per standard deviation
+        last_at, last_excess = at.copy(), np.full(len(nodes), math.nan)
+        active = np.arange(len(nodes))
+        for _ in range(60):
+            rate = np.sin(at[active]) ** 2
+            pair = (nodes[active], rate) if grid_p else (rate, nodes[active])
+            excess = self.log_prob(*pair) - level
+            enough = excess <= 0
+            good[active] = np.where(enough, at[active], good[active])
+            good_excess[active] = np.where(enough, excess, good_excess[active])
+            bad[active] = np.where(enough, bad[active], at[active])
+            moved = (at[active] - last_at[active]) / unit
+            with np.errstate(divide="ignore", invalid="ignore"):
+                measured = (excess - last_excess[active]) / moved
+            sensible = np.isfinite(measured) & (np.abs(measured) > 0.05)
+            sensible &= np.sign(measured) == np.sign(slope[active])
+            slope[active] = np.where(sensible, measured, slope[active])
+            last_at[active], last_excess[active] = at[active], excess
+            step = -(excess + 0.006) / slope[active] * unit
+            step = np.where(np.isfinite(step), np.clip(step, -4 * unit, 4 * unit), math.nan)
+            proposal = at[active] + step
+            low = np.minimum(good[active], bad[active])
+            high = np.maximum(good[active], bad[active])
+            inside = (proposal > low) & (proposal < high)  # False for NaN
+            at[active] = np.where(inside, proposal, (low + high) / 2)
+            open_ = (good_excess[active] < -0.012) & (high - low > 0.01 * unit)
+            active = active[open_]
+            if len(active) == 0:
+                break
+        return np.asarray(np.sin(good) ** 2)
+
+
+def _corners(p: Floats, q: Floats, n: int, m: int) -> tuple[Floats, Floats]:
+    """Staircase below the curve through the points (p, q), all of which are excluded."""
+    p = np.maximum.accumulate(p)
+    q = np.minimum.accumulate(q[::-1])[::-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        eta_p, eta_q = special.logit(p), special.logit(q)
+        gap = (
+            n * _largest_variance(p) * np.diff(eta_p) ** 2
+            + m * _largest_variance(q) * np.diff(eta_q) ** 2
+        ) / 8
+    chord = np.isfinite(gap) & (gap <= _GAP)
+    share = np.linspace(0.0, 1.0, _PIECES + 1)
+    likely, rare = [p[:-1][~chord]], [q[1:][~chord]]
+    i = np.flatnonzero(chord)
+    for eta, into, part in ((eta_p, likely, share[:-1]), (eta_q, rare, share[1:])):
+        on_chord = eta[i, None] + part * (eta[i + 1] - eta[i])[:, None]
+        into.append(special.expit(on_chord).ravel())
+    return np.concatenate(likely), np.concatenate(rare)
+
+
+def _largest_variance(rates: Floats) -> Floats:
+    """Largest r (1 - r) between each rate and the next."""
+    nearest = np.clip(0.5, np.minimum(rates[:-1], rates[1:]), np.maximum(rates[:-1], rates[1:]))
+    return np.asarray(nearest * (1 - nearest))

@@ -1,0 +1,49 @@
+"""Exact truth about a mechanism on one pair of neighbouring inputs: the yardstick of every audit.
+
+An `Oracle` is the exact law of the privacy loss ``log dP/dQ`` of one pair, P being the law of the
+output on the left input and Q on the right one. Nothing here is estimated from draws: every number
+is a closed form, a finite sum or a quadrature whose accuracy the docstring states.
+"""
+
+from __future__ import annotations
+
+from dpaudit.stats.oracles._core import DiscreteOracle, Oracle, discrete
+from dpaudit.stats.oracles._noise import (
+    GaussianOracle,
+    LaplaceOracle,
+    discrete_laplace,
+    gaussian,
+    laplace,
+)
+from dpaudit.stats.oracles._selection import (
+    exponential_mechanism,
+    randomized_response,
+    report_noisy_max,
+)
+from dpaudit.stats.oracles._sparse_vector import (
+    PatternLaw,
+    above_threshold,
+    fixed_threshold_sparse_vector,
+    sparse_vector_patterns,
+)
+from dpaudit.stats.oracles._vector import LaplaceVectorOracle, laplace_vector
+
+__all__ = [
+    "DiscreteOracle",
+    "GaussianOracle",
+    "LaplaceOracle",
+    "LaplaceVectorOracle",
+    "Oracle",
+    "PatternLaw",
+    "above_threshold",
+    "discrete",
+    "discrete_laplace",
+    "exponential_mechanism",
+    "fixed_threshold_sparse_vector",
+    "gaussian",
+    "laplace",
+    "laplace_vector",
+    "randomized_response",
+    "report_noisy_max",
+    "sparse_vector_patterns",
+]

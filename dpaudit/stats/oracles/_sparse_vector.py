@@ -1,0 +1,326 @@
+"""Sparse vector and AboveThreshold: the exact law of the answer pattern."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit import _validate
+from dpaudit.stats.oracles._core import DiscreteOracle, Floats, same_length, vector
+from dpaudit.stats.oracles._quadrature import STEEPNESS, graded_edges, on_panels
+
+Answer = Literal["yes", "no"]
+Walked: TypeAlias = tuple[list[tuple[int, ...]], list[float]]
+
+_MAX_PATTERNS = 65_536
+_MAX_NODES = 4_000_000
+_CHUNK = 4_000_000  # queries times nodes held at once
+_REACH = 760.0  # e^-760 is not representable
+_NEGLIGIBLE = 45.0  # e^-45 of what is kept: far below rounding
+
+
+class PatternLaw(NamedTuple):
+    """Answer patterns of a sparse vector run and their probabilities.
+
+    Attributes
+    ----------
+    patterns : tuple of tuple of int
+        One entry per query: 1 yes, 0 no, -1 never asked. All patterns that the halting rule
+        permits, in lexicographic order (no before yes), also those of probability 0.
+    probabilities : ndarray, shape (len(patterns),)
+        Summing to 1 within 1e-10.
+    """
+
+    patterns: tuple[tuple[int, ...], ...]
+    probabilities: Floats
+
+
+def sparse_vector_patterns(
+    queries: ArrayLike,
+    *,
+    thresholds: ArrayLike,
+    threshold_scale: float,
+    query_scale: float,
+    cutoff: int | None = None,
+    halt_on: Answer = "yes",
+) -> PatternLaw:
+    """Exact law of the answers of a sparse vector algorithm with Laplace noises.
+
+    Query i is answered yes when ``q_i + nu_i >= T_i + rho``, with one
+    ``rho ~ Laplace(threshold_scale)`` for the whole run and a fresh
+    ``nu_i ~ Laplace(query_scale)`` per query. Given rho the answers are independent, so a
+    pattern has probability ``integral f(r) prod_i P(answer_i | rho = r) dr``: Gauss-Legendre
+    panels between the kinks 0 and ``q_i - T_i``. Every term is positive; relative error below
+    1e-10 on every pattern that a double can hold, 1e-12 as a rule. Without one of the noises
+    the law is in closed form.
+
+    Parameters
+    ----------
+    queries : array_like, shape (T,)
+        Query values.
+    thresholds : float or array_like, shape (T,)
+        One for all, or one each.
+    threshold_scale, query_scale : float
+        Laplace scales, >= 0; 0 means no such noise.
+    cutoff : int, optional
+        Stop after this many answers equal to `halt_on`; never by default.
+    halt_on : {"yes", "no"}
+        The answer that is counted.
+
+    Returns
+    -------
+    PatternLaw
+        At most 65,536 patterns; more are refused.
+
+    References
+    ----------
+    .. [1] M. Lyu, D. Su, N. Li, "Understanding the sparse vector technique for differential
+       privacy", PVLDB 10 (2017), proof of Theorem 2.
+
+    Examples
+    --------
+    >>> law = sparse_vector_patterns(
+    ...     [0.0, 0.0], thresholds=0.0, threshold_scale=1.0, query_scale=1.0, cutoff=1
+    ... )
+    >>> law.patterns, [round(float(p), 12) for p in law.probabilities]
+    (((0, 0), (0, 1), (1, -1)), [0.333333333333, 0.166666666667, 0.5])
+    """
+    q = vector("queries", queries)
+    t = np.asarray(thresholds, dtype=np.float64)
+    t = vector("thresholds", np.full(q.size, float(t)) if t.ndim == 0 else t)
+    same_length("thresholds", t, "queries", q)
+    a = _validate.nonnegative(threshold_scale=threshold_scale)
+    b = _validate.nonnegative(query_scale=query_scale)
+    counted = 1 if _validate.choice(("yes", "no"), halt_on=halt_on) == "yes" else 0
+    limit = q.size + 1 if cutoff is None else _validate.integer(1, cutoff=cutoff)
+    count = _count_patterns(q.size, limit)
+    if count > _MAX_PATTERNS:
+        raise ValueError(
+            f"queries must allow at most {_MAX_PATTERNS} answer patterns; "
+            f"{q.size} queries with cutoff={cutoff!r} allow {count}"
+        )
+    nodes, weights = _threshold_noise(q - t, a, b, q.size)
+    law, step = np.zeros(count), max(1, _CHUNK // q.size)
+    for start in range(0, nodes.size, step):
+        part = slice(start, start + step)
+        yes, no = _answer_probabilities(q - t, nodes[part], b)
+        patterns, probabilities = _walk(yes, no, weights[part], limit, counted)
+        law += probabilities
+    law.setflags(write=False)
+    return PatternLaw(tuple(patterns), law)
+
+
+def above_threshold(
+    queries_left: ArrayLike,
+    queries_right: ArrayLike,
+    *,
+    threshold: float,
+    epsilon: float,
+    sensitivity: float = 1.0,
+) -> DiscreteOracle:
+    """Oracle of AboveThreshold that goes on while the answer is yes and halts at the first no.
+
+    Threshold noise ``Laplace(2 * sensitivity / epsilon)``, query noise
+    ``Laplace(4 * sensitivity / epsilon)``; (epsilon, 0)-DP for query values that move by at most
+    `sensitivity` each, which is the caller's promise.
+
+    Parameters
+    ----------
+    queries_left, queries_right : array_like, shape (T,)
+        Query values on either input.
+    threshold : float
+        Finite.
+    epsilon, sensitivity : float
+        Finite, > 0.
+
+    Returns
+    -------
+    DiscreteOracle
+        Its ``outcomes`` are the T + 1 answer patterns; see `PatternLaw`.
+
+    References
+    ----------
+    .. [1] The user-level SCO paper, Algorithm 3 and Lemma 17.
+    .. [2] C. Dwork, A. Roth, "The algorithmic foundations of differential privacy", 2014,
+       Algorithm 1 and Theorem 3.23.
+
+    Examples
+    --------
+    >>> oracle = above_threshold([0.0, 0.0], [1.0, -1.0], threshold=0.0, epsilon=1.0)
+    >>> oracle.outcomes
+    ((0, -1), (1, 0), (1, 1))
+    >>> 0.0 < oracle.epsilon(0.0) <= 1.0
+    True
+    """
+    unit = _validate.positive(sensitivity=sensitivity) / _validate.positive(epsilon=epsilon)
+    level = vector("threshold", [threshold])[0]
+    return _pair(
+        ("queries_left", queries_left),
+        ("queries_right", queries_right),
+        thresholds=level,
+        threshold_scale=2.0 * unit,
+        query_scale=4.0 * unit,
+        cutoff=1,
+        halt_on="no",
+    )
+
+
+def fixed_threshold_sparse_vector(
+    queries_left: ArrayLike,
+    queries_right: ArrayLike,
+    *,
+    thresholds: ArrayLike,
+    cutoff: int,
+    epsilon: float,
+) -> DiscreteOracle:
+    """Oracle of the sparse vector algorithm without threshold noise, stopped after `cutoff` yes.
+
+    Query noise ``Laplace(1 / epsilon)``; answers are independent until the stop, so the law of the
+    pattern is a product in closed form.
+
+    Parameters
+    ----------
+    queries_left, queries_right : array_like, shape (T,)
+        Query values on either input.
+    thresholds : float or array_like, shape (T,)
+        One for all, or one each.
+    cutoff : int
+        Number of yes answers after which it stops, >= 1.
+    epsilon : float
+        Finite, > 0.
+
+    Returns
+    -------
+    DiscreteOracle
+        Its ``outcomes`` are the answer patterns; see `PatternLaw`.
+
+    Examples
+    --------
+    >>> oracle = fixed_threshold_sparse_vector([0.0], [1.0], thresholds=1.0, cutoff=1, epsilon=2.0)
+    >>> [round(float(p), 12) for p in oracle.pmf_left], round(oracle.epsilon(0.0), 12)
+    ([0.932332358382, 0.067667641618], 2.0)
+    """
+    return _pair(
+        ("queries_left", queries_left),
+        ("queries_right", queries_right),
+        thresholds=thresholds,
+        threshold_scale=0.0,
+        query_scale=1.0 / _validate.positive(epsilon=epsilon),
+        cutoff=cutoff,
+        halt_on="yes",
+    )
+
+
+def _pair(
+    left: tuple[str, ArrayLike],
+    right: tuple[str, ArrayLike],
+    *,
+    thresholds: ArrayLike,
+    threshold_scale: float,
+    query_scale: float,
+    cutoff: int,
+    halt_on: Answer,
+) -> DiscreteOracle:
+    values = [vector(*left), vector(*right)]
+    same_length(right[0], values[1], left[0], values[0])
+    laws = [
+        sparse_vector_patterns(
+            value,
+            thresholds=thresholds,
+            threshold_scale=threshold_scale,
+            query_scale=query_scale,
+            cutoff=cutoff,
+            halt_on=halt_on,
+        )
+        for value in values
+    ]
+    return DiscreteOracle(laws[0].probabilities, laws[1].probabilities, laws[0].patterns)
+
+
+def _count_patterns(length: int, limit: int) -> int:
+    """Patterns of `length` binary answers that stop at the `limit`-th counted one."""
+    if limit > length:
+        return 1 << length
+    alive, halted = [1] + [0] * (limit - 1), 0  # by number of counted answers so far
+    for _ in range(length):
+        halted += alive[-1]
+        alive = [alive[0], *(alive[i] + alive[i - 1] for i in range(1, limit))]
+        if halted > _MAX_PATTERNS:
+            break
+    return halted + sum(alive)
+
+
+def _threshold_noise(gaps: Floats, a: float, b: float, size: int) -> tuple[Floats, Floats]:
+    """Nodes for rho and their weights, f(rho) included; `gaps` are the kinks q_i - T_i."""
+    if a == 0.0:
+        return np.zeros(1), np.ones(1)
+    if b == 0.0:  # the answers are constant between the kinks: one node each, exact weight
+        kinks = np.unique(gaps)
+        edges = np.concatenate(([-np.inf], kinks, [np.inf]))
+        inner = kinks[:-1] + np.diff(kinks) / 2.0
+        nodes = np.concatenate(([kinks[0] - 1.0 - abs(kinks[0])], inner, [np.inf]))
+        return nodes, _laplace_masses(edges / a)
+    kinks = np.append(gaps, 0.0)
+    reach = a * min(_REACH, _NEGLIGIBLE + size)
+    fine = STEEPNESS / (1.0 / a + size / b)
+    edges = graded_edges(
+        kinks,
+        max(float(kinks.min()) - reach, -_REACH * a),
+        min(float(kinks.max()) + reach, _REACH * a),
+        fine=fine,
+        near=_NEGLIGIBLE * b,
+        coarse=max(fine, 20.0 * a),
+    )
+    nodes, weights = on_panels(edges)
+    if nodes.size > _MAX_NODES:
+        raise ValueError(
+            f"queries must be fewer or less spread out: the quadrature would take {nodes.size} "
+            f"nodes, got {size} queries"
+        )
+    with np.errstate(under="ignore"):
+        weights = weights * np.exp(-np.abs(nodes) / a) * (0.5 / a)
+        kept = weights > 0
+    return nodes[kept], weights[kept]
+
+
+def _laplace_masses(edges: Floats) -> Floats:
+    """Mass of the standard Laplace law between neighbouring edges, without cancellation."""
+    low, high = edges[:-1], edges[1:]
+    with np.errstate(under="ignore", invalid="ignore", over="ignore"):
+        near = np.minimum(np.abs(low), np.abs(high))
+        one_side = 0.5 * np.exp(-near) * -np.expm1(-(high - low))
+        both = -0.5 * (np.expm1(-np.abs(low)) + np.expm1(-np.abs(high)))
+    return np.where((low < 0) & (high > 0), both, one_side)
+
+
+def _answer_probabilities(gaps: Floats, nodes: Floats, b: float) -> tuple[Floats, Floats]:
+    """P(yes) and P(no), queries by nodes: q + nu >= T + rho with rho at the nodes."""
+    if b == 0.0:
+        answer = (gaps[:, None] >= nodes).astype(np.float64)
+        return answer, 1.0 - answer
+    with np.errstate(under="ignore"):
+        z = (nodes - gaps[:, None]) / b
+        tail = 0.5 * np.exp(-np.abs(z))
+    return np.where(z > 0, tail, 1.0 - tail), np.where(z > 0, 1.0 - tail, tail)
+
+
+def _walk(yes: Floats, no: Floats, weights: Floats, limit: int, counted: int) -> Walked:
+    """Depth-first over the answers; each path carries its weight at every node."""
+    length = len(yes)
+    patterns: list[tuple[int, ...]] = []
+    probabilities: list[float] = []
+    stack: list[tuple[tuple[int, ...], int, Floats]] = [((), 0, weights)]
+    with np.errstate(under="ignore"):
+        while stack:
+            answers, hits, mass = stack.pop()
+            if len(answers) == length or hits == limit:
+                patterns.append(answers + (-1,) * (length - len(answers)))
+                probabilities.append(float(mass.sum()))
+                continue
+            here = len(answers)
+            for answer, factor in ((1, yes), (0, no)):  # the stack returns no first
+                hit = hits + (answer == counted)
+                stack.append(((*answers, answer), hit, mass * factor[here]))
+    return patterns, probabilities

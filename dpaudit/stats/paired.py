@@ -1,0 +1,300 @@
+"""Joint bounds of two means: the least epsilon, or delta, that can lie between them.
+
+The betting of :mod:`dpaudit.bounds.means`, on pairs of draws and against a line in the plane of the
+two means.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit import _validate
+from dpaudit.errors import ArgumentError
+from dpaudit.stats.betting import MARGIN, bounded_draws, last_nonnegative, log_sum, log_wealth
+from dpaudit.stats.target import Aim
+
+Floats = NDArray[np.float64]
+
+_MAX_EPSILON = 700.0
+_LARGEST_EXCESS = 1e150  # squares and their sums stay doubles
+_RESERVE = 1.15  # growth that is planned for, over the growth that wins
+_MULTIPLES = (0.1, 0.25, 0.5, 0.8, 1.25, 1.6, 2.5)
+_PLANNING_DRAWS = 20_000
+
+
+@dataclass(frozen=True)
+class PairedBet:
+    """Bets against ``E[X] <= e^epsilon E[Y] + delta``, settled before the draws.
+
+    Parameters
+    ----------
+    bets : tuple of float
+        Stakes ``lam_j >= 0``.
+    weights : tuple of float
+        Share of the wealth behind each; positive, their sum at most 1.
+    largest : float, optional
+        Known upper end of the law of Y, > 0. Default 1. Soundness rests on it. X needs none: its
+        values only have to be >= 0.
+
+    Notes
+    -----
+    For independent pairs (X_i, Y_i), whose two members may depend on each other, the wealth is ::
+
+        K(epsilon, delta) = sum_j w_j prod_i (1 + lam_j (X_i - e^epsilon Y_i - delta)),
+
+    summed over the *admissible* bets only, ``lam_j (e^epsilon largest + delta) <= 1``. Then no
+    factor can be negative, and under the hypothesis each has an expectation of at most 1; so has K.
+    The bets depend neither on the draws nor on epsilon and delta, hence K falls as epsilon or delta
+    grows: the factors fall, and bets drop out. A bet that is not admissible is dropped as a whole.
+    Setting its negative factors to 0 instead would raise its expectation, and would be unsound.
+
+    The certified epsilon is one with ``K(epsilon, delta) >= 1 / failure_prob``. Let epsilon* be the
+    true one, the smallest with ``E[X] <= e^epsilon* E[Y] + delta``. Certifying more than epsilon*
+    takes ``K(epsilon*, delta) >= K(certified, delta) >= 1 / failure_prob``, by monotonicity, and
+    that has probability at most `failure_prob`, by Markov's inequality. So *one* test pays for the
+    search over all epsilons. The same holds for delta at a given epsilon; but a second question is
+    a second test, and needs its own share of the failure probability.
+
+    Examples
+    --------
+    >>> bet = PairedBet.plan(
+    ...     [0.5, 0.4], [0.1, 0.2], draws=1000, failure_prob=0.05, aim=Aim(delta=0.0)
+    ... )
+    >>> x, y = np.tile([0.5, 0.4], 500), np.tile([0.1, 0.2], 500)
+    >>> 1.05 < bet.lower_epsilon(x, y, 0.0, 0.05) < math.log(3)
+    True
+    """
+
+    bets: tuple[float, ...]
+    weights: tuple[float, ...]
+    largest: float = 1.0
+
+    def __post_init__(self) -> None:
+        _validate.positive(largest=self.largest)
+        if not self.bets or len(self.bets) != len(self.weights):
+            raise ArgumentError(
+                "bets and weights must be of one length and not empty, "
+                f"got {len(self.bets)} and {len(self.weights)}"
+            )
+        for bet in self.bets:
+            _validate.nonnegative(bet=bet)
+        for weight in self.weights:
+            _validate.positive(weight=weight)
+        if math.fsum(self.weights) > 1 + 1e-12:
+            raise ArgumentError(f"weights must sum to at most 1, got {math.fsum(self.weights)!r}")
+
+    @classmethod
+    def plan(
+        cls,
+        likely: ArrayLike,
+        rare: ArrayLike,
+        *,
+        draws: int,
+        failure_prob: float,
+        aim: Aim,
+        largest: float = 1.0,
+    ) -> PairedBet:
+        """Choose bets on exploration draws.
+
+        Half of the weight is on the stake that would grow fastest at the epsilon (or delta) that
+        the exploration draws promise to certify with a little to spare; the rest is on multiples
+        of it, because exploration may err.
+
+        Parameters
+        ----------
+        likely, rare : array_like, shape (k,)
+            Exploration values of X and Y; they must not be used again.
+        draws : int
+            Pairs that will certify, >= 1.
+        failure_prob : float
+            That they will be given.
+        aim : Aim
+            The delta at which epsilon will be bounded, or the reverse.
+        largest : float, optional
+            As of the class.
+        """
+        x, y = _planning(likely, rare, largest)
+        need = _needed_growth(draws, failure_prob)
+        at = _promised(x, y, need, aim, largest)
+        if at is None:  # nothing is promised: be ready for the least that could be seen
+            at = (aim.epsilon or 0.0, aim.delta or 0.0)
+            excess, cap = _stakes(x, y, at, largest)
+            excess = np.clip(excess, -_LARGEST_EXCESS, _LARGEST_EXCESS)
+            stake = min(math.sqrt(2 * need / max(float((excess**2).mean()), 1e-300)), cap)
+        else:
+            stake = _best_stake(*_stakes(x, y, at, largest))
+        stake = min(max(stake, 1e-300), 1e300)
+        bets = (stake, *(stake * multiple for multiple in _MULTIPLES))
+        return cls(bets, (0.5, *(0.5 / len(_MULTIPLES) for _ in _MULTIPLES)), largest)
+
+    def log_wealth(self, likely: ArrayLike, rare: ArrayLike, epsilon: float, delta: float) -> float:
+        """Logarithm of K(epsilon, delta); ``-inf`` when no bet is admissible."""
+        x, y = _pair(likely, rare, self.largest)
+        epsilon, delta = _validate.nonnegative(epsilon=epsilon), _validate.delta(delta=delta)
+        return self._log_wealth(x, y, epsilon, delta)
+
+    def _log_wealth(self, x: Floats, y: Floats, epsilon: float, delta: float) -> float:
+        factor = math.exp(min(epsilon, _MAX_EPSILON))
+        worst = factor * self.largest + delta if epsilon <= _MAX_EPSILON else math.inf
+        bets, weights = np.array(self.bets), np.array(self.weights)
+        with np.errstate(over="ignore", invalid="ignore"):  # 0 * inf: no stake, no risk
+            admissible = (bets == 0) | (bets * worst <= 1.0)
+        if not admissible.any():
+            return -math.inf
+        wealth = log_wealth(x - factor * y - delta, bets[admissible])
+        return log_sum(wealth + np.log(weights[admissible]))
+
+    def lower_epsilon(
+        self, likely: ArrayLike, rare: ArrayLike, delta: float, failure_prob: float
+    ) -> float:
+        """Lower bound of the smallest epsilon with ``E[X] <= e^epsilon E[Y] + delta``.
+
+        Parameters
+        ----------
+        likely, rare : array_like, shape (n,)
+            Certifying pairs (X_i, Y_i), independent of each other and of the bets; X >= 0, Y in
+            [0, largest].
+        delta : float
+            In [0, 1].
+        failure_prob : float
+            Strictly between 0 and 1.
+
+        Returns
+        -------
+        float
+            Finite and >= 0; 0 when nothing is certified.
+        """
+        x, y = _pair(likely, rare, self.largest)
+        delta = _validate.delta(delta=delta)
+        goal = MARGIN - math.log(_validate.failure_prob(failure_prob=failure_prob))
+        # No K > 1 where the averages obey the hypothesis, none where no stake is admissible.
+        top, bottom = float(x.mean()) - delta, float(y.mean())
+        stakes = [bet for bet in self.bets if bet > 0]
+        if top <= 0 or not stakes:
+            return 0.0
+        most = -math.log(min(stakes)) - math.log(self.largest)
+        if bottom > 0:
+            most = min(most, math.log(top) - math.log(bottom))
+        if most <= 0:
+            return 0.0
+        most = min(most * (1 + 1e-12), _MAX_EPSILON)
+        return last_nonnegative(
+            lambda epsilon: self._log_wealth(x, y, epsilon, delta) - goal, 0.0, most, 1e-7
+        )
+
+    def lower_delta(
+        self, likely: ArrayLike, rare: ArrayLike, epsilon: float, failure_prob: float
+    ) -> float:
+        """Lower bound of ``E[X] - e^epsilon E[Y]``, or 0; parameters as in `lower_epsilon`."""
+        x, y = _pair(likely, rare, self.largest)
+        epsilon = _validate.nonnegative(epsilon=epsilon)
+        goal = MARGIN - math.log(_validate.failure_prob(failure_prob=failure_prob))
+        most = float(x.mean()) - math.exp(min(epsilon, _MAX_EPSILON)) * float(y.mean())
+        if most <= 0:
+            return 0.0
+        return last_nonnegative(
+            lambda delta: self._log_wealth(x, y, epsilon, delta) - goal, 0.0, most, 1e-6 * most
+        )
+
+
+# --- planning -------------------------------------------------------------------------------------
+
+
+def promise(
+    likely: ArrayLike,
+    rare: ArrayLike,
+    *,
+    draws: int,
+    failure_prob: float,
+    aim: Aim,
+    largest: float = 1.0,
+) -> float:
+    """Epsilon (or delta) that :meth:`PairedBet.plan` may hope to certify, 0 when none.
+
+    What the exploration values say, without any guarantee. Parameters as in `plan`.
+    """
+    x, y = _planning(likely, rare, largest)
+    at = _promised(x, y, _needed_growth(draws, failure_prob), aim, largest)
+    return 0.0 if at is None else at[1 if aim.delta is None else 0]
+
+
+def _planning(likely: ArrayLike, rare: ArrayLike, largest: float) -> tuple[Floats, Floats]:
+    x, y = _pair(likely, rare, largest)
+    return x[:_PLANNING_DRAWS], y[:_PLANNING_DRAWS]
+
+
+def _needed_growth(draws: int, failure_prob: float) -> float:
+    """Growth of log wealth in one draw to plan for: enough for a bet with half of the weight."""
+    draws = _validate.integer(1, draws=draws)
+    alpha = _validate.failure_prob(failure_prob=failure_prob)
+    return _RESERVE * (math.log(2.0) - math.log(alpha)) / draws
+
+
+def _stakes(x: Floats, y: Floats, at: tuple[float, float], largest: float) -> tuple[Floats, float]:
+    """Excess of each exploration pair at (epsilon, delta), and the largest admissible stake."""
+    factor, delta = math.exp(min(at[0], _MAX_EPSILON)), at[1]
+    return x - factor * y - delta, 1 / (factor * largest + delta)
+
+
+def _best_stake(excess: Floats, cap: float) -> float:
+    """Kelly's stake: the maximum of ``mean log(1 + stake * excess)`` over [0, cap]."""
+
+    def slope(stake: float) -> float:
+        return float((excess / np.maximum(1.0 + stake * excess, 1e-12)).mean())
+
+    if slope(0.0) <= 0:
+        return 0.0
+    if slope(cap) >= 0:
+        return cap
+    low, high = 0.0, cap
+    for _ in range(60):
+        if high - low <= 1e-3 * high:
+            break
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) > 0 else (low, middle)
+    return low
+
+
+def _promised(
+    x: Floats, y: Floats, need: float, aim: Aim, largest: float
+) -> tuple[float, float] | None:
+    """Find the largest (epsilon, delta) along the aim at which the wealth grows by `need` a draw.
+
+    None when it grows by less even at epsilon = 0, or at delta = 0.
+    """
+
+    def surplus(at: tuple[float, float]) -> float:
+        excess, cap = _stakes(x, y, at, largest)
+        stake = _best_stake(excess, cap)
+        return float(np.log(np.maximum(1.0 + stake * excess, 1e-12)).mean()) - need
+
+    mean_x, mean_y = float(x.mean()), float(y.mean())
+    if aim.delta is not None:
+        delta = aim.delta
+        # log(1 + stake * excess) <= stake * x <= x / (e^epsilon largest) bounds the search.
+        most = [math.log(mean_x) - math.log(largest * need)] if mean_x > 0 else [0.0]
+        if mean_y > 0 and mean_x > delta:
+            most.append(math.log(mean_x - delta) - math.log(mean_y))
+        if min(most) <= 0 or surplus((0.0, delta)) < 0:
+            return None
+        found = last_nonnegative(lambda s: surplus((s, delta)), 0.0, min(most), 1e-3)
+        return found, delta
+    epsilon = aim.epsilon or 0.0
+    top = mean_x - math.exp(min(epsilon, _MAX_EPSILON)) * mean_y
+    if top <= 0 or surplus((epsilon, 0.0)) < 0:
+        return None
+    return epsilon, last_nonnegative(lambda s: surplus((epsilon, s)), 0.0, top, 1e-3 * top)
+
+
+def _pair(likely: ArrayLike, rare: ArrayLike, largest: float) -> tuple[Floats, Floats]:
+    x = bounded_draws(likely=likely, largest=None)
+    y = bounded_draws(rare=rare, largest=largest)
+    if x.shape != y.shape:
+        raise ArgumentError(
+            f"likely and rare must be paired draws of one length, got {len(x)} and {len(y)}"
+        )
+    return x, y

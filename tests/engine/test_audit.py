@@ -1,0 +1,341 @@
+"""Whole audits: verdicts, budgets, replay, refusals."""
+
+from __future__ import annotations
+
+import functools
+import math
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import dpaudit.engine.counts
+from dpaudit import (
+    ApproxDP,
+    AuditResult,
+    GaussianDP,
+    NeighborPair,
+    PureDP,
+    RenyiDP,
+    Verdict,
+    ZeroConcentratedDP,
+    audit,
+)
+from dpaudit.claims.notions import Claim
+from dpaudit.engine.auditing import epsilon_grid
+from dpaudit.mechanisms.sampler import PROBE_SIZE
+from dpaudit.stats import oracles
+from dpaudit.stats.rates import RateBounds, loss_of_rates
+
+Array = NDArray[Any]
+Generator = np.random.Generator
+
+ONE = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]], recipe="one")
+TWO = NeighborPair([[0.0], [2.0]], [[0.0], [0.0]], recipe="two")
+
+
+def laplace(data: Array, size: int, *, rng: Generator, scale: float = 1.0) -> Array:
+    return data.sum() + rng.laplace(scale=scale, size=size)
+
+
+def gaussian(data: Array, size: int, *, rng: Generator, sigma: float = 1.0) -> Array:
+    return data.sum() + rng.normal(scale=sigma, size=size)
+
+
+def constant(data: Array, size: int, *, rng: Generator) -> Array:
+    return np.zeros(size)
+
+
+def exposes(data: Array, size: int, *, rng: Generator) -> Array:
+    return np.full(size, data.sum())
+
+
+half_scale = functools.partial(laplace, scale=0.5)
+
+
+# --- verdicts ---------------------------------------------------------------------------------
+
+
+def test_a_violation_is_refuted_near_its_true_size() -> None:
+    result = audit(half_scale, PureDP(1.0), ONE, draws=50_000, seed=1)
+    assert result.verdict is Verdict.REFUTED
+    assert 1.85 < result.certified_epsilon <= 2.0
+    assert result.certified_delta > 0.2
+    assert result.estimated_epsilon > result.certified_epsilon
+    assert "where 1 was claimed" in result.reason
+
+
+def test_a_kept_claim_with_a_caught_twin_is_not_refuted() -> None:
+    result = audit(laplace, PureDP(1.0), ONE, draws=20_000, seed=1, twin=half_scale)
+    assert result.verdict is Verdict.NOT_REFUTED
+    assert 0.85 < result.certified_epsilon <= 1.0
+    assert result.twin is not None
+    assert result.twin.verdict is Verdict.REFUTED
+    assert result.twin.certified_epsilon > 1.0
+    assert result.twin.name == "laplace(scale=0.5)"
+
+
+@pytest.mark.parametrize("twin", [None, laplace, functools.partial(laplace, scale=0.99)])
+def test_silence_means_nothing_without_a_twin_that_is_caught(twin: Any) -> None:
+    result = audit(laplace, PureDP(1.0), ONE, draws=5000, seed=1, twin=twin)
+    assert result.verdict is Verdict.NO_POWER
+
+
+@pytest.mark.parametrize("draws", [20, 100, 20_000])
+def test_a_mechanism_that_exposes_its_data_has_a_large_finite_epsilon(draws: int) -> None:
+    """The event always fires on one side and never on the other: p^n (1 - q)^n is alpha."""
+    result = audit(exposes, PureDP(0.1), ONE, draws=draws, seed=1, failure_prob=1e-3)
+    certify = result.draws["certify"]
+    ceiling = -math.log1p(-(1e-3 ** (1 / certify)))
+    assert ceiling - 0.2 < result.certified_epsilon <= ceiling + 1e-9
+    assert (result.verdict is Verdict.REFUTED) == (result.certified_epsilon > 0.1)
+
+
+@pytest.mark.parametrize("mechanism", [constant, functools.partial(laplace, scale=1e6)])
+def test_what_tells_nothing_certifies_next_to_nothing(mechanism: Any) -> None:
+    result = audit(mechanism, PureDP(1.0), ONE, draws=2000, seed=1)
+    assert result.certified_epsilon < 0.01
+    assert result.certified_delta == 0.0
+
+
+CURVES: list[tuple[Claim, float]] = [
+    (GaussianDP(1.0), 1.0),
+    (ZeroConcentratedDP(0.5), 1.0),
+    (RenyiDP([2.0, 8.0], [1.0, 4.0]), 1.0),
+]
+
+
+@pytest.mark.parametrize(("claim", "sigma"), CURVES, ids=lambda x: str(x))
+def test_curves_are_refuted_when_broken_and_not_when_kept(claim: Claim, sigma: float) -> None:
+    kept = functools.partial(gaussian, sigma=sigma)
+    broken = functools.partial(gaussian, sigma=sigma / 2)
+    result = audit(kept, claim, ONE, draws=20_000, seed=1, twin=broken)
+    assert result.verdict is Verdict.NOT_REFUTED
+    assert result.claimed_epsilon in result.profile.epsilon
+    assert result.claimed_delta == pytest.approx(claim.delta(result.claimed_epsilon))
+    exact = oracles.gaussian(1.0, sigma).delta(result.profile.epsilon)
+    assert (np.array(result.profile.certified_delta) <= exact).all()
+
+
+def test_the_reason_for_refuting_a_curve_is_true() -> None:
+    """A curve may be broken elsewhere than at the point that was singled out."""
+    mechanism = functools.partial(gaussian, sigma=0.8)
+    for seed in range(40):
+        result = audit(mechanism, GaussianDP(1.0), ONE, draws=4000, failure_prob=0.05, seed=seed)
+        if result.verdict is Verdict.REFUTED:
+            assert result.certified_epsilon > result.claimed_epsilon, result.reason
+
+
+def test_approximate_claims_are_audited_at_their_delta() -> None:
+    exact = oracles.gaussian(1.0, 1.0)
+    claim = ApproxDP(exact.epsilon(0.01), 0.01)
+    result = audit(gaussian, claim, ONE, draws=30_000, seed=1)
+    assert 0.6 * claim.claimed_epsilon < result.certified_epsilon <= claim.claimed_epsilon
+    smaller = ApproxDP(claim.claimed_epsilon / 2, 0.01)
+    assert audit(gaussian, smaller, ONE, draws=30_000, seed=1).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [PureDP(0.0), PureDP(1000.0), ApproxDP(0.0, 1.0), ApproxDP(1.0, 1e-300), GaussianDP(1e-9),
+     GaussianDP(50.0), ZeroConcentratedDP(1e-6), ZeroConcentratedDP(500.0), RenyiDP(1.01, 0.1)],
+    ids=str,
+)  # fmt: skip
+def test_extreme_claims_are_audited_without_warnings(claim: Claim) -> None:
+    result = audit(laplace, claim, ONE, draws=500, seed=1)
+    grid = np.array(result.profile.epsilon)
+    assert (np.diff(grid) > 0).all()
+    assert math.isfinite(result.certified_epsilon)
+    assert AuditResult.from_json(result.to_json()) == result
+
+
+@pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(0.3, 0.1), GaussianDP(1.0)])
+def test_the_profile_contains_the_claim_and_decreases(claim: Claim) -> None:
+    result = audit(laplace, claim, ONE, draws=5000, seed=1)
+    profile = result.profile
+    assert profile.epsilon[0] == 0.0
+    assert result.claimed_epsilon in profile.epsilon
+    assert profile.claimed_delta == tuple(claim.delta(e) for e in profile.epsilon)
+    assert (np.diff(profile.certified_delta) <= 0).all()
+    assert list(epsilon_grid(claim)) == list(profile.epsilon)
+
+
+def test_the_witness_is_counted_on_the_certifying_draws() -> None:
+    def flip(data: Array, size: int, *, rng: Generator) -> Array:
+        return rng.random(size) < (0.75 if data.sum() else 0.25)
+
+    result = audit(flip, PureDP(1.0), ONE, draws=20_000, seed=1)
+    counts = result.witness.counts
+    assert counts is not None
+    assert counts == result.epsilon.counts
+    assert counts.draws_left == counts.draws_right == result.draws["certify"]
+    assert sum(result.histogram.left) == sum(result.histogram.right) == counts.draws_left
+    inside = [n for n, i in zip(result.histogram.left, result.histogram.inside, strict=True) if i]
+    assert sum(inside) == counts.hits_left
+    assert result.event is not None
+    fired = result.event(np.array([True, False]))
+    assert fired.sum() == 1
+
+
+# --- budgets ----------------------------------------------------------------------------------
+
+
+class Counting:
+    """Counts the draws that it is asked for, for each dataset (told apart by its sum)."""
+
+    def __init__(self) -> None:
+        self.draws: Counter[float] = Counter()
+        self.states: list[tuple[int, ...]] = []
+        self.__name__ = "counting"
+
+    def __call__(self, data: Array, size: int, *, rng: Generator) -> Array:
+        self.draws[float(data.sum())] += size
+        if size > PROBE_SIZE:
+            self.states.append(tuple(rng.bit_generator.state["state"].values()))  # type: ignore[call-overload]
+        return data.sum() + rng.laplace(size=size)
+
+
+@pytest.mark.parametrize("draws", [20, 21, 1000, 250_000])
+def test_an_audit_takes_its_draws_and_a_few_probes(draws: int) -> None:
+    mechanism = Counting()
+    result = audit(mechanism, PureDP(1.0), ONE, draws=draws, seed=1)
+    assert result.draws["explore"] + result.draws["certify"] == draws
+    assert set(mechanism.draws) == {0.0, 1.0}
+    for asked in mechanism.draws.values():
+        assert draws <= asked <= draws + 5 * PROBE_SIZE
+
+
+def test_a_family_needs_draws_enough_to_explore_every_pair() -> None:
+    audit(laplace, PureDP(1.0), [ONE, TWO], draws=107, seed=1)
+    with pytest.raises(ValueError, match="draws must be an integer >= 107 to explore 2 pairs"):
+        audit(laplace, PureDP(1.0), [ONE, TWO], draws=106, seed=1)
+
+
+@pytest.mark.parametrize("draws", [1067, 20_000])
+def test_several_pairs_share_the_draws_of_one_audit(draws: int) -> None:
+    pairs = [NeighborPair([[0.0], [x]], [[0.0], [-x]]) for x in np.arange(1.0, 21.0)]
+    mechanism = Counting()
+    result = audit(mechanism, PureDP(1.0), pairs, draws=draws, seed=1)
+    assert result.draws["explore"] + result.draws["certify"] == draws
+    for side in (1.0, -1.0):
+        asked = {x: n for x, n in mechanism.draws.items() if x * side > 0}
+        assert sum(asked.values()) <= draws + 5 * PROBE_SIZE * len(pairs)
+
+
+def test_no_generator_is_used_twice() -> None:
+    mechanism = Counting()
+    audit(mechanism, PureDP(1.0), [ONE, TWO], draws=300_000, seed=1, twin=laplace)
+    assert len(mechanism.states) >= 12
+    assert len(set(mechanism.states)) == len(mechanism.states)
+
+
+def test_certifying_draws_have_no_part_in_the_choice_of_events() -> None:
+    """The same exploration before other certifying draws freezes the same events."""
+    frozen = []
+
+    class Sometimes:
+        def __init__(self, shift: float) -> None:
+            self.shift, self.asked = shift, 0
+
+        def __call__(self, data: Array, size: int, *, rng: Generator) -> Array:
+            self.asked += 1
+            late = self.asked > 10 + 2 * 63  # ten probes, and 1500 draws a side in calls of 24
+            return data.sum() + rng.laplace(size=size) + self.shift * late
+
+    for shift in (0.0, 3.0):
+        result = audit(Sometimes(shift), PureDP(1.0), ONE, draws=5000, seed=1, id="same")
+        frozen.append((result.witness.event, result.witness.likelier, result.histogram.edges))
+        assert result.witness.counts is not None
+    assert frozen[0] == frozen[1]
+
+
+def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+    original = dpaudit.engine.counts.RateBounds.from_counts
+
+    def recording(counts: Any, likelier: str, failure_prob: float, aim: Any) -> Any:
+        given.append(failure_prob)
+        return original(counts, likelier, failure_prob, aim)
+
+    monkeypatch.setattr(dpaudit.engine.counts.RateBounds, "from_counts", recording)
+    for claim in (PureDP(1.0), GaussianDP(1.0)):
+        given.clear()
+        audit(laplace, claim, ONE, draws=20_000, seed=1, failure_prob=0.01)
+        assert len(given) > 1
+        assert sum(given) <= 0.01 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("claim", [PureDP(1.0), GaussianDP(1.0)], ids=str)
+@pytest.mark.parametrize("seed", range(6))
+def test_the_witness_is_the_event_that_certifies_epsilon(claim: Any, seed: int) -> None:
+    """No rates that its counts leave possible have a smaller loss than the certified epsilon."""
+    result = audit(laplace, claim, ONE, draws=2000, seed=seed, failure_prob=0.01)
+    rates = result.witness.likely, result.witness.rare
+    assert loss_of_rates(*rates, result.claimed_delta) >= result.certified_epsilon
+    assert result.witness.counts == result.epsilon.counts
+    assert result.event is not None
+    bounds = RateBounds.from_counts(
+        result.witness.counts, result.witness.likelier, 0.01, result.event.aim
+    )
+    assert bounds.lower_epsilon(result.claimed_delta) >= result.certified_epsilon
+
+
+def test_more_certainty_certifies_less() -> None:
+    levels = [
+        audit(laplace, PureDP(1.0), ONE, draws=10_000, seed=1, failure_prob=f).certified_epsilon
+        for f in (0.1, 1e-5, 1e-30, 1e-200)
+    ]
+    assert levels == sorted(levels, reverse=True)
+
+
+def test_many_draws_are_counted_in_bounded_memory() -> None:
+    tracemalloc.start()
+    try:
+        result = audit(laplace, PureDP(1.0), ONE, draws=3_000_000, seed=1)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert result.draws["explore"] + result.draws["certify"] == 3_000_000
+    assert 0.98 < result.certified_epsilon <= 1.0
+    assert peak < 300e6
+
+
+# --- replay -----------------------------------------------------------------------------------
+
+
+def _comparable(result: AuditResult) -> AuditResult:
+    twin = result.twin and replace(result.twin, seconds=0.0)
+    return replace(result, seconds=0.0, mechanism_seconds=0.0, twin=twin)
+
+
+def vector(data: Array, size: int, *, rng: Generator) -> Array:
+    return data.sum() + rng.laplace(size=(size, 3))
+
+
+@pytest.mark.parametrize("mechanism", [laplace, vector])
+def test_the_same_seed_and_id_give_the_same_result(mechanism: Callable[..., Array]) -> None:
+    def run(seed: int = 1, id: str = "x") -> AuditResult:
+        claim = PureDP(1.0)
+        return _comparable(audit(mechanism, claim, [ONE, TWO], draws=4000, seed=seed, id=id,
+                                 twin=half_scale if mechanism is laplace else None))  # fmt: skip
+
+    first = run()
+    assert run() == first
+    assert run(seed=2).witness.counts != first.witness.counts
+    assert run(id="y").witness.counts != first.witness.counts
+
+
+def test_the_twin_draws_from_streams_of_its_own() -> None:
+    result = audit(laplace, PureDP(0.1), ONE, draws=4000, seed=1, twin=laplace)
+    assert result.twin is not None
+    assert result.twin.witness.counts != result.witness.counts
+
+
+def test_the_default_id_is_the_name_of_the_mechanism() -> None:
+    assert audit(half_scale, PureDP(1.0), ONE, draws=50, seed=1).id == "laplace(scale=0.5)"
+    assert audit(half_scale, PureDP(1.0), ONE, draws=50, seed=1, id="mine").id == "mine"

@@ -1,0 +1,143 @@
+"""Plans against simulated counts, and what silence excludes against audits."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import PureDP, Verdict, audit, plan
+from dpaudit import neighbors as nb
+from dpaudit.engine.planning import detectable_epsilon
+from dpaudit.stats import oracles
+from dpaudit.stats.joint import joint_region, refutation_prob
+from dpaudit.stats.proportions import Counts
+from dpaudit.stats.target import Aim
+
+ONE = nb.value_pattern("one_above", 1)
+
+
+def simulated_power(
+    p: float, q: float, draws: int, epsilon: float, delta: float, failure_prob: float
+) -> float:
+    """Share of 300 simulated pairs of counts that the joint bound finds beyond the claim."""
+    rng = np.random.default_rng(7)
+    found = 0
+    for a, b in zip(rng.binomial(draws, p, 300), rng.binomial(draws, q, 300), strict=True):
+        counts = Counts(int(a), draws, int(b), draws)
+        likely, rare = joint_region(counts, failure_prob, Aim(delta=delta))
+        found += bool(np.all(likely > math.exp(epsilon) * rare + delta))
+    return found / 300
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("p", "q", "draws", "epsilon", "delta"),
+    [
+        (0.53, 0.16, 4000, 1.0, 0.0),
+        (0.004, 0.001, 60_000, 1.0, 0.0),
+        (0.02, 0.004, 6000, 1.0, 1e-3),
+    ],
+)
+def test_the_predicted_power_is_the_simulated_one(
+    p: float, q: float, draws: int, epsilon: float, delta: float
+) -> None:
+    """Five standard deviations of 300 draws (two-sided 6e-7), and what the joint bound pays."""
+    chance = refutation_prob(np.array([p]), np.array([q]), draws, draws, epsilon, delta, 1e-3)
+    predicted = float(chance[0])
+    simulated = simulated_power(p, q, draws, epsilon, delta, 1e-3)
+    assert 0.1 < predicted < 0.999
+    spread = 5 * math.sqrt(predicted * (1 - predicted) / 300)
+    assert predicted - spread - 0.06 < simulated < predicted + spread
+
+
+def test_audits_of_the_planned_size_refute_about_as_often_as_planned() -> None:
+    planned = plan(epsilon=1.0, true_epsilon=1.25, power=0.9, failure_prob=1e-3)
+
+    def broken(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return data.sum() + rng.laplace(scale=1 / 1.25, size=size)
+
+    verdicts = [
+        audit(broken, PureDP(1.0), ONE, draws=planned.draws, seed=seed, failure_prob=1e-3).verdict
+        for seed in range(60)
+    ]
+    assert verdicts.count(Verdict.REFUTED) >= 33  # fewer have probability 5e-7 at 0.8
+
+
+def test_what_silence_excludes_would_have_been_seen() -> None:
+    """A violation of the size that an audit names is refuted with about the named probability."""
+    honest = audit(
+        lambda data, size, *, rng: data.sum() + rng.laplace(size=size),
+        PureDP(1.0),
+        ONE,
+        draws=20_000,
+        seed=1,
+        id="honest",
+    )
+    assert honest.detectable_epsilon is not None
+    scale = 1 / honest.detectable_epsilon
+
+    def broken(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return data.sum() + rng.laplace(scale=scale, size=size)
+
+    verdicts = [
+        audit(broken, PureDP(1.0), ONE, draws=20_000, seed=seed).verdict for seed in range(60)
+    ]
+    assert verdicts.count(Verdict.REFUTED) >= 33  # fewer have probability 5e-7 at 0.8
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_more_is_needed_for_smaller_violations_and_more_certainty(delta: float) -> None:
+    def draws(**arguments: Any) -> int:
+        return plan(**{"epsilon": 1.0, "delta": delta, "true_epsilon": 1.6} | arguments).draws
+
+    assert draws(true_epsilon=1.3) > draws() > draws(true_epsilon=2.5)
+    assert draws(power=0.99) > draws() > draws(power=0.5)
+    assert draws(failure_prob=1e-9) > draws() > draws(failure_prob=0.05)
+
+
+def test_the_power_curve_rises_through_the_wanted_power() -> None:
+    found = plan(epsilon=1.0, true_epsilon=1.2, power=0.8)
+    assert list(found.curve_power) == pytest.approx(sorted(found.curve_power), abs=0.02)
+    at = float(np.interp(found.draws, found.curve_draws, found.curve_power))
+    assert at == pytest.approx(0.8, abs=0.05)
+    assert f"{found.draws:,} draws a side" in str(found)
+
+
+def test_a_known_law_and_known_rates_may_be_given() -> None:
+    flip = oracles.randomized_response(1.5)
+    with_law = plan(epsilon=1.0, true_epsilon=1.5, oracle=flip)
+    p, q = math.exp(1.5) / (1 + math.exp(1.5)), 1 / (1 + math.exp(1.5))
+    with_rates = plan(epsilon=1.0, true_epsilon=1.5, rates=(p, q))
+    assert with_law.draws == pytest.approx(with_rates.draws, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"true_epsilon": 1.0}, "true_epsilon must be a number > epsilon = 1"),
+        ({"true_epsilon": 0.5}, "no violation"),
+        ({"true_epsilon": math.nan}, "true_epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": -0.1}, "delta"),
+        ({"power": 1.0}, "power"),
+        ({"failure_prob": 0.0}, "failure_prob"),
+        ({"true_epsilon": 1.0 + 1e-9}, "too close"),
+        ({"rates": (0.9, 0.01)}, "rates must be possible"),
+        ({"rates": (0.1, 0.5)}, "rates must violate the claim"),
+        ({"epsilon": 25.0, "true_epsilon": 30.0}, "epsilon must be at most"),
+        ({"rates": (1.2, 0.1)}, "rates must be a number in"),
+        ({"rates": (0.2, 0.1), "oracle": oracles.randomized_response(1.0)}, "got both"),
+    ],
+)
+def test_bad_arguments_are_named(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        plan(**{"epsilon": 1.0, "true_epsilon": 2.0} | arguments)
+
+
+def test_an_event_that_is_too_frequent_for_any_violation_detects_nothing() -> None:
+    assert detectable_epsilon(0.5, 1000, 1.0, 0.0, 1e-5) == math.inf
+    assert 1.0 < detectable_epsilon(0.1, 100_000, 1.0, 0.0, 1e-5) < 1.1

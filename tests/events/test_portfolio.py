@@ -1,0 +1,260 @@
+"""Learning events: the known best ones are found, whatever the outputs look like."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpaudit.engine.pictures import OutputHistogram
+from dpaudit.events.expected import approximate_lower, approximate_upper
+from dpaudit.events.portfolio import Event, Goal, Selection, learn
+from dpaudit.stats import oracles
+from dpaudit.stats.proportions import lower_rates, upper_rates
+from dpaudit.stats.rates import excess_of_rates, loss_of_rates
+
+Generator = np.random.Generator
+Array = NDArray[Any]
+Law = Callable[[Generator, int], Array]
+GRID = np.array([0.0, 0.5, 1.0, 1.5])
+
+
+def _goal(delta: float | None = 0.0, draws: int = 20_000) -> Goal:
+    return Goal(delta, GRID, np.array([0.3, 0.2, 0.1, 0.05]), draws, 1e-5, 1e-7)
+
+
+def _learn(left: Law, right: Law, size: int = 8000, delta: float | None = 0.0) -> Selection:
+    rng = np.random.default_rng(1)
+    return learn(left(rng, size), right(rng, size), _goal(delta), rng=np.random.default_rng(2))
+
+
+def _rates(event: Event, left: Law, right: Law, size: int = 200_000) -> tuple[float, float]:
+    """Of the event on the side declared likelier, and on the other."""
+    rng = np.random.default_rng(3)
+    rates = float(event(left(rng, size)).mean()), float(event(right(rng, size)).mean())
+    return rates if event.likelier == "left" else rates[::-1]
+
+
+def _loss(event: Event, left: Law, right: Law, delta: float = 0.0) -> float:
+    return float(loss_of_rates(*_rates(event, left, right), delta))
+
+
+# --- planning ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("failure_prob", "accuracy"), [(0.02, 0.08), (1e-3, 0.08), (4.5e-6, 0.095), (6e-8, 0.13)]
+)
+@pytest.mark.parametrize("draws", [20, 1000, 100_000])
+def test_approximate_bounds_are_near_the_exact_ones(
+    draws: int, failure_prob: float, accuracy: float
+) -> None:
+    hits = np.unique(np.geomspace(1, draws, 60).astype(int) - 1)
+    exact = upper_rates(hits, draws, failure_prob)
+    keep = exact < 0.5  # where an upper bound decides anything
+    approximate = approximate_upper(hits, draws, failure_prob)
+    assert (np.abs(approximate / exact - 1)[keep] < accuracy).all()
+    mirrored = 1 - approximate_lower(draws - hits, draws, failure_prob)
+    assert mirrored == pytest.approx(approximate)
+    assert (approximate_lower(hits, draws, failure_prob) <= hits / draws).all()
+    assert (approximate >= hits / draws).all()
+    assert lower_rates(0, draws, failure_prob) == approximate_lower(0, draws, failure_prob) == 0
+
+
+def test_approximate_bounds_take_fractions_and_all_hits() -> None:
+    bounds = approximate_upper([0.0, 0.5, 99.5, 100.0], 100, 1e-4)
+    assert (np.diff(bounds) >= 0).all()
+    assert bounds[-1] == pytest.approx(1.0)
+
+
+# --- best events ------------------------------------------------------------------------------
+
+
+def _laplace(shift: float) -> Law:
+    return lambda rng, size: shift + rng.laplace(size=size)
+
+
+def _categories(*probabilities: float) -> Law:
+    labels = np.array(["ash", "beech", "cedar", "date"])
+    return lambda rng, size: rng.choice(labels, size=size, p=list(probabilities))
+
+
+def _streams(first: float) -> Law:
+    """Yes at a step with chance `first`, stop after the first yes; the rest is missing."""
+
+    def draw(rng: Generator, size: int) -> Array:
+        yes = (rng.random((size, 5)) < first) * 1.0
+        before = np.cumsum(yes, axis=1) - yes
+        return np.where(before > 0, np.nan, yes)
+
+    return draw
+
+
+def test_laplace_is_cut_where_the_loss_is_largest() -> None:
+    for delta in (0.0, 0.05):
+        selection = _learn(_laplace(1.0), _laplace(0.0), delta=delta)
+        best = oracles.laplace(1.0, 1.0).epsilon(delta)
+        assert _loss(selection.headline, _laplace(1.0), _laplace(0.0), delta) > 0.93 * best
+
+
+def test_the_profile_nearly_attains_the_exact_one() -> None:
+    selection = _learn(_laplace(1.0), _laplace(0.0), 20_000)
+    events = [selection.headline, *selection.profile]
+    rates = [_rates(e, _laplace(1.0), _laplace(0.0)) for e in events]
+    for epsilon, exact in zip(GRID[:2], oracles.laplace(1.0, 1.0).delta(GRID[:2]), strict=True):
+        reached = max(float(excess_of_rates(p, q, epsilon)) for p, q in rates)
+        assert exact - 0.03 < reached < exact + 0.006
+
+
+@pytest.mark.parametrize("kind", [bool, int, float, str])
+def test_randomised_response_is_told_by_its_answer(kind: type) -> None:
+    def law(p: float) -> Law:
+        return lambda rng, size: (rng.random(size) < p).astype(kind)
+
+    event = _learn(law(0.75), law(0.25)).headline
+    assert _loss(event, law(0.75), law(0.25)) == pytest.approx(math.log(3), abs=0.03)
+
+
+def test_the_categories_that_differ_are_picked() -> None:
+    left, right = _categories(0.1, 0.4, 0.3, 0.2), _categories(0.3, 0.4, 0.1, 0.2)
+    event = _learn(left, right).headline
+    assert _loss(event, left, right) == pytest.approx(math.log(3), abs=0.08)
+    assert event.description in ("output = 'ash'", "output = 'cedar'")
+    fires = event(np.array(["ash", "beech", "cedar", "date", "elm"]))
+    assert fires[:4].sum() == 1
+    assert not fires[4]
+
+
+def test_streams_are_told_by_their_length() -> None:
+    left, right = _streams(0.5), _streams(0.3)
+    event = _learn(left, right).headline
+    assert _loss(event, left, right) > 0.9 * 5 * math.log(0.7 / 0.5)  # five times no
+
+
+def test_the_best_of_independent_coordinates_is_their_sum() -> None:
+    def law(shift: float) -> Law:
+        return lambda rng, size: shift + rng.laplace(size=(size, 3))
+
+    event = _learn(law(0.7), law(0.0), 20_000).headline
+    one = oracles.laplace(0.7, 1.0).max_loss
+    assert _loss(event, law(0.7), law(0.0)) > 1.6 * one
+
+
+def test_correlated_coordinates_are_told_by_their_difference() -> None:
+    """Noise reused for both coordinates: each alone hides the change, together they show it."""
+
+    def law(shift: float) -> Law:
+        def draw(rng: Generator, size: int) -> Array:
+            noise = rng.normal(size=size)
+            return np.stack([noise + shift, noise], axis=1)
+
+        return draw
+
+    event = _learn(law(0.05), law(0.0), 20_000).headline
+    likely, rare = _rates(event, law(0.05), law(0.0))
+    assert likely - rare > 0.5
+
+
+# --- any outputs ------------------------------------------------------------------------------
+
+ODD: dict[str, tuple[Any, Any]] = {
+    "constant": (np.zeros(8), np.zeros(8)),
+    "two constants": (np.zeros(8), np.ones(8)),
+    "one side constant": (np.zeros(8), np.arange(8.0)),
+    "all missing": (np.full(8, np.nan), np.full(8, np.nan)),
+    "one side missing": (np.full(8, np.nan), np.arange(8.0)),
+    "missing vectors": (np.full((8, 3), np.nan), np.full((8, 3), np.nan)),
+    "one of each": (np.array([1.0, 2.0]), np.array([2.0, 3.0])),
+    "labels": (np.array(["a"] * 8), np.array(["a", "b"] * 4)),
+    "label vectors": (np.array([["a", "b"]] * 8), np.array([["a", "c"], ["d", "b"]] * 4)),
+    "booleans": (np.array([True] * 8), np.array([False] * 8)),
+    "large integers": (np.array([2**62] * 8), np.array([2**62 + 1] * 8)),
+    "signs of zero": (np.array([-0.0] * 8), np.array([0.0] * 8)),
+    "records": (
+        np.zeros(8, [("a", float), ("b", "U2")]),
+        np.ones(8, [("a", float), ("b", "U2")]),
+    ),
+    "wide": (np.zeros((8, 100)), np.random.default_rng(0).normal(size=(8, 100))),
+    "many label columns": (
+        np.random.default_rng(0).choice(["a", "b"], size=(500, 2)),
+        np.random.default_rng(1).choice(["a", "b"], size=(500, 2)),
+    ),
+    "a label and a constant": (
+        np.stack([np.tile(["a", "b"], 250), np.full(500, "c")], axis=1),
+        np.stack([np.tile(["a", "b"], 250), np.full(500, "c")], axis=1),
+    ),
+    "huge numbers": (
+        np.random.default_rng(0).uniform(-1, 1, size=500) * 1.7e308,
+        np.random.default_rng(1).uniform(-1, 1, size=500) * 1.7e308,
+    ),
+    "huge vectors": (
+        np.random.default_rng(0).uniform(-1e200, 1e200, size=(500, 3)),
+        np.random.default_rng(1).uniform(-1e200, 1e200, size=(500, 3)),
+    ),
+}
+NO_DIFFERENCE = ("constant", "all missing", "missing vectors", "signs of zero", "large integers")
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("delta", [0.0, 0.1, None])
+def test_any_outputs_give_events_with_words_and_pictures(name: str, delta: float | None) -> None:
+    left, right = ODD[name]
+    selection = learn(left, right, _goal(delta), rng=np.random.default_rng(0))
+    for event in [selection.headline, *selection.profile]:
+        assert event.description
+        for side in (left, right):
+            scores = event.score(event.encoder(side))
+            assert not np.isnan(scores).any()
+            assert event(side).tolist() == event.fires(scores).tolist()
+        picture = OutputHistogram.plan(event, np.concatenate([left, right]))
+        for label, side in (("left", left), ("right", right)):
+            encoded = event.encoder(side)
+            picture.add(label, encoded, event.score(encoded))
+        histogram = picture.done()
+        assert sum(histogram.left) == len(left)
+        assert sum(histogram.right) == len(right)
+        assert len(histogram.bins) == len(histogram.left) == len(histogram.inside)
+    if name in NO_DIFFERENCE:
+        assert selection.headline.description == "any output" or selection.promise[0] <= 0
+
+
+@pytest.mark.parametrize("name", ["two constants", "one side missing", "booleans", "records"])
+def test_sides_that_never_meet_are_told_apart_from_eight_draws(name: str) -> None:
+    left, right = ODD[name]
+    event = learn(left, right, _goal(), rng=np.random.default_rng(0)).headline
+    assert event(left).all() != event(right).all()
+    assert event(left).any() != event(right).any()
+    assert event(left).all() == (event.likelier == "left")
+
+
+def test_learning_is_deterministic_given_its_generator() -> None:
+    def law(shift: float) -> Law:
+        return lambda rng, size: shift + rng.normal(size=(size, 2))
+
+    a, b = (_learn(law(0.3), law(0.0)) for _ in range(2))
+    assert [e.description for e in a.profile] == [e.description for e in b.profile]
+    assert (a.headline.threshold, a.promise, a.point) == (b.headline.threshold, b.promise, b.point)
+
+
+def test_a_curve_is_challenged_at_a_point_of_its_own() -> None:
+    selection = _learn(_laplace(1.5), _laplace(0.0), delta=None)
+    assert selection.point in list(zip(GRID.tolist(), [0.3, 0.2, 0.1, 0.05], strict=True))[1:]
+
+
+def test_events_are_at_most_one_for_each_epsilon_and_distinct() -> None:
+    selection = _learn(_laplace(1.0), _laplace(0.0))
+    cuts = [
+        (id(e.score), e.threshold, e.above == (e.likelier == "left"))
+        for e in [selection.headline, *selection.profile]
+    ]
+    assert len(selection.profile) <= len(GRID)
+    assert len(set(cuts)) == len(cuts)
+
+
+def test_draws_without_a_difference_promise_nothing() -> None:
+    selection = _learn(_laplace(0.0), _laplace(0.0))
+    assert selection.promise[0] < 0.1

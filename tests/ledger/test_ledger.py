@@ -1,0 +1,485 @@
+"""The ledger's machine: it must find what is false, and never call false what is true."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaudit import ArgumentError, NeighborPair, PureDP, StoreError
+from dpaudit.ledger.attempts import Ledger
+from dpaudit.ledger.domains import Array, Box
+from dpaudit.ledger.falsifying import falsify, sweep
+from dpaudit.ledger.rows import LedgerVerdict, Method, Power, StatementResult, plain, ratio
+from dpaudit.ledger.statements import Statement, marked, read_statements, rows_of, statement
+from dpaudit.search.spaces import Choice, Interval, Whole
+
+SQUARE = Box(x=Interval(-2.0, 2.0), y=Interval(-2.0, 2.0))
+ROW = Statement("toy.lemma1", "toy", "lemma", "x <= y")
+
+
+def ledger(**options):
+    return Ledger(ROW, **options)
+
+
+# --- ratio ---
+
+
+@given(st.floats(allow_nan=False), st.floats(allow_nan=False))
+def test_the_ratio_is_above_one_exactly_where_the_claim_fails(lhs, rhs):
+    assert (ratio(lhs, rhs) > 1) == (lhs > rhs)
+
+
+@pytest.mark.parametrize("sides", [(math.nan, 1.0), (1.0, math.nan)])
+def test_nan_breaks_any_claim(sides):
+    assert ratio(*sides) == math.inf
+
+
+def test_plain_data_survive_json():
+    case = {"a": np.arange(2), "b": np.float64(1.5), "c": (1, None, "x"), "d": math.nan}
+    assert plain(case) == {"a": [0, 1], "b": 1.5, "c": [1, None, "x"], "d": "nan"}
+
+
+# --- boxes ---
+
+
+def test_a_box_maps_the_unit_cube_onto_its_parts():
+    box = Box(
+        a=Interval(0.0, 2.0),
+        n=Whole(1, 3),
+        c=Choice(("p", "q")),
+        x=Array(Interval(0, 1), (2,)),
+        k=7,
+    )
+    assert box.dimension == 5
+    case = box.at(np.array([0.5, 0.0, 1.0, 0.0, 1.0]))
+    assert case["x"].tolist() == [0.0, 1.0]
+    assert {key: case[key] for key in "anck"} == {"a": 1.0, "n": 1, "c": "q", "k": 7}
+
+
+@given(
+    Box(a=Interval(1e-6, 1.0, log=True), n=Whole(2, 5), x=Array(Interval(-1, 1), (3, 2))).strategy()
+)
+def test_hypothesis_stays_inside_the_box(case):
+    assert 1e-6 <= case["a"] <= 1
+    assert 2 <= case["n"] <= 5
+    assert case["x"].shape == (3, 2)
+    assert np.abs(case["x"]).max() <= 1
+
+
+def test_a_box_knows_its_own():
+    box = Box(
+        a=Interval(0.0, 1.0),
+        n=Whole(1, 3),
+        c=Choice((None, "q")),
+        x=Array(Interval(0, 1), (2,)),
+        k=7,
+    )
+    inside = {"a": 0.5, "n": 2, "c": None, "x": np.array([0.0, 1.0]), "k": 7}
+    assert inside in box
+    outside = {"a": 1.5, "n": 2.0, "c": "z", "x": np.zeros(3), "k": 8}
+    for key, value in outside.items():
+        assert {**inside, key: value} not in box
+    assert {"a": 0.5} not in box
+    assert 3 not in box
+
+
+def test_a_counterexample_is_not_rounded_out_of_its_own_box():
+    """0.96 may not become 1 where n = 1 ends at 0.97, although it may where n = 2."""
+    boxes = [Box(x=Interval(0.0, 0.97), n=1), Box(x=Interval(0.0, 5.0), n=2)]
+    attack = falsify(boxes, lambda x, n: (x, 0.95 if n == 1 else 10.0), seed=1)
+    assert attack.breach.case["n"] == 1
+    assert 0.95 < attack.breach.case["x"] <= 0.97
+
+
+@pytest.mark.parametrize("make", [lambda: Box(), lambda: Box(a=1.0)])
+def test_a_box_without_ranges_is_refused(make):
+    with pytest.raises(ArgumentError, match="at least one Interval"):
+        make()
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (2.0,)])
+def test_bad_shapes_are_refused(shape):
+    with pytest.raises(ArgumentError, match="shape must hold integers >= 1"):
+        Array(Interval(0, 1), shape)
+
+
+# --- falsifying ---
+
+
+def test_a_true_claim_stands_and_its_twin_falls():
+    attack = falsify(SQUARE, lambda x, y: (abs(x + y), abs(x) + abs(y)), seed=1)
+    assert not attack.violated
+    assert attack.tightest == pytest.approx(1.0)
+    assert attack.power is Power.CAUGHT
+    assert attack.examples >= 300
+    assert attack.weak == ()
+
+
+def test_a_loose_claim_says_that_the_search_had_no_power():
+    attack = falsify(SQUARE, lambda x, y: (abs(x * y), 100.0), seed=1)
+    assert attack.tightest == pytest.approx(0.04, rel=0.05)
+    assert attack.power is Power.ESCAPED
+    assert attack.twin == "the constant halved"
+
+
+def test_a_false_claim_is_broken_by_a_readable_case():
+    attack = falsify(SQUARE, lambda x, y: (abs(x - y), max(abs(x), abs(y))), seed=1)
+    assert attack.violated
+    assert attack.breach.lhs > attack.breach.rhs
+    assert all(value == round(value, 1) for value in attack.breach.case.values())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_narrow_peak_is_climbed(seed):
+    """A ratio above 1 only within 0.01 of one point of a square of width 4."""
+
+    def sides(x, y):
+        return 1.0101, 1.0 + ((x - 1.234) ** 2 + (y + 0.777) ** 2)
+
+    attack = falsify(SQUARE, sides, seed=seed, examples=1000)
+    assert attack.violated
+    assert attack.breach.case["x"] == pytest.approx(1.234, abs=0.11)
+
+
+def test_both_searches_follow_the_seed():
+    def run(seed):
+        return falsify(SQUARE, lambda x, y: (math.cos(x) * math.sin(y + 1), 4.0), seed=seed)
+
+    assert run(3) == run(3)
+    assert run(3).where != run(4).where
+
+
+def test_extremal_cases_are_judged_first():
+    seen = []
+
+    def sides(x, y):
+        seen.append((x, y))
+        return 0.0, 1.0
+
+    falsify(SQUARE, sides, seed=1, extremal=[{"x": 1.0, "y": 2.0}], examples=5)
+    assert seen[0] == (1.0, 2.0)
+
+
+def test_rounding_is_no_violation():
+    thirds = Box(n=Whole(1, 60))
+    float_sum = lambda n: (sum([0.1] * n), 0.1 * n)  # noqa: E731
+    exact = lambda n: (Fraction(1, 10) * n, Fraction(1, 10) * n)  # noqa: E731
+    assert falsify(thirds, float_sum, seed=1, examples=50, tolerance=0.0).violated
+    assert not falsify(thirds, float_sum, seed=1, examples=50).violated
+    assert not falsify(thirds, float_sum, seed=1, examples=50, tolerance=0.0, exact=exact).violated
+
+
+def test_exact_arithmetic_has_the_last_word_both_ways():
+    """A violation of one part in 1e18 is invisible in doubles and real in fractions."""
+
+    def sides(n):
+        return 1.0 + 1e-15, 1.0
+
+    def exact(n):
+        return Fraction(10**18 + 1, 10**18), Fraction(1)
+
+    assert not falsify(Box(n=Whole(1, 9)), sides, seed=1, examples=5).violated
+    attack = falsify(Box(n=Whole(1, 9)), sides, seed=1, examples=5, exact=exact)
+    assert attack.violated
+    assert attack.breach.exact
+
+
+def test_cases_outside_the_hypotheses_are_not_judged():
+    attack = falsify(SQUARE, lambda x, y: (1.0, 2.0) if x > 0 else None, seed=1)
+    assert attack.rejected > 0
+    assert attack.where["x"] > 0
+    assert attack.weak == ()
+
+
+def test_a_check_that_rejects_almost_everything_is_weak():
+    attack = falsify(SQUARE, lambda x, y: (1.0, 2.0) if x > 1.9999 else None, seed=1)
+    assert any("outside the hypotheses" in reason for reason in attack.weak)
+    assert any("examples were judged" in reason for reason in attack.weak)
+
+
+def test_nothing_judged_has_no_ratio():
+    attack = falsify(SQUARE, lambda x, y: None, seed=1)
+    assert attack.tightest is None
+    assert attack.weak
+
+
+def test_a_plain_strategy_is_climbed_by_hypothesis():
+    pairs = st.tuples(st.integers(0, 10_000), st.integers(0, 10_000))
+    attack = falsify(pairs, lambda case: (case[0] + case[1], 19_990), seed=1)
+    assert attack.violated
+    assert sum(attack.breach.case["case"]) > 19_990
+
+
+def test_several_boxes_are_all_searched():
+    boxes = [Box(x=Interval(0.0, 1.0), n=n) for n in (1, 2, 3)]
+    attack = falsify(boxes, lambda x, n: (x * (n == 3), 0.999), seed=1)
+    assert attack.violated
+    assert attack.breach.case["n"] == 3
+
+
+def test_a_twin_of_its_own_must_be_caught_by_the_same_search():
+    def sides(x, y, factor=1.0):
+        return abs(x + y), factor * (abs(x) + abs(y))
+
+    attack = falsify(SQUARE, sides, seed=1, twin=lambda x, y: sides(x, y, 0.99))
+    assert attack.power is Power.CAUGHT
+    attack = falsify(SQUARE, sides, seed=1, twin=lambda x, y: sides(x, y, 1.01))
+    assert attack.power is Power.ESCAPED
+    assert falsify(SQUARE, sides, seed=1, twin=None).power is Power.NONE
+
+
+@pytest.mark.parametrize("twin", [0.0, 1.0, -1.0, 2.0])
+def test_a_twin_is_a_factor_below_one(twin):
+    with pytest.raises(ArgumentError, match="strictly between 0 and 1"):
+        falsify(SQUARE, lambda x, y: (1.0, 2.0), seed=1, twin=twin)
+
+
+@pytest.mark.parametrize("cases", [None, [], [1], {"x": 1}])
+def test_bad_cases_are_refused(cases):
+    with pytest.raises(TypeError, match="cases must be"):
+        falsify(cases, lambda x: (0, 1), seed=1)
+
+
+def test_a_plateau_does_not_hang():
+    """Hypothesis alone climbs this for minutes."""
+    box = Box(x=Array(Interval(0.0, 1.0), (15,)), y=Array(Interval(-1.0, 1.0), (4, 2)))
+    attack = falsify(box, lambda x, y: (min(x.max(), 0.6), 1.0), seed=1)
+    assert attack.tightest == 0.6
+
+
+# --- sweeps ---
+
+
+def test_a_sweep_stops_at_the_first_counterexample():
+    cases = [{"n": n} for n in range(1, 10)]
+    attack = sweep(cases, lambda n: (n * n, 10 * n - 20))
+    assert attack.breach.case == {"n": 1}
+    assert attack.method is Method.EXACT
+
+
+def test_a_sweep_without_cases_is_refused():
+    with pytest.raises(ArgumentError, match="at least one case"):
+        sweep([], lambda n: (1, 1))
+
+
+# --- the fixture ---
+
+
+def test_a_statement_that_stands_everything_holds():
+    book = ledger()
+    book.sweep([{"n": 1}], lambda n: (1, 1))
+    book.falsify(SQUARE, lambda x, y: (abs(x), 2.0))
+    result = book.result()
+    assert result.verdict is LedgerVerdict.HOLDS
+    assert result.method is Method.PROPERTY  # the weakest link
+    assert result.tightest == pytest.approx(1.0)
+    assert result.surprise is None
+
+
+def test_one_breach_refutes():
+    book = ledger()
+    book.falsify(SQUARE, lambda x, y: (abs(x), 2.0))
+    book.sweep([{"n": 2}], lambda n: (n, 1))
+    result = book.result()
+    assert result.verdict is LedgerVerdict.REFUTED
+    assert result.method is Method.EXACT  # of what broke it
+    assert result.counterexample.case == {"n": 2}
+    assert result.surprise == "the verdict is refuted, holds was declared"
+
+
+def test_attacks_on_a_repair_do_not_touch_the_verdict():
+    book = ledger()
+    book.sweep([{"n": 2}], lambda n: (n, 1))
+    with book.repair("n <= 2"):
+        book.sweep([{"n": 2}], lambda n: (n, 2))
+    result = book.result()
+    assert result.verdict is LedgerVerdict.REFUTED
+    assert result.repair_verdict is LedgerVerdict.HOLDS
+    assert result.row()["repair"] == "n <= 2"
+
+
+def test_a_refuted_repair_is_a_surprise():
+    book = ledger()
+    book.sweep([{"n": 1}], lambda n: (1, 1))
+    with book.repair("n <= 0"):
+        book.sweep([{"n": 2}], lambda n: (n, 1))
+    assert book.result().surprise == "the repair is refuted too"
+
+
+def test_there_is_one_repair():
+    book = ledger()
+    with book.repair("a"):
+        pass
+    with pytest.raises(ArgumentError, match="already has the repair 'a'"), book.repair("b"):
+        pass
+
+
+def test_verdicts_that_need_a_reader_are_declared_with_a_reason():
+    book = ledger()
+    book.sweep([{"n": 1}], lambda n: (1, 1))
+    book.conclude(LedgerVerdict.AMBIGUOUS, "two readings")
+    book.note("And more.")
+    result = book.result()
+    assert result.verdict is LedgerVerdict.AMBIGUOUS
+    assert result.note == "two readings And more."
+
+
+@pytest.mark.parametrize("verdict", ["holds", "open"])
+def test_holding_must_be_earned(verdict):
+    with pytest.raises(ArgumentError, match="cannot be declared"):
+        ledger().conclude(verdict, "because")
+
+
+def test_a_check_that_attacks_nothing_is_refused():
+    with pytest.raises(ArgumentError, match=r"toy\.lemma1 was checked by nothing"):
+        ledger().result()
+
+
+def test_an_argument_is_the_weakest_method():
+    book = ledger()
+    book.sweep([{"n": 1}], lambda n: (1, 1))
+    book.argue("the rest is an asymptotic claim")
+    assert book.result().method is Method.ARGUMENT
+
+
+def test_identities_are_told_from_near_misses():
+    box = Box(x=Interval(0.0, 3.0))
+    book = ledger()
+    same = book.identity(box, lambda x: (math.sin(2 * x), 2 * math.sin(x) * math.cos(x)))
+    assert not same.violated
+    assert same.power is Power.CAUGHT
+    off = book.identity(box, lambda x: (math.sin(x), x - x**3 / 6))
+    assert off.violated
+    swept = book.identity([{"x": 1.0}], lambda x: (np.array([x, 2 * x]), np.array([x, 2.0])))
+    assert not swept.violated
+
+
+def test_identity_of_a_number_and_nan_fails():
+    assert ledger().identity([{"x": 1.0}], lambda x: (x, math.nan)).violated
+
+
+def test_monte_carlo_refutes_only_what_it_can_prove():
+    def event(size, *, rng):
+        return rng.random(size) < 0.1
+
+    book = ledger()
+    assert book.monte_carlo(event, 0.05, draws=20_000).violated
+    allowed = book.monte_carlo(event, 0.11, draws=20_000)
+    assert not allowed.violated
+    assert allowed.tightest == pytest.approx(0.1 / 0.11, rel=0.05)
+    assert allowed.power is Power.CAUGHT
+    rare = book.monte_carlo(event, 0.5, draws=20_000)
+    assert rare.power is Power.ESCAPED
+    assert not book.monte_carlo(event, 0.0999, draws=2_000).violated
+
+
+def test_monte_carlo_refuses_what_is_no_event():
+    with pytest.raises(ArgumentError, match="boolean array of shape"):
+        ledger().monte_carlo(lambda size, *, rng: rng.random(size), 0.5, draws=10)
+
+
+def noisy(data, size, *, rng):
+    return data.sum() + rng.laplace(size=size)
+
+
+def test_a_privacy_guarantee_is_attacked_with_an_audit():
+    pair = NeighborPair([[0.0]], [[1.0]])
+    quiet = lambda data, size, *, rng: data.sum() + 0.3 * rng.laplace(size=size)  # noqa: E731
+    book = ledger()
+    book.audit(noisy, PureDP(1.0), pair, twin=quiet, draws=20_000)
+    assert book.result().power is Power.CAUGHT
+    assert 0.8 < book.result().tightest <= 1
+    book.audit(noisy, PureDP(0.5), pair, twin=quiet, draws=20_000)
+    assert book.result().verdict is LedgerVerdict.REFUTED
+
+
+def test_attacks_do_not_depend_on_each_other():
+    def second(first):
+        book = ledger()
+        if first:
+            book.falsify(SQUARE, lambda x, y: (abs(x), 2.0))
+        else:
+            book.sweep([{"n": 1}], lambda n: (1, 1))
+            book._next_seed()
+        return book.falsify(SQUARE, lambda x, y: (abs(x * y), 5.0))
+
+    assert second(True) == second(False)
+
+
+@pytest.mark.parametrize("options", [{"profile": "fast"}, {"seed": -1}])
+def test_bad_settings_are_refused(options):
+    with pytest.raises(ArgumentError):
+        ledger(**options)
+
+
+def test_rows_survive_storage():
+    book = ledger()
+    book.falsify(SQUARE, lambda x, y: (abs(x - y), 1.0))
+    book.sweep([{"n": math.inf}], lambda n: (1.0, n))
+    with book.repair("<= 4"):
+        book.falsify(SQUARE, lambda x, y: (abs(x - y), 4.0))
+    result = book.result(seconds=1.5).with_origin({"path": "a.py"})
+    assert StatementResult.from_json(result.to_json()) == result
+    with pytest.raises(ValueError, match="schema 99"):
+        StatementResult.from_json({**result.to_json(), "schema": 99})
+
+
+# --- statements ---
+
+
+def test_a_mark_leaves_the_function_as_it_is():
+    @statement("gm.lemma1", "text", kind="lemma", expected="refuted")
+    def check(ledger):
+        return 5
+
+    assert check(None) == 5
+    assert marked(check).row == Statement("gm.lemma1", "", "lemma", "text")
+    assert marked(check).expected is LedgerVerdict.REFUTED
+    assert marked(len) is None
+
+
+@pytest.mark.parametrize("id", ["lemma1", "", "gm.", "gm lemma", ".x"])
+def test_ids_have_a_paper_and_a_name(id):
+    with pytest.raises(ArgumentError, match=r"paper\.name"):
+        statement(id)
+
+
+def test_an_unknown_verdict_is_refused():
+    with pytest.raises(ArgumentError, match="expected must be one of"):
+        statement("gm.x", expected="true")
+
+
+def test_tables_are_read_with_escaped_bars(tmp_path):
+    table = tmp_path / "statements" / "toy.md"
+    table.parent.mkdir()
+    table.write_text(
+        "# Toy\n\n| id | kind | statement | hidden |\n|---|---|---|---|\n"
+        "| toy.a | lemma | \\|x\\| <= 1 | none |\n| toy.b | fact | y | C |\n",
+        encoding="utf-8",
+    )
+    rows = rows_of(tmp_path / "ledger_toy__part.py")
+    assert rows["toy.a"] == Statement("toy.a", "toy", "lemma", "|x| <= 1", "")
+    assert rows["toy.b"].hidden == "C"
+    assert rows_of(tmp_path / "ledger_other.py") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nothing here", "holds no table"),
+        ("| id | kind |\n|---|---|\n| a.b | x |\n| a.b | y |\n", ":4 repeats the id a.b"),
+        ("| id | kind |\n|---|---|\n| a.b | x | z |\n", ":3 is no row of the columns id, kind"),
+    ],
+)
+def test_damaged_tables_are_refused_with_their_line(tmp_path, text, message):
+    path = tmp_path / "t.md"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(StoreError, match=message):
+        read_statements(path, "t")
+    with pytest.raises(StoreError, match="cannot read"):
+        read_statements(tmp_path / "missing.md", "t")

@@ -1,0 +1,406 @@
+"""Pairs that differ in one user and no more, the recipes for them, and families."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaudit import NeighborPair, PairError, PairFamily, Relation, neighbors, within_sensitivity
+from dpaudit.neighbors import RECIPES, from_recipe
+from dpaudit.neighbors.pairs import family
+
+ADD_REMOVE = Relation.ADD_REMOVE_USER
+RECORD = np.dtype([("a", float), ("b", "U3")])
+
+
+# --- pairs of datasets ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 2), (3, 2, 4), (1, 1), (5, 0)])
+def test_the_differing_user_is_found(shape: tuple[int, ...]) -> None:
+    left = np.zeros(shape)
+    if left.size == 0:
+        assert NeighborPair(left, left).user is None
+        return
+    for user in range(shape[0]):
+        right = left.copy()
+        right[user].flat[-1] = 1.0 if right[user].ndim else 0.0
+        if not right[user].ndim:
+            right[user] = 1.0
+        assert NeighborPair(left, right).user == user
+        assert NeighborPair(left, right, user).user == user
+        assert NeighborPair(left, right).swapped().user == user
+
+
+def test_equal_datasets_are_a_pair_and_may_name_a_user() -> None:
+    assert NeighborPair([[1.0], [2.0]], [[1.0], [2.0]]).user is None
+    assert NeighborPair([[1.0], [2.0]], [[1.0], [2.0]], user=1).user == 1
+
+
+def test_users_who_differ_are_listed() -> None:
+    with pytest.raises(PairError, match="differences in 2 users: rows 0, 2$"):
+        NeighborPair([[0.0], [0.0], [0.0]], [[1.0], [0.0], [1.0]])
+    with pytest.raises(PairError, match=r"in 9 users: rows 0, 1, 2, 3, 4 \.\.\.$"):
+        NeighborPair(np.zeros((9, 1)), np.ones((9, 1)))
+
+
+def test_a_pair_error_is_a_value_error() -> None:
+    with pytest.raises(ValueError, match="users"):
+        NeighborPair([[0.0], [0.0]], [[1.0], [1.0]])
+
+
+BAD_PAIRS: list[tuple[Any, Any, dict[str, Any], str]] = [
+    ([[1.0, 2.0], [1.0]], [[1.0], [1.0]], {}, "left must be a rectangular"),
+    ([[1.0], [1.0]], [[1.0, 2.0], [1.0]], {}, "right must be a rectangular"),
+    ([[None], [1.0]], [[1.0], [1.0]], {}, "left must be .* got objects"),
+    (np.zeros((2, 1)), np.zeros((2, 2)), {}, r"one shape, got left \(2, 1\) and right \(2, 2\)"),
+    (np.zeros((2, 1)), np.zeros((3, 1)), {}, "one shape"),
+    (1.0, 2.0, {}, "left must be a dataset"),
+    (np.zeros((0, 1)), np.zeros((0, 1)), {}, "at least one user"),
+    ([[0.0], [0.0]], [[0.0], [1.0]], {"user": 0}, "user is 0, but the datasets differ in row 1"),
+    ([[0.0], [0.0]], [[0.0], [1.0]], {"user": 2}, "user must be a row below 2"),
+    (np.zeros((2, 1)), np.zeros((2, 1)), {"relation": ADD_REMOVE}, "exactly one user"),
+    (np.zeros((4, 1)), np.zeros((2, 1)), {"relation": ADD_REMOVE}, "exactly one user"),
+    (np.zeros((3, 1)), np.zeros((2, 2)), {"relation": ADD_REMOVE}, "exactly one user"),
+    ([[1.0], [2.0], [3.0]], [[1.0], [9.0]], {"relation": ADD_REMOVE}, "without user 1"),
+    ([[1.0], [2.0]], [[1.0]], {"relation": ADD_REMOVE, "user": 0}, "without user 0"),
+    ([[1.0], [2.0]], [[1.0]], {"relation": ADD_REMOVE, "user": 2}, "user must be a row below 2"),
+    ([["a"], ["b"]], [[1.0], [2.0]], {}, "user|kind|dtype"),
+    (np.zeros((2, 1), RECORD), np.zeros((2, 1), [("c", float)]), {}, "dtype|record|field"),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "arguments", "words"), BAD_PAIRS)
+def test_bad_pairs_are_refused_with_the_reason(
+    left: Any, right: Any, arguments: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(PairError, match=words):
+        NeighborPair(left, right, **arguments)
+
+
+@pytest.mark.parametrize("user", [-1, 0.0, True, "0"])
+def test_a_user_that_is_no_row_is_refused(user: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="^user must be"):
+        NeighborPair([[0.0]], [[1.0]], user)
+
+
+def test_a_relation_of_another_type_is_refused() -> None:
+    with pytest.raises(TypeError, match="relation must be a Relation"):
+        NeighborPair([[0.0]], [[1.0]], relation="replace_user")  # type: ignore[arg-type]
+
+
+def test_missing_values_equal_missing_values() -> None:
+    left = np.array([[math.nan, 1.0], [math.nan, 2.0]])
+    right = np.array([[math.nan, 1.0], [3.0, 2.0]])
+    assert NeighborPair(left, right).user == 1
+    assert NeighborPair(left, left).user is None
+    assert NeighborPair(left, left[:1], relation=ADD_REMOVE).user == 1
+
+
+def test_missing_values_equal_missing_values_in_records() -> None:
+    left = np.array([[(math.nan, "x")], [(0.0, "y")]], RECORD)
+    right = np.array([[(math.nan, "x")], [(0.0, "z")]], RECORD)
+    assert NeighborPair(left, right).user == 1
+
+
+def test_strings_records_and_booleans_are_data() -> None:
+    assert NeighborPair([["a"], ["b"]], [["a"], ["longer"]]).user == 1
+    assert NeighborPair([[True], [False]], [[True], [True]]).user == 1
+    records = np.array([(0.0, "x"), (1.0, "y")], RECORD)
+    other = records.copy()
+    other["b"][0] = "z"
+    assert NeighborPair(records, other).user == 0
+
+
+def test_both_sides_have_one_dtype_so_that_no_other_user_changes_type() -> None:
+    """Else ``~data`` or an 8-bit overflow tells the sides apart at users who are the same."""
+    pair = NeighborPair(np.array([[200], [1]], np.uint8), np.array([[200], [300]]))
+    assert pair.left.dtype == pair.right.dtype
+
+
+def test_data_are_copied_and_read_only() -> None:
+    source = np.zeros((2, 1))
+    pair = NeighborPair(source, source)
+    source[0] = 7.0
+    assert pair.left[0, 0] == 0.0
+    for side in (pair.left, pair.right):
+        with pytest.raises(ValueError, match="read-only"):
+            side[0] = 1.0
+
+
+def test_pairs_describe_themselves() -> None:
+    pair = NeighborPair(np.zeros((3, 2)), np.zeros((2, 2)), relation=ADD_REMOVE, recipe="mine")
+    assert pair.describe() == "mine: add_remove_user, shape 3x2 against 2x2, user 2 differs"
+    assert repr(pair) == f"NeighborPair({pair.describe()})"
+    values = NeighborPair(0.0, 1.0, relation=Relation.WITHIN_SENSITIVITY)
+    assert values.describe().endswith("scalar")
+
+
+# --- add and remove ---------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 2), min_size=2, max_size=7), st.data())
+def test_the_added_user_is_found_among_duplicates(rows: list[int], data: st.DataObject) -> None:
+    large = np.array(rows)[:, None]
+    removed = data.draw(st.integers(0, len(rows) - 1))
+    small = np.delete(large, removed, axis=0)
+    for pair in (
+        NeighborPair(large, small, relation=ADD_REMOVE),
+        NeighborPair(small, large, relation=ADD_REMOVE),
+        NeighborPair(large, small, removed, relation=ADD_REMOVE),
+    ):
+        assert pair.user is not None
+        assert (np.delete(large, pair.user, axis=0) == small).all()
+        assert large[pair.user] == large[removed]
+
+
+@pytest.mark.parametrize("user", [None, 0])
+def test_the_first_user_may_join_an_empty_dataset(user: int | None) -> None:
+    pair = NeighborPair(np.zeros((1, 2)), np.zeros((0, 2)), user, relation=ADD_REMOVE)
+    assert pair.user == 0
+
+
+# --- query values -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("norm", "distance"), [("l1", 7.0), ("l2", 5.0), ("linf", 4.0)])
+def test_query_values_keep_their_distance_in_their_norm(norm: str, distance: float) -> None:
+    left, right = [[3.0], [0.0]], [[0.0], [4.0]]
+    pair = NeighborPair(left, right, relation=within_sensitivity(distance, norm=norm))
+    assert pair.user is None
+    with pytest.raises(PairError, match=f"the {norm} distance .* got {distance:g}"):
+        NeighborPair(left, right, relation=within_sensitivity(distance * (1 - 1e-6), norm=norm))
+
+
+BAD_VALUES: list[tuple[Any, Any, dict[str, Any], str]] = [
+    ([0.0], [1.0], {"user": 0}, "user must be None"),
+    ([0.0], [0.0, 1.0], {}, "one shape"),
+    ([], [], {}, "not empty"),
+    (["a"], ["b"], {}, "must be numbers"),
+    ([1j], [0.0], {}, "must be numbers"),
+    ([math.nan], [0.0], {}, "finite"),
+    ([0.0], [math.inf], {}, "finite"),
+    (np.array([2**60]), np.array([2**60 + 100]), {}, "distance"),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "arguments", "words"), BAD_VALUES)
+def test_bad_query_values_are_refused(
+    left: Any, right: Any, arguments: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(PairError, match=words):
+        NeighborPair(left, right, relation=Relation.WITHIN_SENSITIVITY, **arguments)
+
+
+def test_unsigned_query_values_do_not_wrap_around() -> None:
+    zero, one = np.array([0], np.uint8), np.array([1], np.uint8)
+    NeighborPair(zero, one, relation=Relation.WITHIN_SENSITIVITY)
+    with pytest.raises(PairError, match="distance"):
+        NeighborPair(zero, np.array([255], np.uint8), relation=Relation.WITHIN_SENSITIVITY)
+
+
+# --- recipes ----------------------------------------------------------------------------------
+
+
+def test_far_user_stands_at_his_distance_from_the_origin() -> None:
+    pair = neighbors.far_user(n_users=5, m=2, d=3, distance=7.0)
+    assert pair.left.shape == (5, 2, 3)
+    assert pair.user == 4
+    assert (pair.left[:4] == 0).all()
+    assert (pair.right == 0).all()
+    assert pair.left[4].tolist() == [[7.0, 0.0, 0.0]] * 2
+    assert neighbors.far_user(n_users=5, relation=ADD_REMOVE).right.shape == (4, 1)
+
+
+def test_clip_boundary_user_crosses_the_ball() -> None:
+    pair = neighbors.clip_boundary_user(n_users=3, m=2, radius=1.5)
+    assert (pair.left[2] == 1.5).all()
+    assert (pair.right[2] == -1.5).all()
+    assert (pair.left[:2] == 0).all()
+
+
+def test_all_others_equal_leaves_no_spread_on_the_right() -> None:
+    pair = neighbors.all_others_equal(n_users=4, value=2.0, spread=3.0)
+    assert np.ptp(pair.right) == 0
+    assert pair.right[0, 0] == 2.0
+    assert pair.left[3, 0] == 5.0
+    vector = neighbors.all_others_equal(n_users=4, d=2, value=2.0)
+    assert vector.right[0, 0].tolist() == [2.0, 0.0]
+
+
+def test_two_clusters_tip_with_one_user() -> None:
+    pair = neighbors.two_clusters(n_users=5, distance=2.0)
+    assert ((pair.left == 2.0).sum(), (pair.right == 2.0).sum()) == (3, 2)
+    without = neighbors.two_clusters(n_users=5, relation=ADD_REMOVE).right
+    assert (without == 0).sum() == (without == 2.0).sum() == 2
+
+
+def test_majority_flip_flips_the_majority() -> None:
+    pair = neighbors.majority_flip(n_users=7, m=2)
+    assert pair.left.dtype == np.int64
+    assert pair.left.mean() > 0.5 > pair.right.mean()
+    for even in (2, 4):
+        with pytest.raises(ValueError, match="n_users must be"):
+            neighbors.majority_flip(n_users=even)
+
+
+def test_constant_against_random_draws_from_its_generator_only() -> None:
+    def pair(seed: int) -> NeighborPair:
+        rng = np.random.default_rng(seed)
+        return neighbors.constant_against_random(n_users=4, m=6, scale=2.0, value=1.0, rng=rng)
+
+    assert (pair(1).left == pair(1).left).all()
+    assert not (pair(1).right == pair(2).right).all()
+    assert (pair(1).left[3] == 1.0).all()
+    assert len(np.unique(pair(1).right)) == 24
+    assert (pair(1).left[:3] == pair(1).right[:3]).all()
+
+
+def test_threshold_decider_stands_at_the_threshold() -> None:
+    for threshold in (1, 3, 5):
+        pair = neighbors.threshold_decider(n_users=5, threshold=threshold)
+        assert (pair.left.sum(), pair.right.sum()) == (threshold, threshold - 1)
+    with pytest.raises(ValueError, match="threshold must be at most n_users = 5, got 6"):
+        neighbors.threshold_decider(n_users=5, threshold=6)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_value_patterns_use_up_the_sensitivity(k: int, norm: str) -> None:
+    relation = within_sensitivity(2.5, norm=norm)
+    pairs = neighbors.value_patterns(k, relation=relation, center=3.0)
+    assert len(pairs) == 8
+    order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
+    for pair in pairs:
+        assert np.linalg.norm(pair.left - pair.right, ord=order) == pytest.approx(2.5)
+    assert len({pair.recipe for pair in pairs}) == 8
+
+
+def test_value_patterns_move_as_they_are_called() -> None:
+    def step(name: str) -> list[float]:
+        pair = neighbors.value_pattern(name, 3)
+        return (pair.left - pair.right).tolist()
+
+    assert step("one_above") == [1, 0, 0]
+    assert step("one_below") == [-1, 0, 0]
+    assert step("one_above_rest_below") == [1, -1, -1]
+    assert step("one_below_rest_above") == [-1, 1, 1]
+    assert step("half_half") == [-1, 1, 1]
+    assert step("all_above") == [1, 1, 1]
+    assert step("all_below") == [-1, -1, -1]
+    assert step("crossing") == [1, -1, -1]
+
+
+BAD_RECIPES: list[tuple[Any, dict[str, Any], str]] = [
+    (neighbors.far_user, {"n_users": 1}, "n_users"),
+    (neighbors.far_user, {"n_users": 2.0}, "n_users"),
+    (neighbors.far_user, {"n_users": 3, "m": 0}, "m must"),
+    (neighbors.far_user, {"n_users": 3, "d": 0}, "d must"),
+    (neighbors.far_user, {"n_users": 3, "distance": 0.0}, "distance"),
+    (neighbors.far_user, {"n_users": 3, "distance": math.inf}, "distance"),
+    (neighbors.clip_boundary_user, {"n_users": 3, "radius": -1.0}, "radius"),
+    (neighbors.all_others_equal, {"n_users": 3, "spread": math.nan}, "spread"),
+    (neighbors.two_clusters, {"n_users": 3, "distance": -1}, "distance"),
+    (neighbors.threshold_decider, {"n_users": 3, "threshold": 0}, "threshold"),
+    (neighbors.value_pattern, {"pattern": "sideways", "k": 2}, "pattern"),
+    (neighbors.value_pattern, {"pattern": "one_above", "k": 0}, "k must"),
+    (
+        neighbors.value_pattern,
+        {"pattern": "one_above", "k": 2, "relation": Relation.REPLACE_USER},
+        "within_sensitivity",
+    ),
+    (
+        neighbors.far_user,
+        {"n_users": 3, "relation": Relation.WITHIN_SENSITIVITY},
+        "builds datasets",
+    ),
+]
+
+
+@pytest.mark.parametrize(("recipe", "arguments", "words"), BAD_RECIPES)
+def test_recipes_refuse_bad_arguments(recipe: Any, arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=words):
+        recipe(**arguments)
+
+
+# --- recipes in words -------------------------------------------------------------------------
+
+
+def test_recipes_are_built_from_words() -> None:
+    rng = np.random.default_rng(0)
+    pair = from_recipe("far_user:n_users=5,d=2,distance=1e1,relation=add_remove_user", rng=rng)
+    assert isinstance(pair, NeighborPair)
+    assert pair.left.shape == (5, 1, 2)
+    assert pair.left[4, 0, 0] == 10.0
+    assert pair.relation == ADD_REMOVE
+    assert len(from_recipe("value_patterns:k=2", rng=rng)) == 8  # type: ignore[arg-type]
+    assert isinstance(from_recipe("constant_against_random:n_users=3,m=2", rng=rng), NeighborPair)
+    assert set(RECIPES) <= set(neighbors.__all__)
+
+
+BAD_WORDS: list[tuple[str, str]] = [
+    ("far_usr:n_users=5", r"got 'far_usr'; did you mean far_user\?"),
+    ("", "pair must name a recipe"),
+    ("far_user", "also needs n_users: far_user:n_users="),
+    ("far_user:", "also needs n_users"),
+    ("far_user:n_user=5", "takes name=value of n_users, m, d, distance, relation; got 'n_user=5'"),
+    ("far_user:n_users", "takes name=value of"),
+    ("constant_against_random:n_users=3,m=2,rng=1", "takes name=value of"),
+    ("far_user:n_users=5,relation=other", "relation must be one of"),
+    ("far_user:n_users=many", "n_users must be an integer"),
+    ("far_user:n_users=5.0", "n_users must be an integer"),
+    ("far_user:n_users=5,distance=nan", "distance must be"),
+    ("value_pattern:pattern=one_above,k=2,center=abc", "center must be"),
+    ("all_others_equal:n_users=3,value=abc", "value must be"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), BAD_WORDS)
+def test_bad_words_are_refused_with_what_is_allowed(text: str, words: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=words):
+        from_recipe(text, rng=np.random.default_rng(0))
+
+
+# --- families ---------------------------------------------------------------------------------
+
+
+def test_one_pair_a_sequence_and_a_family_are_families() -> None:
+    pair = NeighborPair([[0.0]], [[1.0]], recipe="mine")
+    assert family(pair).name == "mine"
+    assert list(family([pair, pair])) == [pair, pair]
+    assert family(x for x in [pair]).name == "1 pairs"
+    assert family(family(pair)) == family(pair) or len(family(family(pair))) == 1
+
+
+def test_bad_families_are_refused() -> None:
+    pair = NeighborPair([[0.0]], [[1.0]])
+    other = NeighborPair([0.0], [1.0], relation=Relation.WITHIN_SENSITIVITY)
+    with pytest.raises(ValueError, match="holds no pair"):
+        family([])
+    with pytest.raises(ValueError, match="share one relation"):
+        family([pair, other])
+    with pytest.raises(ValueError, match="share one relation"):
+        PairFamily("radii", (other, NeighborPair([0.0], [1.0], relation=within_sensitivity(2.0))))
+    with pytest.raises(TypeError, match="holds NeighborPair objects"):
+        family([pair, "far_user"])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="pairs must be a NeighborPair"):
+        family(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("relation", ["add_remove_user", None])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        lambda relation: neighbors.far_user(n_users=5, relation=relation),
+        lambda relation: neighbors.value_pattern("all_above", 3, relation=relation),
+        lambda relation: NeighborPair(np.zeros(2), np.ones(2), relation=relation),
+    ],
+)
+def test_a_relation_is_no_text(recipe: Any, relation: Any) -> None:
+    with pytest.raises(TypeError, match="relation must be a Relation, such as .*, got "):
+        recipe(relation)

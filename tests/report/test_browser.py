@@ -1,0 +1,172 @@
+"""The page in a browser: what its buttons and links do."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dpaudit.report.pages import write_report
+from dpaudit.results.result import AuditResult
+from dpaudit.store.files import file_name
+from tests.report.test_pages import STRANGE, results_of_all_kinds, run_of
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--virtual-time-budget=3000",
+]
+needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium on PATH")
+
+
+@pytest.fixture(scope="module")
+def results() -> list[AuditResult]:
+    return results_of_all_kinds()
+
+
+@pytest.fixture(scope="module")
+def path(results, tmp_path_factory) -> Path:
+    return write_report(tmp_path_factory.mktemp("report"), run_of(results), results)
+
+
+@pytest.fixture(scope="module")
+def page(path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def in_browser(path: Path, profile: Path, fragment: str = "") -> str:
+    """Return the page as it stands after its script has run."""
+    command = [str(BROWSER), *FLAGS, f"--user-data-dir={profile}", "--dump-dom"]
+    command.append(path.as_uri() + fragment)
+    done = subprocess.run(command, capture_output=True, timeout=120, check=True)
+    return done.stdout.decode()
+
+
+def act(page: str, actions: str, tmp_path: Path) -> object:
+    """Run `actions` in the page after its own script; returns what they return."""
+    page = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page)
+    probe = (
+        "<script>(async () => { const q = (s) => document.querySelector(s);"
+        "const rows = () => [...document.querySelectorAll('#summary tbody tr')]"
+        ".filter((r) => !r.hidden).map((r) => r.cells[1].textContent);"
+        "const head = (i) => document.querySelectorAll('#summary th')[i];"
+        "let said; try { said = await (async () => {" + actions + "})(); }"
+        "catch (error) { said = String(error); }"
+        "const pre = document.createElement('pre'); pre.id = 'said';"
+        "pre.textContent = JSON.stringify(said); document.body.append(pre); })()</script></body>"
+    )
+    path = tmp_path / "acted.html"
+    path.write_text(page.replace("</body>", probe), encoding="utf-8")
+    dom = in_browser(path, tmp_path / "profile")
+    found = re.search(r'<pre id="said">(.*?)</pre>', dom, re.DOTALL)
+    assert found is not None
+    return json.loads(html.unescape(found[1]))
+
+
+@needs_browser
+def test_browser_runs_the_script_that_the_policy_allows(path, tmp_path):
+    dom = in_browser(path, tmp_path / "profile")
+    assert dom.count('<button type="button">') >= 8  # the headers became buttons
+    assert re.search(r'<div class="tools">\s*<div class="filters"', dom)  # no longer hidden
+
+
+@needs_browser
+def test_browser_opens_the_finding_that_a_link_points_to(path, results, tmp_path):
+    anchor = f"audit-{file_name(STRANGE).removesuffix('.json')}"
+    dom = in_browser(path, tmp_path / "profile", f"#{anchor}")
+    opened = re.findall(r'<details[^>]* open=""[^>]*>.*?<article id="([^"]*)"', dom, re.DOTALL)
+    assert opened == [anchor]
+
+
+@needs_browser
+def test_browser_sorts_by_a_header(page, results, tmp_path):
+    said = act(
+        page,
+        """
+        const certified = head(4).querySelector("button"), name = head(1).querySelector("button");
+        const steps = [];
+        certified.click(); steps.push([head(4).ariaSort, rows()]);
+        certified.click(); steps.push([head(4).ariaSort, rows()]);
+        name.click(); steps.push([head(1).ariaSort, rows()]);
+        steps.push([head(4).ariaSort, head(0).ariaSort]);
+        return steps;
+        """,
+        tmp_path,
+    )
+    assert isinstance(said, list)
+    value = {result.id: result.certified_epsilon for result in results}
+    falling = sorted(value.values(), reverse=True)
+    assert said[0][0] == "descending"
+    assert [value[row] for row in said[0][1]] == falling
+    assert said[0][1][0] == "audit_x::sure"  # inf
+    assert said[1][0] == "ascending"
+    assert [value[row] for row in said[1][1]] == falling[::-1]
+    assert said[2][0] == "ascending"
+    assert sorted(said[2][1], key=str.lower)[1:] == [r for r in said[2][1] if r != STRANGE]
+    assert said[3] == [None, None]
+
+
+@needs_browser
+def test_browser_filters_by_verdict_and_by_words(page, results, tmp_path):
+    said = act(
+        page,
+        """
+        const steps = [], search = q(".search input");
+        const type = (words) => { search.value = words; search.dispatchEvent(new Event("input")); };
+        q("[data-filter=refuted]").click();
+        steps.push(rows(), q(".shown").textContent, q("[data-filter=refuted]").ariaPressed);
+        steps.push(document.querySelectorAll("details.audit:not([hidden])").length);
+        type("SURE"); steps.push(rows());
+        type("nowhere"); steps.push(rows(), q("#nothing").hidden);
+        q("[data-clear]").click(); steps.push(rows().length, search.value);
+        q("[data-filter=known]").click();
+        location.hash = q("#summary tbody tr[hidden] a").hash;
+        await new Promise((done) => setTimeout(done, 50));
+        steps.push(rows().length, document.querySelectorAll("details[open]").length);
+        return steps;
+        """,
+        tmp_path,
+    )
+    assert said == [
+        ["audit_x::refuted", "audit_x::sure"],
+        "2 of 7 shown",
+        "true",
+        2,
+        ["audit_x::sure"],
+        [],
+        False,
+        7,
+        "",
+        7,
+        1,
+    ]
+
+
+@needs_browser
+def test_browser_opens_and_closes_all(page, tmp_path):
+    said = act(
+        page,
+        """
+        const open = () => document.querySelectorAll("details[open]").length;
+        const steps = [open()];
+        q("[data-all=open]").click(); steps.push(open());
+        q("[data-all=close]").click(); steps.push(open());
+        dispatchEvent(new Event("beforeprint")); steps.push(open());
+        dispatchEvent(new Event("afterprint")); steps.push(open());
+        return steps;
+        """,
+        tmp_path,
+    )
+    assert said == [0, 7, 0, 7, 0]

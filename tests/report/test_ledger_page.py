@@ -1,0 +1,352 @@
+"""The page of the ledger: whole, safe, in order; and in a real browser."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+
+import pytest
+
+from dpaudit.ledger.coverage import open_row
+from dpaudit.ledger.rows import (
+    Attack,
+    Breach,
+    LedgerVerdict,
+    Method,
+    Power,
+    Repair,
+    StatementResult,
+)
+from dpaudit.ledger.statements import Statement
+from dpaudit.report.pages import write_report
+from dpaudit.report.statements import (
+    case_line,
+    exact,
+    parts_of,
+    power_words,
+    ratio_words,
+    remark,
+    tally,
+    tally_lines,
+)
+from dpaudit.report.terminal import statement_finding, statement_replay
+from tests.report.test_browser import act, in_browser, needs_browser
+from tests.report.test_pages import Reader, run_of
+
+ORIGIN = {
+    "kind": "statement",
+    "path": "audits/ledger_paper.py",
+    "item": "check",
+    "profile": "quick",
+    "versions": {"numpy": "2.0"},
+}
+NASTY = "<script>alert('1')</script> & \"x\" </details>"
+POINTS = [[0.5, math.inf], [-1.0, 2.0]]
+FOUND = Breach({"points": POINTS, "n": 3, "what": NASTY}, math.inf, 0.1 + 0.2, exact=True)
+CAUGHT = Attack(
+    "it stands", Method.PROPERTY, 1300, 12, 0.97, {"x": 0.25}, None, Power.CAUGHT, "the twin"
+)
+ESCAPED = Attack(
+    f"so does {NASTY}", Method.EXACT, 7, 0, 0.4, {}, None, Power.ESCAPED, "another", ("few cases",)
+)
+
+
+def row(name, verdict, *attacks, **more) -> StatementResult:
+    method = attacks[0].method if attacks else None
+    found = StatementResult(
+        name, "paper", "lemma", f"text of {name}", verdict, method, attacks, expected=verdict
+    )
+    return replace(found, **{"origin": ORIGIN, "seconds": 1.5, **more})
+
+
+def broken(*where) -> Attack:
+    breach = FOUND if not where else Breach(*where)
+    return Attack("it breaks", Method.NUMERIC, 31, 0, math.inf, breach.case, breach)
+
+
+ROWS = [
+    row("p.one", LedgerVerdict.HOLDS, CAUGHT, note="a note\nof two lines"),
+    row("p.two", LedgerVerdict.REFUTED, broken(), CAUGHT, repair=Repair(f"fix {NASTY}", (CAUGHT,))),
+    open_row(Statement("p.three", "paper", "claim", NASTY), "No check was written yet."),
+    row("p.four", LedgerVerdict.REFUTED, broken({"k": 1.0}, 2.0, 1.0), broken({"k": 2.0}, 3.0, 1)),
+    row("p.five", LedgerVerdict.HOLDS, ESCAPED, Attack("clear", Method.ARGUMENT, 0)),
+    row("p.six", LedgerVerdict.NOT_EXECUTABLE, note="It has no meaning."),
+    row("p.seven", LedgerVerdict.AMBIGUOUS, CAUGHT),
+    row("p.eight", LedgerVerdict.VACUOUS, CAUGHT),
+    row("p.nine", LedgerVerdict.REFUTED, broken({}, 2.0, 1.0), expected=LedgerVerdict.HOLDS),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("ledger")
+    write_report(out, run_of([], statements=tuple(f"{r.id}.json" for r in ROWS)), [], ROWS)
+    return out
+
+
+@pytest.fixture(scope="module")
+def page(folder) -> str:
+    return (folder / "ledger.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def reader(page) -> Reader:
+    return Reader(page)
+
+
+def finding_of(page, name) -> str:
+    """Text of one opened row."""
+    found = re.search(rf'<article id="{re.escape(name)}">(.*?)</article>', page, re.DOTALL)
+    assert found is not None
+    return Reader(found[1]).text()
+
+
+# --- one file, safe ---
+
+
+def test_page_asks_nothing_of_anyone(page, reader):
+    links = {link for link in reader.values("href") if not link.startswith(("#", "statements/"))}
+    assert {link for link in links if not link.startswith("data:")} == {
+        "results.json",
+        "index.html",
+    }
+    assert reader.values("src") == []
+    assert not re.search(r"https?://|@import|url\(", page)
+    assert "default-src 'none'" in page
+
+
+def test_what_users_wrote_is_text(page, reader):
+    assert reader.tags.count("script") == 1
+    assert reader.tags.count("details") == len(ROWS)
+    text = reader.text()
+    assert text.count(NASTY) >= 4  # the statement, the case, the claim, the repair
+
+
+def test_ids_are_unique_and_every_reference_has_its_target(reader):
+    ids = reader.values("id")
+    assert len(ids) == len(set(ids))
+    targets = {link[1:] for link in reader.values("href") if link.startswith("#")}
+    assert targets | set(reader.values("aria-labelledby")) <= set(ids)
+    assert {row.id for row in ROWS} <= set(ids)
+
+
+# --- what it says ---
+
+
+def test_rows_come_in_the_order_of_concern_and_then_of_the_paper(page):
+    assert re.findall(r'<article id="([^"]*)">', page) == [
+        "p.two", "p.four", "p.nine", "p.seven", "p.eight", "p.three", "p.one", "p.five", "p.six",
+    ]  # fmt: skip
+
+
+def test_head_counts_the_verdicts(reader):
+    text = reader.text()
+    assert "9 statements of paper with the quick profile" in text
+    assert "3 REFUTED A counterexample was found" in text
+    assert "All 9 REFUTED 3 AMBIGUOUS 1 VACUOUS 1 OPEN 1 HOLDS 2 NOT EXECUTABLE 1" in text
+    assert "0 by argument only · 1 whose twin escaped · 0 that held without a twin" in text
+    assert "1 with a weak attack" in text
+    assert "2 not as declared p.nine: the verdict is refuted, holds was declared" in text
+
+
+def test_a_counterexample_is_readable_and_exact(page):
+    text = finding_of(page, "p.two")
+    assert "Counterexample lhs = ∞ > rhs = 0.30000000000000004" in text
+    assert "computed in exact or high-precision arithmetic as well, in: it breaks" in text
+    assert "points [[0.5, ∞] [-1, 2]]" in text
+    assert "n 3" in text
+    assert "[[0.5, ∞]\n [-1, 2]]" in page
+    assert "Largest ratio found" not in text  # it is the counterexample itself
+    both = finding_of(page, "p.four")
+    assert "Counterexamples lhs = 2 > rhs = 1" in both
+    assert "lhs = 3 > rhs = 1" in both
+
+
+def test_a_repair_stands_with_its_verdict_and_its_attacks(page):
+    text = finding_of(page, "p.two")
+    assert f"Repair HOLDS fix {NASTY}" in text
+    assert text.count("it stands property 1 300 12 not applicable 0.97 caught (the twin)") == 2
+    assert "Repair" not in finding_of(page, "p.one")
+
+
+def test_a_row_that_held_says_how_hard_it_was_tried(page):
+    text = finding_of(page, "p.one")
+    for words in (
+        "text of p.one p.one · lemma",
+        "HOLDS, by property testing. It was attacked and stood",
+        "a note of two lines",
+        "Tightest: ratio 0.97",
+        "x 0.25",
+        "1.5 s",
+        "statements/p.one.json",
+        "numpy 2.0",
+    ):
+        assert words in text
+    assert "Counterexample" not in text
+
+
+def test_weak_attacks_and_arguments_are_told(page):
+    text = finding_of(page, "p.five")
+    assert "escaped (another) few cases" in text
+    assert "clear argument none – not needed" in text
+
+
+def test_open_rows_say_why_and_offer_no_replay(page):
+    text = finding_of(page, "p.three")
+    assert "OPEN. No check was written yet, or the check broke off." in text
+    assert "No check was written yet." in text
+    assert "Replay" not in text
+
+
+def test_commands_redo_a_row(page, tmp_path, monkeypatch):
+    assert (
+        "pytest --dpaudit audits/ledger_paper.py::check --dpaudit-profile=quick --dpaudit-seed=0"
+        in finding_of(page, "p.one")
+    )
+    monkeypatch.chdir(tmp_path)
+    write_report(tmp_path / "my out", run_of([]), [], ROWS)
+    text = Reader((tmp_path / "my out" / "ledger.html").read_text()).text()
+    assert "dpaudit replay 'my out/statements/p.one.json'" in text
+    assert statement_replay(ROWS[2]) == ""
+
+
+def test_index_links_to_the_ledger_and_counts(folder):
+    text = Reader(index := (folder / "index.html").read_text()).text()
+    assert 'href="ledger.html"' in index
+    assert "9 statements with the quick profile" in text
+    assert (
+        "The ledger 9 statements of paper 3 refuted 1 ambiguous 1 vacuous 1 open 2 holds "
+        "1 not executable 2 not as declared" in text
+    )
+    assert "This run made no audits." in text
+
+
+def test_without_statements_there_is_no_page_and_an_old_one_is_removed(tmp_path):
+    write_report(tmp_path, run_of([]), [], ROWS)
+    write_report(tmp_path, run_of([]), [])
+    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
+    assert "ledger.html" not in (tmp_path / "index.html").read_text()
+
+
+def test_interruption_problems_and_skips_are_told_on_this_page_too(tmp_path):
+    run = run_of([], complete=False, problems=("a <b>problem</b>",), skipped=("one: no time",))
+    write_report(tmp_path, run, [], ROWS)
+    text = Reader((tmp_path / "ledger.html").read_text()).text()
+    for words in ("This run was interrupted", "--resume", "a <b>problem</b>", "one: no time"):
+        assert words in text
+
+
+def test_one_id_in_two_papers_keeps_the_links_apart(tmp_path):
+    write_report(tmp_path, run_of([]), [], [ROWS[0], replace(ROWS[0], paper="other")])
+    reader = Reader((tmp_path / "ledger.html").read_text())
+    ids = reader.values("id")
+    assert len(ids) == len(set(ids))
+    assert "2 statements of paper, other" in reader.text()
+
+
+def test_same_rows_give_the_same_page(folder, page):
+    write_report(folder, run_of([]), [], ROWS)
+    assert (folder / "ledger.html").read_text(encoding="utf-8") == page
+
+
+# --- words ---
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [
+        (None, "–"), (0.0, "0"), (0.12345, "0.1235"), (0.99991, "0.9999"), (1 - 1e-12, "1"),
+        (1.0, "1"), (1 + 1e-10, "1"), (1.00002, "1 + 2e-5"), (1.2, "1.2"), (math.inf, "∞"),
+        (-1.0, "-1"), (5e5, "5e5"),
+    ],
+)  # fmt: skip
+def test_ratios_show_their_side_of_one(ratio, words):
+    assert ratio_words(ratio) == words
+
+
+def test_tally_counts_what_rests_on_less():
+    argued = row("p.x", LedgerVerdict.HOLDS, Attack("clear", Method.ARGUMENT, 0))
+    alone = row("p.y", LedgerVerdict.HOLDS, replace(CAUGHT, power=Power.NONE))
+    left = open_row(Statement("p.z", "paper"), "not run: its check is elsewhere")
+    found = tally([*ROWS, argued, alone, left])
+    assert (found.total, found.argued, found.escaped, found.powerless) == (12, 1, 1, 1)
+    assert (found.weak, found.surprises, found.not_run) == (1, 2, 1)
+    lines = tally_lines([*ROWS, argued, alone, left])
+    assert lines == [
+        "12 statements: 3 refuted, 1 ambiguous, 1 vacuous, 2 open (1 not run), 4 hold, "
+        "1 not executable",
+        "of these 2 not as declared, 1 by argument only, 1 whose twin escaped, 1 that held without "
+        "a twin, 1 with a weak attack",
+    ]
+    assert tally_lines(ROWS[:1]) == ["1 statement: 1 holds"]
+    assert [power_words(r) for r in (alone, argued, ROWS[4], ROWS[0])] == [
+        "no twin", "–", "escaped, weak", "caught"
+    ]  # fmt: skip
+
+
+def test_cases_are_exact_and_in_rows():
+    case = {"a": [[1.0, 0.1], [2.0, 1e300]], "b": {"c": [1, "x"]}, "d": None, "e": 1e-7}
+    assert dict(parts_of(case)) == {
+        "a": "[[1, 0.1]\n [2, 1e+300]]", "b": "c = [1, x]", "d": "None", "e": "1e-07"
+    }  # fmt: skip
+    assert case_line(case) == "a = [[1, 0.1] [2, 1e+300]], b = c = [1, x], d = None, e = 1e-07"
+    assert [exact(x) for x in (3.0, 0.1 + 0.2, -math.inf, 1e20)] == [
+        "3", "0.30000000000000004", "-∞", "1e+20"
+    ]  # fmt: skip
+
+
+def test_finding_names_the_repair_that_broke():
+    wrong = replace(ROWS[1], repair=Repair("fix", (CAUGHT, broken({"z": 1.0}, 5.0, 4.0))))
+    assert wrong.surprise == "the repair is refuted too"
+    lines = statement_finding(wrong).splitlines()
+    assert lines[0] == "REFUTED (the repair is refuted)  p.two"
+    assert "  found      lhs = 5 > rhs = 4" in lines
+    assert remark(wrong) == "the repair is refuted too"
+    assert remark(ROWS[1]).startswith("repair holds: fix")
+
+
+def test_rows_come_back_from_json_as_they_are_shown():
+    for shown in ROWS:
+        text = json.dumps(shown.to_json(), allow_nan=False)
+        assert StatementResult.from_json(json.loads(text)) == shown
+
+
+# --- in a browser ---
+
+
+@needs_browser
+def test_browser_opens_the_row_that_a_link_points_to(folder, tmp_path):
+    dom = in_browser(folder / "ledger.html", tmp_path / "profile", "#p.one")
+    opened = re.findall(r'<details[^>]* open=""[^>]*>.*?<article id="([^"]*)"', dom, re.DOTALL)
+    assert opened == ["p.one"]
+
+
+@needs_browser
+def test_browser_filters_by_verdict_and_by_words(page, tmp_path):
+    said = act(
+        page,
+        """
+        const shown = () => [...document.querySelectorAll("details.audit:not([hidden]) .title")]
+          .map((title) => title.textContent);
+        const steps = [], search = q(".search input");
+        const type = (words) => { search.value = words; search.dispatchEvent(new Event("input")); };
+        q("[data-filter=refuted]").click();
+        steps.push(shown(), q(".shown").textContent);
+        type("TEXT of p.four"); steps.push(shown());
+        type("nowhere"); steps.push(shown(), q("#nothing").hidden);
+        q("[data-clear]").click(); steps.push(shown().length);
+        q("[data-filter=holds]").click();
+        location.hash = "#p.two";
+        await new Promise((done) => setTimeout(done, 50));
+        steps.push(shown().length, document.querySelectorAll("details[open]").length);
+        q("[data-all=open]").click();
+        steps.push(document.querySelectorAll("details[open]").length);
+        return steps;
+        """,
+        tmp_path,
+    )
+    assert said == [
+        ["p.two", "p.four", "p.nine"], "3 of 9 shown", ["p.four"], [], False, 9, 9, 1, 9
+    ]  # fmt: skip

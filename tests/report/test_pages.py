@@ -1,0 +1,526 @@
+"""The page: whole, safe, and the same to a person and to a parser; then in a real browser."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, Smoothed, StoreError, audit
+from dpaudit.report.page import ASSETS
+from dpaudit.report.pages import inline_svg, write_report
+from dpaudit.results import figures
+from dpaudit.results.result import AuditResult
+from dpaudit.results.status import OUTCOMES
+from dpaudit.results.verdicts import Expectation
+from dpaudit.results.words import beside, duration, least, most, number
+from dpaudit.store.files import Run, family_wise_error, file_name
+
+PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
+STRANGE = "audit_x::a[<script>alert(1)</script>-größe 日本-\"'&]"
+
+
+def noisy_sum(data, size, *, rng, scale=1.0):
+    return data.sum() + rng.laplace(scale=scale, size=size)
+
+
+class Response:
+    def pmf(self, data):
+        chances = [0.7, 0.3]
+        return np.array(chances if data.sum() > 0.5 else chances[::-1])
+
+
+loud = functools.partial(noisy_sum, scale=0.2)
+check = functools.partial(audit, claim=PureDP(1.0, source="a <b>source</b>"), pairs=PAIR, seed=1)
+
+
+@functools.cache
+def results_of_all_kinds() -> list[AuditResult]:
+    origin = {"kind": "file", "path": "audits/audit_x.py"}
+    kept = check(noisy_sum, draws=2000, twin=loud, id="audit_x::kept").with_origin(
+        origin, "not_refuted"
+    )
+    refuted = check(loud, draws=2000, id="audit_x::refuted").with_origin(origin, "not_refuted")
+    powerless = check(noisy_sum, draws=2000, twin=noisy_sum, id="audit_x::powerless")
+    exact = check(Response(), draws=2000, id="audit_x::exact")
+    return [
+        kept,
+        refuted,
+        replace(refuted, id="audit_x::known").with_origin(origin, "refuted"),
+        replace(powerless, seconds=7.5),
+        exact,
+        replace(
+            refuted, id="audit_x::sure", epsilon=replace(refuted.epsilon, lower=math.inf), seconds=9
+        ),
+        replace(kept, id=STRANGE, mechanism="f(<i>&'\"</i>)", pair="a </dd> b"),
+    ]
+
+
+def run_of(results, **changes) -> Run:
+    run = Run(
+        profile="quick",
+        seed=7,
+        failure_prob=1e-5,
+        command="dpaudit run audits --seed 7 -k '<x>'",
+        versions={"python": "3.11.7", "dpaudit": "0.1.0"},
+        family_wise_error=family_wise_error(results),
+        started="2026-11-20T13:02:11+00:00",
+        seconds=134.7,
+        complete=True,
+    )
+    return replace(run, **changes)
+
+
+@pytest.fixture(scope="module")
+def results() -> list[AuditResult]:
+    return results_of_all_kinds()
+
+
+@pytest.fixture(scope="module")
+def path(results, tmp_path_factory) -> Path:
+    return write_report(tmp_path_factory.mktemp("report"), run_of(results), results)
+
+
+@pytest.fixture(scope="module")
+def page(path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+class Reader(HTMLParser):
+    """Collects what is on a page, and insists that every element is closed."""
+
+    VOID = frozenset({"meta", "link", "br", "wbr", "input"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.words: list[str] = []
+        self.tags: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] not in (["style"], ["script"]):
+            self.words.append(data)
+
+    def text(self) -> str:
+        return " ".join("".join(self.words).split())
+
+    def values(self, name: str) -> list[str]:
+        return [value for _, attribute, value in self.attributes if attribute == name]
+
+
+@pytest.fixture(scope="module")
+def reader(page) -> Reader:
+    return Reader(page)
+
+
+def text_of(results, tmp_path, **changes) -> str:
+    return Reader(write_report(tmp_path, run_of(results, **changes), results).read_text()).text()
+
+
+# --- one file, safe ---
+
+
+def test_page_asks_nothing_of_anyone(page, reader):
+    links = [*reader.values("href"), *reader.values("src"), *reader.values("xlink:href")]
+    allowed = ("#", "audits/", "data:")
+    assert [link for link in links if not link.startswith(allowed)] == ["results.json"]
+    assert reader.values("src") == []
+    assert not re.search(r"https?://|@import|url\((?!#)", page)
+    assert "default-src 'none'" in page
+
+
+def test_ids_are_unique_and_every_reference_has_its_target(page, reader):
+    ids = reader.values("id")
+    assert len(ids) == len(set(ids))
+    targets = {link[1:] for link in reader.values("href") if link.startswith("#")}
+    targets |= set(re.findall(r"url\(#([^)]+)\)", page))
+    targets |= set(reader.values("aria-labelledby"))
+    assert targets <= set(ids)
+    assert any(target.startswith("f1a-") for target in targets)  # the clips of the figures
+
+
+def test_what_users_wrote_is_text(page, reader):
+    assert reader.tags.count("script") == 1
+    assert "<b>source" not in page
+    text = reader.text()
+    for words in (STRANGE, "f(<i>&'\"</i>)", "a </dd> b", "a <b>source</b>", "-k '<x>'"):
+        assert words in text
+
+
+def test_script_cannot_end_early(page):
+    script = ASSETS.joinpath("report.js").read_text(encoding="utf-8")
+    assert "</script" not in script.lower()
+    assert script in page
+
+
+# --- what it says ---
+
+
+def test_every_audit_has_a_row_and_a_finding_that_it_links_to(results, reader, page):
+    rows = re.findall(r'<tr data-kind="(\w+)">', page)
+    assert len(rows) == len(results) == page.count("<details class=")
+    links = [value for value in reader.values("href") if value.startswith("#audit-")]
+    articles = [v for tag, name, v in reader.attributes if (tag, name) == ("article", "id")]
+    assert links == [f"#{article}" for article in articles]
+
+
+def test_rows_come_in_the_order_of_concern(page):
+    rows = re.findall(r'<tr data-kind="(\w+)">', page)
+    order = [kind.key for kind in OUTCOMES.values()]
+    assert rows == sorted(rows, key=order.index)
+    counts = {key: rows.count(key) for key in order if key in rows}
+    assert counts == {"refuted": 2, "no_power": 1, "powerless": 1, "known": 1, "not_refuted": 2}
+
+
+def test_header_says_what_was_run_and_what_its_error_means(reader, results):
+    text = reader.text()
+    for words in (
+        "7 audits with the quick profile",
+        "20 November 2026, 13:02 UTC",
+        "2 min 15 s",
+        "complete",
+        "wrong with probability at most 1e-5",
+        f"family-wise error at most {number(family_wise_error(results))}",
+        "NOT REFUTED does not mean private.",
+        "silence means nothing",
+        "Known violation kept as a demonstration.",
+        "python 3.11.7",
+    ):
+        assert words in text
+
+
+def test_there_is_no_passed(page):
+    assert not re.search(r"\bpass(ed|es)?\b", page, re.IGNORECASE)
+
+
+def test_finding_holds_all_that_it_takes_to_judge_and_redo(reader, results):
+    text = reader.text()
+    kept = results[0]
+    assert kept.witness.counts is not None
+    assert kept.twin is not None
+    for words in (
+        kept.witness.sentence(),
+        kept.pair,
+        kept.twin.witness.sentence(),
+        "600 to explore and 1 400 to certify",
+        "(no guarantee)",
+        f"audits/{file_name(kept.id)}",
+        f"epsilon ≥ {least(kept.certified_epsilon)}",
+    ):
+        assert words in text
+    reason = kept.reason[0].lower() + kept.reason[1:]
+    assert reason in text
+
+
+def test_replay_command_is_typed_from_the_working_directory(results, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = file_name(results[0].id)
+    for out in (Path("my reports"), tmp_path / "my reports"):
+        text = Reader(write_report(out, run_of(results), results[:1]).read_text()).text()
+        assert f"dpaudit replay 'my reports/audits/{name}'" in text
+        assert str(tmp_path) not in text
+
+
+def test_computed_results_speak_of_no_chance(results, tmp_path):
+    text = text_of([r for r in results if r.id == "audit_x::exact"], tmp_path)
+    assert "nothing is left to chance" in text
+    assert "the probabilities were computed" in text
+    assert "Event fired" not in text
+    assert "(no guarantee)" not in text
+
+
+def test_infinity_is_a_sign_and_sorts_last(results, tmp_path):
+    sure = [r for r in results if r.id == "audit_x::sure"]
+    page = write_report(tmp_path, run_of(sure), sure).read_text()
+    assert "epsilon ≥ ∞" in Reader(page).text()
+    assert 'data-sort="inf"' in page
+
+
+def test_missing_twin_is_said(results, tmp_path):
+    text = text_of([r for r in results if r.id == "audit_x::refuted"], tmp_path)
+    assert "no twin" in text
+    assert "has not shown that it could find a violation" in text
+
+
+def test_report_of_nothing(tmp_path):
+    text = text_of([], tmp_path, problems=("audit_y.py: SyntaxError",))
+    assert "0 audits" in text
+    assert "No audit ended with a result" in text
+    assert "1 problem" in text
+    assert "SyntaxError" in text
+
+
+def test_interrupted_run_is_said(results, tmp_path):
+    text = text_of(results[:1], tmp_path, complete=False)
+    assert "This run was interrupted" in text
+    assert "--resume" in text
+
+
+def test_odd_moment_is_shown_as_it_is(tmp_path):
+    assert "some day" in text_of([], tmp_path, started="some day")
+
+
+def test_same_id_twice_keeps_the_links_apart(results, tmp_path):
+    twice = [results[0], results[0]]
+    ids = Reader(write_report(tmp_path, run_of(twice), twice).read_text()).values("id")
+    assert len(ids) == len(set(ids))
+
+
+def test_lost_violation_is_said(results, tmp_path):
+    lost = replace(results[0], expected=Expectation.REFUTED)
+    text = text_of([lost], tmp_path)
+    assert "VIOLATION NOT FOUND AGAIN" in text
+    assert "it was not found again; the verdict itself is NOT REFUTED" in text
+    assert "VIOLATION NOT FOUND AGAIN" not in text_of(results, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("certified", "claimed", "words"),
+    [
+        (1.0000012, 1.0, "> 1"),
+        (1.00018, 1.0, "> 1"),
+        (1.0, 1.0, "1"),
+        (0.99999999, 1.0, "0.9999"),  # never rounded up
+        (math.log(3) * (1 + 1e-6), math.log(3), "> 1.098613"),
+        (1.23456, 1.0, "1.234"),
+        (math.inf, 1.0, "∞"),
+        (1 + 1e-15, 1.0, "> 1"),
+    ],
+)
+def test_certified_number_shows_how_it_differs_from_the_claim(certified, claimed, words):
+    assert beside(certified, claimed) == words
+    signed = beside(certified, claimed, sign="≥ ")
+    assert signed == (words if words.startswith(">") else f"≥ {words}")
+
+
+def test_claim_refuted_by_a_hair_reads_well(special, tmp_path):
+    result = special["gaussian"]
+    barely = replace(result, epsilon=replace(result.epsilon, lower=1.0000011))
+    barely = replace(barely, claim={**result.claim, "epsilon": 1.0})
+    text, _ = parts_of(barely, tmp_path)
+    assert "ε > 1 of 1 claimed" in text
+    assert "epsilon > 1 at delta" in text
+    assert "1.000001" not in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0, "less than 0.01 s"),
+        (0.42, "0.42 s"),
+        (59.4, "59 s"),
+        (59.9, "1 min 0 s"),
+        (134.7, "2 min 15 s"),
+        (7384, "2 h 3 min"),
+    ],
+)
+def test_durations_are_said_as_people_say_them(seconds, words):
+    assert duration(seconds) == words
+
+
+def test_svg_gets_its_prefix_its_theme_and_no_prolog(results):
+    svg = inline_svg(figures.to_svg(figures.plot_histogram(results[0])), "p7", 'a "title"')
+    assert svg.startswith("<svg viewBox=")
+    assert 'aria-label="a &#34;title&#34;"' in svg
+    assert all(name.startswith("p7-") for name in re.findall(r' id="([^"]*)"', svg))
+    assert "var(--left)" in svg
+    assert not any(colour in svg for colour in figures.COLOURS.values())
+    assert "http" not in svg
+
+
+def test_svg_says_nothing_twice():
+    ax = figures.plot_tradeoff(check(loud, draws=2000, id="slim"))
+    svg = inline_svg(figures.to_svg(ax), "p1", "slim")
+    assert "font-family" not in svg
+    assert "rotate(-0" not in svg
+    for path in re.findall(r' d="([^"]*)"', svg):
+        points = re.findall(r"L [-\d.]+ [-\d.]+", path)
+        assert all(a != b for a, b in itertools.pairwise(points))
+
+
+# --- pieces that only some audits have ---
+
+
+def some_centers(data, size, *, rng):
+    return (rng.random((size, len(data))) < 0.5) @ data[:, 0]
+
+
+@pytest.fixture(scope="module")
+def special() -> dict[str, AuditResult]:
+    ball = Smoothed(some_centers, scale=1.0, ball=([0.5], 0.5))
+    broad = Smoothed(some_centers, scale=0.2, ball=([0.5], 0.5))
+    claim = ApproxDP(1.0, 1e-6)
+    found = [
+        check(loud, draws=2000, sequential=True, id="sequential"),
+        check(ball, claim=claim, draws=2000, twin=broad, id="smoothed"),
+        check(Smoothed(lambda data: data.sum(), scale=5.0), claim=claim, id="closed"),
+        check(loud, claim=GaussianDP(1.0), draws=2000, id="gaussian"),
+        check(noisy_sum, draws=2000, twin=loud, id="kept"),
+    ]
+    return {result.id: result for result in found}
+
+
+def parts_of(result, tmp_path) -> tuple[str, list[str]]:
+    """Return the text of the page of one result, and the titles of its pictures."""
+    page = write_report(tmp_path, run_of([result]), [result]).read_text()
+    return Reader(page).text(), re.findall(r"<figcaption>(.*?)</figcaption>", page)
+
+
+USUAL = ["Privacy profile", "Where the outputs fall", "Power"]
+
+
+def test_sequential_audit_says_what_it_spent_and_why(special, tmp_path):
+    result = special["sequential"]
+    assert result.sequential is not None
+    text, titles = parts_of(result, tmp_path)
+    spent = f"{sum(result.draws.values()):,}".replace(",", "\u202f")
+    # A text's white space is folded, and that of the thousands with it.
+    assert f"After {spent} of at most 2\u202f000 draws a side".replace("\u202f", " ") in text
+    assert f"draws a side: {result.sequential.stopped}." in text
+    assert f"{spent} of 2\u202f000".replace("\u202f", " ") in text  # in the table
+    assert "of the budget where an audit stopped by itself" in text
+    assert "Evidence" in titles
+    assert "Counts of the last batch of draws" in text
+
+
+def test_curves_are_told_in_other_languages(special, tmp_path):
+    result = special["gaussian"]
+    text, titles = parts_of(result, tmp_path)
+    curves = result.curves
+    assert curves is not None
+    assert f"mu ≥ {least(curves.certified_mu)} of Gaussian DP (claimed 1)" in text
+    renyi = curves.certified_renyi[curves.order.index(2.0)]
+    assert f"Rényi divergence ≥ {least(renyi)} of order 2, in nats" in text
+    assert curves.conditional_epsilon is not None
+    assert f"Conditional, not certified: epsilon ≥ {least(curves.conditional_epsilon)}" in text
+    assert titles == [*USUAL, "Trade-off curve"]
+
+
+def test_curves_that_say_nothing_are_left_out(special, tmp_path):
+    for nothing in (
+        replace(special["kept"], curves=None),
+        replace(
+            special["kept"],
+            curves=replace(
+                special["kept"].curves,
+                certified_mu=0.0,
+                certified_beta=tuple(1 - a for a in special["kept"].curves.alpha),
+            ),
+        ),
+    ):
+        text, titles = parts_of(nothing, tmp_path)
+        assert "other languages" not in text
+        assert titles == USUAL
+
+
+def test_conditional_epsilon_needs_a_delta(special, tmp_path):
+    assert "Conditional" not in parts_of(special["kept"], tmp_path)[0]
+
+
+def test_reach_is_told_and_rounded_up(special, tmp_path):
+    reach = replace(special["kept"], detectable_epsilon=1.23411)
+    text, _ = parts_of(reach, tmp_path)
+    assert "What it would have caught" in text
+    assert "Had this event needed epsilon = 1.235 at delta = 0" in text
+    text, _ = parts_of(replace(reach, detectable_epsilon=math.inf), tmp_path)
+    assert "no rates of it would have been refuted" in text
+    text, _ = parts_of(replace(reach, detectable_epsilon=None), tmp_path)
+    assert "What it would have caught" not in text
+
+
+def test_notes_stand_before_the_pictures(special, tmp_path):
+    noted = replace(special["kept"], notes=("The last bits <betray> the data.",))
+    page = write_report(tmp_path, run_of([noted]), [noted]).read_text()
+    note = '<p class="callout">The last bits &lt;betray&gt; the data.</p>'
+    assert page.index('<p class="reason">') < page.index(note) < page.index("<figure>")
+    assert "callout" not in write_report(tmp_path, run_of([]), []).read_text().split("</style>")[1]
+
+
+def test_smoothed_audit_speaks_of_centres_and_method(special, tmp_path):
+    result = special["smoothed"]
+    text, _ = parts_of(result, tmp_path)
+    assert f"Method{result.epsilon.method}" in text.replace("Method ", "Method")
+    assert "on each side: centres, before the noise" in text
+    assert "Centres before the noise" in text
+    assert "two standard errors around it, which promise nothing" in text
+    assert result.witness.sentence() in text
+    assert "Event fired" not in text
+
+
+def test_closed_form_speaks_of_no_draws_and_no_chance(special, tmp_path):
+    text, _ = parts_of(special["closed"], tmp_path)
+    assert "nothing is left to chance" in text
+    assert "none: the probabilities were computed" in text
+    assert "standard errors" not in text
+    assert "Estimated:" not in text
+
+
+def test_table_has_no_column_for_what_few_audits_have(special, tmp_path):
+    page = write_report(tmp_path, run_of([]), list(special.values())).read_text()
+    assert page.split("</thead>")[0].count('<th scope="col"') == 8
+
+
+def test_bounds_round_to_the_safe_side():
+    assert (least(0.93766, 3), most(1.23411), least(math.inf)) == ("0.937", "1.235", "∞")
+
+
+# --- how it is written ---
+
+
+def test_same_results_give_the_same_page(results, path, page):
+    assert write_report(path.parent, run_of(results), results).read_text("utf-8") == page
+
+
+def test_failing_report_leaves_the_old_one(results, tmp_path, monkeypatch):
+    path = write_report(tmp_path, run_of([]), [])
+    before = path.read_bytes()
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(StoreError, match="No space left"):
+        write_report(tmp_path, run_of(results), results[:1])
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["index.html"]
+
+
+def test_package_loads_nothing_heavy():
+    code = (
+        "import sys, dpaudit.report; assert callable(dpaudit.report.write_report);"
+        "assert not {'matplotlib', 'jinja2'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.slow
+def test_sixty_audits_make_a_page_that_can_be_mailed(results, tmp_path):
+    many = [replace(results[i % 7], id=f"audit_x::many[{i}]") for i in range(60)]
+    path = write_report(tmp_path, run_of(many), many)
+    assert path.stat().st_size < 4e6

@@ -1,0 +1,58 @@
+"""Lines of text: short, and the same words as the page."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpaudit import NeighborPair, PureDP, audit
+from dpaudit.report.terminal import draws_used, finding
+from dpaudit.results.result import AuditResult
+from dpaudit.run.display import RunDisplay
+
+PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
+
+
+def noisy_sum(data, size, *, rng, scale=1.0):
+    return data.sum() + rng.laplace(scale=scale, size=size)
+
+
+loud = functools.partial(noisy_sum, scale=0.2)
+check = functools.partial(audit, claim=PureDP(1.0), pairs=PAIR, draws=2000, seed=1, id="some")
+
+
+@pytest.fixture(scope="module")
+def stopped() -> AuditResult:
+    return check(loud, sequential=True)
+
+
+def line_of(result: AuditResult) -> str:
+    display, printed = RunDisplay(), []
+    display._print = printed.append
+    display._print_result(result)
+    display._file.close()
+    return printed[0]
+
+
+def test_sequential_audit_says_what_it_spent(stopped):
+    spent = sum(stopped.draws.values())
+    assert draws_used(stopped) == f"{spent:,} of 2,000 draws"
+    assert f"  {spent:,} of 2,000 draws  " in line_of(stopped)
+    lines = finding(stopped).splitlines()
+    assert f"  stopped    the claim is refuted, after {spent:,} of 2,000 draws a side" in lines
+    assert lines[-1].startswith("  replay     ")
+
+
+def test_other_audits_say_no_more_than_before():
+    result = check(loud)
+    assert draws_used(result) == ""
+    assert "draws" not in line_of(result)
+    assert "stopped" not in finding(result)
+
+
+def test_claim_refuted_by_a_hair_is_exceeded_and_not_repeated(stopped):
+    barely = replace(stopped, epsilon=replace(stopped.epsilon, lower=1.00000129))
+    assert "epsilon > 1 of 1 claimed" in line_of(barely)

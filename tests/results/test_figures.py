@@ -1,0 +1,522 @@
+"""Pictures: what they show is tested on the infos, that they show it on the axes."""
+
+from __future__ import annotations
+
+import functools
+import math
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, Smoothed, audit
+from dpaudit.results import figures, infos
+from dpaudit.results.estimates import Histogram, Profile
+from dpaudit.results.result import AuditResult
+from dpaudit.results.verdicts import Verdict
+from dpaudit.results.words import number
+
+PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
+
+
+def noisy_sum(data, size, *, rng, scale=1.0):
+    return data.sum() + rng.laplace(scale=scale, size=size)
+
+
+def often_silent(data, size, *, rng):
+    output = noisy_sum(data, size, rng=rng)
+    output[rng.random(size) < (0.5 if data.sum() > 0.5 else 0.1)] = np.nan
+    return output
+
+
+def labels(data, size, *, rng):
+    common = "yes" if data.sum() > 0.5 else "no"
+    return np.where(rng.random(size) < 0.7, common, "$\\frac{ 日本")
+
+
+class Response:
+    def __init__(self, epsilon):
+        self.epsilon = epsilon
+
+    def pmf(self, data):
+        likely = math.exp(self.epsilon) / (1 + math.exp(self.epsilon))
+        chances = [likely, 1 - likely]
+        return np.array(chances if data.sum() > 0.5 else chances[::-1])
+
+
+check = functools.partial(audit, pairs=PAIR, draws=2000, seed=1)
+
+
+@pytest.fixture(scope="module")
+def kept() -> AuditResult:
+    twin = functools.partial(noisy_sum, scale=0.2)
+    return check(noisy_sum, PureDP(1.0), twin=twin, id="kept")
+
+
+@pytest.fixture(scope="module")
+def broken() -> AuditResult:
+    return check(functools.partial(noisy_sum, scale=0.2), PureDP(1.0), id="broken")
+
+
+@pytest.fixture(scope="module")
+def exact() -> AuditResult:
+    return check(Response(1.0), PureDP(1.0), twin=Response(2.0), id="exact")
+
+
+@pytest.fixture(scope="module")
+def silent() -> AuditResult:
+    return check(often_silent, ApproxDP(1.0, 1e-6), id="silent")
+
+
+@pytest.fixture(scope="module")
+def worded() -> AuditResult:
+    return check(labels, ApproxDP(1.0, 1e-6), id="worded")
+
+
+def some_centers(data, size, *, rng):
+    return (rng.random((size, len(data))) < 0.5) @ data[:, 0]
+
+
+@pytest.fixture(scope="module")
+def smoothed() -> AuditResult:
+    mechanism = Smoothed(some_centers, scale=1.0, ball=([0.5], 0.5))
+    return check(mechanism, ApproxDP(1.0, 1e-6), id="smoothed")
+
+
+@pytest.fixture(scope="module")
+def closed() -> AuditResult:
+    mechanism = Smoothed(lambda data: data.sum(), scale=1.0)
+    return check(mechanism, ApproxDP(1.0, 0.1), id="closed")
+
+
+@pytest.fixture(scope="module")
+def stopped() -> AuditResult:
+    loud = functools.partial(noisy_sum, scale=0.2)
+    return check(loud, PureDP(1.0), sequential=True, id="stopped")
+
+
+def with_profile(result: AuditResult, claimed, certified) -> AuditResult:
+    grid = tuple(float(e) for e in range(len(claimed)))
+    return replace(result, profile=Profile(grid, tuple(certified), tuple(certified), claimed))
+
+
+def texts(ax) -> list[str]:
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+# --- the profile ---
+
+
+def test_profile_info_holds_the_curves_of_the_result(kept):
+    info = infos.profile_info(kept)
+    assert info.epsilon == kept.profile.epsilon
+    assert info.claimed == kept.profile.claimed_delta
+    assert info.certified == kept.profile.certified_delta
+    assert info.estimated == kept.profile.estimated_delta
+    assert info.point == (1.0, 0.0)
+    assert not any(info.violated)
+
+
+def test_profile_info_marks_where_more_is_certified_than_claimed(broken):
+    info = infos.profile_info(broken)
+    expected = [c > a for c, a in zip(info.certified, info.claimed, strict=True)]
+    assert list(info.violated) == expected
+    assert any(expected)
+
+
+def test_profile_info_takes_rounding_for_no_violation(exact):
+    above = with_profile(exact, (0.5, 0.1), (0.5 + 1e-13, 0.1 * (1 + 1e-12)))
+    assert infos.profile_info(above).violated == (False, False)
+
+
+def test_profile_info_has_no_estimate_beside_computed_numbers(exact):
+    info = infos.profile_info(exact)
+    assert info.estimated == info.estimated_epsilon == info.standard_error == ()
+    assert info.certified_label == "computed exactly"
+
+
+@pytest.mark.parametrize(
+    ("claimed", "log"),
+    [((0.5, 0.2, 0.1), False), ((0.5, 0.1, 1e-6), True), ((0.5, 0.0, 0.0), False)],
+)
+def test_profile_scale_follows_the_spread_of_the_deltas(kept, claimed, log):
+    result = replace(
+        with_profile(kept, claimed, (0.0, 0.0, 0.0)), claim={**kept.claim, "delta": claimed[-1]}
+    )
+    info = infos.profile_info(result)
+    assert info.log is log
+    assert info.floor < min(value for value in claimed if value > 0) / 9
+
+
+def test_profile_draws_zeros_on_the_floor_of_a_log_scale(kept):
+    result = with_profile(kept, (0.5, 1e-5, 1e-6), (0.4, 0.0, 0.0))
+    info, ax = infos.profile_info(result), figures.plot_profile(result)
+    assert ax.get_yscale() == "log"
+    certified = next(line for line in ax.lines if line.get_label() == info.certified_label)
+    assert list(certified.get_ydata()) == [0.4, info.floor, info.floor]
+    ax.figure.canvas.draw()
+    assert ax.get_yticklabels()[0].get_text() == "0"
+
+
+def test_profile_of_zeros_only_can_be_drawn(kept):
+    result = with_profile(kept, (0.0, 0.0), (0.0, 0.0))
+    assert not infos.profile_info(result).log
+    assert "svg" in figures.to_svg(figures.plot_profile(result))
+
+
+def test_profile_says_that_the_estimate_is_no_guarantee(kept, broken):
+    assert texts(figures.plot_profile(kept)) == [
+        "claimed",
+        "certified lower bound",
+        "estimated, no guarantee",
+        "point of comparison",
+    ]
+    assert "certified above claim" in texts(figures.plot_profile(broken))
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_shading_starts_where_the_curves_cross_as_drawn(log):
+    low, high = ([1.0, 1e-4], [1e-2, 1e-2]) if log else ([1.0, 0.0], [0.5, 0.5])
+    grid, first, second = infos.between((0.0, 1.0), low, high, log=log)
+    np.testing.assert_allclose(grid, [0.0, 0.5, 1.0])
+    np.testing.assert_allclose(second - first, [0.0, 0.0, high[1] - low[1]], atol=1e-12)
+
+
+def test_long_profile_goes_on_with_its_error_where_the_claim_ends(smoothed):
+    info, long = infos.profile_info(smoothed), smoothed.long_profile
+    assert info.estimated_epsilon == long.epsilon
+    assert info.estimated == long.estimated_delta
+    assert info.standard_error == long.standard_error
+    assert info.epsilon == smoothed.profile.epsilon == long.epsilon[: len(info.epsilon)]
+    assert info.log
+    assert info.floor <= 1e-10
+    assert min(info.estimated) < 1e-8
+
+
+def test_long_profile_is_drawn_as_an_estimate_with_a_band(smoothed):
+    ax = figures.plot_profile(smoothed)
+    assert "estimated, no guarantee" in texts(ax)
+    assert ax.get_xlim()[1] == smoothed.long_profile.epsilon[-1]
+    assert len(ax.collections) >= 1  # the band
+
+
+def test_exact_long_profile_continues_the_computed_curve(closed):
+    info, long = infos.profile_info(closed), closed.long_profile
+    end = len(info.epsilon) - 1
+    assert len(long.epsilon) > end + 1
+    assert info.estimated == ()
+    assert info.beyond == (long.epsilon[end:], long.estimated_delta[end:])
+    assert info.beyond[1][0] == info.certified[-1]
+    ax = figures.plot_profile(closed)
+    assert "estimated, no guarantee" not in texts(ax)
+    assert ax.get_xlim()[1] == long.epsilon[-1]
+
+
+# --- the trade-off curve ---
+
+
+def test_tradeoff_info_holds_the_curves_of_the_result(kept):
+    info = infos.tradeoff_info(kept)
+    assert kept.curves is not None
+    assert info.alpha == kept.curves.alpha
+    assert info.band == kept.curves.certified_beta
+    assert info.claimed == kept.curves.claimed_beta
+    assert info.informative
+    assert not any(info.violated)
+    assert not info.log
+    assert info.band_label == "certified upper band"
+
+
+def test_tradeoff_info_marks_where_the_band_is_below_the_claim(broken):
+    info = infos.tradeoff_info(broken)
+    below = [b < c for b, c in zip(info.band, info.claimed, strict=True)]
+    assert list(info.violated) == below
+    assert any(below)
+
+
+def with_tradeoff(result: AuditResult, band, claimed) -> AuditResult:
+    alpha = (0.0, 0.01, 0.5, 1.0)
+    curves = replace(result.curves, alpha=alpha, certified_beta=band, claimed_beta=claimed)
+    return replace(result, curves=curves)
+
+
+@pytest.mark.parametrize(
+    ("band", "claimed", "violated", "log"),
+    [
+        ((1.0, 0.9, 0.4, 0.0), (1.0, 0.8, 0.3, 0.0), (0, 0, 0, 0), False),
+        ((1.0, 0.9, 0.2, 0.0), (1.0, 0.9, 0.3, 0.0), (0, 0, 1, 0), False),
+        ((1.0, 0.6, 0.4, 0.0), (1.0, 0.9, 0.4, 0.0), (0, 1, 0, 0), True),  # at small errors
+        ((1.0, 0.9, 0.4, 0.0), (1.0, 0.001, 0.0001, 0.0), (0, 0, 0, 0), True),  # a large epsilon
+        ((1.0, 0.8 - 1e-13, 0.3, 0.0), (1.0, 0.8, 0.3, 0.0), (0, 0, 0, 0), False),  # rounding
+    ],
+)
+def test_tradeoff_scale_follows_where_the_claim_is_decided(kept, band, claimed, violated, log):
+    result = with_tradeoff(kept, band, claimed)
+    info = infos.tradeoff_info(result)
+    assert info.violated == tuple(map(bool, violated))
+    assert info.log is log
+    ax = figures.plot_tradeoff(result)
+    assert ax.get_xscale() == ax.get_yscale() == ("log" if log else "linear")
+
+
+def test_tradeoff_stretched_about_the_corner_keeps_its_orientation(kept):
+    ax = figures.plot_tradeoff(with_tradeoff(kept, (1.0, 0.6, 0.4, 0.0), (1.0, 0.9, 0.4, 0.0)))
+    band = next(line for line in ax.lines if line.get_label() == "certified upper band")
+    np.testing.assert_allclose(band.get_ydata(), [0.4, 0.6, 1.0])  # 1 - type II error
+    assert ax.get_ylim() == (1.0, 0.01)  # which falls upwards, so that a smaller error is lower
+    error = ax.yaxis.get_major_formatter()
+    assert [error(p, 0) for p in (1.0, 0.1, 0.01, 1e-4)] == ["0", "0.9", "0.99", "1 − 10⁻⁴"]
+
+
+def test_tradeoff_names_its_curves(kept, broken, closed):
+    always = ["perfect privacy", "excluded", "claimed", "certified upper band"]
+    assert texts(figures.plot_tradeoff(kept)) == always
+    assert texts(figures.plot_tradeoff(broken)) == [*always, "band below claim"]
+    assert "computed upper band" in texts(figures.plot_tradeoff(closed))
+
+
+def test_tradeoff_without_certified_numbers_shows_the_claim_alone(kept):
+    nothing = replace(kept, curves=None)
+    info = infos.tradeoff_info(nothing)
+    assert not info.informative
+    assert info.claimed == kept.curves.claimed_beta
+    assert texts(figures.plot_tradeoff(nothing)) == ["perfect privacy", "claimed"]
+
+
+# --- evidence ---
+
+
+def test_evidence_info_holds_the_path_of_the_result(stopped):
+    info, path = infos.evidence_info(stopped), stopped.sequential
+    assert (info.draws, info.log_wealth) == (path.draws, path.log_wealth)
+    assert info.refuted_at == path.evidence == pytest.approx(math.log(1e6))
+    assert info.budget == 2000
+    assert info.stopped == path.stopped
+    assert info.refuted is (stopped.verdict is Verdict.REFUTED) is True
+
+
+def test_evidence_shows_where_it_stopped_and_why(stopped):
+    ax = figures.plot_evidence(stopped)
+    path = stopped.sequential
+    assert texts(ax) == [
+        "claim refuted at 13.82",
+        "budget: 2\u202f000 draws",
+        f"stopped: {path.stopped}",
+    ]
+    end = next(line for line in ax.lines if line.get_label().startswith("stopped"))
+    assert (end.get_xdata()[0], end.get_ydata()[0]) == (path.draws[-1], path.log_wealth[-1])
+    assert ax.get_xscale() == "log"
+
+
+def test_evidence_without_a_look_can_be_drawn(stopped):
+    path = replace(stopped.sequential, draws=(), log_wealth=())
+    assert figures.to_svg(figures.plot_evidence(replace(stopped, sequential=path)))
+
+
+def test_evidence_of_other_audits_is_refused(kept):
+    with pytest.raises(ValueError, match="kept was not audited sequentially"):
+        figures.plot_evidence(kept)
+
+
+# --- the witness ---
+
+
+def test_histogram_of_centres_says_so(smoothed):
+    info = infos.histogram_info(smoothed)
+    assert info.ylabel == "share of centres"
+    assert info.event_label in ("centre in the event", "event: beyond the centres")
+    assert not info.log
+
+
+def test_histogram_info_turns_counts_into_shares(kept):
+    info = infos.histogram_info(kept)
+    assert info.ylabel == "share of draws"
+    assert sum(info.left) == pytest.approx(1)
+    assert sum(info.right) == pytest.approx(1)
+    assert info.edges is not None
+    assert len(info.left) == len(info.bins) == len(info.edges) - 1
+
+
+def test_histogram_info_keeps_no_answer_beside_a_numeric_axis(silent):
+    info = infos.histogram_info(silent)
+    assert info.edges is not None
+    assert len(info.left) == len(info.edges)
+    assert info.bins[-1] == "no answer"
+    assert info.left[-1] == pytest.approx(0.5, abs=0.1)
+
+
+def test_histogram_draws_no_answer_as_bars_of_their_own(silent, kept):
+    ax = figures.plot_histogram(silent)
+    assert ax.get_xticklabels()[-1].get_text() == "no answer"
+    info = infos.histogram_info(silent)
+    heights = [bar.get_height() for container in ax.containers for bar in container]
+    assert heights == [info.left[-1], info.right[-1]]
+    assert not figures.plot_histogram(kept).containers
+
+
+def test_histogram_of_categories_has_two_bars_each(worded):
+    info, ax = infos.histogram_info(worded), figures.plot_histogram(worded)
+    assert info.edges is None
+    assert sum(len(container) for container in ax.containers) == 2 * len(info.bins)
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(info.bins)
+    assert texts(ax) == ["left dataset", "right dataset", "event fires"]
+
+
+def test_histogram_prints_dollars_and_foreign_letters_as_they_are(worded):
+    # A label that is read as mathematics raises; a missing glyph warns, which is an error here.
+    assert "frac{ 日本" in figures.to_svg(figures.plot_histogram(worded))
+
+
+def test_histogram_info_gathers_rare_categories(exact):
+    k = 50
+    counts = tuple(range(1, k + 1))
+    inside = tuple(i % 2 == 0 for i in range(k))
+    crowd = Histogram("outcome", tuple(map(str, range(k))), None, counts, counts[::-1], inside)
+    info = infos.histogram_info(replace(exact, histogram=crowd))
+    assert len(info.bins) == infos.MAX_CATEGORIES
+    assert sum(info.left) == pytest.approx(1)
+    assert sum(info.right) == pytest.approx(1)
+    assert info.bins[-2:] == ("16 others in the event", "16 others")
+    assert info.inside[-2:] == (True, False)
+
+
+def test_histogram_of_computed_chances_speaks_of_probability(exact):
+    info = infos.histogram_info(exact)
+    assert info.ylabel == "probability"
+    assert "1,000,000" not in info.xlabel
+
+
+@pytest.mark.parametrize(("hits", "log"), [(1, True), (500, False)])
+def test_histogram_shows_a_rare_event_on_a_log_scale(kept, hits, log):
+    thin = Histogram(
+        "output", ("a", "b", "c"), (0.0, 1.0, 2.0, 3.0), (900, 100, hits), (1000, 99, 0), (0, 0, 1)
+    )
+    result = replace(kept, histogram=thin)
+    assert infos.histogram_info(result).log is log
+    assert figures.plot_histogram(result).get_yscale() == ("log" if log else "linear")
+
+
+def test_shading_has_no_seams():
+    spans = []
+    figures._shade(
+        lambda low, high, **_: spans.append((low, high)), [(0.0, 1.0), (1.0, 2.0), (3.0, 4.0)]
+    )
+    assert spans == [(0.0, 2.0), (3.0, 4.0)]
+
+
+# --- power ---
+
+
+def test_power_info_compares_mechanism_and_twin_with_the_claim(kept):
+    info = infos.power_info(kept)
+    assert kept.twin is not None
+    assert [bar.certified_epsilon for bar in info.bars] == [
+        kept.certified_epsilon,
+        kept.twin.certified_epsilon,
+    ]
+    assert [bar.above for bar in info.bars] == [False, True]
+    assert info.claimed_epsilon == 1.0
+    assert info.limit > kept.twin.certified_epsilon
+
+
+def test_power_info_gives_infinity_a_finite_bar(exact):
+    sure = replace(exact, epsilon=replace(exact.epsilon, lower=math.inf), verdict=Verdict.REFUTED)
+    info = infos.power_info(sure)
+    assert info.bars[0].words == "≥ ∞"
+    assert info.bars[0].length == info.limit < math.inf
+    assert len(figures.plot_power(sure).lines) == 2  # the claim, and an arrow head
+
+
+def test_power_info_without_a_twin_says_so(broken):
+    info = infos.power_info(broken)
+    assert info.bars[1].certified_epsilon is None
+    assert info.bars[1].words == "none given"
+    labels = [label.get_text() for label in figures.plot_power(broken).get_yticklabels()]
+    assert labels[1] == "broken twin\nnone given"
+
+
+def test_power_info_copes_with_a_claim_of_zero(broken):
+    nothing = replace(
+        broken,
+        claim={**broken.claim, "epsilon": 0.0},
+        epsilon=replace(broken.epsilon, lower=0.0),
+    )
+    assert infos.power_info(nothing).limit == 1.0
+
+
+# --- all of them ---
+
+PLOTS = [
+    figures.plot_profile,
+    figures.plot_histogram,
+    figures.plot_power,
+    figures.plot_tradeoff,
+]
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_plots_draw_on_given_axes(kept, plot):
+    ax = Figure().subplots()
+    assert plot(kept, ax) is ax
+    assert ax.get_legend() is not None
+
+
+@pytest.mark.parametrize("plot", PLOTS)
+def test_svg_is_the_same_every_time_and_keeps_text(kept, plot):
+    svg = figures.to_svg(plot(kept))
+    assert svg == figures.to_svg(plot(kept))
+    assert "<text" in svg
+    assert "<metadata" not in svg
+
+
+def test_every_claim_can_be_drawn():
+    for claim in (GaussianDP(1.0), ApproxDP(0.0, 0.5), ApproxDP(20.0, 1e-9), PureDP(0.0)):
+        for plot in PLOTS:
+            assert figures.to_svg(plot(check(noisy_sum, claim, id="any")))
+
+
+@pytest.mark.parametrize("kind", ["smoothed", "closed", "stopped", "silent", "worded", "exact"])
+@pytest.mark.parametrize("plot", PLOTS)
+def test_every_kind_of_result_can_be_drawn(kind, plot, request):
+    assert figures.to_svg(plot(request.getfixturevalue(kind)))
+
+
+def test_a_result_draws_its_own_curves(kept):
+    assert kept.plot().get_xlabel() == "epsilon"
+    assert kept.plot_tradeoff().get_xlabel() == "type I error"
+
+
+def test_power_tells_a_barely_refuted_claim_from_the_claim(broken):
+    barely = replace(broken, epsilon=replace(broken.epsilon, lower=1.00000123))
+    assert infos.power_info(barely).bars[0].words == "> 1"
+
+
+def test_colours_can_be_told_apart_by_a_theme():
+    assert len(set(figures.COLOURS.values())) == len(figures.COLOURS)
+
+
+def test_plotting_leaves_pyplot_alone():
+    code = (
+        "import sys, dpaudit.report; assert not {'matplotlib', 'jinja2'} & set(sys.modules);"
+        "import dpaudit.results.figures; assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (math.inf, "∞"),
+        (0.0, "0"),
+        (1.23456, "1.235"),
+        (1e-5, "1e-5"),
+        (0.00019, "1.9e-4"),
+        (12345.6, "1.235e4"),
+        (3.0, "3"),
+    ],
+)
+def test_numbers_are_written_as_people_write_them(value, words):
+    assert number(value) == words

@@ -1,0 +1,218 @@
+"""Results: words, plain data, and an exact trip through JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaudit import AuditResult, NeighborPair, PureDP, Verdict, audit
+from dpaudit.results.estimates import Estimate, Histogram, Profile, Witness
+from dpaudit.results.rounding import beyond, claimed_below
+from dpaudit.results.verdicts import Expectation, TwinResult
+from dpaudit.stats.proportions import Counts
+
+COUNTS = Counts(90, 100, 10, 100)
+WITNESS = Witness("output > 1.5", "left", COUNTS, 0.8, 0.2)
+
+
+CLAIM = {
+    "notion": "pure_dp",
+    "epsilon": 1.0,
+    "delta": 0.0,
+    "relation": "replace_user",
+    "source": "Lemma 1",
+    "words": "1-DP",
+    "parameters": {"epsilon": 1.0, "alpha": [2.0, 8.0]},
+}
+
+
+def _result(**changes: Any) -> AuditResult:
+    estimate = Estimate(2.2, 1.4, math.inf, 1e-5, "Clopper-Pearson", COUNTS, True)
+    result = AuditResult(
+        id="audit_x::audit_laplace",
+        mechanism="laplace(scale=0.5)",
+        claim=CLAIM,
+        pair="custom: replace_user, 2x1",
+        verdict=Verdict.REFUTED,
+        reason="because",
+        epsilon=estimate,
+        delta=Estimate(0.3, 0.1 + 0.2, 1.0, 1e-5, "Clopper-Pearson", COUNTS, True),
+        profile=Profile((0.0, 1.0), (0.5, 0.1), (0.6, 1 / 3), (0.4, 0.0)),
+        witness=WITNESS,
+        histogram=Histogram(
+            "output", ("a", "b"), (0.0, 0.5, 1.0), (90, 10), (10, 90), (True, False)
+        ),
+        failure_prob=1e-5,
+        draws={"explore": 30, "certify": 70},
+        twin=TwinResult("twin", Verdict.NOT_REFUTED, 0.1, 1e-5, "pair", WITNESS, 0.2),
+        expected=Expectation.REFUTED,
+        seed=2**63,
+        seconds=1.5,
+        mechanism_seconds=0.5,
+        versions={"numpy": "2"},
+        origin={"path": "audits/audit_x.py", "fingerprint": "f"},
+    )
+    return replace(result, **changes)
+
+
+def _trip(result: AuditResult) -> AuditResult:
+    return AuditResult.from_json(json.loads(json.dumps(result.to_json(), allow_nan=False)))
+
+
+TRIPS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "no twin": {"twin": None, "expected": None, "origin": {}},
+    "infinite": {"epsilon": Estimate(math.inf, math.inf, math.inf, 0.0, "pmf", None, True)},
+    "infinite twin": {
+        "twin": TwinResult("t", Verdict.REFUTED, math.inf, 0.0, "pair", WITNESS, 0.0)
+    },
+    "infinite claim": {"claim": {**CLAIM, "epsilon": math.inf}},
+    "infinite profile": {"profile": Profile((0.0, math.inf), (0.5, 0.1), (0.6, 0.1), (0.4, 0.0))},
+    "infinite edge": {
+        "histogram": Histogram("x", ("a", "b"), (0.0, 1.0, math.inf), (1, 2), (3, 4), (True, False))
+    },
+    "lower infinity": {
+        "histogram": Histogram("x", ("a", "b"), (-math.inf, 0.0, 1.0), (1, 2), (3, 4), (True, True))
+    },
+    "no edges": {"histogram": Histogram("x", (), None, (), (), ())},
+    "no counts": {"witness": Witness("x", "right", None, 1.0, 0.0)},
+    "unicode": {"id": 'prüfung::δ≥ε 漢字 \u2028 🙈 "quoted" \\ \n', "reason": "\x00\x1f"},
+    "the word inf": {"id": "inf", "mechanism": "inf", "pair": "inf", "reason": "inf"},
+    "inf as a source": {"claim": {**CLAIM, "source": "inf"}},
+    "inf as a twin": {"twin": TwinResult("inf", Verdict.REFUTED, 1.0, 0.0, "inf", WITNESS, 0.0)},
+    "tiny": {"failure_prob": 5e-324, "seconds": 1e-17},
+    "huge parameter": {"claim": {**CLAIM, "parameters": {"mu": [math.inf]}}},
+}
+
+
+@pytest.mark.parametrize("name", TRIPS)
+def test_the_trip_through_json_is_exact(name: str) -> None:
+    result = _result(**TRIPS[name])
+    assert _trip(result) == result
+    for field in fields(result):  # also the types, where 1 == 1.0 == True
+        assert repr(getattr(_trip(result), field.name)) == repr(getattr(result, field.name))
+
+
+def test_a_real_result_makes_the_trip_without_its_live_event() -> None:
+    def mechanism(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return data.sum() + rng.laplace(size=size)
+
+    pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
+    result = audit(mechanism, PureDP(1.0), pair, draws=2000, seed=np.int64(3), twin=mechanism)
+    assert _trip(result) == result
+    assert result.event is not None
+    assert _trip(result).event is None
+    json.dumps(result.row(), allow_nan=False)
+
+
+def test_nothing_that_is_stored_is_nan() -> None:
+    bad = Estimate(math.nan, 0.0, 1.0, 0.1, "x", None, False)
+    with pytest.raises(ValueError, match="NaN"):
+        _result(epsilon=bad).to_json()
+
+
+def _without(key: str) -> Callable[[dict[str, Any]], Any]:
+    return lambda data: {k: v for k, v in data.items() if k != key}
+
+
+DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "no schema": _without("schema"),
+    "other schema": lambda d: {**d, "schema": 999},
+    "schema in words": lambda d: {**d, "schema": "1"},
+    **{f"no {f}": _without(f) for f in ("id", "claim", "epsilon", "witness", "draws", "twin")},
+    "more": lambda d: {**d, "surprise": 1},
+    "unknown verdict": lambda d: {**d, "verdict": "passed"},
+    "claim is a list": lambda d: {**d, "claim": []},
+    "profile is a list": lambda d: {**d, "profile": []},
+    "profile without claim": lambda d: {**d, "profile": {"epsilon": [0.0]}},
+    "impossible counts": lambda d: {
+        **d, "epsilon": {**d["epsilon"], "counts": {**d["epsilon"]["counts"], "hits_left": 101}}
+    },
+    "counts are floats": lambda d: {
+        **d, "epsilon": {**d["epsilon"], "counts": {**d["epsilon"]["counts"], "hits_left": 1.5}}
+    },
+    "witness is a word": lambda d: {**d, "witness": "output > 1"},
+    "twin is a word": lambda d: {**d, "twin": "laplace"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_data_are_refused_as_values(name: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        AuditResult.from_json(DAMAGE[name](_result().to_json()))
+
+
+def test_names_tell_claimed_certified_and_estimated_apart() -> None:
+    result = _result()
+    assert (result.claimed_epsilon, result.claimed_delta) == (1.0, 0.0)
+    assert (result.certified_epsilon, result.certified_delta) == (1.4, 0.1 + 0.2)
+    assert result.estimated_epsilon == 2.2
+    row = result.row()
+    assert row["certified_epsilon"] == 1.4
+    assert row["twin"] == {"name": "twin", "verdict": "not_refuted", "certified_epsilon": 0.1}
+    assert _result(twin=None).row()["twin"] is None
+
+
+def test_the_summary_says_it_all() -> None:
+    text = str(_result())
+    for words in (
+        "REFUTED  audit_x::audit_laplace\n",
+        "laplace(scale=0.5)",
+        "1-DP (Lemma 1)",
+        "epsilon >= 1.4 at delta = 0 (claimed 1, estimated 2.2); delta",
+        "wrong with probability <= 1e-05",
+        "outputs with output > 1.5: 90 of 100 draws on the left, 10 of 100 on the right",
+        "because",
+    ):
+        assert words in text
+
+
+@pytest.mark.parametrize(
+    ("bound", "claimed", "words"),
+    [
+        (1.4321987, 1.0, ">= 1.432"),
+        (0.99999, 1.0, ">= 0.9999"),
+        (1.0, 1.0, ">= 1"),
+        (1.000001001, 1.0, "> 1"),
+        (1.0 + 2**-52, 1.0, "> 1"),
+        (1.5000015, 1.5, "> 1.5"),
+        (math.log(3) * (1 + 1e-6), math.log(3), "> 1.098613"),
+        (1e-9, 0.0, ">= 1e-09"),
+        (math.inf, 1.0, ">= inf"),
+    ],
+)
+def test_a_bound_is_worded_beside_the_claim(bound: float, claimed: float, words: str) -> None:
+    assert beyond(bound, claimed) == words
+    sign, _, number = words.partition(" ")
+    assert float(number) < bound if sign == ">" else float(number) <= bound
+
+
+@given(st.floats(1e-12, 1e12), st.integers(1, 10**9))
+def test_a_claim_below_a_bound_lies_between_the_two(claimed: float, units: int) -> None:
+    bound = claimed + units * math.ulp(claimed)
+    assert claimed <= float(claimed_below(bound, claimed)) < bound
+
+
+def test_a_claim_refuted_by_a_hair_is_exceeded_in_words() -> None:
+    barely = replace(_result(), epsilon=replace(_result().epsilon, lower=1.000001001))
+    assert "certified  epsilon > 1 at delta = 0 (claimed 1, estimated 2.2)" in str(barely)
+
+
+def test_verdicts_have_words_and_none_of_them_is_passed() -> None:
+    assert [v.words for v in Verdict] == ["REFUTED", "NOT REFUTED", "NO POWER"]
+    assert str(Verdict.NO_POWER) == "no_power"
+
+
+def test_the_runner_adds_origin_and_expectation_only() -> None:
+    result = _result(origin={}, expected=None)
+    known = result.with_origin({"path": "x"}, Expectation.REFUTED)
+    assert (known.origin, known.expected) == ({"path": "x"}, Expectation.REFUTED)
+    assert replace(known, origin={}, expected=None) == result

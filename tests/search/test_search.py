@@ -1,0 +1,381 @@
+"""The search for the worst pair: spaces, schedules, and that it finds what nobody told it."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dpaudit import ArgumentError, NeighborPair, PairError, PureDP, RecipeError, Relation, neighbors
+from dpaudit.engine.auditing import claimed_curve, epsilon_grid
+from dpaudit.events.portfolio import Goal
+from dpaudit.mechanisms.sampler import Sampler
+from dpaudit.mechanisms.streams import generator
+from dpaudit.search.halving import LEAST_BUDGET, SearchOutcome, search
+from dpaudit.search.presets import clusters, edge, outlier, query_values, which_batch, which_user
+from dpaudit.search.spaces import (
+    Choice,
+    Interval,
+    SearchSpace,
+    Whole,
+    design_points,
+    space_from_words,
+)
+
+Array = NDArray[Any]
+Generator = np.random.Generator
+
+USERS = 27
+THRESHOLD = 0.3712
+EPSILON = 1.0
+
+
+def noisy_mean(data: Array, size: int, *, rng: Generator) -> Array:
+    """Release the mean of values clipped to [0, 1]; private with EPSILON, and tight."""
+    scale = 1 / (len(data) * EPSILON)
+    return np.clip(data, 0, 1).mean() + rng.laplace(scale=scale, size=size)
+
+
+def thresholded_mean(data: Array, size: int, *, rng: Generator) -> Array:
+    """Add an offset when the mean is large: private but for pairs on both sides of THRESHOLD.
+
+    One user moves the mean by 1/27 at most, so the others must lie in a window of 1/26 = 3.8% of
+    their range; there epsilon is 1 + 0.08 * 27 = 3.2.
+    """
+    offset = 0.08 if np.clip(data, 0, 1).mean() > THRESHOLD else 0.0
+    return offset + noisy_mean(data, size, rng=rng)
+
+
+def straddles(pair: NeighborPair) -> bool:
+    return bool((pair.left.mean() > THRESHOLD) != (pair.right.mean() > THRESHOLD))
+
+
+def goal(certify: int = 10_000) -> Goal:
+    claim = PureDP(EPSILON)
+    grid = epsilon_grid(claim)
+    return Goal(0.0, grid, claimed_curve(claim, grid), certify, 9e-6, 1e-7)
+
+
+def run(
+    space: SearchSpace,
+    mechanism: Callable[..., Array] = noisy_mean,
+    *,
+    budget: int = LEAST_BUDGET,
+    seed: int = 1,
+) -> SearchOutcome:
+    sampler = Sampler(mechanism, seed=seed, labels=("test", "mechanism"))
+    rng = generator(seed, "test", "mechanism", "search")
+    return search(space, sampler, budget, goal(), rng=rng)
+
+
+# --- ranges -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: Interval(1.0, 1.0), ArgumentError, "low must be below high = 1.0, got 1.0"),
+        (lambda: Interval(2.0, 1.0), ArgumentError, "low must be below high"),
+        (lambda: Interval(0.0, 1.0, log=True), ArgumentError, "low must be > 0 .*, got 0.0"),
+        (lambda: Interval(0.0, math.inf), ArgumentError, "high must be a finite number"),
+        (lambda: Interval("a", 1.0), TypeError, "low must be a finite number"),  # type: ignore
+        (lambda: Whole(3, 3), ArgumentError, "low must be below high = 3, got 3"),
+        (lambda: Whole(0, 1.5), TypeError, "high must be a whole number, got 1.5"),  # type: ignore
+        (lambda: Whole(False, 3), TypeError, "low must be a whole number"),
+        (lambda: Choice(()), ArgumentError, "values must hold at least one"),
+        (lambda: Choice("abc"), TypeError, "values must be a sequence"),  # type: ignore
+    ],
+)
+def test_ranges_refuse_what_they_cannot_hold(
+    make: Callable[[], Any], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        make()
+
+
+def test_ranges_map_the_unit_interval_onto_their_values() -> None:
+    assert [Interval(-2.0, 4.0).at(u) for u in (0.0, 0.5, 1.0)] == [-2.0, 1.0, 4.0]
+    log = Interval(0.1, 10.0, log=True)
+    assert [log.at(u) for u in (0.0, 0.5, 1.0)] == pytest.approx([0.1, 1.0, 10.0])
+    assert [Whole(1, 4).at(u) for u in (0.0, 0.3, 0.6, 0.8, 1.0)] == [1, 2, 3, 4, 4]
+    assert [Choice(("a", "b")).at(u) for u in (0.0, 0.49, 0.5, 1.0)] == ["a", "a", "b", "b"]
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.booleans())
+def test_intervals_are_ordered_and_stay_inside(u: float, v: float, log: bool) -> None:
+    interval = Interval(0.003, 7.0, log)
+    low, high = interval.at(min(u, v)), interval.at(max(u, v))
+    assert 0.003 <= low <= high + 1e-12
+    assert high <= 7.0
+
+
+@given(st.integers(-5, 5), st.integers(1, 40))
+def test_whole_numbers_have_cells_of_one_width(low: int, width: int) -> None:
+    whole = Whole(low, low + width)
+    cells = [whole.at((i + 0.5) / whole.steps) for i in range(whole.steps)]
+    assert cells == list(range(low, low + width + 1))
+
+
+# --- spaces -----------------------------------------------------------------------------------
+
+
+def far(*, distance: float, n_users: int = 5) -> NeighborPair:
+    return neighbors.far_user(n_users=n_users, distance=distance)
+
+
+@pytest.mark.parametrize(
+    ("build", "parameters", "error", "words"),
+    [
+        (far, {}, ArgumentError, "parameters of far must hold at least one range"),
+        (far, {"distanc": Interval(1, 2)}, ArgumentError, "distance, n_users.*got 'distanc'"),
+        (far, {"n_users": Whole(2, 9)}, ArgumentError, "far also needs distance"),
+        (far, {"distance": (1, 2)}, TypeError, "distance must be an Interval, Whole or Choice"),
+        (far, {"rng": Interval(1, 2)}, ArgumentError, "must not hold rng"),
+        ("far", {"distance": Interval(1, 2)}, TypeError, "build must be a function"),
+    ],
+)
+def test_spaces_refuse_parameters_that_build_cannot_take(
+    build: Any, parameters: Any, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        SearchSpace(build, parameters)
+
+
+def test_a_space_is_named_after_its_recipe() -> None:
+    build = functools.partial(neighbors.far_user, n_users=5)
+    ranges = {"distance": Interval(1, 2)}
+    assert SearchSpace(build, ranges).name == "far_user(n_users=5)"
+    assert SearchSpace(build, ranges, name="mine").name == "mine"
+
+
+def test_every_build_is_handed_a_generator_in_the_same_state() -> None:
+    def crowd(*, value: float, rng: Generator) -> NeighborPair:
+        others = rng.random((4, 1))
+        return NeighborPair(np.vstack([others, [[value]]]), np.vstack([others, [[-1.0]]]))
+
+    seen: list[Array] = []
+
+    def spy(data: Array, size: int, *, rng: Generator) -> Array:
+        seen.append(data[:4].copy())
+        return noisy_mean(data, size, rng=rng)
+
+    run(SearchSpace(crowd, {"value": Interval(0, 1)}), spy)
+    after_the_example = seen[10:]
+    assert all(np.array_equal(after_the_example[0], data) for data in after_the_example)
+
+
+def test_the_example_is_the_centre_or_the_first_valid_pair() -> None:
+    space = SearchSpace(far, {"distance": Interval(1, 3)})
+    assert space.example(rng=np.random.default_rng(1)).recipe == "far_user(distance=2)"
+    mostly_bad = SearchSpace(far, {"distance": Interval(-9, 1)})
+    assert mostly_bad.example(rng=np.random.default_rng(1)).left.max() > 0
+
+
+def test_errors_of_build_other_than_its_refusals_name_the_parameters() -> None:
+    def broken(*, size: float) -> NeighborPair:
+        raise KeyError("oops")
+
+    words = r"^broken raised KeyError: 'oops' \(at test_search.py:\d+, built with size=2\)$"
+    with pytest.raises(RecipeError, match=words) as caught:
+        run(SearchSpace(broken, {"size": Interval(1, 3)}))
+    assert isinstance(caught.value.__cause__, KeyError)
+
+    def leaves(*, size: float) -> NeighborPair:
+        raise SystemExit(3)
+
+    with pytest.raises(RecipeError, match="leaves raised SystemExit: 3"):
+        run(SearchSpace(leaves, {"size": Interval(1, 3)}))
+
+
+@pytest.mark.parametrize("ranges", [["a"], "a", None, 3, {"a"}, [("value", Interval(0, 1))]])
+def test_ranges_are_a_dict(ranges: Any) -> None:
+    with pytest.raises(TypeError, match="parameters must be a dict from names of arguments"):
+        SearchSpace(far, ranges)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: SearchSpace(far, {"distance": Whole(1, 2)}, name=3), TypeError, "name must be"),
+        (lambda: Interval(0, 1, "yes"), TypeError, "log must be True or False, got 'yes'"),
+        (lambda: Choice(3), TypeError, "values must be a sequence of values, got 3"),
+        (lambda: outlier(5, low=-1e308, high=1e308), ArgumentError, "high - low must be a finite"),
+        (lambda: query_values(3, relation="add"), TypeError, "relation must be a Relation"),
+        (
+            lambda: query_values(3, relation=Relation.REPLACE_USER),
+            ArgumentError,
+            "relation must be within_sensitivity, got replace_user",
+        ),
+    ],
+)
+def test_arguments_of_spaces_are_checked(make: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "arguments"),
+    [(outlier, {}), (clusters, {}), (edge, {}), (which_user, {}), (which_batch, {"batch_size": 2})],
+)
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        ({"relation": "add"}, TypeError, "relation must be a Relation, such as .*, got 'add'"),
+        ({"relation": Relation.WITHIN_SENSITIVITY}, ArgumentError, "relation must be one of data"),
+        ({"low": math.nan}, ArgumentError, "low must be a finite number, got nan"),
+        ({"low": "a"}, TypeError, "low must be a finite number, got 'a'"),
+        ({"low": 2.0, "high": 1.0}, ArgumentError, "low must be below high"),
+        ({"n_users": -1}, ArgumentError, "n_users must be an integer >= 2, got -1"),
+        ({"n_users": 6.0}, TypeError, "n_users must be an integer >= 2, got 6.0"),
+        ({"m": 0}, ArgumentError, "m must be an integer >= 1, got 0"),
+        ({"d": "x"}, TypeError, "d must be an integer >= 1, got 'x'"),
+    ],
+)
+def test_ready_made_spaces_check_their_arguments(
+    recipe: Any, arguments: Any, wrong: Any, error: Any, words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        recipe(**{"n_users": 6, **arguments, **wrong})
+
+
+def test_a_build_that_returns_no_pair_is_refused() -> None:
+    space = SearchSpace(neighbors.value_patterns, {"k": Whole(2, 5)})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="must return a NeighborPair, got PairFamily"):
+        run(space)
+
+
+@pytest.mark.parametrize("count", [2, 8, 64])
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_designs_space_every_coordinate_equally(count: int, dimension: int) -> None:
+    points = design_points(dimension, count, rng=np.random.default_rng(4))
+    gaps = np.diff(np.sort(points, axis=0), axis=0)
+    assert points.shape == (count, dimension)
+    np.testing.assert_allclose(gaps, 1 / count, atol=1e-12)
+
+
+@pytest.mark.parametrize("relation", [Relation.REPLACE_USER, Relation.ADD_REMOVE_USER])
+@pytest.mark.parametrize("d", [None, 1, 3])
+@pytest.mark.parametrize(
+    "make",
+    [
+        outlier,
+        clusters,
+        which_user,
+        functools.partial(which_batch, batch_size=4),
+        edge,
+        functools.partial(clusters, most=2),
+    ],
+)
+def test_ready_made_spaces_give_pairs_within_the_domain(
+    make: Callable[..., SearchSpace], d: int | None, relation: Relation
+) -> None:
+    space = make(n_users=10, m=2, d=d, low=-3.0, high=-1.0, relation=relation)
+    shape = (10, 2) if d is None else (10, 2, d)
+    valid = 0
+    for point in np.random.default_rng(7).random((50, len(space.ranges))):
+        try:
+            pair = space.pair(space.at(point), rng=np.random.default_rng(0))
+        except PairError:  # the two sides are equal
+            continue
+        valid += 1
+        assert pair.left.shape == shape
+        assert pair.right.shape == (shape if relation == Relation.REPLACE_USER else (9, *shape[1:]))
+        assert pair.relation == relation
+        assert pair.user is not None
+        for data in (pair.left, pair.right):
+            assert data.min() >= -3
+            assert data.max() <= -1
+    assert valid >= 35
+
+
+def test_which_user_and_which_batch_put_the_user_where_they_say() -> None:
+    rng = np.random.default_rng(0)
+    assert which_user(9).pair({"user": 4, "others": 0.5}, rng=rng).user == 4
+    batches = which_batch(10, 4)
+    assert batches.parameters["batch"] == Whole(0, 2)
+    places = {"batch": 2, "place": "last", "mates": 0.25, "others": 0.75}
+    pair = batches.pair(places, rng=rng)
+    assert pair.user == 9
+    assert pair.right[:, 0].tolist() == [0.75] * 8 + [0.25, 0.0]
+
+
+def test_query_values_search_all_patterns() -> None:
+    space = query_values(4, relation=Relation.WITHIN_SENSITIVITY)
+    outcome = run(space, lambda data, size, *, rng: data + rng.laplace(size=(size, 4)), budget=900)
+    assert {t.parameters["pattern"] for t in outcome.record.trials} >= {"all_above", "crossing"}
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: outlier(1), "n_users must be an integer >= 2"),
+        (lambda: edge(5, low=1.0, high=0.0), "low must be below high"),
+        (lambda: which_batch(5, 5), "batch_size must be below n_users = 5"),
+        (lambda: clusters(5, most=5), "most must be below n_users = 5"),
+        (lambda: edge(5, relation=Relation.WITHIN_SENSITIVITY), "relation must be one of datasets"),
+    ],
+)
+def test_ready_made_spaces_refuse_bad_sizes(make: Callable[[], Any], words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        make()
+
+
+# --- spaces from words ------------------------------------------------------------------------
+
+
+def test_words_give_ranges_choices_and_fixed_arguments() -> None:
+    space = space_from_words(
+        "two_clusters:n_users=20..40,m=1|3,distance=log:0.1..10,relation=add_remove_user"
+    )
+    assert space.parameters == {
+        "n_users": Whole(20, 40),
+        "m": Choice((1, 3)),
+        "distance": Interval(0.1, 10.0, log=True),
+    }
+    pair = space.example(rng=np.random.default_rng(1))
+    assert pair.relation == Relation.ADD_REMOVE_USER
+    assert space.name.startswith("two_clusters:n_users")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("1..10", Whole(1, 10)),
+        ("1.0..10", Interval(1.0, 10.0)),
+        ("-3..-1", Whole(-3, -1)),
+        ("1e-3..1", Interval(1e-3, 1.0)),
+        ("log:1..10", Interval(1.0, 10.0, log=True)),
+        ("0.5|2", Choice((0.5, 2))),
+    ],
+)
+def test_ranges_in_words(words: str, expected: Any) -> None:
+    space = space_from_words(f"far_user:n_users=5,distance={words}")
+    assert space.parameters == {"distance": expected}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("nobody:n=1..2", "recipe must be one of far_user"),
+        ("far_user:n_users=5", "needs a range lo..hi or a choice a|b"),
+        ("far_user:n_users=5,distance=", "takes name=value .* got 'distance='"),
+        ("far_user:n_users=5,speed=1..2", "takes name=value of n_users, m, d.*got 'speed=1..2'"),
+        ("far_user:distance=1..2", "also needs n_users"),
+        ("far_user:n_users=5,distance=2..1", "distance=2..1: low must be below high"),
+        ("far_user:n_users=5,distance=log:0..1", "low must be > 0"),
+        ("far_user:n_users=5,distance=a..b", "distance must be a range lo..hi of numbers"),
+        ("far_user:n_users=5,distance=1..", "distance must be a range"),
+        ("far_user:n_users=5,n_users=1..2", "n_users must be given once"),
+        ("value_patterns:k=2..5", "search value_pattern with pattern=a|b|c"),
+    ],
+)
+def test_words_that_make_no_space_are_refused(words: str, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message.replace("|", r"\|")):
+        space_from_words(words)

@@ -1,0 +1,241 @@
+"""The joint bound: exact by enumeration, tight against two Clopper-Pearson bounds."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from dpaudit.stats import joint, oracles
+from dpaudit.stats.joint import joint_region
+from dpaudit.stats.proportions import Counts, lower_rates, upper_rates
+from dpaudit.stats.rates import RateBounds, loss_of_rates
+from dpaudit.stats.target import Aim
+
+Floats = NDArray[np.float64]
+
+AIMS = [Aim(delta=0.0), Aim(delta=0.15), Aim(epsilon=0.5), Aim(epsilon=2.0)]
+
+
+def least_loss(counts: Counts, failure_prob: float, delta: float = 0.0) -> float:
+    """Certified log((p - delta) / q), negative values included."""
+    likely, rare = joint_region(counts, failure_prob, Aim(delta=delta))
+    with np.errstate(divide="ignore"):
+        return float(np.log(np.maximum(likely - delta, 0) / rare).min())
+
+
+# --- exact ------------------------------------------------------------------------------------
+
+
+def worst_miss(n: int, m: int, failure_prob: float, aim: Aim) -> float:
+    """Largest exact chance that the true rates lie outside their region, over a fine grid."""
+    rates = np.concatenate([[0.0], np.geomspace(1e-3, 0.05, 12), np.linspace(0.06, 1.0, 48)])
+    p, q = (side.ravel() for side in np.meshgrid(rates, rates))
+    chance = np.zeros(len(p))
+    mass_a = binom.pmf(np.arange(n + 1)[:, None], n, p)
+    mass_b = binom.pmf(np.arange(m + 1)[:, None], m, q)
+    for a, b in itertools.product(range(n + 1), range(m + 1)):
+        likely, rare = joint_region(Counts(a, n, b, m), failure_prob, aim)
+        order = np.argsort(rare, kind="stable")
+        # The region is a union of quadrants: known of p is the least corner with rare >= q.
+        least = np.minimum.accumulate(likely[order][::-1])[::-1]
+        at = np.searchsorted(rare[order], q, side="left")
+        inside = at < len(order)
+        inside[inside] = p[inside] >= least[at[inside]]
+        chance += ~inside * mass_a[a] * mass_b[b]
+    return float(chance.max())
+
+
+@pytest.mark.parametrize("aim", AIMS, ids=str)
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 5), (12, 12), (20, 6)])
+def test_the_rates_lie_outside_at_most_as_often_as_promised(n: int, m: int, aim: Aim) -> None:
+    for failure_prob in (0.3, 0.05, 1e-3):
+        assert worst_miss(n, m, failure_prob, aim) <= failure_prob
+
+
+@pytest.mark.parametrize("failure_prob", [0.4999, 0.5, 0.6, 0.95])
+def test_large_failure_probabilities_are_kept_too(failure_prob: float) -> None:
+    """At 1/2 the evidence would vanish, and with it the order of the outcomes."""
+    assert worst_miss(14, 14, failure_prob, Aim(delta=0.0)) <= failure_prob
+
+
+@pytest.mark.parametrize("draws", [10**8, 10**9, 10**10])
+@pytest.mark.parametrize("failure_prob", [0.3, 0.05, 1e-5])
+def test_rounding_of_huge_counts_does_not_sharpen_the_bound(
+    draws: int, failure_prob: float
+) -> None:
+    """The normal limit, from which no method may depart at such counts."""
+    a, b = round(0.4 * draws), round(0.4 * math.exp(-0.5) * draws)
+    z = -float(joint.special.ndtri(failure_prob))
+    ideal = z * math.sqrt(1 / a - 1 / draws + 1 / b - 1 / draws)
+    loss = math.log(a / b) - least_loss(Counts(a, draws, b, draws), failure_prob)
+    assert 0.99 * ideal < loss < 1.15 * ideal
+    chance = joint.refutation_prob(
+        np.array([a / draws]), np.array([b / draws]), draws, draws, 0.5 - ideal, 0.0, failure_prob
+    )
+    assert 0.4 < float(chance[0]) < 0.6
+
+
+@pytest.mark.parametrize("failure_prob", [1e-20, 1e-25, 1e-100])
+def test_tiny_failure_probabilities_keep_their_power(failure_prob: float) -> None:
+    a, b, draws = 50_000, 18_400, 100_000
+    low, high = (
+        float(f(k, draws, failure_prob / 2)) for f, k in ((lower_rates, a), (upper_rates, b))
+    )
+    assert least_loss(Counts(a, draws, b, draws), failure_prob) > math.log(low / high)
+
+
+def test_the_whole_failure_probability_is_nearly_used() -> None:
+    assert worst_miss(24, 24, 0.1, Aim(delta=0.0)) > 0.07
+
+
+@pytest.mark.parametrize("broken", ["blocks", "level"])
+def test_the_enumeration_catches_a_broken_twin(
+    broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if broken == "level":  # forgets that the draws of both sides are at stake
+        original = joint._Tail.solve
+
+        def solve(self: Any, nodes: Any, guesses: Any, level: float, grid_p: bool) -> Any:
+            return original(self, nodes, guesses, level + math.log(2), grid_p)
+
+        monkeypatch.setattr(joint._Tail, "solve", solve)
+    else:  # gives each block the critical count of its last member instead of its first
+        original_critical = joint._critical
+
+        def critical(*arguments: Any) -> tuple[Floats, Floats]:
+            first, least = original_critical(*arguments)
+            return first, np.append(least[1:], least[-1] + 1)
+
+        monkeypatch.setattr(joint, "_critical", critical)
+    assert worst_miss(12, 12, 0.3, Aim(delta=0.0)) > 0.3
+
+
+def exact_tail(counts: Counts, p: float, q: float, theta: float, delta: float, z2: float) -> float:
+    """P(R) summed over all outcomes, each one's evidence minimised over a fine grid of nulls."""
+    n, m = counts.draws_left, counts.draws_right
+    a, b = np.arange(n + 1)[:, None], np.arange(m + 1)[None, :]
+    nulls_q = np.sin(np.linspace(1e-9, np.arcsin(np.sqrt(min((1 - delta) / theta, 1.0))), 20_001))
+    nulls_q = nulls_q**2
+    nulls_p = np.minimum(theta * nulls_q + delta, 1 - 1e-15)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kl_a = np.array([n * joint._kl(i / n, y) for i in range(n + 1) for y in nulls_p])
+        kl_b = np.array([m * joint._kl(i / m, y) for i in range(m + 1) for y in nulls_q])
+    kl_a, kl_b = kl_a.reshape(n + 1, -1), kl_b.reshape(m + 1, -1)
+    evidence = np.array([[np.min(kl_a[i] + kl_b[j]) for j in range(m + 1)] for i in range(n + 1)])
+    inside = (evidence >= z2 * (1 - 1e-6)) & (a / n > theta * b / m + delta)
+    return float((inside * binom.pmf(a, n, p) * binom.pmf(b, m, q)).sum())
+
+
+@pytest.mark.parametrize("counts", [Counts(9, 14, 2, 14), Counts(14, 14, 0, 9)], ids=str)
+@pytest.mark.parametrize("delta", [0.0, 0.1])
+def test_every_corner_is_excluded_by_brute_force(counts: Counts, delta: float) -> None:
+    failure_prob = 0.1
+    z2 = float(joint.special.ndtri(failure_prob)) ** 2 / 2
+    n, m = counts.draws_left, counts.draws_right
+    null = joint._null_at(counts.hits_left / n, n, counts.hits_right / m, m, z2, Aim(delta=delta))
+    assert null is not None
+    likely, rare = joint_region(counts, failure_prob, Aim(delta=delta))
+    for i in np.linspace(0, len(likely) - 1, 7).astype(int):
+        tail = exact_tail(counts, float(likely[i]), float(rare[i]), null[0], delta, z2)
+        assert tail <= failure_prob
+
+
+# --- tight ------------------------------------------------------------------------------------
+
+LAPLACE = oracles.laplace(1.0, 1.0).rates(1.0 - 1e-9)
+GAUSSIAN = oracles.gaussian(1.0, 1.0).rates(2.0)
+RARE = (3e-3, 1e-3)
+
+
+@pytest.mark.parametrize("draws", [10**4, 10**5, 10**6])
+@pytest.mark.parametrize("rates", [LAPLACE, GAUSSIAN, RARE], ids=["Laplace", "Gaussian", "rare"])
+def test_it_loses_at_most_seven_tenths_of_what_two_intervals_lose(
+    rates: tuple[float, float], draws: int
+) -> None:
+    a, b = (round(float(rate) * draws) for rate in rates)
+    true = math.log(a / b)
+    certified = least_loss(Counts(a, draws, b, draws), 0.05)
+    low, high = (float(f(k, draws, 0.025)) for f, k in ((lower_rates, a), (upper_rates, b)))
+    assert 0 < true - certified <= 0.7 * (true - math.log(low / high))
+
+
+@pytest.mark.parametrize("failure_prob", [0.05, 1e-5, 1e-9])
+@pytest.mark.parametrize("draws", [100, 10**5, 10**7])
+def test_it_comes_close_to_what_any_method_could_certify(draws: int, failure_prob: float) -> None:
+    """The normal limit: z standard deviations of the log ratio."""
+    a, b = round(0.5 * draws), round(0.18 * draws)
+    z = -float(joint.special.ndtri(failure_prob))
+    ideal = z * math.sqrt(1 / a - 1 / draws + 1 / b - 1 / draws)
+    loss = math.log(a / b) - least_loss(Counts(a, draws, b, draws), failure_prob)
+    assert 0.9 * ideal < loss < 1.06 * ideal + 3 / draws
+
+
+# --- properties -------------------------------------------------------------------------------
+
+
+@settings(max_examples=80)
+@given(st.integers(1, 400), st.integers(1, 400), st.sampled_from(AIMS), st.data())
+def test_any_counts_give_a_staircase_that_holds_the_observed_rates(
+    n: int, m: int, aim: Aim, data: st.DataObject
+) -> None:
+    a, b = data.draw(st.integers(0, n)), data.draw(st.integers(0, m))
+    likely, rare = joint_region(Counts(a, n, b, m), 0.01, aim)
+    assert likely.shape == rare.shape
+    assert np.all((likely >= 0) & (likely <= 1) & (rare >= 0) & (rare <= 1))
+    assert np.any((likely <= a / n) & (rare >= b / m))
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 200), st.data())
+def test_more_evidence_certifies_no_less(draws: int, data: st.DataObject) -> None:
+    a, b = data.draw(st.integers(0, draws - 1)), data.draw(st.integers(1, draws))
+    base = least_loss(Counts(a, draws, b, draws), 0.02)
+    for more in (Counts(a + 1, draws, b, draws), Counts(a, draws, b - 1, draws)):
+        assert least_loss(more, 0.02) >= base - 0.02
+
+
+@pytest.mark.parametrize("draws", [1, 10, 10**4, 10**7])
+@pytest.mark.parametrize("failure_prob", [0.9, 0.05, 1e-12, 1e-100])
+def test_edges_give_clear_answers(draws: int, failure_prob: float) -> None:
+    for a, b in itertools.product((0, draws), repeat=2):
+        for aim in AIMS:
+            bounds = RateBounds.from_counts(Counts(a, draws, b, draws), "left", failure_prob, aim)
+            certified = bounds.lower_epsilon(0.0)
+            ceiling = -math.log1p(-(failure_prob ** (1 / draws)))
+            assert 0 <= certified <= ceiling * (1 + 1e-9) + 1e-12
+            if (a, b) != (draws, 0):
+                assert certified == 0.0
+
+
+def test_counts_that_contradict_the_declared_side_certify_nothing() -> None:
+    bounds = RateBounds.from_counts(Counts(10, 1000, 500, 1000), "left", 0.05, Aim(delta=0.0))
+    assert bounds.lower_epsilon(0.0) == 0.0
+    assert bounds.lower_delta(0.0) == 0.0
+
+
+@pytest.mark.parametrize("given", [{}, {"epsilon": 1.0, "delta": 0.1}])
+def test_an_aim_is_one_of_two(given: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="an aim needs epsilon or delta"):
+        Aim(**given)
+
+
+@pytest.mark.parametrize("given", [{"epsilon": -1.0}, {"delta": 1.5}, {"epsilon": math.nan}])
+def test_an_aim_is_in_range(given: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(given))):
+        Aim(**given)
+
+
+def test_the_least_loss_lies_at_the_worst_case() -> None:
+    bounds = RateBounds.from_counts(Counts(300, 1000, 90, 1000), "left", 0.01, Aim(delta=0.05))
+    worst = bounds.worst_case(0.05)
+    assert bounds.lower_epsilon(0.05) == pytest.approx(float(loss_of_rates(*worst, 0.05)))
+    assert dataclasses.is_dataclass(bounds)
