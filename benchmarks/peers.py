@@ -2,7 +2,7 @@
 
     pip install '.[peers]' && python -m benchmarks.peers [--draws 100000] [--seeds 20]
 
-*Counts*: the best event of the exact law, counted in the same draws; one number of each method.
+*Counts*: the best event of the exact distribution, counted in the same draws; one number of each method.
 *Scores*: the exact log-likelihood ratio of each draw, from which an event must still be chosen;
 dpaudit audits the score as if it were the output. Numbers are certified epsilons, averaged over
 seeds, as shares of the true epsilon; `wrong` counts seeds in which one exceeded the truth.
@@ -20,7 +20,7 @@ from privacy_estimates import AttackResults, compute_eps_lo
 
 from algorithms.common import noise
 from dpaudit import ApproxDP, NeighborPair, PureDP, audit
-from dpaudit.stats import Aim, Counts, RateBounds, oracles
+from dpaudit.stats import Counts, RateBounds, Target, oracles
 
 DELTA = 1e-5
 SIGMA = noise.analytic_gaussian_sigma(1.0, 1.0, DELTA)
@@ -57,7 +57,7 @@ def gaussian(data, size, *, rng):
 
 
 def cases():
-    """Return {name: (scores, law, delta, threshold of the best event at these draws)}."""
+    """Return {name: (scores, distribution, delta, threshold of the best event at these draws)}."""
     return {
         "Laplace": (laplace, oracles.laplace(1.0, 1.0), 0.0),
         "randomised response": (coin, oracles.randomized_response(1.0), 0.0),
@@ -65,7 +65,7 @@ def cases():
     }
 
 
-def best_threshold(scores, law, delta, draws, failure_prob):
+def best_threshold(scores, distribution, delta, draws, failure_prob):
     """Cut of the score whose expected counts certify most, with two Clopper-Pearson bounds."""
     rng = np.random.default_rng(0)
     left, right = (np.sort(scores(side, 10**6, rng=rng)) for side in (PAIR.left, PAIR.right))
@@ -89,7 +89,7 @@ def counted(counts, delta, failure_prob):
         TN=counts.draws_right - counts.hits_right,
     )
     estimate = partial(compute_eps_lo, seen, delta, failure_prob)
-    bounds = RateBounds.from_counts(counts, "left", failure_prob, Aim(delta=delta))
+    bounds = RateBounds.from_counts(counts, "left", failure_prob, Target(delta=delta))
     return {
         "dpaudit, joint bound": bounds.lower_epsilon(delta),
         "privacy-estimates, beta": estimate("beta"),
@@ -120,11 +120,13 @@ def main():
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--failure-prob", type=float, default=0.05)
     args = parser.parse_args()
-    print(f"{args.draws:,} draws a side, failure_prob {args.failure_prob:g}, {args.seeds} seeds")
+    print(
+        f"{args.draws:,} draws per dataset, failure_prob {args.failure_prob:g}, {args.seeds} seeds"
+    )
     print(f"{'mechanism':<26}{'from':<8}{'method':<32}{'share':>7}{'lowest':>8}{'wrong':>7}")
-    for name, (scores, law, delta) in cases().items():
-        true = law.epsilon(delta)
-        cut = best_threshold(scores, law, delta, args.draws, args.failure_prob)
+    for name, (scores, distribution, delta) in cases().items():
+        true = distribution.epsilon(delta)
+        cut = best_threshold(scores, distribution, delta, args.draws, args.failure_prob)
         rows = {"counts": [], "scores": []}
         for seed in range(args.seeds):
             rng = np.random.default_rng([seed, 1])

@@ -2,11 +2,11 @@
 
     python -m benchmarks.refutation [--seeds 20] [--failure-prob 1e-5]
 
-`fixed` is the smallest number of draws a side at which the joint bound with the best event, known
-in advance, refutes with probability one half; it is computed from the exact laws, and no audit
+`fixed` is the smallest number of draws per dataset at which the joint bound with the best event, known
+in advance, refutes with probability one half; it is computed from the exact distributions, and no audit
 that has to learn its event can promise it. `sequential` is the median of whole sequential audits,
 exploration included; `lowest` and `highest` are over seeds. `found` counts fixed audits of 100,000
-draws a side in all that certify more than the claim.
+draws per dataset in all that certify more than the claim.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ QUICK = 10**5
 RHO = laplace.ppf((np.arange(20_000) + 0.5) / 20_000)
 
 
-def value_law(queries, threshold_scale, query_scale):
-    """Law of variant 3 with cutoff 1: where the first yes is, and its value in fine bins."""
+def value_distribution(queries, threshold_scale, query_scale):
+    """Distribution of variant 3 with cutoff 1: where the first yes is, and its value in fine bins."""
     edges = np.linspace(-30, 30, 601)
     rho = RHO * threshold_scale
     waiting, masses = np.ones(len(rho)), []
@@ -50,8 +50,8 @@ def value_law(queries, threshold_scale, query_scale):
     return found / found.sum()
 
 
-def two_group_law(low, high, count, scale):
-    """Law of variant 6 on two groups of equal queries: how many yeses each has."""
+def two_group_distribution(low, high, count, scale):
+    """Distribution of variant 6 on two groups of equal queries: how many yeses each has."""
     rho = RHO * scale
     k = np.arange(count + 1)
     yes = [laplace.sf(rho, query, scale)[:, None] for query in (low, high)]
@@ -60,9 +60,9 @@ def two_group_law(low, high, count, scale):
 
 
 def pattern_oracle(pair, **scales):
-    """Law of the answers of a sparse vector algorithm on both sides."""
+    """Distribution of the answers of a sparse vector algorithm on both sides."""
     both = (oracles.sparse_vector_patterns(side, **scales) for side in (pair.left, pair.right))
-    return oracles.discrete(*(law.probabilities for law in both))
+    return oracles.discrete(*(distribution.probabilities for distribution in both))
 
 
 def cases():
@@ -71,8 +71,14 @@ def cases():
     one = nb.value_pattern("one_above", 1)
     queries = {"thresholds": 0.0, "sensitivity": 1.0, "epsilon": EPSILON}
     pair = query_pair([-1.0] * 8 + [0.0], [0.0] * 8 + [-1.0], "8 low, then one that answers")
-    laws = (value_law(side, 2.0, 2.0) for side in (pair.left, pair.right))
-    yield "SVT 3", partial(variants.svt3, cutoff=1, **queries), pure, pair, oracles.discrete(*laws)
+    distributions = (value_distribution(side, 2.0, 2.0) for side in (pair.left, pair.right))
+    yield (
+        "SVT 3",
+        partial(variants.svt3, cutoff=1, **queries),
+        pure,
+        pair,
+        oracles.discrete(*distributions),
+    )
     pair = low_then_high(5, 5)
     yield (
         "SVT 4",
@@ -91,8 +97,8 @@ def cases():
     )
     half = np.full(10, 0.5)
     pair = query_pair(np.r_[-half, half], np.r_[half, -half], "10 rise, then 10 fall")
-    laws = (two_group_law(*ends, 10, 2.0) for ends in ((-0.5, 0.5), (0.5, -0.5)))
-    yield "SVT 6", partial(variants.svt6, **queries), pure, pair, oracles.discrete(*laws)
+    distributions = (two_group_distribution(*ends, 10, 2.0) for ends in ((-0.5, 0.5), (0.5, -0.5)))
+    yield "SVT 6", partial(variants.svt6, **queries), pure, pair, oracles.discrete(*distributions)
     yield (
         "Laplace, half the scale",
         partial(noise_mutants.laplace_half_scale, sensitivity=1.0, epsilon=EPSILON),
@@ -158,11 +164,11 @@ def main():
         f"{'mechanism':<36}{'fixed':>9}{'sequential':>12}{'ratio':>7}{'lowest':>9}{'highest':>9}"
         f"{'found':>8}"
     )
-    for name, mechanism, claim, pair, law in cases():
+    for name, mechanism, claim, pair, distribution in cases():
         if args.k not in name:
             continue
         least = draws_to_refute(
-            law,
+            distribution,
             epsilon=EPSILON,
             delta=claim.point[1],
             power=0.5,

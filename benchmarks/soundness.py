@@ -19,7 +19,15 @@ import numpy as np
 from scipy.stats import laplace, norm
 
 from algorithms.common import noise
-from dpaudit import ApproxDP, NeighborPair, PureDP, Smoothed, Verdict, audit, within_sensitivity
+from dpaudit import (
+    AdditiveNoise,
+    ApproxDP,
+    NeighborPair,
+    PureDP,
+    Verdict,
+    audit,
+    within_sensitivity,
+)
 from dpaudit import neighbors as nb
 from dpaudit.stats import hockey_stick_density, oracles
 
@@ -35,9 +43,9 @@ def sampled_center(data, size, *, rng):
 
 
 @cache
-def mixture_delta(law, epsilon):
+def mixture_delta(distribution, epsilon):
     """Exact delta of `sampled_center` plus noise, on users (0, 1) against (0, 0)."""
-    alone, shifted = law(0.0, SIGMA).pdf, law(1.0, SIGMA).pdf
+    alone, shifted = distribution(0.0, SIGMA).pdf, distribution(1.0, SIGMA).pdf
 
     def mixed(x):
         return RATE * shifted(x) + (1 - RATE) * alone(x)
@@ -53,15 +61,15 @@ def cases(mode):
     if mode == "smoothed":
         pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
         found = {}
-        for name, law, ball in (
+        for name, distribution, ball in (
             ("subsampled Gaussian", norm, None),
             ("subsampled Gaussian, in a ball", norm, ([0.5], 0.5)),
             ("subsampled Laplace", laplace, None),
         ):
-            kind = "gaussian" if law is norm else "laplace"
-            exact = partial(mixture_delta, law)
+            kind = "gaussian" if distribution is norm else "laplace"
+            exact = partial(mixture_delta, distribution)
             claim = ApproxDP(0.1, exact(0.1))
-            mechanism = Smoothed(sampled_center, kind, SIGMA, ball=ball)
+            mechanism = AdditiveNoise(sampled_center, kind, SIGMA, ball=ball)
             found[name] = (mechanism, claim, pair, exact, lambda delta: 0.1)
         return found
     sigma = noise.analytic_gaussian_sigma(1.0, 1.0, DELTA)
@@ -129,7 +137,7 @@ def main():
     parser.add_argument("--failure-prob", type=float, nargs="+", default=[0.05, 0.001])
     parser.add_argument("--mode", nargs="+", choices=MODES, default=MODES)
     args = parser.parse_args()
-    print(f"{args.audits} audits each of {args.draws:,} draws a side")
+    print(f"{args.audits} audits each of {args.draws:,} draws per dataset")
     print(
         f"{'mode':<12}{'mechanism':<36}{'failure_prob':>13}{'refuted':>9}{'any wrong':>11}  allowed"
     )

@@ -36,7 +36,7 @@ def main():
         ("10-dimensional Gaussian", gaussian, ApproxDP(1.0, 1e-5), ten, 100_000),
         ("10-dimensional Gaussian", gaussian, ApproxDP(1.0, 1e-5), ten, 1_000_000),
     ]
-    print(f"{'mechanism':<26}{'draws a side':>14}{'engine s':>10}{'ratio':>8}{'peak MiB':>10}")
+    print(f"{'mechanism':<26}{'draws per dataset':>14}{'engine s':>10}{'ratio':>8}{'peak MiB':>10}")
     for name, mechanism, claim, pair, draws in cases:
         result = audit(mechanism, claim, pair, draws=draws, seed=1)
         engine = result.seconds - result.mechanism_seconds

@@ -2,7 +2,7 @@
 
     python -m benchmarks.tightness [--draws 10000 100000 1000000] [--seeds 20] [--failure-prob 0.05]
 
-The oracle maximises over all events {p > e^t q} of the exact law and takes two Clopper-Pearson
+The oracle maximises over all events {p > e^t q} of the exact distribution and takes two Clopper-Pearson
 bounds at the same failure probability on *all* draws, at expected counts: the best that a peer
 could do that knew the event. The audit learns its event, and pays for exploring out of the same
 draws. Shares are averages over seeds; each audit draws afresh.
@@ -123,8 +123,8 @@ def cases():
 def oracle_epsilon(oracle, delta, draws, failure_prob):
     """Return what two Clopper-Pearson bounds certify at expected counts with the best event."""
     best = 0.0
-    for law in (oracle, oracle.swapped()):
-        p, q = law.curve()
+    for distribution in (oracle, oracle.swapped()):
+        p, q = distribution.curve()
         inner = (p > 0) & (q < 1)
         p, q = p[inner], q[inner]
         # An atom may be split in the curve's straight edges; interpolating covers those events.
@@ -151,7 +151,7 @@ def main():
 def table(draws, seeds, failure_prob):
     """Print the table for one number of draws."""
     shares = []
-    print(f"{draws:,} draws a side in all, failure_prob {failure_prob:g}, {seeds} seeds")
+    print(f"{draws:,} draws per dataset in all, failure_prob {failure_prob:g}, {seeds} seeds")
     print(f"{'mechanism':<34}{'true':>8}{'oracle':>9}{'certified':>11}{'share':>8}{'lowest':>8}")
     for name, mechanism, claim, pair, oracle in cases():
         delta = claim.point[1]

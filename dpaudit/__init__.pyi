@@ -32,7 +32,7 @@ from .ledger import check_lipschitz as check_lipschitz
 from .ledger import check_sensitivity as check_sensitivity
 from .ledger import statement as statement
 from .ledger import strategies as strategies
-from .mechanisms import Smoothed as Smoothed
+from .mechanisms import AdditiveNoise as AdditiveNoise
 from .mechanisms import unseeded as unseeded
 from .neighbors import NeighborPair as NeighborPair
 from .neighbors import PairFamily as PairFamily

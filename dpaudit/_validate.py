@@ -14,7 +14,7 @@ from typing import Any
 from dpaudit.errors import ArgumentError
 
 DEFAULT_FAILURE_PROB = 1e-6
-"""Of one audit, so that a run of hundreds, twins included, errs with probability below 1e-3."""
+"""Of one audit, so that a run of hundreds, mutants included, errs with probability below 1e-3."""
 
 
 def _number(allowed: str, accept: Callable[[float], bool], named: dict[str, Any]) -> float:

@@ -1,4 +1,4 @@
-"""Broken twins of `algorithms.geometric_median` and of what it adds to `algorithms.common`."""
+"""Mutants of `algorithms.geometric_median` and of what it adds to `algorithms.common`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def bounded_laplace_one_scale(
     **Mistake** The bound lambda log(4 / delta) is taken for lambda, "where most of it is".
 
     **Breaks at** values 0 and `sensitivity` at epsilon 1, event ``output < 0``: infinite
-    (chances 1/2 and 0).
+    (probabilities 1/2 and 0).
     """
     exact = np.asarray(values, dtype=float)
     shape = (size, *exact.shape)
@@ -76,7 +76,7 @@ def fast_radius_of_a_fraction(
     averages counts up to n.  All noise is n times too small.
 
     **Breaks at** 36 points at 0 and 4 at 2, and one more of them at 2, r = 1, R = 2, epsilon 1,
-    delta 1e-6, event "output 2": 4.8 (chances 0.0026 and 0.31; 0.45 and 0.49 as it should be).
+    delta 1e-6, event "output 2": 4.8 (probabilities 0.0026 and 0.31; 0.45 and 0.49 as it should be).
     """
     return radius.fast_radius(
         data, size, noise_multiplier=noise_multiplier / len(np.asarray(data)), **arguments
@@ -99,7 +99,7 @@ def fast_center_untested(
     data that are far apart then compete for all of the weight.
 
     **Breaks at** 11 points at 0 and 10 at 1e5 `radius`, and the other way round, epsilon 1, delta
-    1e-6, event ``output[0] > 5e4 radius``: infinite (chances below 1e-5 and above 1 - 1e-5).
+    1e-6, event ``output[0] > 5e4 radius``: infinite (probabilities below 1e-5 and above 1 - 1e-5).
     """
     points = np.asarray(data, dtype=float)
     n = len(points)
@@ -129,7 +129,7 @@ def fast_center_one_point(
     others, nor the 8 radius that survivors may lie apart, nor delta enter.
 
     **Breaks at** 399 points at 0 and one at 2 `radius` or at -2 `radius`, epsilon 1, delta 0.01,
-    event ``output > 0``: delta(1) is 0.19 (the chance of passing line 9 is 0.38).
+    event ``output > 0``: delta(1) is 0.19 (the probability of passing line 9 is 0.38).
     """
     points = np.asarray(data, dtype=float)
     far = np.full(points.shape[1], 1e140)
@@ -200,7 +200,7 @@ def warm_start_subsampling_is_noise(
     **Mistake** The subsampling of FastRadius is taken for its noise.
 
     **Breaks at** 36 points at 0 and 4 at 2, and one more of them at 2, r = 1, R = 2, epsilon 1,
-    delta 1e-6, event "radius 2": 20 (chances 4e-10 and 0.21).
+    delta 1e-6, event "radius 2": 20 (probabilities 4e-10 and 0.21).
     """
     points = np.asarray(data, dtype=float)
     radii = radius.fast_radius(
@@ -238,7 +238,7 @@ def private_geometric_median_exact_start(
     are protected".
 
     **Breaks at** 3 points at -1 and 2 at 1, and the other way round (d = 1), r = 0.1, R = 1, T =
-    7, step_factor 1e-4, epsilon 1, delta 1e-6, event ``output > 0``: infinite (chances below
+    7, step_factor 1e-4, epsilon 1, delta 1e-6, event ``output > 0``: infinite (probabilities below
     1e-8 and above 1 - 1e-8).
     """
     median = reference.geometric_median(data)
@@ -268,7 +268,7 @@ def radius_finder_one_count(
     forgotten.  The noise is 3m times too small.
 
     **Breaks at** 354 points at 0 and 46 at 10, and one more of them at 10, r = 1, R = 10, epsilon
-    1, failure_prob 0.5, event "output above 1": 6.2 (chances 0.0021 and 1).
+    1, failure_prob 0.5, event "output above 1": 6.2 (probabilities 0.0021 and 1).
     """
     m = math.ceil(gamma * len(np.asarray(data)))
     return baselines.radius_finder(

@@ -1,4 +1,4 @@
-"""Broken twins of `algorithms.common.histogram`."""
+"""Mutants of `algorithms.common.histogram`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def noisy_histogram_add_remove(
     **Mistake** Calibrated for adding or removing a user, claimed for replacing one.
 
     **Breaks at** one user moving all m items from bin 0 to bin 1, event "bin 0 at or above its
-    left count and bin 1 at or below its own": 2 epsilon (chance 1/4 on the left).
+    left count and bin 1 at or below its own": 2 epsilon (probability 1/4 on the left).
     """
     bins = np.asarray(data)
     items_per_user = bins.size // len(bins)
@@ -29,7 +29,7 @@ def noisy_histogram_item_level(
     **Mistake** Calibrated for replacing one item, claimed for replacing a user with m of them.
 
     **Breaks at** one user moving all m items from bin 0 to bin 1, event "bin 0 at or above its
-    left count and bin 1 at or below its own": m epsilon (chance 1/4 on the left).
+    left count and bin 1 at or below its own": m epsilon (probability 1/4 on the left).
     """
     return _noisy_counts(np.asarray(data), size, n_bins, 2 / epsilon, rng)
 

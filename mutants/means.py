@@ -1,4 +1,4 @@
-"""Broken twins of `algorithms.common.means`."""
+"""Mutants of `algorithms.common.means`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def clipped_user_mean_item_level(
     a single one.
 
     **Breaks at** one user with every item at C against every item at -C, event ``output`` at or
-    above its left center: m epsilon (chance 1/2 on the left).
+    above its left center: m epsilon (probability 1/2 on the left).
     """
     items = np.asarray(data, dtype=float)
     average = np.clip(items.mean(axis=1), -clip_norm, clip_norm).mean()
@@ -33,7 +33,7 @@ def clipped_user_mean_add_remove(
     the diameter 2 C.
 
     **Breaks at** one user with every item at C against every item at -C, event ``output`` at or
-    above its left center: 2 epsilon (chance 1/2 on the left).
+    above its left center: 2 epsilon (probability 1/2 on the left).
     """
     items = np.asarray(data, dtype=float)
     average = np.clip(items.mean(axis=1), -clip_norm, clip_norm).mean()
@@ -48,7 +48,7 @@ def user_mean_unclipped(
     **Mistake** The clipping is forgotten, its norm only sets the noise.
 
     **Breaks at** one user with every item at r C against every item at -r C, event ``output`` at
-    or above its left center: r epsilon, for every r (chance 1/2 on the left).
+    or above its left center: r epsilon, for every r (probability 1/2 on the left).
     """
     items = np.asarray(data, dtype=float)
     scale = 2 * clip_norm / (len(items) * epsilon)

@@ -1,4 +1,4 @@
-"""Broken twins of `algorithms.common.noise`."""
+"""Mutants of `algorithms.common.noise`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def laplace_reused_noise(
     **Mistake** The noise is drawn once and broadcast over the coordinates.
 
     **Breaks at** values (0, 0) and (`sensitivity`, 0), event ``output[0] - output[1] <
-    sensitivity / 2``: infinite (chances 1 and 0).
+    sensitivity / 2``: infinite (probabilities 1 and 0).
     """
     exact = np.asarray(values, dtype=float)
     shape = (size,) + (1,) * exact.ndim
@@ -69,7 +69,7 @@ def discrete_laplace_half_scale(
 ) -> NDArray[np.int64]:
     """Add two-sided geometric noise with exp(-2 epsilon / sensitivity) for exp(-epsilon / ...).
 
-    **Mistake** The 2 of a two-sided law is moved into its rate.
+    **Mistake** The 2 of a two-sided distribution is moved into its rate.
 
     **Breaks at** values 0 and `sensitivity`, event ``output <= 0``: 2 epsilon.
     """

@@ -1,4 +1,4 @@
-"""Broken twins of `algorithms.common.selection`."""
+"""Mutants of `algorithms.common.selection`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from algorithms.common import selection
 def exponential_pmf_monotone(
     scores: ArrayLike, *, sensitivity: float, epsilon: float
 ) -> NDArray[np.float64]:
-    """Return the law of `exponential_mechanism_monotone`."""
+    """Return the distribution of `exponential_mechanism_monotone`."""
     return selection.exponential_pmf(scores, sensitivity=sensitivity / 2, epsilon=epsilon)
 
 
 def exponential_mechanism_monotone(
     scores: ArrayLike, size: int, *, sensitivity: float, epsilon: float, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Choose with chance proportional to exp(epsilon * scores / sensitivity).
+    """Choose with probability proportional to exp(epsilon * scores / sensitivity).
 
     **Mistake** The factor 2 is dropped, which is right only where all scores move the same way.
 
     **Breaks at** scores (-2, 0) and (-3, 1), sensitivity 1, event ``output == 0``, epsilon 1:
-    1.89 (chances 0.119 and 0.018); 2 epsilon in the limit of a wide gap.
+    1.89 (probabilities 0.119 and 0.018); 2 epsilon in the limit of a wide gap.
     """
     return selection.exponential_mechanism(
         scores, size, sensitivity=sensitivity / 2, epsilon=epsilon, rng=rng
@@ -38,7 +38,7 @@ def report_noisy_max_monotone(
     **Mistake** The scale for counting queries is used for scores that move in both directions.
 
     **Breaks at** scores (-2, 0) and (-3, 1), sensitivity 1, event ``output == 0``, epsilon 1:
-    1.59 (chances 0.135 and 0.027); 2 epsilon in the limit of a wide gap.
+    1.59 (probabilities 0.135 and 0.027); 2 epsilon in the limit of a wide gap.
     """
     return selection.report_noisy_max(
         scores, size, sensitivity=sensitivity / 2, epsilon=epsilon, rng=rng
@@ -53,7 +53,7 @@ def report_noisy_max_shared_noise(
     **Mistake** The noise is drawn once per run and broadcast: the largest score wins always.
 
     **Breaks at** scores (0, 1) and (1, 0), sensitivity 1, event ``output == 0``: infinite
-    (chances 0 and 1).
+    (probabilities 0 and 1).
     """
     exact = np.asarray(scores, dtype=float)
     noisy = exact + rng.laplace(scale=2 * sensitivity / epsilon, size=(size, 1))

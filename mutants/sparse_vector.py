@@ -1,4 +1,4 @@
-"""Broken twins of `algorithms.common.sparse_vector` and of its correct variants."""
+"""Mutants of `algorithms.common.sparse_vector` and of its correct variants."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def above_threshold_exact_threshold(
     **Mistake** The noise of the threshold is never drawn, so every yes costs anew: T epsilon / 4.
 
     **Breaks at** eight queries at 0 and eight at -1, sensitivity 1, threshold 0, event "all yes":
-    2 epsilon (chances 0.0039 and 0.00053 at epsilon 1).
+    2 epsilon (probabilities 0.0039 and 0.00053 at epsilon 1).
     """
     values = np.asarray(queries, dtype=float)
     nu = rng.laplace(scale=4 * sensitivity / epsilon, size=(size, values.size))
@@ -55,7 +55,7 @@ def above_threshold_shared_query_noise(
     **Mistake** The draw of nu stands outside the loop: the order of the queries shows through.
 
     **Breaks at** queries (1, 0) and (0, 1), sensitivity 1, threshold 0.5, event "yes, no":
-    infinite (chances 0.083 and 0, epsilon 1).
+    infinite (probabilities 0.083 and 0, epsilon 1).
     """
     values = np.asarray(queries, dtype=float)
     rho = rng.laplace(scale=2 * sensitivity / epsilon, size=(size, 1))
@@ -77,7 +77,7 @@ def above_threshold_never_halts(
     **Mistake** The halt is missing: the budget for one no pays for all of them.
 
     **Breaks at** queries (-1 five times, 1 five times) and (0 ten times), sensitivity 1, threshold
-    0, event "five noes, then five yeses", epsilon 1: 1.91 (chances 0.0038 and 0.00056).
+    0, event "five noes, then five yeses", epsilon 1: 1.91 (probabilities 0.0038 and 0.00056).
     """
     values = np.asarray(queries, dtype=float)
     rho = rng.laplace(scale=2 * sensitivity / epsilon, size=(size, 1))
@@ -101,7 +101,7 @@ def fixed_threshold_sparse_vector_without_cutoff(
 
     **Breaks at** 200 queries at 2 and 200 at 1, sensitivity 1, threshold 0, epsilon 0.5, cutoff 8.
     Lemma 18 with both hidden constants read as 1 and delta = 1e-3 allows (3.72, 0.0049); the
-    original has delta(3.72) = 0.0038 here, the twin 0.79.  The event is "many yeses".
+    original has delta(3.72) = 0.0038 here, the mutant 0.79.  The event is "many yeses".
     """
     n_queries = np.size(queries)
     return sparse_vector.fixed_threshold_sparse_vector(
@@ -130,7 +130,7 @@ def svt1_cutoff_not_in_noise(
     **Mistake** The cutoff is forgotten in the scale of the noise: ((1 + c) / 2) epsilon.
 
     **Breaks at** queries (-1 five times, 1 five times) and (0 ten times), sensitivity 1, thresholds
-    0, cutoff 5, event "five noes, then five yeses", epsilon 1: 1.91 (chances 0.0038, 0.00056).
+    0, cutoff 5, event "five noes, then five yeses", epsilon 1: 1.91 (probabilities 0.0038, 0.00056).
     """
     values = np.asarray(queries, dtype=float)
     rho = rng.laplace(scale=2 * sensitivity / epsilon, size=(size, 1))
@@ -153,7 +153,7 @@ def svt2_cutoff_not_in_noise(
     **Mistake** The budget is not divided by the cutoff: c epsilon.
 
     **Breaks at** queries (-2, -2, 2) and (-1, -1, 1), each four times over, sensitivity 1,
-    thresholds 0, cutoff 4, event "no, no, yes" four times, epsilon 1: 1.66 (chances 0.0051 and
+    thresholds 0, cutoff 4, event "no, no, yes" four times, epsilon 1: 1.66 (probabilities 0.0051 and
     0.00098).
     """
     values = np.asarray(queries, dtype=float)

@@ -1,7 +1,7 @@
 """The one way by which a test may judge random draws.
 
-Each call is one exact test whose chance to reject a true law is at most `FALSE_ALARM` (1e-6).
-Draw with a literal seed, call once, never retry, and show beside it that a wrong law is rejected.
+Each call is one exact test whose probability to reject a true distribution is at most `FALSE_ALARM` (1e-6).
+Draw with a literal seed, call once, never retry, and show beside it that a wrong distribution is rejected.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def assert_frequencies(
         raise AssertionError("\n".join([f"rejected at false-alarm rate {false_alarm}:", *lines]))
 
 
-def assert_law(
+def assert_distribution(
     draws: ArrayLike,
     cdf: Callable[[NDArray[np.float64]], ArrayLike],
     *,
     n_bins: int = 20,
     false_alarm: float = FALSE_ALARM,
 ) -> None:
-    """Assert that `draws` ``[size]`` follow a continuous law, by its quantiles."""
+    """Assert that `draws` ``[size]`` follow a continuous distribution, by its quantiles."""
     levels = np.asarray(cdf(np.asarray(draws, dtype=float)), dtype=float)
     counts = np.bincount(
         np.minimum((levels * n_bins).astype(np.int64), n_bins - 1), minlength=n_bins

@@ -33,7 +33,7 @@ def test_sharper_instruments_run(capsys):
     example(2, example(0))
     printed = capsys.readouterr().out
     assert "epsilon is at least 1.1" in printed
-    assert "draws a side refute the claim epsilon = 1" in printed
+    assert "draws per dataset refute the claim epsilon = 1" in printed
 
 
 def test_check_of_a_statement_runs():
@@ -43,7 +43,7 @@ def test_check_of_a_statement_runs():
     ledger = Ledger(mark.row, seed=1)
     jensen(ledger)
     result = ledger.result()
-    assert (result.verdict, result.power) == (LedgerVerdict.HOLDS, Power.CAUGHT)
+    assert (result.verdict, result.power) == (LedgerVerdict.HOLDS, Power.KILLED)
     assert 0.99 < result.tightest <= 1 + 1e-9
 
 

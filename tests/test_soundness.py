@@ -1,7 +1,7 @@
 """Certified numbers are wrong at most as often as they say, counted over whole audits.
 
 The mechanisms are tight: there is no room between what is certified and the truth but the one
-that the bounds leave. A broken twin of the engine, which certifies on the draws on which it chose
+that the bounds leave. A mutant of the engine, which certifies on the draws on which it chose
 its events, must fail the same test.
 """
 
@@ -94,7 +94,7 @@ CASES = {
 
 
 def _chance_of_so_many(lies: int, audits: int) -> float:
-    """Exact chance of at least so many lies from an engine that keeps its failure_prob."""
+    """Exact probability of at least so many lies from an engine that keeps its failure_prob."""
     return float(binom.sf(lies - 1, audits, FAILURE_PROB))
 
 

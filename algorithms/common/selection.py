@@ -11,11 +11,11 @@ from algorithms.common._validate import FloatArray, IntArray
 
 
 def exponential_pmf(scores: ArrayLike, *, sensitivity: float, epsilon: float) -> FloatArray:
-    """Return the law of `exponential_mechanism`: the chance of each option.
+    """Return the distribution of `exponential_mechanism`: the probability of each option.
 
     McSherry & Talwar (2007); Dwork & Roth (2014), Definition 3.4.
 
-    **Guarantee** A draw from this law is epsilon-DP.
+    **Guarantee** A draw from this distribution is epsilon-DP.
 
     **Requires** that between neighbours every score moves by at most `sensitivity`, in any
     direction.
@@ -50,7 +50,7 @@ def exponential_pmf(scores: ArrayLike, *, sensitivity: float, epsilon: float) ->
 def exponential_mechanism(
     scores: ArrayLike, size: int, *, sensitivity: float, epsilon: float, rng: np.random.Generator
 ) -> IntArray:
-    """Choose option r with chance proportional to exp(epsilon * scores[r] / (2 * sensitivity)).
+    """Choose option r with probability proportional to exp(epsilon * scores[r] / (2 * sensitivity)).
 
     McSherry & Talwar (2007); Dwork & Roth (2014), Definition 3.4.
 

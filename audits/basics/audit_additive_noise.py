@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from algorithms.common.noise import analytic_gaussian_sigma
-from dpaudit import ApproxDP, NeighborPair, Relation, Smoothed
+from dpaudit import AdditiveNoise, ApproxDP, NeighborPair, Relation
 from dpaudit import neighbors as nb
 from dpaudit.stats import hockey_stick_density
 
@@ -29,10 +29,10 @@ def audit_deterministic_centers(auditor):
     """The exact profile, at a delta that no number of draws would reach."""
     sigma = analytic_gaussian_sigma(2 / 20, EPSILON, TINY_DELTA)
     auditor.check(
-        Smoothed(clipped_mean, scale=sigma),
+        AdditiveNoise(clipped_mean, scale=sigma),
         ApproxDP(EPSILON, TINY_DELTA, Relation.REPLACE_USER, "Balle and Wang 2018, Theorem 8"),
         USERS,
-        twin=Smoothed(clipped_mean, scale=sigma / 2),  # adding instead of replacing a user
+        mutant=AdditiveNoise(clipped_mean, scale=sigma / 2),  # adding instead of replacing a user
     )
 
 
@@ -73,7 +73,7 @@ def ball(data):
 
 def audit_subsampled_gaussian(auditor):
     epsilon = 2.0
-    smoothed = partial(Smoothed, noise="gaussian", scale=SIGMA, ball=ball)
+    smoothed = partial(AdditiveNoise, noise="gaussian", scale=SIGMA, ball=ball)
     auditor.check(
         smoothed(sampled_sum),
         ApproxDP(
@@ -83,6 +83,6 @@ def audit_subsampled_gaussian(auditor):
             "hockey-stick divergence of the mixture, by quadrature",
         ),
         WITH_AND_WITHOUT,
-        twin=smoothed(partial(sampled_sum, rate=1.0)),  # forgets to sample
-        effort=0.3,
+        mutant=smoothed(partial(sampled_sum, rate=1.0)),  # forgets to sample
+        draws_factor=0.3,
     )

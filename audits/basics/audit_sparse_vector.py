@@ -49,8 +49,8 @@ def audit_above_threshold(auditor):
             low_then_high(1, 4),
             query_pair([1.0, 0.0], [0.0, 1.0], "crossing"),
         ],
-        twin=partial(mutants.above_threshold_exact_threshold, threshold=0.0, epsilon=EPSILON),
-        effort=4,  # the twin is seen in runs of yeses, of probability 0.004 and a ratio of e^2
+        mutant=partial(mutants.above_threshold_exact_threshold, threshold=0.0, epsilon=EPSILON),
+        draws_factor=4,  # the mutant is seen in runs of yeses, of probability 0.004 and a ratio of e^2
     )
 
 
@@ -59,13 +59,13 @@ def audit_above_threshold_that_never_halts(auditor):
         partial(sv.above_threshold, threshold=0.0, epsilon=EPSILON),
         PureDP(EPSILON, QUERIES, "user_level_sco v2 Lemma 17"),
         low_then_high(5, 5),
-        twin=partial(mutants.above_threshold_never_halts, threshold=0.0, epsilon=EPSILON),
-        effort=2,
+        mutant=partial(mutants.above_threshold_never_halts, threshold=0.0, epsilon=EPSILON),
+        draws_factor=2,
     )
 
 
 def audit_fixed_threshold_sparse_vector(auditor):
-    """Lemma 18 hides its constants; with 1 in front of epsilon exact laws already break it.
+    """Lemma 18 hides its constants; with 1 in front of epsilon exact distributions already break it.
 
     Audited with 2 in front of epsilon and 1 elsewhere. By exact computation over constant streams
     delta is at most 0.00445 at this epsilon and cutoff, where 0.0049 is claimed: no room is left.
@@ -85,7 +85,7 @@ def audit_fixed_threshold_sparse_vector(auditor):
         ask,
         claim,
         query_pair(np.full(100, 0.25), np.full(100, -0.75), "100 equal queries, all above"),
-        twin=partial(
+        mutant=partial(
             mutants.fixed_threshold_sparse_vector_without_cutoff,
             thresholds=0.0,
             cutoff=cutoff,
@@ -102,14 +102,14 @@ def audit_variant_1(auditor):
         partial(variants.svt1, thresholds=0.0, cutoff=5, epsilon=EPSILON, sensitivity=1.0),
         PureDP(EPSILON, QUERIES, "Lyu, Su and Li 2017, Theorem 2"),
         low_then_high(5, 5),
-        twin=partial(
+        mutant=partial(
             mutants.svt1_cutoff_not_in_noise,
             thresholds=0.0,
             cutoff=5,
             epsilon=EPSILON,
             sensitivity=1.0,
         ),
-        effort=4,  # the twin's best event has probability 0.004
+        draws_factor=4,  # the mutant's best event has probability 0.004
     )
 
 
@@ -118,14 +118,14 @@ def audit_variant_2(auditor):
         partial(variants.svt2, thresholds=0.0, cutoff=4, epsilon=EPSILON, sensitivity=1.0),
         PureDP(EPSILON, QUERIES, "Dwork and Roth 2014, Algorithm 2"),
         query_pair([-2.0, -2.0, 2.0] * 4, [-1.0, -1.0, 1.0] * 4, "no, no, yes, four times"),
-        twin=partial(
+        mutant=partial(
             mutants.svt2_cutoff_not_in_noise,
             thresholds=0.0,
             cutoff=4,
             epsilon=EPSILON,
             sensitivity=1.0,
         ),
-        effort=4,  # the twin's best event has probability 0.005 and a ratio of only e^1.66
+        draws_factor=4,  # the mutant's best event has probability 0.005 and a ratio of only e^1.66
     )
 
 
@@ -139,8 +139,8 @@ def audit_variant_3(auditor):
         partial(ask, epsilon=EPSILON),
         PureDP(EPSILON, QUERIES, "Roth 2011, lecture notes"),
         query_pair([-1.0] * 8 + [0.0], [0.0] * 8 + [-1.0], "8 queries low, then one that answers"),
-        twin=partial(ask, epsilon=2 * EPSILON),
-        effort=4,
+        mutant=partial(ask, epsilon=2 * EPSILON),
+        draws_factor=4,
     )
 
 
@@ -151,7 +151,7 @@ def audit_variant_4(auditor):
         partial(ask, epsilon=EPSILON),
         PureDP(EPSILON, QUERIES, "Lee and Clifton 2014"),
         low_then_high(5, 5),
-        twin=partial(ask, epsilon=2 * EPSILON),
+        mutant=partial(ask, epsilon=2 * EPSILON),
     )
 
 
@@ -162,7 +162,7 @@ def audit_variant_5(auditor):
         partial(ask, epsilon=EPSILON),
         PureDP(EPSILON, QUERIES, "Stoddard, Chen and Machanavajjhala 2014"),
         query_pair([0.0, 1.0], [1.0, 0.0], "crossing"),
-        twin=partial(ask, epsilon=2 * EPSILON),
+        mutant=partial(ask, epsilon=2 * EPSILON),
     )
 
 
@@ -174,5 +174,5 @@ def audit_variant_6(auditor):
         partial(ask, epsilon=EPSILON),
         PureDP(EPSILON, QUERIES, "Chen, Xiao, Zhang and Xu 2015"),
         query_pair(np.r_[-half, half], np.r_[half, -half], "10 queries rise, then 10 fall"),
-        twin=partial(ask, epsilon=2 * EPSILON),
+        mutant=partial(ask, epsilon=2 * EPSILON),
     )

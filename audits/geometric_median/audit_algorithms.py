@@ -9,15 +9,15 @@ import numpy as np
 from algorithms.common import noise, sparse_vector
 from algorithms.geometric_median import baselines, boosting, center, composed, radius, schedule
 from dpaudit import (
+    AdditiveNoise,
     ApproxDP,
     NeighborPair,
     PureDP,
     Relation,
-    Smoothed,
     ZeroConcentratedDP,
     within_sensitivity,
 )
-from dpaudit.search import Interval, SearchSpace, Whole
+from dpaudit.search import Integer, Interval, SearchSpace
 from mutants import geometric_median as mutants
 
 PAPER = "geometric_median"
@@ -32,7 +32,7 @@ def less_noise(mechanism, multipliers=SLACK, **options):
 
 
 def less_smoothing(centers, sigma):
-    return {x: Smoothed(centers, "gaussian", x * sigma) for x in SLACK}
+    return {x: AdditiveNoise(centers, "gaussian", x * sigma) for x in SLACK}
 
 
 def groups(*counts_and_places, d=1):
@@ -69,9 +69,9 @@ def audit_first_above_threshold(auditor):
                 recipe="7 rise, the last falls",
             ),
         ],
-        twin=partial(mutants.first_above_threshold_exact_threshold, **options),
+        mutant=partial(mutants.first_above_threshold_exact_threshold, **options),
         slack=less_noise(sparse_vector.first_above_threshold, **options),
-        effort=4,  # the twin is seen in runs of noes, which are rare
+        draws_factor=4,  # the mutant is seen in runs of noes, which are rare
     )
 
 
@@ -82,7 +82,7 @@ def audit_bounded_laplace(auditor):
         partial(noise.bounded_laplace_mechanism, **options),
         ApproxDP(EPSILON, 0.01, relation, f"{PAPER} Fact 3"),
         NeighborPair(np.array(1.0), np.array(0.0), relation=relation, recipe="0 and 1"),
-        twin=partial(mutants.bounded_laplace_one_scale, **options),
+        mutant=partial(mutants.bounded_laplace_one_scale, **options),
         slack=less_noise(noise.bounded_laplace_mechanism, **options),
     )
 
@@ -103,8 +103,8 @@ def audit_fast_radius(auditor):
     auditor.check(
         partial(radius.fast_radius, **options),
         ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Lemma 5"),
-        SearchSpace(edge_of_the_crowd, {"inside": Whole(20, 39), "place": Interval(0.5, 2.0)}),
-        twin=partial(mutants.fast_radius_of_a_fraction, **options),
+        SearchSpace(edge_of_the_crowd, {"inside": Integer(20, 39), "place": Interval(0.5, 2.0)}),
+        mutant=partial(mutants.fast_radius_of_a_fraction, **options),
         slack=less_noise(radius.fast_radius, **options),
     )
 
@@ -115,9 +115,9 @@ def audit_radius_finder(auditor):
         partial(baselines.radius_finder, **options),
         ApproxDP(EPSILON, 0.0, REPLACE, "Haghifam, Steinke and Ullman 2024, Algorithm 1"),
         moved(groups((353, 0.0), (47, 10.0)), 0.0, "354 or 353 of 400 in one place"),
-        twin=partial(mutants.radius_finder_one_count, **options),
+        mutant=partial(mutants.radius_finder_one_count, **options),
         slack=less_noise(baselines.radius_finder, **options),
-        effort=0.3,
+        draws_factor=0.3,
     )
 
 
@@ -145,8 +145,8 @@ def audit_fast_center(auditor):
         partial(center.fast_center, **CENTER),
         ApproxDP(EPSILON, CENTER_DELTA, REPLACE, f"{PAPER} Lemma 9"),
         [*center_pairs(), moved(groups((10, 1e5), (11, 0.0), d=2), 1e5, "two halves far apart")],
-        twin=partial(mutants.fast_center_untested, **CENTER),
-        effort=0.1,
+        mutant=partial(mutants.fast_center_untested, **CENTER),
+        draws_factor=0.1,
     )
 
 
@@ -155,12 +155,14 @@ def audit_fast_center_smoothed(auditor):
     centers = partial(center.fast_center_centers, **CENTER, failed_at=FAR)
     sigma = center.fast_center_sigma(400, 1.0, EPSILON, CENTER_DELTA)
     auditor.check(
-        Smoothed(centers, "gaussian", sigma),
+        AdditiveNoise(centers, "gaussian", sigma),
         ApproxDP(EPSILON, CENTER_DELTA, REPLACE, f"{PAPER} Lemma 9"),
         center_pairs(),
-        twin=Smoothed(centers, "gaussian", 2.0 / (400 * EPSILON)),  # as if one point moved it
+        mutant=AdditiveNoise(
+            centers, "gaussian", 2.0 / (400 * EPSILON)
+        ),  # as if one point moved it
         slack=less_smoothing(centers, sigma),
-        effort=0.1,
+        draws_factor=0.1,
     )
 
 
@@ -182,7 +184,7 @@ def tug_of_war(left, place, other):
 
 WARS = SearchSpace(
     tug_of_war,
-    {"left": Whole(0, 4), "place": Interval(1.0, 1e6, log=True), "other": Interval(-1.0, 0.9)},
+    {"left": Integer(0, 4), "place": Interval(1.0, 1e6, log=True), "other": Interval(-1.0, 0.9)},
 )
 EVEN = tug_of_war(2, 1e6, -1.0)
 
@@ -203,8 +205,8 @@ def audit_stable_dpsgd(auditor):
         phases(boosting.stable_dpsgd, **options),
         ApproxDP(EPSILON, BOOST_DELTA, REPLACE, f"{PAPER} Lemma 12"),
         WARS,
-        twin=phases(mutants.stable_dpsgd_forgetting_m, **options),
-        effort=0.1,
+        mutant=phases(mutants.stable_dpsgd_forgetting_m, **options),
+        draws_factor=0.1,
     )
 
 
@@ -216,12 +218,12 @@ def audit_stable_dpsgd_smoothed(auditor):
     )
     centers = partial(boosting.stable_dpsgd_centers, phase=1, **options)
     auditor.check(
-        Smoothed(centers, "gaussian", plan.sigmas[0]),
+        AdditiveNoise(centers, "gaussian", plan.sigmas[0]),
         ApproxDP(EPSILON, BOOST_DELTA, REPLACE, f"{PAPER} Lemma 12"),
         EVEN,
-        twin=Smoothed(centers, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)),
+        mutant=AdditiveNoise(centers, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)),
         slack=less_smoothing(centers, plan.sigmas[0]),
-        effort=0.1,
+        draws_factor=0.1,
     )
 
 
@@ -231,8 +233,8 @@ def audit_fixed_order_dpsgd(auditor):
         phases(boosting.fixed_order_dpsgd, **options),
         ZeroConcentratedDP(0.5, REPLACE, f"{PAPER} Remark 1"),
         WARS,
-        twin=phases(mutants.fixed_order_dpsgd_one_access, **options),
-        effort=0.1,
+        mutant=phases(mutants.fixed_order_dpsgd_one_access, **options),
+        draws_factor=0.1,
     )
 
 
@@ -250,10 +252,12 @@ def audit_fixed_order_dpsgd_smoothed(auditor):
         return drawn[0]
 
     auditor.check(
-        Smoothed(first_center, "gaussian", plan.sigmas[0]),
+        AdditiveNoise(first_center, "gaussian", plan.sigmas[0]),
         ZeroConcentratedDP(0.5, REPLACE, f"{PAPER} Remark 1"),
         EVEN,
-        twin=Smoothed(first_center, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)),
+        mutant=AdditiveNoise(
+            first_center, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)
+        ),
         slack=less_smoothing(first_center, plan.sigmas[0]),
     )
 
@@ -272,9 +276,9 @@ def audit_dpgd(auditor):
         run(baselines.dpgd),
         ZeroConcentratedDP(0.1, REPLACE, "Haghifam, Steinke and Ullman 2024, Algorithm 3"),
         WARS,
-        twin=run(mutants.dpgd_one_step),
+        mutant=run(mutants.dpgd_one_step),
         slack={x: run(partial(baselines.dpgd, noise_multiplier=x)) for x in SLACK},
-        effort=0.1,
+        draws_factor=0.1,
     )
 
 
@@ -287,9 +291,9 @@ def audit_warm_start(auditor):
         partial(composed.warm_start, **options),
         ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Theorem 3"),
         CROWD,
-        twin=partial(mutants.warm_start_subsampling_is_noise, **options),
+        mutant=partial(mutants.warm_start_subsampling_is_noise, **options),
         slack=less_noise(composed.warm_start, **options),
-        effort=0.2,
+        draws_factor=0.2,
     )
 
 
@@ -306,9 +310,9 @@ def audit_private_geometric_median(auditor):
         partial(composed.private_geometric_median, **options),
         ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Theorem 4"),
         moved(groups((2, -1.0), (3, 1.0)), -1.0, "the majority flips"),
-        twin=partial(mutants.private_geometric_median_exact_start, **options),
+        mutant=partial(mutants.private_geometric_median_exact_start, **options),
         slack=less_noise(
             composed.private_geometric_median, (0.1, 0.01, 1e-3, 1e-4, 1e-5), **options
         ),
-        effort=0.2,
+        draws_factor=0.2,
     )

@@ -21,9 +21,9 @@ from audits.geometric_median.ledger_setup import (
     heavy_radius,
 )
 from dpaudit import NeighborPair, ZeroConcentratedDP
-from dpaudit.ledger import Array, Box, LedgerVerdict, Method, statement
+from dpaudit.ledger import Array, Domain, LedgerVerdict, Method, statement
 from dpaudit.mechanisms import generator
-from dpaudit.search import Choice, Interval, Whole
+from dpaudit.search import Choice, Integer, Interval
 from dpaudit.stats import oracles
 
 # --- HSU24 ---
@@ -45,7 +45,7 @@ def running_times_of_hsu24(ledger):
         [{"n": n, "steps": t} for n in (10, 200) for t in (1, 8)],
         pairs,
         claim="radius: at most n^2 distances, of time d, for each of log(R / r) radii",
-        twin=subsampled,
+        mutant=subsampled,
     )
 
     def descent(n, steps):
@@ -69,11 +69,11 @@ def running_times_of_hsu24(ledger):
         return steps * n * d, n**3 * rho / 256 + n * d
 
     ledger.falsify(
-        Box(n=Whole(1, 100_000), d=Whole(1, 1000), rho=Interval(1e-4, 1.0, log=True)),
+        Domain(n=Integer(1, 100_000), d=Integer(1, 1000), rho=Interval(1e-4, 1.0, log=True)),
         total,
         claim="n^2 rho / (256 d) steps of time n d are n^3 rho / 256, and one step at least",
         extremal=[{"n": 16_000, "d": 1, "rho": 1.0}],
-        twin=lambda n, d, rho: (total(n, d, rho)[0], 10 * n * n * d),
+        mutant=lambda n, d, rho: (total(n, d, rho)[0], 10 * n * n * d),
     )
     ledger.note(
         "rho is of the order of epsilon^2, so n^3 epsilon^2 is right, and n^2 d is exceeded from "
@@ -101,8 +101,8 @@ def radius_finder(ledger):
         n = len(points)
         return float(np.abs(here - there).max()), 1 + (n - 2) / math.ceil(gamma * n - 1e-9)
 
-    boxes = [
-        Box(
+    domains = [
+        Domain(
             points=Array(Interval(-1.5, 1.5), (n, d)),
             other=Array(Interval(-3.0, 3.0), (d,)),
             gamma=Choice((0.55, 0.75, 1.0)),
@@ -117,17 +117,17 @@ def radius_finder(ledger):
         "gamma": 0.75,
     }
     ledger.falsify(
-        boxes,
+        domains,
         sensitivity,
         claim="a query moves by at most 1 + (n - 2) / m, which is below 3",
         extremal=stars,
         tolerance=1e-9,
-        twin=lambda **case: (sensitivity(**case)[0], 2.0),
+        mutant=lambda **case: (sensitivity(**case)[0], 2.0),
     )
 
     def loss(points, other, gamma, noise=1.0, epsilon=1.0):
         kept = math.ceil(gamma * len(points) - 1e-9)
-        laws = [
+        distributions = [
             oracles.sparse_vector_patterns(
                 found,
                 thresholds=kept + 18 / epsilon * math.log(2 * len(radii) / 0.05),
@@ -137,17 +137,17 @@ def radius_finder(ledger):
             ).probabilities
             for found in queries(points, other, gamma)
         ]
-        return float(np.abs(np.log(laws[0]) - np.log(laws[1])).max()), epsilon
+        return float(np.abs(np.log(distributions[0]) - np.log(distributions[1])).max()), epsilon
 
     ledger.falsify(
-        boxes,
+        domains,
         loss,
-        claim="epsilon-DP, from exact laws",
+        claim="epsilon-DP, from exact distributions",
         examples=100,
         extremal=[*stars, crowd],
         tolerance=1e-6,
         # noise for an average of shares, which one point of n moves by 3 / n
-        twin=lambda **case: loss(**case, noise=1 / len(case["points"])),
+        mutant=lambda **case: loss(**case, noise=1 / len(case["points"])),
     )
     ledger.note(
         "1 + (n - 2) / m is sharp, reached by a star in dimension n - 1; the noise is that of "
@@ -166,7 +166,7 @@ def gradient_descent(ledger):
         return steps * (2 / n) ** 2 / (2 * sigma**2), rho
 
     ledger.identity(
-        Box(n=Whole(1, 10_000), rho=Interval(1e-4, 10.0, log=True), steps=Whole(1, 10_000)),
+        Domain(n=Integer(1, 10_000), rho=Interval(1e-4, 10.0, log=True), steps=Integer(1, 10_000)),
         spent,
         claim="T (2 / n)^2 / (2 s^2) = rho",
         tolerance=1e-9,
@@ -187,7 +187,7 @@ def gradient_descent(ledger):
     small = np.array([2.7e-162, 1.57e-162])
     ledger.falsify(
         [
-            Box(
+            Domain(
                 points=Array(Interval(-1.0, 1.0), (n, d)),
                 other=Array(Interval(-1.0, 1.0), (d,)),
                 start=Array(Interval(-1.0, 1.0), (d,)),
@@ -212,7 +212,7 @@ def gradient_descent(ledger):
         ZeroConcentratedDP(0.5),
         NeighborPair([[1e6], [-1e6], [1e6]], [[1e6], [-1e6], [-1e6]]),
         # the noise of one step for all 16
-        twin=lambda data, size, *, rng: mechanism(data, size, rng=rng, noise=1 / math.sqrt(16)),
+        mutant=lambda data, size, *, rng: mechanism(data, size, rng=rng, noise=1 / math.sqrt(16)),
         draws=10_000,
     )
     ledger.note("After the published code and not the text of HSU24, which was not at hand.")
@@ -242,11 +242,11 @@ def stable_dpsgd_at_their_sizes(ledger):
         return later, plan.sigmas[0] * math.sqrt(DIMENSION)
 
     ledger.falsify(
-        Box(n=Whole(1, 1000), delta=Interval(1e-9, 0.5, log=True)),
+        Domain(n=Integer(1, 1000), delta=Interval(1e-9, 0.5, log=True)),
         walked_back,
         claim="T >= n just: phases 2 to K cannot walk back the noise of phase 1",
         extremal=[{"n": n, "delta": 0.5} for n in (511, 512)],
-        twin=lambda **case: walked_back(**case, parameters=schedule.fixed_order_dpsgd_parameters),
+        mutant=lambda **case: walked_back(**case, parameters=schedule.fixed_order_dpsgd_parameters),
     )
     seed = (ledger.seed, "stable")
 
@@ -270,7 +270,7 @@ def stable_dpsgd_at_their_sizes(ledger):
         gain,
         method=Method.MONTE_CARLO,
         claim="GaussianCluster, one pass: it gains less than a tenth of the error at the start",
-        twin=lambda n: gain(n, boosting.fixed_order_dpsgd),
+        mutant=lambda n: gain(n, boosting.fixed_order_dpsgd),
     )
     ledger.note(
         "At d = 50, rho = .5 and one pass the noise of phase 1 is four times what all later "
@@ -311,16 +311,16 @@ def wall_clock(ledger):
 
     fixed, fixed_error = least_time(passes)
 
-    def sides(steps):
+    def inequality(steps):
         full, full_error = least_time(descent(steps))
         return (full, fixed) if full_error <= fixed_error else (math.inf, fixed)
 
     ledger.sweep(
         [{"steps": 16}],
-        sides,
+        inequality,
         method=Method.MONTE_CARLO,
         claim="DPGD takes less time than FixedOrderDPSGD, at an error no larger",
-        twin=lambda steps: sides(4000),
+        mutant=lambda steps: inequality(4000),
     )
     ledger.note(
         "Seconds of one machine. 16 passes of DPGD take about a hundredth of the time of 8 passes "
@@ -351,8 +351,8 @@ def step_size_of_dpgd(ledger):
     def best(name, n, steps, other):
         return error(name, n, steps, 1.0), error(name, n, steps, other)
 
-    def opposite(sides):
-        return lambda **case: sides(**case)[::-1]
+    def opposite(inequality):
+        return lambda **case: inequality(**case)[::-1]
 
     few = [{"name": "heavy", "n": n, "steps": t} for n, t in ((100, 4), (1000, 4), (100, 400))]
     ledger.sweep(
@@ -360,7 +360,7 @@ def step_size_of_dpgd(ledger):
         best,
         method=Method.MONTE_CARLO,
         claim="4 steps, and n = 100 with 400: larger multipliers err more on HeavyTailed",
-        twin=opposite(best),
+        mutant=opposite(best),
     )
 
     def worse(name, n, steps, other):
@@ -378,7 +378,7 @@ def step_size_of_dpgd(ledger):
         worse,
         method=Method.MONTE_CARLO,
         claim="39 steps, as HSU24 has it at n = 1000: larger multipliers err less by a factor 1.5",
-        twin=opposite(worse),
+        mutant=opposite(worse),
     )
 
     def bases(name, multiplier):
@@ -393,7 +393,7 @@ def step_size_of_dpgd(ledger):
         bases,
         method=Method.MONTE_CARLO,
         claim="r_hat / sqrt(T) is the better base at n = 1000, with equal multipliers",
-        twin=opposite(bases),
+        mutant=opposite(bases),
     )
     ledger.conclude(
         LedgerVerdict.AMBIGUOUS,

@@ -11,9 +11,9 @@ from scipy.stats import binom
 
 from algorithms.geometric_median import boosting, schedule
 from algorithms.geometric_median.reference import objective
-from dpaudit import ApproxDP, NeighborPair, Smoothed
-from dpaudit.ledger import Array, Box, LedgerVerdict, Method, statement
-from dpaudit.search import Choice, Interval, Whole
+from dpaudit import AdditiveNoise, ApproxDP, NeighborPair
+from dpaudit.ledger import Array, Domain, LedgerVerdict, Method, statement
+from dpaudit.search import Choice, Integer, Interval
 from dpaudit.stats import oracles
 
 DELTAS = Interval(1e-12, 0.999, log=True)
@@ -35,18 +35,18 @@ def subgradient(ledger):
         steps = [boosting.sgd_trajectory([x], z, [0], step=1.0)[1] for x in points]
         return np.mean(z - np.array(steps), axis=0)
 
-    def sides(points, z, y, slope=mean_gradient):
+    def inequality(points, z, y, slope=mean_gradient):
         lhs = float(objective(points, z) + slope(points, z) @ (y - z))
         return lhs, float(objective(points, y)) + 1e-12
 
-    boxes = [
-        Box(points=Array(UNIT, (n, d)), z=Array(UNIT, (d,)), y=Array(UNIT, (d,)))
+    domains = [
+        Domain(points=Array(UNIT, (n, d)), z=Array(UNIT, (d,)), y=Array(UNIT, (d,)))
         for n in (1, 2, 4)
         for d in (1, 2)
     ]
     ledger.falsify(
-        boxes,
-        sides,
+        domains,
+        inequality,
         claim="its mean over i is a subgradient of f, also at a data point",
         extremal=[
             {"points": np.zeros((2, 1)), "z": np.zeros(1), "y": np.ones(1)},
@@ -54,7 +54,7 @@ def subgradient(ledger):
             {"points": np.zeros((1, 1)), "z": np.array([2.7e-162]), "y": np.ones(1)},
         ],
         # of the squared distances, halved
-        twin=lambda points, z, y: sides(points, z, y, lambda x, z: (z - x).mean(axis=0)),
+        mutant=lambda points, z, y: inequality(points, z, y, lambda x, z: (z - x).mean(axis=0)),
     )
 
 
@@ -82,7 +82,7 @@ def schedule_of_the_phases(ledger):
         return np.log(found), np.log(wanted)
 
     ledger.identity(
-        Box(phases=Whole(3, 12), delta=DELTAS, step=Interval(1e-3, 10.0, log=True)),
+        Domain(phases=Integer(3, 12), delta=DELTAS, step=Interval(1e-3, 10.0, log=True)),
         printed,
         claim="lengths, step sizes, noise and balls of the phases; the lengths sum to T",
     )
@@ -104,7 +104,7 @@ def fixed_order(ledger):
         [{"n": n, "phases": k} for n in range(1, 40) for k in range(1, 11)],
         most_accesses,
         claim="no element is accessed more than ceil(T / n) times",
-        twin=lambda n, phases: (most_accesses(n, phases)[0], (2**phases - 1) // n),
+        mutant=lambda n, phases: (most_accesses(n, phases)[0], (2**phases - 1) // n),
     )
 
     def moved(points, other, row, phases, project):
@@ -125,12 +125,12 @@ def fixed_order(ledger):
         m = math.ceil((2**phases - 1) / len(points))
         return float(np.linalg.norm(a - b)), (2 * m + 1) * ALGORITHM["step"] / 4
 
-    boxes = [
-        Box(
+    domains = [
+        Domain(
             points=Array(UNIT, (n, 2)),
             other=Array(UNIT, (2,)),
-            row=Whole(0, n - 1),
-            phases=Whole(1, 6),
+            row=Integer(0, n - 1),
+            phases=Integer(1, 6),
             project=Choice(("all", "first", "none")),
         )
         for n in (2, 3, 6)
@@ -144,7 +144,7 @@ def fixed_order(ledger):
         "project": "all",
     }
     ledger.falsify(
-        boxes,
+        domains,
         moved,
         claim="the first phase moves by at most (2 m + 1) eta / 4, with or without projections",
         extremal=[once],
@@ -157,7 +157,7 @@ def fixed_order(ledger):
 
 @statement("gm.lemma10")
 def accesses(ledger):
-    def sides(n, phases, delta, forgotten=False):
+    def inequality(n, phases, delta, forgotten=False):
         t = 2**phases - 1
         if t < n:
             return None
@@ -165,11 +165,11 @@ def accesses(ledger):
         return binom.sf(math.floor(m), t, 1 / n), delta / 8
 
     ledger.falsify(
-        Box(n=Whole(1, 4000), phases=Whole(1, 20), delta=DELTAS),
-        sides,
+        Domain(n=Integer(1, 4000), phases=Integer(1, 20), delta=DELTAS),
+        inequality,
         claim="exact binomial tail",
         extremal=[{"n": 1, "phases": 1, "delta": 0.9}, {"n": 1023, "phases": 10, "delta": 0.999}],
-        twin=lambda **case: sides(**case, forgotten=True),  # m = 3 T / n
+        mutant=lambda **case: inequality(**case, forgotten=True),  # m = 3 T / n
     )
     ledger.note("Loose: for T = n and delta = 1e-6 it allows 50 accesses, where 10 would do.")
 
@@ -179,7 +179,7 @@ def projections(ledger):
     def onto(x, radius):
         return x * min(1.0, radius / max(float(np.linalg.norm(x)), 1e-300))
 
-    def sides(x, y, radius, scale=1.0):
+    def inequality(x, y, radius, scale=1.0):
         a, b = onto(x, radius), scale * onto(y, radius)
         return float(np.linalg.norm(a - b)), float(np.linalg.norm(x - y))
 
@@ -189,15 +189,22 @@ def projections(ledger):
             float(np.linalg.norm(x - y)),
         )
 
-    boxes = [
-        Box(x=Array(Interval(-3, 3), (d,)), y=Array(Interval(-3, 3), (d,)), radius=Interval(0.1, 2))
+    domains = [
+        Domain(
+            x=Array(Interval(-3, 3), (d,)), y=Array(Interval(-3, 3), (d,)), radius=Interval(0.1, 2)
+        )
         for d in (1, 2, 5)
     ]
-    ledger.falsify(boxes, sides, claim="balls", twin=lambda x, y, radius: sides(x, y, radius, 1.5))
-    ledger.falsify(boxes, box_sides, claim="cubes")
+    ledger.falsify(
+        domains,
+        inequality,
+        claim="balls",
+        mutant=lambda x, y, radius: inequality(x, y, radius, 1.5),
+    )
+    ledger.falsify(domains, box_sides, claim="cubes")
 
 
-PLANE = Box(
+PLANE = Domain(
     a=Interval(1e-6, 4.0),
     b=Interval(1e-6, 4.0),
     angle=Interval(0.0, math.pi),
@@ -230,7 +237,7 @@ def when_a_step_contracts(ledger):
         PLANE,
         forward,
         claim="a + b >= eta implies contraction",
-        twin=lambda a, b, angle, eta: (
+        mutant=lambda a, b, angle, eta: (
             distances(a, b, angle, eta)[::-1] if a + b >= eta / 4 else None
         ),
     )
@@ -239,10 +246,10 @@ def when_a_step_contracts(ledger):
         before, after = distances(a, b, angle, eta)
         return (eta, a + b) if after <= before else None
 
-    parallel = Box(**{**PLANE.parts, "angle": 0.0})
+    parallel = Domain(**{**PLANE.parts, "angle": 0.0})
     ledger.falsify(parallel, backward, claim="contraction implies a + b >= eta")
     with ledger.repair("for eta > 0 and u != v: contraction if and only if a + b >= eta"):
-        apart = Box(**{**PLANE.parts, "angle": Interval(0.1, math.pi)})
+        apart = Domain(**{**PLANE.parts, "angle": Interval(0.1, math.pi)})
         ledger.falsify(apart, forward)
         ledger.falsify(apart, backward, tolerance=1e-6)
     ledger.note(
@@ -254,24 +261,24 @@ def when_a_step_contracts(ledger):
 @statement("gm.lemma11")
 def a_step_moves_apart_by_little(ledger):
     def grown(constant):
-        def sides(a, b, angle, eta):
+        def inequality(a, b, angle, eta):
             before, after = distances(a, b, angle, eta)
             return (after, constant * eta) if after > before * (1 + 1e-12) else None
 
-        return sides
+        return inequality
 
     antipodal = {"a": 1e-6, "b": 1e-6, "angle": math.pi, "eta": 1.0}
     close, steps = Interval(1e-6, 1.5), Interval(1.0, 3.0)  # it grows for a + b < eta only
-    near = Box(**{**PLANE.parts, "a": close, "b": close, "eta": steps})
+    near = Domain(**{**PLANE.parts, "a": close, "b": close, "eta": steps})
     ledger.falsify(
         near,
         grown(3.0),
         claim="where the distance grows, it stays below 3 eta",
         extremal=[antipodal],
-        twin=grown(1.0),  # as if one of the points stood still
+        mutant=grown(1.0),  # as if one of the points stood still
     )
     with ledger.repair("norm(x' - y') <= max(norm(x - y), 2 eta): 2 is the sharp constant"):
-        ledger.falsify(near, grown(2.0), extremal=[antipodal], twin=0.9)
+        ledger.falsify(near, grown(2.0), extremal=[antipodal], mutant=0.9)
     ledger.note("With 2 for 3, Corollary 1 gives 2 m eta for (2 m + 1) eta.")
 
 
@@ -279,7 +286,7 @@ def a_step_moves_apart_by_little(ledger):
 
 
 def trajectories(n, dimension, length):
-    return Box(
+    return Domain(
         points=Array(UNIT, (n, dimension)),
         other=Array(UNIT, (dimension,)),
         where=Array(Interval(0.0, 1.0), (length,)),
@@ -326,21 +333,21 @@ UNDERFLOW = {
 
 @statement("gm.cor1")
 def sensitivity_of_iterates(ledger):
-    def sides(points, other, where, step, radius, extra=1):
+    def inequality(points, other, where, step, radius, extra=1):
         a, b, m = two_runs(points, other, where, step, radius)
         return float(np.linalg.norm(a - b, axis=-1).max()), (2 * m + extra) * step
 
     ledger.falsify(
         TRAJECTORIES,
-        sides,
+        inequality,
         claim="(2 m + 1) eta",
         extremal=[TURNING, UNDERFLOW],
         # as if each access moved an iterate by eta, and not by 2 eta
-        twin=lambda **case: (sides(**case)[0], sides(**case, extra=0)[1] / 2),
+        mutant=lambda **case: (inequality(**case)[0], inequality(**case, extra=0)[1] / 2),
     )
     ledger.falsify(
         TRAJECTORIES,
-        lambda **case: sides(**case, extra=0),
+        lambda **case: inequality(**case, extra=0),
         claim="2 m eta is enough",
         extremal=[TURNING, UNDERFLOW],
         tolerance=1e-9,
@@ -350,15 +357,15 @@ def sensitivity_of_iterates(ledger):
 
 @statement("gm.cor1.avg")
 def sensitivity_of_the_average(ledger):
-    def sides(points, other, where, step, radius):
+    def inequality(points, other, where, step, radius):
         a, b, m = two_runs(points, other, where, step, radius)
         return float(np.linalg.norm((a - b)[:-1].mean(axis=0))), (2 * m + 1) * step
 
     def half(**case):
-        lhs, rhs = sides(**case)
+        lhs, rhs = inequality(**case)
         return lhs, rhs / 4
 
-    ledger.falsify(TRAJECTORIES, sides, extremal=[TURNING], twin=half)
+    ledger.falsify(TRAJECTORIES, inequality, extremal=[TURNING], mutant=half)
 
     def by_position(position, length):
         """One access: only the iterates after it move, by 2 eta at most."""
@@ -389,11 +396,11 @@ def privacy_of_stable_dpsgd(ledger):
         return conditioned + (1 + math.exp(epsilon)) * delta / 8, delta
 
     ledger.falsify(
-        Box(epsilon=Interval(1e-3, 1.0, log=True), delta=DELTAS, phases=Whole(1, 30)),
+        Domain(epsilon=Interval(1e-3, 1.0, log=True), delta=DELTAS, phases=Integer(1, 30)),
         exact,
         claim="worst case of the proof",
         # the conversion from epsilon-DP to zCDP, the other way round
-        twin=lambda **case: exact(**case, rho=lambda epsilon, delta: epsilon**2 / 2),
+        mutant=lambda **case: exact(**case, rho=lambda epsilon, delta: epsilon**2 / 2),
     )
 
     def conversion(epsilon, delta):
@@ -402,7 +409,7 @@ def privacy_of_stable_dpsgd(ledger):
         return alpha * rho + math.log(2 / delta) / (alpha - 1), epsilon
 
     ledger.falsify(
-        Box(epsilon=Interval(1e-3, 1.0, log=True), delta=DELTAS),
+        Domain(epsilon=Interval(1e-3, 1.0, log=True), delta=DELTAS),
         conversion,
         claim="the conversion at the proof's order",
     )
@@ -414,14 +421,14 @@ def privacy_of_stable_dpsgd(ledger):
     plan = schedule.stable_dpsgd_schedule(users, 1, **options)
     centers = functools.partial(boosting.stable_dpsgd_centers, phase=1, center=[0.0], **options)
     ledger.audit(
-        Smoothed(centers, "gaussian", plan.sigmas[0]),
+        AdditiveNoise(centers, "gaussian", plan.sigmas[0]),
         ApproxDP(1.0, delta),
         NeighborPair(
             1e6 * np.array([[-1.0], [-1], [1], [1], [1]]),
             1e6 * np.array([[-1.0], [-1], [1], [1], [-1]]),
         ),
         # noise for one access of each row
-        twin=Smoothed(centers, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)),
+        mutant=AdditiveNoise(centers, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)),
         draws=20_000,
     )
     ledger.note("Loose: the printed noise costs 9 rho / 14, and m is about twice what is needed.")

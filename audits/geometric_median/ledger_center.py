@@ -16,7 +16,7 @@ from algorithms.geometric_median.center import (
     fast_center_sigma,
 )
 from algorithms.geometric_median.reference import geometric_median, quantile_radius
-from dpaudit.ledger import Array, Box, statement
+from dpaudit.ledger import Array, Domain, statement
 from dpaudit.search import Interval
 
 EPSILONS = Interval(1e-3, 1.0, log=True)
@@ -25,7 +25,7 @@ USERS = Interval(1.0, 1e9, log=True)
 
 
 def samples(n, delta, constant=600.0, union=True):
-    """Return k; without the union bound over n points, a twin's."""
+    """Return k; without the union bound over n points, a mutant's."""
     return math.ceil(constant * math.log(18 * (n if union else 1) / delta))
 
 
@@ -70,7 +70,7 @@ def fast_center_as_printed(ledger):
         return found / wanted, np.ones(3)
 
     ledger.identity(
-        Box(n=USERS, epsilon=EPSILONS, delta=DELTAS),
+        Domain(n=USERS, epsilon=EPSILONS, delta=DELTAS),
         relative,
         claim="k = 600 log(18 n / delta) rounded up, 1600, 24: those of Facts 2 and 3",
     )
@@ -97,13 +97,13 @@ def fast_center_as_printed(ledger):
         near = ((out - place) ** 2).sum(axis=1) <= middle
         return {"gives up": gave_up, "goes on": ~gave_up, "near": near & ~gave_up}[event]
 
-    for event, chance in (("gives up", 1 - passes), ("goes on", passes), ("near", passes / 2)):
+    for event, probability in (("gives up", 1 - passes), ("goes on", passes), ("near", passes / 2)):
         ledger.monte_carlo(
             partial(ends, event=event),
-            chance,
+            probability,
             draws=20_000,
             claim=f"it {event} no more often than it may",
-            twin=partial(ends, event=event, noise=2.0 if event == "gives up" else 0.5),
+            mutant=partial(ends, event=event, noise=2.0 if event == "gives up" else 0.5),
         )
     ledger.note("k is no integer: it is rounded up. S^(i) on line 4 is S_i of line 3.")
 
@@ -112,7 +112,7 @@ def fast_center_as_printed(ledger):
 
 
 def tails(n, delta, **options):
-    """Chances that one score breaks (7) or (8): .75 to .7, .45 to .5, .55 to .6."""
+    """Probabilities that one score breaks (7) or (8): .75 to .7, .45 to .5, .55 to .6."""
     k = samples(n, delta, **options)
     return (
         binom.cdf(math.ceil(0.7 * k) - 1, k, 0.75),
@@ -121,14 +121,14 @@ def tails(n, delta, **options):
     )
 
 
-SCORES = Box(n=USERS, delta=DELTAS)
+SCORES = Domain(n=USERS, delta=DELTAS)
 
 
 EDGES = [{"n": 1.0, "delta": 0.999}, {"n": 1e9, "delta": 0.999}, {"n": 1e9, "delta": 1e-12}]
 
 
 def inaccurate(n, delta, **options):
-    """Chance that (7) fails for some point."""
+    """Probability that (7) fails for some point."""
     return n * max(tails(n, delta, **options)[:2]), delta / 18
 
 
@@ -139,21 +139,21 @@ def scores_are_accurate(ledger):
         inaccurate,
         claim="exact binomial tails, over all points",
         extremal=EDGES,
-        twin=partial(inaccurate, union=False),
+        mutant=partial(inaccurate, union=False),
     )
     ledger.falsify(
         SCORES,
         partial(inaccurate, constant=200.0),
         claim="even with k = 200 log(18 n / delta)",
         extremal=EDGES,
-        twin=partial(inaccurate, constant=180.0),
+        mutant=partial(inaccurate, constant=180.0),
     )
     ledger.note("k = 200 log(18 n / delta) is enough, and 200 is sharp as n / delta grows.")
 
 
 def clouds(sizes=(3, 4, 6), dimensions=(1, 2)):
     return [
-        Box(places=Array(Interval(-6.0, 6.0), (m, d)), copies=Array(Interval(0.0, 1.0), (m,)))
+        Domain(places=Array(Interval(-6.0, 6.0), (m, d)), copies=Array(Interval(0.0, 1.0), (m,)))
         for m in sizes
         for d in dimensions
     ]
@@ -198,7 +198,7 @@ def survivors_are_near(ledger):
 
     worst = {"places": np.array([[0.0], [1.0], [3.0]]), "copies": np.array([0.54, 0.21, 0.25])}
     ledger.falsify(
-        clouds(), far, claim="a score above .45 k: within 3 r_hat", extremal=[worst], twin=0.9
+        clouds(), far, claim="a score above .45 k: within 3 r_hat", extremal=[worst], mutant=0.9
     )
     ledger.falsify(
         clouds(), score, claim="within r^(.75): a score of .75 k at least", extremal=[worst]
@@ -209,7 +209,7 @@ def survivors_are_near(ledger):
         claim="(7) holds for all points, so that a weight is .8 or more where f* >= .75 k",
         examples=ledger.examples // 3,
         extremal=EDGES,
-        twin=partial(inaccurate, union=False),
+        mutant=partial(inaccurate, union=False),
     )
     n, delta = 400, 0.9
     places, times = split(worst["places"], worst["copies"], n)
@@ -226,7 +226,7 @@ def survivors_are_near(ledger):
         draws=1_000,
         claim="on the data where both are tight",
         where={"n": n, "delta": delta},
-        twin=partial(fails, least=0.75),
+        mutant=partial(fails, least=0.75),
     )
     ledger.note(
         "3 is sharp. Z >= .6 n is loose: .74 n is what the worst data give. The proof prints "
@@ -264,7 +264,7 @@ def survivors_lie_in_a_ball(ledger):
         accurate,
         claim="(8) with probability 1 - delta / 9: exact binomial tails",
         extremal=EDGES,
-        twin=partial(accurate, union=False),
+        mutant=partial(accurate, union=False),
     )
 
     def survivors(places, copies, least=0.55):
@@ -291,14 +291,14 @@ def survivors_lie_in_a_ball(ledger):
         ball,
         claim="within 4 r_hat of a point with a score above .55 k",
         extremal=[CHAIN, LONG_CHAIN],
-        twin=partial(ball, radius=3.0),
+        mutant=partial(ball, radius=3.0),
     )
     ledger.falsify(
         clouds(),
         diameter,
         claim="no two survivors are further apart than 6 r_hat",
         extremal=[CHAIN, LONG_CHAIN, WEAK_CHAIN],
-        twin=partial(diameter, least=0.0),
+        mutant=partial(diameter, least=0.0),
     )
     ledger.note(
         "Around a data point 4 is sharp: 29, 25, 34 and 12 % lie at 0, 2, 4 and 6 (in units of "

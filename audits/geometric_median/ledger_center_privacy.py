@@ -20,8 +20,8 @@ from audits.geometric_median.ledger_center import (
     split,
 )
 from audits.geometric_median.ledger_warm_start import log_tail
-from dpaudit.ledger import Array, Box, statement
-from dpaudit.search import Interval, Whole
+from dpaudit.ledger import Array, Domain, statement
+from dpaudit.search import Integer, Interval
 from dpaudit.stats import oracles
 
 EPSILONS = Interval(1e-3, 1.0, log=True)
@@ -56,28 +56,28 @@ def sensitivity_of_the_weights(ledger):
         points[0] = 50.0  # no neighbour of the others
         return {"points": points, "other": np.array([9.0]), "table": (table + 0.5) / n}
 
-    boxes = [
-        Box(
+    domains = [
+        Domain(
             points=Array(Interval(-3.0, 3.0), (n, 1)),
             other=Array(Interval(-6.0, 6.0), (1,)),
             table=Array(Interval(0.0, 1.0), (n, 4)),
         )
         for n in (1, 2, 6, 10)
     ]
-    for sides, claim in ((total, "|Z - Z'|"), (absolute, "(9), sum of |p - p'|")):
+    for inequality, claim in ((total, "|Z - Z'|"), (absolute, "(9), sum of |p - p'|")):
         ledger.falsify(
-            boxes,
-            sides,
+            domains,
+            inequality,
             claim=f"{claim} <= 12",
             extremal=[worst(8), worst(12), worst(16)],
-            twin=partial(sides, limit=3),
+            mutant=partial(inequality, limit=3),
         )
     ledger.falsify(
-        boxes,
+        domains,
         partial(absolute, bound=9.0),
         claim="sum of |p - p'| <= 9",
         extremal=[worst(8)],
-        twin=partial(absolute, bound=8.0),
+        mutant=partial(absolute, bound=8.0),
     )
     ledger.note(
         "9 is sharp, for n >= 9: the weight of the replaced point moves by 1, not by 4. The noise "
@@ -133,16 +133,16 @@ FARTHEST = {
 
 @statement("gm.lemma9.400")
 def sensitivity_of_the_mean(ledger):
-    def sides(places, copies, bound=400.0):
+    def inequality(places, copies, bound=400.0):
         moved = displacement(places, copies)
         return None if moved is None else (moved, bound)
 
     ledger.falsify(
         clouds((3, 4, 5)),
-        sides,
+        inequality,
         claim="adversarial weights, all within (8), (9) and Z > .55 n",
         extremal=[FARTHEST, CHAIN, LONG_CHAIN],
-        twin=partial(sides, bound=27 / 0.55),
+        mutant=partial(inequality, bound=27 / 0.55),
     )
 
     def printed(first, second, third, least=Fraction(11, 20)):
@@ -153,7 +153,7 @@ def sensitivity_of_the_mean(ledger):
         printed,
         exact=printed,
         claim="the arithmetic: (96 + 104 + 16) / .55 = 392.7",
-        twin=partial(printed, least=Fraction(1, 2)),
+        mutant=partial(printed, least=Fraction(1, 2)),
     )
 
     def around_the_mean(others, first, second, least=Fraction(11, 20)):
@@ -164,14 +164,14 @@ def sensitivity_of_the_mean(ledger):
         around_the_mean,
         exact=around_the_mean,
         claim="211 by subtracting xbar: a weight of 8 within 12 r_hat, and of 1 within 8 and 12",
-        twin=partial(around_the_mean, least=Fraction(1, 2)),
+        mutant=partial(around_the_mean, least=Fraction(1, 2)),
     )
     ledger.note(
         "Loose: the worst found is 62 r_hat / n for n = 1000 (31 for n = 20, 63 for n = 10^5), "
         "where .1, 55, 22 and 23 % of the points lie at 0, 2, 4 and 6 r_hat. 211 r_hat / n is "
         "proved at once: Z' (xbar - xbar') is the sum of (p_i - p_i') (x_i - xbar) over the others "
         "and of two terms for the replaced point, and the balls of Lemma 8 have centers within "
-        "4 r_hat of one another. 400 sets the noise of line 13. The twin forgets the 8 r_hat "
+        "4 r_hat of one another. 400 sets the noise of line 13. The mutant forgets the 8 r_hat "
         "between survivors: 27 / .55."
     )
 
@@ -186,13 +186,13 @@ def common_survivors(ledger):
         [{"n": n} for n in range(20, 2000)],
         common,
         claim="two common survivors for n >= 20; beyond 2000 by 2 * .55 n - n = .1 n",
-        twin=partial(common, least=Fraction(1, 2)),
+        mutant=partial(common, least=Fraction(1, 2)),
     )
     ledger.sweep(
         [{"n": n} for n in range(10, 20)],
         common,
         claim="from n = 10 on",
-        twin=lambda n: common(n - 1),
+        mutant=lambda n: common(n - 1),
     )
 
     def passes(n, epsilon, delta, offset=True):
@@ -201,11 +201,11 @@ def common_survivors(ledger):
         return bounded_laplace_tail(max(short, 0.0), 24 / epsilon, delta), delta
 
     ledger.falsify(
-        Box(n=Whole(1, 20), epsilon=EPSILONS, delta=DELTAS),
+        Domain(n=Integer(1, 20), epsilon=EPSILONS, delta=DELTAS),
         passes,
         claim="for n <= 20 line 9 passes with probability delta at most, whatever the data",
         extremal=[{"n": 20, "epsilon": 1.0, "delta": 0.999}],
-        twin=partial(passes, offset=False),
+        mutant=partial(passes, offset=False),
     )
     ledger.note(
         "10 is enough (for 9 only one is common). And below it is not needed: there line 9 passes "
@@ -216,16 +216,16 @@ def common_survivors(ledger):
 @statement("gm.lemma9")
 def privacy_of_fast_center(ledger):
     def copies(n, delta, limit=2):
-        """Both sides as -log: the chance itself is below the smallest float."""
+        """Both inequality as -log: the probability itself is below the smallest float."""
         k = samples(n, delta)
         return math.log(18 / delta), -log_tail(limit * k, (n - 1) * k, 1 / n)
 
     ledger.falsify(
-        Box(n=Whole(4, 10**9), delta=Interval(1e-290, 0.999, log=True)),
+        Domain(n=Integer(4, 10**9), delta=Interval(1e-290, 0.999, log=True)),
         copies,
         claim="the index n is sampled more than 2 k times with probability delta / 18, exactly",
         extremal=[{"n": 20, "delta": 0.999}, {"n": 10**9, "delta": 1e-290}],
-        twin=partial(copies, limit=1),
+        mutant=partial(copies, limit=1),
     )
 
     def spent(epsilon, delta, factor=1.0):
@@ -235,13 +235,13 @@ def privacy_of_fast_center(ledger):
         gauss = float(oracles.gaussian(400.0, noise).delta(epsilon / 2))
         return laplace + gauss + delta / 18 + 2 * delta / 9, 11 * delta / 18
 
-    box = Box(epsilon=EPSILONS, delta=DELTAS)
+    domain = Domain(epsilon=EPSILONS, delta=DELTAS)
     ledger.falsify(
-        box,
+        domain,
         spent,
         claim="without conditioning on (8): exact deltas and both bad events, 11 delta / 18",
         extremal=[{"epsilon": 1.0, "delta": delta} for delta in (0.999, 1e-3)],
-        twin=partial(spent, factor=0.5),
+        mutant=partial(spent, factor=0.5),
     )
     n = 1000
     moved = displacement(**FARTHEST, n=n)
@@ -251,18 +251,18 @@ def privacy_of_fast_center(ledger):
         return float(oracles.gaussian(moved, sigma).delta(epsilon / 2)), delta / 6
 
     ledger.falsify(
-        box,
+        domain,
         noise,
         claim="line 14 where the mean moves furthest, of what was found: exact delta",
         extremal=[{"epsilon": 1.0, "delta": 0.01}],
-        twin=partial(noise, sensitivity=8.0),
+        mutant=partial(noise, sensitivity=8.0),
     )
     ledger.note(
         "True, as (epsilon, 11 delta / 18), but not as printed: (8) is an event of the dataset, "
-        "and conditioning each run on it changes the law of the samples differently on the two, "
+        "and conditioning each run on it changes the distribution of the samples differently on the two, "
         "so that runs are no longer coupled. Bounding P[D in E] on the event that (8) holds for "
         "both is what works: 2 delta / 9 for it, delta / 18 for the copies, delta / 3 for lines 9 "
-        "and 14. Copies are counted over i in [n] in one place, [n - 1] is meant. The twins allow "
+        "and 14. Copies are counted over i in [n] in one place, [n - 1] is meant. The mutants allow "
         "k copies, spend all of epsilon on the Gaussian, and take the 8 r_hat / n of one moved "
         "survivor for 400 r_hat / n. No audit comes near the claim: where the mean moves by 62 "
         "r_hat / n, the furthest that was found, line 14 is (epsilon, delta)-DP with a twentieth "

@@ -14,8 +14,8 @@ from algorithms.geometric_median.center import fast_center, fast_center_samples
 from algorithms.geometric_median.composed import warm_start, warm_start_parameters
 from algorithms.geometric_median.radius import fast_radius_samples
 from algorithms.geometric_median.reference import geometric_median, quantile_radius
-from dpaudit.ledger import Array, Box, LedgerVerdict, Method, statement
-from dpaudit.search import Interval, Whole
+from dpaudit.ledger import Array, Domain, LedgerVerdict, Method, statement
+from dpaudit.search import Integer, Interval
 
 EPSILONS = Interval(1e-3, 1.0, log=True)
 DELTAS = Interval(1e-12, 0.999, log=True)
@@ -74,7 +74,7 @@ def counted(points, radius):
 
 def clouds():
     return [
-        Box(places=Array(Interval(-4.0, 4.0), (m, d)), copies=Array(Interval(0.0, 1.0), (m,)))
+        Domain(places=Array(Interval(-4.0, 4.0), (m, d)), copies=Array(Interval(0.0, 1.0), (m,)))
         for m in (3, 4, 6)
         for d in (1, 2)
     ]
@@ -89,7 +89,7 @@ def cloud(places, copies, n=60):
 @statement("gm.thm3", expected=LedgerVerdict.REFUTED)
 def warm_start_theorem(ledger):
     def promised(n, d, delta, log_log, c, c_prime):
-        """85 % of the data in one place, 15 % in another, epsilon = 1: the chance of success.
+        """85 % of the data in one place, 15 % in another, epsilon = 1: the probability of success.
 
         At most that of Gaussian noise within C' r_hat, as line 9 passes whatever its noise.
         """
@@ -128,11 +128,11 @@ def warm_start_theorem(ledger):
             return started(math.ceil(20_000 * n / epsilon), d, epsilon, delta, doublings), 7.0
 
         ledger.falsify(
-            Box(d=DIMENSIONS, epsilon=EPSILONS, delta=DELTAS, doublings=DOUBLINGS),
+            Domain(d=DIMENSIONS, epsilon=EPSILONS, delta=DELTAS, doublings=DOUBLINGS),
             conditions,
             claim="the conditions of Lemmas 6 to 9 and the noise",
             extremal=[{"d": 1e6, "epsilon": 1.0, "delta": 0.999, "doublings": 0.0}],
-            twin=lambda **case: conditions(**case, forgotten=True),
+            mutant=lambda **case: conditions(**case, forgotten=True),
         )
 
         def survivors(places, copies, allowed=6.0):
@@ -157,14 +157,14 @@ def warm_start_theorem(ledger):
             claim="survivors lie within 6 r_hat, with no use of r_hat >= r^(.75)",
             extremal=[tight],
             # as if half of the points near a survivor put the median there too
-            twin=lambda **case: survivors(**case, allowed=2.0),
+            mutant=lambda **case: survivors(**case, allowed=2.0),
         )
         ledger.falsify(
             clouds(),
             total,
             claim="three quarters have a score of .75 k, so Z >= .6 n",
             extremal=[row],
-            twin=lambda **case: total(**case, reach=1.0),  # scores within r_hat, not 2 r_hat
+            mutant=lambda **case: total(**case, reach=1.0),  # scores within r_hat, not 2 r_hat
         )
     ledger.note(
         "Noise of n^-1 sqrt(d log(24 / delta) log(8 / delta)) is no O(sqrt(d) log(1 / delta) / n) "
@@ -178,23 +178,23 @@ def warm_start_theorem(ledger):
 
 @statement("gm.thm3.tail")
 def gaussian_tail(ledger):
-    def sides(d, delta, constant=3.0):
+    def inequality(d, delta, constant=3.0):
         return chi2.sf(constant**2 * d * math.log(4 / delta), d), delta / 4
 
-    box = Box(d=Whole(1, 10_000), delta=DELTAS)
+    domain = Domain(d=Integer(1, 10_000), delta=DELTAS)
     ledger.falsify(
-        box,
-        sides,
+        domain,
+        inequality,
         claim="exact chi-square tail",
         extremal=[{"d": 1, "delta": 0.999}],
-        twin=lambda **case: sides(**case, constant=1.0),
+        mutant=lambda **case: inequality(**case, constant=1.0),
     )
     ledger.falsify(
-        box,
-        lambda **case: sides(**case, constant=math.sqrt(2)),
+        domain,
+        lambda **case: inequality(**case, constant=math.sqrt(2)),
         claim="even with sqrt 2 for 3",
         extremal=[{"d": 1, "delta": 0.999}],
-        twin=lambda **case: sides(**case, constant=1.0),
+        mutant=lambda **case: inequality(**case, constant=1.0),
     )
     ledger.note("sqrt 2 is enough, and sharp for d = 1. The sigma is that of Algorithm 3, not 2.")
 
@@ -238,7 +238,7 @@ def sizes_at_which_it_is_useful(ledger):
             draws=4_000,
             where={"n": half},
             claim=f"at n = 907 it {'passes' if passes else 'fails'} half of the time, where Z = n",
-            twin=lambda size, *, rng, passes=passes, n=other: event(
+            mutant=lambda size, *, rng, passes=passes, n=other: event(
                 size, rng=rng, passes=passes, n=n
             ),
         )
@@ -246,7 +246,7 @@ def sizes_at_which_it_is_useful(ledger):
         [{"n": n, "d": d} for n in (100, 1000, 10_000) for d in (10, 50)],
         lambda n, d: (1.0, spread(d, 1.0, 1e-6) / n),
         claim="up to n = 10000 and for d >= 10 the noise is longer than r_hat",
-        twin=lambda n, d: (1.0, spread(d, 1.0, 1e-6) / (10 * n)),  # up to n = 100000
+        mutant=lambda n, d: (1.0, spread(d, 1.0, 1e-6) / (10 * n)),  # up to n = 100000
     )
     ledger.note(
         "At epsilon = 1, delta = 1e-6: weights of n pass line 9 half of the time at n = 907 and "
@@ -278,7 +278,7 @@ def running_time(ledger):
         [{"n": 20, "log_ratio": 1.0, "delta": 0.5}, {"n": 60, "log_ratio": 3.0, "delta": 0.01}],
         measured,
         claim="away from there",
-        twin=lambda **case: (measured(**case)[0], 20 * case["n"] ** 2),  # as HSU24: all pairs
+        mutant=lambda **case: (measured(**case)[0], 20 * case["n"] ** 2),  # as HSU24: all pairs
     )
     with ledger.repair("n d (1 + log2(R / r)) log(n (1 + log2(R / r)) / delta)"):
 
@@ -288,11 +288,11 @@ def running_time(ledger):
             return warm_start_distances(n, delta / 2, doublings), 1400 * n * radii * math.log(inner)
 
         ledger.falsify(
-            Box(n=Interval(20.0, 1e280, log=True), doublings=DOUBLINGS, delta=DELTAS),
+            Domain(n=Interval(20.0, 1e280, log=True), doublings=DOUBLINGS, delta=DELTAS),
             repaired,
             claim="at most 1400 times that many distances",
             extremal=[{"n": n, "doublings": 0.0, "delta": 0.999} for n in (20.0, 1e280)],
-            twin=lambda **case: repaired(**case, forgotten=True),
+            mutant=lambda **case: repaired(**case, forgotten=True),
         )
     ledger.note(
         "FastCenter's 600 log(36 n / delta) samples for each point do not depend on R / r: as R / "
@@ -357,7 +357,7 @@ def other_quantiles(ledger):
             radius = reach * quantile_radius(points, beta) * (1 + 1e-12)
             return (beta**2, counted(points, radius).mean() / len(points)) if radius else None
 
-        boxes = [Box(**box.parts, beta=Interval(0.715, 0.9)) for box in clouds()]
+        domains = [Domain(**domain.parts, beta=Interval(0.715, 0.9)) for domain in clouds()]
         corners = 2 * np.pi * np.arange(3) / 3
         triangle = {
             "places": np.stack([np.cos(corners), np.sin(corners)], axis=1),
@@ -370,18 +370,18 @@ def other_quantiles(ledger):
             "beta": 0.8,
         }
         ledger.falsify(
-            boxes,
+            domains,
             bounded,
             claim="a query between n / 2 and beta^2 n bounds the radius from below",
             extremal=[far],
-            twin=lambda **case: bounded(**case, below_half=True),
+            mutant=lambda **case: bounded(**case, below_half=True),
         )
         ledger.falsify(
-            boxes,
+            domains,
             reached,
             claim="and 2 r^(beta) reaches beta^2 n",
             extremal=[triangle],
-            twin=lambda **case: reached(**case, reach=1),
+            mutant=lambda **case: reached(**case, reach=1),
         )
 
         def averages(data, beta):
@@ -398,7 +398,7 @@ def other_quantiles(ledger):
             told_apart,
             method=Method.NUMERIC,
             claim="largest counts: the same data on either side of a threshold",
-            twin=lambda beta: told_apart(beta, averages),
+            mutant=lambda beta: told_apart(beta, averages),
         )
     ledger.note(
         "The query is an average over all points. For a share beta in one cluster and the others "

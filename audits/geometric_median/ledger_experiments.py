@@ -47,9 +47,9 @@ ONE_THREAD = functools.partial(threadpool_limits, limits=1)
 SCALED, DPGD_TRIALS = 30, 200  # at all scales; DPGD's smallest errors vary most, and are cheap
 
 
-def opposite(sides):
-    """The other way round: the twin of a comparison is the claim that it goes against."""
-    return lambda **case: sides(**case)[::-1]
+def opposite(inequality):
+    """The other way round: the mutant of a comparison is the claim that it goes against."""
+    return lambda **case: inequality(**case)[::-1]
 
 
 @functools.cache
@@ -90,7 +90,7 @@ def misses(mean):
 
 
 def outside(seed):
-    """Return the sides of one average."""
+    """Return the inequality of one average."""
     return lambda method, **case: misses(ratios(seed, **case)[method])
 
 
@@ -115,7 +115,7 @@ def radius_estimates(ledger):
         outside(ledger.seed),
         method=Method.MONTE_CARLO,
         claim="averages lie between 1.2 and 3, roughly",
-        twin=with_printed_radius,
+        mutant=with_printed_radius,
     )
     ledger.note(
         "With F^-1 for F in r_true of HeavyTailed (gm.exp.rtrueF): with the CDF as printed the "
@@ -144,13 +144,13 @@ def time_ratio(ledger):
         shown,
         within,
         claim="within a factor 2 of 29, distances computed again for each radius",
-        twin=lambda ratio, reading: within(ratio, "once"),
+        mutant=lambda ratio, reading: within(ratio, "once"),
     )
     ledger.sweep(
         [{"ratio": 320.0, "reading": "once"}],
         opposite(within),
         claim="not so where RadiusFinder keeps its distances: about 2",
-        twin=within,
+        mutant=within,
     )
     ledger.conclude(
         LedgerVerdict.AMBIGUOUS,
@@ -187,7 +187,7 @@ def other_sizes(ledger):
             outside(ledger.seed),
             method=Method.MONTE_CARLO,
             claim="n = 1000",
-            twin=lambda **case: outside(ledger.seed)(**{**case, "n": 500}),
+            mutant=lambda **case: outside(ledger.seed)(**{**case, "n": 500}),
         )
     ledger.note(
         "RadiusFinder asks for .75 n + 18 log(2 T / beta) / epsilon neighbours, more than the .9 n "
@@ -213,21 +213,21 @@ def gaussian_cluster(ledger):
         beaten,
         method=Method.MONTE_CARLO,
         claim="FixedOrderDPSGD beats StableDPSGD at every number of passes",
-        twin=opposite(beaten),
+        mutant=opposite(beaten),
     )
     ledger.sweep(
         [{"n": 10_000, "over": DPGD, "factor": SIGNIFICANT}],
         beaten,
         method=Method.MONTE_CARLO,
         claim="and DPGD by a factor 2 at n = 10000, with eta tuned on data of its own",
-        twin=opposite(beaten),
+        mutant=opposite(beaten),
     )
     ledger.sweep(
         [{"n": 10_000, "over": DPGD, "factor": SIGNIFICANT}],
         opposite(functools.partial(beaten, eta=1.0)),
         method=Method.MONTE_CARLO,
         claim="but not with the eta that the error bound of Lemma 14 is smallest at",
-        twin=functools.partial(beaten, eta=1.0),
+        mutant=functools.partial(beaten, eta=1.0),
     )
     ledger.conclude(
         LedgerVerdict.AMBIGUOUS,
@@ -247,14 +247,14 @@ def heavy_tailed(ledger):
         similar,
         method=Method.MONTE_CARLO,
         claim="similar or better than DPGD at n = 10000, with eta tuned",
-        twin=opposite(similar),
+        mutant=opposite(similar),
     )
     ledger.sweep(
         [{"n": 1000, "eta": TUNED}, {"n": 1000, "eta": 1.0}],
         opposite(similar),
         method=Method.MONTE_CARLO,
         claim="but not at n = 1000, at every number of passes",
-        twin=similar,
+        mutant=similar,
     )
     ledger.conclude(
         LedgerVerdict.AMBIGUOUS,
@@ -271,11 +271,11 @@ def change(seed, family):
 def with_size(seed, family):
     """The same between n = 100 and 1000, at the fewest passes: there it does change."""
 
-    def sides(over):
+    def inequality(over):
         few, more = (advantage(curve(seed, family, n), over)[0] for n in (100, 1000))
         return max(few / more, more / few), SIGNIFICANT
 
-    return sides
+    return inequality
 
 
 @statement("gm.fig4")
@@ -285,7 +285,7 @@ def scale_of_the_cluster(ledger):
         change(ledger.seed, CLUSTER),
         method=Method.MONTE_CARLO,
         claim="relative errors change by less than a factor 2 between R = 25, 50 and 100",
-        twin=with_size(ledger.seed, CLUSTER),
+        mutant=with_size(ledger.seed, CLUSTER),
     )
 
 
@@ -296,7 +296,7 @@ def degrees_of_freedom(ledger):
         change(ledger.seed, HEAVY),
         method=Method.MONTE_CARLO,
         claim="relative errors change by less than a factor 2 between nu = 2.5, 5 and 10",
-        twin=with_size(ledger.seed, HEAVY),
+        mutant=with_size(ledger.seed, HEAVY),
     )
     ledger.note(
         "By 1.5 to 1.8 over ten seeds, at most after 4 passes, where DPGD's error is .001 r_hat "

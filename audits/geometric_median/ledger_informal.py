@@ -19,13 +19,13 @@ from audits.geometric_median.ledger_theorem4 import (
     promised,
     users,
 )
-from dpaudit.ledger import Box, LedgerVerdict, statement
+from dpaudit.ledger import Domain, LedgerVerdict, statement
 from dpaudit.search import Interval
 
 # The two readings of Otilde, of which the second lists what it hides.
 USUAL = "time, where Otilde hides log n as it usually does"
 LISTED = "time, where it hides what Section 1 lists: d, 1/alpha, 1/epsilon, 1/delta and R/r"
-LARGE = Box(n=Interval(1e6, 1e300, log=True))
+LARGE = Domain(n=Interval(1e6, 1e300, log=True))
 
 
 def without_log_n(n, share, constant=1e3):
@@ -42,14 +42,14 @@ def without_dimension(d, alpha, epsilon, delta, doublings):
 
 @statement("gm.thm1", expected=LedgerVerdict.AMBIGUOUS)
 def approximation_in_the_introduction(ledger):
-    box = Box(**PARAMETERS, doublings=DOUBLINGS)
+    domain = Domain(**PARAMETERS, doublings=DOUBLINGS)
     small = {**EASIEST, "delta": 0.999, "doublings": 0.0}
     ledger.falsify(
-        box,
+        domain,
         accurate,
         claim="n as in the repaired Theorem 4 is enough for alpha f(x_star)",
         extremal=[small, {**small, "d": 10_000}],
-        twin=without_dimension,
+        mutant=without_dimension,
     )
 
     def time(d, alpha, epsilon, delta, doublings, power=2):
@@ -62,11 +62,11 @@ def approximation_in_the_introduction(ledger):
         return took, first + 2e8 * level / alpha**power
 
     ledger.falsify(
-        box,
+        domain,
         time,
         claim=USUAL,
         extremal=[small, {**small, "alpha": 1e-3}],
-        twin=lambda **case: time(**case, power=1),
+        mutant=lambda **case: time(**case, power=1),
     )
     ledger.falsify(LARGE, lambda n: without_log_n(n, 4), claim=LISTED, extremal=[{"n": 1e100}])
     ledger.conclude(
@@ -84,7 +84,7 @@ def approximation_in_the_introduction(ledger):
 
 @statement("gm.thm2", expected=LedgerVerdict.AMBIGUOUS)
 def warm_start_in_the_introduction(ledger):
-    def sides(d, epsilon, delta, doublings, forgotten=False):
+    def inequality(d, epsilon, delta, doublings, forgotten=False):
         """With the logarithms that the introduction hides."""
         level = math.log(16 * d * (1 + doublings) / (epsilon * delta))
         n = math.ceil(40_000 * (1 if forgotten else math.sqrt(d)) / epsilon * level)
@@ -92,11 +92,11 @@ def warm_start_in_the_introduction(ledger):
 
     dimensions = Interval(1.0, 1e6, log=True)
     ledger.falsify(
-        Box(d=dimensions, epsilon=PARAMETERS["epsilon"], delta=DELTAS, doublings=DOUBLINGS),
-        sides,
+        Domain(d=dimensions, epsilon=PARAMETERS["epsilon"], delta=DELTAS, doublings=DOUBLINGS),
+        inequality,
         claim="n >= 40000 sqrt(d) / epsilon log: within 7 r_hat of the median",
         extremal=[{"d": d, "epsilon": 1.0, "delta": 0.999, "doublings": 0.0} for d in (1.0, 1e6)],
-        twin=lambda **case: sides(**case, forgotten=True),
+        mutant=lambda **case: inequality(**case, forgotten=True),
     )
     search = {"min_radius": 1.0, "max_radius": 20.0, "epsilon": 1.0, "delta": 0.5}
     least = 21_100  # what the lemmas ask for here
@@ -117,7 +117,7 @@ def warm_start_in_the_introduction(ledger):
         draws=100,
         claim="the whole algorithm, at the least n that its lemmas ask for",
         where={"n": least, **search},
-        twin=lambda size, *, rng: fails(size, rng=rng, n=200),
+        mutant=lambda size, *, rng: fails(size, rng=rng, n=200),
     )
 
     def time(n, delta, doublings, forgotten=False):
@@ -129,7 +129,7 @@ def warm_start_in_the_introduction(ledger):
         )
 
     ledger.falsify(
-        Box(
+        Domain(
             n=Interval(20.0, 1e12, log=True),
             delta=DELTAS,
             doublings=Interval(1.0, 1e6, log=True),
@@ -137,7 +137,7 @@ def warm_start_in_the_introduction(ledger):
         time,
         claim=USUAL,
         extremal=[{"n": 20.0, "delta": 0.999, "doublings": x} for x in (1.0, 1e6)],
-        twin=lambda **case: time(**case, forgotten=True),
+        mutant=lambda **case: time(**case, forgotten=True),
     )
     ledger.falsify(LARGE, lambda n: without_log_n(n, 2), claim=LISTED, extremal=[{"n": 1e100}])
     ledger.conclude(

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.stats import binom
 
 from algorithms.geometric_median.reference import geometric_median, objective, quantile_radius
-from dpaudit.ledger import Array, Box, LedgerVerdict, Method, statement
-from dpaudit.search import Choice, Interval, Whole
+from dpaudit.ledger import Array, Domain, LedgerVerdict, Method, statement
+from dpaudit.search import Choice, Integer, Interval
 
 EPSILONS = Interval(1e-3, 1.0, log=True)
 DELTAS = Interval(1e-12, 0.999, log=True)
@@ -18,7 +18,7 @@ DELTAS = Interval(1e-12, 0.999, log=True)
 
 def clouds(low=1, high=6):
     return [
-        Box(points=Array(Interval(-1.0, 1.0), (n, d)), z=Array(Interval(-1.0, 1.0), (d,)))
+        Domain(points=Array(Interval(-1.0, 1.0), (n, d)), z=Array(Interval(-1.0, 1.0), (d,)))
         for n in range(low, high)
         for d in (1, 2)
     ]
@@ -29,7 +29,7 @@ def clouds(low=1, high=6):
 
 @statement("gm.eq1")
 def objective_and_median(ledger):
-    def sides(points, z):
+    def inequality(points, z):
         return objective(points, geometric_median(points).point), float(objective(points, z))
 
     def mean_for_median(points, z):
@@ -37,13 +37,13 @@ def objective_and_median(ledger):
 
     ledger.falsify(
         clouds(),
-        sides,
+        inequality,
         claim="no point beats the reference solver",
         extremal=[
             {"points": np.array([[0.0], [0.0], [1.0]]), "z": np.array([0.0])},
             {"points": np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.1]]), "z": np.array([0.5, 0.1])},
         ],
-        twin=mean_for_median,
+        mutant=mean_for_median,
     )
 
     def optimality(points, z, median=lambda points: geometric_median(points).point):
@@ -59,7 +59,7 @@ def objective_and_median(ledger):
         clouds(2),
         optimality,
         claim="the sum of unit vectors is at most the number of points that lie there",
-        twin=lambda **case: optimality(**case, median=lambda points: points.mean(axis=0)),
+        mutant=lambda **case: optimality(**case, median=lambda points: points.mean(axis=0)),
     )
     ledger.note("The minimiser is not unique on a line with n even; the paper's argmin is a set.")
 
@@ -80,8 +80,8 @@ def quantile_radii(ledger):
         return quantile_radius(points, tau, z), ordered[need - 1] if need else 0.0
 
     taus = Choice((0.0, 0.1, 0.25, 0.3, 0.5, 0.6, 0.75, 0.9, 1.0))
-    boxes = [Box(**box.parts, tau=taus) for box in clouds()]
-    ledger.identity(boxes, values, claim="order statistic ceil(tau n)", twin=rounded_down)
+    domains = [Domain(**domain.parts, tau=taus) for domain in clouds()]
+    ledger.identity(domains, values, claim="order statistic ceil(tau n)", mutant=rounded_down)
     ledger.note("argmin over r of a condition means the smallest such r.")
 
 
@@ -93,9 +93,9 @@ def required_n(ratio, epsilon, delta):
 
 @statement("gm.intro.rindep", expected=LedgerVerdict.AMBIGUOUS)
 def sample_complexity_and_aspect_ratio(ledger):
-    box = Box(ratio=Interval(2.0, 1e12, log=True), epsilon=EPSILONS, delta=DELTAS)
+    domain = Domain(ratio=Interval(2.0, 1e12, log=True), epsilon=EPSILONS, delta=DELTAS)
     ledger.falsify(
-        box,
+        domain,
         lambda ratio, epsilon, delta: (
             required_n(ratio, epsilon, delta),
             required_n(2.0, epsilon, delta),
@@ -104,12 +104,12 @@ def sample_complexity_and_aspect_ratio(ledger):
     )
     with ledger.repair("the sample complexity grows with log log(R / r) / epsilon, and no faster"):
         ledger.falsify(
-            box,
+            domain,
             lambda ratio, epsilon, delta: (
                 required_n(ratio, epsilon, delta) - required_n(2.0, epsilon, delta),
                 2400 / epsilon * math.log(math.log2(ratio) + 1),
             ),
-            twin=0.5,
+            mutant=0.5,
         )
     ledger.conclude(
         LedgerVerdict.AMBIGUOUS,
@@ -142,7 +142,7 @@ TANGENT = [tangent(k) for k in (1, 3, 9, 33, 99, 301, 999)]
 
 def capped_clouds():
     return [
-        Box(
+        Domain(
             inside=Array(Interval(-1.0, 1.0), (a, 2)),
             outside=Array(Interval(-50.0, 50.0), (b, 2)),
         )
@@ -172,17 +172,17 @@ def majority_in_a_ball(ledger):
         claim="norm(x_star - c) <= 10 r whenever more than half of the data is within r of c",
     )
 
-    def sides(inside, outside):
+    def inequality(inside, outside):
         return moved(inside, outside), farthest(inside) * sharp(share_of(inside, outside))
 
     with ledger.repair(
         "norm(x_star - c) <= r s / sqrt(2 s - 1) where the share s > 1/2 lies within r of c: the "
         "constant depends on the excess over one half, and no constant does for all"
     ):
-        ledger.sweep(TANGENT, sides, method=Method.NUMERIC, claim="on the extremal data")
+        ledger.sweep(TANGENT, inequality, method=Method.NUMERIC, claim="on the extremal data")
         ledger.falsify(
             capped_clouds(),
-            sides,
+            inequality,
             tolerance=1e-6,
             claim="on random data",
             extremal=TANGENT[:2],
@@ -209,29 +209,31 @@ def chernoff(ledger):
         count = math.ceil((1 - e) * mu) - 1
         return float(binom.cdf(count, n, p)), math.exp(-e * e * mu / 2)
 
-    size, rate = Whole(1, 1000), Interval(1e-6, 1.0, log=True)
+    size, rate = Integer(1, 1000), Interval(1e-6, 1.0, log=True)
     ledger.falsify(
-        Box(n=size, p=rate, e=Interval(0.0, 20.0)),
+        Domain(n=size, p=rate, e=Interval(0.0, 20.0)),
         upper,
         claim="upper tail",
         extremal=[{"n": 1, "p": 1.0, "e": 0.0}, {"n": 1000, "p": 1e-6, "e": 0.5}],
     )
     ledger.falsify(
-        Box(n=size, p=rate, e=Interval(1e-6, 1 - 1e-6)),
+        Domain(n=size, p=rate, e=Interval(1e-6, 1 - 1e-6)),
         lower,
         claim="lower tail",
         extremal=[{"n": 1, "p": 1.0, "e": 0.5}],
     )
 
     def unequal(p, e):
-        law = np.array([1.0])
-        for chance in p:
-            law = np.convolve(law, [1 - chance, chance])
+        distribution = np.array([1.0])
+        for probability in p:
+            distribution = np.convolve(distribution, [1 - probability, probability])
         mu = float(np.sum(p))
-        return float(law[np.arange(len(law)) > (1 + e) * mu].sum()), math.exp(-e * e * mu / (2 + e))
+        return float(distribution[np.arange(len(distribution)) > (1 + e) * mu].sum()), math.exp(
+            -e * e * mu / (2 + e)
+        )
 
     ledger.falsify(
-        [Box(p=Array(Interval(0.0, 1.0), (n,)), e=Interval(0.0, 5.0)) for n in (2, 3, 6)],
+        [Domain(p=Array(Interval(0.0, 1.0), (n,)), e=Interval(0.0, 5.0)) for n in (2, 3, 6)],
         unequal,
         claim="unequal rates, by convolution",
     )
@@ -242,16 +244,16 @@ def chernoff(ledger):
 
 @statement("gm.lemma3")
 def objective_and_quantiles(ledger):
-    def sides(points, z, tau):
+    def inequality(points, z, tau):
         del z
         found = geometric_median(points)
         return (1 - tau) * quantile_radius(points, tau, found.point), found.objective
 
-    boxes = [Box(**box.parts, tau=Interval(0.0, 1.0)) for box in clouds()]
+    domains = [Domain(**domain.parts, tau=Interval(0.0, 1.0)) for domain in clouds()]
     split = np.array([[0.0], [0.0], [1.0], [-1.0]])
     ledger.falsify(
-        boxes,
-        sides,
+        domains,
+        inequality,
         extremal=[{"points": split, "z": np.zeros(1), "tau": 0.5 + 1e-9}],
         tolerance=1e-6,
     )
@@ -260,7 +262,7 @@ def objective_and_quantiles(ledger):
 
 @statement("gm.lemma4")
 def robustness(ledger):
-    def sides(inside, outside):
+    def inequality(inside, outside):
         n, outliers = len(inside) + len(outside), len(outside)
         bound = 2 * (n - outliers) / (n - 2 * outliers)
         return moved(inside, outside), bound * farthest(inside)
@@ -270,20 +272,20 @@ def robustness(ledger):
 
     ledger.falsify(
         capped_clouds(),
-        sides,
+        inequality,
         claim="random data",
         extremal=[*TANGENT[:2], {"inside": np.array([[1.0, 0.0]]), "outside": np.zeros((0, 2))}],
-        twin=all_in_the_denominator,
+        mutant=all_in_the_denominator,
     )
     ledger.sweep(
         TANGENT,
-        sides,
+        inequality,
         method=Method.NUMERIC,
         claim="the data on which the median moves most",
-        twin=all_in_the_denominator,
+        mutant=all_in_the_denominator,
     )
     ledger.note(
         "Never tight: with the share s = 1 - |S|/n the sharp constant is s / sqrt(2 s - 1) against "
-        "2 s / (2 s - 1), half of it at best (see gm.intro.lem4use): where |S| = 0. The twin has n "
+        "2 s / (2 s - 1), half of it at best (see gm.intro.lem4use): where |S| = 0. The mutant has n "
         "for n - 2 |S|."
     )

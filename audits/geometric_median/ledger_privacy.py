@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from algorithms.common.noise import bounded_laplace_delta
 from algorithms.common.sparse_vector import first_above_threshold
-from dpaudit.ledger import Array, Box, LedgerVerdict, Method, statement, strategies
-from dpaudit.search import Interval, Whole
+from dpaudit.ledger import Array, Domain, LedgerVerdict, Method, statement, strategies
+from dpaudit.search import Integer, Interval
 from dpaudit.stats import hockey_stick, hockey_stick_density, oracles
 
 EPSILONS = Interval(1e-3, 1.0, log=True)
@@ -38,7 +38,7 @@ def neighbours(ledger):
         cases,
         lambda left, right: (difference(left, right) % 2, 0),
         claim="as multisets: the difference of two datasets of one size is never odd, so never 1",
-        twin=lambda left, right: (difference(left, right) % 4, 0),
+        mutant=lambda left, right: (difference(left, right) % 4, 0),
     )
     replaced = [c for c in cases if sum(x != y for x, y in zip(*c.values(), strict=True)) == 1]
     ledger.sweep(
@@ -58,7 +58,7 @@ def neighbours(ledger):
         ledger.sweep(
             replaced,
             lambda left, right: (abs(difference(left, right) - 2), 0),
-            twin=lambda left, right: (abs(difference(set(left), set(right)) - 2), 0),
+            mutant=lambda left, right: (abs(difference(set(left), set(right)) - 2), 0),
         )
 
 
@@ -71,28 +71,28 @@ def differential_privacy(ledger):
         masks = [np.array(event) for event in events]
         return max(p[mask].sum() - math.exp(epsilon) * q[mask].sum() for mask in masks)
 
-    def values(laws, epsilon, divergence=hockey_stick):
-        total = laws.sum(axis=1, keepdims=True)
+    def values(distributions, epsilon, divergence=hockey_stick):
+        total = distributions.sum(axis=1, keepdims=True)
         if not total.all():
             return None
-        p, q = laws / total
+        p, q = distributions / total
         return 1 + over_events(p, q, epsilon), 1 + divergence(p, q, epsilon)
 
     def two_sided(p, q, epsilon):
         return np.abs(p - math.exp(epsilon) * q).sum() / 2
 
     ledger.identity(
-        Box(laws=Array(Interval(0.0, 1.0), (2, 4)), epsilon=Interval(0.0, 1.0)),
+        Domain(distributions=Array(Interval(0.0, 1.0), (2, 4)), epsilon=Interval(0.0, 1.0)),
         values,
         tolerance=1e-11,
-        extremal=[{"laws": np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]]), "epsilon": 1.0}],
-        twin=partial(values, divergence=two_sided),
+        extremal=[{"distributions": np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]]), "epsilon": 1.0}],
+        mutant=partial(values, divergence=two_sided),
     )
     ledger.note("Stated for (epsilon, delta) in [0, 1]^2; the noise scales divide by epsilon.")
 
 
 def closes(highest=1.0):
-    """Pairs of laws with the (epsilon, delta) that they are built for."""
+    """Pairs of distributions with the (epsilon, delta) that they are built for."""
     numbers = st.tuples(st.floats(0.01, highest), st.sampled_from([0.0, 1e-3, 0.1, 0.5]))
     return numbers.flatmap(
         lambda at: st.tuples(st.just(at), strategies.close_pairs(epsilon=at[0], delta=at[1], k=3))
@@ -107,7 +107,7 @@ def basic_composition(ledger):
         rows = [first[side][i] * seconds[i % len(seconds)][side] for i in range(len(first[side]))]
         return np.concatenate(rows)
 
-    def sides(case):
+    def inequality(case):
         (first_at, first), (second_at, second), swap = case
         seconds = [second, second[::-1]] if swap else [second]
         found = hockey_stick(
@@ -116,14 +116,14 @@ def basic_composition(ledger):
         return found, first_at[1] + second_at[1] + ROUNDING
 
     def deltas_not_added(case):
-        lhs, _ = sides(case)
+        lhs, _ = inequality(case)
         return lhs, max(case[0][0][1], case[1][0][1]) + ROUNDING
 
     ledger.falsify(
         st.tuples(closes(), closes(), st.booleans()),
-        sides,
+        inequality,
         examples=ledger.examples * 2 // 3,
-        twin=deltas_not_added,
+        mutant=deltas_not_added,
     )
 
 
@@ -133,38 +133,38 @@ def fact2_sigma(epsilon, delta, constant):
 
 @statement("gm.fact2")
 def gaussian_mechanism(ledger):
-    def sides(epsilon, delta, constant=2.0):
+    def inequality(epsilon, delta, constant=2.0):
         sigma = fact2_sigma(epsilon, delta, constant)
         return float(oracles.gaussian(1.0, sigma).delta(epsilon)), delta
 
     small = {"epsilon": 1.0, "delta": 1e-12}
     ledger.falsify(
-        Box(epsilon=EPSILONS, delta=Interval(1e-250, 1.0, log=True)),
-        sides,
+        Domain(epsilon=EPSILONS, delta=Interval(1e-250, 1.0, log=True)),
+        inequality,
         extremal=[{"epsilon": 1.0, "delta": 1.0}, small],
-        twin=lambda **case: sides(**case, constant=1.0),
+        mutant=lambda **case: inequality(**case, constant=1.0),
     )
     ledger.falsify(
-        Box(epsilon=EPSILONS, delta=Interval(1e-250, 0.5, log=True)),
-        lambda **case: sides(**case, constant=math.sqrt(2)),
+        Domain(epsilon=EPSILONS, delta=Interval(1e-250, 0.5, log=True)),
+        lambda **case: inequality(**case, constant=math.sqrt(2)),
         claim="even with sqrt 2 for 2 in front of sigma",
         extremal=[small],
-        twin=lambda **case: sides(**case, constant=1.0),
+        mutant=lambda **case: inequality(**case, constant=1.0),
     )
     ledger.note("epsilon = 0 is allowed by 'in [0, 1]^2' and leaves sigma undefined.")
 
 
 @statement("gm.fact3")
 def bounded_laplace(ledger):
-    def sides(epsilon, delta, tau_of=lambda delta: math.log(4 / delta)):
+    def inequality(epsilon, delta, tau_of=lambda delta: math.log(4 / delta)):
         return bounded_laplace_delta(epsilon, tau_of(delta)), delta
 
     ledger.falsify(
-        Box(epsilon=EPSILONS, delta=DELTAS),
-        sides,
+        Domain(epsilon=EPSILONS, delta=DELTAS),
+        inequality,
         claim="exact delta of the bounded Laplace mechanism",
         extremal=[{"epsilon": 1.0, "delta": 0.999}, {"epsilon": 1.0, "delta": 1e-12}],
-        twin=lambda epsilon, delta: sides(epsilon, delta, lambda d: math.log(1 / d)),
+        mutant=lambda epsilon, delta: inequality(epsilon, delta, lambda d: math.log(1 / d)),
     )
 
     def numeric(epsilon, delta, shift=1.0):
@@ -200,7 +200,7 @@ def bounded_laplace(ledger):
         numeric,
         method=Method.NUMERIC,
         claim="smaller shifts cost no more",
-        twin=lambda epsilon, delta, shift: numeric(epsilon, delta, 1 + shift),
+        mutant=lambda epsilon, delta, shift: numeric(epsilon, delta, 1 + shift),
     )
     ledger.note(
         "The exact delta is (delta / 4)(e^epsilon - 1) / (2 - delta / 2): at most 0.29 delta."
@@ -209,16 +209,16 @@ def bounded_laplace(ledger):
 
 @statement("gm.lemma1")
 def coupling(ledger):
-    """Move at most t of each law: adversarially, from where q is to where p is."""
+    """Move at most t of each distribution: adversarially, from where q is to where p is."""
 
-    def moved(law, to, amount):
-        shift = min(amount, 1 - law[to])
-        others = 1 - law[to]
-        out = law * (1 - shift / others) if others > 0 else law.copy()
-        out[to] = law[to] + shift
+    def moved(distribution, to, amount):
+        shift = min(amount, 1 - distribution[to])
+        others = 1 - distribution[to]
+        out = distribution * (1 - shift / others) if others > 0 else distribution.copy()
+        out[to] = distribution[to] + shift
         return out
 
-    def sides(case, factor=4.0):
+    def inequality(case, factor=4.0):
         ((epsilon, delta), (p, q)), t = case
         worst = 0.0
         for i, j in itertools.product(range(len(p)), repeat=2):
@@ -229,7 +229,7 @@ def coupling(ledger):
 
     ledger.falsify(
         st.tuples(closes(), st.floats(1e-6, 0.3)),
-        sides,
+        inequality,
         claim="epsilon <= 1",
         examples=ledger.examples * 2 // 3,
         extremal=[
@@ -248,7 +248,7 @@ def coupling(ledger):
                 0.01,
             ),
         ],
-        twin=lambda case: sides(case, 2.0),
+        mutant=lambda case: inequality(case, 2.0),
     )
     ledger.note("The sharp factor is 1 + e^epsilon, 3.72 at epsilon = 1: 4 fails beyond log 3.")
 
@@ -272,26 +272,26 @@ def laplace_rule(low=-40, high=80, panels=2, order=8):
 NODES, WEIGHTS = laplace_rule()
 
 
-def halted_law(queries, threshold, epsilon, sensitivity):
-    """Law of where Algorithm 1 halts: the noes before it, and the yes."""
-    law = oracles.sparse_vector_patterns(
+def halted_distribution(queries, threshold, epsilon, sensitivity):
+    """Distribution of where Algorithm 1 halts: the noes before it, and the yes."""
+    distribution = oracles.sparse_vector_patterns(
         queries,
         thresholds=threshold,
         threshold_scale=2 * sensitivity / epsilon,
         query_scale=4 * sensitivity / epsilon,
         cutoff=1,
     )
-    return np.asarray(law.probabilities)
+    return np.asarray(distribution.probabilities)
 
 
 @statement("gm.alg1")
 def above_threshold(ledger):
-    """The implementation draws from the law that the noise scales of the pseudocode give."""
+    """The implementation draws from the distribution that the noise scales of the pseudocode give."""
     queries, epsilon, sensitivity = np.array([-4.0, 1.0, 3.0]), 2.0, 1.5
 
     def places(factor):
         """Probability of each place of the first yes, for epsilon times a factor; last: nowhere."""
-        law = oracles.sparse_vector_patterns(
+        distribution = oracles.sparse_vector_patterns(
             queries,
             thresholds=0.3,
             threshold_scale=2 * sensitivity / (factor * epsilon),
@@ -299,8 +299,10 @@ def above_threshold(ledger):
             cutoff=1,
         )
         found = np.zeros(len(queries) + 1)
-        for pattern, chance in zip(law.patterns, law.probabilities, strict=True):
-            found[pattern.index(1) if 1 in pattern else -1] += chance
+        for pattern, probability in zip(
+            distribution.patterns, distribution.probabilities, strict=True
+        ):
+            found[pattern.index(1) if 1 in pattern else -1] += probability
         return found
 
     def halts(size, *, rng, place, sign, factor=1.0):
@@ -315,33 +317,33 @@ def above_threshold(ledger):
         where = np.where((answers == 1).any(axis=1), (answers == 1).argmax(axis=1), len(queries))
         return (where == place) == (sign > 0)
 
-    laws = {factor: places(factor) for factor in (1.0, 0.5, 2.0)}
-    for place, chance in enumerate(laws[1.0]):
+    distributions = {factor: places(factor) for factor in (1.0, 0.5, 2.0)}
+    for place, probability in enumerate(distributions[1.0]):
         for sign in (1, -1):
-            wrong = max((0.5, 2.0), key=lambda f, w=place, s=sign: s * laws[f][w])
+            wrong = max((0.5, 2.0), key=lambda f, w=place, s=sign: s * distributions[f][w])
             event = partial(halts, place=place, sign=sign)
             ledger.monte_carlo(
                 event,
-                float(chance if sign > 0 else 1 - chance),
+                float(probability if sign > 0 else 1 - probability),
                 draws=50_000,
-                claim=f"halts at {place + 1} no {'more' if sign > 0 else 'less'} often than by law",
-                twin=partial(event, factor=wrong),
+                claim=f"halts at {place + 1} no {'more' if sign > 0 else 'less'} often than by distribution",
+                mutant=partial(event, factor=wrong),
             )
     ledger.note(
         "Laplace(2 Delta / epsilon) on the threshold, Laplace(4 Delta / epsilon) on queries. The "
-        "twins have half or twice the noise."
+        "mutants have half or twice the noise."
     )
 
 
 @statement("gm.lemma2")
 def above_threshold_guarantees(ledger):
     def loss(queries, moves, epsilon, factor=1.0):
-        left = halted_law(queries, 0.0, epsilon * factor, 1.0)
-        right = halted_law(queries + moves, 0.0, epsilon * factor, 1.0)
+        left = halted_distribution(queries, 0.0, epsilon * factor, 1.0)
+        right = halted_distribution(queries + moves, 0.0, epsilon * factor, 1.0)
         return float(np.abs(np.log(left) - np.log(right)).max()), epsilon
 
-    boxes = [
-        Box(
+    domains = [
+        Domain(
             queries=Array(Interval(-30.0, 30.0), (t,)),
             moves=Array(Interval(-1.0, 1.0), (t,)),
             epsilon=Interval(0.05, 1.0),
@@ -349,9 +351,9 @@ def above_threshold_guarantees(ledger):
         for t in (1, 2, 4)
     ]
     ledger.falsify(
-        boxes,
+        domains,
         loss,
-        claim="(epsilon, 0)-DP, from exact laws",
+        claim="(epsilon, 0)-DP, from exact distributions",
         examples=ledger.examples // 5,
         extremal=[
             {
@@ -363,11 +365,11 @@ def above_threshold_guarantees(ledger):
             for last in (-10.0, 0.0)
         ],
         tolerance=1e-6,
-        twin=lambda queries, moves, epsilon: loss(queries, moves, epsilon, 2.0),
+        mutant=lambda queries, moves, epsilon: loss(queries, moves, epsilon, 2.0),
     )
 
     def inaccurate(t, gamma, delta_, epsilon, constant=8.0, union=True):
-        """Chance of a wrong answer to queries at tau - alpha, the last maybe at tau + alpha.
+        """Probability of a wrong answer to queries at tau - alpha, the last maybe at tau + alpha.
 
         No dataset is harder: a query between cannot be answered wrongly, and none is asked after
         one at tau + alpha without a mistake.
@@ -377,8 +379,8 @@ def above_threshold_guarantees(ledger):
         no, yes = 1 - laplace_tail(level + alpha, scale), laplace_tail(level - alpha, scale)
         return max(float(WEIGHTS @ (1 - no ** (t - 1) * last)) for last in (no, yes)), gamma
 
-    box = Box(
-        t=Whole(1, 1000),
+    domain = Domain(
+        t=Integer(1, 1000),
         gamma=Interval(1e-6, 0.999, log=True),
         delta_=Interval(0.1, 10.0, log=True),
         epsilon=EPSILONS,
@@ -388,20 +390,20 @@ def above_threshold_guarantees(ledger):
         for t, gamma in ((1, 0.999), (2, 0.99), (1000, 0.3), (1, 1e-6), (1000, 1e-6))
     ]
     ledger.falsify(
-        box,
+        domain,
         inaccurate,
         claim="accuracy, on the datasets that are hardest for it",
         extremal=edges,
-        twin=lambda **case: inaccurate(**case, union=False),
+        mutant=lambda **case: inaccurate(**case, union=False),
     )
     ledger.falsify(
-        box,
+        domain,
         lambda **case: inaccurate(**case, constant=4.0),
         claim="accuracy even with 4 for 8 in alpha",
         extremal=edges,
-        twin=lambda **case: inaccurate(**case, constant=3.0),
+        mutant=lambda **case: inaccurate(**case, constant=3.0),
     )
     ledger.note(
         "alpha = 4 Delta log(2 T / gamma) / epsilon would do, with gamma / 3 for gamma: the two "
-        "noises together exceed it with chance gamma / (3 T), which is sharp as gamma goes to 0."
+        "noises together exceed it with probability gamma / (3 T), which is sharp as gamma goes to 0."
     )

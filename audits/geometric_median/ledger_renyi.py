@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpaudit.ledger import Array, Box, Method, statement
+from dpaudit.ledger import Array, Domain, Method, statement
 from dpaudit.search import Choice, Interval
 from dpaudit.stats import hockey_stick, oracles, renyi_divergence
 
@@ -40,55 +40,65 @@ def renyi_privacy(ledger):
 
 @statement("gm.fact4.1")
 def renyi_composition(ledger):
-    def sides(laws, alpha, over=max):
-        """Laws on two outcomes: of the first mechanism, and of the second after each of them."""
-        (p, *p_then), (q, *q_then) = laws / laws.sum(axis=2, keepdims=True)
-        joint = [law[:, None] * then for law, then in ((p, p_then), (q, q_then))]
+    def inequality(distributions, alpha, over=max):
+        """Distributions on two outcomes: of the first mechanism, and of the second after each of them."""
+        (p, *p_then), (q, *q_then) = distributions / distributions.sum(axis=2, keepdims=True)
+        joint = [distribution[:, None] * then for distribution, then in ((p, p_then), (q, q_then))]
         parts = [renyi_divergence(*pair, alpha) for pair in zip(p_then, q_then, strict=True)]
         return (
             renyi_divergence(joint[0].ravel(), joint[1].ravel(), alpha),
             renyi_divergence(p, q, alpha) + over(parts) + ROUNDING,
         )
 
-    def average(laws, alpha):
+    def average(distributions, alpha):
         """The mean of the divergences for their largest."""
-        p = laws[0, 0] / laws[0, 0].sum()
-        return sides(laws, alpha, over=lambda parts: float(p @ parts))
+        p = distributions[0, 0] / distributions[0, 0].sum()
+        return inequality(distributions, alpha, over=lambda parts: float(p @ parts))
 
     ledger.falsify(
-        Box(laws=Array(Interval(1e-3, 1.0), (2, 3, 2)), alpha=Choice((1.1, 2.0, 5.0, 20.0))),
-        sides,
+        Domain(
+            distributions=Array(Interval(1e-3, 1.0), (2, 3, 2)), alpha=Choice((1.1, 2.0, 5.0, 20.0))
+        ),
+        inequality,
         claim="the second mechanism may depend on the first output",
         extremal=[
             {
-                "laws": np.array([[[1, 1], [1, 9], [1, 1]], [[1, 1], [9, 1], [1, 1]]]) / 9.0,
+                "distributions": np.array([[[1, 1], [1, 9], [1, 1]], [[1, 1], [9, 1], [1, 1]]])
+                / 9.0,
                 "alpha": 2.0,
             }
         ],
-        twin=average,
+        mutant=average,
     )
 
 
 @statement("gm.fact4.2")
 def renyi_to_approximate(ledger):
-    def sides(laws, alpha, delta, divisor=None):
-        if not laws[0].any():
+    def inequality(distributions, alpha, delta, divisor=None):
+        if not distributions[0].any():
             return None
-        p, q = laws[0] / laws[0].sum(), (laws[1] + 1e-8) / (laws[1] + 1e-8).sum()
+        p, q = (
+            distributions[0] / distributions[0].sum(),
+            (distributions[1] + 1e-8) / (distributions[1] + 1e-8).sum(),
+        )
         bound = renyi_divergence(p, q, alpha) + math.log(1 / delta) / (divisor or alpha - 1)
         return hockey_stick(p, q, bound), delta
 
-    rare = {"laws": np.array([[0.98, 0.02, 0.0], [1.0, 0.0, 0.0]]), "alpha": 1.5, "delta": 0.01}
+    rare = {
+        "distributions": np.array([[0.98, 0.02, 0.0], [1.0, 0.0, 0.0]]),
+        "alpha": 1.5,
+        "delta": 0.01,
+    }
     ledger.falsify(
-        Box(
-            laws=Array(Interval(0.0, 1.0), (2, 3)),
+        Domain(
+            distributions=Array(Interval(0.0, 1.0), (2, 3)),
             alpha=Interval(1.01, 50.0),
             delta=Interval(1e-9, 0.999, log=True),
         ),
-        sides,
-        claim="finite laws",
+        inequality,
+        claim="finite distributions",
         extremal=[rare],
-        twin=lambda **case: sides(**case, divisor=case["alpha"]),
+        mutant=lambda **case: inequality(**case, divisor=case["alpha"]),
     )
 
     def gaussian(rho, alpha, delta, divisor=None):
@@ -96,7 +106,7 @@ def renyi_to_approximate(ledger):
         return float(oracles.gaussian(math.sqrt(2 * rho), 1.0).delta(epsilon)), delta
 
     ledger.falsify(
-        Box(
+        Domain(
             rho=Interval(1e-4, 10.0, log=True),
             alpha=Interval(1.001, 1000.0, log=True),
             delta=Interval(1e-12, 0.999, log=True),
@@ -104,10 +114,10 @@ def renyi_to_approximate(ledger):
         gaussian,
         claim="Gaussian mechanisms",
         extremal=[{"rho": 0.1, "alpha": 1.5, "delta": 1e-3}],
-        twin=lambda **case: gaussian(**case, divisor=case["alpha"]),
+        mutant=lambda **case: gaussian(**case, divisor=case["alpha"]),
     )
     ledger.note(
-        "Needs alpha > 1; at alpha = 1, which Definition 2 allows, it divides by 0. The twins "
+        "Needs alpha > 1; at alpha = 1, which Definition 2 allows, it divides by 0. The mutants "
         "divide log(1 / delta) by alpha."
     )
 

@@ -9,9 +9,9 @@ from scipy.stats import chi2, f, ncx2
 
 from algorithms.geometric_median import datasets, schedule
 from algorithms.geometric_median.reference import geometric_median, objective, quantile_radius
-from dpaudit.ledger import Array, Box, LedgerVerdict, Method, statement
+from dpaudit.ledger import Array, Domain, LedgerVerdict, Method, statement
 from dpaudit.mechanisms import generator
-from dpaudit.search import Interval, Whole
+from dpaudit.search import Integer, Interval
 
 SIGMA, DIMENSION, RHO = 0.1, 50, 0.5  # of Section 5.2
 CLUSTER_RADIUS = 20 * SIGMA * math.sqrt(DIMENSION)  # its r-hat for GaussianCluster
@@ -44,7 +44,7 @@ def true_radius_of_a_cluster(ledger):
             lambda dimension, fraction: held(dimension, fraction, quantile(dimension, fraction)),
             claim="share of the data",
             tolerance=1e-9,
-            twin=of_inliers,
+            mutant=of_inliers,
         )
         points = datasets.gaussian_cluster(
             20_000, 10, max_radius=10.0, sigma=SIGMA, inlier_fraction=0.9,
@@ -59,7 +59,7 @@ def true_radius_of_a_cluster(ledger):
             claim="r^(.75) of a sample of 20000",
             method=Method.MONTE_CARLO,
             tolerance=0.02,
-            twin=lambda dimension, fraction: (
+            mutant=lambda dimension, fraction: (
                 quantile_radius(points, 0.75),
                 SIGMA * math.sqrt(dimension),
             ),
@@ -73,7 +73,7 @@ def true_radius_of_a_cluster(ledger):
 @statement("gm.exp.rtrueF", expected=LedgerVerdict.REFUTED)
 def true_radius_of_heavy_tails(ledger):
     def held(dimension, degrees, ratio):
-        """Share within sqrt(d ratio): the squared norm over d has the law F(d, nu)."""
+        """Share within sqrt(d ratio): the squared norm over d has the distribution F(d, nu)."""
         return 0.75, float(f.cdf(ratio, dimension, degrees))
 
     cases = [
@@ -89,7 +89,7 @@ def true_radius_of_heavy_tails(ledger):
             cases,
             lambda dimension, degrees: held(dimension, degrees, f.ppf(0.75, dimension, degrees)),
             tolerance=1e-9,
-            twin=lambda dimension, degrees: held(  # the quantile of a Gaussian
+            mutant=lambda dimension, degrees: held(  # the quantile of a Gaussian
                 dimension, degrees, chi2.ppf(0.75, dimension) / dimension
             ),
         )
@@ -105,7 +105,7 @@ def true_radius_of_heavy_tails(ledger):
             claim="r^(.75) of a sample of 20000",
             method=Method.MONTE_CARLO,
             tolerance=0.03,
-            twin=lambda dimension, degrees: (
+            mutant=lambda dimension, degrees: (
                 quantile_radius(points, 0.75),
                 math.sqrt(dimension * f.cdf(0.75, dimension, degrees)),
             ),
@@ -150,10 +150,12 @@ def data_in_the_ball(ledger):
             return n * float(chi2.sf(length**2, dimension)), eta
 
         ledger.falsify(
-            Box(n=Whole(1, 10_000), dimension=Whole(1, 100), eta=Interval(1e-9, 0.5, log=True)),
+            Domain(
+                n=Integer(1, 10_000), dimension=Integer(1, 100), eta=Interval(1e-9, 0.5, log=True)
+            ),
             any_outside,
             claim="no inlier is farther from its mean than R / 2",
-            twin=lambda n, dimension, eta: (
+            mutant=lambda n, dimension, eta: (
                 n * float(chi2.sf(dimension + math.log(n / eta), dimension)),
                 eta,
             ),
@@ -207,7 +209,7 @@ def objective_and_radius(ledger):
             lambda max_radius: (CLUSTER_RADIUS / 20, least(cluster(1000, seed, max_radius))),
             method=Method.MONTE_CARLO,
             # on HeavyTailed, where the true radius is above f(x_star)
-            twin=lambda max_radius: (heavy_radius() / 20, least(heavy(1000, seed))),
+            mutant=lambda max_radius: (heavy_radius() / 20, least(heavy(1000, seed))),
         )
     ledger.note(
         "f(x_star) / r_hat is .24, .43 and .82 for R = 25, 50 and 100, and .04 for HeavyTailed, "
@@ -218,8 +220,8 @@ def objective_and_radius(ledger):
 
 @statement("gm.exp.metric", expected=LedgerVerdict.REFUTED)
 def error_metric(ledger):
-    boxes = [
-        Box(points=Array(Interval(-1.0, 1.0), (n, d)), z=Array(Interval(-1.0, 1.0), (d,)))
+    domains = [
+        Domain(points=Array(Interval(-1.0, 1.0), (n, d)), z=Array(Interval(-1.0, 1.0), (d,)))
         for n in (1, 3, 5)
         for d in (1, 2)
     ]
@@ -229,10 +231,10 @@ def error_metric(ledger):
         excess = value - geometric_median(points).objective
         return (excess, value - value) if excess > 1e-6 else None
 
-    ledger.falsify(boxes, printed, claim="the printed metric is no less than the excess error")
+    ledger.falsify(domains, printed, claim="the printed metric is no less than the excess error")
     with ledger.repair("(f(xhat) - f(x_star)) / r_hat"):
         ledger.falsify(
-            boxes,
+            domains,
             lambda points, z: (
                 geometric_median(points).objective,
                 float(objective(points, z)) + 1e-9,
@@ -263,7 +265,7 @@ def initial_point(ledger):
         away,
         method=Method.MONTE_CARLO,
         claim="ball around the mean of the inliers: x_star lies in K^(1) for every direction",
-        twin=lambda max_radius: away(max_radius, start=1.0),
+        mutant=lambda max_radius: away(max_radius, start=1.0),
     )
     ledger.conclude(
         LedgerVerdict.AMBIGUOUS,

@@ -15,8 +15,8 @@ from algorithms.geometric_median.composed import (
 )
 from algorithms.geometric_median.reference import geometric_median, quantile_radius
 from audits.geometric_median.ledger_constant_factor import warm_start_distances
-from dpaudit.ledger import Array, Box, LedgerVerdict, Method, statement
-from dpaudit.search import Interval, Whole
+from dpaudit.ledger import Array, Domain, LedgerVerdict, Method, statement
+from dpaudit.search import Integer, Interval
 from dpaudit.stats import oracles
 
 DELTAS = Interval(1e-12, 0.999, log=True)
@@ -24,7 +24,7 @@ UNIT = Interval(-1.0, 1.0)
 C_PRIME = 7.0  # what the repaired Theorem 3 gives
 
 PARAMETERS = {
-    "d": Whole(1, 10_000),
+    "d": Integer(1, 10_000),
     "alpha": Interval(1e-3, 1.0, log=True),
     "epsilon": Interval(1e-3, 1.0, log=True),
     "delta": DELTAS,
@@ -104,11 +104,13 @@ def two_users(constant, delta):
     # line 9 of FastCenter, in units of its noise: 2 + xi - bound > 1.1
     slack = 0.9 * quarter / 24
     passes = math.exp(-bound) * math.expm1(slack) / (2 * -math.expm1(-bound))
-    law = oracles.sparse_vector_patterns(
+    distribution = oracles.sparse_vector_patterns(
         np.full(10, 2.0), thresholds=0.775 * 2, threshold_scale=6 / quarter,
         query_scale=12 / quarter, cutoff=1,
     )  # fmt: skip
-    halts = sum(p for y, p in zip(law.patterns, law.probabilities, strict=True) if 1 in y)
+    halts = sum(
+        p for y, p in zip(distribution.patterns, distribution.probabilities, strict=True) if 1 in y
+    )
     phases = smallest_phases(2, 1.0, delta)
     plan = boosting_schedule(
         2, 1, epsilon=1.0, delta=delta, radius=C_PRIME, step=1.0, n_steps=2**phases - 1
@@ -175,11 +177,11 @@ def approximation(ledger):
     )
     with ledger.repair(REPAIRED):
         ledger.falsify(
-            Box(**PARAMETERS, doublings=DOUBLINGS),
+            Domain(**PARAMETERS, doublings=DOUBLINGS),
             accurate,
             claim="the error bound of the repaired Lemma 14, from a warm start",
             extremal=[{**EASIEST, "delta": x, "doublings": 0.0} for x in (0.999, 0.56)],
-            twin=lambda **case: accurate(**case, level=printed_level),
+            mutant=lambda **case: accurate(**case, level=printed_level),
         )
 
         def radius(d, alpha, epsilon, delta, doublings, forgotten=False):
@@ -190,11 +192,11 @@ def approximation(ledger):
             return asked, users(d, alpha, epsilon, delta, 0.0 if forgotten else doublings)
 
         ledger.falsify(
-            Box(**PARAMETERS, doublings=Interval(1.0, 1e300, log=True)),
+            Domain(**PARAMETERS, doublings=Interval(1.0, 1e300, log=True)),
             radius,
             claim="enough users for FastRadius, however large R / r",
             extremal=[{**EASIEST, "delta": 0.999, "doublings": 1e300}],
-            twin=lambda **case: radius(**case, forgotten=True),
+            mutant=lambda **case: radius(**case, forgotten=True),
         )
     ledger.note(
         "For every C there is a delta just below .567143 = log(1 / .567143) at which the printed "
@@ -209,40 +211,44 @@ def approximation(ledger):
 
 @statement("gm.thm4.5256", expected=LedgerVerdict.REFUTED)
 def constant_after_rho(ledger):
-    def sides(k, epsilon, delta, constant=5256):
+    def inequality(k, epsilon, delta, constant=5256):
         rho = epsilon**2 / (32 * math.log(4 / delta))
         exact = 1314 * math.log(8 * k / (delta / 2)) ** 4 / rho
         return exact, constant * math.log(16 * k / delta) ** 5 / epsilon**2
 
-    box = Box(k=Whole(1, 40), epsilon=Interval(1e-3, 1.0, log=True), delta=DELTAS)
-    ledger.falsify(box, sides)
+    domain = Domain(k=Integer(1, 40), epsilon=Interval(1e-3, 1.0, log=True), delta=DELTAS)
+    ledger.falsify(domain, inequality)
     with ledger.repair("42048 = 32 * 1314 for 5256 = 4 * 1314"):
-        ledger.falsify(box, lambda k, epsilon, delta: sides(k, epsilon, delta, 42048), twin=sides)
+        ledger.falsify(
+            domain,
+            lambda k, epsilon, delta: inequality(k, epsilon, delta, 42048),
+            mutant=inequality,
+        )
     ledger.note("rho is eps^2 / (32 log(4/delta)) two lines above; 5256 belongs to a 4 there.")
 
 
 @statement("gm.thm4.37")
 def optimised_step(ledger):
-    def sides(level, t, x, inverse=1 / 16, linear=19.0, square=5256.0, out=(12.0, 37.0)):
+    def inequality(level, t, x, inverse=1 / 16, linear=19.0, square=5256.0, out=(12.0, 37.0)):
         """For x = sqrt(d L^5) / (epsilon n); A / eta + B eta is at least 2 sqrt(A B)."""
         error = 2 * math.sqrt(inverse / t * (linear + square * t * x**2))
         return error + 8 * math.sqrt(level / t), out[0] * math.sqrt(level / t) + out[1] * x
 
-    box = Box(
+    domain = Domain(
         level=Interval(math.log(16), 100.0, log=True),
         t=Interval(1.0, 1e12, log=True),
         x=Interval(1e-12, 1.0, log=True),
     )
     repaired = {"inverse": 4.0, "square": 42048.0}
     ledger.falsify(
-        box,
-        sides,
+        domain,
+        inequality,
         claim="from the printed Lemma 14",
-        twin=lambda **case: sides(**case, **repaired),
+        mutant=lambda **case: inequality(**case, **repaired),
     )
     ledger.falsify(
-        box,
-        lambda **case: sides(**case, **repaired, out=(20.0, 821.0)),
+        domain,
+        lambda **case: inequality(**case, **repaired, out=(20.0, 821.0)),
         claim="from the repaired constants: 20 and 821 for 12 and 37",
     )
 
@@ -294,11 +300,11 @@ def number_of_steps(ledger):
         "delta), and T the smallest 2^K - 1 of that size"
     ):
         ledger.falsify(
-            Box(**PARAMETERS),
+            Domain(**PARAMETERS),
             lambda **case: at_condition(2400 * C_PRIME, **case),
             claim="both terms",
             extremal=[{**EASIEST, "delta": x} for x in (0.999, 0.56)],
-            twin=lambda **case: at_condition(2400 * C_PRIME, **case, level=printed_level),
+            mutant=lambda **case: at_condition(2400 * C_PRIME, **case, level=printed_level),
         )
 
         def steps(n, alpha, delta, factor=3):
@@ -307,10 +313,10 @@ def number_of_steps(ledger):
             return 2**phases - 1, factor * asked
 
         ledger.falsify(
-            Box(n=Interval(1.0, 1e9, log=True), alpha=PARAMETERS["alpha"], delta=DELTAS),
+            Domain(n=Interval(1.0, 1e9, log=True), alpha=PARAMETERS["alpha"], delta=DELTAS),
             steps,
-            claim="a T = 2^K - 1 of that size exists, although K stands on both sides",
-            twin=lambda **case: steps(**case, factor=1),
+            claim="a T = 2^K - 1 of that size exists, although K stands on both inequality",
+            mutant=lambda **case: steps(**case, factor=1),
         )
     ledger.note(
         "The term of T is fine for any n. The other one needs C log^2.5(...) of the condition on n "
@@ -321,26 +327,26 @@ def number_of_steps(ledger):
 
 @statement("gm.thm4.rho")
 def privacy_parameter(ledger):
-    def sides(epsilon, delta, constant=32.0):
+    def inequality(epsilon, delta, constant=32.0):
         need = 4 * math.log(2 / (delta / 2)) / (epsilon / 2) ** 2 + 2 / (epsilon / 2)
         return need, constant * math.log(4 / delta) / epsilon**2
 
     ledger.falsify(
-        Box(epsilon=Interval(1e-6, 1.0, log=True), delta=Interval(1e-15, 1.0, log=True)),
-        sides,
+        Domain(epsilon=Interval(1e-6, 1.0, log=True), delta=Interval(1e-15, 1.0, log=True)),
+        inequality,
         extremal=[{"epsilon": 1.0, "delta": 1.0}],
     )
 
 
 @statement("gm.thm4.lip")
 def closing_inequality(ledger):
-    def sides(points):
+    def inequality(points):
         found = geometric_median(points)
         return quantile_radius(points, 0.9, found.point) / 10, found.objective
 
     ledger.falsify(
-        [Box(points=Array(UNIT, (n, d))) for n in (1, 2, 5, 10, 11) for d in (1, 2)],
-        sides,
+        [Domain(points=Array(UNIT, (n, d))) for n in (1, 2, 5, 10, 11) for d in (1, 2)],
+        inequality,
         claim="r^(.9) / 10 <= f(x_star)",
         extremal=[{"points": np.array([[0.0]] * 900 + [[1.0], [-1.0]] * 51)}],
     )
@@ -361,13 +367,13 @@ def running_time(ledger):
         return warm_start_distances(n, 1 / 8, math.log2(ratio)), constant * bound
 
     ledger.falsify(
-        Box(n=Interval(1e6, 1e300, log=True), ratio=Interval(4.0, 100.0)),
+        Domain(n=Interval(1e6, 1e300, log=True), ratio=Interval(4.0, 100.0)),
         printed,
         claim="n d log(R/r) log(d log(R/r) / (alpha delta eps)) has no log n",
         extremal=[{"n": 1e30, "ratio": 4.0}],
     )
     ledger.falsify(
-        Box(n=Interval(1e6, 1e9, log=True), ratio=Interval(1.0, 2.0)),
+        Domain(n=Interval(1e6, 1e9, log=True), ratio=Interval(1.0, 2.0)),
         printed,
         claim="and vanishes where R is near r",
         extremal=[{"n": 1e6, "ratio": 1.6488}],
@@ -390,11 +396,11 @@ def running_time(ledger):
 
         largest = {**EASIEST, "delta": 0.999, "doublings": 0.0, "more": 1e200}
         ledger.falsify(
-            Box(**PARAMETERS, doublings=DOUBLINGS, more=Interval(1.0, 1e200, log=True)),
+            Domain(**PARAMETERS, doublings=DOUBLINGS, more=Interval(1.0, 1e200, log=True)),
             repaired,
             claim="at most 1000 times the first and 10^7 times the second",
             extremal=[largest],
-            twin=lambda **case: repaired(**case, forgotten=True),
+            mutant=lambda **case: repaired(**case, forgotten=True),
         )
     ledger.note(
         "FastCenter takes 600 log(72 n / delta) samples for each point, and n may be as large as "

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.stats import binom, chi2, norm
 
 from algorithms.geometric_median import boosting, schedule
-from dpaudit.ledger import Array, Box, LedgerVerdict, statement
-from dpaudit.search import Choice, Interval, Whole
+from dpaudit.ledger import Array, Domain, LedgerVerdict, statement
+from dpaudit.search import Choice, Integer, Interval
 
 DELTAS = Interval(1e-12, 0.999, log=True)
 UNIT = Interval(-1.0, 1.0)
@@ -18,7 +18,7 @@ UNIT = Interval(-1.0, 1.0)
 
 @statement("gm.eq15")
 def one_step(ledger):
-    def sides(z, u, gradient, eta, length=1.0):
+    def inequality(z, u, gradient, eta, length=1.0):
         g = length * gradient / max(float(np.linalg.norm(gradient)), 1.0)
         radius = 1.0
         inside = [v / max(float(np.linalg.norm(v)) / radius, 1.0) for v in (z, u)]
@@ -28,8 +28,8 @@ def one_step(ledger):
         drop = np.sum((inside[0] - inside[1]) ** 2) - np.sum((moved - inside[1]) ** 2)
         return lhs - float(drop) / 2, eta**2 / 2
 
-    boxes = [
-        Box(
+    domains = [
+        Domain(
             z=Array(UNIT, (d,)),
             u=Array(UNIT, (d,)),
             gradient=Array(UNIT, (d,)),
@@ -38,8 +38,8 @@ def one_step(ledger):
         for d in (1, 2, 4)
     ]
     ledger.falsify(
-        boxes,
-        sides,
+        domains,
+        inequality,
         claim="for u in the ball and gradients of norm at most 1",
         extremal=[{"z": np.zeros(1), "u": np.zeros(1), "gradient": np.ones(1), "eta": 0.5}],
         tolerance=1e-6,
@@ -55,17 +55,17 @@ DIMENSIONS = Choice((1, 2, 3, 10, 50, 1000))
 
 @statement("gm.lemma13.cont", expected=LedgerVerdict.REFUTED)
 def the_last_output_lies_in_the_ball(ledger):
-    box = Box(dimension=DIMENSIONS, phases=Whole(2, 20), delta=DELTAS)
+    domain = Domain(dimension=DIMENSIONS, phases=Integer(2, 20), delta=DELTAS)
 
     def noise(dimension, phases, delta, square=4.0):
         level = confidence(phases, delta)
         return phases * chi2.sf(square * dimension * level, dimension), delta / 4
 
     ledger.falsify(
-        box,
+        domain,
         noise,
         claim="norm(xi^(k)) <= 2 sigma^(k) sqrt(d log(4 K / delta))",
-        twin=lambda **case: noise(**case, square=1.0),
+        mutant=lambda **case: noise(**case, square=1.0),
     )
 
     def contained(dimension, phases, delta):
@@ -74,14 +74,14 @@ def the_last_output_lies_in_the_ball(ledger):
         return chi2.sf(4 / 9 * dimension * level, dimension), delta / 4
 
     ledger.falsify(
-        box,
+        domain,
         contained,
         claim="thus xbar^(k-1) lies in K^(k)",
         extremal=[{"dimension": 1, "phases": 2, "delta": 0.1}],
     )
     with ledger.repair("K^(k) has radius 2 sigma^(k-1) sqrt(d log(4 K / delta)), for k >= 2"):
         ledger.falsify(
-            box, noise, claim="all K - 1 balls", twin=lambda **case: noise(**case, square=1.0)
+            domain, noise, claim="all K - 1 balls", mutant=lambda **case: noise(**case, square=1.0)
         )
     ledger.note(
         "The ball of phase k is centered at xbar^(k-1) + xi^(k-1), whose noise is three times "
@@ -114,7 +114,7 @@ def lemma13_terms(plan, own):
 
 
 def failure_of_phase_2(phases, delta, ball, own):
-    """Exact chance that phase 2 breaks its bound, for all x_i = 0 = xbar, n = T, d = 1, rho = .5.
+    """Exact probability that phase 2 breaks its bound, for all x_i = 0 = xbar, n = T, d = 1, rho = .5.
 
     Phase 1 stays at 0. With noise s, phase 2 walks from s towards 0 and sticks at the edge of its
     ball, if s is further out than that: the average iterate is s less what does not depend on s.
@@ -130,11 +130,11 @@ def failure_of_phase_2(phases, delta, ball, own):
 
 @statement("gm.lemma13", expected=LedgerVerdict.REFUTED)
 def error_of_each_phase(ledger):
-    box = Box(phases=Whole(8, 20), delta=Interval(1e-6, 0.9, log=True))
+    domain = Domain(phases=Integer(8, 20), delta=Interval(1e-6, 0.9, log=True))
     ledger.falsify(
-        box,
+        domain,
         lambda phases, delta: failure_of_phase_2(phases, delta, "printed", True),
-        claim="phase 2, from the exact law of its noise",
+        claim="phase 2, from the exact distribution of its noise",
         extremal=[{"phases": 16, "delta": 0.01}],
     )
 
@@ -153,9 +153,9 @@ def error_of_each_phase(ledger):
         "balls of radius 2 sigma^(k-1) sqrt(d log(4 K / delta)), and sigma^(k-1) for sigma^(k)"
     ):
         ledger.falsify(
-            box,
+            domain,
             lambda phases, delta: failure_of_phase_2(phases, delta, "repaired", False),
-            twin=lambda phases, delta: failure_of_phase_2(phases, delta, "printed", True),
+            mutant=lambda phases, delta: failure_of_phase_2(phases, delta, "printed", True),
         )
     ledger.note(
         "Its proof takes u = xbar^(k-1), which need not lie in K^(k) (gm.lemma13.cont): all data "
@@ -176,7 +176,7 @@ def martingale_terms(ledger):
         )
 
     ledger.identity(
-        Box(phases=Whole(1, 30), delta=DELTAS, dimension=DIMENSIONS),
+        Domain(phases=Integer(1, 30), delta=DELTAS, dimension=DIMENSIONS),
         constants,
         claim="twice the diameter, times sqrt(2 log(4 K / delta) / T)",
     )
@@ -189,10 +189,10 @@ def martingale_terms(ledger):
         return phases * binom.sf(hits, steps, 0.5), delta / 4
 
     ledger.falsify(
-        Box(steps=Whole(1, 4000), delta=DELTAS, phases=Whole(1, 12)),
+        Domain(steps=Integer(1, 4000), delta=DELTAS, phases=Integer(1, 12)),
         tail,
         claim="Azuma's inequality on a fair walk, over all phases",
-        twin=lambda **case: tail(**case, factor=0.5),
+        mutant=lambda **case: tail(**case, factor=0.5),
     )
     ledger.note("Needs u in the ball of the phase: see gm.lemma13.cont. The diameter would do.")
 
@@ -255,8 +255,8 @@ def total_error(ledger):
             return plan.error_bound, lemma14(plan, repaired=True, power=power)
 
         ledger.falsify(
-            Box(
-                phases=Whole(1, 39),
+            Domain(
+                phases=Integer(1, 39),
                 share=Interval(1e-9, 1.0, log=True),
                 dimension=DIMENSIONS,
                 rho=Interval(1e-6, 1e14, log=True),
@@ -266,7 +266,7 @@ def total_error(ledger):
             whole,
             claim="the sum over phases and the last noise",
             # as if m were 3 T / n, without its logarithm
-            twin=lambda **case: whole(**case, power=2),
+            mutant=lambda **case: whole(**case, power=2),
         )
 
         def runs(size, *, rng, repaired=True):
@@ -283,7 +283,7 @@ def total_error(ledger):
             draws=300,
             where={"phases": 12, "n": 4095, "rho": 0.5, "delta": 0.01, "d": 1},
             claim="the algorithm itself, a third of the runs at each of three eta",
-            twin=lambda size, *, rng: runs(size, rng=rng, repaired=False),
+            mutant=lambda size, *, rng: runs(size, rng=rng, repaired=False),
         )
     ledger.note(
         "r_hat^2 / (2 eta^(1) T^(1)) with eta^(1) = eta / 4 and T^(1) = (T + 1) / 2 is "
@@ -295,7 +295,7 @@ def total_error(ledger):
 
 @statement("gm.lemma14.chain", expected=LedgerVerdict.REFUTED)
 def steps_of_the_chain(ledger):
-    box = Box(phases=Whole(1, 39), passes=Interval(1.0, 1e4, log=True), delta=DELTAS)
+    domain = Domain(phases=Integer(1, 39), passes=Interval(1.0, 1e4, log=True), delta=DELTAS)
     worst = {"phases": 39, "passes": 1.0, "delta": 0.999}
 
     def first_term(phases, allowed):
@@ -328,11 +328,11 @@ def steps_of_the_chain(ledger):
     names = ("144 m^2 eta d L / (rho T)", "12 sqrt(d) m eta L / sqrt(rho T)")
     for i, name in enumerate(names):
         ledger.falsify(
-            box,
+            domain,
             lambda i=i, **case: sums(**case)[i],
             claim=f"{name}, with sigma^(k)",
             extremal=[worst],
-            twin=lambda i=i, **case: sums(**case, before=True)[i],
+            mutant=lambda i=i, **case: sums(**case, before=True)[i],
         )
 
     def inserted(phases, passes, delta, power):
@@ -343,22 +343,22 @@ def steps_of_the_chain(ledger):
 
     for power, name in ((2, "144 m^2 to 1296 and log^3"), (1, "12 m to 36 and log^2")):
         ledger.falsify(
-            box,
+            domain,
             lambda power=power, **case: inserted(**case, power=power),
             claim=f"from {name}(8 K / delta)",
             extremal=[{"phases": 1, "passes": 1.0, "delta": x} for x in (0.999, 0.1)],
         )
 
     def closing(x, middle=1314):
-        """The two sides for x = sqrt(d T) log^2 / (sqrt(rho) n)."""
+        """The two inequality for x = sqrt(d T) log^2 / (sqrt(rho) n)."""
         return 0.5 + 1296 * x**2 + 36 * x, 19 + middle * x**2
 
     ledger.falsify(
-        Box(x=Interval(1e-6, 1e6, log=True)),
+        Domain(x=Interval(1e-6, 1e6, log=True)),
         closing,
         claim="1296 + 18 = 1314 and 1/2 + 18 <= 19",
         extremal=[{"x": 1.0}],
-        twin=lambda x: closing(x, 1296),  # 2 a b <= a^2
+        mutant=lambda x: closing(x, 1296),  # 2 a b <= a^2
     )
     with ledger.repair(
         "the first term is 4 r_hat^2 / (eta (T + 1)); with sigma^(k-1) for sigma^(k), 576 and 31 "
@@ -371,13 +371,13 @@ def steps_of_the_chain(ledger):
         )
         for i, name in enumerate(("576 m^2", "31 m")):
             ledger.falsify(
-                box,
+                domain,
                 lambda i=i, **case: sums(**case, constants=(576, 31), before=True)[i],
                 claim=f"{name}, with sigma^(k-1)",
                 extremal=[worst],
-                twin=lambda i=i, **case: sums(**case, before=True)[i],
+                mutant=lambda i=i, **case: sums(**case, before=True)[i],
             )
-        longer = Box(**{**box.parts, "phases": Whole(2, 39)})
+        longer = Domain(**{**domain.parts, "phases": Integer(2, 39)})
         for power in (2, 1):
             ledger.falsify(
                 longer,
@@ -398,8 +398,8 @@ def last_noise(ledger):
         return chi2.sf(constant**2 * dimension * math.log(2 / delta), dimension), delta / 2
 
     ledger.falsify(
-        Box(dimension=DIMENSIONS, delta=Interval(1e-12, 1.0, log=True)),
+        Domain(dimension=DIMENSIONS, delta=Interval(1e-12, 1.0, log=True)),
         tail,
         claim="exact chi-square tail",
-        twin=lambda **case: tail(**case, constant=1.0),
+        mutant=lambda **case: tail(**case, constant=1.0),
     )

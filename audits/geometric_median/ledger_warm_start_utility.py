@@ -14,12 +14,12 @@ from algorithms.geometric_median.radius import fast_radius, fast_radius_samples,
 from algorithms.geometric_median.reference import quantile_radius
 from audits.geometric_median.ledger_privacy import laplace_rule, laplace_tail
 from audits.geometric_median.ledger_warm_start import log_tail
-from dpaudit.ledger import Array, Box, LedgerVerdict, statement
-from dpaudit.search import Interval, Whole
+from dpaudit.ledger import Array, Domain, LedgerVerdict, statement
+from dpaudit.search import Integer, Interval
 
 EPSILONS = Interval(1e-3, 1.0, log=True)
 DELTAS = Interval(1e-12, 0.999, log=True)
-RADII = Whole(1, 400)  # of the grid: R / r up to 2^400
+RADII = Integer(1, 400)  # of the grid: R / r up to 2^400
 
 
 # --- subsampled queries ---
@@ -31,7 +31,7 @@ def sizes(t, epsilon, delta, constant=2400.0):
     return math.ceil(constant / epsilon * level), math.ceil(3 * level)
 
 
-SAMPLING = Box(t=RADII, epsilon=EPSILONS, delta=DELTAS)
+SAMPLING = Domain(t=RADII, epsilon=EPSILONS, delta=DELTAS)
 
 
 @statement("gm.eq5")
@@ -49,27 +49,27 @@ def queries_are_accurate(ledger):
         return t * binom.sf(least - 1 - certain * k, (n - certain) * k, rate), delta / 2
 
     edges = [{"t": 1, "epsilon": 1.0, "delta": delta} for delta in (0.999, 1e-12)]
-    for sides, claim in ((too_low, "q* > .8 n"), (too_high, "q* < .75 n")):
+    for inequality, claim in ((too_low, "q* > .8 n"), (too_high, "q* < .75 n")):
         ledger.falsify(
             SAMPLING,
-            sides,
-            claim=f"{claim}: exact binomial tail, over all radii; the twin has k = 1",
+            inequality,
+            claim=f"{claim}: exact binomial tail, over all radii; the mutant has k = 1",
             extremal=edges,
-            twin=partial(sides, samples=1),
+            mutant=partial(inequality, samples=1),
         )
         ledger.falsify(
             SAMPLING,
-            partial(sides, constant=140.0),
+            partial(inequality, constant=140.0),
             claim=f"{claim}: even for n >= (140 / epsilon) log(4 T / delta)",
             extremal=edges,
-            twin=partial(sides, constant=80.0),
+            mutant=partial(inequality, constant=80.0),
         )
     ledger.falsify(
-        Box(**SAMPLING.parts, share=Interval(0.0, 0.74)),
+        Domain(**SAMPLING.parts, share=Interval(0.0, 0.74)),
         too_high,
         claim="points with different numbers of neighbours",
         extremal=[{**edge, "share": 0.3} for edge in edges],
-        twin=partial(too_high, samples=1),
+        mutant=partial(too_high, samples=1),
     )
     ledger.note(
         "True, with n >= (140 / epsilon) log(4 T / delta) in place of 2400, but not for the "
@@ -88,10 +88,10 @@ def exponents(ledger):
         return math.exp(-e * e / (2 + e)), math.exp(-e / divisor)
 
     ledger.falsify(
-        Box(mean=Interval(1e-3, 0.75)),
+        Domain(mean=Interval(1e-3, 0.75)),
         first,
         claim="exp(-e^2 mu / (2 + e)) <= exp(-e mu / 151), for mu = mean n^2 and e mu = n^2 / 100",
-        twin=partial(first, divisor=150),
+        mutant=partial(first, divisor=150),
         extremal=[{"mean": 0.75}],
         tolerance=1e-12,
     )
@@ -104,11 +104,11 @@ def exponents(ledger):
         SAMPLING,
         last,
         claim="exp(-n^2 / 15100) <= delta / (2 T), by logarithms",
-        twin=partial(last, power=1),
+        mutant=partial(last, power=1),
     )
 
     def too_high(t, epsilon, delta, exponent):
-        """Chance that q_t > .76 n where q*_t = .75 n against exp(-exponent), both as -log."""
+        """Probability that q_t > .76 n where q*_t = .75 n against exp(-exponent), both as -log."""
         n, k = sizes(t, epsilon, delta)
         return exponent(n, k) / 15100, -log_tail(math.ceil(0.76 * n * k) - 1, n * k, 0.75)
 
@@ -126,7 +126,7 @@ def exponents(ledger):
             SAMPLING,
             partial(too_high, exponent=lambda n, k: n * k),
             claim="P[q_t > .76 n] <= exp(-n k / 15100)",
-            twin=partial(too_high, exponent=lambda n, k: n * n),
+            mutant=partial(too_high, exponent=lambda n, k: n * n),
         )
         ledger.falsify(
             SAMPLING,
@@ -136,7 +136,7 @@ def exponents(ledger):
             ),
             claim="n k / 15100 >= log(2 T / delta)",
             extremal=[{"t": 1, "epsilon": 1.0, "delta": 0.999}],
-            twin=lambda t, epsilon, delta: (
+            mutant=lambda t, epsilon, delta: (
                 math.log(2 * t / delta),
                 sizes(t, epsilon, delta)[0] / 15100,
             ),
@@ -158,7 +158,7 @@ def counted(points, radius):
 
 def clouds(low=-4.0, high=4.0):
     return [
-        Box(places=Array(Interval(low, high), (m, d)), copies=Array(Interval(0.0, 1.0), (m,)))
+        Domain(places=Array(Interval(low, high), (m, d)), copies=Array(Interval(0.0, 1.0), (m,)))
         for m in (3, 4, 6)
         for d in (1, 2)
     ]
@@ -201,7 +201,7 @@ def utility_of_fast_radius(ledger):
         not_too_small,
         claim="q* >= .75 n at a radius implies r^(.75) <= 4 times it",
         extremal=[SYMMETRIC, bent_chain(5994, 3003, 0.12645)],
-        twin=0.25,
+        mutant=0.25,
     )
 
     def not_too_large(places, copies):
@@ -213,7 +213,7 @@ def utility_of_fast_radius(ledger):
         clouds(),
         not_too_large,
         claim="q* >= .81 n at 2 r^(.9)",
-        twin=0.9,
+        mutant=0.9,
         extremal=[
             {
                 "places": np.array([[0.0, 1], [1, 0], [-1, 0], [0, -1], [99, 0], [0, 99]]),
@@ -234,26 +234,26 @@ def utility_of_fast_radius(ledger):
         misses = 1 - laplace_tail(threshold[:, None] - high, 12 / epsilon).mean(axis=1)
         return float(weights @ (1 - (1 - halts) ** t + misses)), delta
 
-    box = Box(t=RADII, epsilon=EPSILONS, delta=Interval(0.01, 0.9, log=True))
+    domain = Domain(t=RADII, epsilon=EPSILONS, delta=Interval(0.01, 0.9, log=True))
     edges = [
         {"t": t, "epsilon": epsilon, "delta": delta}
         for t, epsilon, delta in ((1, 1.0, 0.9), (400, 1.0, 0.01), (1, 0.1, 0.1))
     ]
     ledger.falsify(
-        box,
+        domain,
         fails,
-        claim="chance to halt too early or too late, for the worst data",
+        claim="probability to halt too early or too late, for the worst data",
         examples=ledger.examples // 3,
         extremal=edges,
-        twin=partial(fails, loud=1.0),
+        mutant=partial(fails, loud=1.0),
     )
     ledger.falsify(
-        box,
+        domain,
         partial(fails, constant=600.0),
         claim="even for n >= (600 / epsilon) log(4 T / delta)",
         examples=ledger.examples // 3,
         extremal=edges,
-        twin=partial(fails, constant=300.0),
+        mutant=partial(fails, constant=300.0),
     )
     search = {"min_radius": 1.02, "max_radius": 4.08, "epsilon": 1.0, "delta": 0.8}
     n, _ = sizes(2, 1.0, 0.8)
@@ -272,7 +272,7 @@ def utility_of_fast_radius(ledger):
         draws=100,
         claim="a circle with outliers, at the least n that it asks for",
         where={"n": n},
-        twin=partial(outside, low=low, high=2 * high),
+        mutant=partial(outside, low=low, high=2 * high),
     )
     ledger.note(
         "n >= (600 / epsilon) log(4 T / delta) is enough. Its proof cites 'Lemma 6' for Lemma 2. "
@@ -298,10 +298,10 @@ def edges_of_the_search(ledger):
         extremal=[
             {"places": np.array([[-1.0], [1.0], [1.0]]), "copies": np.array([0.7, 0.15, 0.15])}
         ],
-        twin=0.25,
+        mutant=0.25,
     )
     ledger.falsify(
-        Box(ratio=Interval(1.0 + 1e-12, 1e60, log=True)),
+        Domain(ratio=Interval(1.0 + 1e-12, 1e60, log=True)),
         lambda ratio: (ratio, 2 * radius_grid(1.0, ratio)[-1]),
         claim="R <= 2 r_T, so that q*_T <= .8 n gives R <= 4 r^(.9)",
         extremal=[{"ratio": 2.0}, {"ratio": 2.0**50}],
@@ -310,7 +310,7 @@ def edges_of_the_search(ledger):
         [{"ratio": 1.0}, {"ratio": 1.0 + 2**-52}],
         lambda ratio: (radius_grid(1.0, ratio).size, 1 if ratio > 1 else 0),
         claim="r = R leaves no radius to try",
-        twin=lambda ratio: (1, radius_grid(1.0, ratio).size),
+        mutant=lambda ratio: (1, radius_grid(1.0, ratio).size),
     )
     ledger.note(
         "For t = 1 the upper bound is the hypothesis r <= 4 r^(.9). A third edge is left out: for "
@@ -341,7 +341,7 @@ def running_time(ledger):
         [{"n": n, "t": 1, "delta": d} for n in (10, 1000) for d in (0.9, 1e-6)],
         counted_distances,
         claim="n k distances are computed for a radius",
-        twin=lambda **case: (counted_distances(**case)[0], case["n"] ** 2),
+        mutant=lambda **case: (counted_distances(**case)[0], case["n"] ** 2),
     )
 
     def work(ratio, delta):
@@ -352,9 +352,9 @@ def running_time(ledger):
     def printed(ratio, delta, constant):
         return work(ratio, delta), constant * math.log(ratio) * math.log(math.log(ratio) / delta)
 
-    box = Box(ratio=Interval(1.0 + 1e-9, 1e120, log=True), delta=DELTAS)
+    domain = Domain(ratio=Interval(1.0 + 1e-9, 1e120, log=True), delta=DELTAS)
     ledger.falsify(
-        box,
+        domain,
         partial(printed, constant=1e9),
         claim="n k T <= 10^9 n log(R / r) log(log(R / r) / delta)",
         extremal=[{"ratio": 2.0, "delta": 0.9}, {"ratio": 1.01, "delta": 0.5}],
@@ -368,18 +368,18 @@ def running_time(ledger):
             return work(ratio, delta), constant * radii * math.log(4 * radii / delta)
 
         ledger.falsify(
-            box,
+            domain,
             repaired,
             claim="n k T <= 4 n (1 + log2(R / r)) log(4 (1 + log2(R / r)) / delta)",
             extremal=[{"ratio": 1.0 + 1e-9, "delta": 0.999}],
-            twin=lambda **case: repaired(**case, constant=3.0),
+            mutant=lambda **case: repaired(**case, constant=3.0),
         )
         ledger.falsify(
-            Box(ratio=Interval(16.0, 1e120, log=True), delta=DELTAS),
+            Domain(ratio=Interval(16.0, 1e120, log=True), delta=DELTAS),
             partial(printed, constant=20.0),
             claim="as printed, with the constant 20, for R >= 16 r",
             extremal=[{"ratio": 16.01, "delta": 0.996}],
-            twin=partial(printed, constant=4.0),
+            mutant=partial(printed, constant=4.0),
         )
     ledger.note(
         "As R / r falls to e^delta the printed bound falls to 0, and below: at R = 2 r and delta = "

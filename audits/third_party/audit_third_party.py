@@ -1,6 +1,6 @@
 """Real mechanisms of OpenDP and diffprivlib, through adapters of a few lines each.
 
-Install with ``pip install '.[third-party]'``. Twins are the same mechanisms with half of the
+Install with ``pip install '.[third-party]'``. Mutants are the same mechanisms with half of the
 noise, or told twice the epsilon (a third for the Gaussians, whose small delta needs many draws).
 Budgets differ, because most of these libraries draw one at a time.
 
@@ -97,8 +97,8 @@ def audit_opendp_laplace(auditor):
         partial(noise, scale=1 / EPSILON),
         PureDP(EPSILON, source="OpenDP make_laplace"),
         ONE_VALUE,
-        twin=partial(noise, scale=0.5 / EPSILON),
-        effort=0.4,
+        mutant=partial(noise, scale=0.5 / EPSILON),
+        draws_factor=0.4,
     )
 
 
@@ -112,8 +112,8 @@ def audit_opendp_gaussian(auditor):
         partial(noise, scale=sigma),
         ApproxDP(EPSILON, DELTA, source="OpenDP make_gaussian, sigma by Balle and Wang 2018"),
         ONE_VALUE,
-        twin=partial(noise, scale=sigma / 3),
-        effort=0.4,
+        mutant=partial(noise, scale=sigma / 3),
+        draws_factor=0.4,
     )
 
 
@@ -124,7 +124,7 @@ def audit_opendp_geometric(auditor):
         partial(noise, scale=1 / EPSILON),
         PureDP(EPSILON, source="OpenDP make_laplace on integers"),
         ONE_COUNT,
-        twin=partial(noise, scale=0.5 / EPSILON),
+        mutant=partial(noise, scale=0.5 / EPSILON),
     )
 
 
@@ -134,8 +134,8 @@ def audit_opendp_noisy_max(auditor):
         partial(opendp_noisy_max, scale=2 / EPSILON),
         PureDP(EPSILON, source="OpenDP make_noisy_max, permute and flip"),
         SCORES,
-        twin=partial(opendp_noisy_max, scale=1 / EPSILON),
-        effort=0.2,
+        mutant=partial(opendp_noisy_max, scale=1 / EPSILON),
+        draws_factor=0.2,
     )
 
 
@@ -146,8 +146,8 @@ def audit_opendp_bounded_mean(auditor):
         partial(opendp_mean, scale=scale),
         PureDP(EPSILON, Relation.REPLACE_USER, "OpenDP make_mean and make_laplace"),
         [USERS, nb.far_user(n_users=20, distance=1e6)],
-        twin=partial(opendp_mean, scale=scale / 2),
-        effort=0.1,
+        mutant=partial(opendp_mean, scale=scale / 2),
+        draws_factor=0.1,
     )
 
 
@@ -196,8 +196,8 @@ def audit_diffprivlib_noise(auditor, name):
         partial(noise, sensitivity=1),
         PureDP(EPSILON, source=f"diffprivlib {name}"),
         ONE_COUNT if name == "Geometric" else ONE_VALUE,
-        twin=partial(noise, sensitivity=1, epsilon=2 * EPSILON),
-        effort=0.5,
+        mutant=partial(noise, sensitivity=1, epsilon=2 * EPSILON),
+        draws_factor=0.5,
     )
 
 
@@ -209,8 +209,8 @@ def audit_diffprivlib_gaussian(auditor, name):
         partial(noise, epsilon=EPSILON),
         ApproxDP(EPSILON, DELTA, source=f"diffprivlib {name}"),
         ONE_VALUE,
-        twin=partial(noise, epsilon=EPSILON, sensitivity=1 / 3),
-        effort=5,  # at delta = 1e-5 the twin, whose epsilon is 2.5 or more, needs these draws
+        mutant=partial(noise, epsilon=EPSILON, sensitivity=1 / 3),
+        draws_factor=5,  # at delta = 1e-5 the mutant, whose epsilon is 2.5 or more, needs these draws
     )
 
 
@@ -222,8 +222,8 @@ def audit_diffprivlib_selection(auditor, name):
         partial(select, sensitivity=1.0),
         PureDP(EPSILON, within_sensitivity(1.0), f"diffprivlib {name}"),
         SCORES,
-        twin=partial(select, sensitivity=0.5),
-        effort=0.5,
+        mutant=partial(select, sensitivity=0.5),
+        draws_factor=0.5,
     )
 
 
@@ -233,6 +233,6 @@ def audit_diffprivlib_bounded_mean(auditor):
         partial(diffprivlib_mean, epsilon=EPSILON),
         PureDP(EPSILON, Relation.REPLACE_USER, "diffprivlib tools.mean"),
         [USERS, nb.far_user(n_users=20, distance=1e6)],
-        twin=partial(diffprivlib_mean, epsilon=2 * EPSILON),
-        effort=0.1,
+        mutant=partial(diffprivlib_mean, epsilon=2 * EPSILON),
+        draws_factor=0.1,
     )

@@ -23,21 +23,21 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import Claim
-from dpaudit.engine.additive.audit import SmoothedAudit
+from dpaudit.engine.additive.audit import AdditiveNoiseAudit
 from dpaudit.engine.bets import SequentialAudit
-from dpaudit.engine.certificate import Finding
-from dpaudit.engine.counts import EXPLORE_SHARE, HEADLINE_SHARE, MIN_PILOT, SampledAudit, rates_seen
+from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.counts import EXPLORE_SHARE, MIN_PILOT, PRIMARY_SHARE, SampledAudit, rates_seen
 from dpaudit.engine.exact import compute
 from dpaudit.engine.planning import detectable_epsilon
 from dpaudit.errors import ArgumentError, PairError
 from dpaudit.events import FloatAttack, explanation
-from dpaudit.mechanisms import ExactMechanism, Smoothed, generator, mechanism_name
+from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, generator, mechanism_name
 from dpaudit.neighbors import NeighborPair, PairFamily, family
 from dpaudit.results import (
     AuditResult,
+    MutantResult,
     Slack,
     SlackPoint,
-    TwinResult,
     Verdict,
     at_least,
     at_most,
@@ -63,7 +63,7 @@ def audit(
     draws: int = DEFAULT_DRAWS,
     failure_prob: float = DEFAULT_FAILURE_PROB,
     seed: int,
-    twin: Any = None,
+    mutant: Any = None,
     sequential: bool = False,
     float_attack: bool | FloatAttack = False,
     slack: Mapping[float, Any] | None = None,
@@ -73,8 +73,8 @@ def audit(
 
     Parameters
     ----------
-    mechanism : callable, Smoothed or ExactMechanism
-        ``f(data, size, *, rng) -> array [size, ...]``; a :class:`Smoothed` mechanism, whose final
+    mechanism : callable, AdditiveNoise or ExactMechanism
+        ``f(data, size, *, rng) -> array [size, ...]``; a :class:`AdditiveNoise` mechanism, whose final
         noise is integrated out; or an object with ``pmf(data) -> [k]``, whose divergence is
         computed instead of estimated.
     claim : Claim
@@ -83,15 +83,15 @@ def audit(
         Where to look. Of several pairs, all are explored and the most promising is certified; a
         space (see :mod:`dpaudit.search`) is searched for the worst pair.
     draws : int, optional
-        Draws a side in all, exploration included; at least 20. Default 100,000.
+        Draws per dataset in all, exploration included; at least 20. Default 100,000.
     failure_prob : float, optional
         Probability that any certified number of the result is wrong, in (0, 1). Default 1e-6.
     seed : int
         Root seed, >= 0: with `id` it fixes every random number.
-    twin : callable or ExactMechanism, optional
-        A broken twin: the same mechanism with one realistic mistake. The audit proves its power
-        by refuting it on the same claim, pairs and budget; of several pairs the twin may be
-        caught on another one. Without a twin the verdict of an audit that finds nothing is
+    mutant : callable or ExactMechanism, optional
+        A mutant: the same mechanism with one realistic mistake. The audit proves its power
+        by refuting it on the same claim, pairs and budget; of several pairs the mutant may be
+        killed on another one. Without a mutant the verdict of an audit that finds nothing is
         NO_POWER.
     sequential : bool, optional
         Stop as soon as the claim is refuted or no violation worth finding is left, `draws` being
@@ -102,8 +102,8 @@ def audit(
         values and scales to try. Default False.
     slack : mapping of float to mechanism, optional
         The same mechanism with its noise multiplied by each number, to see how far the noise
-        could shrink: each is audited with the same draws, on the pair on which the twin was
-        caught, or else on the pair of the mechanism; they share `failure_prob`.
+        could shrink: each is audited with the same draws, on the pair on which the mutant was
+        killed, or else on the pair of the mechanism; they share `failure_prob`.
     id : str, optional
         Name of the audit; the mechanism's name when omitted.
 
@@ -140,7 +140,7 @@ def audit(
     draws = _validate.integer(MIN_DRAWS, draws=draws)
     if draws > MAX_DRAWS:
         raise ArgumentError(f"draws must be an integer <= {MAX_DRAWS}, got {draws}")
-    for name, value in (("mechanism", mechanism), ("twin", twin)):
+    for name, value in (("mechanism", mechanism), ("mutant", mutant)):
         if not callable(value) and not isinstance(value, ExactMechanism | None):
             raise TypeError(f"{name} must be a function f(data, size, *, rng), got {value!r}")
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
@@ -163,11 +163,11 @@ def audit(
             f"draws must be an integer >= {least} to explore {len(candidates)} pairs, got {draws}"
         )
     _check_relation(claim, candidates)
-    if twin is not None and _kind(twin) != _kind(mechanism):
+    if mutant is not None and _kind(mutant) != _kind(mechanism):
         raise TypeError(
-            "mechanism and twin must be of one kind, because power is shown on the same budget; "
+            "mechanism and mutant must be of one kind, because power is shown on the same budget; "
             f"got {mechanism_name(mechanism)}, which {_kind(mechanism)}, and "
-            f"{mechanism_name(twin)}, which {_kind(twin)}"
+            f"{mechanism_name(mutant)}, which {_kind(mutant)}"
         )
     for flag, value in (("sequential", sequential), ("float_attack", float_attack)):
         allowed = (bool, FloatAttack) if flag == "float_attack" else (bool,)
@@ -185,12 +185,12 @@ def audit(
     claimed = claimed_curve(claim, grid)
     task = (claim, candidates, draws, failure_prob, seed, name, grid, claimed)
     drawn = (SequentialAudit if sequential else SampledAudit)(*task, float_attack, space)
-    smoothed = SmoothedAudit(*task)
+    smoothed = AdditiveNoiseAudit(*task)
 
-    def look(at: Any, role: str) -> Finding:
+    def look(at: Any, role: str) -> Certificate:
         if space is None:
             return _look_at(at, task, role, sequential, float_attack)
-        if not isinstance(at, Smoothed):
+        if not isinstance(at, AdditiveNoise):
             return drawn.run(at, role)
         # The pair is searched for with noisy draws, as of any mechanism.
         found = drawn.find_pair(at, f"{role} search")
@@ -199,23 +199,23 @@ def audit(
 
     finding = look(mechanism, "mechanism")
     broken = None
-    caught = None
-    if twin is not None:
-        twin_start = time.perf_counter()
-        caught = look(twin, "twin")
-        broken = TwinResult(
-            name=mechanism_name(twin),
-            verdict=Verdict.REFUTED if caught.refuted else Verdict.NO_POWER,
-            certified_epsilon=caught.epsilon.lower,
-            failure_prob=caught.epsilon.failure_prob,
-            pair=caught.pair.describe(),
-            witness=caught.witness,
-            seconds=time.perf_counter() - twin_start,
+    killed = None
+    if mutant is not None:
+        mutant_start = time.perf_counter()
+        killed = look(mutant, "mutant")
+        broken = MutantResult(
+            name=mechanism_name(mutant),
+            verdict=Verdict.REFUTED if killed.refuted else Verdict.NO_POWER,
+            certified_epsilon=killed.epsilon.lower,
+            failure_prob=killed.epsilon.failure_prob,
+            pair_words=killed.pair.describe(),
+            witness=killed.witness,
+            seconds=time.perf_counter() - mutant_start,
         )
     frontier = None
     if variants:
-        probe = caught.pair if caught is not None and caught.refuted else finding.pair
-        share = failure_prob / len(variants)  # a frontier costs as much as a twin
+        probe = killed.pair if killed is not None and killed.refuted else finding.pair
+        share = failure_prob / len(variants)  # a frontier costs as much as a mutant
         alone = (claim, family(probe), draws, share, *task[4:])
         points = []
         for multiplier, variant in variants:
@@ -238,7 +238,8 @@ def audit(
             "words": str(claim),
             "parameters": claim.to_json(),
         },
-        pair=finding.pair.describe(),
+        pair_words=finding.pair.describe(),
+        pair=finding.pair,
         verdict=verdict,
         reason=reason,
         epsilon=finding.epsilon,
@@ -248,11 +249,11 @@ def audit(
         histogram=finding.histogram,
         failure_prob=finding.epsilon.failure_prob,
         draws=finding.draws,
-        twin=broken,
+        mutant=broken,
         expected=None,
         seed=seed,
         seconds=time.perf_counter() - start,
-        mechanism_seconds=finding.mechanism_seconds + (caught.mechanism_seconds if caught else 0.0),
+        mechanism_seconds=finding.mechanism_seconds + (killed.mechanism_seconds if killed else 0.0),
         versions=versions(),
         curves=curves_of(finding.bounds, grid, claimed, delta, finding.epsilon.lower)
         if finding.bounds
@@ -287,13 +288,13 @@ def _variants(slack: Mapping[float, Any] | None, mechanism: Any) -> list[tuple[f
 
 def _look_at(
     mechanism: Any, task: Any, role: str, sequential: bool, float_attack: bool | FloatAttack
-) -> Finding:
+) -> Certificate:
     """Look at one mechanism on given pairs, without a search."""
     claim, candidates, *_, grid, claimed = task
     if isinstance(mechanism, ExactMechanism):
         return compute(mechanism, claim, candidates, grid, claimed)
-    if isinstance(mechanism, Smoothed):
-        return SmoothedAudit(*task).run(mechanism, role)
+    if isinstance(mechanism, AdditiveNoise):
+        return AdditiveNoiseAudit(*task).run(mechanism, role)
     drawn = (SequentialAudit if sequential else SampledAudit)(*task)
     return replace(drawn, float_attack=float_attack).run(mechanism, role)
 
@@ -302,7 +303,7 @@ def _kind(mechanism: Any) -> str:
     """Say in words how a mechanism is looked at."""
     if isinstance(mechanism, ExactMechanism):
         return "has a pmf"
-    if isinstance(mechanism, Smoothed):
+    if isinstance(mechanism, AdditiveNoise):
         return "draws its centres" if mechanism.is_random else "computes its centres"
     return _DRAWS
 
@@ -334,7 +335,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-def detectable(finding: Finding) -> float | None:
+def detectable(finding: Certificate) -> float | None:
     """Return the epsilon at which this event would have been refuted with probability 0.9.
 
     None for what was computed, where nothing is left to chance.
@@ -349,17 +350,19 @@ def detectable(finding: Finding) -> float | None:
         return detectable_epsilon(
             rare, path.budget, epsilon, delta, failure_prob, evidence=path.evidence
         )
-    share = failure_prob * HEADLINE_SHARE
+    share = failure_prob * PRIMARY_SHARE
     return detectable_epsilon(rare, finding.draws["certify"], epsilon, delta, share)
 
 
-def notes(finding: Finding) -> tuple[str, ...]:
+def notes(finding: Certificate) -> tuple[str, ...]:
     """Sentences that a reader of the finding should have beside it."""
     told = explanation(finding.witness.event)
     return ((told,) if told and finding.refuted else ()) + finding.notes
 
 
-def judge(finding: Finding, twin: TwinResult | None, reach: float | None) -> tuple[Verdict, str]:
+def judge(
+    finding: Certificate, mutant: MutantResult | None, reach: float | None
+) -> tuple[Verdict, str]:
     """Return the verdict and the sentence behind it."""
     epsilon, delta = finding.point
     if finding.refuted:
@@ -367,17 +370,19 @@ def judge(finding: Finding, twin: TwinResult | None, reach: float | None) -> tup
             f"epsilon is {beyond(finding.epsilon.lower, epsilon, ('at least', 'more than'))} at "
             f"delta = {delta:g}, where {epsilon:.4g} was claimed"
         )
-    if twin is None:
-        return Verdict.NO_POWER, "no violation found, and no broken twin was given to show power"
-    where = "" if twin.pair == finding.pair.describe() else f" on the pair {twin.pair}"
-    if twin.verdict is Verdict.REFUTED:
+    if mutant is None:
+        return Verdict.NO_POWER, "no violation found, and no mutant was given to show power"
+    where = (
+        "" if mutant.pair_words == finding.pair.describe() else f" on the pair {mutant.pair_words}"
+    )
+    if mutant.verdict is Verdict.REFUTED:
         return Verdict.NOT_REFUTED, (
-            f"no violation found; the broken twin {twin.name} was caught with "
-            f"epsilon {beyond(twin.certified_epsilon, epsilon)}{where}{_reach_words(reach)}"
+            f"no violation found; the mutant {mutant.name} was killed with "
+            f"epsilon {beyond(mutant.certified_epsilon, epsilon)}{where}{_reach_words(reach)}"
         )
     return Verdict.NO_POWER, (
-        f"no violation found, but the broken twin {twin.name} escaped too "
-        f"(epsilon >= {at_least(twin.certified_epsilon)}{where})"
+        f"no violation found, but the mutant {mutant.name} survived too "
+        f"(epsilon >= {at_least(mutant.certified_epsilon)}{where})"
     )
 
 

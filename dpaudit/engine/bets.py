@@ -15,7 +15,7 @@ is a bet against the null. For one draw of each side, with
 for every (p, q) of the null, with ``theta = e^epsilon`` and ``t = q - q0``: the first step is the
 null, the second the condition ``A theta = B`` that makes (p0, q0) the closest point. So the wealth,
 the product of S over all batches, is a non-negative supermartingale under the null, and Ville's
-inequality bounds the chance that it *ever* reaches ``1 / failure_prob`` by failure_prob, whatever
+inequality bounds the probability that it *ever* reaches ``1 / failure_prob`` by failure_prob, whatever
 the rule by which we stop (Turner, Ly and Grunwald 2024 prove the same for any convex null).
 
 A wealth is kept for each of a few levels of epsilon. The nulls are nested, so the certified epsilon
@@ -39,11 +39,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from dpaudit.engine.certificate import Finding
+from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.counts import EXPLORE_SHARE, Choice, SampledAudit, Sides, rates_seen
 from dpaudit.engine.pictures import OutputHistogram
 from dpaudit.events import Event, Goal, approximate_lower, approximate_upper
-from dpaudit.mechanisms import CallCheck, Sampler, generator
+from dpaudit.mechanisms import IndependenceCheck, Sampler, generator
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results import Estimate, Profile, SequentialPath, Witness
 from dpaudit.stats import Counts, RateBounds
@@ -190,7 +190,7 @@ class _State:
 class SequentialAudit(SampledAudit):
     """One claim audited draw by draw; fields as in :class:`dpaudit.engine.counts.SampledAudit`."""
 
-    def _look(self, sampler: Sampler, role: str) -> Finding:
+    def _look(self, sampler: Sampler, role: str) -> Certificate:
         rng = generator(self.seed, self.name, role, "learn again")
         choice, drawn = self._explore(sampler, role, self._first_share())
         point = self.claim.point or choice.selection.point
@@ -260,7 +260,7 @@ class SequentialAudit(SampledAudit):
         """
         left, right = (np.concatenate(state.past[side]) for side in ("left", "right"))
         epsilon = float(state.levels[state.claim_level])
-        fresh = [choice.selection.headline, *choice.selection.profile]
+        fresh = [choice.selection.primary, *choice.selection.profile]
         known = [(event, int(len(left) * event.learnt_share)) for event in fresh] + state.pool
         judged, hopes = [], []
         for event, start in known:
@@ -302,7 +302,7 @@ class SequentialAudit(SampledAudit):
             sampler.chunks(data, size, role, side, calls=LOOKS)
             for side, data in (("left", pair.left), ("right", pair.right))
         ]
-        checks = {side: CallCheck(sampler.name) for side in ("left", "right")}
+        checks = {side: IndependenceCheck(sampler.name) for side in ("left", "right")}
         start = state.log_wealth.copy()
         grown = np.zeros((len(bets), len(state.levels)))
         shares = np.log([share for _, share in _STAKES])[:, None]
@@ -351,7 +351,7 @@ class SequentialAudit(SampledAudit):
         seen: Counts,
         point: tuple[float, float],
         stopped: str,
-    ) -> Finding:
+    ) -> Certificate:
         evidence = -math.log(self.failure_prob)
         refused = state.refused(evidence)
         certified = float(state.levels[refused - 1]) if refused else 0.0
@@ -366,7 +366,7 @@ class SequentialAudit(SampledAudit):
             picture.add(side, encoded, event.score(encoded))
         method = "wealth of a bet against the claim"
         likely, rare = guess.worst_case(point[1])
-        return Finding(
+        return Certificate(
             pair=choice.pair,
             point=point,
             refuted=refused > state.claim_level,

@@ -12,7 +12,7 @@ from dpaudit.stats import RateBounds
 
 
 @dataclass(frozen=True)
-class Finding:
+class Certificate:
     """A certified look at one mechanism on one pair, by draws or by computation.
 
     `bounds` hold together, except with the failure probability of `epsilon`: what is certified of

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.claims import Claim
-from dpaudit.engine.certificate import Finding
+from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.pictures import OutputHistogram
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.events import FloatAttack, Goal, Selection, learn
-from dpaudit.mechanisms import CallCheck, Sampler, generator
+from dpaudit.mechanisms import IndependenceCheck, Sampler, generator
 from dpaudit.neighbors import NeighborPair, PairFamily
 from dpaudit.results import Estimate, Histogram, Profile, Witness
 from dpaudit.search import LEAST_BUDGET, SearchRecord, SearchSpace, search
@@ -26,8 +26,8 @@ Sides = tuple[NDArray[Any], NDArray[Any]]
 EXPLORE_SHARE = 0.3
 MAX_EXPLORE_CELLS = 2e7
 MIN_PILOT = 8
-HEADLINE_SHARE = 0.9
-"""Part of failure_prob that the headline event gets; the events of the profile share the rest."""
+PRIMARY_SHARE = 0.9
+"""Part of failure_prob that the primary event gets; the events of the profile share the rest."""
 
 NO_FLOATS = (
     "The floating-point attack did nothing: all outputs were whole numbers, booleans or labels, "
@@ -67,7 +67,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class SampledAudit:
-    """One claim on one family of pairs with one budget, for the mechanism and for its twin.
+    """One claim on one family of pairs with one budget, for the mechanism and for its mutant.
 
     With a `space` the pair is searched there; `candidates` then holds an example of it.
     """
@@ -83,8 +83,8 @@ class SampledAudit:
     float_attack: bool | FloatAttack = False
     space: SearchSpace | None = None
 
-    def run(self, mechanism: Any, role: str) -> Finding:
-        """Audit the mechanism, or its twin under a `role` of its own."""
+    def run(self, mechanism: Any, role: str) -> Certificate:
+        """Audit the mechanism, or its mutant under a `role` of its own."""
         sampler = Sampler(mechanism, seed=self.seed, labels=(self.name, role))
         before = self._fingerprint()
         finding = self._look(sampler, role)
@@ -106,7 +106,7 @@ class SampledAudit:
         both = ((pair.left, pair.right) for pair in self.candidates)
         return [hashlib.sha256(data.tobytes()).digest() for pair in both for data in pair]
 
-    def _look(self, sampler: Sampler, role: str) -> Finding:
+    def _look(self, sampler: Sampler, role: str) -> Certificate:
         choice, _ = self._explore(sampler, role, EXPLORE_SHARE)
         return self._certify(sampler, choice)
 
@@ -179,13 +179,13 @@ class SampledAudit:
         return FloatAttack.for_pair(pair, self.claim) if self.float_attack else None
 
     def _goal(self, certify: int) -> Goal:
-        share = (1 - HEADLINE_SHARE) / _EXPECTED_PROFILE_EVENTS
+        share = (1 - PRIMARY_SHARE) / _EXPECTED_PROFILE_EVENTS
         return Goal(
             delta=None if self.claim.point is None else self.claim.point[1],
             epsilons=self.grid,
             claimed_deltas=self.claimed,
             draws=certify,
-            headline_failure_prob=self.failure_prob * HEADLINE_SHARE,
+            primary_failure_prob=self.failure_prob * PRIMARY_SHARE,
             profile_failure_prob=self.failure_prob * share,
         )
 
@@ -198,17 +198,17 @@ class SampledAudit:
 
     # --- certify ---
 
-    def _certify(self, sampler: Sampler, choice: Choice) -> Finding:
+    def _certify(self, sampler: Sampler, choice: Choice) -> Certificate:
         """Count the frozen events on fresh draws, chunk by chunk, and bound them together."""
         pair, selection = choice.pair, choice.selection
         certify = self.draws - choice.explored
-        events = [selection.headline, *selection.profile]
+        events = [selection.primary, *selection.profile]
         pictures = [OutputHistogram.plan(event, choice.sample) for event in events]
         hits = {side: np.zeros(len(events), dtype=np.int64) for side in ("left", "right")}
         for side, data in (("left", pair.left), ("right", pair.right)):
-            calls, drawn = CallCheck(sampler.name), 0
+            calls, drawn = IndependenceCheck(sampler.name), 0
             for outputs in sampler.chunks(data, certify, "certify", side):
-                encoded = selection.headline.encoder(outputs)
+                encoded = selection.primary.encoder(outputs)
                 scores = {id(event.score): event.score for event in events}
                 values = {key: score(encoded) for key, score in scores.items()}
                 fired = [int(event.fires(values[id(event.score)]).sum()) for event in events]
@@ -223,12 +223,12 @@ class SampledAudit:
             Counts(int(left), certify, int(right), certify)
             for left, right in zip(hits["left"], hits["right"], strict=True)
         ]
-        headline_share = HEADLINE_SHARE if selection.profile else 1.0
-        shares = [headline_share] + [
-            (1 - headline_share) / len(selection.profile) for _ in selection.profile
+        primary_share = PRIMARY_SHARE if selection.profile else 1.0
+        shares = [primary_share] + [
+            (1 - primary_share) / len(selection.profile) for _ in selection.profile
         ]
         bounds = [
-            RateBounds.from_counts(c, event.likelier, self.failure_prob * share, event.aim)
+            RateBounds.from_counts(c, event.likelier, self.failure_prob * share, event.target)
             for c, event, share in zip(counts, events, shares, strict=True)
         ]
         return self._finding(sampler, choice, counts, bounds, [p.done() for p in pictures])
@@ -240,9 +240,9 @@ class SampledAudit:
         counts: list[Counts],
         bounds: list[RateBounds],
         histograms: list[Histogram],
-    ) -> Finding:
+    ) -> Certificate:
         selection = choice.selection
-        events = [selection.headline, *selection.profile]
+        events = [selection.primary, *selection.profile]
         guesses = [rates_seen(c, event.likelier) for c, event in zip(counts, events, strict=True)]
         certified = np.array([max(b.lower_delta(e) for b in bounds) for e in self.grid])
         estimated = np.array([max(g.lower_delta(e) for g in guesses) for e in self.grid])
@@ -255,7 +255,7 @@ class SampledAudit:
         lower_epsilon, lower_delta = epsilons[for_epsilon], deltas[for_delta]
         refuted = lower_epsilon > point[0] or lower_delta > point[1]
         method = "exact joint bound of two binomials, on fresh draws"
-        return Finding(
+        return Certificate(
             pair=choice.pair,
             point=point,
             refuted=refuted,

@@ -1,4 +1,4 @@
-"""Audits that are computed: a known pmf needs no draws and leaves no chance of error."""
+"""Audits that are computed: a known pmf needs no draws and leaves no probability of error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.claims import Claim
-from dpaudit.engine.certificate import Finding
+from dpaudit.engine.certificate import Certificate
 from dpaudit.errors import MechanismError, place
 from dpaudit.mechanisms import ExactMechanism, mechanism_name
 from dpaudit.neighbors import NeighborPair, PairFamily
@@ -25,14 +25,14 @@ _SMALLEST_CLAIM = 1e-9
 
 def compute(
     mechanism: ExactMechanism, claim: Claim, pairs: PairFamily, grid: Floats, claimed: Floats
-) -> Finding:
+) -> Certificate:
     """Look at every pair in both directions and return the worst; nothing is left to chance."""
     start = time.perf_counter()
     found = [_look(mechanism, claim, pair, grid, claimed, start) for pair in pairs]
     return max(found, key=worth)  # the first of equals
 
 
-def worth(found: Finding) -> tuple[bool, float, float]:
+def worth(found: Certificate) -> tuple[bool, float, float]:
     """Violations first; on a curve epsilons at different deltas do not compare, excesses do."""
     claimed_epsilon, claimed_delta = found.point
     ratio = found.delta.lower / max(claimed_delta, 1e-300)
@@ -46,7 +46,7 @@ def _look(
     grid: Floats,
     claimed: Floats,
     start: float,
-) -> Finding:
+) -> Certificate:
     left, right = _pmf(mechanism, pair.left), _pmf(mechanism, pair.right)
     directions = {"left": (left, right), "right": (right, left)}
     try:
@@ -76,7 +76,7 @@ def _look(
         tuple(profile.tolist()),
         tuple(claimed.tolist()),
     )
-    return Finding(
+    return Certificate(
         pair=pair,
         point=point,
         refuted=_exceeds(claim, (epsilon, delta), point),

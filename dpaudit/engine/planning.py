@@ -1,6 +1,6 @@
 """Planning: how many draws certify a violation of a given size, and what silence excludes.
 
-For an event with rates p and q, the chance that an audit refutes is the chance of the outcomes at
+For an event with rates p and q, the probability that an audit refutes is the probability of the outcomes at
 which the joint bound exceeds the claim; it is computed from the two binomials, not simulated. What
 is left to assume is the event: of the worst pair of a mechanism that just needs the true epsilon,
 or rates that are given.
@@ -18,14 +18,14 @@ from scipy import optimize
 
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
-from dpaudit.engine.counts import EXPLORE_SHARE, HEADLINE_SHARE
+from dpaudit.engine.counts import EXPLORE_SHARE, PRIMARY_SHARE
 from dpaudit.errors import ArgumentError
 from dpaudit.stats import oracles, refutation_prob
 from dpaudit.stats.oracles import Oracle
 
 Floats = NDArray[np.float64]
 
-CAUGHT = 0.9
+KILLED = 0.9
 """Probability with which a violation must be refuted to be said to be within reach."""
 
 LEARNING_SHARE = 0.75
@@ -43,7 +43,7 @@ class Plan:
     Parameters
     ----------
     draws : int
-        Draws a side, exploration included, with which the claim is refuted with probability
+        Draws per dataset, exploration included, with which the claim is refuted with probability
         `power`.
     power : float
         As asked for.
@@ -79,12 +79,12 @@ class Plan:
         ]
         return "\n".join(
             [
-                f"{self.draws:,} draws a side refute the claim {claim} with probability "
+                f"{self.draws:,} draws per dataset refute the claim {claim} with probability "
                 f"{self.power:g}",
                 f"if the mechanism really needs epsilon = {self.true_epsilon:g} "
                 f"(failure_prob {self.failure_prob:g}, {EXPLORE_SHARE:.0%} of the draws explore).",
                 f"Assumed event: {self.model}, with rates {self.likely:.4g} and {self.rare:.4g}.",
-                f"  {'draws a side':>14}  power",
+                f"  {'draws per dataset':>14}  power",
                 *rows,
             ]
         )
@@ -95,7 +95,7 @@ def plan(
     epsilon: float,
     delta: float = 0.0,
     true_epsilon: float,
-    power: float = CAUGHT,
+    power: float = KILLED,
     failure_prob: float = DEFAULT_FAILURE_PROB,
     oracle: Oracle | None = None,
     rates: tuple[float, float] | None = None,
@@ -113,7 +113,7 @@ def plan(
     failure_prob : float, optional
         Of the audit, in (0, 1). Default 1e-6.
     oracle : Oracle, optional
-        Law of the mechanism on the worst pair, whose best event is assumed to be found. Default:
+        Distribution of the mechanism on the worst pair, whose best event is assumed to be found. Default:
         Laplace noise for delta = 0 and Gaussian noise for delta > 0 that just need `true_epsilon`.
     rates : (float, float), optional
         Rates of the event instead, on the likelier side and on the other.
@@ -121,7 +121,7 @@ def plan(
     Returns
     -------
     Plan
-        Draws a side, exploration included, and the power curve.
+        Draws per dataset, exploration included, and the power curve.
 
     Raises
     ------
@@ -159,12 +159,15 @@ def plan(
         p, q = _given(rates, epsilon, true_epsilon, delta)
         candidates, model = (np.array([p]), np.array([q])), "as given"
     else:
-        law = oracle or _default_law(true_epsilon, delta)
-        candidates, model = _events(law), f"the best of {type(law).__name__.lower()}"
+        distribution = oracle or _default_distribution(true_epsilon, delta)
+        candidates, model = (
+            _events(distribution),
+            f"the best of {type(distribution).__name__.lower()}",
+        )
         if oracle is None:
             noise = "Gaussian" if delta > 0 else "Laplace"
             model = f"the best one of {noise} noise that just needs the true epsilon"
-    share = failure_prob * HEADLINE_SHARE
+    share = failure_prob * PRIMARY_SHARE
 
     def best(draws: int) -> tuple[float, float, float]:
         certify = max(int(draws * (1 - EXPLORE_SHARE) * LEARNING_SHARE), 1)
@@ -174,7 +177,7 @@ def plan(
     if high is None:
         raise ArgumentError(
             f"true_epsilon = {true_epsilon!r} is too close to epsilon = {epsilon!r}: more than "
-            f"{MAX_DRAWS:,} draws a side would be needed"
+            f"{MAX_DRAWS:,} draws per dataset would be needed"
         )
     _, p, q = best(high)
     curve = np.unique(np.geomspace(max(high / 30, 1), high * 3, _CURVE_POINTS).astype(int))
@@ -194,14 +197,14 @@ def plan(
 
 
 def draws_to_refute(
-    law: Oracle, *, epsilon: float, delta: float, power: float, failure_prob: float
+    distribution: Oracle, *, epsilon: float, delta: float, power: float, failure_prob: float
 ) -> int | None:
     """Return the smallest number of draws at which the best event refutes with this probability.
 
     What nobody can beat with one event and the joint bound: no draws explore, nothing is learnt.
     None when more than 10 billion would be needed.
     """
-    candidates = _events(law)
+    candidates = _events(distribution)
     return _smallest(
         lambda draws: _power(*candidates, draws, epsilon, delta, failure_prob)[0] >= power
     )
@@ -225,9 +228,9 @@ def _power(
 ) -> tuple[float, float, float]:
     """Power of the best event for so many certifying draws, and the rates of that event."""
     likely, rare = _best_events(p, q, draws, epsilon, delta, failure_prob)
-    chances = refutation_prob(likely, rare, draws, draws, epsilon, delta, failure_prob)
-    at = int(chances.argmax())
-    return float(chances[at]), float(likely[at]), float(rare[at])
+    probabilities = refutation_prob(likely, rare, draws, draws, epsilon, delta, failure_prob)
+    at = int(probabilities.argmax())
+    return float(probabilities[at]), float(likely[at]), float(rare[at])
 
 
 def detectable_epsilon(
@@ -248,7 +251,7 @@ def detectable_epsilon(
     rare : float
         Rate of the event on the side where it is rare, in (0, 1).
     draws : int
-        Certifying draws a side, a quarter of which is set aside for the cost of learning.
+        Certifying draws per dataset, a quarter of which is set aside for the cost of learning.
     epsilon, delta : float
         The claim.
     failure_prob : float
@@ -265,7 +268,7 @@ def detectable_epsilon(
     draws = max(int(draws * LEARNING_SHARE), 1)
 
     def shortfall(p: float) -> float:
-        chance = refutation_prob(
+        probability = refutation_prob(
             np.array([p]),
             np.array([rare]),
             draws,
@@ -275,7 +278,7 @@ def detectable_epsilon(
             failure_prob,
             evidence=evidence,
         )
-        return float(chance[0]) - CAUGHT
+        return float(probability[0]) - KILLED
 
     low = math.exp(min(epsilon, 600.0)) * rare + delta
     if low >= 1 or shortfall(1.0) < 0:
@@ -302,7 +305,7 @@ def _given(
     return p, q
 
 
-def _default_law(epsilon: float, delta: float) -> Oracle:
+def _default_distribution(epsilon: float, delta: float) -> Oracle:
     if delta == 0:
         return oracles.laplace(1.0, 1 / epsilon)
     if delta >= 1:
@@ -314,10 +317,10 @@ def _default_law(epsilon: float, delta: float) -> Oracle:
     return oracles.gaussian(1.0, math.exp(optimize.brentq(excess, -12.0, 25.0)))
 
 
-def _events(law: Oracle) -> tuple[Floats, Floats]:
-    """Rates of the best events of a law in both directions."""
+def _events(distribution: Oracle) -> tuple[Floats, Floats]:
+    """Rates of the best events of a distribution in both directions."""
     sides = []
-    for direction in (law, law.swapped()):
+    for direction in (distribution, distribution.swapped()):
         p, q = direction.curve()
         inner = (p > 0) & (q < 1)
         sides.append((p[inner], q[inner]))

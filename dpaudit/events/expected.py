@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Prospects:
+class ExpectedBounds:
     """Rates of many events, and the limits that `draws` fresh draws are expected to set them.
 
     Parameters
@@ -36,8 +36,8 @@ class Prospects:
     q_high: Floats
 
     @classmethod
-    def of(cls, p: Floats, q: Floats, draws: int, failure_prob: float) -> Prospects:
-        """Look ahead to `draws` draws a side that show exactly the rates p and q."""
+    def of(cls, p: Floats, q: Floats, draws: int, failure_prob: float) -> ExpectedBounds:
+        """Look ahead to `draws` draws per dataset that show exactly the rates p and q."""
         return cls(
             p,
             q,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpaudit.events.bits import FloatAttack
 from dpaudit.events.encoding import Encoder, row_words
-from dpaudit.events.expected import Prospects, approximate_lower, approximate_upper
+from dpaudit.events.expected import ExpectedBounds, approximate_lower, approximate_upper
 from dpaudit.events.features import all_features
 from dpaudit.events.scores import (
     FeatureScore,
@@ -30,7 +30,7 @@ from dpaudit.events.scores import (
     boosted_score,
     logistic_score,
 )
-from dpaudit.stats import Aim, excess_of_rates
+from dpaudit.stats import Target, excess_of_rates
 
 Floats = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ class Event:
         The side on which it is declared to be likelier.
     encoder : Encoder
         Turns outputs into the matrix that the score reads.
-    aim : Aim
+    target : Target
         What it was chosen for, where the bound on its counts will be sharpest.
     example : str
         A typical output inside, where the score says nothing to a person.
@@ -79,7 +79,7 @@ class Event:
     above: bool
     likelier: str
     encoder: Encoder = field(repr=False)
-    aim: Aim
+    target: Target
     example: str = ""
     learnt_share: float = 0.0
 
@@ -112,9 +112,9 @@ class Goal:
     claimed_deltas : ndarray, shape (e,)
         The claim on that grid.
     draws : int
-        Certifying draws a side.
-    headline_failure_prob, profile_failure_prob : float
-        Given to the headline event, and to each event of the profile.
+        Certifying draws per dataset.
+    primary_failure_prob, profile_failure_prob : float
+        Given to the primary event, and to each event of the profile.
     learn_share : float
         Part of the exploration draws on which scores are learnt.
     """
@@ -123,20 +123,20 @@ class Goal:
     epsilons: Floats
     claimed_deltas: Floats
     draws: int
-    headline_failure_prob: float
+    primary_failure_prob: float
     profile_failure_prob: float
     learn_share: float = LEARN_SHARE
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The frozen events: the headline first, then those of the profile.
+    """The frozen events: the primary first, then those of the profile.
 
-    ``promise`` is what the headline is expected to certify, for comparing pairs; ``point`` the
-    (epsilon, delta) of the claim's curve at which the headline challenges it best.
+    ``promise`` is what the primary is expected to certify, for comparing pairs; ``point`` the
+    (epsilon, delta) of the claim's curve at which the primary challenges it best.
     """
 
-    headline: Event
+    primary: Event
     profile: tuple[Event, ...]
     promise: tuple[float, float]
     point: tuple[float, float]
@@ -182,10 +182,10 @@ def learn(
         # A feature that no draw had a part in choosing may be cut with the help of all of them.
         cuts.append(_cut(score, *(score(x) for x in (encoded if _plain(score) else rest))))
     chosen = _choose(encoder, [c for c in cuts if c is not None], goal)
-    headline = chosen.headline
-    if isinstance(headline.score, ModelScore):
-        side = rest[0] if headline.likelier == "left" else rest[1]
-        chosen = replace(chosen, headline=replace(headline, example=_typical(headline, side)))
+    primary = chosen.primary
+    if isinstance(primary.score, ModelScore):
+        side = rest[0] if primary.likelier == "left" else rest[1]
+        chosen = replace(chosen, primary=replace(primary, example=_typical(primary, side)))
     return chosen
 
 
@@ -273,16 +273,16 @@ def _spread_indices(n: int) -> NDArray[np.intp]:
 
 
 def _choose(encoder: Encoder, cuts: Sequence[_Cuts], goal: Goal) -> Selection:
-    """Pick the headline event and one event for each epsilon of the grid."""
+    """Pick the primary event and one event for each epsilon of the grid."""
     best: tuple[float, float] = (-np.inf, -np.inf)
-    headline, point = _trivial_event(encoder), None
+    primary, point = _trivial_event(encoder), None
     best_delta = np.zeros(len(goal.epsilons))
     chosen: list[Event | None] = [None] * len(goal.epsilons)
     for c in cuts:
         for side, (likely, rare) in c.rates.items():
             # Selection already moved the rates; now what certifying them will cost.
-            sure = Prospects.of(likely, rare, goal.draws, goal.headline_failure_prob)
-            (direct, mirrored), where = _headline_values(sure, goal)
+            sure = ExpectedBounds.of(likely, rare, goal.draws, goal.primary_failure_prob)
+            (direct, mirrored), where = _primary_values(sure, goal)
             value = np.maximum(direct, mirrored)
             hope = excess_of_rates(likely, rare, 0.0)
             top = int(np.lexsort((-np.arange(len(value)), hope, value))[-1])
@@ -291,12 +291,12 @@ def _choose(encoder: Encoder, cuts: Sequence[_Cuts], goal: Goal) -> Selection:
                 best = (float(value[top]), float(hope[top]))
                 if goal.delta is None:
                     point = int(where[top])
-                    aim = Aim(epsilon=float(goal.epsilons[point]))
+                    target = Target(epsilon=float(goal.epsilons[point]))
                 else:
-                    aim = Aim(delta=goal.delta)
+                    target = Target(delta=goal.delta)
                 as_is = bool(direct[top] >= mirrored[top])
-                headline = _event(encoder, c, top, side, as_is, aim, goal.learn_share)
-            sure = Prospects.of(likely, rare, goal.draws, goal.profile_failure_prob)
+                primary = _event(encoder, c, top, side, as_is, target, goal.learn_share)
+            sure = ExpectedBounds.of(likely, rare, goal.draws, goal.profile_failure_prob)
             for i, epsilon in enumerate(goal.epsilons):
                 direct, mirrored = sure.excesses(epsilon)
                 value = np.maximum(direct, mirrored)
@@ -304,18 +304,20 @@ def _choose(encoder: Encoder, cuts: Sequence[_Cuts], goal: Goal) -> Selection:
                 if value[top] > best_delta[i] * (1 + _TRIFLE):
                     best_delta[i] = value[top]
                     as_is = bool(direct[top] >= mirrored[top])
-                    aim = Aim(epsilon=float(epsilon))
-                    chosen[i] = _event(encoder, c, top, side, as_is, aim, goal.learn_share)
+                    target = Target(epsilon=float(epsilon))
+                    chosen[i] = _event(encoder, c, top, side, as_is, target, goal.learn_share)
     profile: list[Event] = []
     for event in chosen:
-        if event is not None and not any(_same_cut(event, e) for e in [headline, *profile]):
+        if event is not None and not any(_same_cut(event, e) for e in [primary, *profile]):
             profile.append(event)
     index = point if point is not None else len(goal.epsilons) // 2
     at = (float(goal.epsilons[index]), float(goal.claimed_deltas[index]))
-    return Selection(headline, tuple(profile), best, at)
+    return Selection(primary, tuple(profile), best, at)
 
 
-def _headline_values(sure: Prospects, goal: Goal) -> tuple[tuple[Floats, Floats], NDArray[np.intp]]:
+def _primary_values(
+    sure: ExpectedBounds, goal: Goal
+) -> tuple[tuple[Floats, Floats], NDArray[np.intp]]:
     """Worth of each cut, as it is and mirrored; for curves also where it challenges best."""
     if goal.delta is not None:
         direct, mirrored = (np.maximum(loss, 0.0) for loss in sure.losses(goal.delta))
@@ -329,7 +331,13 @@ def _headline_values(sure: Prospects, goal: Goal) -> tuple[tuple[Floats, Floats]
 
 
 def _event(
-    encoder: Encoder, cuts: _Cuts, at: int, side: str, as_is: bool, aim: Aim, learn_share: float
+    encoder: Encoder,
+    cuts: _Cuts,
+    at: int,
+    side: str,
+    as_is: bool,
+    target: Target,
+    learn_share: float,
 ) -> Event:
     """Freeze a cut as the event, or as the complement where its swapped use is the stronger."""
     other = "right" if side == "left" else "left"
@@ -339,7 +347,7 @@ def _event(
         above=as_is,
         likelier=side if as_is else other,
         encoder=encoder,
-        aim=aim,
+        target=target,
         learnt_share=0.0 if _plain(cuts.score) else learn_share,
     )
 
@@ -352,7 +360,7 @@ def _same_cut(a: Event, b: Event) -> bool:
 
 def _trivial_event(encoder: Encoder) -> Event:
     """Return the sure event, for outputs that never vary: it certifies nothing, soundly."""
-    return Event(_SureScore(), 0.0, True, "left", encoder, Aim(delta=0.0))
+    return Event(_SureScore(), 0.0, True, "left", encoder, Target(delta=0.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from .coverage import LedgerFile as LedgerFile
 from .coverage import account as account
 from .coverage import open_row as open_row
 from .domains import Array as Array
-from .domains import Box as Box
+from .domains import Domain as Domain
 from .falsifying import falsify as falsify
 from .falsifying import sweep as sweep
 from .functions import FunctionCheck as FunctionCheck
@@ -14,8 +14,8 @@ from .functions import check_contraction as check_contraction
 from .functions import check_lipschitz as check_lipschitz
 from .functions import check_sensitivity as check_sensitivity
 from .functions import point_pairs as point_pairs
-from .rows import Attack as Attack
-from .rows import Breach as Breach
+from .rows import Attempt as Attempt
+from .rows import Counterexample as Counterexample
 from .rows import LedgerVerdict as LedgerVerdict
 from .rows import Method as Method
 from .rows import Power as Power
@@ -30,4 +30,4 @@ from .statements import paper_of as paper_of
 from .statements import read_statements as read_statements
 from .statements import rows_of as rows_of
 from .statements import statement as statement
-from .status import statement_outcome as statement_outcome
+from .status import statement_status as statement_status

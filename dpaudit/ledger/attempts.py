@@ -1,4 +1,4 @@
-"""The fixture ``ledger`` of a check: attacks on one statement, and the verdict they lead to."""
+"""The fixture ``ledger`` of a check: attempts on one statement, and the verdict they lead to."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dpaudit import _validate
 from dpaudit.claims import Claim
 from dpaudit.engine import audit
 from dpaudit.errors import ArgumentError
-from dpaudit.ledger.domains import Box
+from dpaudit.ledger.domains import Domain
 from dpaudit.ledger.falsifying import HALVED, falsify, sweep
-from dpaudit.ledger.judging import DEFAULT_TOLERANCE, Sides
+from dpaudit.ledger.judging import DEFAULT_TOLERANCE, Inequality
 from dpaudit.ledger.rows import (
-    Attack,
-    Breach,
+    Attempt,
+    Counterexample,
     LedgerVerdict,
     Method,
     Power,
@@ -38,7 +38,7 @@ EXAMPLES = {"quick": 300, "full": 3_000, "release": 30_000}
 """Cases that each search of a falsifier judges at least, by profile."""
 
 FAILURE_PROB = 1e-6
-"""Chance at most that a Monte Carlo check refutes a statement that holds."""
+"""Probability, at most, that a Monte Carlo check refutes a statement that holds."""
 
 _BATCH = 20_000
 _ORDER = list(Method)
@@ -47,7 +47,7 @@ _ORDER = list(Method)
 class Ledger:
     """Attacks one statement, brought into the form ``lhs <= rhs``.
 
-    A statement may need several attacks; it holds when it stands all of them. Attacks made inside
+    A statement may need several attempts; it holds when it stands all of them. Attacks made inside
     :meth:`repair` concern the corrected statement instead.
 
     Parameters
@@ -65,27 +65,27 @@ class Ledger:
         self.row = row
         self.seed = _validate.integer(0, seed=seed)
         self.examples = EXAMPLES[profile]
-        self._attacks: list[Attack] = []
-        self._repair: tuple[str, list[Attack]] | None = None
+        self._attempts: list[Attempt] = []
+        self._repair: tuple[str, list[Attempt]] | None = None
         self._repairing = False
         self._verdict: LedgerVerdict | None = None
         self._notes: list[str] = []
         self._streams = 0
 
-    # --- attacks ---
+    # --- attempts ---
 
     def falsify(
         self,
-        cases: st.SearchStrategy[Any] | Box | Sequence[Box],
-        sides: Sides,
+        cases: st.SearchStrategy[Any] | Domain | Sequence[Domain],
+        inequality: Inequality,
         *,
         claim: str = "",
         examples: int | None = None,
         extremal: Iterable[Any] = (),
-        exact: Sides | None = None,
+        exact: Inequality | None = None,
         tolerance: float = DEFAULT_TOLERANCE,
-        twin: Sides | float | None = HALVED,
-    ) -> Attack:
+        mutant: Inequality | float | None = HALVED,
+    ) -> Attempt:
         """Search for a case in which ``lhs <= rhs`` fails; see :func:`dpaudit.ledger.falsify`.
 
         Parameters
@@ -96,13 +96,13 @@ class Ledger:
         return self._add(
             falsify(
                 cases,
-                sides,
+                inequality,
                 seed=self._next_seed(),
                 examples=self.examples if examples is None else examples,
                 extremal=extremal,
                 exact=exact,
                 tolerance=tolerance,
-                twin=twin,
+                mutant=mutant,
                 claim=self._words(claim),
             )
         )
@@ -110,73 +110,73 @@ class Ledger:
     def sweep(
         self,
         cases: Iterable[Any],
-        sides: Sides,
+        inequality: Inequality,
         *,
         claim: str = "",
         method: Method = Method.EXACT,
-        exact: Sides | None = None,
+        exact: Inequality | None = None,
         tolerance: float = DEFAULT_TOLERANCE,
-        twin: Sides | float | None = HALVED,
-    ) -> Attack:
+        mutant: Inequality | float | None = HALVED,
+    ) -> Attempt:
         """Judge every given case: see :func:`dpaudit.ledger.sweep`."""
         words = self._words(claim)
         return self._add(
             sweep(
                 cases,
-                sides,
+                inequality,
                 method=method,
                 exact=exact,
                 tolerance=tolerance,
-                twin=twin,
+                mutant=mutant,
                 claim=words,
             )
         )
 
     def identity(
         self,
-        cases: Iterable[Any] | st.SearchStrategy[Any] | Box | Sequence[Box],
-        values: Sides,
+        cases: Iterable[Any] | st.SearchStrategy[Any] | Domain | Sequence[Domain],
+        values: Inequality,
         *,
         claim: str = "",
         method: Method = Method.EXACT,
         tolerance: float = DEFAULT_TOLERANCE,
         floor: float = 0.0,
-        twin: Sides | None = None,
+        mutant: Inequality | None = None,
         examples: int | None = None,
         extremal: Iterable[Any] = (),
-    ) -> Attack:
-        """Attack an equality: two values must agree, entry by entry.
+    ) -> Attempt:
+        """Attempt an equality: two values must agree, entry by entry.
 
         Parameters
         ----------
         cases
-            A list of cases, which are swept, or a strategy or boxes, which are searched.
+            A list of cases, which are swept, or a strategy or domains, which are searched.
         values : callable
             ``values(case) -> (a, b)``: numbers or arrays of one shape; None outside the hypotheses.
         tolerance : float
             Relative to the larger of the two, in each entry.
         floor : float
             Size below which an entry is rounding: differences are relative to no less than this.
-        twin : callable, optional
+        mutant : callable, optional
             Other values that must be found to differ; by default b with a relative error of a
             thousandth.
         """
         _validate.nonnegative(tolerance=tolerance)
         _validate.nonnegative(floor=floor)
 
-        def difference(pair: Sides) -> Sides:
-            def sides(*args: Any, **case: Any) -> tuple[Any, Any] | None:
+        def difference(pair: Inequality) -> Inequality:
+            def inequality(*args: Any, **case: Any) -> tuple[Any, Any] | None:
                 found = pair(*args, **case)
                 return None if found is None else (1.0 + _apart(*found, floor), 1.0)
 
-            return sides
+            return inequality
 
         def wrong(*args: Any, **case: Any) -> tuple[Any, Any] | None:
             found = values(*args, **case)
             return None if found is None else (found[0], np.asarray(found[1], dtype=float) * 1.001)
 
-        broken = difference(wrong if twin is None else twin)
-        if isinstance(cases, st.SearchStrategy | Box) or _are_boxes(cases):
+        broken = difference(wrong if mutant is None else mutant)
+        if isinstance(cases, st.SearchStrategy | Domain) or _are_domains(cases):
             return self.falsify(
                 cases,  # type: ignore[arg-type]
                 difference(values),
@@ -184,10 +184,15 @@ class Ledger:
                 examples=examples,
                 extremal=extremal,
                 tolerance=tolerance,
-                twin=broken,
+                mutant=broken,
             )
         return self.sweep(
-            cases, difference(values), claim=claim, method=method, tolerance=tolerance, twin=broken
+            cases,
+            difference(values),
+            claim=claim,
+            method=method,
+            tolerance=tolerance,
+            mutant=broken,
         )
 
     def monte_carlo(
@@ -197,10 +202,10 @@ class Ledger:
         *,
         draws: int,
         claim: str = "",
-        twin: Callable[..., NDArray[np.bool_]] | float | None = HALVED,
+        mutant: Callable[..., NDArray[np.bool_]] | float | None = HALVED,
         where: dict[str, Any] | None = None,
-    ) -> Attack:
-        """Attack ``P[event] <= allowed`` with independent draws.
+    ) -> Attempt:
+        """Attempt ``P[event] <= allowed`` with independent draws.
 
         Refuted when an exact lower bound for the probability, wrong with probability at most
         1e-6, lies above what is allowed; the ratio is that of the observed frequency.
@@ -213,26 +218,28 @@ class Ledger:
             Probability that the statement allows, in [0, 1].
         draws : int
             Independent draws.
-        twin : callable or float or None
+        mutant : callable or float or None
             Another event that must be found above what is allowed, or a factor below 1 for
             `allowed`.
         where : dict, optional
             Inputs of the draws, for the record.
         """
         allowed, draws = _validate.delta(allowed=allowed), _validate.integer(1, draws=draws)
-        factor = None if twin is None or callable(twin) else _validate.failure_prob(twin=twin)
+        factor = (
+            None if mutant is None or callable(mutant) else _validate.failure_prob(mutant=mutant)
+        )
         rng = np.random.default_rng(self._next_seed())
         hits = _count(event, draws, rng)
         bound = lower_proportion(hits, draws, FAILURE_PROB)
         case = {**plain(where or {}), "hits": hits, "draws": draws}
-        breach = Breach(case, bound, allowed) if bound > allowed else None
+        counterexample = Counterexample(case, bound, allowed) if bound > allowed else None
         power, words = Power.NONE, ""
-        if breach is None and callable(twin):
-            found = lower_proportion(_count(twin, draws, rng), draws, FAILURE_PROB)
-            power = Power.CAUGHT if found > allowed else Power.ESCAPED
-            words = "a broken twin of its own"
-        elif breach is None and factor is not None:
-            power = Power.CAUGHT if bound > factor * allowed else Power.ESCAPED
+        if counterexample is None and callable(mutant):
+            found = lower_proportion(_count(mutant, draws, rng), draws, FAILURE_PROB)
+            power = Power.KILLED if found > allowed else Power.SURVIVED
+            words = "a mutant of its own"
+        elif counterexample is None and factor is not None:
+            power = Power.KILLED if bound > factor * allowed else Power.SURVIVED
             words = f"the allowed probability times {factor:g}"
         frequency = hits / draws
         tightest = frequency / allowed if allowed > 0 else (math.inf if hits else 0.0)
@@ -240,34 +247,34 @@ class Ledger:
         if lower_proportion(draws, draws, FAILURE_PROB) <= allowed < 1:
             weak = (f"{draws} draws could not refute {allowed:g} if it happened in all of them",)
         return self._add(
-            Attack(
+            Attempt(
                 self._words(claim),
                 Method.MONTE_CARLO,
                 draws,
                 tightest=tightest,
                 where=case,
-                breach=breach,
+                counterexample=counterexample,
                 power=power,
-                twin=words,
+                mutant=words,
                 weak=weak,
-                failure_prob=FAILURE_PROB * (2 if callable(twin) else 1),
+                failure_prob=FAILURE_PROB * (2 if callable(mutant) else 1),
             )
         )
 
     def audit(
-        self, mechanism: Any, claim: Claim, pairs: Any, *, twin: Any, draws: int, **options: Any
+        self, mechanism: Any, claim: Claim, pairs: Any, *, mutant: Any, draws: int, **options: Any
     ) -> AuditResult:
-        """Attack a privacy guarantee with a whole audit; see :func:`dpaudit.audit`.
+        """Attempt a privacy guarantee with a whole audit; see :func:`dpaudit.audit`.
 
         A certified violation refutes the statement; the ratio is that of certified to claimed
         epsilon.
         """
-        number = len(self._attacks) + 1
+        number = len(self._attempts) + 1
         result = audit(
             mechanism,
             claim,
             pairs,
-            twin=twin,
+            mutant=mutant,
             draws=draws,
             seed=self.seed,
             failure_prob=options.pop("failure_prob", FAILURE_PROB),
@@ -277,37 +284,37 @@ class Ledger:
         refuted = result.verdict is Verdict.REFUTED
         where = {
             "mechanism": result.mechanism,
-            "pair": result.pair,
+            "pair": result.pair_words,
             "event": result.witness.event,
         }
         certified, claimed = result.certified_epsilon, result.claimed_epsilon
         power = Power.NONE
-        if result.twin is not None and not refuted:
-            power = Power.CAUGHT if result.verdict is Verdict.NOT_REFUTED else Power.ESCAPED
+        if result.mutant is not None and not refuted:
+            power = Power.KILLED if result.verdict is Verdict.NOT_REFUTED else Power.SURVIVED
         self._add(
-            Attack(
+            Attempt(
                 f"{result.mechanism} is {claim}",
                 Method.MONTE_CARLO if result.failure_prob > 0 else Method.EXACT,
                 sum(result.draws.values()),
                 tightest=certified / claimed if claimed > 0 else math.inf,
                 where=where,
-                breach=Breach(where, certified, claimed) if refuted else None,
+                counterexample=Counterexample(where, certified, claimed) if refuted else None,
                 power=power,
-                twin="" if result.twin is None else result.twin.name,
+                mutant="" if result.mutant is None else result.mutant.name,
                 failure_prob=result.total_failure_prob,
             )
         )
         return result
 
-    def argue(self, why: str) -> Attack:
+    def argue(self, why: str) -> Attempt:
         """Say why a part of the statement holds, where nothing can be run."""
-        return self._add(Attack(why, Method.ARGUMENT, 0))
+        return self._add(Attempt(why, Method.ARGUMENT, 0))
 
     # --- words and verdicts ---
 
     @contextlib.contextmanager
     def repair(self, statement: str) -> Iterator[None]:
-        """State a correction; the attacks inside the block are made on it.
+        """State a correction; the attempts inside the block are made on it.
 
         Examples
         --------
@@ -329,10 +336,10 @@ class Ledger:
         self._notes.append(text)
 
     def conclude(self, verdict: LedgerVerdict, why: str) -> None:
-        """Set a verdict that the attacks alone do not lead to, and say why.
+        """Set a verdict that the attempts alone do not lead to, and say why.
 
         AMBIGUOUS where readings disagree, VACUOUS where the hypotheses cannot be met,
-        NOT_EXECUTABLE where nothing can be run, REFUTED where the attacks support another
+        NOT_EXECUTABLE where nothing can be run, REFUTED where the attempts support another
         statement that contradicts this one. Not for HOLDS: that must be earned.
         """
         verdict = LedgerVerdict(verdict)
@@ -349,13 +356,13 @@ class Ledger:
         ArgumentError
             When nothing was attacked and nothing concluded.
         """
-        if not self._attacks and self._verdict is None:
+        if not self._attempts and self._verdict is None:
             raise ArgumentError(f"{self.row.id} was checked by nothing: call a method of ledger")
         verdict = self._verdict
-        broken = [attack for attack in self._attacks if attack.violated]
+        broken = [attempt for attempt in self._attempts if attempt.violated]
         if verdict is None:
-            verdict = verdict_of(self._attacks)
-        used = [attack.method for attack in (broken or self._attacks)]
+            verdict = verdict_of(self._attempts)
+        used = [attempt.method for attempt in (broken or self._attempts)]
         repair = None if self._repair is None else Repair(self._repair[0], tuple(self._repair[1]))
         return StatementResult(
             self.row.id,
@@ -364,7 +371,7 @@ class Ledger:
             self.row.text,
             verdict,
             (min if broken else max)(used, key=_ORDER.index, default=Method.ARGUMENT),
-            tuple(self._attacks),
+            tuple(self._attempts),
             repair,
             " ".join(self._notes),
             seconds,
@@ -377,21 +384,21 @@ class Ledger:
     def _words(self, claim: str) -> str:
         return claim or ("the corrected statement" if self._repairing else "the statement")
 
-    def _add(self, attack: Attack) -> Attack:
+    def _add(self, attempt: Attempt) -> Attempt:
         if self._repairing and self._repair is not None:
-            self._repair[1].append(attack)
+            self._repair[1].append(attempt)
         else:
-            self._attacks.append(attack)
-        return attack
+            self._attempts.append(attempt)
+        return attempt
 
     def _next_seed(self) -> int:
-        """Return a seed of its own for each attack, whatever else is run."""
+        """Return a seed of its own for each attempt, whatever else is run."""
         self._streams += 1
         return int(generator(self.seed, self.row.id, str(self._streams)).integers(2**63))
 
 
-def _are_boxes(cases: Any) -> bool:
-    return isinstance(cases, Sequence) and bool(cases) and all(isinstance(c, Box) for c in cases)
+def _are_domains(cases: Any) -> bool:
+    return isinstance(cases, Sequence) and bool(cases) and all(isinstance(c, Domain) for c in cases)
 
 
 def _apart(a: Any, b: Any, floor: float) -> float:

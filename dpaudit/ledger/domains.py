@@ -1,6 +1,6 @@
-"""Boxes: named numbers and arrays between bounds, which both searches of a falsifier can walk.
+"""Domains: named numbers and arrays between bounds, which both searches of a falsifier can walk.
 
-hypothesis draws from a box and shrinks inside it; the numeric search moves in its unit cube.
+hypothesis draws from a domain and shrinks inside it; the numeric search moves in its unit cube.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from dpaudit.errors import ArgumentError
-from dpaudit.search import Choice, Interval, Whole
+from dpaudit.search import Choice, Integer, Interval
 
-Range = Interval | Whole | Choice
+Range = Interval | Integer | Choice
 
 
 @dataclass(frozen=True)
@@ -52,22 +52,24 @@ class Array:
         return np.array([self.entries.at(float(x)) for x in u]).reshape(self.shape)
 
 
-class Box:
-    """Cases with named parts: ``Box(epsilon=Interval(0.01, 1, log=True), n=Whole(2, 50), d=3)``.
+class Domain:
+    """Cases with named parts: ``Domain(epsilon=Interval(0.01, 1, log=True), n=Integer(2, 50), d=3)``.
 
     Parameters
     ----------
     **parts
-        Interval, Whole, Choice or Array; anything else is a constant of every case.
+        Interval, Integer, Choice or Array; anything else is a constant of every case.
     """
 
     def __init__(self, **parts: Any) -> None:
         self.parts: Mapping[str, Any] = parts
         if not any(isinstance(part, Range | Array) for part in parts.values()):
-            raise ArgumentError("a box must hold at least one Interval, Whole, Choice or Array")
+            raise ArgumentError(
+                "a domain must hold at least one Interval, Integer, Choice or Array"
+            )
 
     def __repr__(self) -> str:
-        return f"Box({', '.join(f'{key}={part!r}' for key, part in self.parts.items())})"
+        return f"Domain({', '.join(f'{key}={part!r}' for key, part in self.parts.items())})"
 
     def _spans(self) -> Iterator[tuple[str, Any, int]]:
         for key, part in self.parts.items():
@@ -90,7 +92,7 @@ class Box:
         return case
 
     def __contains__(self, case: Any) -> bool:
-        """Whether a case is one of the box, constants included."""
+        """Whether a case is one of the domain, constants included."""
         if not isinstance(case, Mapping) or set(case) != set(self.parts):
             return False
         return all(_holds(part, case[key]) for key, part in self.parts.items())
@@ -105,7 +107,7 @@ def _holds(part: Any, value: Any) -> bool:
         return np.shape(value) == part.shape and _between(part.entries, value)
     if isinstance(part, Interval):
         return _between(part, value)
-    if isinstance(part, Whole):
+    if isinstance(part, Integer):
         return isinstance(value, int | np.integer) and bool(part.low <= value <= part.high)
     if isinstance(part, Choice):
         return any(value is known or value == known for known in part.values)
@@ -117,7 +119,7 @@ def _between(interval: Interval, value: Any) -> bool:
 
 
 def _strategy(part: Any) -> st.SearchStrategy[Any]:
-    if isinstance(part, Whole):
+    if isinstance(part, Integer):
         return st.integers(part.low, part.high)
     if isinstance(part, Choice):
         return st.sampled_from(part.values)

@@ -3,9 +3,9 @@
 Three searches over the same cases, each fed by the one before:
 
 1. hand-built extremal cases, where a proof is tight or a definition has an edge;
-2. hypothesis, with the ratio lhs / rhs as its target (not on boxes of many coordinates, which the
+2. hypothesis, with the ratio lhs / rhs as its target (not on domains of many coordinates, which the
    third search climbs), and its shrinking of a case that breaks the claim to a readable one;
-3. on a :class:`~dpaudit.ledger.Box`, an evolution strategy in the unit cube with restarts.
+3. on a :class:`~dpaudit.ledger.Domain`, an evolution strategy in the unit cube with restarts.
 
 What a violation is, and what only rounding, :mod:`dpaudit.ledger.judging` says.
 """
@@ -26,16 +26,18 @@ from hypothesis.internal.conjecture.engine import ConjectureRunner
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
-from dpaudit.ledger.domains import Box
-from dpaudit.ledger.judging import DEFAULT_TOLERANCE, Judge, Sides, record
-from dpaudit.ledger.rows import Attack, Method, Power
+from dpaudit.ledger.domains import Domain
+from dpaudit.ledger.judging import DEFAULT_TOLERANCE, Inequality, Judge, record
+from dpaudit.ledger.rows import Attempt, Method, Power
 
 HALVED = 0.5
 
 _SHRINKS = 500  # cases in which a counterexample is made small
 _REJECTED_TOO_MANY = 0.9
 _TARGET_CAP = 1e6
-_CLIMBED = 4  # coordinates of a box up to which hypothesis climbs too; evolution is better at more
+_CLIMBED = (
+    4  # coordinates of a domain up to which hypothesis climbs too; evolution is better at more
+)
 _CACHED = 10  # cases, for each example, that hypothesis may look up while it climbs
 _PLATEAU = 1e-9
 _LEAST_STEP = 1e-4
@@ -43,52 +45,52 @@ _DIGITS = (0, 1, 2, 3, 4, 6)
 
 
 def falsify(
-    cases: st.SearchStrategy[Any] | Box | Sequence[Box],
-    sides: Sides,
+    cases: st.SearchStrategy[Any] | Domain | Sequence[Domain],
+    inequality: Inequality,
     *,
     seed: int,
     examples: int = 300,
     extremal: Iterable[Any] = (),
-    exact: Sides | None = None,
+    exact: Inequality | None = None,
     tolerance: float = DEFAULT_TOLERANCE,
-    twin: Sides | float | None = HALVED,
+    mutant: Inequality | float | None = HALVED,
     claim: str = "the statement",
-) -> Attack:
+) -> Attempt:
     """Search for a case in which ``lhs <= rhs`` fails.
 
     Parameters
     ----------
-    cases : SearchStrategy, Box or sequence of Box
-        Where to look. Boxes are searched numerically as well.
-    sides : callable
-        ``sides(case) -> (lhs, rhs)``; None where the case lies outside the hypotheses.
+    cases : SearchStrategy, Domain or sequence of Domain
+        Where to look. Domains are searched numerically as well.
+    inequality : callable
+        ``inequality(case) -> (lhs, rhs)``; None where the case lies outside the hypotheses.
     seed : int
         Of both searches.
     examples : int
-        Cases that each search must judge at least; fewer make the attack weak.
+        Cases that each search must judge at least; fewer make the attempt weak.
     extremal : iterable
         Hand-built cases, judged first.
     exact : callable, optional
-        As `sides`, in exact or high-precision arithmetic; the last word on every case that is
+        As `inequality`, in exact or high-precision arithmetic; the last word on every case that is
         broken in floats, or nearly. It may return None too.
     tolerance : float
         Relative excess of floats that is put down to rounding where `exact` is not given.
-    twin : float or callable or None
-        A broken twin of the claim that the same search must refute: rhs times this factor below
-        1, where rhs is positive, or other sides altogether.
+    mutant : float or callable or None
+        A mutant of the claim that the same search must refute: rhs times this factor below
+        1, where rhs is positive, or other inequality altogether.
     claim : str
         What is attacked, in words.
 
     Returns
     -------
-    Attack
+    Attempt
     """
     examples = _validate.integer(1, examples=examples)
     _validate.nonnegative(tolerance=tolerance)
-    boxes, extremal = _boxes(cases), list(extremal)
-    judge = _search(cases, boxes, Judge(sides, tolerance, exact), seed, examples, extremal)
+    domains, extremal = _domains(cases), list(extremal)
+    judge = _search(cases, domains, Judge(inequality, tolerance, exact), seed, examples, extremal)
     weak = []
-    if judge.breach is None:
+    if judge.counterexample is None:
         if judge.judged < examples:
             weak.append(f"{judge.judged} of {examples} examples were judged")
         share = judge.rejected / max(judge.rejected + judge.judged, 1)
@@ -97,31 +99,31 @@ def falsify(
 
     def again(other: Judge) -> Judge:
         starts = [*extremal, *(case for _, case in judge.best)]
-        return _search(cases, boxes, other, seed, examples, starts, shrinks=0)
+        return _search(cases, domains, other, seed, examples, starts, shrinks=0)
 
-    return _attack(judge, Method.PROPERTY, claim, twin, again, weak)
+    return _attempt(judge, Method.PROPERTY, claim, mutant, again, weak)
 
 
 def sweep(
     cases: Iterable[Any],
-    sides: Sides,
+    inequality: Inequality,
     *,
     method: Method = Method.EXACT,
-    exact: Sides | None = None,
+    exact: Inequality | None = None,
     tolerance: float = DEFAULT_TOLERANCE,
-    twin: Sides | float | None = HALVED,
+    mutant: Inequality | float | None = HALVED,
     claim: str = "the statement",
-) -> Attack:
+) -> Attempt:
     """Judge every given case: an enumeration (method exact) or a grid (method numeric).
 
     Parameters
     ----------
     cases : iterable
-        All of them, or a grid; gone through twice where `twin` is a callable.
+        All of them, or a grid; gone through twice where `mutant` is a callable.
     method : Method
-        EXACT only where the cases are all there are and the sides are computed without error that
+        EXACT only where the cases are all there are and the inequality are computed without error that
         matters.
-    sides, exact, tolerance, twin, claim
+    inequality, exact, tolerance, mutant, claim
         As for :func:`falsify`.
     """
     cases = list(cases)
@@ -132,42 +134,46 @@ def sweep(
     def run(judge: Judge) -> Judge:
         for case in cases:
             judge(case)
-            if judge.breach is not None:
+            if judge.counterexample is not None:
                 break
         return judge
 
-    judge = run(Judge(sides, tolerance, exact))
+    judge = run(Judge(inequality, tolerance, exact))
     weak = []
-    if judge.rejected > _REJECTED_TOO_MANY * len(cases) and judge.breach is None:
+    if judge.rejected > _REJECTED_TOO_MANY * len(cases) and judge.counterexample is None:
         weak.append(f"{judge.rejected} of {len(cases)} cases lie outside the hypotheses")
     if method is Method.MONTE_CARLO:
-        weak.append("the sides are estimates from draws, without a certified chance of error")
-    return _attack(judge, method, claim, twin, run, weak)
+        weak.append(
+            "the inequality are estimates from draws, without a certified probability of error"
+        )
+    return _attempt(judge, method, claim, mutant, run, weak)
 
 
-def _attack(
+def _attempt(
     judge: Judge,
     method: Method,
     claim: str,
-    twin: Sides | float | None,
+    mutant: Inequality | float | None,
     again: Callable[[Judge], Judge],
     weak: list[str],
-) -> Attack:
-    if twin is not None and not callable(twin):
-        twin = _validate.failure_prob(twin=twin)
+) -> Attempt:
+    if mutant is not None and not callable(mutant):
+        mutant = _validate.failure_prob(mutant=mutant)
     power, words = Power.NONE, ""
-    if judge.breach is None:
-        power, words = _power(judge, twin, again)
-        if power is Power.ESCAPED and not callable(twin) and judge.judged and not judge.share:
-            weak.append("no right side was positive and finite: give the twin sides of its own")
-    return Attack(
+    if judge.counterexample is None:
+        power, words = _power(judge, mutant, again)
+        if power is Power.SURVIVED and not callable(mutant) and judge.judged and not judge.share:
+            weak.append(
+                "no right side was positive and finite: give the mutant inequality of its own"
+            )
+    return Attempt(
         claim,
         method,
         judge.judged,
         judge.rejected,
         judge.tightest if judge.judged else None,
         record(judge.where) if judge.judged else {},
-        judge.breach,
+        judge.counterexample,
         power,
         words,
         tuple(weak),
@@ -175,38 +181,42 @@ def _attack(
 
 
 def _power(
-    judge: Judge, twin: Sides | float | None, again: Callable[[Judge], Judge]
+    judge: Judge, mutant: Inequality | float | None, again: Callable[[Judge], Judge]
 ) -> tuple[Power, str]:
-    """Refute the twin with the same search, or say that it escaped."""
-    if twin is None:
+    """Refute the mutant with the same search, or say that it survived."""
+    if mutant is None:
         return Power.NONE, ""
-    if callable(twin):
-        caught = again(Judge(twin, judge.tolerance, nan_breaks=False)).breach is not None
-        return (Power.CAUGHT if caught else Power.ESCAPED), "a broken twin of its own"
-    words = "the constant halved" if twin == HALVED else f"the right side times {twin:g}"
-    # What judging lhs <= twin * rhs at the same cases would give.
-    caught = judge.share > twin * (1 + judge.tolerance)
-    return (Power.CAUGHT if caught else Power.ESCAPED), words
+    if callable(mutant):
+        killed = again(Judge(mutant, judge.tolerance, nan_breaks=False)).counterexample is not None
+        return (Power.KILLED if killed else Power.SURVIVED), "a mutant of its own"
+    words = "the constant halved" if mutant == HALVED else f"the right side times {mutant:g}"
+    # What judging lhs <= mutant * rhs at the same cases would give.
+    killed = judge.share > mutant * (1 + judge.tolerance)
+    return (Power.KILLED if killed else Power.SURVIVED), words
 
 
 # --- the searches ---
 
 
-def _boxes(cases: Any) -> list[Box]:
-    if isinstance(cases, Box):
+def _domains(cases: Any) -> list[Domain]:
+    if isinstance(cases, Domain):
         return [cases]
     if isinstance(cases, st.SearchStrategy):
         return []
-    if isinstance(cases, Sequence) and cases and all(isinstance(box, Box) for box in cases):
+    if (
+        isinstance(cases, Sequence)
+        and cases
+        and all(isinstance(domain, Domain) for domain in cases)
+    ):
         return list(cases)
     raise TypeError(
-        f"cases must be a hypothesis strategy, a Box or a sequence of boxes, got {cases!r}"
+        f"cases must be a hypothesis strategy, a Domain or a sequence of domains, got {cases!r}"
     )
 
 
 def _search(
     cases: Any,
-    boxes: list[Box],
+    domains: list[Domain],
     judge: Judge,
     seed: int,
     examples: int,
@@ -216,22 +226,22 @@ def _search(
     """Run the three searches until one of them breaks the claim; then make the case readable."""
     for case in extremal:
         judge(case)
-        if judge.breach is not None:
+        if judge.counterexample is not None:
             break
-    strategy = st.one_of([box.strategy() for box in boxes]) if boxes else cases
-    if judge.breach is None:
-        climb = all(box.dimension <= _CLIMBED for box in boxes)
+    strategy = st.one_of([domain.strategy() for domain in domains]) if domains else cases
+    if judge.counterexample is None:
+        climb = all(domain.dimension <= _CLIMBED for domain in domains)
         wanted = judge.judged + examples
         _hypothesis(strategy, judge, seed, examples, shrinks, climb)
-        if climb and judge.breach is None and judge.judged < wanted:
+        if climb and judge.counterexample is None and judge.judged < wanted:
             # The climb took all of its budget: look at the rest without it.
             _hypothesis(strategy, judge, seed + 1, wanted - judge.judged, shrinks, False)
-    for number, box in enumerate(boxes):
-        if judge.breach is None:
+    for number, domain in enumerate(domains):
+        if judge.counterexample is None:
             rng = np.random.default_rng([seed, number])
-            _evolve(box, judge, max(examples // len(boxes), 1), rng)
-    if judge.breach is not None and shrinks:
-        _simplify(judge, boxes)
+            _evolve(domain, judge, max(examples // len(domains), 1), rng)
+    if judge.counterexample is not None and shrinks:
+        _simplify(judge, domains)
     return judge
 
 
@@ -266,9 +276,9 @@ def _hypothesis(
         phases=(hypothesis.Phase.generate, hypothesis.Phase.target, hypothesis.Phase.shrink),
     )
     @hypothesis.given(strategy)
-    def attack(case: Any) -> None:
+    def attempt(case: Any) -> None:
         nonlocal left
-        if judge.breach is not None:
+        if judge.counterexample is not None:
             left -= 1
             if left < 0:
                 raise _Enough
@@ -278,12 +288,12 @@ def _hypothesis(
         assert tight is not None
         if climb:
             hypothesis.target(min(tight, _TARGET_CAP))
-        if judge.breach is not None and judge.breaking is case:
+        if judge.counterexample is not None and judge.breaking is case:
             raise _Broken
 
     try:
         with _reined_in(judge, _CACHED * examples):
-            attack()
+            attempt()
     except (_Broken, _Enough):
         pass  # what it shrank to was judged last
     except hypothesis.errors.Unsatisfiable:
@@ -308,7 +318,7 @@ def _reined_in(judge: Judge, budget: int) -> Iterator[None]:
 
     def counted(runner: ConjectureRunner, *args: Any, **options: Any) -> Any:
         nonlocal left
-        left -= judge.breach is None
+        left -= judge.counterexample is None
         if left < 0:
             raise _Enough
         return cached(runner, *args, **options)
@@ -324,15 +334,15 @@ def _reined_in(judge: Judge, budget: int) -> Iterator[None]:
         yield
 
 
-def _evolve(box: Box, judge: Judge, budget: int, rng: np.random.Generator) -> None:
+def _evolve(domain: Domain, judge: Judge, budget: int, rng: np.random.Generator) -> None:
     """Climb the ratio in the unit cube: (1 + 1) evolution with restarts and sparse steps."""
-    dimension = box.dimension
+    dimension = domain.dimension
     restarts = max(2, min(8, budget // 50))
     for _ in range(restarts):
         tries = [rng.random(dimension) for _ in range(max(budget // (4 * restarts), 1))]
-        ranked = [(judge(box.at(u)), u) for u in tries]
+        ranked = [(judge(domain.at(u)), u) for u in tries]
         inside = [(tight, u) for tight, u in ranked if tight is not None]
-        if judge.breach is not None:
+        if judge.counterexample is not None:
             return
         if not inside:
             continue
@@ -340,8 +350,8 @@ def _evolve(box: Box, judge: Judge, budget: int, rng: np.random.Generator) -> No
         step = 0.3
         for _ in range(max(budget // restarts - len(tries), 1)):
             there = _step(here, step, rng)
-            tight = judge(box.at(there))
-            if judge.breach is not None:
+            tight = judge(domain.at(there))
+            if judge.counterexample is not None:
                 return
             if tight is None:
                 continue
@@ -368,21 +378,21 @@ def _step(here: Any, step: float, rng: np.random.Generator) -> Any:
 # --- making a violation readable ---
 
 
-def _simplify(judge: Judge, boxes: list[Box]) -> None:
+def _simplify(judge: Judge, domains: list[Domain]) -> None:
     """Round the numbers of the breaking case while it still breaks the claim."""
     if not isinstance(judge.breaking, dict):
         return
-    scratch = Judge(judge.sides, judge.tolerance, judge.exact)  # these cases are not examples
+    scratch = Judge(judge.inequality, judge.tolerance, judge.exact)  # these cases are not examples
     for key in judge.breaking:
         for digits in _DIGITS:
             simpler = _rounded(judge.breaking[key], digits)
             trial = {**judge.breaking, key: simpler}
-            # Where no box tells what belongs to the domain, nothing is rounded.
-            if simpler is None or not any(trial in box for box in boxes):
+            # Where no domain tells what belongs to the domain, nothing is rounded.
+            if simpler is None or not any(trial in domain for domain in domains):
                 continue
             scratch(trial)
             if scratch.breaking is trial:
-                judge.breaking, judge.breach = trial, scratch.breach
+                judge.breaking, judge.counterexample = trial, scratch.counterexample
                 break
 
 

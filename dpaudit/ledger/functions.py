@@ -21,7 +21,7 @@ from dpaudit.claims import NORMS
 from dpaudit.errors import ArgumentError, MechanismError, place
 from dpaudit.ledger import strategies
 from dpaudit.ledger.falsifying import falsify, sweep
-from dpaudit.ledger.rows import Attack, Method, plain
+from dpaudit.ledger.rows import Attempt, Method, plain
 from dpaudit.mechanisms import mechanism_name
 from dpaudit.neighbors import NeighborPair
 
@@ -44,7 +44,7 @@ class FunctionCheck:
         Its name.
     claim : str
         The bound that was declared, in words.
-    attack : Attack
+    attempt : Attempt
         How it was tried, how tight it is, and the pair that breaks it.
     declared : float, optional
         The constant that was declared, where the bound is that constant times a distance.
@@ -52,30 +52,32 @@ class FunctionCheck:
 
     function: str
     claim: str
-    attack: Attack
+    attempt: Attempt
     declared: float | None = None
 
     @property
     def violated(self) -> bool:
         """Whether a pair was found that breaks the bound."""
-        return self.attack.violated
+        return self.attempt.violated
 
     def __bool__(self) -> bool:
         """Whether the bound stood."""
         return not self.violated
 
     def __str__(self) -> str:
-        attack = self.attack
-        if attack.breach is None:
-            share = f"{attack.tightest or 0.0:.4g}"
-            return f"{self.function}: {self.claim} stood {attack.examples:,} pairs, {share} of it"
-        lhs, rhs = attack.breach.lhs, attack.breach.rhs
+        attempt = self.attempt
+        if attempt.counterexample is None:
+            share = f"{attempt.tightest or 0.0:.4g}"
+            return f"{self.function}: {self.claim} stood {attempt.examples:,} pairs, {share} of it"
+        lhs, rhs = attempt.counterexample.lhs, attempt.counterexample.rhs
         found = f"{lhs:.6g} measured, {rhs:.6g} declared"
         if self.declared is not None:
             found = f"the values are {lhs:.6g} apart, {rhs:.6g} allowed"
             if rhs > 0:
                 found += f": {lhs / rhs * self.declared:.6g} measured, {self.declared:g} declared"
-        case = "\n".join(f"  {key:<6} {value}" for key, value in attack.breach.case.items())
+        case = "\n".join(
+            f"  {key:<6} {value}" for key, value in attempt.counterexample.case.items()
+        )
         return f"{self.function}: {self.claim} is violated: {found}, at\n{case}"
 
 
@@ -113,14 +115,14 @@ def check_sensitivity(
     --------
     >>> import numpy as np
     >>> check = check_sensitivity(np.mean, 2 / 5, pairs=strategies.neighbor_pairs(n_users=5))
-    >>> bool(check), round(check.attack.tightest, 3)
+    >>> bool(check), round(check.attempt.tightest, 3)
     (True, 1.0)
     >>> bool(check_sensitivity(np.sum, 1.0, pairs=strategies.neighbor_pairs(n_users=5)))
     False
     """
     bound, norm = _validate.nonnegative(bound=bound), _validate.choice(NORMS, norm=norm)
 
-    def sides(left: Floats, right: Floats) -> tuple[float, float] | None:
+    def inequality(left: Floats, right: Floats) -> tuple[float, float] | None:
         return _moved(function, left, right, norm, bound)
 
     if pairs is None:
@@ -128,7 +130,7 @@ def check_sensitivity(
     elif isinstance(pairs, NeighborPair):
         pairs = [pairs]
     claim = f"{norm} sensitivity {bound:g}"
-    return _checked(function, claim, pairs, _datasets, sides, examples, seed)
+    return _checked(function, claim, pairs, _datasets, inequality, examples, seed)
 
 
 def check_lipschitz(
@@ -160,7 +162,7 @@ def check_lipschitz(
     """
     bound, norm = _validate.nonnegative(bound=bound), _validate.choice(NORMS, norm=norm)
 
-    def sides(x: Floats, y: Floats) -> tuple[float, float] | None:
+    def inequality(x: Floats, y: Floats) -> tuple[float, float] | None:
         apart = _distance(x, y, norm)
         if apart == 0 or not math.isfinite(apart):
             return None
@@ -168,7 +170,7 @@ def check_lipschitz(
 
     claim = f"{norm} Lipschitz constant {bound:g}"
     found = point_pairs(d=_validate.integer(1, d=d)) if points is None else points
-    return _checked(function, claim, found, _points, sides, examples, seed, bound)
+    return _checked(function, claim, found, _points, inequality, examples, seed, bound)
 
 
 def check_contraction(
@@ -201,7 +203,7 @@ def check_contraction(
     factor, slack = _validate.nonnegative(factor=factor), _validate.nonnegative(slack=slack)
     norm = _validate.choice(NORMS, norm=norm)
 
-    def sides(x: Floats, y: Floats) -> tuple[float, float] | None:
+    def inequality(x: Floats, y: Floats) -> tuple[float, float] | None:
         apart = _distance(x, y, norm)
         if not math.isfinite(apart):
             return None
@@ -210,7 +212,7 @@ def check_contraction(
     claim = f"{norm} contraction by {factor:g}" + (f" down to {slack:g}" if slack else "")
     found = point_pairs(d=_validate.integer(1, d=d)) if points is None else points
     declared = None if slack else factor
-    return _checked(function, claim, found, _points, sides, examples, seed, declared)
+    return _checked(function, claim, found, _points, inequality, examples, seed, declared)
 
 
 @st.composite
@@ -234,7 +236,7 @@ def _checked(
     claim: str,
     cases: Any,
     named: Callable[[Any], dict[str, Any]],
-    sides: Any,
+    inequality: Any,
     examples: int,
     seed: int,
     declared: float | None = None,
@@ -254,23 +256,23 @@ def _checked(
                     f"{mechanism_name(function)} must be deterministic, got {plain(one)} and "
                     f"{plain(two)} for one input: hold its randomness fixed"
                 )
-        return sides(**case)
+        return inequality(**case)
 
     if not isinstance(cases, st.SearchStrategy | Iterable):
         raise TypeError(f"pairs and points must be a strategy or a list of pairs, got {cases!r}")
     if isinstance(cases, st.SearchStrategy):
-        attack = falsify(
+        attempt = falsify(
             cases.map(named), steady, seed=seed, examples=examples, tolerance=_ROUNDING, claim=claim
         )
     else:
         given = [named(case) for case in cases]
-        attack = sweep(given, steady, method=Method.NUMERIC, tolerance=_ROUNDING, claim=claim)
-    if attack.empty:
+        attempt = sweep(given, steady, method=Method.NUMERIC, tolerance=_ROUNDING, claim=claim)
+    if attempt.empty:
         raise ArgumentError(
             f"no pair tells anything of the {claim}: none differs by a finite "
             "amount, or all values are NaN or infinite"
         )
-    return FunctionCheck(mechanism_name(function), claim, attack, declared)
+    return FunctionCheck(mechanism_name(function), claim, attempt, declared)
 
 
 def _datasets(pair: Any) -> dict[str, Any]:
@@ -325,7 +327,7 @@ def _moved(
 
 
 def _distance(a: NDArray[Any], b: NDArray[Any], norm: str) -> float:
-    """Distance of two values; the same NaN or infinity on both sides is no difference."""
+    """Distance of two values; the same NaN or infinity on both inequality is no difference."""
     if a.shape != b.shape:
         raise ArgumentError(
             f"the values of a function must have one shape, got {a.shape} and {b.shape}"

@@ -4,7 +4,7 @@ Rounding is where a careless judge lies both ways. So:
 
 - integers and fractions are compared as they are, with no tolerance;
 - floats must exceed the right side by more than `tolerance` relatively;
-- where `exact` computes the sides in exact or high-precision arithmetic, it has the last word on
+- where `exact` computes the inequality in exact or high-precision arithmetic, it has the last word on
   every case that floats call broken, or so tight that they might hide a violation;
 - two infinities of one sign compare nothing, and are set aside like a case outside the hypotheses.
 """
@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.ledger.rows import Breach, plain, ratio
+from dpaudit.ledger.rows import Counterexample, plain, ratio
 
-Sides = Callable[..., tuple[Any, Any] | None]
-"""``sides(case) -> (lhs, rhs)``, or None where the case lies outside the hypotheses.
+Inequality = Callable[..., tuple[Any, Any] | None]
+"""``inequality(case) -> (lhs, rhs)``, or None where the case lies outside the hypotheses.
 
 A case that is a dict is handed over as keyword arguments.
 """
@@ -39,20 +39,20 @@ class Judge:
 
     Parameters
     ----------
-    sides : callable
-        As :data:`Sides`.
+    inequality : callable
+        As :data:`Inequality`.
     tolerance : float
         Relative excess of lhs over rhs that is still put down to rounding.
     exact : callable, optional
-        The same sides in exact or high-precision arithmetic: Fraction, Decimal, mpmath.
+        The same inequality in exact or high-precision arithmetic: Fraction, Decimal, mpmath.
     nan_breaks : bool
-        Whether a NaN breaks the claim; of a twin it does not, or a twin that computes nothing
-        would always be caught.
+        Whether a NaN breaks the claim; of a mutant it does not, or a mutant that computes nothing
+        would always be killed.
     """
 
-    sides: Sides
+    inequality: Inequality
     tolerance: float = DEFAULT_TOLERANCE
-    exact: Sides | None = None
+    exact: Inequality | None = None
     nan_breaks: bool = True
     judged: int = 0
     rejected: int = 0
@@ -60,7 +60,7 @@ class Judge:
     where: Any = None
     share: float = 0.0
     """Largest lhs / rhs over the cases with 0 < rhs < inf: the factor that rhs could lose."""
-    breach: Breach | None = None
+    counterexample: Counterexample | None = None
     breaking: Any = None
     best: list[tuple[float, Any]] = field(default_factory=list)
 
@@ -78,25 +78,25 @@ class Judge:
         if 0 < rhs < math.inf:
             self.share = max(self.share, lhs / rhs)
         if broken:
-            self.breach = Breach(record(case), lhs, rhs, self.exact is not None)
+            self.counterexample = Counterexample(record(case), lhs, rhs, self.exact is not None)
             self.breaking = case
         return tight
 
     def _judged(self, case: Any) -> tuple[float, float, float, bool] | None:
-        """Return ratio, both sides, and whether the claim fails; None where nothing is said."""
-        found = call(self.sides, case)
+        """Return ratio, both inequality, and whether the claim fails; None where nothing is said."""
+        found = call(self.inequality, case)
         if found is None:
             return None
         if not isinstance(found, tuple | list) or len(found) != 2:
-            raise TypeError(f"sides must return (lhs, rhs) or None, got {found!r}")
-        sides = tight, lhs, rhs, _ = self._compared(*found)
+            raise TypeError(f"inequality must return (lhs, rhs) or None, got {found!r}")
+        inequality = tight, lhs, rhs, _ = self._compared(*found)
         if math.isnan(lhs) or math.isnan(rhs):
-            return sides if self.nan_breaks else None
+            return inequality if self.nan_breaks else None
         alike = math.isinf(lhs) and lhs == rhs and not _are_rational(*found)
         if self.exact is not None and (alike or tight > 1.0 - _NEAR):
             found = call(self.exact, case)
             return None if found is None else self._compared(*found, exact=True)
-        return None if alike else sides
+        return None if alike else inequality
 
     def _compared(
         self, lhs: Any, rhs: Any, *, exact: bool = False
@@ -105,17 +105,17 @@ class Judge:
         tight = ratio(left, right)
         if exact or _are_rational(lhs, rhs):
             broken = not lhs <= rhs  # a NaN is not at most anything
-            # Floats of the two sides may be equal, or the other way round.
+            # Floats of the two inequality may be equal, or the other way round.
             tight = max(tight, math.nextafter(1.0, 2.0)) if broken else min(tight, 1.0)
             return tight, left, right, broken
         return tight, left, right, tight > 1.0 + self.tolerance
 
 
-def call(sides: Sides, case: Any) -> tuple[Any, Any] | None:
-    """Return the two sides of a case."""
+def call(inequality: Inequality, case: Any) -> tuple[Any, Any] | None:
+    """Return the two inequality of a case."""
     try:
         with np.errstate(all="ignore"):
-            return sides(**case) if isinstance(case, Mapping) else sides(case)
+            return inequality(**case) if isinstance(case, Mapping) else inequality(case)
     except Exception as error:
         error.add_note(f"in the case {plain(case)}")
         raise
@@ -127,8 +127,8 @@ def record(case: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"case": found}
 
 
-def _are_rational(*sides: Any) -> bool:
-    return all(isinstance(side, numbers.Rational) for side in sides)
+def _are_rational(*inequality: Any) -> bool:
+    return all(isinstance(side, numbers.Rational) for side in inequality)
 
 
 def _float(side: Any) -> float:

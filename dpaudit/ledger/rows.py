@@ -66,17 +66,17 @@ class Method(StrEnum):
 
 
 class Power(StrEnum):
-    """Whether the broken twin of a check was refuted."""
+    """Whether the mutant of a check was refuted."""
 
-    CAUGHT = "caught"
+    KILLED = "killed"
     PARTLY = "partly"
-    """Caught, but some attacks of the row have no twin."""
-    ESCAPED = "escaped"
+    """Caught, but some attempts of the row have no mutant."""
+    SURVIVED = "survived"
     NONE = "none"
 
 
 @dataclass(frozen=True)
-class Breach:
+class Counterexample:
     """A case in which a claim fails.
 
     Parameters
@@ -84,7 +84,7 @@ class Breach:
     case : dict
         The inputs, as plain data that can be handed to the check again.
     lhs, rhs : float
-        The two sides there. A NaN breaks any claim, and becomes the infinity that breaks it.
+        The two inequality there. A NaN breaks any claim, and becomes the infinity that breaks it.
     exact : bool
         Whether they were computed in exact or high-precision arithmetic as well.
     nan : bool
@@ -107,7 +107,7 @@ class Breach:
 
 
 @dataclass(frozen=True)
-class Attack:
+class Attempt:
     """One attempt to break one claim ``lhs <= rhs``.
 
     Parameters
@@ -124,17 +124,17 @@ class Attack:
         Largest lhs / rhs found; None where the claim is no inequality.
     where : dict
         The case in which it was found.
-    breach : Breach or None
+    counterexample : Counterexample or None
         A counterexample, made small.
     power : Power
-        Whether the twin was refuted: the same claim with its constant halved, unless said
+        Whether the mutant was refuted: the same claim with its constant halved, unless said
         otherwise.
-    twin : str
-        What the twin was.
+    mutant : str
+        What the mutant was.
     weak : tuple of str
         Why the attempt means less than it should.
     failure_prob : float
-        Chance at most that it refutes, or that its twin is caught, by bad luck; 0 where nothing
+        Probability, at most, that it refutes, or that its mutant is killed, by bad luck; 0 where nothing
         is drawn.
     """
 
@@ -144,16 +144,16 @@ class Attack:
     rejected: int = 0
     tightest: float | None = None
     where: dict[str, Any] = field(default_factory=dict)
-    breach: Breach | None = None
+    counterexample: Counterexample | None = None
     power: Power = Power.NONE
-    twin: str = ""
+    mutant: str = ""
     weak: tuple[str, ...] = ()
     failure_prob: float = 0.0
 
     @property
     def violated(self) -> bool:
         """Whether a counterexample was found."""
-        return self.breach is not None
+        return self.counterexample is not None
 
     @property
     def empty(self) -> bool:
@@ -173,17 +173,17 @@ class Repair:
     ----------
     statement : str
         The corrected text.
-    attacks : tuple of Attack
+    attempts : tuple of Attempt
         What it was tried with.
     """
 
     statement: str
-    attacks: tuple[Attack, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
 
     @property
     def verdict(self) -> LedgerVerdict:
         """Whether the corrected statement stood."""
-        return verdict_of(self.attacks)
+        return verdict_of(self.attempts)
 
 
 @dataclass(frozen=True)
@@ -199,8 +199,8 @@ class StatementResult:
     verdict : LedgerVerdict
         What became of it.
     method : Method or None
-        The weakest link among the attacks that it stood, or the one that broke it.
-    attacks : tuple of Attack
+        The weakest link among the attempts that it stood, or the one that broke it.
+    attempts : tuple of Attempt
         Everything that was tried.
     repair : Repair or None
         A corrected statement.
@@ -217,7 +217,7 @@ class StatementResult:
     hidden : str
         The constants that the paper hides.
     needs_power : bool
-        Whether a twin that escapes fails the run; not of a user's functions, whose bounds may be
+        Whether a mutant that survives fails the run; not of a user's functions, whose bounds may be
         loose.
     """
 
@@ -227,7 +227,7 @@ class StatementResult:
     statement: str
     verdict: LedgerVerdict
     method: Method | None = None
-    attacks: tuple[Attack, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
     repair: Repair | None = None
     note: str = ""
     seconds: float = 0.0
@@ -238,61 +238,61 @@ class StatementResult:
     needs_power: bool = True
 
     @property
-    def surprise(self) -> str | None:
+    def mismatch(self) -> str | None:
         """Say in one sentence why the row fails a run; None when it does not."""
-        if self.verdict is LedgerVerdict.OPEN and any(a.empty for a in self.attacks):
-            return "an attack judged no case: all lie outside the hypotheses"
+        if self.verdict is LedgerVerdict.OPEN and any(a.empty for a in self.attempts):
+            return "an attempt judged no case: all lie outside the hypotheses"
         if self.verdict is not self.expected:
             return f"the verdict is {self.verdict.words}, {self.expected.words} was declared"
         if self.repair_verdict is LedgerVerdict.REFUTED:
             return "the repair is refuted too"
         if self.repair_verdict is LedgerVerdict.OPEN:
             return "the repair was not attacked in a single case"
-        if self.power is Power.ESCAPED and self.needs_power:
-            return "a twin escaped, so an attack has no power"
+        if self.power is Power.SURVIVED and self.needs_power:
+            return "a mutant survived, so an attempt has no power"
         return None
 
     @property
     def examples(self) -> int:
-        """Cases that were judged, over all attacks."""
-        return sum(attack.examples for attack in self.attacks)
+        """Cases that were judged, over all attempts."""
+        return sum(attempt.examples for attempt in self.attempts)
 
     @property
     def tightest(self) -> float | None:
-        """Largest lhs / rhs found, over all attacks."""
-        ratios = [attack.tightest for attack in self.attacks if attack.tightest is not None]
+        """Largest lhs / rhs found, over all attempts."""
+        ratios = [attempt.tightest for attempt in self.attempts if attempt.tightest is not None]
         return max(ratios, default=None)
 
     @property
-    def every_attack(self) -> tuple[Attack, ...]:
-        """The attacks on it and on its repair."""
-        return self.attacks + (self.repair.attacks if self.repair is not None else ())
+    def every_attempt(self) -> tuple[Attempt, ...]:
+        """The attempts on it and on its repair."""
+        return self.attempts + (self.repair.attempts if self.repair is not None else ())
 
     @property
     def failure_prob(self) -> float:
-        """Chance at most that any attack on it or on its repair misleads by bad luck."""
-        return math.fsum(attack.failure_prob for attack in self.every_attack)
+        """Probability, at most, that any attempt on it or on its repair misleads by bad luck."""
+        return math.fsum(attempt.failure_prob for attempt in self.every_attempt)
 
     @property
-    def counterexample(self) -> Breach | None:
-        """The first breach found."""
-        return next((a.breach for a in self.attacks if a.breach is not None), None)
+    def counterexample(self) -> Counterexample | None:
+        """The first counterexample found."""
+        return next((a.counterexample for a in self.attempts if a.counterexample is not None), None)
 
     @property
     def power(self) -> Power:
-        """Whether the attacks that were stood caught their twins; the repair's count too."""
-        stood = [attack for attack in self.every_attack if not attack.violated]
-        powers = {attack.power for attack in stood if attack.method is not Method.ARGUMENT}
-        if Power.ESCAPED in powers:
-            return Power.ESCAPED
-        if powers == {Power.CAUGHT, Power.NONE}:
+        """Whether the attempts that were stood killed their mutants; the repair's count too."""
+        stood = [attempt for attempt in self.every_attempt if not attempt.violated]
+        powers = {attempt.power for attempt in stood if attempt.method is not Method.ARGUMENT}
+        if Power.SURVIVED in powers:
+            return Power.SURVIVED
+        if powers == {Power.KILLED, Power.NONE}:
             return Power.PARTLY
         return powers.pop() if powers else Power.NONE
 
     @property
     def weak(self) -> tuple[str, ...]:
-        """Why the check means less than it should, over all attacks."""
-        return tuple(f"{a.claim}: {reason}" for a in self.every_attack for reason in a.weak)
+        """Why the check means less than it should, over all attempts."""
+        return tuple(f"{a.claim}: {reason}" for a in self.every_attempt for reason in a.weak)
 
     @property
     def repair_verdict(self) -> LedgerVerdict | None:
@@ -301,7 +301,7 @@ class StatementResult:
 
     def row(self) -> dict[str, Any]:
         """Return the flat row of ``results.json``."""
-        breach = self.counterexample
+        counterexample = self.counterexample
         return dict(
             _json.encode(
                 {
@@ -313,7 +313,9 @@ class StatementResult:
                     "method": self.method,
                     "examples": self.examples,
                     "tightest": self.tightest,
-                    "counterexample": None if breach is None else _json.encode(breach),
+                    "counterexample": None
+                    if counterexample is None
+                    else _json.encode(counterexample),
                     "repair": None if self.repair is None else self.repair.statement,
                     "repair_verdict": self.repair_verdict,
                     "note": self.note,
@@ -342,15 +344,15 @@ class StatementResult:
         return replace(self, origin=dict(origin))
 
 
-def verdict_of(attacks: Iterable[Attack]) -> LedgerVerdict:
-    """Return what attacks alone lead to: a claim holds when it stood all of them, and they tried.
+def verdict_of(attempts: Iterable[Attempt]) -> LedgerVerdict:
+    """Return what attempts alone lead to: a claim holds when it stood all of them, and they tried.
 
-    An attack that judged nothing leaves the claim open.
+    An attempt that judged nothing leaves the claim open.
     """
-    attacks = tuple(attacks)
-    if any(attack.violated for attack in attacks):
+    attempts = tuple(attempts)
+    if any(attempt.violated for attempt in attempts):
         return LedgerVerdict.REFUTED
-    if not attacks or any(attack.empty for attack in attacks):
+    if not attempts or any(attempt.empty for attempt in attempts):
         return LedgerVerdict.OPEN
     return LedgerVerdict.HOLDS
 
@@ -358,7 +360,7 @@ def verdict_of(attacks: Iterable[Attack]) -> LedgerVerdict:
 def ratio(lhs: float, rhs: float) -> float:
     """Return how tight ``lhs <= rhs`` is: at most 1 exactly where it holds.
 
-    The quotient where both sides are positive; 0 or infinite where rhs is 0; where a side is
+    The quotient where both inequality are positive; 0 or infinite where rhs is 0; where a side is
     negative, 1 plus the difference relative to the larger one. A NaN on either side breaks any
     claim: infinite.
 

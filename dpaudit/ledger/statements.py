@@ -65,7 +65,7 @@ def statement(
     """Mark a function as the check of one statement: ``@statement("gm.lemma11")``.
 
     pytest collects it from ``ledger_*.py`` files, whatever its name. It takes the fixture
-    ``ledger``, a :class:`dpaudit.ledger.Ledger`, and attacks the statement with it.
+    ``ledger``, a :class:`dpaudit.ledger.Ledger`, and attempts the statement with it.
 
     Parameters
     ----------

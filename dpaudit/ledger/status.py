@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpaudit.ledger.rows import LedgerVerdict, StatementResult
-from dpaudit.results import Outcome
+from dpaudit.results import Status
 
 _LETTERS = {
     LedgerVerdict.REFUTED: ("r", "magenta"),
@@ -15,17 +15,17 @@ _LETTERS = {
 }
 
 
-def statement_outcome(result: StatementResult) -> Outcome:
+def statement_status(result: StatementResult) -> Status:
     """Return what became of a statement, beside what was declared; its key is the verdict's."""
     verdict = result.verdict
     letter, style = _LETTERS[verdict]
     word, category = verdict.words.upper(), verdict.words
-    if result.surprise is not None:
+    if result.mismatch is not None:
         if verdict is not result.expected:
             word += f" ({result.expected.words} was declared)"
         elif result.repair_verdict in (LedgerVerdict.REFUTED, LedgerVerdict.OPEN):
             word += f" (the repair is {result.repair_verdict.words})"
         else:
-            word += " (a twin escaped)"
+            word += " (a mutant survived)"
         category, letter, style = "not as declared", "S", "bold red"
-    return Outcome(verdict.value, word, category, letter, style, verdict.meaning)
+    return Status(verdict.value, word, category, letter, style, verdict.meaning)

@@ -1,4 +1,4 @@
-"""hypothesis strategies for differential privacy: datasets, neighbours, vectors, losses, laws.
+"""hypothesis strategies for differential privacy: datasets, neighbours, vectors, losses, distributions.
 
 Each strategy draws from a class that theorems speak of, and its members carry their constants, so
 that a test can compare with them. They shrink towards small, round and few.
@@ -362,7 +362,7 @@ def losses(
     return make()
 
 
-# --- finite laws and scores ---
+# --- finite distributions and scores ---
 
 
 @st.composite
@@ -385,7 +385,7 @@ def close_pairs(
     delta: float = 0.0,
     k: Sizes = (2, 6),
 ) -> tuple[Floats, Floats]:
-    """Pairs of laws that are (epsilon, delta)-close in both directions.
+    """Pairs of distributions that are (epsilon, delta)-close in both directions.
 
     Every such pair is a channel applied to the worst one (Kairouz, Oh and Viswanath 2015): that
     one itself, where (epsilon, delta) is attained in both directions, is drawn often.

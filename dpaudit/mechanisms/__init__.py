@@ -1,7 +1,7 @@
 """Calling a mechanism with care: the shapes it may have, checks of its contract, additive noise."""
 
-from dpaudit.mechanisms.additive import Smoothed, slack
-from dpaudit.mechanisms.independence import CallCheck
+from dpaudit.mechanisms.additive import AdditiveNoise, slack
+from dpaudit.mechanisms.independence import IndependenceCheck
 from dpaudit.mechanisms.protocols import (
     ExactMechanism,
     SampledMechanism,
@@ -13,11 +13,11 @@ from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.mechanisms.streams import generator
 
 __all__ = [
-    "CallCheck",
+    "AdditiveNoise",
     "ExactMechanism",
+    "IndependenceCheck",
     "SampledMechanism",
     "Sampler",
-    "Smoothed",
     "generator",
     "is_seeded",
     "mechanism_name",

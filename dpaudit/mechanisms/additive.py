@@ -1,4 +1,4 @@
-"""A mechanism that ends with noise of known law, and hands over its values before that noise."""
+"""A mechanism that ends with noise of known distribution, and hands over its values before that noise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FARTHEST = 1e50
 _ROUNDING = 1e-9
 
 
-class Smoothed:
+class AdditiveNoise:
     """A mechanism whose output is a centre plus Gaussian or Laplace noise of public scale.
 
     Audited as it is, its final noise is integrated out in closed form instead of being drawn. As
@@ -36,7 +36,7 @@ class Smoothed:
         runs. A function without an argument ``rng`` is deterministic: ``centers(data) -> [d]``,
         or a number.
     noise : {"gaussian", "laplace"}, optional
-        Law of the final noise, independent on every coordinate. Default "gaussian".
+        Distribution of the final noise, independent on every coordinate. Default "gaussian".
     scale : float
         Standard deviation of the Gaussian, b of the Laplace noise; from 1e-50 to 1e50.
     ball : tuple of (center, radius), or callable, optional
@@ -53,9 +53,9 @@ class Smoothed:
     --------
     >>> def total(data):
     ...     return data.sum(axis=0)
-    >>> mechanism = Smoothed(total, scale=2.0)
+    >>> mechanism = AdditiveNoise(total, scale=2.0)
     >>> mechanism
-    Smoothed(total, gaussian noise of scale 2)
+    AdditiveNoise(total, gaussian noise of scale 2)
     >>> mechanism(np.ones((3, 2)), 5, rng=np.random.default_rng(0)).shape
     (5, 2)
     """
@@ -84,7 +84,7 @@ class Smoothed:
             _checked_ball(ball, self.noise)
 
     def __repr__(self) -> str:
-        return f"Smoothed({self.name}, {self.noise})"
+        return f"AdditiveNoise({self.name}, {self.noise})"
 
     def __call__(self, data: Array, size: int, *, rng: np.random.Generator) -> Floats:
         """Return `size` independent noisy draws, ``[size, d]`` or ``[size]``."""

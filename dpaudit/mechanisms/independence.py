@@ -15,7 +15,7 @@ Array = NDArray[Any]
 _FALSE_REFUSAL = 1e-9
 
 
-class CallCheck:
+class IndependenceCheck:
     """Watches the certifying calls of one side for draws that are not independent.
 
     Two faults would make counts lie: calls that repeat each other, and noise that is shared by the
@@ -25,7 +25,7 @@ class CallCheck:
     -----
     With K calls of n_k draws, the statistic ``sum n_k KL(share_k, pooled share)`` is at most the
     same with the true rate, and Chernoff's bound gives ``P(n_k KL(share_k, rate) >= t) <= 2
-    exp(-t)`` for independent draws. So it is at most ``K log 2`` plus a Gamma(K) variable in law,
+    exp(-t)`` for independent draws. So it is at most ``K log 2`` plus a Gamma(K) variable in distribution,
     and an honest mechanism is refused with probability at most 1e-9, over all events together.
     Weak dependence may pass: that draws are independent stays the promise of the mechanism.
     """
@@ -64,8 +64,8 @@ class CallCheck:
                 continue
             information = special.xlogy(share, share / rate)
             information += special.xlogy(1 - share, (1 - share) / (1 - rate))
-            chance = _FALSE_REFUSAL / len(shares)
-            allowed = calls * math.log(2) + special.gammainccinv(calls, chance)
+            probability = _FALSE_REFUSAL / len(shares)
+            allowed = calls * math.log(2) + special.gammainccinv(calls, probability)
             if float(draws @ information) <= allowed:
                 continue
             raise MechanismError(

@@ -30,7 +30,7 @@ PROBE_SIZE = 64
 
 CALLS = 64
 """Calls, at least, that the draws of one side are spread over, so that one call's luck is not
-taken for the mechanism's law."""
+taken for the mechanism's distribution."""
 
 _CHUNK_CELLS = 2**20
 _CHUNK_DRAWS = 2**16
@@ -46,7 +46,7 @@ class Sampler:
     seed : int
         Root seed.
     labels : tuple of str
-        Audit id and role ("mechanism" or "twin").
+        Audit id and role ("mechanism" or "mutant").
     finite : bool, optional
         Whether inf is refused here; False where the caller does so in words of its own.
     """
@@ -218,7 +218,7 @@ def _hint(mechanism: Any) -> str:
     except TypeError:
         return (
             "; a mechanism is f(data, size, *, rng), and a function of the data alone, before its "
-            'noise, is audited with Smoothed(f, "gaussian", scale=...)'
+            'noise, is audited with AdditiveNoise(f, "gaussian", scale=...)'
         )
     return ""
 

@@ -52,7 +52,7 @@ def render(out: Path, run: Run, rows: Sequence[StatementResult]) -> str:
         "ledger.css",
         run=run,
         rows=shown,
-        surprises=[row for row in shown if row["surprise"]],
+        mismatches=[row for row in shown if row["mismatch"]],
         started=words.moment(run.started),
         **counts(rows),
     )
@@ -71,7 +71,7 @@ def counts(rows: Sequence[StatementResult]) -> dict[str, Any]:
 def _row(out: Path, result: StatementResult) -> dict[str, Any]:
     """Gather what the template shows of one row."""
     tightest = next(
-        (a for a in result.attacks if a.tightest is not None and a.tightest == result.tightest),
+        (a for a in result.attempts if a.tightest is not None and a.tightest == result.tightest),
         None,
     )
     found = result.counterexample
@@ -83,7 +83,7 @@ def _row(out: Path, result: StatementResult) -> dict[str, Any]:
         "method": method_words(result),
         "power": _power(result),
         "tightest": tightest,
-        "surprise": result.surprise,
+        "mismatch": result.mismatch,
         "file": f"{STATEMENTS}/{statement_file(result.id)}" if result.origin else "",
         "replay": statement_replay(result, typed(out)),
         "alone": statement_replay(result),
@@ -94,4 +94,4 @@ def _power(result: StatementResult) -> str:
     """Return the power where it says something: not of what was refuted or argued."""
     if result.power is not Power.NONE:
         return result.power.value
-    return "no twin" if is_powerless(result) else ""
+    return "no mutant" if is_powerless(result) else ""

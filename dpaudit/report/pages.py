@@ -16,7 +16,7 @@ from dpaudit.report.ledger import counts, write_ledger
 from dpaudit.report.page import fill, typed
 from dpaudit.report.terminal import replay_command
 from dpaudit.results import (
-    OUTCOMES,
+    STATUSES,
     AuditResult,
     Estimate,
     Slack,
@@ -24,7 +24,6 @@ from dpaudit.results import (
     landscape_info,
     least,
     number,
-    outcome_of,
     search_words,
     tradeoff_info,
     words,
@@ -92,12 +91,12 @@ def render(
     statements : sequence of StatementResult
         Rows of the ledger, which are counted here and have a page of their own.
     """
-    order = list(OUTCOMES)
+    order = list(STATUSES)
     audits = [_audit(out, result, index) for index, result in enumerate(results, 1)]
     for again, audit in enumerate(audits):  # an id that occurs twice must not break the links
         if any(audit["anchor"] == other["anchor"] for other in audits[:again]):
             audit["anchor"] += f"-again{again}"
-    tally = {key: sum(audit["kind"].key == key for audit in audits) for key in OUTCOMES}
+    tally = {key: sum(audit["kind"].key == key for audit in audits) for key in STATUSES}
     audits.sort(key=lambda audit: order.index(audit["kind"].key))
     return fill(
         "report.html.j2",
@@ -105,7 +104,7 @@ def render(
         run=run,
         started=words.moment(run.started),
         audits=audits,
-        kinds=[kind for kind in OUTCOMES.values() if tally[kind.key] or kind.common],
+        kinds=[kind for kind in STATUSES.values() if tally[kind.key] or kind.common],
         tally=tally,
         statements=counts(statements) if statements else None,
     )
@@ -116,7 +115,7 @@ def _audit(out: Path, result: AuditResult, index: int) -> dict[str, Any]:
     file = file_name(result.id)
     return {
         "result": result,
-        "kind": outcome_of(result),
+        "kind": result.status,
         "anchor": f"audit-{file.removesuffix('.json')}",
         "file": f"{AUDITS}/{file}",
         "replay": replay_command(result, typed(out)),
@@ -124,11 +123,12 @@ def _audit(out: Path, result: AuditResult, index: int) -> dict[str, Any]:
         "note": _note(result),
         "certified": words.beside(result.certified_epsilon, result.claimed_epsilon),
         "bound": words.beside(result.certified_epsilon, result.claimed_epsilon, sign="≥ "),
-        "twin": result.twin and words.beside(result.twin.certified_epsilon, result.claimed_epsilon),
-        "twin_bound": result.twin
-        and words.beside(result.twin.certified_epsilon, result.claimed_epsilon, sign="≥ "),
+        "mutant": result.mutant
+        and words.beside(result.mutant.certified_epsilon, result.claimed_epsilon),
+        "mutant_bound": result.mutant
+        and words.beside(result.mutant.certified_epsilon, result.claimed_epsilon, sign="≥ "),
         "ratio": _ratio(result.certified_epsilon, result.claimed_epsilon),
-        "chance": _chance(result),
+        "probability": _probability(result),
         "upper": _upper,
         "pictures": [
             {
@@ -148,7 +148,7 @@ def _plots(result: AuditResult) -> list[_Plot]:
     plots: list[_Plot] = [
         (figures.plot_profile, "Privacy profile", _profile_words(result)),
         (figures.plot_histogram, "Where the outputs fall", _histogram_words(result)),
-        (figures.plot_power, "Power", "The mechanism and its broken twin, on the same claim."),
+        (figures.plot_power, "Power", "The mechanism and its mutant, on the same claim."),
     ]
     if tradeoff_info(result).informative:
         plots.append((figures.plot_tradeoff, "Trade-off curve", _tradeoff_words(result)))
@@ -171,7 +171,7 @@ def _note(result: AuditResult) -> str | None:
         ),
         "open": "Known violation kept as a demonstration; it needs a larger budget to be found.",
     }
-    return notes.get(outcome_of(result).key)
+    return notes.get(result.status.key)
 
 
 def _slack_words(slack: Slack) -> str:
@@ -212,10 +212,10 @@ def _histogram_words(result: AuditResult) -> str:
 
 def _tradeoff_words(result: AuditResult) -> str:
     stretched = " Stretched about the corner of small type I errors." * tradeoff_info(result).log
-    chance = f", except with probability at most {number(result.failure_prob)}"
+    probability = f", except with probability at most {number(result.failure_prob)}"
     return (
         "Errors of the best test that tells left from right. The mechanism's true curve lies on or "
-        f"below the band{chance if result.failure_prob > 0 else ''}; the claim promises one on or "
+        f"below the band{probability if result.failure_prob > 0 else ''}; the claim promises one on or "
         f"above its own.{stretched}"
     )
 
@@ -327,7 +327,7 @@ def _ratio(certified: float, claimed: float) -> float:
     return min(certified / claimed, 2.0) / 2
 
 
-def _chance(result: AuditResult) -> str:
+def _probability(result: AuditResult) -> str:
     if result.failure_prob == 0:
         return "nothing is left to chance"
     return f"all of it together wrong with probability at most {number(result.failure_prob)}"

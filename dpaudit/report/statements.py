@@ -7,7 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpaudit.ledger import NOT_RUN, Attack, Breach, LedgerVerdict, Method, Power, StatementResult
+from dpaudit.ledger import (
+    NOT_RUN,
+    Attempt,
+    Counterexample,
+    LedgerVerdict,
+    Method,
+    Power,
+    StatementResult,
+)
 from dpaudit.results import number
 
 _EQUAL = 1e-9
@@ -38,9 +46,9 @@ def method_words(result: StatementResult) -> str:
     return "–" if result.method is None else result.method.words
 
 
-def examples_words(attack: StatementResult | Attack) -> str:
+def examples_words(attempt: StatementResult | Attempt) -> str:
     """Return how many cases were judged, or a dash."""
-    return f"{attack.examples:,}" if attack.examples else "–"
+    return f"{attempt.examples:,}" if attempt.examples else "–"
 
 
 def cases_words(result: StatementResult) -> str:
@@ -49,25 +57,25 @@ def cases_words(result: StatementResult) -> str:
 
 
 def is_powerless(result: StatementResult) -> bool:
-    """Whether a statement held against attacks that no twin has tried."""
-    tried = any(attack.method is not Method.ARGUMENT for attack in result.attacks)
+    """Whether a statement held against attempts that no mutant has tried."""
+    tried = any(attempt.method is not Method.ARGUMENT for attempt in result.attempts)
     return result.verdict is LedgerVerdict.HOLDS and tried and result.power is Power.NONE
 
 
 def power_words(result: StatementResult) -> str:
-    """Return whether the twin was caught, where it matters; and whether the check is weak."""
+    """Return whether the mutant was killed, where it matters; and whether the check is weak."""
     word = "–"
     if result.power is not Power.NONE:
         word = result.power.value
     elif is_powerless(result):
-        word = "no twin"
+        word = "no mutant"
     return f"{word}, weak" if result.weak else word
 
 
 def remark(result: StatementResult) -> str:
-    """Return the one remark of a row that has room for one: its surprise, repair or note."""
-    if result.surprise is not None:
-        return result.surprise
+    """Return the one remark of a row that has room for one: its mismatch, repair or note."""
+    if result.mismatch is not None:
+        return result.mismatch
     if result.repair is None:
         return result.note
     return f"repair {result.repair.verdict.words}: {result.repair.statement}"
@@ -85,10 +93,10 @@ class Tally:
     verdicts: Mapping[LedgerVerdict, int]
     not_run: int
     argued: int
-    escaped: int
+    survived: int
     powerless: int
     weak: int
-    surprises: int
+    mismatches: int
 
     @property
     def total(self) -> int:
@@ -105,10 +113,10 @@ def tally(rows: Sequence[StatementResult]) -> Tally:
         {verdict: count for verdict, count in counts.items() if count},
         sum(is_left_out(row) for row in rows),
         sum(row.verdict is not LedgerVerdict.NOT_EXECUTABLE for row in argued),
-        sum(row.power is Power.ESCAPED for row in rows),
+        sum(row.power is Power.SURVIVED for row in rows),
         sum(map(is_powerless, rows)),
         sum(bool(row.weak) for row in rows),
-        sum(row.surprise is not None for row in rows),
+        sum(row.mismatch is not None for row in rows),
     )
 
 
@@ -121,11 +129,11 @@ def tally_lines(rows: Sequence[StatementResult]) -> list[str]:
         left_out = verdict is LedgerVerdict.OPEN and found.not_run > 0
         parts.append(f"{count} {word}" + f" ({found.not_run} not run)" * left_out)
     rest = {
-        "not as declared": found.surprises,
+        "not as declared": found.mismatches,
         "by argument only": found.argued,
-        "whose twin escaped": found.escaped,
-        "that held without a twin": found.powerless,
-        "with a weak attack": found.weak,
+        "whose mutant survived": found.survived,
+        "that held without a mutant": found.powerless,
+        "with a weak attempt": found.weak,
     }
     lines = [f"{_count(found.total)}: {', '.join(parts)}"]
     if any(rest.values()):
@@ -167,11 +175,11 @@ def exact(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
-def breach_words(breach: Breach) -> str:
-    """Return both sides of a claim that broke."""
-    if breach.nan:
+def counterexample_words(counterexample: Counterexample) -> str:
+    """Return both inequality of a claim that broke."""
+    if counterexample.nan:
         return "a side is NaN"
-    return f"lhs = {exact(breach.lhs)} > rhs = {exact(breach.rhs)}"
+    return f"lhs = {exact(counterexample.lhs)} > rhs = {exact(counterexample.rhs)}"
 
 
 def case_line(case: Mapping[str, Any]) -> str:
@@ -182,6 +190,6 @@ def case_line(case: Mapping[str, Any]) -> str:
 def summary(result: StatementResult) -> str:
     """Return what was found of a statement in one line."""
     words = [f"{result.verdict.words}: ratio {result.tightest!r}", cases_words(result)]
-    if (breach := result.counterexample) is not None:
-        words.append(breach_words(breach))
+    if (counterexample := result.counterexample) is not None:
+        words.append(counterexample_words(counterexample))
     return ", ".join(words)

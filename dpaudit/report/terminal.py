@@ -6,18 +6,18 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpaudit.ledger import StatementResult, statement_outcome
+from dpaudit.ledger import StatementResult, statement_status
 from dpaudit.report.statements import (
-    breach_words,
     case_line,
     cases_words,
+    counterexample_words,
     is_left_out,
     method_words,
     power_words,
     ratio_words,
     tally_lines,
 )
-from dpaudit.results import OUTCOMES, AuditResult, outcome_of, short
+from dpaudit.results import STATUSES, AuditResult, short
 from dpaudit.store import AUDITS, LEDGER, STATEMENTS, Run, file_name, statement_file
 
 _CASE = 400
@@ -28,7 +28,7 @@ def finding(result: AuditResult, out: Path | None = None) -> str:
 
     `out` is the directory of the stored results, where there is one.
     """
-    return result.summary(outcome_of(result).word, replay_command(result, out))
+    return result.summary(result.status.word, replay_command(result, out))
 
 
 def draws_used(result: AuditResult) -> str:
@@ -84,9 +84,9 @@ def statement_facts(result: StatementResult) -> list[str]:
     if result.examples:
         words.append(cases_words(result))
     power = {
-        "escaped": "a twin escaped",
-        "partly": "partly without a twin",
-        "no twin": "no twin",
+        "survived": "a mutant survived",
+        "partly": "partly without a mutant",
+        "no mutant": "no mutant",
         "weak": "weak",
     }
     words += [power[word] for word in power_words(result).split(", ") if word in power]
@@ -95,19 +95,19 @@ def statement_facts(result: StatementResult) -> list[str]:
 
 def statement_finding(result: StatementResult, out: Path | None = None) -> str:
     """Return a row in the words of the run, with its counterexample and the line to replay it."""
-    lines = [f"{statement_outcome(result).word}  {result.id}", f"  statement  {result.statement}"]
+    lines = [f"{statement_status(result).word}  {result.id}", f"  statement  {result.statement}"]
     lines.append(f"  attacked   {', '.join(statement_facts(result))}")
-    breach, attacks = result.counterexample, result.attacks
+    counterexample, attempts = result.counterexample, result.attempts
     if result.repair is not None:
         lines.append(f"  repair     {result.repair.verdict.words}: {result.repair.statement}")
-        if breach is None or result.verdict is result.expected:
-            attacks = result.repair.attacks
-    for attack in attacks:
-        if attack.breach is not None:
-            breach = attack.breach
-            lines.append(f"  broken     {attack.claim}")
-            lines.append(f"  found      {breach_words(breach)}")
-            lines.append(f"  where      {short(case_line(breach.case), _CASE)}")
+        if counterexample is None or result.verdict is result.expected:
+            attempts = result.repair.attempts
+    for attempt in attempts:
+        if attempt.counterexample is not None:
+            counterexample = attempt.counterexample
+            lines.append(f"  broken     {attempt.claim}")
+            lines.append(f"  found      {counterexample_words(counterexample)}")
+            lines.append(f"  where      {short(case_line(counterexample.case), _CASE)}")
             break
     if result.note:
         lines.append(f"  note       {result.note}")
@@ -130,8 +130,8 @@ def run_lines(
     """Return the closing lines of a run."""
     count = "1 audit" if len(results) == 1 else f"{len(results)} audits"
     lines = [f"problem: {problem}" for problem in run.problems]
-    keys = [outcome_of(result).key for result in results]
-    tally = [f"{keys.count(k)} {o.word}" for k, o in OUTCOMES.items() if k in keys]
+    keys = [result.status.key for result in results]
+    tally = [f"{keys.count(k)} {o.word}" for k, o in STATUSES.items() if k in keys]
     if tally:
         lines.append(", ".join(tally))
     lines += statement_lines(statements)

@@ -14,24 +14,24 @@ from dpaudit.results.infos import tradeoff_info
 from dpaudit.results.landscapes import landscape_info, search_words
 from dpaudit.results.result import SCHEMA_VERSION, AuditResult
 from dpaudit.results.rounding import at_least, at_most, beyond
-from dpaudit.results.status import OUTCOMES, Outcome, outcome_of, surprise, worst
-from dpaudit.results.verdicts import Expectation, TwinResult, Verdict
+from dpaudit.results.status import STATUSES, Status, worst
+from dpaudit.results.verdicts import Expectation, MutantResult, Verdict
 from dpaudit.results.words import beside, least, number, short
 
 __all__ = [
-    "OUTCOMES",
     "SCHEMA_VERSION",
+    "STATUSES",
     "AuditResult",
     "Estimate",
     "Expectation",
     "Histogram",
     "LongProfile",
-    "Outcome",
+    "MutantResult",
     "Profile",
     "SequentialPath",
     "Slack",
     "SlackPoint",
-    "TwinResult",
+    "Status",
     "Verdict",
     "Witness",
     "at_least",
@@ -41,10 +41,8 @@ __all__ = [
     "landscape_info",
     "least",
     "number",
-    "outcome_of",
     "search_words",
     "short",
-    "surprise",
     "tradeoff_info",
     "worst",
 ]

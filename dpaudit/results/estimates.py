@@ -138,11 +138,11 @@ class SequentialPath:
     stopped : str
         Why it stopped, in words.
     budget : int
-        Draws a side that it might have taken.
+        Draws per dataset that it might have taken.
     evidence : float
         Logarithm of the wealth at which the claim is refuted, ``log(1 / failure_prob)``.
     draws : tuple of int
-        Draws a side taken at each look.
+        Draws per dataset taken at each look.
     log_wealth : tuple of float
         Logarithm of the wealth of the bet against the claim at each look.
     """

@@ -45,7 +45,7 @@ COLOURS = MappingProxyType(
         "certified": "#00757d",
         "estimated": "#8a6d9b",
         "violation": "#c4302b",
-        "twin": "#8b99a9",
+        "mutant": "#8b99a9",
         "left": "#0072b2",
         "right": "#de8f05",
     }
@@ -254,10 +254,10 @@ def _shade(span: Callable[..., Any], spans: list[tuple[float, float]]) -> None:
 
 
 def plot_power(result: Shown, ax: Axes | None = None) -> Axes:
-    """Draw what was certified of mechanism and twin beside the claim, on `ax` (or new axes)."""
+    """Draw what was certified of mechanism and mutant beside the claim, on `ax` (or new axes)."""
     info = power_info(result)
     ax = _axes(ax)
-    colours = (COLOURS["violation" if info.bars[0].above else "certified"], COLOURS["twin"])
+    colours = (COLOURS["violation" if info.bars[0].above else "certified"], COLOURS["mutant"])
     for place, (bar, colour) in enumerate(zip(info.bars, colours, strict=True)):
         ax.barh(place, bar.length, 0.46, color=colour, lw=0)
         if bar.certified_epsilon == math.inf:
@@ -302,7 +302,7 @@ def plot_evidence(result: Shown, ax: Axes | None = None) -> Axes:
     low, high = min((*info.log_wealth, 0.0)), max((*info.log_wealth, info.refuted_at))
     ax.set_ylim(low - 0.06 * (high - low), high + 0.08 * (high - low))
     ax.set_xlim(min((*info.draws, info.budget)), 1.15 * max((*info.draws, info.budget)))
-    ax.set(xlabel="draws a side", ylabel="evidence: log of the wealth")
+    ax.set(xlabel="draws per dataset", ylabel="evidence: log of the wealth")
     _finish(ax)
     ax.legend(**_LEGEND)
     return ax
@@ -329,7 +329,7 @@ def plot_slack(result: Shown, ax: Axes | None = None) -> Axes:
 
 # --- searches ----------------------------------------------------------------------------------
 
-_STAGES = MappingProxyType({"design": "twin", "local": "estimated", "final": "certified"})
+_STAGES = MappingProxyType({"design": "mutant", "local": "estimated", "final": "certified"})
 _GAP = (0.08, 0.24)
 
 

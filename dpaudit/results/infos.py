@@ -177,13 +177,13 @@ class EvidenceInfo:
     Parameters
     ----------
     draws : tuple of int
-        Draws a side at each look.
+        Draws per dataset at each look.
     log_wealth : tuple of float
         Evidence against the claim: the logarithm of the wealth of a bet against it.
     refuted_at : float
         Evidence at which the claim falls.
     budget : int
-        Draws a side that might have been taken.
+        Draws per dataset that might have been taken.
     stopped : str
         Why no more were.
     refuted : bool
@@ -360,7 +360,7 @@ class PowerBar:
     label, words : str
         Whose bar it is, and its number in words.
     certified_epsilon : float or None
-        May be ``inf``; None when there is no twin.
+        May be ``inf``; None when there is no mutant.
     length : float
         Where the bar ends on the axis; finite.
     above : bool
@@ -384,11 +384,11 @@ class PowerInfo:
 
 
 def power_info(result: Shown) -> PowerInfo:
-    """Return the certified epsilon of the mechanism and of its twin beside the claim."""
-    claimed, twin = result.claimed_epsilon, result.twin
+    """Return the certified epsilon of the mechanism and of its mutant beside the claim."""
+    claimed, mutant = result.claimed_epsilon, result.mutant
     found = [(result.certified_epsilon, result.verdict)]
-    if twin is not None:
-        found.append((twin.certified_epsilon, twin.verdict))
+    if mutant is not None:
+        found.append((mutant.certified_epsilon, mutant.verdict))
     limit = 1.15 * max([claimed, *(value for value, _ in found if math.isfinite(value))])
     if any(value == math.inf for value, _ in found):
         limit = max(limit, 2 * claimed)
@@ -401,8 +401,8 @@ def power_info(result: Shown) -> PowerInfo:
             min(value, limit),
             verdict is Verdict.REFUTED,
         )
-        for label, (value, verdict) in zip(("mechanism", "broken twin"), found, strict=False)
+        for label, (value, verdict) in zip(("mechanism", "mutant"), found, strict=False)
     ]
-    if twin is None:
-        bars.append(PowerBar("broken twin", "none given", None, 0.0, False))
+    if mutant is None:
+        bars.append(PowerBar("mutant", "none given", None, 0.0, False))
     return PowerInfo(tuple(bars), claimed, limit)

@@ -128,7 +128,7 @@ def search_words(record: SearchRecord) -> SearchWords:
     """Return the account of a search, honest about what it tried."""
     failed = [trial for trial in record.trials if trial.draws == 0]
     tried = f"{len(record.trials)} trial" + "s" * (len(record.trials) != 1)
-    cost = f"{tried}, {count(record.draws_spent)} draws a side"
+    cost = f"{tried}, {count(record.draws_spent)} draws per dataset"
     if failed:
         cost += f"; {len(failed)} gave no valid pair"
     reasons = collections.Counter(trial.note or "no reason given" for trial in failed)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dpaudit._json import decode, encode
+from dpaudit.neighbors import NeighborPair
 from dpaudit.results.estimates import (
     Estimate,
     Histogram,
@@ -19,14 +20,15 @@ from dpaudit.results.estimates import (
     Witness,
 )
 from dpaudit.results.rounding import at_least, beyond
-from dpaudit.results.verdicts import Expectation, TwinResult, Verdict
+from dpaudit.results.status import Status, status_of
+from dpaudit.results.verdicts import Expectation, MutantResult, Verdict
 from dpaudit.search import SearchRecord
 from dpaudit.stats import Curves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class AuditResult:
         ``notion, epsilon, delta, relation, source`` and the parameters of the notion. `epsilon`
         and `delta` are the point at which the audit compares; for claims that are curves,
         where the certified profile exceeds them most or comes closest.
-    pair : str
+    pair_words : str
         The neighbouring pair, in words.
     verdict : Verdict
         See :class:`Verdict`.
@@ -60,22 +62,22 @@ class AuditResult:
     profile : Profile
         Certified, estimated and claimed delta over a grid of epsilons.
     witness : Witness
-        The event behind the headline numbers.
+        The event behind the primary numbers.
     histogram : Histogram
         Outputs of both sides along the witness.
     failure_prob : float
         Probability that any certified number of the mechanism is wrong; 0 when computed exactly.
-        The twin's numbers have a failure probability of their own.
+        The mutant's numbers have a failure probability of their own.
     draws : dict
-        ``explore`` and ``certify``: draws a side.
-    twin : TwinResult or None
-        The broken twin.
+        ``explore`` and ``certify``: draws per dataset.
+    mutant : MutantResult or None
+        The mutant.
     expected : Expectation or None
         What was declared; None for a direct call.
     seed : int
         Root seed.
     seconds, mechanism_seconds : float
-        Wall time of the audit with its twin, and the part of it spent in their code.
+        Wall time of the audit with its mutant, and the part of it spent in their code.
     versions : dict
         Of dpaudit, Python and the libraries that the numbers depend on.
     curves : Curves or None
@@ -96,6 +98,11 @@ class AuditResult:
         What else a reader should know.
     origin : dict
         What `dpaudit replay` needs to find the audit again; empty when made by a direct call.
+    advice : str
+        What to try next, where silence means nothing; empty otherwise.
+    pair : NeighborPair or None
+        The two datasets and the user in whom they differ; stored beside the JSON, and None where
+        that file is gone.
     event : Event or None
         The live event, ``event(outputs) -> bool [size]``; not stored.
     """
@@ -103,7 +110,7 @@ class AuditResult:
     id: str
     mechanism: str
     claim: dict[str, Any]
-    pair: str
+    pair_words: str
     verdict: Verdict
     reason: str
     epsilon: Estimate
@@ -113,7 +120,7 @@ class AuditResult:
     histogram: Histogram = field(repr=False)
     failure_prob: float
     draws: dict[str, int]
-    twin: TwinResult | None
+    mutant: MutantResult | None
     expected: Expectation | None
     seed: int
     seconds: float
@@ -127,7 +134,42 @@ class AuditResult:
     slack: Slack | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
     origin: dict[str, Any] = field(default_factory=dict, repr=False)
+    advice: str = ""
+    pair: NeighborPair | None = field(default=None, repr=False, compare=False)
     event: Any = field(default=None, repr=False, compare=False)
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            "an AuditResult is no truth value: a refuted claim would pass `assert audit(...)`. "
+            "Call result.assert_not_refuted(), or compare result.verdict"
+        )
+
+    def assert_not_refuted(self, *, power: bool = True) -> None:
+        """Raise ``AssertionError`` with the finding, unless the verdict is NOT_REFUTED.
+
+        Parameters
+        ----------
+        power : bool, optional
+            Whether NO_POWER fails too, by which nothing is known. Default True.
+        """
+        if self.verdict is Verdict.REFUTED or (power and self.verdict is Verdict.NO_POWER):
+            raise AssertionError(f"\n{self.summary()}")
+
+    @property
+    def status(self) -> Status:
+        """What became of the audit beside what was expected of it."""
+        return status_of(self.verdict, self.expected, has_mutant=self.mutant is not None)
+
+    @property
+    def mismatch(self) -> str | None:
+        """Why the result fails a run, in one sentence; None when it does not."""
+        sentences = {
+            "refuted": f"the claim is refuted: {self.reason}",
+            "no_power": f"the audit has no power: {self.reason}",
+            "lost": "a known violation was not found again: fix the audit, or take the mark away "
+            "if the mechanism was mended",
+        }
+        return sentences.get(self.status.key)
 
     @property
     def claimed_epsilon(self) -> float:
@@ -156,9 +198,9 @@ class AuditResult:
 
     @property
     def total_failure_prob(self) -> float:
-        """Chance at most that any certified number is wrong, of twin and slack too."""
+        """Probability, at most, that any certified number is wrong, of mutant and slack too."""
         spent = [self.failure_prob]
-        spent += [] if self.twin is None else [self.twin.failure_prob]
+        spent += [] if self.mutant is None else [self.mutant.failure_prob]
         spent += [] if self.slack is None else [len(self.slack.points) * self.slack.failure_prob]
         return math.fsum(spent)
 
@@ -172,9 +214,9 @@ class AuditResult:
         replay : str, optional
             The command that makes the audit again.
         """
-        claim, twin = self.claim, self.twin
+        claim, mutant = self.claim, self.mutant
         source = f" ({claim['source']})" if claim["source"] else ""
-        chance = (
+        probability = (
             f"wrong with probability <= {self.failure_prob:g}"
             if self.failure_prob > 0
             else ("computed exactly" if self.epsilon.upper == self.epsilon.lower else "computed")
@@ -185,24 +227,25 @@ class AuditResult:
             f"  claim      {claim['words']}{source}",
             f"  witness    {self.witness.sentence()}"
             + " (of the last batch; the evidence is of all)" * (self.sequential is not None),
-            f"  pair       {self.pair}",
+            f"  pair       {self.pair_words}",
             f"  certified  epsilon {beyond(self.certified_epsilon, self.claimed_epsilon)} at "
             f"delta = {self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, estimated "
             f"{self.estimated_epsilon:.4g}); delta >= {at_least(self.certified_delta, 3)} at "
-            f"epsilon = {self.claimed_epsilon:.4g}; {chance}",
+            f"epsilon = {self.claimed_epsilon:.4g}; {probability}",
             f"  reason     {self.reason}",
         ]
         if self.sequential is not None:
-            spent = f"{sum(self.draws.values()):,} of {self.sequential.budget:,} draws a side"
+            spent = f"{sum(self.draws.values()):,} of {self.sequential.budget:,} draws per dataset"
             lines.append(f"  stopped    {self.sequential.stopped}, after {spent}")
-        if twin is not None:
-            fate = "caught" if twin.verdict is Verdict.REFUTED else "escaped"
+        if mutant is not None:
+            fate = "killed" if mutant.verdict is Verdict.REFUTED else "survived"
             lines.append(
-                f"  twin       {twin.name}: {fate}, epsilon "
-                f"{beyond(twin.certified_epsilon, self.claimed_epsilon)}"
+                f"  mutant       {mutant.name}: {fate}, epsilon "
+                f"{beyond(mutant.certified_epsilon, self.claimed_epsilon)}"
             )
         if self.slack is not None:
             lines.append(f"  slack      {self._slack_words(self.slack)}")
+        lines += [f"  next       {self.advice}"] * bool(self.advice)
         lines += [f"  note       {note}" for note in self.notes]
         if replay is not None:
             lines.append(f"  replay     {replay}")
@@ -242,16 +285,16 @@ class AuditResult:
 
     def row(self) -> dict[str, Any]:
         """Return the summary row of ``results.json``: plain data, ``inf`` as the word."""
-        twin = self.twin and {
-            "name": self.twin.name,
-            "verdict": self.twin.verdict.value,
-            "certified_epsilon": self.twin.certified_epsilon,
+        mutant = self.mutant and {
+            "name": self.mutant.name,
+            "verdict": self.mutant.verdict.value,
+            "certified_epsilon": self.mutant.certified_epsilon,
         }
         row = {
             "id": self.id,
             "mechanism": self.mechanism,
             "claim": self.claim,
-            "pair": self.pair,
+            "pair": self.pair_words,
             "verdict": self.verdict.value,
             "expected": self.expected,
             "certified_epsilon": self.certified_epsilon,
@@ -262,16 +305,16 @@ class AuditResult:
             "failure_prob": self.failure_prob,
             "draws": self.draws,
             "event": self.witness.event,
-            "twin": twin,
+            "mutant": mutant,
             "seed": self.seed,
             "seconds": round(self.seconds, 3),
         }
         return {key: encode(value) for key, value in row.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything but the live event as plain data; :meth:`from_json` undoes it."""
-        stored = encode(replace(self, event=None))
-        del stored["event"]
+        """Return everything but datasets and live event as plain data; see :meth:`from_json`."""
+        stored = encode(replace(self, event=None, pair=None))
+        del stored["event"], stored["pair"]
         return {"schema": SCHEMA_VERSION, **stored}
 
     @classmethod
@@ -283,7 +326,7 @@ class AuditResult:
                 f"got {data.get('schema')!r}"
             )
         stored = {key: value for key, value in data.items() if key != "schema"}
-        result = decode(cls, {**stored, "event": None})
+        result = decode(cls, {**stored, "event": None, "pair": None})
         missing = {"notion", "epsilon", "delta", "relation", "source", "words"} - set(result.claim)
         if missing:
             raise ValueError(f"claim: lacks {', '.join(sorted(missing))}")

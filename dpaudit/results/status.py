@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dpaudit.results.result import AuditResult
 from dpaudit.results.verdicts import Expectation, Verdict
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Status:
     """A verdict beside what was expected.
 
     Parameters
@@ -37,10 +37,10 @@ class Outcome:
     common: bool = False
 
 
-OUTCOMES = {
-    outcome.key: outcome
-    for outcome in (
-        Outcome(
+STATUSES = {
+    status.key: status
+    for status in (
+        Status(
             "refuted",
             "REFUTED",
             "refuted",
@@ -49,7 +49,7 @@ OUTCOMES = {
             "A violation of the claim is certified.",
             common=True,
         ),
-        Outcome(
+        Status(
             "lost",
             "VIOLATION NOT FOUND AGAIN",
             "lost violations",
@@ -57,24 +57,24 @@ OUTCOMES = {
             "bold red",
             "A known violation is no longer found: look into it.",
         ),
-        Outcome(
+        Status(
             "no_power",
             "NO POWER",
             "without power",
             "P",
             "bold yellow",
-            "Nothing was found, but the broken twin escaped too: silence means nothing.",
+            "Nothing was found, but the mutant survived too: silence means nothing.",
             common=True,
         ),
-        Outcome(
+        Status(
             "powerless",
-            "NO POWER (no twin)",
+            "NO POWER (no mutant)",
             "no verdict",
             "p",
             "yellow",
-            "Nothing was found, and no broken twin was given: silence means nothing.",
+            "Nothing was found, and no mutant was given: silence means nothing.",
         ),
-        Outcome(
+        Status(
             "open",
             "OPEN (needs a larger profile)",
             "open",
@@ -82,7 +82,7 @@ OUTCOMES = {
             "yellow",
             "A known violation that this budget need not show.",
         ),
-        Outcome(
+        Status(
             "known",
             "REFUTED (known)",
             "known violations",
@@ -91,13 +91,13 @@ OUTCOMES = {
             "A known violation, kept as a demonstration, found again.",
             common=True,
         ),
-        Outcome(
+        Status(
             "not_refuted",
             "NOT REFUTED",
             "not refuted",
             ".",
             "green",
-            "Nothing was found by an audit that caught the broken twin. This proves no privacy.",
+            "Nothing was found by an audit that killed the mutant. This proves no privacy.",
             common=True,
         ),
     )
@@ -105,35 +105,20 @@ OUTCOMES = {
 """By key, in the order in which a reader should look at them."""
 
 
-def outcome_of(result: AuditResult) -> Outcome:
+def status_of(verdict: Verdict, expected: Expectation | None, *, has_mutant: bool) -> Status:
     """Return what became of an audit, beside what was expected of it."""
-    refuted = result.verdict is Verdict.REFUTED
-    if result.expected in (Expectation.REFUTED, Expectation.EITHER):
-        missed = "lost" if result.expected == Expectation.REFUTED else "open"
+    refuted = verdict is Verdict.REFUTED
+    if expected in (Expectation.REFUTED, Expectation.EITHER):
+        missed = "lost" if expected == Expectation.REFUTED else "open"
         key = "known" if refuted else missed
-    elif result.verdict is Verdict.NO_POWER and result.twin is None:
+    elif verdict is Verdict.NO_POWER and not has_mutant:
         key = "powerless"
     else:
-        key = result.verdict.value
-    return OUTCOMES[key]
+        key = verdict.value
+    return STATUSES[key]
 
 
-def worst(results: list[AuditResult]) -> Outcome:
-    """Return the outcome of an audit function that made several checks: the first to look at."""
-    keys = {outcome_of(result).key for result in results}
-    return next(outcome for key, outcome in OUTCOMES.items() if key in keys)
-
-
-def surprise(result: AuditResult) -> str | None:
-    """Say in one sentence why a result fails a run; None when it does not."""
-    key = outcome_of(result).key
-    if key == "refuted":
-        return f"the claim is refuted: {result.reason}"
-    if key == "no_power":
-        return f"the audit has no power: {result.reason}"
-    if key == "lost":
-        return (
-            "a known violation was not found again: fix the audit, or take the mark away if the "
-            "mechanism was mended"
-        )
-    return None
+def worst(statuses: Iterable[Status]) -> Status:
+    """Return the status of an audit function that made several checks: the first to look at."""
+    found = {status.key for status in statuses}
+    return next(status for key, status in STATUSES.items() if key in found)

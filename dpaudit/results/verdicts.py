@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from dpaudit.results.estimates import (
     Histogram,
@@ -25,16 +25,31 @@ class Verdict(StrEnum):
     """A violation of the claim is certified."""
 
     NOT_REFUTED = "not_refuted"
-    """No violation was found, by an audit that caught the broken twin."""
+    """No violation was found, by an audit that killed the mutant."""
 
     NO_POWER = "no_power"
-    """No violation was found, but the broken twin escaped (or none was given): silence means
+    """No violation was found, but the mutant survived (or none was given): silence means
     nothing."""
 
     @property
     def words(self) -> str:
         """The verdict as people read it."""
         return self.value.replace("_", " ").upper()
+
+    @classmethod
+    def _missing_(cls, value: object) -> Verdict | None:
+        """Read a verdict however it is spelt."""
+        word = str(value).strip().lower().replace(" ", "_").replace("-", "_")
+        return next((verdict for verdict in cls if verdict.value == word), None)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare with a verdict or with its words, in any case; refuse a text that is none."""
+        return self is (Verdict(other) if isinstance(other, str) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = StrEnum.__hash__
 
 
 class Expectation(StrEnum):
@@ -51,17 +66,17 @@ class Expectation(StrEnum):
 
 
 @dataclass(frozen=True)
-class TwinResult:
-    """How the broken twin fared on the same claim, pairs and budget.
+class MutantResult:
+    """How the mutant fared on the same claim, pairs and budget.
 
-    Its verdict is REFUTED when it was caught, and NO_POWER when it escaped.
+    Its verdict is REFUTED when it was killed, and NO_POWER when it survived.
     """
 
     name: str
     verdict: Verdict
     certified_epsilon: float
     failure_prob: float
-    pair: str
+    pair_words: str
     witness: Witness
     seconds: float
 
@@ -72,6 +87,10 @@ class Shown(Protocol):
     @property
     def id(self) -> str:
         """Name of the audit."""
+
+    @property
+    def claim(self) -> dict[str, Any]:
+        """As stored."""
 
     @property
     def verdict(self) -> Verdict:
@@ -110,7 +129,7 @@ class Shown(Protocol):
         """Along the witness."""
 
     @property
-    def twin(self) -> TwinResult | None:
+    def mutant(self) -> MutantResult | None:
         """Of the same audit."""
 
     @property

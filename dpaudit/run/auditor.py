@@ -16,7 +16,7 @@ from dpaudit.engine import MIN_DRAWS, audit, versions
 from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
 from dpaudit.ledger import LedgerVerdict, StatementResult
-from dpaudit.mechanisms import ExactMechanism, Smoothed, is_seeded
+from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, is_seeded
 from dpaudit.neighbors import NeighborPair, PairFamily
 from dpaudit.results import AuditResult, Expectation
 from dpaudit.search import SearchSpace
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dpaudit.ledger import FunctionCheck
 
 PROFILES: dict[str, int] = {"quick": 100_000, "full": 1_000_000, "release": 10_000_000}
-"""Draws a side of one audit, by profile; in rising order."""
+"""Draws per dataset of one audit, by profile; in rising order."""
 
 FUNCTION_EXAMPLES: dict[str, int] = {"quick": 1_000, "full": 10_000, "release": 100_000}
 """Pairs on which a deterministic function is tried, by profile."""
@@ -106,9 +106,9 @@ class Auditor:
         claim: Claim,
         pairs: NeighborPair | PairFamily | Sequence[NeighborPair] | SearchSpace,
         *,
-        twin: Any = None,
+        mutant: Any = None,
         draws: int | None = None,
-        effort: float | None = None,
+        draws_factor: float | None = None,
         sequential: bool | None = None,
         float_attack: bool | FloatAttack = False,
         slack: Mapping[float, Any] | None = None,
@@ -119,11 +119,11 @@ class Auditor:
 
         Parameters
         ----------
-        mechanism, claim, pairs, twin, float_attack, slack
+        mechanism, claim, pairs, mutant, float_attack, slack
             As in :func:`dpaudit.audit`.
         draws : int, optional
-            Draws a side, whatever the profile; not together with `effort`.
-        effort : float, optional
+            Draws per dataset, whatever the profile; not together with `draws_factor`.
+        draws_factor : float, optional
             Multiple of the profile's draws, > 0: below 1 for mechanisms that draw slowly, above
             1 where a violation needs more. Default 1.
         sequential : bool, optional
@@ -134,11 +134,15 @@ class Auditor:
         -------
         AuditResult
         """
-        if draws is not None and effort is not None:
-            raise ArgumentError(f"give draws or effort, got draws={draws!r} and effort={effort!r}")
-        effort = _validate.positive(effort=1.0 if effort is None else effort)
+        if draws is not None and draws_factor is not None:
+            raise ArgumentError(
+                f"give draws or draws_factor, got draws={draws!r} and draws_factor={draws_factor!r}"
+            )
+        draws_factor = _validate.positive(
+            draws_factor=1.0 if draws_factor is None else draws_factor
+        )
         if draws is None:
-            draws = max(int(PROFILES[self.settings.profile] * effort), MIN_DRAWS)
+            draws = max(int(PROFILES[self.settings.profile] * draws_factor), MIN_DRAWS)
         number = len(self.results) + 1
         result = audit(
             mechanism,
@@ -147,12 +151,12 @@ class Auditor:
             draws=draws,
             failure_prob=self.settings.failure_prob,
             seed=self.settings.seed,
-            twin=twin,
+            mutant=mutant,
             sequential=self._sequential(mechanism) if sequential is None else sequential,
             float_attack=float_attack,
             slack=slack,
             id=self.item if number == 1 else f"{self.item}#{number}",
-        ).with_origin({**self.origin, "seeded": seeded(mechanism, twin)}, self.expected)
+        ).with_origin({**self.origin, "seeded": seeded(mechanism, mutant)}, self.expected)
         self.results.append(result)
         return result
 
@@ -204,15 +208,17 @@ class Auditor:
             "function",
             "; ".join(f"{check.function}: {check.claim}" for check in self.functions),
             LedgerVerdict.REFUTED if broken else LedgerVerdict.HOLDS,
-            self.functions[0].attack.method,
-            tuple(check.attack for check in self.functions),
+            self.functions[0].attempt.method,
+            tuple(check.attempt for check in self.functions),
             seed=self.settings.seed,
             needs_power=False,
         ).with_origin(self.origin)
 
     def _sequential(self, mechanism: Any) -> bool:
         """Return what the run asks for, where it applies."""
-        return self.settings.sequential and not isinstance(mechanism, Smoothed | ExactMechanism)
+        return self.settings.sequential and not isinstance(
+            mechanism, AdditiveNoise | ExactMechanism
+        )
 
     def finished_results(self, *, whole: bool) -> list[AuditResult]:
         """Return the results, each with the number of checks that its function made in all.
@@ -235,9 +241,9 @@ class Auditor:
         self.problems += [f"{problem}; audited again" for problem in lost]
 
 
-def seeded(mechanism: Any, twin: Any) -> bool:
+def seeded(mechanism: Any, mutant: Any) -> bool:
     """Whether a replay of the audit must give the same counts."""
-    return is_seeded(mechanism) and (twin is None or is_seeded(twin))
+    return is_seeded(mechanism) and (mutant is None or is_seeded(mutant))
 
 
 def fingerprint(root: Path, settings: Settings) -> str:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dpaudit")
 def cli() -> None:
-    """Audit differential privacy: certified lower bounds, with a stated chance of error."""
+    """Audit differential privacy: certified lower bounds, with a stated probability of error."""
 
 
 cli.add_command(ledger)
@@ -109,8 +109,8 @@ def run(
     "threshold_decider, value_pattern, value_patterns. A range LOW..HIGH or log:LOW..HIGH, or a "
     "choice A|B, is searched for the worst pair.",
 )
-@click.option("--twin", metavar="MODULE:FUNCTION", help="Broken twin, to show power.")
-@click.option("--draws", default=100_000, show_default=True, type=int, help="Draws a side.")
+@click.option("--mutant", metavar="MODULE:FUNCTION", help="Mutant, to show power.")
+@click.option("--draws", default=100_000, show_default=True, type=int, help="Draws per dataset.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed.")
 @failure_prob_option("In (0, 1).")
 @click.option("--sequential", is_flag=True, help="Stop as soon as the evidence is in.")
@@ -123,7 +123,7 @@ def audit(
     epsilon: float,
     delta: float,
     pair: str,
-    twin: str | None,
+    mutant: str | None,
     draws: int,
     seed: int,
     failure_prob: float,
@@ -136,7 +136,6 @@ def audit(
     MODULE is a module or a path to a .py file.
     """
     from dpaudit.report import replay_command
-    from dpaudit.results import surprise
     from dpaudit.store import check_writable, save_result
 
     if out is not None:
@@ -147,7 +146,7 @@ def audit(
         "epsilon": epsilon,
         "delta": delta,
         "pair": pair,
-        "twin": twin,
+        "mutant": mutant,
         "draws": draws,
         "failure_prob": failure_prob,
         "sequential": sequential,
@@ -160,7 +159,7 @@ def audit(
     if out is not None:
         save_result(out, result)
     click.echo(result.summary(replay=replay_command(result, out) if out is not None else None))
-    return FAILED if surprise(result) else OK
+    return FAILED if result.mismatch else OK
 
 
 def _audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
@@ -174,7 +173,7 @@ def _audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
     from dpaudit.search import SearchSpace, space_from_words
 
     mechanism = _load(origin["target"])
-    twin = None if origin["twin"] is None else _load(origin["twin"])
+    mutant = None if origin["mutant"] is None else _load(origin["mutant"])
     pairs: NeighborPair | PairFamily | SearchSpace
     if ".." in origin["pair"] or "|" in origin["pair"]:
         pairs = space_from_words(origin["pair"])
@@ -190,12 +189,12 @@ def _audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
         draws=origin["draws"],
         failure_prob=origin["failure_prob"],
         seed=seed,
-        twin=twin,
+        mutant=mutant,
         sequential=origin["sequential"],
         float_attack=origin["float_attack"],
         id=origin["target"],
     )
-    origin = {**origin, "seeded": seeded(mechanism, twin)}
+    origin = {**origin, "seeded": seeded(mechanism, mutant)}
     return result.with_origin(origin, Expectation.NOT_REFUTED)
 
 
@@ -332,8 +331,8 @@ def compare(stored: AuditResult, again: AuditResult) -> list[str]:
     ignored = {"seconds", "mechanism_seconds", "versions", "origin", "expected", "schema"}
     keys = [key for key in a if key not in ignored] if _is_seeded(stored) else ["verdict"]
     for record in (a, b):
-        if record["twin"] is not None:
-            record["twin"] = {k: v for k, v in record["twin"].items() if k != "seconds"}
+        if record["mutant"] is not None:
+            record["mutant"] = {k: v for k, v in record["mutant"].items() if k != "seconds"}
     found = [line for key in keys for line in differences(key, a[key], b[key])]
     if found and stored.versions != again.versions:
         found.append(f"versions: {dict(stored.versions)} against {dict(again.versions)}")

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from dpaudit.ledger import LedgerVerdict, StatementResult, statement_outcome
+from dpaudit.ledger import LedgerVerdict, StatementResult, statement_status
 from dpaudit.report import (
     draws_used,
     examples_words,
@@ -28,7 +28,7 @@ from dpaudit.report import (
     statement_facts,
     statement_finding,
 )
-from dpaudit.results import OUTCOMES, AuditResult, beside, outcome_of, short
+from dpaudit.results import STATUSES, AuditResult, beside, short
 from dpaudit.run.ledger_plugin import reported_statement
 from dpaudit.run.plugin import reported, skip_reason
 from dpaudit.run.session import AuditSession, repeated_by
@@ -92,13 +92,13 @@ class RunDisplay:
         results, outcome = reported(report)
         for result in results:
             self._print_result(result)
-            if outcome_of(result).key != "not_refuted":
+            if result.status.key != "not_refuted":
                 self._findings.append(result)
         row = reported_statement(report)
         judged = row is not None and row.verdict is not LedgerVerdict.OPEN
         if row is not None and judged:
             self._print_statement(row)
-            if row.surprise is not None:
+            if row.mismatch is not None:
                 self._surprises.append(row)
         if report.failed and outcome is None and not judged:
             self._print_error(report)
@@ -108,13 +108,13 @@ class RunDisplay:
             self._progress.update(self._bar, advance=1, last=report.nodeid.rpartition("::")[2])
 
     def _print_result(self, result: AuditResult) -> None:
-        outcome, claimed = outcome_of(result), result.claimed_epsilon
+        outcome, claimed = result.status, result.claimed_epsilon
         words = [
             f"epsilon {beside(result.certified_epsilon, claimed, 3, '>= ')} of {claimed:.3g} "
             "claimed"
         ]
-        if result.twin is not None:
-            words.append(f"twin {beside(result.twin.certified_epsilon, claimed, 3, '>= ')}")
+        if result.mutant is not None:
+            words.append(f"mutant {beside(result.mutant.certified_epsilon, claimed, 3, '>= ')}")
         if result.sequential is not None:
             words.append(draws_used(result))
         words.append(f"{result.seconds:.1f} s")
@@ -124,7 +124,7 @@ class RunDisplay:
         )
 
     def _print_statement(self, row: StatementResult) -> None:
-        outcome = statement_outcome(row)
+        outcome = statement_status(row)
         self._print(
             f"[{outcome.style}]{outcome.word:<{_WIDTH}}[/] {escape(row.id)}  "
             f"[dim]{escape('  '.join(statement_facts(row)))}[/]"
@@ -157,8 +157,8 @@ class RunDisplay:
             self._progress.stop()
         plugin = config.pluginmanager.get_plugin("dpaudit-session")
         session = plugin if isinstance(plugin, AuditSession) else None
-        order = list(OUTCOMES)
-        for result in sorted(self._findings, key=lambda r: order.index(outcome_of(r).key)):
+        order = list(STATUSES)
+        for result in sorted(self._findings, key=lambda r: order.index(r.status.key)):
             self._print(
                 "\n" + escape(finding(result, session.out if session is not None else None))
             )
@@ -233,7 +233,7 @@ def print_ledger(rows: Sequence[StatementResult], file: IO[str] | None = None) -
     if room >= _LEAST_NOTE:
         table.add_column("note", no_wrap=True, style="dim")
     for row, (name, verdict, *rest) in zip(shown, cells, strict=True):
-        line = [escape(name), f"[{statement_outcome(row).style}]{verdict}[/]", *rest]
+        line = [escape(name), f"[{statement_status(row).style}]{verdict}[/]", *rest]
         if room >= _LEAST_NOTE:
             line.append(escape(short(" ".join(remark(row).split()), room)))
         table.add_row(*line)
@@ -245,7 +245,7 @@ def _cells(row: StatementResult) -> list[str]:
     """Return what stands below the headings."""
     return [
         row.id,
-        row.verdict.words + " !" * (row.surprise is not None),
+        row.verdict.words + " !" * (row.mismatch is not None),
         method_words(row),
         ratio_words(row.tightest),
         examples_words(row),

@@ -158,7 +158,7 @@ def _print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
     if json_file is not None:
         _write_rows(json_file, rows)
     lost = sum(bool(row.origin) for row in rows) < len(run.statements) and paper is None
-    failed = lost or not run.complete or any(row.surprise for row in rows)
+    failed = lost or not run.complete or any(row.mismatch for row in rows)
     return FAILED if failed else OK
 
 

@@ -247,7 +247,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         result = replace(result, expected=mark.expected, origin=check.origin)
         check.record = _record(result)
         check.result = result
-    sentence = check.result.surprise
+    sentence = check.result.mismatch
     if sentence is not None:
         raise UnexpectedVerdict(f"{check.row.id}: {sentence}")
     return outcome
@@ -339,11 +339,11 @@ def pytest_report_teststatus(
     result = reported_statement(report)
     if OUTCOME in dict(report.user_properties):  # an audit that checks functions besides
         return None
-    if result is None or report.failed is not (result.surprise is not None):
+    if result is None or report.failed is not (result.mismatch is not None):
         return None
-    from dpaudit.ledger import statement_outcome
+    from dpaudit.ledger import statement_status
 
-    outcome = statement_outcome(result)
+    outcome = statement_status(result)
     return None if outcome.key == "open" else (outcome.category, outcome.letter, outcome.word)
 
 
@@ -361,7 +361,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
     terminalreporter.section("ledger")
     for row in rows:
-        if row.surprise is not None:
+        if row.mismatch is not None:
             terminalreporter.line(statement_finding(row) + "\n")
     for line in statement_lines(rows):
         terminalreporter.line(line)

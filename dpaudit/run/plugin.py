@@ -18,7 +18,7 @@ import pytest
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 
 if TYPE_CHECKING:
-    from dpaudit.results import AuditResult, Outcome
+    from dpaudit.results import AuditResult, Status
     from dpaudit.run.auditor import Auditor, Settings
 
 pytest_plugins = ["dpaudit.run.ledger_plugin"]
@@ -172,7 +172,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def auditor(request: pytest.FixtureRequest) -> Auditor:
-    """Check mechanisms against claims: ``auditor.check(mechanism, claim, pairs, twin=...)``."""
+    """Check mechanisms against claims: ``auditor.check(mechanism, claim, pairs, mutant=...)``."""
     from dpaudit.results import Expectation
     from dpaudit.run.auditor import Auditor
 
@@ -228,18 +228,16 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     outcome = yield
     found = item.stash.get(_auditors, None)
     if found is not None:
-        from dpaudit.results import surprise
-
         if not found.results and not found.functions:
             raise UnexpectedVerdict(
                 f"{found.item} made no check: call auditor.check at least once, or skip the audit"
             )
-        surprises = [f"{r.id}: {s}" for r in found.results if (s := surprise(r)) is not None]
-        surprises += [str(check) for check in found.functions if check.violated]
-        if found.taken is not None and found.taken.surprise is not None:
-            surprises.append(f"{found.taken.statement}: {found.taken.surprise}")
-        if surprises:
-            raise UnexpectedVerdict("\n".join(surprises))
+        mismatches = [f"{r.id}: {s}" for r in found.results if (s := r.mismatch) is not None]
+        mismatches += [str(check) for check in found.functions if check.violated]
+        if found.taken is not None and found.taken.mismatch is not None:
+            mismatches.append(f"{found.taken.statement}: {found.taken.mismatch}")
+        if mismatches:
+            raise UnexpectedVerdict("\n".join(mismatches))
     return outcome
 
 
@@ -269,13 +267,13 @@ def pytest_runtest_makereport(
         ]
         report.user_properties += [(RESULTS, records), (PROBLEMS, found.problems)]
         if whole and found.results:
-            report.user_properties += [(OUTCOME, worst(found.results).key)]
+            report.user_properties += [(OUTCOME, worst(r.status for r in found.results).key)]
         if (row := found.function_row()) is not None:
             report.user_properties += [(STATEMENT, json.dumps(row.to_json(), allow_nan=False))]
     return report
 
 
-def reported(report: pytest.TestReport) -> tuple[list[AuditResult], Outcome | None]:
+def reported(report: pytest.TestReport) -> tuple[list[AuditResult], Status | None]:
     """Return the results that a report carries, and the outcome of the whole audit function.
 
     The outcome is None for a test that is no audit, and for an audit that broke off.
@@ -283,11 +281,11 @@ def reported(report: pytest.TestReport) -> tuple[list[AuditResult], Outcome | No
     properties: dict[str, Any] = dict(report.user_properties)
     if not properties.get(RESULTS):
         return [], None
-    from dpaudit.results import OUTCOMES, AuditResult
+    from dpaudit.results import STATUSES, AuditResult
 
     results = [AuditResult.from_json(json.loads(record)) for record in properties[RESULTS]]
     key = properties.get(OUTCOME)
-    return results, None if key is None else OUTCOMES[key]
+    return results, None if key is None else STATUSES[key]
 
 
 def skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
@@ -325,11 +323,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if not results:
         return
     from dpaudit.report import finding
-    from dpaudit.results import OUTCOMES, outcome_of
+    from dpaudit.results import STATUSES
 
-    order = list(OUTCOMES)
-    told = [r for r in results if outcome_of(r).key != "not_refuted"]
-    told.sort(key=lambda result: order.index(outcome_of(result).key))
+    order = list(STATUSES)
+    told = [r for r in results if r.status.key != "not_refuted"]
+    told.sort(key=lambda result: order.index(result.status.key))
     if told:
         terminalreporter.section("privacy")
         terminalreporter.line("\n\n".join(finding(result) for result in told))

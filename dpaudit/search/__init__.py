@@ -1,19 +1,19 @@
 """The search for the worst pair of neighbours: spaces of pairs, and where most can be certified."""
 
-from dpaudit.search.halving import LEAST_BUDGET, SearchOutcome, search
+from dpaudit.search.halving import LEAST_BUDGET, SearchResult, search
 from dpaudit.search.presets import clusters, edge, outlier, query_values, which_batch, which_user
 from dpaudit.search.record import SearchRecord, Trial, landscape, ranking
-from dpaudit.search.spaces import Choice, Interval, SearchSpace, Whole, space_from_words
+from dpaudit.search.spaces import Choice, Integer, Interval, SearchSpace, space_from_words
 
 __all__ = [
     "LEAST_BUDGET",
     "Choice",
+    "Integer",
     "Interval",
-    "SearchOutcome",
     "SearchRecord",
+    "SearchResult",
     "SearchSpace",
     "Trial",
-    "Whole",
     "clusters",
     "edge",
     "landscape",

@@ -54,7 +54,7 @@ _TRIES = 20
 
 
 @dataclass(frozen=True, eq=False)
-class SearchOutcome:
+class SearchResult:
     """The most promising pair, how it was found, and the draws that it was given on the way.
 
     Parameters
@@ -86,7 +86,7 @@ class Candidate:
 
     @property
     def draws(self) -> int:
-        """Draws a side so far."""
+        """Draws per dataset so far."""
         return sum(len(left) for left, _ in self.looks)
 
     def drawn(self) -> tuple[Array, Array]:
@@ -139,7 +139,7 @@ LEAST_BUDGET = math.ceil(
     * LEAST_FIRST_DRAWS
     / DESIGN_SHARE
 )
-"""Draws a side of the smallest search."""
+"""Draws per dataset of the smallest search."""
 
 
 def search(
@@ -149,7 +149,7 @@ def search(
     goal: Goal,
     *,
     rng: np.random.Generator,
-) -> SearchOutcome:
+) -> SearchResult:
     """Look for the pair on which most can be certified.
 
     Parameters
@@ -160,7 +160,7 @@ def search(
     sampler : Sampler
         Draws from the mechanism; trial 17 draws under the roles "search 17 look 0", ...
     budget : int
-        Draws a side in all, at least ``LEAST_BUDGET``; all are spent.
+        Draws per dataset in all, at least ``LEAST_BUDGET``; all are spent.
     goal : Goal
         What the audit is going to certify.
     rng : numpy.random.Generator
@@ -184,13 +184,13 @@ def search(
     """
     if _validate.integer(1, budget=budget) < LEAST_BUDGET:
         raise ArgumentError(
-            f"budget must be an integer >= {LEAST_BUDGET} draws a side, for one round of the "
+            f"budget must be an integer >= {LEAST_BUDGET} draws per dataset, for one round of the "
             f"smallest search, got {budget}"
         )
-    return _Search(space, sampler, budget, _headline_only(goal), rng).run()
+    return _Search(space, sampler, budget, _primary_only(goal), rng).run()
 
 
-def _headline_only(goal: Goal) -> Goal:
+def _primary_only(goal: Goal) -> Goal:
     """Drop the profile where the promise does not depend on it: most of the work of `learn`."""
     if goal.delta is None:
         return goal
@@ -226,7 +226,7 @@ class _Search:
         self.trials: list[Trial | Candidate] = []
         self.seen: set[tuple[float, ...]] = set()
 
-    def run(self) -> SearchOutcome:
+    def run(self) -> SearchResult:
         design_budget = int(self.budget * DESIGN_SHARE)
         count = _affordable(design_budget, SURVIVORS, LEAST_CANDIDATES, MOST_CANDIDATES)
         # Continued by the local rounds, so that what they add of it falls between the first.
@@ -242,7 +242,7 @@ class _Search:
         trials = tuple(t if isinstance(t, Trial) else _as_trial(t) for t in self.trials)
         spent = self.budget - self.left_over
         record = SearchRecord(self.space.name, tuple(self.space.parameters), trials, spent)
-        return SearchOutcome(best.pair, record, best.drawn())
+        return SearchResult(best.pair, record, best.drawn())
 
     # --- candidates ---
 

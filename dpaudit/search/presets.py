@@ -1,4 +1,4 @@
-"""Ready-made search spaces; each documents the weakness that it aims at.
+"""Ready-made search spaces; each documents the weakness that it targets at.
 
 Datasets are ``[n_users, m]``, or ``[n_users, m, d]`` when `d` is given, and vary along the first
 axis only. All values stay within [`low`, `high`], the domain of the data: give the domain that the
@@ -20,10 +20,10 @@ from dpaudit.errors import ArgumentError
 from dpaudit.neighbors import PATTERNS, NeighborPair, value_pattern
 from dpaudit.search.spaces import (
     Choice,
+    Integer,
     Interval,
     Range,
     SearchSpace,
-    Whole,
     dataset_relation,
     in_words,
 )
@@ -155,7 +155,7 @@ def clusters(
         )
         return users.pair(crowd, centres[joined], centres[0], f"clusters({words})")
 
-    counts: Range = Whole(2, most) if most > 2 else Choice((2,))
+    counts: Range = Integer(2, most) if most > 2 else Choice((2,))
     ranges: dict[str, Range] = {
         "count": counts,
         "separation": users.sizes,
@@ -187,7 +187,7 @@ def which_user(
         words = in_words({"user": user, "others": others})
         return users.pair(crowd, users.high, users.low, f"which_user({words})", user)
 
-    ranges: dict[str, Range] = {"user": Whole(0, n_users - 1), "others": users.positions}
+    ranges: dict[str, Range] = {"user": Integer(0, n_users - 1), "others": users.positions}
     return SearchSpace(build, ranges, name=f"which_user(n_users={n_users})")
 
 
@@ -224,7 +224,7 @@ def which_batch(
         return users.pair(crowd, users.high, users.low, f"which_batch({words})", user)
 
     ranges: dict[str, Range] = {
-        "batch": Whole(0, math.ceil(n_users / batch_size) - 1),
+        "batch": Integer(0, math.ceil(n_users / batch_size) - 1),
         "place": Choice(("first", "last")),
         "mates": users.positions,
         "others": users.positions,

@@ -26,7 +26,7 @@ class Trial:
         What its best event is expected to certify: epsilon at the claimed delta, or for a curve
         the ratio to the claim; 0 when nothing. An estimate from few draws, never a certificate.
     draws : int
-        Draws a side that it was given; 0 when the parameters give no valid pair.
+        Draws per dataset that it was given; 0 when the parameters give no valid pair.
     stage : str
         The last stage that it reached: "design", "local", or "final" (judged on fresh draws).
     note : str
@@ -56,7 +56,7 @@ class SearchRecord:
     trials : tuple of Trial
         Failed ones included.
     draws_spent : int
-        Draws a side of all trials together.
+        Draws per dataset of all trials together.
     """
 
     space: str

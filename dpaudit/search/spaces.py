@@ -66,12 +66,12 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Whole:
+class Integer:
     """Whole numbers from `low` to `high`, both included.
 
     Examples
     --------
-    >>> [Whole(3, 5).at(u) for u in (0.0, 0.5, 1.0)]
+    >>> [Integer(3, 5).at(u) for u in (0.0, 0.5, 1.0)]
     [3, 4, 5]
     """
 
@@ -120,7 +120,7 @@ class Choice:
         return self.values[_cell(u, self.steps)]
 
 
-Range = Interval | Whole | Choice
+Range = Interval | Integer | Choice
 
 
 def _cell(u: float, steps: int) -> int:
@@ -139,7 +139,7 @@ class SearchSpace:
         a generator in the same state, so that trials differ by their parameters alone. It may
         raise ``PairError`` or ``ArgumentError`` where parameters do not go together.
     parameters : dict
-        :class:`Interval`, :class:`Whole` or :class:`Choice` of each argument to search.
+        :class:`Interval`, :class:`Integer` or :class:`Choice` of each argument to search.
     name : str, optional
         Words for reports; the name of `build` when omitted.
 
@@ -163,7 +163,7 @@ class SearchSpace:
             raise TypeError(f"build must be a function that returns a pair, got {self.build!r}")
         if not isinstance(self.parameters, Mapping):
             raise TypeError(
-                "parameters must be a dict from names of arguments to an Interval, Whole or "
+                "parameters must be a dict from names of arguments to an Interval, Integer or "
                 f"Choice, got {self.parameters!r}"
             )
         if not isinstance(self.name, str):
@@ -173,8 +173,8 @@ class SearchSpace:
         if not self.parameters:
             raise ArgumentError(f"parameters of {self.name} must hold at least one range, got none")
         for key, values in self.parameters.items():
-            if not isinstance(values, Interval | Whole | Choice):
-                raise TypeError(f"{key} must be an Interval, Whole or Choice, got {values!r}")
+            if not isinstance(values, Interval | Integer | Choice):
+                raise TypeError(f"{key} must be an Interval, Integer or Choice, got {values!r}")
         _check_arguments(self.build, self.parameters, self.name)
 
     @property
@@ -341,7 +341,7 @@ def space_from_words(text: str) -> SearchSpace:
     Examples
     --------
     >>> space_from_words("far_user:n_users=20..40,distance=log:0.1..10").parameters
-    {'n_users': Whole(low=20, high=40), 'distance': Interval(low=0.1, high=10.0, log=True)}
+    {'n_users': Integer(low=20, high=40), 'distance': Interval(low=0.1, high=10.0, log=True)}
     """
     if not isinstance(text, str):
         raise TypeError(f"text must be words such as far_user:distance=0.1..10, got {text!r}")
@@ -394,7 +394,7 @@ def _range(key: str, words: str) -> Range:
         raise ArgumentError(f"{key} must be a range lo..hi of numbers, got {words!r}")
     try:
         if not log and all(isinstance(end, int) for end in ends):
-            return Whole(*ends)
+            return Integer(*ends)
         return Interval(float(ends[0]), float(ends[1]), log)
     except ArgumentError as error:
         raise ArgumentError(f"{key}={words}: {error}") from None

@@ -23,11 +23,10 @@ from dpaudit.stats.proportions import (
     upper_rates,
 )
 from dpaudit.stats.rates import RateBounds, excess_of_rates, loss_of_rates
-from dpaudit.stats.target import Aim
+from dpaudit.stats.target import Target
 
 __all__ = [
     "ERRORS",
-    "Aim",
     "Ball",
     "Box",
     "Counts",
@@ -38,6 +37,7 @@ __all__ = [
     "RateBounds",
     "Region",
     "Slab",
+    "Target",
     "curves_of",
     "excess_of_rates",
     "hockey_stick",

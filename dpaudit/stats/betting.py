@@ -40,9 +40,9 @@ _BLOCK = 64
 def lower_mean(
     x: ArrayLike, failure_prob: float, *, largest: float = 1.0, guess: float | None = None
 ) -> float:
-    """Lower bound of the mean of independent draws from a law on [0, largest].
+    """Lower bound of the mean of independent draws from a distribution on [0, largest].
 
-    The true mean lies below the bound with probability at most `failure_prob`, for every law.
+    The true mean lies below the bound with probability at most `failure_prob`, for every distribution.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def lower_mean(
     failure_prob : float
         Strictly between 0 and 1.
     largest : float, optional
-        Known upper end of the law, > 0. Default 1.
+        Known upper end of the distribution, > 0. Default 1.
     guess : float, optional
         Fraction of the wealth to bet, in (0, 1], chosen without these draws; it gets half of the
         weight. Default: the fixed grid only.
@@ -104,7 +104,7 @@ def lower_mean(
 def upper_mean(
     x: ArrayLike, failure_prob: float, *, largest: float = 1.0, guess: float | None = None
 ) -> float:
-    """Upper bound of the mean of independent draws from a law on [0, largest].
+    """Upper bound of the mean of independent draws from a distribution on [0, largest].
 
     ``largest - lower_mean(largest - x)``; parameters as in :func:`lower_mean`.
 
@@ -121,7 +121,7 @@ def empirical_bernstein_lower(x: ArrayLike, failure_prob: float, *, largest: flo
     """Lower bound of a mean by the empirical Bernstein inequality; a check of :func:`lower_mean`.
 
     ``mean - sqrt(2 V L / n) - 7 L / (3 (n - 1))`` for draws in [0, 1], with V the sample variance
-    and ``L = log(2 / failure_prob)`` (Maurer and Pontil 2009, Theorem 4). Valid for every law, and
+    and ``L = log(2 / failure_prob)`` (Maurer and Pontil 2009, Theorem 4). Valid for every distribution, and
     looser than betting. Parameters as in :func:`lower_mean`; at least 2 draws.
     """
     draws = bounded_draws(x=x, largest=largest)

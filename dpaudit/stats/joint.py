@@ -4,8 +4,8 @@ An event fired in ``a ~ Bin(n, p)`` draws of the likelier side and in ``b ~ Bin(
 other. Two Clopper-Pearson bounds at half the failure probability pay for the worst luck of both
 counts at once; a joint test pays for the worst luck of their difference only.
 
-**The bound.** Order all outcomes (a, b) by how much evidence they carry at the *aim* (an epsilon
-at a given delta, or the reverse): S(a, b) is the largest aim s at which the likelihood-ratio test
+**The bound.** Order all outcomes (a, b) by how much evidence they carry at the *target* (an epsilon
+at a given delta, or the reverse): S(a, b) is the largest target s at which the likelihood-ratio test
 of "p <= e^epsilon q + delta" still rejects, ``inf_{null} n kl(a/n, p) + m kl(b/m, q) >= z^2 / 2``.
 For an observed outcome let R be the set of outcomes with at least its S. Then (p, q) is *excluded*
 when P_{p,q}(R) <= alpha (Buehler 1957): since the sets R are nested, the true rates are excluded
@@ -45,7 +45,7 @@ from scipy import optimize, special
 
 from dpaudit import _validate
 from dpaudit.stats.proportions import Counts, lower_rates, upper_rates
-from dpaudit.stats.target import Aim
+from dpaudit.stats.target import Target
 
 Floats = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ _REACH = 4.0  # resolved beyond the test's own quantile, in standard deviations 
 _ROUNDING = 1e-9  # relative; the incomplete beta function is a good deal better
 
 
-def joint_region(counts: Counts, failure_prob: float, aim: Aim) -> tuple[Floats, Floats]:
+def joint_region(counts: Counts, failure_prob: float, target: Target) -> tuple[Floats, Floats]:
     """Confidence region of the two rates of an event that is likelier on the left.
 
     Parameters
@@ -72,7 +72,7 @@ def joint_region(counts: Counts, failure_prob: float, aim: Aim) -> tuple[Floats,
         which it was declared to be likelier.
     failure_prob : float
         Strictly between 0 and 1.
-    aim : Aim
+    target : Target
         Where the region should be sharpest.
 
     Returns
@@ -83,14 +83,14 @@ def joint_region(counts: Counts, failure_prob: float, aim: Aim) -> tuple[Floats,
 
     Examples
     --------
-    >>> likely, rare = joint_region(Counts(500, 1000, 184, 1000), 0.05, Aim(delta=0.0))
+    >>> likely, rare = joint_region(Counts(500, 1000, 184, 1000), 0.05, Target(delta=0.0))
     >>> round(float(np.log(likely / rare).min()), 2)  # two Clopper-Pearson bounds give 0.81
     0.88
     """
     alpha = _validate.failure_prob(failure_prob=failure_prob)
     a, n, b, m = counts.hits_left, counts.draws_left, counts.hits_right, counts.draws_right
     evidence = _evidence(alpha)
-    null = _null_at(a / n, n, b / m, m, evidence, aim)
+    null = _null_at(a / n, n, b / m, m, evidence, target)
     if null is None:
         return np.zeros(1), np.ones(1)
     theta, delta, q0 = null
@@ -124,9 +124,9 @@ def refutation_prob(
     *,
     evidence: float | None = None,
 ) -> Floats:
-    """Chance that events are found beyond (epsilon, delta), for planning.
+    """Probability that events are found beyond (epsilon, delta), for planning.
 
-    The chance of all outcomes whose evidence exceeds the quantile of the test; the joint bound
+    The probability of all outcomes whose evidence exceeds the quantile of the test; the joint bound
     itself, which makes sure for every nuisance, refutes a little less often.
 
     Parameters
@@ -166,12 +166,12 @@ def _evidence(alpha: float) -> float:
 
 
 def _kl(x: float, y: float) -> float:
-    """Kullback-Leibler divergence of two Bernoulli laws."""
+    """Kullback-Leibler divergence of two Bernoulli distributions."""
     return float(special.rel_entr(x, y) + special.rel_entr(1 - x, 1 - y))
 
 
 def _null_at(
-    x: float, n: int, y: float, m: int, evidence: float, aim: Aim
+    x: float, n: int, y: float, m: int, evidence: float, target: Target
 ) -> tuple[float, float, float] | None:
     """Return (e^epsilon, delta, q) of the boundary point at which the evidence is just reached.
 
@@ -202,9 +202,9 @@ def _null_at(
     def root(excess: Callable[[float], float], low: float, high: float) -> float:
         return float(optimize.brentq(excess, low, high, xtol=1e-14, rtol=1e-13))
 
-    delta = 0.0 if aim.delta is None else aim.delta
-    if aim.epsilon is not None:
-        theta = math.exp(min(aim.epsilon, 600.0))
+    delta = 0.0 if target.delta is None else target.delta
+    if target.epsilon is not None:
+        theta = math.exp(min(target.epsilon, 600.0))
         if fit(theta, 0.0)[0] >= evidence:
             top = max(x - theta * y, 0.0)
             delta = root(lambda d: fit(theta, d)[0] - evidence, 0.0, top)

@@ -1,4 +1,4 @@
-"""Final noise of known law, and the exact chance that it carries a known centre into a region.
+"""Final noise of known distribution, and the exact probability that it carries a known centre into a region.
 
 All probabilities keep their relative accuracy far into the tails, where auditing takes place:
 every tail is computed as a tail, never as one minus the rest.
@@ -100,7 +100,7 @@ class Noise:
     Parameters
     ----------
     kind : {"gaussian", "laplace"}
-        Its law.
+        Its distribution.
     scale : float
         Standard deviation of the Gaussian; b of the Laplace density ``exp(-|x| / b) / (2 b)``.
         Between 1e-50 and 1e50; without noise there is nothing to integrate out.
@@ -252,7 +252,7 @@ class Noise:
         from scipy.stats import ncx2  # slow to import, and needed by few audits
 
         # scipy.special.chndtr has no upper tail; this one is Boost's, accurate in both.
-        chance = ncx2.sf if region.outside else ncx2.cdf
+        probability = ncx2.sf if region.outside else ncx2.cdf
         reach = region.radius / self.scale
         if reach > _FAR_BALL:
             raise ArgumentError(
@@ -260,10 +260,10 @@ class Noise:
                 "a half-space is as good there"
             )
         away = distance / self.scale
-        # Further than this the chance is below what a double can hold, whatever the dimension.
+        # Further than this the probability is below what a double can hold, whatever the dimension.
         beyond = away > reach + _UNREACHABLE
         with np.errstate(under="ignore"):
-            value = chance(reach**2, len(region.center), np.where(beyond, 0.0, away) ** 2)
+            value = probability(reach**2, len(region.center), np.where(beyond, 0.0, away) ** 2)
         value = np.where(beyond, float(region.outside), np.asarray(value, dtype=float))
         return np.clip(value, 0.0, 1.0)
 

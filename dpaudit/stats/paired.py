@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 from dpaudit.stats.betting import MARGIN, bounded_draws, last_nonnegative, log_sum, log_wealth
-from dpaudit.stats.target import Aim
+from dpaudit.stats.target import Target
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class PairedBet:
     weights : tuple of float
         Share of the wealth behind each; positive, their sum at most 1.
     largest : float, optional
-        Known upper end of the law of Y, > 0. Default 1. Soundness rests on it. X needs none: its
+        Known upper end of the distribution of Y, > 0. Default 1. Soundness rests on it. X needs none: its
         values only have to be >= 0.
 
     Notes
@@ -62,7 +62,7 @@ class PairedBet:
     Examples
     --------
     >>> bet = PairedBet.plan(
-    ...     [0.5, 0.4], [0.1, 0.2], draws=1000, failure_prob=0.05, aim=Aim(delta=0.0)
+    ...     [0.5, 0.4], [0.1, 0.2], draws=1000, failure_prob=0.05, target=Target(delta=0.0)
     ... )
     >>> x, y = np.tile([0.5, 0.4], 500), np.tile([0.1, 0.2], 500)
     >>> 1.05 < bet.lower_epsilon(x, y, 0.0, 0.05) < math.log(3)
@@ -95,7 +95,7 @@ class PairedBet:
         *,
         draws: int,
         failure_prob: float,
-        aim: Aim,
+        target: Target,
         largest: float = 1.0,
     ) -> PairedBet:
         """Choose bets on exploration draws.
@@ -112,16 +112,16 @@ class PairedBet:
             Pairs that will certify, >= 1.
         failure_prob : float
             That they will be given.
-        aim : Aim
+        target : Target
             The delta at which epsilon will be bounded, or the reverse.
         largest : float, optional
             As of the class.
         """
         x, y = _planning(likely, rare, largest)
         need = _needed_growth(draws, failure_prob)
-        at = _promised(x, y, need, aim, largest)
+        at = _promised(x, y, need, target, largest)
         if at is None:  # nothing is promised: be ready for the least that could be seen
-            at = (aim.epsilon or 0.0, aim.delta or 0.0)
+            at = (target.epsilon or 0.0, target.delta or 0.0)
             excess, cap = _stakes(x, y, at, largest)
             excess = np.clip(excess, -_LARGEST_EXCESS, _LARGEST_EXCESS)
             stake = min(math.sqrt(2 * need / max(float((excess**2).mean()), 1e-300)), cap)
@@ -210,7 +210,7 @@ def promise(
     *,
     draws: int,
     failure_prob: float,
-    aim: Aim,
+    target: Target,
     largest: float = 1.0,
 ) -> float:
     """Epsilon (or delta) that :meth:`PairedBet.plan` may hope to certify, 0 when none.
@@ -218,8 +218,8 @@ def promise(
     What the exploration values say, without any guarantee. Parameters as in `plan`.
     """
     x, y = _planning(likely, rare, largest)
-    at = _promised(x, y, _needed_growth(draws, failure_prob), aim, largest)
-    return 0.0 if at is None else at[1 if aim.delta is None else 0]
+    at = _promised(x, y, _needed_growth(draws, failure_prob), target, largest)
+    return 0.0 if at is None else at[1 if target.delta is None else 0]
 
 
 def _planning(likely: ArrayLike, rare: ArrayLike, largest: float) -> tuple[Floats, Floats]:
@@ -260,9 +260,9 @@ def _best_stake(excess: Floats, cap: float) -> float:
 
 
 def _promised(
-    x: Floats, y: Floats, need: float, aim: Aim, largest: float
+    x: Floats, y: Floats, need: float, target: Target, largest: float
 ) -> tuple[float, float] | None:
-    """Find the largest (epsilon, delta) along the aim at which the wealth grows by `need` a draw.
+    """Find the largest (epsilon, delta) along the target at which the wealth grows by `need` a draw.
 
     None when it grows by less even at epsilon = 0, or at delta = 0.
     """
@@ -273,8 +273,8 @@ def _promised(
         return float(np.log(np.maximum(1.0 + stake * excess, 1e-12)).mean()) - need
 
     mean_x, mean_y = float(x.mean()), float(y.mean())
-    if aim.delta is not None:
-        delta = aim.delta
+    if target.delta is not None:
+        delta = target.delta
         # log(1 + stake * excess) <= stake * x <= x / (e^epsilon largest) bounds the search.
         most = [math.log(mean_x) - math.log(largest * need)] if mean_x > 0 else [0.0]
         if mean_y > 0 and mean_x > delta:
@@ -283,7 +283,7 @@ def _promised(
             return None
         found = last_nonnegative(lambda s: surplus((s, delta)), 0.0, min(most), 1e-3)
         return found, delta
-    epsilon = aim.epsilon or 0.0
+    epsilon = target.epsilon or 0.0
     top = mean_x - math.exp(min(epsilon, _MAX_EPSILON)) * mean_y
     if top <= 0 or surplus((epsilon, 0.0)) < 0:
         return None

@@ -13,7 +13,7 @@ from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 from dpaudit.stats.joint import joint_region
 from dpaudit.stats.proportions import Counts
-from dpaudit.stats.target import Aim
+from dpaudit.stats.target import Target
 
 _LINE_STEPS = 2000
 _ROUNDING = 2.0**-51
@@ -41,7 +41,7 @@ class RateBounds:
 
     Examples
     --------
-    >>> bounds = RateBounds.from_counts(Counts(500, 1000, 184, 1000), "left", 0.05, Aim(delta=0.0))
+    >>> bounds = RateBounds.from_counts(Counts(500, 1000, 184, 1000), "left", 0.05, Target(delta=0.0))
     >>> 0.87 < bounds.lower_epsilon(0.0) < 0.88
     True
     """
@@ -59,7 +59,7 @@ class RateBounds:
 
     @classmethod
     def from_counts(
-        cls, counts: Counts, likelier: str, failure_prob: float, aim: Aim
+        cls, counts: Counts, likelier: str, failure_prob: float, target: Target
     ) -> RateBounds:
         """Bound the two rates jointly; see :func:`dpaudit.bounds.joint_region`.
 
@@ -71,12 +71,12 @@ class RateBounds:
             The side on which the event was *declared* to be likelier, before these draws.
         failure_prob : float
             Strictly between 0 and 1.
-        aim : Aim
+        target : Target
             Where the bound should be sharpest, declared before these draws.
         """
         _validate.choice(("left", "right"), likelier=likelier)
         ordered = counts if likelier == "left" else counts.swapped()
-        return cls(*joint_region(ordered, failure_prob, aim), failure_prob)
+        return cls(*joint_region(ordered, failure_prob, target), failure_prob)
 
     @classmethod
     def from_excess(cls, epsilon: float, delta: float, failure_prob: float) -> RateBounds:
@@ -138,7 +138,9 @@ class RateBounds:
         if _validate.positive(alpha=alpha) <= 1:
             raise ArgumentError(f"alpha must be a finite number > 1, got {alpha!r}")
         p, q = self._corners()
-        q = np.minimum(q, p)  # equal laws are the least that a corner with p < q leaves possible
+        q = np.minimum(
+            q, p
+        )  # equal distributions are the least that a corner with p < q leaves possible
         return float(max(_binary_renyi(p, q, alpha).min(), _binary_renyi(q, p, alpha).min()))
 
     def upper_tradeoff(self, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -179,7 +181,7 @@ def _unrounded(
 def _binary_renyi(
     p: NDArray[np.float64], q: NDArray[np.float64], alpha: float
 ) -> NDArray[np.float64]:
-    """Renyi divergence of two Bernoulli laws, elementwise."""
+    """Renyi divergence of two Bernoulli distributions, elementwise."""
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = [
             np.where(x > 0, alpha * np.log(x) + (1 - alpha) * np.log(y), -math.inf)

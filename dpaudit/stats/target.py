@@ -9,16 +9,16 @@ from dpaudit.errors import ArgumentError
 
 
 @dataclass(frozen=True)
-class Aim:
+class Target:
     """Where a joint bound is sharpest: an epsilon at a given delta, or a delta at an epsilon.
 
-    Exactly one of the two is given. The region holds for every epsilon and delta whatever the aim,
+    Exactly one of the two is given. The region holds for every epsilon and delta whatever the target,
     which must be settled before the counts are known.
 
     Examples
     --------
-    >>> Aim(delta=1e-6)
-    Aim(epsilon=None, delta=1e-06)
+    >>> Target(delta=1e-6)
+    Target(epsilon=None, delta=1e-06)
     """
 
     epsilon: float | None = None
@@ -27,7 +27,7 @@ class Aim:
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.delta is None):
             raise ArgumentError(
-                f"an aim needs epsilon or delta, got epsilon={self.epsilon!r}, delta={self.delta!r}"
+                f"an target needs epsilon or delta, got epsilon={self.epsilon!r}, delta={self.delta!r}"
             )
         if self.epsilon is not None:
             _validate.nonnegative(epsilon=self.epsilon)

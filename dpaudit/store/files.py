@@ -53,7 +53,7 @@ class Run:
     versions : dict
         Of what the numbers depend on.
     family_wise_error : float
-        Upper bound of the probability that any certified number of the run is wrong, twins
+        Upper bound of the probability that any certified number of the run is wrong, mutants
         included.
     started : str
         ISO 8601, UTC.
@@ -89,7 +89,7 @@ class Run:
 def family_wise_error(
     results: Sequence[AuditResult], statements: Sequence[StatementResult] = ()
 ) -> float:
-    """Union bound over all that rests on draws: audits, twins, slack, and rows of the ledger."""
+    """Union bound over all that rests on draws: audits, mutants, slack, and rows of the ledger."""
     spent = [result.total_failure_prob for result in results]
     spent += [row.failure_prob for row in statements]
     return min(math.fsum(spent), 1.0)
@@ -193,7 +193,7 @@ def load_statement(path: Path) -> StatementResult:
 
 def is_statement(path: Path) -> bool:
     """Whether a stored result is the row of a statement, and not of an audit."""
-    return "attacks" in _read_json(path)
+    return "attempts" in _read_json(path)
 
 
 def save_run(

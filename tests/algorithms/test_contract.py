@@ -196,7 +196,7 @@ ROWS = [
     ),
 ]  # fmt: skip
 
-TWINS = [
+MUTANTS = [
     Row(noise_mutants.laplace_half_scale, VECTOR, EPS, (3,)),
     Row(noise_mutants.laplace_reused_noise, VECTOR, EPS, (3,)),
     Row(noise_mutants.gaussian_variance_as_deviation, VECTOR, {"sigma": 2.0}, (3,)),
@@ -215,8 +215,8 @@ TWINS = [
     Row(means_mutants.user_mean_unclipped, CUBE[0], SCALAR_MEAN, ()),
     Row(means_mutants.clipped_user_mean_gaussian_by_coordinate, CUBE, VECTOR_MEAN, (4,)),
     *[
-        Row(twin, VECTOR, {"threshold": 0.0, "epsilon": 0.5}, (3,))
-        for twin in [
+        Row(mutant, VECTOR, {"threshold": 0.0, "epsilon": 0.5}, (3,))
+        for mutant in [
             sparse_vector_mutants.above_threshold_exact_threshold,
             sparse_vector_mutants.above_threshold_shared_query_noise,
             sparse_vector_mutants.above_threshold_never_halts,
@@ -253,7 +253,7 @@ def label(row: Row) -> str:
     )
 
 
-every_row = pytest.mark.parametrize("row", ROWS + TWINS, ids=label)
+every_row = pytest.mark.parametrize("row", ROWS + MUTANTS, ids=label)
 every_algorithm = pytest.mark.parametrize("row", ROWS, ids=label)
 
 
@@ -403,8 +403,8 @@ def test_the_docstring_has_its_paragraphs(row: Row) -> None:
         assert paragraph in doc
 
 
-@pytest.mark.parametrize("row", TWINS, ids=label)
-def test_a_twin_names_its_mistake_and_pair(row: Row) -> None:
+@pytest.mark.parametrize("row", MUTANTS, ids=label)
+def test_a_mutant_names_its_mistake_and_pair(row: Row) -> None:
     doc = row.mechanism.__doc__ or ""
     assert "**Mistake**" in doc
     assert "**Breaks at**" in doc

@@ -1,4 +1,4 @@
-"""RadiusFinder, DPGD and the synthetic data: sensitivities, laws, twins."""
+"""RadiusFinder, DPGD and the synthetic data: sensitivities, distributions, mutants."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from scipy.stats import f as fisher
 
 from algorithms.geometric_median import baselines, datasets, reference
 from mutants import geometric_median as mutants
-from tests.algorithms import laws
-from tests.statistical import assert_frequencies, assert_law
+from tests.algorithms import distributions
+from tests.statistical import assert_distribution, assert_frequencies
 
 FOUR = np.array([[0.0], [0.5], [1.5], [4.0]])
 BALANCED = np.array([[1e6], [-1e6], [1e6], [-1e6], [1e6]])
@@ -28,8 +28,8 @@ def crowd(near: int) -> np.ndarray:
     return np.array([[0.0]] * near + [[10.0]] * (400 - near))
 
 
-def yes_chance(query: float, threshold: float, scale: float) -> float:
-    return laws.pattern_probability(
+def yes_probability(query: float, threshold: float, scale: float) -> float:
+    return distributions.pattern_probability(
         [query], (1,), threshold=threshold, threshold_scale=2 * scale, query_scale=4 * scale
     )
 
@@ -82,7 +82,7 @@ def test_a_star_reaches_the_sensitivity(n: int) -> None:
 
 
 @pytest.mark.statistical
-def test_radius_finder_follows_its_law() -> None:
+def test_radius_finder_follows_its_distribution() -> None:
     search = {"min_radius": 0.5, "max_radius": 4.0, "epsilon": 40.0, "failure_prob": 0.9}
     draws = baselines.radius_finder(FOUR, 100_000, **search, rng=np.random.default_rng(31))
     radii = [0.5, 1.0, 2.0, 4.0, 8.0]
@@ -91,34 +91,41 @@ def test_radius_finder_follows_its_law() -> None:
         "threshold": 3 + 18 / 40 * math.log(10 / 0.9), "threshold_scale": 6 / 40,
         "query_scale": 12 / 40,
     }  # fmt: skip
-    law = [laws.pattern_probability(queries, (0,) * t + (1,), **noise) for t in range(5)]
-    law[3] += laws.pattern_probability(queries, (0,) * 5, **noise)  # R, which the grid has too
+    distribution = [
+        distributions.pattern_probability(queries, (0,) * t + (1,), **noise) for t in range(5)
+    ]
+    distribution[3] += distributions.pattern_probability(
+        queries, (0,) * 5, **noise
+    )  # R, which the grid has too
     counts = [int((draws == value).sum()) for value in radii]
     assert sum(counts) == draws.size
-    assert_frequencies(counts, law)
+    assert_frequencies(counts, distribution)
     with pytest.raises(AssertionError, match="rejected"):
-        assert_frequencies(counts, [law[0], law[1], law[2], law[4], law[3]])
+        assert_frequencies(
+            counts,
+            [distribution[0], distribution[1], distribution[2], distribution[4], distribution[3]],
+        )
 
 
-def test_the_radius_finder_twin_breaks_where_it_says() -> None:
+def test_the_radius_finder_mutant_breaks_where_it_says() -> None:
     threshold = 300 + 18 * math.log(10 / 0.5)
     for near in (354, 353):
         found = baselines.radius_finder_queries(crowd(near), [1.0])[0]
         assert found == near
-    chances = [1 - yes_chance(q, threshold, 1 / 300) for q in (354, 353)]
-    assert chances[0] == pytest.approx(0.0021, abs=1e-4)
-    assert chances[1] > 1 - 1e-6
-    assert math.log(chances[1] / chances[0]) == pytest.approx(6.2, abs=0.05)
-    honest = [1 - yes_chance(q, threshold, 3.0) for q in (354, 353)]
+    probabilities = [1 - yes_probability(q, threshold, 1 / 300) for q in (354, 353)]
+    assert probabilities[0] == pytest.approx(0.0021, abs=1e-4)
+    assert probabilities[1] > 1 - 1e-6
+    assert math.log(probabilities[1] / probabilities[0]) == pytest.approx(6.2, abs=0.05)
+    honest = [1 - yes_probability(q, threshold, 3.0) for q in (354, 353)]
     assert honest == pytest.approx([0.498, 0.526], abs=1e-3)
 
 
 @pytest.mark.statistical
-def test_the_radius_finder_twin_follows_its_broken_law() -> None:
+def test_the_radius_finder_mutant_follows_its_broken_distribution() -> None:
     draws = mutants.radius_finder_one_count(
         crowd(354), 50_000, **CROWD, rng=np.random.default_rng(32)
     )
-    no = 1 - yes_chance(354, 300 + 18 * math.log(20), 1 / 300)
+    no = 1 - yes_probability(354, 300 + 18 * math.log(20), 1 / 300)
     later = int((draws > 1).sum())
     assert_frequencies([later, draws.size - later], [no, 1 - no])
 
@@ -179,18 +186,18 @@ def test_dpgd_without_noise_descends() -> None:
 
 
 @pytest.mark.statistical
-def test_dpgd_and_its_twin_follow_their_laws() -> None:
+def test_dpgd_and_its_mutant_follow_their_distributions() -> None:
     """Far data: every step is -1/5 and noise, so the average of theta_1 to theta_T is normal."""
     weights = np.arange(100, 0, -1) / 100
     center = weights.sum() / 5
     spread = math.sqrt((weights**2).sum())
     draws = baselines.dpgd(BALANCED, 5000, **DESCENT, rng=np.random.default_rng(33))[:, 0]
     sigma = spread * baselines.dpgd_sigma(5, 0.1, 100)
-    assert_law(draws, norm(center, sigma).cdf)
+    assert_distribution(draws, norm(center, sigma).cdf)
     with pytest.raises(AssertionError, match="rejected"):
-        assert_law(draws, norm(center, 1.2 * sigma).cdf)
-    twin = mutants.dpgd_one_step(BALANCED, 5000, **DESCENT, rng=np.random.default_rng(34))[:, 0]
-    assert_law(twin, norm(center, sigma / 20).cdf)
+        assert_distribution(draws, norm(center, 1.2 * sigma).cdf)
+    mutant = mutants.dpgd_one_step(BALANCED, 5000, **DESCENT, rng=np.random.default_rng(34))[:, 0]
+    assert_distribution(mutant, norm(center, sigma / 20).cdf)
     shift = 2 * center / (sigma / 20)
     assert shift == pytest.approx(7.77, abs=0.01)
     assert shift**2 / 2 == pytest.approx(30.1, abs=0.1)
@@ -208,10 +215,10 @@ def test_gaussian_cluster() -> None:
     center = 4 * middle / np.linalg.norm(middle)
     across = inliers - center
     lengths = (np.linalg.norm(outliers, axis=1) / 8) ** 4
-    assert_law(lengths, uniform.cdf)
-    assert_law((across[:, 0] - across[:, 0].mean()) / 0.5, norm.cdf)
+    assert_distribution(lengths, uniform.cdf)
+    assert_distribution((across[:, 0] - across[:, 0].mean()) / 0.5, norm.cdf)
     with pytest.raises(AssertionError, match="rejected"):
-        assert_law(np.sqrt(lengths), uniform.cdf)
+        assert_distribution(np.sqrt(lengths), uniform.cdf)
     assert datasets.gaussian_cluster_radius(0.5, 4) == 1.0
 
 
@@ -230,9 +237,9 @@ def test_sizes_of_the_cluster() -> None:
 def test_heavy_tailed() -> None:
     data = datasets.heavy_tailed(20_000, 3, degrees=2.5, rng=np.random.default_rng(36))
     squares = (data**2).sum(axis=1) / 3
-    assert_law(squares, fisher(3, 2.5).cdf)
+    assert_distribution(squares, fisher(3, 2.5).cdf)
     with pytest.raises(AssertionError, match="rejected"):
-        assert_law(squares, fisher(3, 4.0).cdf)
+        assert_distribution(squares, fisher(3, 4.0).cdf)
     reach = datasets.heavy_tailed_radius(3, 2.5, 0.75)
     inside = int((squares <= reach**2 / 3).sum())
     assert_frequencies([inside, 20_000 - inside], [0.75, 0.25])

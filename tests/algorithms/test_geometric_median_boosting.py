@@ -1,4 +1,4 @@
-"""StableDPSGD and FixedOrderDPSGD: schedules, trajectories, sensitivity, noise, twins."""
+"""StableDPSGD and FixedOrderDPSGD: schedules, trajectories, sensitivity, noise, mutants."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy.stats import binom, norm
 from algorithms.geometric_median import boosting, schedule
 from algorithms.geometric_median.boosting import sgd_trajectory
 from mutants import geometric_median as mutants
-from tests.statistical import assert_frequencies, assert_law
+from tests.statistical import assert_distribution, assert_frequencies
 
 CLOUD = np.array([[0.0, 0.0], [1.0, 0.5], [-0.5, 2.0], [0.25, -1.0], [3.0, 3.0]])
 RUN = {
@@ -54,14 +54,16 @@ def silent_phases(data, rows, plan, center, project) -> list[np.ndarray]:
     return averages
 
 
-def sign_walk_law(length: int, up: float) -> np.ndarray:
-    """Law of sum over t < length of (length - 1 - t) s_t, s_t = 1 with chance `up`, else -1."""
+def sign_walk_distribution(length: int, up: float) -> np.ndarray:
+    """Distribution of sum over t < length of (length - 1 - t) s_t, s_t = 1 with probability `up`, else -1."""
     reach = length * (length - 1) // 2
-    law = np.zeros(2 * reach + 1)
-    law[reach] = 1.0
+    distribution = np.zeros(2 * reach + 1)
+    distribution[reach] = 1.0
     for weight in range(1, length):
-        law = up * np.roll(law, weight) + (1 - up) * np.roll(law, -weight)
-    return law
+        distribution = up * np.roll(distribution, weight) + (1 - up) * np.roll(
+            distribution, -weight
+        )
+    return distribution
 
 
 @pytest.mark.parametrize("n_phases", [1, 2, 5, 20])
@@ -284,21 +286,21 @@ def test_blocks_of_steps_change_nothing(monkeypatch) -> None:
 
 
 @pytest.mark.statistical
-def test_random_rows_follow_their_law() -> None:
+def test_random_rows_follow_their_distribution() -> None:
     """Phase 1 of T = 7 on two points: the three rows that matter, enumerated."""
     data, n_steps = np.array([[-1.0], [2.0]]), 7
     run = {"center": [0.25], "radius": 5.0, "rho": 1.0, "delta": 0.5, "step": 1.2}
     centers = boosting.stable_dpsgd_centers(
         data, 40_000, **run, n_steps=n_steps, phase=1, rng=np.random.default_rng(61)
     )[:, 0]
-    law: dict[float, float] = {}
+    distribution: dict[float, float] = {}
     for rows in itertools.product([0, 1], repeat=3):
         value = walk(data, [0.25], rows, 0.3)[:, 0].mean().round(9)
-        law[value] = law.get(value, 0.0) + 1 / 8
+        distribution[value] = distribution.get(value, 0.0) + 1 / 8
     values, counts = np.unique(centers.round(9), return_counts=True)
-    assert values.tolist() == sorted(law)
-    assert_frequencies(counts, [law[v] for v in sorted(law)])
-    skew = np.array([law[v] for v in sorted(law)])
+    assert values.tolist() == sorted(distribution)
+    assert_frequencies(counts, [distribution[v] for v in sorted(distribution)])
+    skew = np.array([distribution[v] for v in sorted(distribution)])
     skew[0], skew[-1] = 0.5 * skew[0], skew[-1] + 0.5 * skew[0]
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies(counts, skew)
@@ -317,10 +319,10 @@ def test_noise_of_the_phases() -> None:
         steps = pull * 4.0 ** -(k + 1) * (plan.lengths[k] - 1) / 2
         noise = outputs[:, k] - before - steps
         sigma = 2 * plan.sigmas[k]
-        assert_law(noise[:, 0], norm(0, sigma).cdf)
-        assert_law(noise.sum(axis=1), norm(0, math.sqrt(2) * sigma).cdf)
+        assert_distribution(noise[:, 0], norm(0, sigma).cdf)
+        assert_distribution(noise.sum(axis=1), norm(0, math.sqrt(2) * sigma).cdf)
         with pytest.raises(AssertionError, match="rejected"):
-            assert_law(noise[:, 0], norm(0, 1.1 * sigma).cdf)
+            assert_distribution(noise[:, 0], norm(0, 1.1 * sigma).cdf)
         before = outputs[:, k]
 
 
@@ -335,42 +337,42 @@ def test_fixed_order_centers_are_a_function_of_the_data() -> None:
     assert len(np.unique(later, axis=0)) == 50
 
 
-# Twins: points so far away that every step is 1 up or 1 down.
+# Mutants: points so far away that every step is 1 up or 1 down.
 
 
-def test_the_stable_twin_breaks_where_it_says() -> None:
+def test_the_stable_mutant_breaks_where_it_says() -> None:
     rho = schedule.stable_dpsgd_rho(1.0, 1e-6)
     plan = schedule.stable_dpsgd_schedule(5, 1, rho=rho, **_plan(FAR))
     length, step = plan.lengths[0], plan.steps[0]
-    laws = [sign_walk_law(length, up) for up in (0.6, 0.4)]
-    support = (np.arange(laws[0].size) - laws[0].size // 2) * step / length
+    distributions = [sign_walk_distribution(length, up) for up in (0.6, 0.4)]
+    support = (np.arange(distributions[0].size) - distributions[0].size // 2) * step / length
 
     def excess(sigma: float, cut: float) -> float:
         above = norm.sf((cut - support) / sigma)
-        return float((laws[0] * above).sum() - math.e * (laws[1] * above).sum())
+        return float((distributions[0] * above).sum() - math.e * (distributions[1] * above).sum())
 
-    twin = plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)
-    assert excess(twin, 5.0) == pytest.approx(0.777, abs=1e-3)
+    mutant = plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)
+    assert excess(mutant, 5.0) == pytest.approx(0.777, abs=1e-3)
     assert max(excess(plan.sigmas[0], cut) for cut in np.linspace(-2e4, 2e4, 401)) < 1e-6
 
 
 @pytest.mark.statistical
-def test_the_stable_twin_follows_its_broken_law() -> None:
+def test_the_stable_mutant_follows_its_broken_distribution() -> None:
     rho = schedule.stable_dpsgd_rho(1.0, 1e-6)
     run = FAR | {"n_steps": 63, "rho": rho}
     outputs = mutants.stable_dpsgd_forgetting_m(
         BALANCED, 5000, **run, transcript=True, rng=np.random.default_rng(63)
     )[:, 0, 0]
     plan = schedule.stable_dpsgd_schedule(5, 1, rho=rho, **_plan(run))
-    law = sign_walk_law(32, 0.6)
-    support = (np.arange(law.size) - law.size // 2) * plan.steps[0] / 32
+    distribution = sign_walk_distribution(32, 0.6)
+    support = (np.arange(distribution.size) - distribution.size // 2) * plan.steps[0] / 32
     sigma = plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)
     cuts = np.linspace(-4 * sigma, 4 * sigma, 200)
-    cdf = np.array([(law * norm.cdf((cut - support) / sigma)).sum() for cut in cuts])
-    assert_law(outputs, lambda x: np.interp(x, cuts, cdf))
+    cdf = np.array([(distribution * norm.cdf((cut - support) / sigma)).sum() for cut in cuts])
+    assert_distribution(outputs, lambda x: np.interp(x, cuts, cdf))
 
 
-def test_the_fixed_order_twin_breaks_where_it_says() -> None:
+def test_the_fixed_order_mutant_breaks_where_it_says() -> None:
     centers = [
         boosting.fixed_order_dpsgd_centers(
             data, 1, **FAR, rho=0.5, phase=1, rng=np.random.default_rng(0)
@@ -378,22 +380,22 @@ def test_the_fixed_order_twin_breaks_where_it_says() -> None:
         for data in (BALANCED, TIPPED)
     ]
     plan = schedule.fixed_order_schedule(5, 1, rho=0.5, **_plan(FAR))
-    twin = plan.sigmas[0] * 3 / (2 * 205 + 1)
+    mutant = plan.sigmas[0] * 3 / (2 * 205 + 1)
     shift = centers[0] - centers[1]
-    assert shift / twin == pytest.approx(17.93, abs=0.01)
-    assert (shift / twin) ** 2 / 2 == pytest.approx(161, abs=1)
+    assert shift / mutant == pytest.approx(17.93, abs=0.01)
+    assert (shift / mutant) ** 2 / 2 == pytest.approx(161, abs=1)
     assert (shift / plan.sigmas[0]) ** 2 / 2 < 0.5
 
 
 @pytest.mark.statistical
-def test_the_fixed_order_twin_follows_its_broken_law() -> None:
+def test_the_fixed_order_mutant_follows_its_broken_distribution() -> None:
     outputs = mutants.fixed_order_dpsgd_one_access(
         BALANCED, 5000, **FAR, rho=0.5, transcript=True, rng=np.random.default_rng(64)
     )[:, 0, 0]
     center = boosting.fixed_order_dpsgd_centers(
         BALANCED, 1, **FAR, rho=0.5, phase=1, rng=np.random.default_rng(0)
     )[0, 0]
-    assert_law(outputs, norm(center, math.sqrt(2)).cdf)  # 3 eta / (3 sqrt(rho))
+    assert_distribution(outputs, norm(center, math.sqrt(2)).cdf)  # 3 eta / (3 sqrt(rho))
 
 
 def _plan(run: dict) -> dict:

@@ -1,4 +1,4 @@
-"""FastCenter: weights, the test of line 9, the noise, sensitivity, twins."""
+"""FastCenter: weights, the test of line 9, the noise, sensitivity, mutants."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from scipy.stats import binom, norm
 from algorithms.common.noise import analytic_gaussian_sigma
 from algorithms.geometric_median import center
 from mutants import geometric_median as mutants
-from tests.algorithms import laws
+from tests.algorithms import distributions
 from tests.algorithms.test_noise import gaussian_delta
-from tests.statistical import assert_frequencies, assert_law
+from tests.statistical import assert_distribution, assert_frequencies
 
 ONE_PLACE = np.full((30, 2), 0.5)
 PASSING = {"radius": 1.0, "epsilon": 9.0, "delta": 0.1}  # a third of the runs, at 30 points
 
 
-def pass_chance(n: int, total: float, epsilon: float, delta: float) -> float:
-    """P(Z + xi - offset > 0.55 n) for a known Z, from the law of the bounded Laplace noise."""
+def pass_probability(n: int, total: float, epsilon: float, delta: float) -> float:
+    """P(Z + xi - offset > 0.55 n) for a known Z, from the distribution of the bounded Laplace noise."""
     scale = 24 / epsilon
     offset = scale * math.log(24 / delta)
     needed = float(np.clip(0.55 * n + offset - total, -offset, offset))
-    below, edge = (float(laws.laplace_cdf(x, scale)) for x in (needed, -offset))
+    below, edge = (float(distributions.laplace_cdf(x, scale)) for x in (needed, -offset))
     return 1 - (below - edge) / (1 - 2 * edge)
 
 
@@ -96,7 +96,7 @@ def test_the_center_is_the_mean_of_the_survivors(route: str) -> None:
 
 @pytest.mark.parametrize(("route", "size"), [("counts", 20_000), ("samples", 200)])
 @pytest.mark.statistical
-def test_partial_weights_follow_their_law(route: str, size: int) -> None:
+def test_partial_weights_follow_their_distribution(route: str, size: int) -> None:
     """Five of eight points together weigh a half each, by binomials of k samples at 5/8.
 
     Their sum stays near 2.5, below the 4.4 that line 9 asks for, even with its noise silenced.
@@ -119,22 +119,22 @@ def test_partial_weights_follow_their_law(route: str, size: int) -> None:
 
 
 @pytest.mark.statistical
-def test_line_9_and_the_noise_follow_their_law() -> None:
+def test_line_9_and_the_noise_follow_their_distribution() -> None:
     draws = center.fast_center(ONE_PLACE, 40_000, **PASSING, rng=np.random.default_rng(73))
     failed = (draws == 0).all(axis=1)
-    chance = pass_chance(30, 30.0, 9.0, 0.1)
-    assert 0.3 < chance < 0.4
+    probability = pass_probability(30, 30.0, 9.0, 0.1)
+    assert 0.3 < probability < 0.4
     counts = [int((~failed).sum()), int(failed.sum())]
-    assert_frequencies(counts, [chance, 1 - chance])
+    assert_frequencies(counts, [probability, 1 - probability])
     with pytest.raises(AssertionError, match="rejected"):
-        assert_frequencies(counts, [chance + 0.03, 0.97 - chance])
+        assert_frequencies(counts, [probability + 0.03, 0.97 - probability])
     passed = draws[~failed]
     sigma = 1600 / (30 * 9) * math.sqrt(math.log(120))
     for column in range(2):
-        assert_law(passed[:, column], norm(0.5, sigma).cdf)
+        assert_distribution(passed[:, column], norm(0.5, sigma).cdf)
         with pytest.raises(AssertionError, match="rejected"):
-            assert_law(passed[:, column], norm(0.5, 1.1 * sigma).cdf)
-    assert_law(passed.sum(axis=1), norm(1.0, math.sqrt(2) * sigma).cdf)
+            assert_distribution(passed[:, column], norm(0.5, 1.1 * sigma).cdf)
+    assert_distribution(passed.sum(axis=1), norm(1.0, math.sqrt(2) * sigma).cdf)
 
 
 @pytest.mark.statistical
@@ -142,10 +142,12 @@ def test_the_noise_multiplier_scales_all_three_noises() -> None:
     kwargs = PASSING | {"noise_multiplier": 0.9}
     draws = center.fast_center(ONE_PLACE, 20_000, **kwargs, rng=np.random.default_rng(74))
     passed = draws[(draws != 0).any(axis=1)]
-    chance = pass_chance(30, 30.0, 9.0 / 0.9, 0.1)  # scale, bound and offset, like epsilon
-    assert_frequencies([len(passed), 20_000 - len(passed)], [chance, 1 - chance])
+    probability = pass_probability(
+        30, 30.0, 9.0 / 0.9, 0.1
+    )  # scale, bound and offset, like epsilon
+    assert_frequencies([len(passed), 20_000 - len(passed)], [probability, 1 - probability])
     sigma = 0.9 * center.fast_center_sigma(30, 1.0, 9.0, 0.1)
-    assert_law(passed[:, 0], norm(0.5, sigma).cdf)
+    assert_distribution(passed[:, 0], norm(0.5, sigma).cdf)
 
 
 def test_centers_and_draws_tell_the_same_story() -> None:
@@ -183,10 +185,10 @@ def test_two_survivors_are_shared_from_ten_points_on() -> None:
     assert common[9] == 1
 
 
-# Twins.
+# Mutants.
 
 
-def test_the_untested_twin_breaks_where_it_says() -> None:
+def test_the_untested_mutant_breaks_where_it_says() -> None:
     """Weight of the smaller group: any of 10 or 11 points above half of k samples."""
     k = center.fast_center_samples(21, 1e-6)
     stray = 11 * binom.sf(math.floor(0.5 * k), k, 10 / 21)
@@ -196,7 +198,7 @@ def test_the_untested_twin_breaks_where_it_says() -> None:
     assert wrong < 1e-5
 
 
-def test_the_untested_twin_jumps() -> None:
+def test_the_untested_mutant_jumps() -> None:
     kwargs = {"radius": 1.0, "epsilon": 1.0, "delta": 1e-6}
     left = np.array([[0.0]] * 11 + [[1e5]] * 10)
     right = np.array([[0.0]] * 10 + [[1e5]] * 11)
@@ -208,16 +210,16 @@ def test_the_untested_twin_jumps() -> None:
 
 
 @pytest.mark.statistical
-def test_the_one_point_twin_breaks_where_it_says() -> None:
+def test_the_one_point_mutant_breaks_where_it_says() -> None:
     data = np.array([[0.0]] * 399 + [[2.0]])
     kwargs = {"radius": 1.0, "epsilon": 1.0, "delta": 0.01}
-    chance = pass_chance(400, 400.0, 1.0, 0.01)
-    assert chance == pytest.approx(0.3766, abs=1e-4)
+    probability = pass_probability(400, 400.0, 1.0, 0.01)
+    assert probability == pytest.approx(0.3766, abs=1e-4)
     shift, sigma = 4 / 400, 2 / 400
-    exact = chance * gaussian_delta(shift, sigma, 1.0)
+    exact = probability * gaussian_delta(shift, sigma, 1.0)
     assert exact == pytest.approx(0.192, abs=1e-3)
-    assert chance * gaussian_delta(shift, center.fast_center_sigma(400, **kwargs), 1.0) < 1e-12
+    assert probability * gaussian_delta(shift, center.fast_center_sigma(400, **kwargs), 1.0) < 1e-12
     draws = mutants.fast_center_one_point(data, 20_000, **kwargs, rng=np.random.default_rng(78))
     passed = draws[draws != 0]
-    assert_frequencies([passed.size, 20_000 - passed.size], [chance, 1 - chance])
-    assert_law(passed, norm(2 / 400, sigma).cdf)
+    assert_frequencies([passed.size, 20_000 - passed.size], [probability, 1 - probability])
+    assert_distribution(passed, norm(2 / 400, sigma).cdf)

@@ -12,8 +12,8 @@ from scipy.integrate import quad
 from algorithms.common import noise
 from algorithms.common import sparse_vector as sv
 from mutants import geometric_median as mutants
-from tests.algorithms import laws
-from tests.statistical import assert_frequencies, assert_law
+from tests.algorithms import distributions
+from tests.statistical import assert_distribution, assert_frequencies
 
 N = 400_000
 SCALES = {"threshold_scale": 2.0, "query_scale": 4.0}
@@ -22,8 +22,8 @@ SCALES = {"threshold_scale": 2.0, "query_scale": 4.0}
 def bounded_cdf(x, scale: float, bound: float):
     """P(Lap(scale) <= x given absolute value <= bound), written from the definition."""
     x = np.clip(x, -bound, bound)
-    below = laws.laplace_cdf(-bound, scale)
-    return (laws.laplace_cdf(x, scale) - below) / (1 - 2 * below)
+    below = distributions.laplace_cdf(-bound, scale)
+    return (distributions.laplace_cdf(x, scale) - below) / (1 - 2 * below)
 
 
 def hockey_stick(epsilon: float, bound: float, shift: float) -> float:
@@ -42,19 +42,19 @@ def hockey_stick(epsilon: float, bound: float, shift: float) -> float:
 
 
 @pytest.mark.statistical
-def test_first_above_threshold_follows_its_law() -> None:
+def test_first_above_threshold_follows_its_distribution() -> None:
     queries = [-4.0, 2.0, -5.0, 3.0]
     answers = sv.first_above_threshold(
         2 * np.array(queries), N, threshold=0.4, epsilon=0.5, sensitivity=2.0,
         noise_multiplier=0.5, rng=np.random.default_rng(81),
     )  # fmt: skip
-    patterns = laws.halting_patterns(4, 1)
+    patterns = distributions.halting_patterns(4, 1)
     assert patterns[:3] == [(0, 0, 0, 0), (0, 0, 0, 1), (0, 0, 1)]
     scales = {"threshold": 0.2, **SCALES}  # sensitivity 2 * multiplier 0.5 / epsilon 0.5 = 2
-    law = [laws.pattern_probability(queries, p, **scales) for p in patterns]
-    counts = laws.pattern_counts(answers, patterns)
-    assert_frequencies(counts, law)
-    wrong = [laws.pattern_probability(queries, p, **SCALES) for p in patterns]
+    distribution = [distributions.pattern_probability(queries, p, **scales) for p in patterns]
+    counts = distributions.pattern_counts(answers, patterns)
+    assert_frequencies(counts, distribution)
+    wrong = [distributions.pattern_probability(queries, p, **SCALES) for p in patterns]
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies(counts, wrong)
 
@@ -73,14 +73,14 @@ def test_a_yes_is_the_last_answer() -> None:
 @pytest.mark.parametrize("signs", list(itertools.product([-1.0, 1.0], repeat=3)))
 def test_first_above_threshold_is_private(signs: tuple[float, ...]) -> None:
     base = np.array([0.0, -3.0, 1.0])
-    for pattern in laws.halting_patterns(3, 1):
-        p = laws.pattern_probability(base, pattern, **SCALES)
-        q = laws.pattern_probability(base + signs, pattern, **SCALES)
+    for pattern in distributions.halting_patterns(3, 1):
+        p = distributions.pattern_probability(base, pattern, **SCALES)
+        q = distributions.pattern_probability(base + signs, pattern, **SCALES)
         assert abs(math.log(p / q)) <= 1 + 1e-9
 
 
 @pytest.mark.statistical
-def test_bounded_laplace_follows_its_law() -> None:
+def test_bounded_laplace_follows_its_distribution() -> None:
     draws = noise.bounded_laplace_mechanism(
         [1.0, -2.0], 50_000, sensitivity=3.0, epsilon=2.0, delta=0.5, noise_multiplier=2.0,
         rng=np.random.default_rng(82),
@@ -89,16 +89,16 @@ def test_bounded_laplace_follows_its_law() -> None:
     for column, value in enumerate([1.0, -2.0]):
         moved = draws[:, column] - value
         assert np.abs(moved).max() <= bound
-        assert_law(moved, lambda x: bounded_cdf(x, 3.0, bound))
+        assert_distribution(moved, lambda x: bounded_cdf(x, 3.0, bound))
         with pytest.raises(AssertionError, match="rejected"):
-            assert_law(moved, lambda x: laws.laplace_cdf(x, 3.0))
-    assert_law(
+            assert_distribution(moved, lambda x: distributions.laplace_cdf(x, 3.0))
+    assert_distribution(
         np.abs(draws[:, 0] - 1) + 2 * bound * (draws[:, 1] > -2), lambda x: independent(x, bound)
     )
 
 
 def independent(x, bound: float):
-    """Law of |X| + 2 bound 1[Y > 0], for X and Y independent."""
+    """Distribution of |X| + 2 bound 1[Y > 0], for X and Y independent."""
     x = np.asarray(x)
     lengths = np.where(x > 1.5 * bound, x - 2 * bound, x)
     half = bounded_cdf(lengths, 3.0, bound) - 0.5
@@ -138,9 +138,9 @@ def test_edges_of_the_exact_delta() -> None:
             noise.bounded_laplace_delta(1.0, bad)
 
 
-def test_twins_break_where_they_say() -> None:
+def test_mutants_break_where_they_say() -> None:
     p, q = (
-        laws.pattern_probability([x] * 8, (0,) * 8, threshold_scale=0.0, query_scale=4.0)
+        distributions.pattern_probability([x] * 8, (0,) * 8, threshold_scale=0.0, query_scale=4.0)
         for x in (0.0, 1.0)
     )
     assert math.log(p / q) == pytest.approx(2.0)
@@ -148,18 +148,20 @@ def test_twins_break_where_they_say() -> None:
 
 
 @pytest.mark.statistical
-def test_twins_follow_their_broken_law() -> None:
+def test_mutants_follow_their_broken_distribution() -> None:
     rng = np.random.default_rng(83)
     answers = mutants.first_above_threshold_exact_threshold(
         [1.0] * 8, N, threshold=0.0, epsilon=1.0, rng=rng
     )
-    no = laws.pattern_probability([1.0] * 8, (0,) * 8, threshold_scale=0.0, query_scale=4.0)
+    no = distributions.pattern_probability(
+        [1.0] * 8, (0,) * 8, threshold_scale=0.0, query_scale=4.0
+    )
     hits = int((answers == 0).all(axis=1).sum())
     assert_frequencies([hits, N - hits], [no, 1 - no])
     draws = mutants.bounded_laplace_one_scale(
         0.0, 50_000, sensitivity=2.0, epsilon=1.0, delta=1e-6, rng=rng
     )
-    assert_law(draws, lambda x: bounded_cdf(x, 2.0, 2.0))
+    assert_distribution(draws, lambda x: bounded_cdf(x, 2.0, 2.0))
     shifted = mutants.bounded_laplace_one_scale(
         2.0, 1000, sensitivity=2.0, epsilon=1.0, delta=1e-6, rng=rng
     )

@@ -1,4 +1,4 @@
-"""Theorems 3 and 4: budgets, laws, parameters, and the whole chain; twins."""
+"""Theorems 3 and 4: budgets, distributions, parameters, and the whole chain; mutants."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from scipy.stats import norm
 from algorithms.geometric_median import boosting, composed, radius, reference, schedule
 from algorithms.geometric_median.center import fast_center_sigma
 from mutants import geometric_median as mutants
-from tests.algorithms.test_geometric_median_center import pass_chance
-from tests.algorithms.test_geometric_median_radius import TWO_PLACES, yes_chance
-from tests.statistical import assert_frequencies, assert_law
+from tests.algorithms.test_geometric_median_center import pass_probability
+from tests.algorithms.test_geometric_median_radius import TWO_PLACES, yes_probability
+from tests.statistical import assert_distribution, assert_frequencies
 
 SEARCH = {"min_radius": 1.0, "max_radius": 2.0}
 COIN = {"min_radius": 0.1, "max_radius": 1.0, "epsilon": 1.0, "delta": 1e-6}
@@ -21,26 +21,26 @@ LEFT = np.array([[-1.0]] * 3 + [[1.0]] * 2)
 
 
 @pytest.mark.statistical
-def test_warm_start_follows_its_law() -> None:
-    """Both steps at half the budget: exact laws of the radius, of giving up, and of the noise."""
+def test_warm_start_follows_its_distribution() -> None:
+    """Both steps at half the budget: exact distributions of the radius, of giving up, and of the noise."""
     draws = composed.warm_start(
         TWO_PLACES, 20_000, **SEARCH, epsilon=24.0, delta=0.2, rng=np.random.default_rng(41)
     )
     assert draws.shape == (20_000, 2)
     k = math.ceil(3 * math.log(4 / 0.1))
-    yes = yes_chance(TWO_PLACES, 1.0, k, 3 / 12)
+    yes = yes_probability(TWO_PLACES, 1.0, k, 3 / 12)
     small = draws[:, 1] == 1.0
     assert set(draws[:, 1]) == {1.0, 2.0}
     assert_frequencies([small.sum(), (~small).sum()], [yes, 1 - yes])
-    whole = yes_chance(TWO_PLACES, 1.0, k, 3 / 24)
+    whole = yes_probability(TWO_PLACES, 1.0, k, 3 / 24)
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies([small.sum(), (~small).sum()], [whole, 1 - whole])
     for reach in (1.0, 2.0):  # 0 and 2 are within 2 r-hat of each other at both
         points = draws[draws[:, 1] == reach, 0]
         passed = points[points != 0]
-        chance = pass_chance(40, 40.0, 12.0, 0.1)
-        assert_frequencies([passed.size, points.size - passed.size], [chance, 1 - chance])
-        assert_law(passed, norm(0.2, fast_center_sigma(40, reach, 12.0, 0.1)).cdf)
+        probability = pass_probability(40, 40.0, 12.0, 0.1)
+        assert_frequencies([passed.size, points.size - passed.size], [probability, 1 - probability])
+        assert_distribution(passed, norm(0.2, fast_center_sigma(40, reach, 12.0, 0.1)).cdf)
 
 
 def test_the_budget_is_halved_twice(monkeypatch) -> None:
@@ -163,33 +163,33 @@ def test_private_geometric_median_parameters() -> None:
             composed.private_geometric_median_parameters(10**8, 10, alpha=alpha, **kwargs)
 
 
-# Twins.
+# Mutants.
 
 
-def test_the_warm_start_twin_breaks_where_it_says() -> None:
+def test_the_warm_start_mutant_breaks_where_it_says() -> None:
     right = TWO_PLACES.copy()
     right[0] = 2.0
     k = radius.fast_radius_samples(1, 1e-6)
-    chances = [1 - yes_chance(d, 1.0, k, 3e-9) for d in (TWO_PLACES, right)]
-    assert chances[0] < 1e-9
-    assert chances[1] == pytest.approx(0.208, abs=1e-3)
-    assert math.log((chances[1] - 1e-6) / chances[0]) == pytest.approx(20, abs=0.1)
+    probabilities = [1 - yes_probability(d, 1.0, k, 3e-9) for d in (TWO_PLACES, right)]
+    assert probabilities[0] < 1e-9
+    assert probabilities[1] == pytest.approx(0.208, abs=1e-3)
+    assert math.log((probabilities[1] - 1e-6) / probabilities[0]) == pytest.approx(20, abs=0.1)
 
 
 @pytest.mark.statistical
-def test_the_warm_start_twin_follows_its_broken_law() -> None:
+def test_the_warm_start_mutant_follows_its_broken_distribution() -> None:
     right = TWO_PLACES.copy()
     right[0] = 2.0
     draws = mutants.warm_start_subsampling_is_noise(
         right, 5000, **SEARCH, epsilon=1.0, delta=1e-6, rng=np.random.default_rng(42)
     )
     hits = int((draws[:, 1] == 1.0).sum())
-    yes = yes_chance(right, 1.0, 46, 3e-9)
+    yes = yes_probability(right, 1.0, 46, 3e-9)
     assert_frequencies([hits, 5000 - hits], [yes, 1 - yes])
 
 
 @pytest.mark.statistical
-def test_the_exact_start_twin_breaks_where_it_says() -> None:
+def test_the_exact_start_mutant_breaks_where_it_says() -> None:
     """From -1 or 1 it moves by 7 eta and the noise of three phases, and eta is 2e-4."""
     run = COIN | {"n_steps": 7, "step_factor": 1e-4}
     reach = 1.0  # the quantile radius 2 is clipped to R
@@ -205,7 +205,7 @@ def test_the_exact_start_twin_breaks_where_it_says() -> None:
         -LEFT, 1000, **run, rng=np.random.default_rng(44)
     )[:, 0]
     assert low.max() < 0 < high.min()
-    assert_law(low, norm(-1, sigma).cdf)
+    assert_distribution(low, norm(-1, sigma).cdf)
     honest = composed.private_geometric_median(LEFT, 200, **run, rng=np.random.default_rng(45))
     assert (honest > 0).any()
     assert (honest < 0).any()

@@ -1,4 +1,4 @@
-"""FastRadius: exact laws for a few points, both routes of the subsampling, sensitivity, twins."""
+"""FastRadius: exact distributions for a few points, both routes of the subsampling, sensitivity, mutants."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy.stats import binom
 
 from algorithms.geometric_median import _points, radius
 from mutants import geometric_median as mutants
-from tests.algorithms import laws
+from tests.algorithms import distributions
 from tests.statistical import assert_frequencies
 
 PAIR = np.array([[0.0], [1.5]])
@@ -28,45 +28,47 @@ def neighbours(data: np.ndarray, reach: float) -> list[int]:
     return [sum(math.dist(x, y) <= reach for y in data) for x in data]
 
 
-def query_law(data: np.ndarray, reach: float, k: int) -> np.ndarray:
-    """Chances of 0, 1, ..., nk hits: a sum of independent binomials, one for each point."""
-    law = np.ones(1)
+def query_distribution(data: np.ndarray, reach: float, k: int) -> np.ndarray:
+    """Probabilities of 0, 1, ..., nk hits: a sum of independent binomials, one for each point."""
+    distribution = np.ones(1)
     for count in neighbours(data, reach):
-        law = np.convolve(law, binom.pmf(np.arange(k + 1), k, count / len(data)))
-    return law
+        distribution = np.convolve(distribution, binom.pmf(np.arange(k + 1), k, count / len(data)))
+    return distribution
 
 
-def output_law(
+def output_distribution(
     data: np.ndarray, radii: list[float], k: int, scale: float, *, subsampled: bool = True
 ) -> np.ndarray:
-    """Chances of each radius and of R, by enumerating the hits and quadrature over the noise."""
+    """Probabilities of each radius and of R, by enumerating the hits and quadrature over the noise."""
     noise = {"threshold": 0.775 * len(data), "threshold_scale": 2 * scale, "query_scale": 4 * scale}
     choices = []
     for reach in radii:
-        law = query_law(data, reach, k)
-        support = np.flatnonzero(law > 1e-12)
+        distribution = query_distribution(data, reach, k)
+        support = np.flatnonzero(distribution > 1e-12)
         if subsampled:
-            choices.append([(hits / k, law[hits]) for hits in support])
+            choices.append([(hits / k, distribution[hits]) for hits in support])
         else:
             choices.append([(sum(neighbours(data, reach)) / len(data), 1.0)])
-    chances = np.zeros(len(radii) + 1)
+    probabilities = np.zeros(len(radii) + 1)
     for t in range(len(radii)):
         for combination in itertools.product(*choices[: t + 1]):
             queries = [q for q, _ in combination]
             weight = math.prod(w for _, w in combination)
-            chances[t] += weight * laws.pattern_probability(queries, (0,) * t + (1,), **noise)
-    chances[-1] = 1 - chances.sum()
-    return chances
+            probabilities[t] += weight * distributions.pattern_probability(
+                queries, (0,) * t + (1,), **noise
+            )
+    probabilities[-1] = 1 - probabilities.sum()
+    return probabilities
 
 
-def yes_chance(data: np.ndarray, reach: float, k: int, scale: float) -> float:
+def yes_probability(data: np.ndarray, reach: float, k: int, scale: float) -> float:
     """P(the first query passes): nu_1 - nu_thresh has a tail in closed form."""
     a, b = 2 * scale, 4 * scale
-    law = query_law(data, reach, k)
-    gaps = 0.775 * len(data) - np.arange(law.size) / k
+    distribution = query_distribution(data, reach, k)
+    gaps = 0.775 * len(data) - np.arange(distribution.size) / k
     lengths = np.abs(gaps)
     tails = (b * b * np.exp(-lengths / b) - a * a * np.exp(-lengths / a)) / (2 * (b * b - a * a))
-    return float((law * np.where(gaps > 0, tails, 1 - tails)).sum())
+    return float((distribution * np.where(gaps > 0, tails, 1 - tails)).sum())
 
 
 def counts_of(outputs: np.ndarray, radii: list[float], largest: float) -> list[int]:
@@ -204,16 +206,16 @@ def test_an_index_is_drawn_too_often_with_probability_delta(n, n_radii, delta) -
 @pytest.mark.parametrize("data", [PAIR, TRIPLE], ids=["pair", "triple"])
 @pytest.mark.parametrize(("route", "size"), [("counts", 200_000), ("samples", 20_000)])
 @pytest.mark.statistical
-def test_the_output_follows_its_law(data: np.ndarray, route: str, size: int) -> None:
+def test_the_output_follows_its_distribution(data: np.ndarray, route: str, size: int) -> None:
     draws = radius.fast_radius(
         data, size, min_radius=1.0, max_radius=4.0, epsilon=20.0, delta=0.9,
         noise_multiplier=0.5, route=route, rng=np.random.default_rng(91),
     )  # fmt: skip
     k = math.ceil(3 * math.log(8 / 0.9))
-    law = output_law(data, [1.0, 2.0], k, 3 * 0.5 / 20)
+    distribution = output_distribution(data, [1.0, 2.0], k, 3 * 0.5 / 20)
     counts = counts_of(draws, [1.0, 2.0], 4.0)
-    assert_frequencies(counts, law)
-    wrong = output_law(data, [1.0, 2.0], k, 3 * 0.5 / 20, subsampled=False)
+    assert_frequencies(counts, distribution)
+    wrong = output_distribution(data, [1.0, 2.0], k, 3 * 0.5 / 20, subsampled=False)
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies(counts, wrong)
 
@@ -224,7 +226,7 @@ def test_a_single_point_is_its_own_neighbour() -> None:
         [[0.3]], 100_000, min_radius=1.0, max_radius=2.0, epsilon=6.0, delta=0.5,
         rng=np.random.default_rng(92),
     )  # fmt: skip
-    yes = laws.pattern_probability(
+    yes = distributions.pattern_probability(
         [1.0], (1,), threshold=0.775, threshold_scale=1.0, query_scale=2.0
     )
     counts = counts_of(draws, [1.0], 2.0)
@@ -241,31 +243,31 @@ def test_many_points(route: str, size: int) -> None:
         TWO_PLACES[::-1], size, min_radius=1.0, max_radius=2.0, epsilon=8.0, delta=1e-3,
         route=route, rng=np.random.default_rng(93),
     )  # fmt: skip
-    yes = yes_chance(TWO_PLACES, 1.0, 25, 3 / 8)
+    yes = yes_probability(TWO_PLACES, 1.0, 25, 3 / 8)
     counts = counts_of(draws, [1.0], 2.0)
     assert_frequencies(counts, [yes, 1 - yes])
-    low = yes_chance(TWO_PLACES, 1.0, 25, 12 / 8)
+    low = yes_probability(TWO_PLACES, 1.0, 25, 12 / 8)
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies(counts, [low, 1 - low])
 
 
 @pytest.mark.statistical
 def test_routes_draw_the_same_hits() -> None:
-    """All of the joint law: three points, five samples each, 216 outcomes."""
+    """All of the joint distribution: three points, five samples each, 216 outcomes."""
     counts = np.array(neighbours(TRIPLE, 1.0))
     single = [binom.pmf(np.arange(6), 5, count / 3) for count in counts]
-    law = np.einsum("a,b,c->abc", *single).ravel()
+    distribution = np.einsum("a,b,c->abc", *single).ravel()
     rng = np.random.default_rng(94)
     exact = _points.binomial_hits(counts, 5, 40_000, rng)
     sampled = np.stack([_points.sampled_hits(TRIPLE, 1.0, 5, rng) for _ in range(20_000)], axis=1)
     for hits in (exact, sampled):
         seen = np.bincount(np.ravel_multi_index(tuple(hits), (6, 6, 6)), minlength=216)
-        assert_frequencies(seen, law)
+        assert_frequencies(seen, distribution)
     with pytest.raises(AssertionError, match="rejected"):
-        assert_frequencies(seen, law[::-1])
+        assert_frequencies(seen, distribution[::-1])
     totals = _points.binomial_total(counts, 5, 40_000, rng)
-    total_law = query_law(TRIPLE, 1.0, 5)
-    assert_frequencies(np.bincount(totals, minlength=16), total_law)
+    total_distribution = query_distribution(TRIPLE, 1.0, 5)
+    assert_frequencies(np.bincount(totals, minlength=16), total_distribution)
 
 
 def test_the_route_follows_the_cost() -> None:
@@ -295,22 +297,22 @@ def test_an_early_stop_leaves_the_other_radii_alone(monkeypatch) -> None:
     assert sizes[1:] == left
 
 
-def test_the_twin_breaks_where_it_says() -> None:
+def test_the_mutant_breaks_where_it_says() -> None:
     left, right = TWO_PLACES, TWO_PLACES.copy()
     right[0] = 2.0
     k = radius.fast_radius_samples(1, 1e-6)
-    chances = [1 - yes_chance(d, 1.0, k, 3 / 40) for d in (left, right)]
-    assert chances == pytest.approx([0.0026, 0.3134], abs=1e-4)
-    assert math.log((chances[1] - 1e-6) / chances[0]) == pytest.approx(4.8, abs=0.05)
-    honest = [1 - yes_chance(d, 1.0, k, 3.0) for d in (left, right)]
+    probabilities = [1 - yes_probability(d, 1.0, k, 3 / 40) for d in (left, right)]
+    assert probabilities == pytest.approx([0.0026, 0.3134], abs=1e-4)
+    assert math.log((probabilities[1] - 1e-6) / probabilities[0]) == pytest.approx(4.8, abs=0.05)
+    honest = [1 - yes_probability(d, 1.0, k, 3.0) for d in (left, right)]
     assert honest == pytest.approx([0.450, 0.493], abs=1e-3)
 
 
 @pytest.mark.statistical
-def test_the_twin_follows_its_broken_law() -> None:
+def test_the_mutant_follows_its_broken_distribution() -> None:
     draws = mutants.fast_radius_of_a_fraction(
         TWO_PLACES, 20_000, min_radius=1.0, max_radius=2.0, epsilon=1.0, delta=1e-6,
         rng=np.random.default_rng(95),
     )  # fmt: skip
-    yes = yes_chance(TWO_PLACES, 1.0, 46, 3 / 40)
+    yes = yes_probability(TWO_PLACES, 1.0, 46, 3 / 40)
     assert_frequencies(counts_of(draws, [1.0], 2.0), [yes, 1 - yes])

@@ -1,4 +1,4 @@
-"""Histograms: the noise of every bin, the sensitivity by enumeration, the twins."""
+"""Histograms: the noise of every bin, the sensitivity by enumeration, the mutants."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 from algorithms.common.histogram import noisy_histogram
 from mutants import histogram as mutants
-from tests.algorithms import laws
-from tests.statistical import assert_frequencies, assert_law
+from tests.algorithms import distributions
+from tests.statistical import assert_distribution, assert_frequencies
 
 DATA = np.array([[0, 0, 2], [1, 2, 2]])
 COUNTS = [2, 1, 3, 0]
@@ -21,11 +21,13 @@ COUNTS = [2, 1, 3, 0]
 def test_counts_plus_laplace_noise_of_the_replaced_user() -> None:
     draws = noisy_histogram(DATA, 40_000, n_bins=4, epsilon=2.0, rng=np.random.default_rng(31))
     for column, count in enumerate(COUNTS):
-        assert_law(draws[:, column] - count, lambda x: laws.laplace_cdf(x, 3.0))  # 2 m / epsilon
+        assert_distribution(
+            draws[:, column] - count, lambda x: distributions.laplace_cdf(x, 3.0)
+        )  # 2 m / epsilon
     orthants = ((draws > COUNTS) * [1, 2, 4, 8]).sum(axis=1)
     assert_frequencies(np.bincount(orthants, minlength=16), np.full(16, 1 / 16))
     with pytest.raises(AssertionError, match="rejected"):
-        assert_law(draws[:, 0] - 2, lambda x: laws.laplace_cdf(x, 3.3))
+        assert_distribution(draws[:, 0] - 2, lambda x: distributions.laplace_cdf(x, 3.3))
 
 
 def test_one_item_for_each_user_may_be_flat() -> None:
@@ -44,18 +46,21 @@ def test_two_m_is_the_exact_sensitivity(m: int) -> None:
 
 @pytest.mark.parametrize(("scale", "expected"), [(3.0, 2.0), (2.0, 3.0), (6.0, 1.0)])
 def test_loss_of_moving_a_user_of_three_items(scale: float, expected: float) -> None:
-    """Scales m / epsilon (add_remove twin), 2 / epsilon (item_level twin), 2 m / epsilon."""
-    left, right = 0.5 * 0.5, float(laws.laplace_tail(3.0, scale) * laws.laplace_cdf(-3.0, scale))
+    """Scales m / epsilon (add_remove mutant), 2 / epsilon (item_level mutant), 2 m / epsilon."""
+    left, right = (
+        0.5 * 0.5,
+        float(distributions.laplace_tail(3.0, scale) * distributions.laplace_cdf(-3.0, scale)),
+    )
     assert math.log(left / right) == pytest.approx(expected)
 
 
 @pytest.mark.statistical
-def test_twins_draw_the_noise_of_their_mistake() -> None:
+def test_mutants_draw_the_noise_of_their_mistake() -> None:
     rng = np.random.default_rng(33)
     kwargs = {"n_bins": 4, "epsilon": 1.0, "rng": rng}
     draws = mutants.noisy_histogram_add_remove(DATA, 40_000, **kwargs)
-    assert_law(draws[:, 0] - 2, lambda x: laws.laplace_cdf(x, 3.0))
+    assert_distribution(draws[:, 0] - 2, lambda x: distributions.laplace_cdf(x, 3.0))
     draws = mutants.noisy_histogram_item_level(DATA, 40_000, **kwargs)
-    assert_law(draws[:, 0] - 2, lambda x: laws.laplace_cdf(x, 2.0))
+    assert_distribution(draws[:, 0] - 2, lambda x: distributions.laplace_cdf(x, 2.0))
     with pytest.raises(AssertionError, match="rejected"):
-        assert_law(draws[:, 0] - 2, lambda x: laws.laplace_cdf(x, 6.0))
+        assert_distribution(draws[:, 0] - 2, lambda x: distributions.laplace_cdf(x, 6.0))

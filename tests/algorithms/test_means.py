@@ -1,4 +1,4 @@
-"""Clipped means: centers and noise scales exactly, sensitivity as a property, the twins."""
+"""Clipped means: centers and noise scales exactly, sensitivity as a property, the mutants."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from scipy.stats import norm
 from algorithms.common import means
 from algorithms.common.noise import analytic_gaussian_sigma
 from mutants import means as mutants
-from tests.algorithms import laws
+from tests.algorithms import distributions
 from tests.algorithms.test_noise import gaussian_delta, gaussian_epsilon
-from tests.statistical import assert_law
+from tests.statistical import assert_distribution
 
 SILENT = 1e12  # an epsilon at which the noise is below 1e-9: the draw shows the center
 DATA = np.array([[4.0, 6.0], [-1.0, 0.0], [-0.2, 0.6]])  # users' means 5, -0.5, 0.2
@@ -65,9 +65,11 @@ def test_scalar_noise_is_laplace() -> None:
     draws = means.clipped_user_mean(
         DATA, 40_000, clip_norm=1.0, epsilon=2.0, rng=np.random.default_rng(41)
     )
-    assert_law(draws - 0.7 / 3, lambda x: laws.laplace_cdf(x, 1 / 3))  # 2 C / (n epsilon)
+    assert_distribution(
+        draws - 0.7 / 3, lambda x: distributions.laplace_cdf(x, 1 / 3)
+    )  # 2 C / (n epsilon)
     with pytest.raises(AssertionError, match="rejected"):
-        assert_law(draws - 0.7 / 3, lambda x: laws.laplace_cdf(x, 0.37))
+        assert_distribution(draws - 0.7 / 3, lambda x: distributions.laplace_cdf(x, 0.37))
 
 
 @pytest.mark.statistical
@@ -78,18 +80,20 @@ def test_vector_noise_is_the_analytic_gaussian() -> None:
     )
     sigma = analytic_gaussian_sigma(0.8, 1.0, 1e-5)
     for column in range(3):
-        assert_law(draws[:, column], norm(0, sigma).cdf)
-    assert_law(draws.sum(axis=1), norm(0, math.sqrt(3) * sigma).cdf)  # independent coordinates
+        assert_distribution(draws[:, column], norm(0, sigma).cdf)
+    assert_distribution(
+        draws.sum(axis=1), norm(0, math.sqrt(3) * sigma).cdf
+    )  # independent coordinates
     with pytest.raises(AssertionError, match="rejected"):
-        assert_law(draws[:, 0], norm(0, 1.1 * sigma).cdf)
+        assert_distribution(draws[:, 0], norm(0, 1.1 * sigma).cdf)
 
 
-# Twins.  One user with every item at C against every item at -C, event "at or above the left
+# Mutants.  One user with every item at C against every item at -C, event "at or above the left
 # center": the log ratio is the shift of the center divided by the scale of the noise.
 
 
 @pytest.mark.parametrize(
-    ("twin", "value", "expected"),
+    ("mutant", "value", "expected"),
     [
         (mutants.clipped_user_mean_item_level, 1.0, 4.0),  # m epsilon
         (mutants.clipped_user_mean_add_remove, 1.0, 2.0),  # 2 epsilon
@@ -98,23 +102,23 @@ def test_vector_noise_is_the_analytic_gaussian() -> None:
     ],
 )
 @pytest.mark.statistical
-def test_scalar_twins_break_at_their_pair(twin, value: float, expected: float) -> None:
+def test_scalar_mutants_break_at_their_pair(mutant, value: float, expected: float) -> None:
     left, right = np.zeros((5, 4)), np.zeros((5, 4))
     left[0], right[0] = value, -value
     shift = float(
-        twin(left, 1, clip_norm=1.0, epsilon=SILENT, rng=np.random.default_rng(0))[0]
-        - twin(right, 1, clip_norm=1.0, epsilon=SILENT, rng=np.random.default_rng(0))[0]
+        mutant(left, 1, clip_norm=1.0, epsilon=SILENT, rng=np.random.default_rng(0))[0]
+        - mutant(right, 1, clip_norm=1.0, epsilon=SILENT, rng=np.random.default_rng(0))[0]
     )
     scale = shift / expected
-    assert math.log(0.5 / laws.laplace_tail(shift, scale)) == pytest.approx(expected)
-    draws = twin(left, 40_000, clip_norm=1.0, epsilon=1.0, rng=np.random.default_rng(43))
-    assert_law(draws - shift / 2, lambda x: laws.laplace_cdf(x, scale))
+    assert math.log(0.5 / distributions.laplace_tail(shift, scale)) == pytest.approx(expected)
+    draws = mutant(left, 40_000, clip_norm=1.0, epsilon=1.0, rng=np.random.default_rng(43))
+    assert_distribution(draws - shift / 2, lambda x: distributions.laplace_cdf(x, scale))
     with pytest.raises(AssertionError, match="rejected"):
-        assert_law(draws - shift / 2, lambda x: laws.laplace_cdf(x, 1.1 * scale))
+        assert_distribution(draws - shift / 2, lambda x: distributions.laplace_cdf(x, 1.1 * scale))
 
 
 @pytest.mark.statistical
-def test_gaussian_twin_breaks_in_ten_dimensions() -> None:
+def test_gaussian_mutant_breaks_in_ten_dimensions() -> None:
     data = np.zeros((5, 2, 10))
     data[0] = 1.0
     draws = mutants.clipped_user_mean_gaussian_by_coordinate(
@@ -122,8 +126,8 @@ def test_gaussian_twin_breaks_in_ten_dimensions() -> None:
     )
     sigma = analytic_gaussian_sigma(0.4, 1.0, 1e-5)
     total, deviation = draws.sum(axis=1), math.sqrt(10) * sigma
-    assert_law(total, norm(10 / 5, deviation).cdf)  # the other side: -10 / 5
+    assert_distribution(total, norm(10 / 5, deviation).cdf)  # the other side: -10 / 5
     assert gaussian_epsilon(4.0, deviation, 1e-5) == pytest.approx(3.62, abs=0.01)
     assert gaussian_delta(4.0, deviation, 1.0) == pytest.approx(0.077, abs=1e-3)
     with pytest.raises(AssertionError, match="rejected"):
-        assert_law(total, norm(10 / 5, 1.1 * deviation).cdf)
+        assert_distribution(total, norm(10 / 5, 1.1 * deviation).cdf)

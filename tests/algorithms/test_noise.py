@@ -1,4 +1,4 @@
-"""Noise: exact calibrations, laws of the draws, and what the broken twins give away."""
+"""Noise: exact calibrations, distributions of the draws, and what the mutants give away."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scipy.stats import norm
 
 from algorithms.common import noise
 from mutants import noise as mutants
-from tests.algorithms import laws
-from tests.statistical import assert_frequencies, assert_law
+from tests.algorithms import distributions
+from tests.statistical import assert_distribution, assert_frequencies
 
 
 def gaussian_delta(shift: float, sigma: float, epsilon: float) -> float:
@@ -88,35 +88,35 @@ def test_calibrations_refuse_deltas_outside_the_open_interval(calibrate, delta: 
 
 
 @pytest.mark.statistical
-def test_laplace_law() -> None:
+def test_laplace_distribution() -> None:
     draws = noise.laplace_mechanism(
         [3.0, -1.0], 40_000, sensitivity=2.0, epsilon=0.5, rng=np.random.default_rng(11)
     )
-    assert_law(draws[:, 0] - 3, lambda x: laws.laplace_cdf(x, 4.0))
-    assert_law(draws[:, 1] + 1, lambda x: laws.laplace_cdf(x, 4.0))
+    assert_distribution(draws[:, 0] - 3, lambda x: distributions.laplace_cdf(x, 4.0))
+    assert_distribution(draws[:, 1] + 1, lambda x: distributions.laplace_cdf(x, 4.0))
     signs = 2 * (draws[:, 0] > 3).astype(int) + (draws[:, 1] > -1)
     assert_frequencies(np.bincount(signs, minlength=4), np.full(4, 0.25))  # independent
     with pytest.raises(AssertionError, match="rejected"):
-        assert_law(draws[:, 0] - 3, lambda x: laws.laplace_cdf(x, 4.4))
+        assert_distribution(draws[:, 0] - 3, lambda x: distributions.laplace_cdf(x, 4.4))
 
 
 @pytest.mark.statistical
-def test_gaussian_law() -> None:
+def test_gaussian_distribution() -> None:
     draws = noise.gaussian_mechanism(5.0, 40_000, sigma=3.0, rng=np.random.default_rng(12))
-    assert_law(draws, norm(5, 3).cdf)
+    assert_distribution(draws, norm(5, 3).cdf)
     with pytest.raises(AssertionError, match="rejected"):
-        assert_law(draws, norm(5, 3.3).cdf)
+        assert_distribution(draws, norm(5, 3.3).cdf)
 
 
 def geometric_cells(rate: float, reach: int) -> np.ndarray:
-    """Chances of <= -reach, each integer between, >= reach."""
+    """Probabilities of <= -reach, each integer between, >= reach."""
     inner = geometric_pmf(np.arange(-reach + 1, reach), rate)
     tail = math.exp(-rate * reach) / (1 + math.exp(-rate))
     return np.concatenate([[tail], inner, [tail]])
 
 
 @pytest.mark.statistical
-def test_discrete_laplace_law() -> None:
+def test_discrete_laplace_distribution() -> None:
     draws = noise.discrete_laplace_mechanism(
         7, 40_000, sensitivity=3, epsilon=1.5, rng=np.random.default_rng(13)
     )
@@ -127,14 +127,14 @@ def test_discrete_laplace_law() -> None:
 
 
 @pytest.mark.statistical
-def test_randomized_response_law() -> None:
+def test_randomized_response_distribution() -> None:
     draws = noise.randomized_response([1, 0], 400_000, epsilon=1.2, rng=np.random.default_rng(14))
     kept = math.exp(1.2) / (1 + math.exp(1.2))
-    law = np.array([kept * (1 - kept), (1 - kept) ** 2, kept**2, kept * (1 - kept)])
+    distribution = np.array([kept * (1 - kept), (1 - kept) ** 2, kept**2, kept * (1 - kept)])
     cells = np.bincount(2 * draws[:, 0] + draws[:, 1], minlength=4)  # 00, 01, 10, 11
-    assert_frequencies(cells, law)
+    assert_frequencies(cells, distribution)
     with pytest.raises(AssertionError, match="rejected"):
-        assert_frequencies(cells, law[::-1])
+        assert_frequencies(cells, distribution[::-1])
 
 
 def test_discrete_noise_stays_integral_at_the_edges() -> None:
@@ -146,11 +146,11 @@ def test_discrete_noise_stays_integral_at_the_edges() -> None:
     assert (still == 3).all()
 
 
-# Twins: the true epsilon by closed form, and the twin's draws follow the law that it rests on.
+# Mutants: the true epsilon by closed form, and the mutant's draws follow the distribution that it rests on.
 
 
 def test_laplace_half_scale_spends_twice() -> None:
-    left, right = laws.laplace_cdf(0.0, 0.5), laws.laplace_cdf(-1.0, 0.5)
+    left, right = distributions.laplace_cdf(0.0, 0.5), distributions.laplace_cdf(-1.0, 0.5)
     assert math.log(left / right) == pytest.approx(2.0)
 
 
@@ -164,7 +164,7 @@ def test_randomized_response_doubled_spends_twice() -> None:
     assert math.log(kept / (1 - kept)) == pytest.approx(2.0)
 
 
-def test_gaussian_twins_break_their_claim() -> None:
+def test_gaussian_mutants_break_their_claim() -> None:
     sigma = noise.analytic_gaussian_sigma(1.0, 1.0, 1e-5)
     assert gaussian_epsilon(1.0, math.sqrt(sigma), 1e-5) == pytest.approx(2.07, abs=0.01)
     assert gaussian_delta(1.0, math.sqrt(sigma), 1.0) == pytest.approx(0.0085, abs=1e-4)
@@ -174,21 +174,23 @@ def test_gaussian_twins_break_their_claim() -> None:
 
 
 @pytest.mark.statistical
-def test_twins_follow_their_broken_law() -> None:
+def test_mutants_follow_their_broken_distribution() -> None:
     rng = np.random.default_rng(16)
     n = 40_000
     half = mutants.laplace_half_scale(0.0, n, sensitivity=1.0, epsilon=1.0, rng=rng)
-    assert_law(half, lambda x: laws.laplace_cdf(x, 0.5))
+    assert_distribution(half, lambda x: distributions.laplace_cdf(x, 0.5))
     narrow = mutants.gaussian_variance_as_deviation(0.0, n, sigma=4.0, rng=rng)
-    assert_law(narrow, norm(0, 2).cdf)
+    assert_distribution(narrow, norm(0, 2).cdf)
     steps = mutants.discrete_laplace_half_scale(0, n, sensitivity=1, epsilon=0.5, rng=rng)
     counts = np.bincount(np.clip(steps, -4, 4) + 4, minlength=9)
     assert_frequencies(counts, geometric_cells(1.0, 4))
     kept = math.exp(1) / (1 + math.exp(1))
     bits = mutants.randomized_response_doubled(1, n, epsilon=0.5, rng=rng)
     assert_frequencies(np.bincount(bits, minlength=2), [1 - kept, kept])
-    with pytest.raises(AssertionError, match="rejected"):  # and not the law of the original
-        assert_law(half, lambda x: laws.laplace_cdf(x, 1.0))
+    with pytest.raises(
+        AssertionError, match="rejected"
+    ):  # and not the distribution of the original
+        assert_distribution(half, lambda x: distributions.laplace_cdf(x, 1.0))
 
 
 def test_laplace_reused_noise_is_no_noise_for_differences() -> None:

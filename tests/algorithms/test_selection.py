@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from algorithms.common import selection
 from mutants import selection as mutants
-from tests.algorithms import laws
+from tests.algorithms import distributions
 from tests.statistical import assert_frequencies
 
 
@@ -22,18 +22,20 @@ def noisy_max_pmf(scores: list[float], scale: float) -> np.ndarray:
     pmf = []
     for r, value in enumerate(values):
         others = np.delete(values, r)
-        z, weights = laws.laplace_panels(others - value, scale, scale)
-        below = laws.laplace_cdf(value + z[:, None] - others, scale)
+        z, weights = distributions.laplace_panels(others - value, scale, scale)
+        below = distributions.laplace_cdf(value + z[:, None] - others, scale)
         pmf.append(float((weights * below.prod(axis=1)).sum()))
     return np.array(pmf)
 
 
-def worst_log_ratio(law, scores: list[float], sensitivity: float) -> float:
+def worst_log_ratio(distribution, scores: list[float], sensitivity: float) -> float:
     """Return the largest log ratio over all corner moves of the scores."""
-    base = law(scores)
+    base = distribution(scores)
     worst = 0.0
     for signs in itertools.product([-1.0, 0.0, 1.0], repeat=len(scores)):
-        moved = law([s + sensitivity * sign for s, sign in zip(scores, signs, strict=True)])
+        moved = distribution(
+            [s + sensitivity * sign for s, sign in zip(scores, signs, strict=True)]
+        )
         worst = max(worst, float(np.abs(np.log(base) - np.log(moved)).max()))
     return worst
 
@@ -58,18 +60,18 @@ def test_exponential_pmf_survives_gaps_no_float_holds() -> None:
 def test_exponential_pmf_keeps_its_guarantee(
     scores: list[float], sensitivity: float, epsilon: float
 ) -> None:
-    def law(s: list[float]) -> np.ndarray:
+    def distribution(s: list[float]) -> np.ndarray:
         return selection.exponential_pmf(s, sensitivity=sensitivity, epsilon=epsilon)
 
-    assert worst_log_ratio(law, scores, sensitivity) <= epsilon * (1 + 1e-9)
+    assert worst_log_ratio(distribution, scores, sensitivity) <= epsilon * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("scores", [[-2.0, 0.0], [0.0, 0.0, 0.0], [-9.0, 0.0, 1.0]])
 def test_noisy_max_keeps_its_guarantee(scores: list[float]) -> None:
     epsilon = 1.0
-    law = lambda s: noisy_max_pmf(s, 2 / epsilon)  # noqa: E731
-    assert law(scores).sum() == pytest.approx(1.0, abs=1e-10)
-    assert worst_log_ratio(law, scores, 1.0) <= epsilon * (1 + 1e-9)
+    distribution = lambda s: noisy_max_pmf(s, 2 / epsilon)  # noqa: E731
+    assert distribution(scores).sum() == pytest.approx(1.0, abs=1e-10)
+    assert worst_log_ratio(distribution, scores, 1.0) <= epsilon * (1 + 1e-9)
 
 
 @pytest.mark.statistical
@@ -98,7 +100,7 @@ def test_noisy_max_draws_follow_the_quadrature() -> None:
         assert_frequencies(counts, noisy_max_pmf(scores, 0.75))
 
 
-def test_monotone_twins_break_at_their_pair() -> None:
+def test_monotone_mutants_break_at_their_pair() -> None:
     left = mutants.exponential_pmf_monotone([-2.0, 0.0], sensitivity=1.0, epsilon=1.0)[0]
     right = mutants.exponential_pmf_monotone([-3.0, 1.0], sensitivity=1.0, epsilon=1.0)[0]
     assert (left, right) == pytest.approx((0.119, 0.018), abs=1e-3)
@@ -110,7 +112,7 @@ def test_monotone_twins_break_at_their_pair() -> None:
 
 
 @pytest.mark.statistical
-def test_monotone_twins_follow_their_broken_law() -> None:
+def test_monotone_mutants_follow_their_broken_distribution() -> None:
     kwargs = {"sensitivity": 1.0, "epsilon": 1.0}
     rng = np.random.default_rng(23)
     chosen = mutants.exponential_mechanism_monotone([-2.0, 0.0], 40_000, **kwargs, rng=rng)
@@ -123,7 +125,7 @@ def test_monotone_twins_follow_their_broken_law() -> None:
         assert_frequencies(np.bincount(named, minlength=2), noisy_max_pmf([-2.0, 0.0], 2.0))
 
 
-def test_shared_noise_twin_is_deterministic() -> None:
+def test_shared_noise_mutant_is_deterministic() -> None:
     for scores, winner in [([0.0, 1.0], 1), ([1.0, 0.0], 0)]:
         draws = mutants.report_noisy_max_shared_noise(
             scores, 1000, sensitivity=1.0, epsilon=1.0, rng=np.random.default_rng(24)

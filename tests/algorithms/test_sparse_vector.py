@@ -13,33 +13,35 @@ from scipy.stats import binom
 from algorithms.common import sparse_vector as sv
 from algorithms.common import sparse_vector_variants as variants
 from mutants import sparse_vector as mutants
-from tests.algorithms import laws
-from tests.statistical import assert_frequencies, assert_law
+from tests.algorithms import distributions
+from tests.statistical import assert_distribution, assert_frequencies
 
 N = 40_000
 MANY = 1_000_000  # where a few per cent of the noise scale should show
 
 
-def patterns_and_law(queries, cutoff, *, halting_answer=1, **scales):
-    patterns = laws.halting_patterns(len(queries), cutoff, halting_answer)
-    law = np.array([laws.pattern_probability(queries, p, **scales) for p in patterns])
-    assert law.sum() == pytest.approx(1.0, abs=1e-11)
-    return patterns, law
+def patterns_and_distribution(queries, cutoff, *, halting_answer=1, **scales):
+    patterns = distributions.halting_patterns(len(queries), cutoff, halting_answer)
+    distribution = np.array(
+        [distributions.pattern_probability(queries, p, **scales) for p in patterns]
+    )
+    assert distribution.sum() == pytest.approx(1.0, abs=1e-11)
+    return patterns, distribution
 
 
 def loss(left, right, pattern, **scales) -> tuple[float, float, float]:
-    """Chances of a pattern on both sides, and the log of their ratio."""
-    p = laws.pattern_probability(left, pattern, **scales)
-    q = laws.pattern_probability(right, pattern, **scales)
+    """Probabilities of a pattern on both sides, and the log of their ratio."""
+    p = distributions.pattern_probability(left, pattern, **scales)
+    q = distributions.pattern_probability(right, pattern, **scales)
     return p, q, math.log(p / q)
 
 
 def worst_loss(queries, cutoff, **settings) -> float:
     """Return the largest log ratio over all corner moves of the queries and all patterns."""
-    _, base = patterns_and_law(queries, cutoff, **settings)
+    _, base = patterns_and_distribution(queries, cutoff, **settings)
     worst = 0.0
     for signs in itertools.product([-1.0, 0.0, 1.0], repeat=len(queries)):
-        _, moved = patterns_and_law(np.asarray(queries) + signs, cutoff, **settings)
+        _, moved = patterns_and_distribution(np.asarray(queries) + signs, cutoff, **settings)
         worst = max(worst, float(np.abs(np.log(base / moved)).max()))
     return worst
 
@@ -56,82 +58,84 @@ SCALES = {
 
 def test_the_pattern_law_in_closed_form() -> None:
     """Two independent Laplace draws of unit scale: P(difference >= x) = (2 + x) exp(-x) / 4."""
-    p = laws.pattern_probability([-1.5], (1,), threshold_scale=1.0, query_scale=1.0)
+    p = distributions.pattern_probability([-1.5], (1,), threshold_scale=1.0, query_scale=1.0)
     assert p == pytest.approx(3.5 * math.exp(-1.5) / 4, abs=1e-14)
-    assert laws.pattern_probability(
+    assert distributions.pattern_probability(
         [0.0] * 3, (0, 0, 1), threshold_scale=1.0, query_scale=1.0
     ) == pytest.approx(1 / 12, abs=1e-13)  # exchangeable: third and threshold of four, in order
 
 
 @pytest.mark.statistical
-def test_above_threshold_follows_its_law() -> None:
+def test_above_threshold_follows_its_distribution() -> None:
     queries = [4.0, -2.0, 5.0, -3.0]
     answers = sv.above_threshold(
         2 * np.array(queries), MANY, threshold=0.4, epsilon=1.0, sensitivity=2.0,
         rng=np.random.default_rng(51),
     )  # fmt: skip
     scales = {"threshold": 0.2, "threshold_scale": 2.0, "query_scale": 4.0}
-    patterns, law = patterns_and_law(queries, 1, halting_answer=0, **scales)
+    patterns, distribution = patterns_and_distribution(queries, 1, halting_answer=0, **scales)
     assert patterns == [(0,), (1, 0), (1, 1, 0), (1, 1, 1, 0), (1, 1, 1, 1)]
-    counts = laws.pattern_counts(answers, patterns)
-    assert_frequencies(counts, law)
-    _, wrong = patterns_and_law(queries, 1, halting_answer=0, **(scales | {"query_scale": 2.0}))
+    counts = distributions.pattern_counts(answers, patterns)
+    assert_frequencies(counts, distribution)
+    _, wrong = patterns_and_distribution(
+        queries, 1, halting_answer=0, **(scales | {"query_scale": 2.0})
+    )
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies(counts, wrong)
 
 
 @pytest.mark.statistical
-def test_fixed_threshold_follows_its_law() -> None:
-    """Independent answers: the law is a product, against thresholds of their own."""
+def test_fixed_threshold_follows_its_distribution() -> None:
+    """Independent answers: the distribution is a product, against thresholds of their own."""
     gaps = np.array([1.5, -1.0, 2.0, -3.0])
     thresholds = np.array([1.0, 2.0, 3.0, 4.0])
     answers = sv.fixed_threshold_sparse_vector(
         gaps + thresholds, MANY, thresholds=thresholds, cutoff=2, epsilon=0.5,
         rng=np.random.default_rng(52),
     )  # fmt: skip
-    yes = laws.laplace_tail(-gaps, 2.0)
-    patterns = laws.halting_patterns(4, 2)
-    law = np.array(
+    yes = distributions.laplace_tail(-gaps, 2.0)
+    patterns = distributions.halting_patterns(4, 2)
+    distribution = np.array(
         [np.prod([y if a else 1 - y for a, y in zip(p, yes, strict=False)]) for p in patterns]
     )
-    counts = laws.pattern_counts(answers, patterns)
-    assert_frequencies(counts, law)
+    counts = distributions.pattern_counts(answers, patterns)
+    assert_frequencies(counts, distribution)
     with pytest.raises(AssertionError, match="rejected"):
-        assert_frequencies(counts, law[::-1])
+        assert_frequencies(counts, distribution[::-1])
 
 
 @pytest.mark.parametrize("name", ["svt1", "svt2", "svt4"])
 @pytest.mark.parametrize("cutoff", [1, 2, 3])
 @pytest.mark.statistical
-def test_variants_with_a_cutoff_follow_their_law(name: str, cutoff: int) -> None:
+def test_variants_with_a_cutoff_follow_their_distribution(name: str, cutoff: int) -> None:
     queries = [0.5, -0.3, 1.0, -2.0]
     run = partial(getattr(variants, name), cutoff=cutoff, epsilon=1.0)
     answers = run(
         3 * np.array(queries), N, thresholds=0.6, sensitivity=3.0, rng=np.random.default_rng(53)
     )
     scales = SCALES[name](cutoff)
-    patterns, law = patterns_and_law(queries, cutoff, threshold=0.2, **scales)
-    counts = laws.pattern_counts(answers, patterns)
-    assert_frequencies(counts, law)
+    patterns, distribution = patterns_and_distribution(queries, cutoff, threshold=0.2, **scales)
+    counts = distributions.pattern_counts(answers, patterns)
+    assert_frequencies(counts, distribution)
     wrong = scales | {"query_scale": 2.5 * scales["query_scale"]}
-    _, wrong_law = patterns_and_law(queries, cutoff, threshold=0.2, **wrong)
+    _, wrong_distribution = patterns_and_distribution(queries, cutoff, threshold=0.2, **wrong)
     with pytest.raises(AssertionError, match="rejected"):
-        assert_frequencies(counts, wrong_law)
+        assert_frequencies(counts, wrong_distribution)
 
 
 @pytest.mark.parametrize("name", ["svt5", "svt6"])
 @pytest.mark.statistical
-def test_variants_without_a_cutoff_follow_their_law(name: str) -> None:
+def test_variants_without_a_cutoff_follow_their_distribution(name: str) -> None:
     queries = np.array([0.5, -0.3, 1.0])
     thresholds = np.array([0.0, 5.0, -1.0])
     answers = getattr(variants, name)(
         queries + thresholds, N, thresholds=thresholds, epsilon=1.0, sensitivity=1.0,
         rng=np.random.default_rng(54),
     )  # fmt: skip
-    patterns, law = patterns_and_law(queries, None, **SCALES[name](0))
-    counts = laws.pattern_counts(answers, patterns)
-    assert_frequencies(counts, law)
-    _, wrong = patterns_and_law(queries, None, threshold_scale=2.0, query_scale=1.0)
+    patterns, distribution = patterns_and_distribution(queries, None, **SCALES[name](0))
+    counts = distributions.pattern_counts(answers, patterns)
+    assert_frequencies(counts, distribution)
+    _, wrong = patterns_and_distribution(queries, None, threshold_scale=2.0, query_scale=1.0)
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies(counts, wrong)
 
@@ -145,14 +149,14 @@ def test_svt3_releases_the_value_that_it_compared() -> None:
     answers, released = draws[..., 0], draws[..., 1]
     np.testing.assert_array_equal(np.isnan(released), answers != 1.0)
     scales = {"threshold": 0.5, "threshold_scale": 2.0, "query_scale": 2.0}
-    patterns, law = patterns_and_law([0.0, 1.0, -1.0], 1, **scales)
-    assert_frequencies(laws.pattern_counts(answers, patterns), law)
+    patterns, distribution = patterns_and_distribution([0.0, 1.0, -1.0], 1, **scales)
+    assert_frequencies(distributions.pattern_counts(answers, patterns), distribution)
     cuts = [-math.inf, -1.0, 1.0, 3.0, math.inf]
     at_two = [
-        laws.release_probability([0.0, 1.0], low=a, high=b, **scales)
+        distributions.release_probability([0.0, 1.0], low=a, high=b, **scales)
         for a, b in itertools.pairwise(cuts)
     ]
-    assert sum(at_two) == pytest.approx(law[patterns.index((0, 1))], abs=1e-11)
+    assert sum(at_two) == pytest.approx(distribution[patterns.index((0, 1))], abs=1e-11)
     counts = np.histogram(released[answers[:, 1] == 1.0, 1], bins=[-1e9, -1, 1, 3, 1e9])[0]
     whole = np.append(counts, N - counts.sum())
     assert_frequencies(whole, [*at_two, 1 - sum(at_two)])
@@ -181,8 +185,8 @@ def test_svt4_keeps_the_level_that_lyu_su_and_li_give_it(cutoff: int) -> None:
 
 def test_svt3_breaks() -> None:
     scales = {"threshold_scale": 2.0, "query_scale": 2.0}  # cutoff 1
-    p = laws.release_probability([-1.0] * 8 + [0.0], high=1.0, **scales)
-    q = laws.release_probability([0.0] * 8 + [-1.0], high=1.0, **scales)
+    p = distributions.release_probability([-1.0] * 8 + [0.0], high=1.0, **scales)
+    q = distributions.release_probability([0.0] * 8 + [-1.0], high=1.0, **scales)
     assert math.log(p / q) == pytest.approx(2.823, abs=1e-3)
 
 
@@ -201,16 +205,16 @@ def test_svt4_and_svt6_break(name, cutoff, left, right, pattern, expected) -> No
 
 
 def test_svt5_breaks_without_bound() -> None:
-    p = laws.pattern_probability([0.0, 1.0], (0, 1), **SCALES["svt5"](0))
-    q = laws.pattern_probability([1.0, 0.0], (0, 1), **SCALES["svt5"](0))
+    p = distributions.pattern_probability([0.0, 1.0], (0, 1), **SCALES["svt5"](0))
+    q = distributions.pattern_probability([1.0, 0.0], (0, 1), **SCALES["svt5"](0))
     assert p == pytest.approx((1 - math.exp(-0.5)) / 2)
     assert q == 0.0
 
 
-# Twins
+# Mutants
 
 
-def test_twins_break_at_their_pair() -> None:
+def test_mutants_break_at_their_pair() -> None:
     left, right = [-1.0] * 5 + [1.0] * 5, [0.0] * 10
     unhalted = {"threshold_scale": 2.0, "query_scale": 4.0}
     p, q, epsilon = loss(left, right, (0,) * 5 + (1,) * 5, **unhalted)
@@ -223,7 +227,7 @@ def test_twins_break_at_their_pair() -> None:
     assert (p, q, epsilon) == pytest.approx((0.0051, 0.00098, 1.661), abs=1e-3)
 
 
-def test_correct_ones_hold_at_the_pairs_of_their_twins() -> None:
+def test_correct_ones_hold_at_the_pairs_of_their_mutants() -> None:
     left, right, pattern = [-1.0] * 5 + [1.0] * 5, [0.0] * 10, (0,) * 5 + (1,) * 5
     assert loss(left, right, pattern, **SCALES["svt1"](5))[2] <= 1
     left, right, pattern = [-2.0, -2.0, 2.0] * 4, [-1.0, -1.0, 1.0] * 4, (0, 0, 1) * 4
@@ -236,33 +240,36 @@ def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
     return max(float(np.maximum(a - math.exp(epsilon) * b, 0).sum()) for a, b in [(p, q), (q, p)])
 
 
-def halting_time_law(yes: float, n_queries: int, cutoff: int) -> np.ndarray:
-    """Return the law of what suffices: when it halts, else how many yeses."""
+def halting_time_distribution(yes: float, n_queries: int, cutoff: int) -> np.ndarray:
+    """Return the distribution of what suffices: when it halts, else how many yeses."""
     times = np.arange(cutoff, n_queries + 1)
     halted = binom.pmf(cutoff - 1, times - 1, yes) * yes
     return np.concatenate([halted, binom.pmf(np.arange(cutoff), n_queries, yes)])
 
 
-def test_fixed_threshold_twin_breaks_where_the_original_holds() -> None:
+def test_fixed_threshold_mutant_breaks_where_the_original_holds() -> None:
     cutoff, n_queries, epsilon, delta = 8, 200, 0.5, 1e-3
     allowed = math.sqrt(cutoff * math.log(1 / delta)) * epsilon, 2.0**-cutoff + delta
-    left, right = (float(laws.laplace_tail(-x, 1 / epsilon)) for x in (2.0, 1.0))
+    left, right = (float(distributions.laplace_tail(-x, 1 / epsilon)) for x in (2.0, 1.0))
     original = hockey_stick(
-        halting_time_law(left, n_queries, cutoff),
-        halting_time_law(right, n_queries, cutoff),
+        halting_time_distribution(left, n_queries, cutoff),
+        halting_time_distribution(right, n_queries, cutoff),
         allowed[0],
     )
     k = np.arange(n_queries + 1)
-    twin = hockey_stick(binom.pmf(k, n_queries, left), binom.pmf(k, n_queries, right), allowed[0])
+    mutant = hockey_stick(binom.pmf(k, n_queries, left), binom.pmf(k, n_queries, right), allowed[0])
     assert original == pytest.approx(0.0038, abs=1e-4)
     assert original <= allowed[1]
-    assert twin == pytest.approx(0.793, abs=1e-3)
+    assert mutant == pytest.approx(0.793, abs=1e-3)
 
 
 def test_lemma_18_needs_hidden_constants_above_one() -> None:
     """Read with both constants 1 it fails, at queries on the threshold: 0.16 against 0.0049."""
     epsilon, cutoff, delta = 0.5, 8, 1e-3
-    laws_ = [halting_time_law(float(laws.laplace_tail(x, 2.0)), 200, cutoff) for x in (0.0, 1.0)]
+    laws_ = [
+        halting_time_distribution(float(distributions.laplace_tail(x, 2.0)), 200, cutoff)
+        for x in (0.0, 1.0)
+    ]
     exact = hockey_stick(*laws_, math.sqrt(cutoff * math.log(1 / delta)) * epsilon)
     assert exact == pytest.approx(0.164, abs=1e-3)
     assert exact > 2.0**-cutoff + delta
@@ -277,7 +284,9 @@ def test_lemma_18_fails_for_every_hidden_constant(cutoff: int) -> None:
     """
     epsilon, delta = 0.5, 0.5
     near, far = (
-        halting_time_law(float(laws.laplace_tail(x, 1 / epsilon)), 12 * cutoff, cutoff)
+        halting_time_distribution(
+            float(distributions.laplace_tail(x, 1 / epsilon)), 12 * cutoff, cutoff
+        )
         for x in (0.0, 1.0)
     )
     lemma = math.sqrt(cutoff * math.log(1 / delta)) * epsilon  # times its hidden constant
@@ -285,56 +294,63 @@ def test_lemma_18_fails_for_every_hidden_constant(cutoff: int) -> None:
 
 
 @pytest.mark.statistical
-def test_twins_follow_their_broken_law() -> None:
+def test_mutants_follow_their_broken_distribution() -> None:
     rng = np.random.default_rng(56)
     queries = np.array([0.5, -0.3, 1.0, -2.0])
     exact = mutants.above_threshold_exact_threshold(queries, N, threshold=0.0, epsilon=1.0, rng=rng)
-    patterns, law = patterns_and_law(
+    patterns, distribution = patterns_and_distribution(
         queries, 1, halting_answer=0, threshold_scale=0.0, query_scale=4.0
     )
-    assert_frequencies(laws.pattern_counts(exact, patterns), law)
+    assert_frequencies(distributions.pattern_counts(exact, patterns), distribution)
     unhalted = {"threshold_scale": 2.0, "query_scale": 4.0}
     never = mutants.above_threshold_never_halts(queries, N, threshold=0.0, epsilon=1.0, rng=rng)
-    patterns, law = patterns_and_law(queries, None, **unhalted)
-    assert_frequencies(laws.pattern_counts(never, patterns), law)
+    patterns, distribution = patterns_and_distribution(queries, None, **unhalted)
+    assert_frequencies(distributions.pattern_counts(never, patterns), distribution)
     kwargs = {"thresholds": 0.0, "cutoff": 2, "epsilon": 1.0, "sensitivity": 1.0, "rng": rng}
     one = mutants.svt1_cutoff_not_in_noise(queries, N, **kwargs)
-    patterns, law = patterns_and_law(queries, 2, **unhalted)
-    assert_frequencies(laws.pattern_counts(one, patterns), law)
+    patterns, distribution = patterns_and_distribution(queries, 2, **unhalted)
+    assert_frequencies(distributions.pattern_counts(one, patterns), distribution)
     two = mutants.svt2_cutoff_not_in_noise(queries, N, **kwargs)
-    _, law = patterns_and_law(queries, 2, **unhalted, redraw=True)
-    assert_frequencies(laws.pattern_counts(two, patterns), law)
+    _, distribution = patterns_and_distribution(queries, 2, **unhalted, redraw=True)
+    assert_frequencies(distributions.pattern_counts(two, patterns), distribution)
     with pytest.raises(AssertionError, match="rejected"):
-        assert_frequencies(laws.pattern_counts(one, patterns), law)
+        assert_frequencies(distributions.pattern_counts(one, patterns), distribution)
     free = mutants.fixed_threshold_sparse_vector_without_cutoff(
         queries, N, thresholds=0.0, cutoff=1, epsilon=1.0, rng=rng
     )
-    patterns, law = patterns_and_law(queries, None, threshold_scale=0.0, query_scale=1.0)
-    assert_frequencies(laws.pattern_counts(free, patterns), law)
+    patterns, distribution = patterns_and_distribution(
+        queries, None, threshold_scale=0.0, query_scale=1.0
+    )
+    assert_frequencies(distributions.pattern_counts(free, patterns), distribution)
 
 
 @pytest.mark.statistical
-def test_shared_query_noise_twin_shows_the_order() -> None:
-    z, weights = laws.laplace_panels([-0.5, 0.5], 2.0, 2.0)
-    chance = float((weights * (laws.laplace_cdf(0.5 - z, 4) - laws.laplace_cdf(-0.5 - z, 4))).sum())
-    assert chance == pytest.approx(0.083, abs=1e-3)
-    for queries, p in [([1.0, 0.0], chance), ([0.0, 1.0], 0.0)]:
+def test_shared_query_noise_mutant_shows_the_order() -> None:
+    z, weights = distributions.laplace_panels([-0.5, 0.5], 2.0, 2.0)
+    probability = float(
+        (
+            weights
+            * (distributions.laplace_cdf(0.5 - z, 4) - distributions.laplace_cdf(-0.5 - z, 4))
+        ).sum()
+    )
+    assert probability == pytest.approx(0.083, abs=1e-3)
+    for queries, p in [([1.0, 0.0], probability), ([0.0, 1.0], 0.0)]:
         answers = mutants.above_threshold_shared_query_noise(
             queries, N, threshold=0.5, epsilon=1.0, rng=np.random.default_rng(57)
         )
         hits = int((answers == [1.0, 0.0]).all(axis=1).sum())
         assert_frequencies([hits, N - hits], [p, 1 - p])
     with pytest.raises(AssertionError, match="rejected"):
-        assert_frequencies([hits, N - hits], [chance, 1 - chance])
+        assert_frequencies([hits, N - hits], [probability, 1 - probability])
 
 
 @pytest.mark.statistical
 def test_the_helpers_themselves() -> None:
-    """A category of chance 0 tolerates no count, and a law is judged by its quantiles."""
+    """A category of probability 0 tolerates no count, and a distribution is judged by its quantiles."""
     assert_frequencies([0, 5], [0.0, 1.0])
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies([1, 10**6], [0.0, 1.0])
     with pytest.raises(AssertionError, match="rejected"):
-        assert_law(np.full(100, 0.5), lambda x: x)
+        assert_distribution(np.full(100, 0.5), lambda x: x)
     with pytest.raises(ValueError, match="sum to 1"):
         assert_frequencies([1, 2], [0.5, 0.6])

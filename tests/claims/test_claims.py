@@ -1,4 +1,4 @@
-"""Claims against dp-accounting, brute force over two-point laws, and one another."""
+"""Claims against dp-accounting, brute force over two-point distributions, and one another."""
 
 from __future__ import annotations
 
@@ -196,12 +196,12 @@ def _divergence(orders: Floats, a: Floats, b: Floats) -> Floats:
 
 
 def _keeps(claim: Any, a: Floats, b: Floats) -> Any:
-    """Whether two-point laws keep the claim in one direction, from its definition."""
+    """Whether two-point distributions keep the claim in one direction, from its definition."""
     if isinstance(claim, RenyiDP):
         orders, budgets = np.array(claim.alphas), np.array(claim.claimed_divergences)
         return (_divergence(orders[:, None], a, b) <= budgets[:, None]).all(axis=0)
     log_excess = np.linspace(math.log(1e-7), math.log(1e6), 120)[:, None] + np.zeros_like(a)
-    for _ in range(4):  # the worst order, for each pair of laws on its own
+    for _ in range(4):  # the worst order, for each pair of distributions on its own
         orders = 1 + np.exp(log_excess)
         ratio = _divergence(orders, a, b) / orders
         top = np.take_along_axis(log_excess, ratio.argmax(axis=0)[None], axis=0)
@@ -221,7 +221,7 @@ def _largest_p(claim: Any, logit_q: Floats) -> Floats:
 
 
 def _best(claim: Any, value: Any) -> float:
-    """Maximise ``value(logit_p, logit_q)`` over two-point laws that keep the claim."""
+    """Maximise ``value(logit_p, logit_q)`` over two-point distributions that keep the claim."""
     grid = np.linspace(-650.0, 20.0, 101)
     values = value(_largest_p(claim, grid), grid)
     for _ in range(6):
@@ -236,7 +236,7 @@ LOST = 1e-4
 
 
 @pytest.mark.parametrize("name", RENYI)
-def test_renyi_delta_is_lossless_against_two_point_laws(name: str) -> None:
+def test_renyi_delta_is_lossless_against_two_point_distributions(name: str) -> None:
     claim = CLAIMS[name]
     for epsilon in (0.0, 0.6 * claim.epsilon(1e-6)):
 
@@ -251,7 +251,7 @@ def test_renyi_delta_is_lossless_against_two_point_laws(name: str) -> None:
 
 @pytest.mark.parametrize("name", RENYI)
 @pytest.mark.parametrize("delta", [1e-6, 0.1])
-def test_renyi_epsilon_is_lossless_against_two_point_laws(name: str, delta: float) -> None:
+def test_renyi_epsilon_is_lossless_against_two_point_distributions(name: str, delta: float) -> None:
     claim = CLAIMS[name]
 
     def loss(a: Floats, b: Floats) -> Floats:

@@ -9,12 +9,12 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit import ApproxDP, GaussianDP, PureDP
-from dpaudit.engine.additive.audit import SmoothedAudit
+from dpaudit.engine.additive.audit import AdditiveNoiseAudit
 from dpaudit.engine.additive.candidates import screen
 from dpaudit.engine.additive.events import LikelihoodRatio, RatioEvent
 from dpaudit.engine.counts import SampledAudit
 from dpaudit.errors import MechanismError
-from dpaudit.mechanisms.additive import Smoothed
+from dpaudit.mechanisms.additive import AdditiveNoise
 from dpaudit.stats import oracles
 from dpaudit.stats.noise import Noise
 from tests.mechanisms.test_additive_noise import (
@@ -36,12 +36,17 @@ from tests.statistical import FALSE_ALARM
 # --- (c) no ball: compared with plain counts ---
 
 COMPARED = {
-    "subsampled": (Smoothed(sampled_user, scale=1.0), pair(1, 0), ApproxDP(0.5, 1e-3), 3.0),
-    "uniform": (Smoothed(uniform, scale=1.0), pair(0.5, -0.5), CLAIM, 1.1),
-    "wide": (Smoothed(uniform, scale=0.05), pair(0.5, -0.5), ApproxDP(0.5, 0.1), 0.93),
-    "cloud": (Smoothed(gaussian_cloud, scale=1.0), pair(np.full(9, 0.5), np.zeros(9)), CLAIM, 1.0),
-    "signs": (Smoothed(signs, scale=1.0), pair(1, -1), CLAIM, 1.0),
-    "laplace": (Smoothed(coins, "laplace", 1.0), pair([1, 0], [0, 1]), PureDP(1.0), 1.05),
+    "subsampled": (AdditiveNoise(sampled_user, scale=1.0), pair(1, 0), ApproxDP(0.5, 1e-3), 3.0),
+    "uniform": (AdditiveNoise(uniform, scale=1.0), pair(0.5, -0.5), CLAIM, 1.1),
+    "wide": (AdditiveNoise(uniform, scale=0.05), pair(0.5, -0.5), ApproxDP(0.5, 0.1), 0.93),
+    "cloud": (
+        AdditiveNoise(gaussian_cloud, scale=1.0),
+        pair(np.full(9, 0.5), np.zeros(9)),
+        CLAIM,
+        1.0,
+    ),
+    "signs": (AdditiveNoise(signs, scale=1.0), pair(1, -1), CLAIM, 1.0),
+    "laplace": (AdditiveNoise(coins, "laplace", 1.0), pair([1, 0], [0, 1]), PureDP(1.0), 1.05),
 }
 
 
@@ -49,18 +54,18 @@ COMPARED = {
 @pytest.mark.parametrize("name", COMPARED)
 def test_smoothing_certifies_what_plain_counts_do_and_more(name):
     mechanism, at, claim, gain = COMPARED[name]
-    smoothed = prepared(SmoothedAudit, claim, at, draws=20_000).run(mechanism, "mechanism")
+    smoothed = prepared(AdditiveNoiseAudit, claim, at, draws=20_000).run(mechanism, "mechanism")
     plain = prepared(SampledAudit, claim, at, draws=20_000).run(mechanism, "mechanism")
     assert smoothed.epsilon.lower >= gain * plain.epsilon.lower
     assert smoothed.epsilon.lower > 0
 
 
 def test_centres_that_happen_to_be_equal_are_data_like_any_other():
-    constant = Smoothed(lambda data, size, *, rng: np.ones((size, 2)) * data, scale=1.0)
+    constant = AdditiveNoise(lambda data, size, *, rng: np.ones((size, 2)) * data, scale=1.0)
     finding, _ = look(constant, CLAIM, pair([1, 0], [0, 0]))
     truth = oracles.gaussian(1.0, 1.0)
     assert 1.0 < finding.epsilon.lower < truth.epsilon(1e-6)
-    known = Smoothed(constant.centers, scale=1.0, ball=lambda data: (data, 0.0))
+    known = AdditiveNoise(constant.centers, scale=1.0, ball=lambda data: (data, 0.0))
     finding, _ = look(known, CLAIM, pair([1, 0], [0, 0]))
     assert 0.99 * truth.epsilon(1e-6) < finding.epsilon.lower <= truth.epsilon(1e-6)
 
@@ -68,7 +73,7 @@ def test_centres_that_happen_to_be_equal_are_data_like_any_other():
 @pytest.mark.parametrize("distance", [0.0, 1e3, 1e9])
 def test_events_that_are_impossible_or_sure_do_no_harm(distance):
     for ball in (None, lambda data: (data, 1.0)):
-        finding, long = look(Smoothed(uniform, scale=1.0, ball=ball), CLAIM, pair(distance, 0))
+        finding, long = look(AdditiveNoise(uniform, scale=1.0, ball=ball), CLAIM, pair(distance, 0))
         if distance == 0:
             assert finding.epsilon.lower == 0
             assert finding.delta.lower == 0
@@ -80,13 +85,13 @@ def test_events_that_are_impossible_or_sure_do_no_harm(distance):
 
 def test_the_floor_without_a_ball_is_that_of_an_unseen_centre():
     """However smooth, n draws certify no more than log(n / log(1 / failure_prob))."""
-    finding, _ = look(Smoothed(uniform, scale=1.0), CLAIM, pair(30, 0), draws=10_000)
+    finding, _ = look(AdditiveNoise(uniform, scale=1.0), CLAIM, pair(30, 0), draws=10_000)
     assert finding.epsilon.lower < math.log(7000 / -math.log(0.8e-5))
 
 
 @pytest.mark.parametrize("claim", [GaussianDP(0.5), PureDP(0.5), ApproxDP(0.5, 0.0)], ids=str)
 def test_every_kind_of_claim(claim):
-    mechanism = Smoothed(uniform, scale=1.0, ball=around)
+    mechanism = AdditiveNoise(uniform, scale=1.0, ball=around)
     finding, _ = look(mechanism, claim, pair(0.5, -0.5), draws=4000)
     assert finding.refuted
     assert finding.epsilon.lower > finding.point[0]
@@ -96,27 +101,27 @@ def test_every_kind_of_claim(claim):
 
 def test_the_best_of_several_pairs_is_certified():
     pairs = [pair(0.1, 0), pair(1.0, 0), pair(0.3, 0)]
-    finding, _ = look(Smoothed(uniform, scale=1.0, ball=around), CLAIM, pairs, draws=6000)
+    finding, _ = look(AdditiveNoise(uniform, scale=1.0, ball=around), CLAIM, pairs, draws=6000)
     assert finding.pair.left.tolist() == [1.0]
     assert finding.draws["explore"] + finding.draws["certify"] == 6000
 
 
 def test_results_are_functions_of_seed_name_and_role():
-    mechanism = Smoothed(signs, scale=1.0)
+    mechanism = AdditiveNoise(signs, scale=1.0)
     first, _ = look(mechanism, CLAIM, pair(1, -1), draws=3000)
     again, _ = look(mechanism, CLAIM, pair(1, -1), draws=3000)
     other, _ = look(mechanism, CLAIM, pair(1, -1), draws=3000, seed=2)
-    twin, _ = look(mechanism, CLAIM, pair(1, -1), "twin", draws=3000)
+    mutant, _ = look(mechanism, CLAIM, pair(1, -1), "mutant", draws=3000)
     assert first.profile == again.profile
     assert first.epsilon == again.epsilon
     assert first.histogram == again.histogram
-    assert len({first.epsilon.lower, other.epsilon.lower, twin.epsilon.lower}) == 3
+    assert len({first.epsilon.lower, other.epsilon.lower, mutant.epsilon.lower}) == 3
     assert sum(first.histogram.left) == sum(first.histogram.right) == first.draws["certify"]
 
 
 @pytest.mark.parametrize("draws", [20, 100])
 def test_tiny_budgets_give_tiny_answers(draws):
-    finding, _ = look(Smoothed(uniform, scale=1.0), CLAIM, pair(0.5, -0.5), draws=draws)
+    finding, _ = look(AdditiveNoise(uniform, scale=1.0), CLAIM, pair(0.5, -0.5), draws=draws)
     assert 0 <= finding.epsilon.lower < 2
 
 
@@ -165,17 +170,17 @@ def test_screened_moments_are_those_of_the_events():
 
 TIGHT = {
     "ball": (
-        Smoothed(uniform, scale=1.0, ball=around),
+        AdditiveNoise(uniform, scale=1.0, ball=around),
         pair(0.5, -0.5),
         lambda: true_epsilon(1.0, 1.0, 0.01),
     ),
     "no ball": (
-        Smoothed(uniform, scale=1.0),
+        AdditiveNoise(uniform, scale=1.0),
         pair(0.5, -0.5),
         lambda: true_epsilon(1.0, 1.0, 0.01),
     ),
     "subsampled": (
-        Smoothed(sampled_user, scale=1.0),
+        AdditiveNoise(sampled_user, scale=1.0),
         pair(1, 0),
         lambda: mixture_epsilon(0.1, 0.01),
     ),
@@ -215,13 +220,13 @@ def too_small(data):
 @pytest.mark.statistical
 def test_an_understated_ball_is_found_out(monkeypatch):
     at, truth = pair(0.3, 0.002), math.log(0.3 / 0.002)  # no output has a larger loss
-    honest = Smoothed(rarely_far, scale=1.0, ball=([4.0], 4.0))
-    broken = Smoothed(rarely_far, scale=1.0, ball=too_small)
+    honest = AdditiveNoise(rarely_far, scale=1.0, ball=([4.0], 4.0))
+    broken = AdditiveNoise(rarely_far, scale=1.0, ball=too_small)
     audits = 60
     assert binom.sf(lies(honest, at, truth, audits, draws=400) - 1, audits, 0.05) >= FALSE_ALARM
     with pytest.raises(MechanismError, match="left its declared ball"):
         lies(broken, at, truth, audits, draws=4000)
-    monkeypatch.setattr(Smoothed, "_check_inside", lambda *_: None)
+    monkeypatch.setattr(AdditiveNoise, "_check_inside", lambda *_: None)
     monkeypatch.setattr(
         "dpaudit.bounds.paired.bounded_draws", lambda largest, **named: next(iter(named.values()))
     )

@@ -1,4 +1,4 @@
-"""Whole audits: verdicts, budgets, replay, refusals."""
+"""Integer audits: verdicts, budgets, replay, refusals."""
 
 from __future__ import annotations
 
@@ -70,19 +70,19 @@ def test_a_violation_is_refuted_near_its_true_size() -> None:
     assert "where 1 was claimed" in result.reason
 
 
-def test_a_kept_claim_with_a_caught_twin_is_not_refuted() -> None:
-    result = audit(laplace, PureDP(1.0), ONE, draws=20_000, seed=1, twin=half_scale)
+def test_a_kept_claim_with_a_caught_mutant_is_not_refuted() -> None:
+    result = audit(laplace, PureDP(1.0), ONE, draws=20_000, seed=1, mutant=half_scale)
     assert result.verdict is Verdict.NOT_REFUTED
     assert 0.85 < result.certified_epsilon <= 1.0
-    assert result.twin is not None
-    assert result.twin.verdict is Verdict.REFUTED
-    assert result.twin.certified_epsilon > 1.0
-    assert result.twin.name == "laplace(scale=0.5)"
+    assert result.mutant is not None
+    assert result.mutant.verdict is Verdict.REFUTED
+    assert result.mutant.certified_epsilon > 1.0
+    assert result.mutant.name == "laplace(scale=0.5)"
 
 
-@pytest.mark.parametrize("twin", [None, laplace, functools.partial(laplace, scale=0.99)])
-def test_silence_means_nothing_without_a_twin_that_is_caught(twin: Any) -> None:
-    result = audit(laplace, PureDP(1.0), ONE, draws=5000, seed=1, twin=twin)
+@pytest.mark.parametrize("mutant", [None, laplace, functools.partial(laplace, scale=0.99)])
+def test_silence_means_nothing_without_a_mutant_that_is_caught(mutant: Any) -> None:
+    result = audit(laplace, PureDP(1.0), ONE, draws=5000, seed=1, mutant=mutant)
     assert result.verdict is Verdict.NO_POWER
 
 
@@ -114,7 +114,7 @@ CURVES: list[tuple[Claim, float]] = [
 def test_curves_are_refuted_when_broken_and_not_when_kept(claim: Claim, sigma: float) -> None:
     kept = functools.partial(gaussian, sigma=sigma)
     broken = functools.partial(gaussian, sigma=sigma / 2)
-    result = audit(kept, claim, ONE, draws=20_000, seed=1, twin=broken)
+    result = audit(kept, claim, ONE, draws=20_000, seed=1, mutant=broken)
     assert result.verdict is Verdict.NOT_REFUTED
     assert result.claimed_epsilon in result.profile.epsilon
     assert result.claimed_delta == pytest.approx(claim.delta(result.claimed_epsilon))
@@ -229,7 +229,7 @@ def test_several_pairs_share_the_draws_of_one_audit(draws: int) -> None:
 
 def test_no_generator_is_used_twice() -> None:
     mechanism = Counting()
-    audit(mechanism, PureDP(1.0), [ONE, TWO], draws=300_000, seed=1, twin=laplace)
+    audit(mechanism, PureDP(1.0), [ONE, TWO], draws=300_000, seed=1, mutant=laplace)
     assert len(mechanism.states) >= 12
     assert len(set(mechanism.states)) == len(mechanism.states)
 
@@ -244,7 +244,7 @@ def test_certifying_draws_have_no_part_in_the_choice_of_events() -> None:
 
         def __call__(self, data: Array, size: int, *, rng: Generator) -> Array:
             self.asked += 1
-            late = self.asked > 10 + 2 * 63  # ten probes, and 1500 draws a side in calls of 24
+            late = self.asked > 10 + 2 * 63  # ten probes, and 1500 draws per dataset in calls of 24
             return data.sum() + rng.laplace(size=size) + self.shift * late
 
     for shift in (0.0, 3.0):
@@ -258,9 +258,9 @@ def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch
     given: list[float] = []
     original = dpaudit.engine.counts.RateBounds.from_counts
 
-    def recording(counts: Any, likelier: str, failure_prob: float, aim: Any) -> Any:
+    def recording(counts: Any, likelier: str, failure_prob: float, target: Any) -> Any:
         given.append(failure_prob)
-        return original(counts, likelier, failure_prob, aim)
+        return original(counts, likelier, failure_prob, target)
 
     monkeypatch.setattr(dpaudit.engine.counts.RateBounds, "from_counts", recording)
     for claim in (PureDP(1.0), GaussianDP(1.0)):
@@ -280,7 +280,7 @@ def test_the_witness_is_the_event_that_certifies_epsilon(claim: Any, seed: int) 
     assert result.witness.counts == result.epsilon.counts
     assert result.event is not None
     bounds = RateBounds.from_counts(
-        result.witness.counts, result.witness.likelier, 0.01, result.event.aim
+        result.witness.counts, result.witness.likelier, 0.01, result.event.target
     )
     assert bounds.lower_epsilon(result.claimed_delta) >= result.certified_epsilon
 
@@ -309,8 +309,8 @@ def test_many_draws_are_counted_in_bounded_memory() -> None:
 
 
 def _comparable(result: AuditResult) -> AuditResult:
-    twin = result.twin and replace(result.twin, seconds=0.0)
-    return replace(result, seconds=0.0, mechanism_seconds=0.0, twin=twin)
+    mutant = result.mutant and replace(result.mutant, seconds=0.0)
+    return replace(result, seconds=0.0, mechanism_seconds=0.0, mutant=mutant)
 
 
 def vector(data: Array, size: int, *, rng: Generator) -> Array:
@@ -322,7 +322,7 @@ def test_the_same_seed_and_id_give_the_same_result(mechanism: Callable[..., Arra
     def run(seed: int = 1, id: str = "x") -> AuditResult:
         claim = PureDP(1.0)
         return _comparable(audit(mechanism, claim, [ONE, TWO], draws=4000, seed=seed, id=id,
-                                 twin=half_scale if mechanism is laplace else None))  # fmt: skip
+                                 mutant=half_scale if mechanism is laplace else None))  # fmt: skip
 
     first = run()
     assert run() == first
@@ -330,10 +330,10 @@ def test_the_same_seed_and_id_give_the_same_result(mechanism: Callable[..., Arra
     assert run(id="y").witness.counts != first.witness.counts
 
 
-def test_the_twin_draws_from_streams_of_its_own() -> None:
-    result = audit(laplace, PureDP(0.1), ONE, draws=4000, seed=1, twin=laplace)
-    assert result.twin is not None
-    assert result.twin.witness.counts != result.witness.counts
+def test_the_mutant_draws_from_streams_of_its_own() -> None:
+    result = audit(laplace, PureDP(0.1), ONE, draws=4000, seed=1, mutant=laplace)
+    assert result.mutant is not None
+    assert result.mutant.witness.counts != result.witness.counts
 
 
 def test_the_default_id_is_the_name_of_the_mechanism() -> None:

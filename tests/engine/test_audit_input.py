@@ -41,7 +41,7 @@ from tests.engine.test_audit import (
 def test_the_worst_pair_of_several_is_certified(order: list[NeighborPair]) -> None:
     for pairs in (order, PairFamily("both", tuple(order))):
         result = audit(laplace, PureDP(1.0), pairs, draws=20_000, seed=1)
-        assert result.pair.startswith("two")
+        assert result.pair_words.startswith("two")
         assert 1.7 < result.certified_epsilon <= 2.0
 
 
@@ -139,7 +139,7 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"pairs": 3}, TypeError, "^pairs must be"),
     ({"pairs": [ONE, PAIRS[1]]}, ValueError, "share one relation"),
     ({"mechanism": 3}, TypeError, "^mechanism must be a function"),
-    ({"twin": 3}, TypeError, "must be a function"),
+    ({"mutant": 3}, TypeError, "must be a function"),
     ({"id": 5}, TypeError, "^id must be"),
 ]
 

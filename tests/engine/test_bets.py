@@ -87,7 +87,7 @@ def test_no_mechanism_of_the_null_can_expect_to_win(
 
 
 def test_a_bet_on_another_point_of_the_null_is_not_fair() -> None:
-    """The broken twin: the null point with the same q instead of the closest one."""
+    """The mutant: the null point with the same q instead of the closest one."""
     p, q, epsilon = 0.6, 0.1, 1.0
     broken = Bet(NO_EVENT, *(np.array([x]) for x in (p, q, math.e * q, q)))
     best = max(expected_growth(broken, math.e * x, float(x), 2) for x in np.linspace(0, 0.36, 30))
@@ -127,12 +127,12 @@ def test_the_path_ends_where_the_evidence_is_in() -> None:
 
 
 def test_an_honest_mechanism_is_given_up_early_and_says_what_it_would_have_seen() -> None:
-    result = audit(laplace, PureDP(1.0), ONE, seed=1, sequential=True, twin=tenfold)
+    result = audit(laplace, PureDP(1.0), ONE, seed=1, sequential=True, mutant=tenfold)
     assert result.verdict is Verdict.NOT_REFUTED
     assert result.sequential is not None
     assert "no violation worth" in result.sequential.stopped
     assert sum(result.draws.values()) < 60_000
-    assert result.twin is not None
+    assert result.mutant is not None
     assert 0.8 < result.certified_epsilon < 1.0
     assert result.detectable_epsilon is not None
     assert 1.0 < result.detectable_epsilon < 1.1
@@ -165,7 +165,7 @@ def test_a_family_of_pairs_is_searched_first() -> None:
 
     result = audit(noisy_sum, PureDP(0.3), far, seed=1, sequential=True)
     assert result.verdict is Verdict.REFUTED
-    assert result.pair == far[1].describe()
+    assert result.pair_words == far[1].describe()
 
 
 @pytest.mark.parametrize("claim", [ApproxDP(1.0, 1e-3), GaussianDP(1.0)], ids=str)
@@ -257,7 +257,7 @@ def test_whole_audits_are_wrong_at_most_as_often_as_promised() -> None:
 
 
 @pytest.mark.statistical
-def test_the_soundness_test_catches_a_broken_twin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_soundness_test_catches_a_mutant(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bets that are laid after the draws were seen."""
     original = dpaudit.engine.bets.Bet.log_growth
 

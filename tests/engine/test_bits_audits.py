@@ -17,7 +17,7 @@ from dpaudit.events.features import Feature
 from dpaudit.events.scores import FeatureScore, Score, TableScore
 from dpaudit.stats.proportions import Counts
 from dpaudit.stats.rates import RateBounds
-from dpaudit.stats.target import Aim
+from dpaudit.stats.target import Target
 from tests.events.test_bits import (
     ALARM,
     DRAWS,
@@ -33,7 +33,7 @@ from tests.events.test_bits import (
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Status:
     """Best event of the features on fresh draws: rates, and the certified epsilon."""
 
     words: str
@@ -79,8 +79,8 @@ def attack(
     *,
     seed: int,
     failure_prob: float = FAILURE,
-    twin: Callable[[Feature], Feature] = lambda feature: feature,
-) -> Outcome:
+    mutant: Callable[[Feature], Feature] = lambda feature: feature,
+) -> Status:
     """Explore, freeze, draw afresh, certify: the engine in small, with bit features only."""
     rng = np.random.default_rng(seed)
     delta = claim.claimed_delta
@@ -89,7 +89,7 @@ def attack(
     left, right = (encoder(x) for x in explored)
     half = EXPLORE // 2
     guesses = FloatAttack.for_pair(pair, claim)
-    features = [twin(f) for f in guesses.features(encoder, left[:half], right[:half])]
+    features = [mutant(f) for f in guesses.features(encoder, left[:half], right[:half])]
     best = max(
         (
             (*cut, score)
@@ -100,7 +100,7 @@ def attack(
         default=None,
     )
     if best is None:
-        return Outcome("", 0.0, 0, 0.0)
+        return Status("", 0.0, 0, 0.0)
     _, threshold, above, likelier, score = best
     fresh = DRAWS - EXPLORE
     hits = [
@@ -108,10 +108,10 @@ def attack(
         for data in (pair.left, pair.right)
     ]
     counts = Counts(hits[0], fresh, hits[1], fresh)
-    bounds = RateBounds.from_counts(counts, likelier, failure_prob, Aim(delta=delta))
+    bounds = RateBounds.from_counts(counts, likelier, failure_prob, Target(delta=delta))
     likely, rare = hits if likelier == "left" else hits[::-1]
     words = score.words(threshold, above)
-    return Outcome(words, likely / fresh, rare, bounds.lower_epsilon(delta))
+    return Status(words, likely / fresh, rare, bounds.lower_epsilon(delta))
 
 
 def naive(scale: float) -> Mechanism:
@@ -255,12 +255,12 @@ def test_equal_inputs_are_not_told_apart(mechanism: Mechanism) -> None:
 
 @pytest.mark.statistical
 def test_constant_features_cannot_separate() -> None:
-    """The broken twin of the attack: the same pipeline, its features blind."""
+    """The mutant of the attack: the same pipeline, its features blind."""
 
     def blind(feature: Feature) -> Feature:
         return replace(feature, read=lambda x: np.zeros(len(x)))
 
-    assert attack(naive(1.0), ONE, PureDP(1.0), seed=1, twin=blind).epsilon == 0.0
+    assert attack(naive(1.0), ONE, PureDP(1.0), seed=1, mutant=blind).epsilon == 0.0
 
 
 @pytest.mark.statistical

@@ -33,12 +33,12 @@ ONE, TWO = (NeighborPair([[0.0], [x]], BASE) for x in (1.0, 2.0))
 class Exact:
     """The pmf of a dataset depends on its sum."""
 
-    def __init__(self, laws: Callable[[float], Any]) -> None:
-        self.laws = laws
+    def __init__(self, distributions: Callable[[float], Any]) -> None:
+        self.distributions = distributions
         self.__name__ = "exact"
 
     def pmf(self, data: Any) -> Any:
-        return self.laws(float(data.sum()))
+        return self.distributions(float(data.sum()))
 
 
 def _two(p: Any, q: Any) -> Exact:
@@ -100,8 +100,8 @@ def test_a_tight_claim_is_not_refuted(epsilon: float) -> None:
         assert _audit(mechanism, PureDP(epsilon * 0.999)).verdict is Verdict.REFUTED
 
 
-def _tight_law(alpha: float, budget: float, epsilon: float) -> tuple[float, float]:
-    """Two-point laws that keep a Renyi claim and are the worst for an epsilon: (p, q)."""
+def _tight_distribution(alpha: float, budget: float, epsilon: float) -> tuple[float, float]:
+    """Two-point distributions that keep a Renyi claim and are the worst for an epsilon: (p, q)."""
 
     def divergence(p: Any, q: Any) -> Any:
         terms = p**alpha * q ** (1 - alpha) + (1 - p) ** alpha * (1 - q) ** (1 - alpha)
@@ -127,7 +127,7 @@ def test_laws_that_only_just_keep_a_renyi_claim_are_not_refuted(
 ) -> None:
     claim = RenyiDP(alpha, budget)
     for epsilon in epsilon_grid(claim)[1::3].tolist():
-        p, q = _tight_law(alpha, budget, epsilon)
+        p, q = _tight_distribution(alpha, budget, epsilon)
         result = _audit(_two([p, 1 - p], [q, 1 - q]), claim)
         assert result.verdict is Verdict.NO_POWER, result.reason
 
@@ -159,13 +159,13 @@ def test_a_curve_is_refuted_by_any_pair_that_breaks_it() -> None:
 
 
 def test_the_worst_pair_is_chosen() -> None:
-    def laws(total: float) -> Any:
+    def distributions(total: float) -> Any:
         p = special.expit(total)
         return [p, 1 - p]
 
     for pairs in ([ONE, TWO], [TWO, ONE]):
-        result = _audit(Exact(laws), PureDP(1.0), pairs)
-        assert result.pair == TWO.describe()
+        result = _audit(Exact(distributions), PureDP(1.0), pairs)
+        assert result.pair_words == TWO.describe()
         assert result.certified_epsilon == pytest.approx(math.log(0.5 / special.expit(-2.0)))
 
 
@@ -189,15 +189,15 @@ def test_bad_pmfs_are_the_fault_of_the_mechanism(left: Any, right: Any, words: s
 def test_errors_of_the_pmf_are_reported() -> None:
     with pytest.raises(
         MechanismError,
-        match=r"exact.pmf raised ZeroDivisionError: .*\(at test_computed.py:\d+, called with",
+        match=r"exact.pmf raised ZeroDivisionError: .*\(at test_exact.py:\d+, called with",
     ):
         _audit(Exact(lambda total: [1 / 0]), PureDP(1.0))
 
 
-def test_a_computed_twin_shows_power() -> None:
+def test_a_computed_mutant_shows_power() -> None:
     good, bad = _two([0.6, 0.4], [0.4, 0.6]), _two([0.9, 0.1], [0.1, 0.9])
-    assert _audit(good, PureDP(1.0), twin=bad).verdict is Verdict.NOT_REFUTED
-    assert _audit(good, PureDP(1.0), twin=good).verdict is Verdict.NO_POWER
+    assert _audit(good, PureDP(1.0), mutant=bad).verdict is Verdict.NOT_REFUTED
+    assert _audit(good, PureDP(1.0), mutant=good).verdict is Verdict.NO_POWER
 
 
 def test_the_picture_has_a_bar_for_each_outcome() -> None:

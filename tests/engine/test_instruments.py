@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit import (
+    AdditiveNoise,
     ApproxDP,
     ArgumentError,
     FloatAttack,
@@ -17,7 +18,6 @@ from dpaudit import (
     NeighborPair,
     PureDP,
     RenyiDP,
-    Smoothed,
     Verdict,
     ZeroConcentratedDP,
     audit,
@@ -51,7 +51,7 @@ class Flip:
 
 @pytest.mark.parametrize("mu", [1e-3, 1.0, 20.0, 38.0, 100.0])
 def test_exact_curves_stay_below_the_truth_however_private(mu: float) -> None:
-    result = audit(Smoothed(total, scale=1 / mu), ApproxDP(1.0, 1e-6), ONE, seed=1)
+    result = audit(AdditiveNoise(total, scale=1 / mu), ApproxDP(1.0, 1e-6), ONE, seed=1)
     if result.curves is None:
         assert mu == 1e-3
         return
@@ -64,7 +64,7 @@ def test_exact_curves_stay_below_the_truth_however_private(mu: float) -> None:
 
 @pytest.mark.parametrize("epsilon", [1.0, 10.0, 20.0])
 def test_a_gaussian_keeps_no_pure_claim(epsilon: float) -> None:
-    result = audit(Smoothed(total, scale=1.0), PureDP(epsilon), ONE, seed=1)
+    result = audit(AdditiveNoise(total, scale=1.0), PureDP(epsilon), ONE, seed=1)
     assert result.verdict is Verdict.REFUTED
     assert result.certified_epsilon == math.inf
 
@@ -72,21 +72,21 @@ def test_a_gaussian_keeps_no_pure_claim(epsilon: float) -> None:
 @pytest.mark.parametrize("mu", [1e-4, 0.01, 1.0, 6.0, 20.0])
 @pytest.mark.parametrize("factor", [1.0, 0.5])
 def test_a_gaussian_claim_is_kept_exactly(mu: float, factor: float) -> None:
-    result = audit(Smoothed(total, scale=1 / mu), GaussianDP(factor * mu), ONE, seed=1)
+    result = audit(AdditiveNoise(total, scale=1 / mu), GaussianDP(factor * mu), ONE, seed=1)
     assert (result.verdict is Verdict.REFUTED) == (factor < 1)
     assert result.claimed_epsilon > 0 or factor < 1 or mu < 1e-3
 
 
 @pytest.mark.parametrize("claim", [ZeroConcentratedDP(0.5), RenyiDP([2.0], [1.0])], ids=str)
 def test_an_exact_profile_is_compared_away_from_epsilon_zero(claim: Any) -> None:
-    result = audit(Smoothed(total, scale=1.0), claim, ONE, seed=1)
+    result = audit(AdditiveNoise(total, scale=1.0), claim, ONE, seed=1)
     assert result.verdict is Verdict.NO_POWER
     assert result.claimed_epsilon > 0
 
 
 def test_a_far_user_is_not_too_far_for_laplace_noise() -> None:
     far = NeighborPair([[1e6]], [[0.0]])
-    result = audit(Smoothed(total, "laplace", scale=1.0), PureDP(1.0), far, seed=1)
+    result = audit(AdditiveNoise(total, "laplace", scale=1.0), PureDP(1.0), far, seed=1)
     assert result.verdict is Verdict.REFUTED
     assert 100 < result.certified_epsilon <= 1e6
     assert "computed exactly" not in str(result)
@@ -96,21 +96,23 @@ def test_a_far_user_is_not_too_far_for_laplace_noise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "twin"),
+    ("mechanism", "mutant"),
     [
-        (noisy, Smoothed(total, scale=0.1)),
-        (Smoothed(drawn_total, scale=1.0), Smoothed(total, scale=0.1)),
-        (Flip(), Smoothed(total, scale=0.1)),
-        (Smoothed(total, scale=1.0), noisy),
+        (noisy, AdditiveNoise(total, scale=0.1)),
+        (AdditiveNoise(drawn_total, scale=1.0), AdditiveNoise(total, scale=0.1)),
+        (Flip(), AdditiveNoise(total, scale=0.1)),
+        (AdditiveNoise(total, scale=1.0), noisy),
     ],
 )
-def test_a_twin_of_another_kind_shows_no_power(mechanism: Any, twin: Any) -> None:
+def test_a_mutant_of_another_kind_shows_no_power(mechanism: Any, mutant: Any) -> None:
     with pytest.raises(TypeError, match="must be of one kind"):
-        audit(mechanism, PureDP(1.0), ONE, seed=1, draws=1000, twin=twin)
+        audit(mechanism, PureDP(1.0), ONE, seed=1, draws=1000, mutant=mutant)
 
 
 @pytest.mark.parametrize("flag", ["sequential", "float_attack"])
-@pytest.mark.parametrize("mechanism", [Flip(), Smoothed(total, scale=1.0)], ids=["pmf", "exact"])
+@pytest.mark.parametrize(
+    "mechanism", [Flip(), AdditiveNoise(total, scale=1.0)], ids=["pmf", "exact"]
+)
 def test_flags_that_would_do_nothing_are_refused(flag: str, mechanism: Any) -> None:
     with pytest.raises(TypeError, match=f"{flag} needs a mechanism that draws its outputs"):
         audit(mechanism, PureDP(1.0), ONE, seed=1, **{flag: True})
@@ -132,7 +134,7 @@ def test_a_smoothed_mechanism_may_be_searched() -> None:
     def clipped(data: Array) -> Array:
         return np.asarray(np.clip(data, 0, 0.5).mean(axis=(0, 1)))
 
-    mechanism = Smoothed(clipped, scale=0.05)
+    mechanism = AdditiveNoise(clipped, scale=0.05)
     result = audit(mechanism, ApproxDP(1.0, 1e-9), search.outlier(n_users=5), seed=1, draws=20_000)
     assert result.search is not None
     assert result.verdict is Verdict.REFUTED

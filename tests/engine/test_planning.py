@@ -14,7 +14,7 @@ from dpaudit.engine.planning import detectable_epsilon
 from dpaudit.stats import oracles
 from dpaudit.stats.joint import joint_region, refutation_prob
 from dpaudit.stats.proportions import Counts
-from dpaudit.stats.target import Aim
+from dpaudit.stats.target import Target
 
 ONE = nb.value_pattern("one_above", 1)
 
@@ -27,7 +27,7 @@ def simulated_power(
     found = 0
     for a, b in zip(rng.binomial(draws, p, 300), rng.binomial(draws, q, 300), strict=True):
         counts = Counts(int(a), draws, int(b), draws)
-        likely, rare = joint_region(counts, failure_prob, Aim(delta=delta))
+        likely, rare = joint_region(counts, failure_prob, Target(delta=delta))
         found += bool(np.all(likely > math.exp(epsilon) * rare + delta))
     return found / 300
 
@@ -45,8 +45,8 @@ def test_the_predicted_power_is_the_simulated_one(
     p: float, q: float, draws: int, epsilon: float, delta: float
 ) -> None:
     """Five standard deviations of 300 draws (two-sided 6e-7), and what the joint bound pays."""
-    chance = refutation_prob(np.array([p]), np.array([q]), draws, draws, epsilon, delta, 1e-3)
-    predicted = float(chance[0])
+    probability = refutation_prob(np.array([p]), np.array([q]), draws, draws, epsilon, delta, 1e-3)
+    predicted = float(probability[0])
     simulated = simulated_power(p, q, draws, epsilon, delta, 1e-3)
     assert 0.1 < predicted < 0.999
     spread = 5 * math.sqrt(predicted * (1 - predicted) / 300)
@@ -103,15 +103,15 @@ def test_the_power_curve_rises_through_the_wanted_power() -> None:
     assert list(found.curve_power) == pytest.approx(sorted(found.curve_power), abs=0.02)
     at = float(np.interp(found.draws, found.curve_draws, found.curve_power))
     assert at == pytest.approx(0.8, abs=0.05)
-    assert f"{found.draws:,} draws a side" in str(found)
+    assert f"{found.draws:,} draws per dataset" in str(found)
 
 
 def test_a_known_law_and_known_rates_may_be_given() -> None:
     flip = oracles.randomized_response(1.5)
-    with_law = plan(epsilon=1.0, true_epsilon=1.5, oracle=flip)
+    with_distribution = plan(epsilon=1.0, true_epsilon=1.5, oracle=flip)
     p, q = math.exp(1.5) / (1 + math.exp(1.5)), 1 / (1 + math.exp(1.5))
     with_rates = plan(epsilon=1.0, true_epsilon=1.5, rates=(p, q))
-    assert with_law.draws == pytest.approx(with_rates.draws, rel=0.03)
+    assert with_distribution.draws == pytest.approx(with_rates.draws, rel=0.03)
 
 
 @pytest.mark.parametrize(

@@ -23,15 +23,16 @@ from dpaudit import (
     neighbors,
 )
 from dpaudit.engine.auditing import claimed_curve, epsilon_grid
-from dpaudit.engine.certificate import Finding
+from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.counts import SampledAudit
 from dpaudit.events.portfolio import Goal
 from dpaudit.mechanisms.sampler import Sampler
+from dpaudit.search import Integer
 from dpaudit.search import halving as running
 from dpaudit.search.halving import LEAST_BUDGET, Candidate, halving_looks, halvings, search
 from dpaudit.search.presets import edge
 from dpaudit.search.record import SearchRecord, Trial, landscape, ranking
-from dpaudit.search.spaces import Choice, Interval, SearchSpace, Whole
+from dpaudit.search.spaces import Choice, Interval, SearchSpace
 from tests.search.test_search import (
     EPSILON,
     USERS,
@@ -92,7 +93,7 @@ def test_a_budget_below_one_round_is_refused_with_the_least() -> None:
 
 
 def test_all_of_a_small_space_is_tried_once() -> None:
-    space = SearchSpace(far, {"distance": Choice((1.0, 2.0)), "n_users": Whole(3, 5)})
+    space = SearchSpace(far, {"distance": Choice((1.0, 2.0)), "n_users": Integer(3, 5)})
     trials = run(space).record.trials
     tried = sorted((t.parameters["distance"], t.parameters["n_users"]) for t in trials)
     assert tried == [(d, n) for d in (1.0, 2.0) for n in (3, 4, 5)]
@@ -195,7 +196,9 @@ def test_outputs_may_change_shape_from_pair_to_pair() -> None:
     def per_user(data: Array, size: int, *, rng: Generator) -> Array:
         return data[:, 0] + rng.laplace(size=(size, len(data)))
 
-    outcome = run(SearchSpace(far, {"distance": Interval(1, 5), "n_users": Whole(2, 6)}), per_user)
+    outcome = run(
+        SearchSpace(far, {"distance": Interval(1, 5), "n_users": Integer(2, 6)}), per_user
+    )
     assert outcome.drawn[0].shape[1] == len(outcome.pair.left)
 
 
@@ -299,10 +302,10 @@ def test_too_few_draws_for_a_search_name_the_least() -> None:
         sampled_audit(edge(USERS), 100, 1e-5, 1).run(noisy_mean, "mechanism")
 
 
-def _lies(findings: list[Finding]) -> int:
+def _lies(findings: list[Certificate]) -> int:
     """How many certify more than the truth of the tight mechanism, anywhere on the profile."""
 
-    def lies(finding: Finding) -> bool:
+    def lies(finding: Certificate) -> bool:
         epsilons = np.array(finding.profile.epsilon)
         truth = 1 - np.exp(np.minimum(epsilons - EPSILON, 0) / 2)  # Laplace at distance EPSILON
         above = np.array(finding.profile.certified_delta) > truth + 1e-12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpaudit import ApproxDP, AuditResult, NeighborPair, PureDP, Smoothed, audit
+from dpaudit import AdditiveNoise, ApproxDP, AuditResult, NeighborPair, PureDP, audit
 from dpaudit.results.infos import slack_info
 from dpaudit.stats import oracles
 from dpaudit.store.files import family_wise_error
@@ -28,7 +28,7 @@ def test_slack_tells_how_far_the_noise_could_shrink():
         SLACK_PAIR,
         draws=20_000,
         seed=1,
-        twin=laplace_with(0.3),
+        mutant=laplace_with(0.3),
         slack={x: laplace_with(x) for x in (0.4, 0.8, 0.6)},
     )
     assert [point.multiplier for point in result.slack.points] == [0.8, 0.6, 0.4]
@@ -37,11 +37,11 @@ def test_slack_tells_how_far_the_noise_could_shrink():
     assert "slack      refuted with 0.4 times the noise" in str(result)
     assert AuditResult.from_json(result.to_json()).slack == result.slack
     again = audit(
-        laplace_with(1.0), PureDP(1.0), SLACK_PAIR, draws=20_000, seed=1, twin=laplace_with(0.3)
+        laplace_with(1.0), PureDP(1.0), SLACK_PAIR, draws=20_000, seed=1, mutant=laplace_with(0.3)
     )
     assert again.epsilon == result.epsilon  # the frontier changes nothing else
     assert again.slack is None
-    assert family_wise_error([result]) == pytest.approx(3e-6)  # itself, its twin, its frontier
+    assert family_wise_error([result]) == pytest.approx(3e-6)  # itself, its mutant, its frontier
     assert family_wise_error([again]) == pytest.approx(2e-6)
 
 
@@ -62,11 +62,11 @@ def test_slack_of_an_exact_profile():
         return data.sum()
 
     result = audit(
-        Smoothed(centers, scale=10.0),
+        AdditiveNoise(centers, scale=10.0),
         ApproxDP(1.0, 1e-6),
         SLACK_PAIR,
         seed=1,
-        slack={0.5: Smoothed(centers, scale=5.0), 0.1: Smoothed(centers, scale=1.0)},
+        slack={0.5: AdditiveNoise(centers, scale=5.0), 0.1: AdditiveNoise(centers, scale=1.0)},
     )
     assert [point.refuted for point in result.slack.points] == [False, True]
     assert result.slack.points[1].certified_epsilon == pytest.approx(
@@ -81,7 +81,7 @@ def test_slack_of_an_exact_profile():
         ([0.5], "slack must be a dict"),
         ({0.0: laplace_with(1)}, "multiplier must be a finite number > 0"),
         ({0.5: 3}, "slack must hold mechanisms"),
-        ({0.5: Smoothed(lambda data: data.sum(), scale=1.0)}, "slack must hold mechanisms of"),
+        ({0.5: AdditiveNoise(lambda data: data.sum(), scale=1.0)}, "slack must hold mechanisms of"),
     ],
 )
 def test_bad_slack_is_refused(slack, error):

@@ -19,7 +19,7 @@ from dpaudit.stats.rates import excess_of_rates, loss_of_rates
 
 Generator = np.random.Generator
 Array = NDArray[Any]
-Law = Callable[[Generator, int], Array]
+Distribution = Callable[[Generator, int], Array]
 GRID = np.array([0.0, 0.5, 1.0, 1.5])
 
 
@@ -27,19 +27,23 @@ def _goal(delta: float | None = 0.0, draws: int = 20_000) -> Goal:
     return Goal(delta, GRID, np.array([0.3, 0.2, 0.1, 0.05]), draws, 1e-5, 1e-7)
 
 
-def _learn(left: Law, right: Law, size: int = 8000, delta: float | None = 0.0) -> Selection:
+def _learn(
+    left: Distribution, right: Distribution, size: int = 8000, delta: float | None = 0.0
+) -> Selection:
     rng = np.random.default_rng(1)
     return learn(left(rng, size), right(rng, size), _goal(delta), rng=np.random.default_rng(2))
 
 
-def _rates(event: Event, left: Law, right: Law, size: int = 200_000) -> tuple[float, float]:
+def _rates(
+    event: Event, left: Distribution, right: Distribution, size: int = 200_000
+) -> tuple[float, float]:
     """Of the event on the side declared likelier, and on the other."""
     rng = np.random.default_rng(3)
     rates = float(event(left(rng, size)).mean()), float(event(right(rng, size)).mean())
     return rates if event.likelier == "left" else rates[::-1]
 
 
-def _loss(event: Event, left: Law, right: Law, delta: float = 0.0) -> float:
+def _loss(event: Event, left: Distribution, right: Distribution, delta: float = 0.0) -> float:
     return float(loss_of_rates(*_rates(event, left, right), delta))
 
 
@@ -74,17 +78,17 @@ def test_approximate_bounds_take_fractions_and_all_hits() -> None:
 # --- best events ------------------------------------------------------------------------------
 
 
-def _laplace(shift: float) -> Law:
+def _laplace(shift: float) -> Distribution:
     return lambda rng, size: shift + rng.laplace(size=size)
 
 
-def _categories(*probabilities: float) -> Law:
+def _categories(*probabilities: float) -> Distribution:
     labels = np.array(["ash", "beech", "cedar", "date"])
     return lambda rng, size: rng.choice(labels, size=size, p=list(probabilities))
 
 
-def _streams(first: float) -> Law:
-    """Yes at a step with chance `first`, stop after the first yes; the rest is missing."""
+def _streams(first: float) -> Distribution:
+    """Yes at a step with probability `first`, stop after the first yes; the rest is missing."""
 
     def draw(rng: Generator, size: int) -> Array:
         yes = (rng.random((size, 5)) < first) * 1.0
@@ -98,12 +102,12 @@ def test_laplace_is_cut_where_the_loss_is_largest() -> None:
     for delta in (0.0, 0.05):
         selection = _learn(_laplace(1.0), _laplace(0.0), delta=delta)
         best = oracles.laplace(1.0, 1.0).epsilon(delta)
-        assert _loss(selection.headline, _laplace(1.0), _laplace(0.0), delta) > 0.93 * best
+        assert _loss(selection.primary, _laplace(1.0), _laplace(0.0), delta) > 0.93 * best
 
 
 def test_the_profile_nearly_attains_the_exact_one() -> None:
     selection = _learn(_laplace(1.0), _laplace(0.0), 20_000)
-    events = [selection.headline, *selection.profile]
+    events = [selection.primary, *selection.profile]
     rates = [_rates(e, _laplace(1.0), _laplace(0.0)) for e in events]
     for epsilon, exact in zip(GRID[:2], oracles.laplace(1.0, 1.0).delta(GRID[:2]), strict=True):
         reached = max(float(excess_of_rates(p, q, epsilon)) for p, q in rates)
@@ -112,16 +116,18 @@ def test_the_profile_nearly_attains_the_exact_one() -> None:
 
 @pytest.mark.parametrize("kind", [bool, int, float, str])
 def test_randomised_response_is_told_by_its_answer(kind: type) -> None:
-    def law(p: float) -> Law:
+    def distribution(p: float) -> Distribution:
         return lambda rng, size: (rng.random(size) < p).astype(kind)
 
-    event = _learn(law(0.75), law(0.25)).headline
-    assert _loss(event, law(0.75), law(0.25)) == pytest.approx(math.log(3), abs=0.03)
+    event = _learn(distribution(0.75), distribution(0.25)).primary
+    assert _loss(event, distribution(0.75), distribution(0.25)) == pytest.approx(
+        math.log(3), abs=0.03
+    )
 
 
 def test_the_categories_that_differ_are_picked() -> None:
     left, right = _categories(0.1, 0.4, 0.3, 0.2), _categories(0.3, 0.4, 0.1, 0.2)
-    event = _learn(left, right).headline
+    event = _learn(left, right).primary
     assert _loss(event, left, right) == pytest.approx(math.log(3), abs=0.08)
     assert event.description in ("output = 'ash'", "output = 'cedar'")
     fires = event(np.array(["ash", "beech", "cedar", "date", "elm"]))
@@ -131,31 +137,31 @@ def test_the_categories_that_differ_are_picked() -> None:
 
 def test_streams_are_told_by_their_length() -> None:
     left, right = _streams(0.5), _streams(0.3)
-    event = _learn(left, right).headline
+    event = _learn(left, right).primary
     assert _loss(event, left, right) > 0.9 * 5 * math.log(0.7 / 0.5)  # five times no
 
 
 def test_the_best_of_independent_coordinates_is_their_sum() -> None:
-    def law(shift: float) -> Law:
+    def distribution(shift: float) -> Distribution:
         return lambda rng, size: shift + rng.laplace(size=(size, 3))
 
-    event = _learn(law(0.7), law(0.0), 20_000).headline
+    event = _learn(distribution(0.7), distribution(0.0), 20_000).primary
     one = oracles.laplace(0.7, 1.0).max_loss
-    assert _loss(event, law(0.7), law(0.0)) > 1.6 * one
+    assert _loss(event, distribution(0.7), distribution(0.0)) > 1.6 * one
 
 
 def test_correlated_coordinates_are_told_by_their_difference() -> None:
     """Noise reused for both coordinates: each alone hides the change, together they show it."""
 
-    def law(shift: float) -> Law:
+    def distribution(shift: float) -> Distribution:
         def draw(rng: Generator, size: int) -> Array:
             noise = rng.normal(size=size)
             return np.stack([noise + shift, noise], axis=1)
 
         return draw
 
-    event = _learn(law(0.05), law(0.0), 20_000).headline
-    likely, rare = _rates(event, law(0.05), law(0.0))
+    event = _learn(distribution(0.05), distribution(0.0), 20_000).primary
+    likely, rare = _rates(event, distribution(0.05), distribution(0.0))
     assert likely - rare > 0.5
 
 
@@ -204,7 +210,7 @@ NO_DIFFERENCE = ("constant", "all missing", "missing vectors", "signs of zero", 
 def test_any_outputs_give_events_with_words_and_pictures(name: str, delta: float | None) -> None:
     left, right = ODD[name]
     selection = learn(left, right, _goal(delta), rng=np.random.default_rng(0))
-    for event in [selection.headline, *selection.profile]:
+    for event in [selection.primary, *selection.profile]:
         assert event.description
         for side in (left, right):
             scores = event.score(event.encoder(side))
@@ -219,25 +225,25 @@ def test_any_outputs_give_events_with_words_and_pictures(name: str, delta: float
         assert sum(histogram.right) == len(right)
         assert len(histogram.bins) == len(histogram.left) == len(histogram.inside)
     if name in NO_DIFFERENCE:
-        assert selection.headline.description == "any output" or selection.promise[0] <= 0
+        assert selection.primary.description == "any output" or selection.promise[0] <= 0
 
 
 @pytest.mark.parametrize("name", ["two constants", "one side missing", "booleans", "records"])
 def test_sides_that_never_meet_are_told_apart_from_eight_draws(name: str) -> None:
     left, right = ODD[name]
-    event = learn(left, right, _goal(), rng=np.random.default_rng(0)).headline
+    event = learn(left, right, _goal(), rng=np.random.default_rng(0)).primary
     assert event(left).all() != event(right).all()
     assert event(left).any() != event(right).any()
     assert event(left).all() == (event.likelier == "left")
 
 
 def test_learning_is_deterministic_given_its_generator() -> None:
-    def law(shift: float) -> Law:
+    def distribution(shift: float) -> Distribution:
         return lambda rng, size: shift + rng.normal(size=(size, 2))
 
-    a, b = (_learn(law(0.3), law(0.0)) for _ in range(2))
+    a, b = (_learn(distribution(0.3), distribution(0.0)) for _ in range(2))
     assert [e.description for e in a.profile] == [e.description for e in b.profile]
-    assert (a.headline.threshold, a.promise, a.point) == (b.headline.threshold, b.promise, b.point)
+    assert (a.primary.threshold, a.promise, a.point) == (b.primary.threshold, b.promise, b.point)
 
 
 def test_a_curve_is_challenged_at_a_point_of_its_own() -> None:
@@ -249,7 +255,7 @@ def test_events_are_at_most_one_for_each_epsilon_and_distinct() -> None:
     selection = _learn(_laplace(1.0), _laplace(0.0))
     cuts = [
         (id(e.score), e.threshold, e.above == (e.likelier == "left"))
-        for e in [selection.headline, *selection.profile]
+        for e in [selection.primary, *selection.profile]
     ]
     assert len(selection.profile) <= len(GRID)
     assert len(set(cuts)) == len(cuts)

@@ -28,14 +28,14 @@ def clipped_mean(data):
 def test_the_exact_sensitivity_stands_and_is_reached():
     check = check_sensitivity(clipped_mean, 2 / 5, pairs=FIVE)
     assert check
-    assert check.attack.tightest == pytest.approx(1.0)
-    assert check.attack.examples >= 1000
+    assert check.attempt.tightest == pytest.approx(1.0)
+    assert check.attempt.examples >= 1000
 
 
 def test_a_wrong_sensitivity_is_broken_by_a_small_pair():
     check = check_sensitivity(clipped_mean, 1 / 5, pairs=FIVE)
     assert check.violated
-    case = check.attack.breach.case
+    case = check.attempt.counterexample.case
     assert sum(a != b for a, b in zip(case["left"], case["right"], strict=True)) == 1
     assert "0.2 declared" in str(check)
     assert "left" in str(check)
@@ -44,7 +44,7 @@ def test_a_wrong_sensitivity_is_broken_by_a_small_pair():
 def test_by_default_nan_and_infinities_are_tried():
     check = check_sensitivity(clipped_mean, 2.0)
     assert check.violated
-    assert "nan" in str(check.attack.breach.case)
+    assert "nan" in str(check.attempt.counterexample.case)
     robust = check_sensitivity(lambda data: clipped_mean(np.nan_to_num(data)), 2.0)
     assert robust, str(robust)
 
@@ -63,7 +63,7 @@ def test_an_empty_user_is_found():
     assert check_sensitivity(mean_of_users, 2 / 3, pairs=pairs)
     check = check_sensitivity(mean_of_users_with_items, 2 / 3, pairs=pairs)
     assert check.violated
-    assert check.attack.breach.lhs > 0.7
+    assert check.attempt.counterexample.lhs > 0.7
 
 
 def test_norms_differ():
@@ -80,7 +80,7 @@ def test_norms_differ():
 def test_given_pairs_are_all_tried():
     pairs = [NeighborPair([[0.0], [x]], [[0.0], [0.0]]) for x in (0.1, 5.0, 0.2)]
     check = check_sensitivity(np.sum, 1.0, pairs=pairs)
-    assert check.attack.breach.case["left"] == [[0.0], [5.0]]
+    assert check.attempt.counterexample.case["left"] == [[0.0], [5.0]]
     assert check_sensitivity(np.sum, 1.0, pairs=pairs[0])
 
 
@@ -94,7 +94,7 @@ def test_lipschitz_constants():
     assert check_lipschitz(lambda x: np.abs(x).sum(), 1.0, norm="l1", d=3)
     check = check_lipschitz(lambda x: np.abs(x).sum(), 1.0, d=3)
     assert check.violated
-    assert check.attack.breach.lhs > check.attack.breach.rhs
+    assert check.attempt.counterexample.lhs > check.attempt.counterexample.rhs
     assert check_lipschitz(lambda x: np.abs(x).sum(), math.sqrt(3), d=3)
     assert not check_lipschitz(lambda x: np.sqrt(np.abs(x)), 10.0)
 
@@ -189,7 +189,7 @@ def loud(data, size, *, rng):
 
 def audit_both(auditor):
     auditor.check_contraction(lambda x: x / 2, 0.5)
-    auditor.check(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), twin=loud, draws=20_000)
+    auditor.check(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), mutant=loud, draws=20_000)
 """
 
 

@@ -16,21 +16,21 @@ from dpaudit import ArgumentError, check_contraction, check_lipschitz, check_sen
 from dpaudit.errors import MechanismError
 from dpaudit.ledger import strategies
 from dpaudit.ledger.attempts import Ledger
-from dpaudit.ledger.domains import Box
+from dpaudit.ledger.domains import Domain
 from dpaudit.ledger.falsifying import falsify, sweep
 from dpaudit.ledger.judging import Judge
 from dpaudit.ledger.rows import LedgerVerdict, Method, Power
 from dpaudit.ledger.statements import Statement
 from dpaudit.neighbors.pairs import NeighborPair
-from dpaudit.report.statements import breach_words
+from dpaudit.report.statements import counterexample_words
 from dpaudit.search.spaces import Interval
 
 ROW = Statement("toy.lemma1", "toy", "lemma", "x <= y")
 ONE = [{"n": 1}]
 
 
-def judged(*sides, **options):
-    judge = Judge(lambda n: sides, **options)
+def judged(*inequality, **options):
+    judge = Judge(lambda n: inequality, **options)
     judge({"n": 1})
     return judge
 
@@ -50,29 +50,32 @@ def judged(*sides, **options):
     ],
 )
 def test_whole_numbers_and_fractions_are_compared_as_they_are(lhs, rhs):
-    assert judged(lhs, rhs).breach is not None
+    assert judged(lhs, rhs).counterexample is not None
     assert judged(lhs, rhs).tightest > 1
-    assert judged(rhs, lhs).breach is None
-    assert judged(rhs, rhs).breach is None
+    assert judged(rhs, lhs).counterexample is None
+    assert judged(rhs, rhs).counterexample is None
 
 
 def test_exact_arithmetic_sees_what_floats_hide():
-    """Floats of both sides are equal, or the wrong way round, and the claim is false."""
+    """Floats of both inequality are equal, or the wrong way round, and the claim is false."""
     third = Fraction(1, 10**17)
     for floats in ((1.0, 1.0), (1.0, 1.0 + 1e-9)):
         judge = judged(*floats, exact=lambda n: (1 + third, Fraction(1)))
-        assert judge.breach is not None
-        assert judge.breach.exact
+        assert judge.counterexample is not None
+        assert judge.counterexample.exact
         assert judge.tightest > 1
-    assert judged(1.0, 1.0, exact=lambda n: (Decimal(1), Decimal("1.0000000001"))).breach is None
+    assert (
+        judged(1.0, 1.0, exact=lambda n: (Decimal(1), Decimal("1.0000000001"))).counterexample
+        is None
+    )
 
 
 def test_exact_arithmetic_acquits_only_by_comparing():
-    assert judged(1.1, 1.0, exact=lambda n: (math.nan, 1.0)).breach is not None
+    assert judged(1.1, 1.0, exact=lambda n: (math.nan, 1.0)).counterexample is not None
     outside = judged(5.0, 1.0, exact=lambda n: None)
-    assert (outside.breach, outside.judged, outside.rejected) == (None, 0, 1)
+    assert (outside.counterexample, outside.judged, outside.rejected) == (None, 0, 1)
     stood = judged(1.0 + 1e-12, 1.0, exact=lambda n: (1.0, 1.0))
-    assert (stood.breach, stood.tightest) == (None, 1.0)
+    assert (stood.counterexample, stood.tightest) == (None, 1.0)
 
 
 def test_far_below_exact_arithmetic_is_not_asked():
@@ -88,24 +91,24 @@ def test_far_below_exact_arithmetic_is_not_asked():
 @pytest.mark.parametrize("side", [math.inf, -math.inf])
 def test_two_infinities_compare_nothing(side):
     assert judged(side, side).judged == 0
-    attack = falsify(
-        Box(x=Interval(800, 900)), lambda x: (np.exp(3 * x), np.exp(x)), seed=1, examples=20
+    attempt = falsify(
+        Domain(x=Interval(800, 900)), lambda x: (np.exp(3 * x), np.exp(x)), seed=1, examples=20
     )
-    assert attack.examples == 0
-    assert attack.power is Power.ESCAPED
+    assert attempt.examples == 0
+    assert attempt.power is Power.SURVIVED
 
 
 def test_one_infinity_compares():
-    assert judged(math.inf, 1.0).breach is not None
-    assert judged(1.0, math.inf).breach is None
-    assert judged(-math.inf, 1.0).breach is None
-    assert judged(1.0, -math.inf).breach is not None
+    assert judged(math.inf, 1.0).counterexample is not None
+    assert judged(1.0, math.inf).counterexample is None
+    assert judged(-math.inf, 1.0).counterexample is None
+    assert judged(1.0, -math.inf).counterexample is not None
 
 
-def test_a_nan_breaks_a_claim_but_no_twin():
+def test_a_nan_breaks_a_claim_but_no_mutant():
     assert sweep(ONE, lambda n: (math.nan, 1.0)).violated
-    attack = sweep(ONE, lambda n: (0.4, 1.0), twin=lambda n: (math.nan, 1.0))
-    assert attack.power is Power.ESCAPED
+    attempt = sweep(ONE, lambda n: (0.4, 1.0), mutant=lambda n: (math.nan, 1.0))
+    assert attempt.power is Power.SURVIVED
 
 
 @pytest.mark.parametrize("side", [1 + 5j, np.complex128(1 + 5j), np.array([1j])])
@@ -114,32 +117,32 @@ def test_complex_sides_are_refused(side):
         sweep(ONE, lambda n: (side, 2.0))
 
 
-# --- twins ---
+# --- mutants ---
 
 
 def test_a_factor_shrinks_positive_sides_only():
     """-3 <= -2 still holds when -2 is halved; a right side of 0 cannot shrink."""
-    assert sweep(ONE, lambda n: (-3.0, -2.0)).power is Power.ESCAPED
-    assert sweep(ONE, lambda n: (0.0, 0.0)).power is Power.ESCAPED
-    assert sweep(ONE, lambda n: (3.0, math.inf)).power is Power.ESCAPED
-    assert sweep(ONE, lambda n: (0.6, 1.0)).power is Power.CAUGHT
+    assert sweep(ONE, lambda n: (-3.0, -2.0)).power is Power.SURVIVED
+    assert sweep(ONE, lambda n: (0.0, 0.0)).power is Power.SURVIVED
+    assert sweep(ONE, lambda n: (3.0, math.inf)).power is Power.SURVIVED
+    assert sweep(ONE, lambda n: (0.6, 1.0)).power is Power.KILLED
 
 
-@pytest.mark.parametrize("twin", [0, 0.0, -1.0, 2, math.nan])
-def test_bad_factors_are_refused(twin):
+@pytest.mark.parametrize("mutant", [0, 0.0, -1.0, 2, math.nan])
+def test_bad_factors_are_refused(mutant):
     event = lambda size, *, rng: np.zeros(size, dtype=bool)  # noqa: E731
-    with pytest.raises(ArgumentError, match="twin must be a number strictly between 0 and 1"):
-        sweep(ONE, lambda n: (1.0, 2.0), twin=twin)
-    with pytest.raises(ArgumentError, match="twin must be a number strictly between 0 and 1"):
-        Ledger(ROW).monte_carlo(event, 0.5, draws=10, twin=twin)
+    with pytest.raises(ArgumentError, match="mutant must be a number strictly between 0 and 1"):
+        sweep(ONE, lambda n: (1.0, 2.0), mutant=mutant)
+    with pytest.raises(ArgumentError, match="mutant must be a number strictly between 0 and 1"):
+        Ledger(ROW).monte_carlo(event, 0.5, draws=10, mutant=mutant)
 
 
 @pytest.mark.parametrize("tolerance", [math.nan, math.inf, -1.0])
 def test_bad_tolerances_are_refused(tolerance):
-    sides = lambda n: (5.0, 1.0)  # noqa: E731
-    for attack in (sweep, Ledger(ROW).identity):
+    inequality = lambda n: (5.0, 1.0)  # noqa: E731
+    for attempt in (sweep, Ledger(ROW).identity):
         with pytest.raises(ArgumentError, match="tolerance must be a finite number >= 0"):
-            attack(ONE, sides, tolerance=tolerance)
+            attempt(ONE, inequality, tolerance=tolerance)
 
 
 # --- identities ---
@@ -161,7 +164,7 @@ def test_identities_compare_entry_by_entry():
 
 
 def test_an_identity_of_zeros_has_no_power():
-    assert identity(0.0, 0.0).power is Power.ESCAPED
+    assert identity(0.0, 0.0).power is Power.SURVIVED
 
 
 @pytest.mark.parametrize(
@@ -189,13 +192,13 @@ def test_a_row_whose_attack_judged_nothing_is_open():
     found = book.result()
     assert found.verdict is LedgerVerdict.OPEN
     assert any("lie outside the hypotheses" in reason for reason in found.weak)
-    assert found.surprise == "an attack judged no case: all lie outside the hypotheses"
+    assert found.mismatch == "an attempt judged no case: all lie outside the hypotheses"
 
 
 def test_a_sweep_of_which_little_was_judged_is_weak():
     cases = [{"n": n} for n in range(100)]
-    attack = sweep(cases, lambda n: (1.0, 1.0) if n == 3 else None)
-    assert attack.weak == ("99 of 100 cases lie outside the hypotheses",)
+    attempt = sweep(cases, lambda n: (1.0, 1.0) if n == 3 else None)
+    assert attempt.weak == ("99 of 100 cases lie outside the hypotheses",)
 
 
 def test_a_repair_counts_for_power_and_health():
@@ -206,24 +209,24 @@ def test_a_repair_counts_for_power_and_health():
             book.sweep(ONE, repair, **options)
         return book.result()
 
-    assert refuted(lambda n: (2.0, 3.0)).power is Power.CAUGHT
-    escaped = refuted(lambda n: (1.0, 3.0))
-    assert escaped.power is Power.ESCAPED
+    assert refuted(lambda n: (2.0, 3.0)).power is Power.KILLED
+    survived = refuted(lambda n: (1.0, 3.0))
+    assert survived.power is Power.SURVIVED
     nothing = refuted(lambda n: None)
     assert nothing.repair_verdict is LedgerVerdict.OPEN
     assert nothing.weak
 
 
-def test_an_escaped_twin_is_a_surprise():
+def test_an_escaped_mutant_is_a_surprise():
     book = Ledger(ROW)
     book.sweep(ONE, lambda n: (0.1, 1.0))
-    assert book.result().surprise == "a twin escaped, so an attack has no power"
+    assert book.result().mismatch == "a mutant survived, so an attempt has no power"
 
 
-def test_twins_of_some_attacks_only():
+def test_mutants_of_some_attacks_only():
     book = Ledger(ROW)
     book.sweep(ONE, lambda n: (1.0, 1.0))
-    book.sweep(ONE, lambda n: (1.0, 1.0), twin=None)
+    book.sweep(ONE, lambda n: (1.0, 1.0), mutant=None)
     assert book.result().power is Power.PARTLY
     book.argue("the rest is clear")
     assert book.result().power is Power.PARTLY
@@ -232,10 +235,10 @@ def test_twins_of_some_attacks_only():
 
 def test_draws_that_could_refute_nothing_are_weak():
     always = lambda size, *, rng: np.ones(size, dtype=bool)  # noqa: E731
-    attack = Ledger(ROW).monte_carlo(always, 0.2, draws=8, twin=None)
-    assert not attack.violated
-    assert attack.weak
-    assert Ledger(ROW).monte_carlo(always, 0.2, draws=9, twin=None).violated
+    attempt = Ledger(ROW).monte_carlo(always, 0.2, draws=8, mutant=None)
+    assert not attempt.violated
+    assert attempt.weak
+    assert Ledger(ROW).monte_carlo(always, 0.2, draws=9, mutant=None).violated
 
 
 # --- functions ---
@@ -310,7 +313,7 @@ def test_bad_places_to_look_are_refused(call, words):
 
 @pytest.mark.parametrize("found", [1.0, (1.0,), (1.0, 2.0, 3.0), np.zeros(2)])
 def test_sides_are_two_numbers(found):
-    with pytest.raises(TypeError, match=r"sides must return \(lhs, rhs\) or None, got"):
+    with pytest.raises(TypeError, match=r"inequality must return \(lhs, rhs\) or None, got"):
         sweep(ONE, lambda n: found)
     with pytest.raises(TypeError, match="must be one real number"):
         sweep(ONE, lambda n: (np.zeros(2), 1.0))
@@ -323,14 +326,16 @@ def test_the_case_in_which_sides_raise_is_told():
 
 
 def test_a_nan_is_called_a_nan():
-    breach = sweep(ONE, lambda n: (math.nan, 1.0)).breach
-    assert breach.nan
-    assert breach_words(breach) == "a side is NaN"
+    counterexample = sweep(ONE, lambda n: (math.nan, 1.0)).counterexample
+    assert counterexample.nan
+    assert counterexample_words(counterexample) == "a side is NaN"
 
 
 def test_a_factor_without_a_positive_side_says_what_to_do():
-    attack = sweep(ONE, lambda n: (-3.0, -2.0))
-    assert attack.weak == ("no right side was positive and finite: give the twin sides of its own",)
+    attempt = sweep(ONE, lambda n: (-3.0, -2.0))
+    assert attempt.weak == (
+        "no right side was positive and finite: give the mutant inequality of its own",
+    )
 
 
 # --- a climb that has no end ---
@@ -339,9 +344,9 @@ def test_a_factor_without_a_positive_side_says_what_to_do():
 def test_a_climb_that_takes_its_budget_leaves_no_example_out():
     """Lists of changing length, on a plateau: each part is tried against every other."""
     lists = st.lists(st.lists(st.integers(0, 9), max_size=9), max_size=9)
-    attack = falsify(lists, lambda case: (float(len(case) > 3), 1.0), seed=1, examples=400)
-    assert attack.examples >= 400
-    assert attack.weak == ()
+    attempt = falsify(lists, lambda case: (float(len(case) > 3), 1.0), seed=1, examples=400)
+    assert attempt.examples >= 400
+    assert attempt.weak == ()
 
 
 # --- the same cases in every process ---
@@ -354,7 +359,7 @@ if sys.argv[2] == "with":
 from dpaudit.ledger import falsify
 from hypothesis import strategies as st
 seen = []
-falsify(st.floats(0, 1e9), lambda x: (seen.append(x) or 0.0, 1.0), seed=1, examples=500, twin=None)
+falsify(st.floats(0, 1e9), lambda x: (seen.append(x) or 0.0, 1.0), seed=1, examples=500, mutant=None)
 print(seen)
 """
 

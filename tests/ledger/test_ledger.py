@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from dpaudit import ArgumentError, NeighborPair, PureDP, StoreError
 from dpaudit.ledger.attempts import Ledger
-from dpaudit.ledger.domains import Array, Box
+from dpaudit.ledger.domains import Array, Domain
 from dpaudit.ledger.falsifying import falsify, sweep
 from dpaudit.ledger.rows import LedgerVerdict, Method, Power, StatementResult, plain, ratio
 from dpaudit.ledger.statements import Statement, marked, read_statements, rows_of, statement
-from dpaudit.search.spaces import Choice, Interval, Whole
+from dpaudit.search.spaces import Choice, Integer, Interval
 
-SQUARE = Box(x=Interval(-2.0, 2.0), y=Interval(-2.0, 2.0))
+SQUARE = Domain(x=Interval(-2.0, 2.0), y=Interval(-2.0, 2.0))
 ROW = Statement("toy.lemma1", "toy", "lemma", "x <= y")
 
 
@@ -34,9 +34,9 @@ def test_the_ratio_is_above_one_exactly_where_the_claim_fails(lhs, rhs):
     assert (ratio(lhs, rhs) > 1) == (lhs > rhs)
 
 
-@pytest.mark.parametrize("sides", [(math.nan, 1.0), (1.0, math.nan)])
-def test_nan_breaks_any_claim(sides):
-    assert ratio(*sides) == math.inf
+@pytest.mark.parametrize("inequality", [(math.nan, 1.0), (1.0, math.nan)])
+def test_nan_breaks_any_claim(inequality):
+    assert ratio(*inequality) == math.inf
 
 
 def test_plain_data_survive_json():
@@ -44,25 +44,27 @@ def test_plain_data_survive_json():
     assert plain(case) == {"a": [0, 1], "b": 1.5, "c": [1, None, "x"], "d": "nan"}
 
 
-# --- boxes ---
+# --- domains ---
 
 
 def test_a_box_maps_the_unit_cube_onto_its_parts():
-    box = Box(
+    domain = Domain(
         a=Interval(0.0, 2.0),
-        n=Whole(1, 3),
+        n=Integer(1, 3),
         c=Choice(("p", "q")),
         x=Array(Interval(0, 1), (2,)),
         k=7,
     )
-    assert box.dimension == 5
-    case = box.at(np.array([0.5, 0.0, 1.0, 0.0, 1.0]))
+    assert domain.dimension == 5
+    case = domain.at(np.array([0.5, 0.0, 1.0, 0.0, 1.0]))
     assert case["x"].tolist() == [0.0, 1.0]
     assert {key: case[key] for key in "anck"} == {"a": 1.0, "n": 1, "c": "q", "k": 7}
 
 
 @given(
-    Box(a=Interval(1e-6, 1.0, log=True), n=Whole(2, 5), x=Array(Interval(-1, 1), (3, 2))).strategy()
+    Domain(
+        a=Interval(1e-6, 1.0, log=True), n=Integer(2, 5), x=Array(Interval(-1, 1), (3, 2))
+    ).strategy()
 )
 def test_hypothesis_stays_inside_the_box(case):
     assert 1e-6 <= case["a"] <= 1
@@ -72,31 +74,31 @@ def test_hypothesis_stays_inside_the_box(case):
 
 
 def test_a_box_knows_its_own():
-    box = Box(
+    domain = Domain(
         a=Interval(0.0, 1.0),
-        n=Whole(1, 3),
+        n=Integer(1, 3),
         c=Choice((None, "q")),
         x=Array(Interval(0, 1), (2,)),
         k=7,
     )
     inside = {"a": 0.5, "n": 2, "c": None, "x": np.array([0.0, 1.0]), "k": 7}
-    assert inside in box
+    assert inside in domain
     outside = {"a": 1.5, "n": 2.0, "c": "z", "x": np.zeros(3), "k": 8}
     for key, value in outside.items():
-        assert {**inside, key: value} not in box
-    assert {"a": 0.5} not in box
-    assert 3 not in box
+        assert {**inside, key: value} not in domain
+    assert {"a": 0.5} not in domain
+    assert 3 not in domain
 
 
 def test_a_counterexample_is_not_rounded_out_of_its_own_box():
     """0.96 may not become 1 where n = 1 ends at 0.97, although it may where n = 2."""
-    boxes = [Box(x=Interval(0.0, 0.97), n=1), Box(x=Interval(0.0, 5.0), n=2)]
-    attack = falsify(boxes, lambda x, n: (x, 0.95 if n == 1 else 10.0), seed=1)
-    assert attack.breach.case["n"] == 1
-    assert 0.95 < attack.breach.case["x"] <= 0.97
+    domains = [Domain(x=Interval(0.0, 0.97), n=1), Domain(x=Interval(0.0, 5.0), n=2)]
+    attempt = falsify(domains, lambda x, n: (x, 0.95 if n == 1 else 10.0), seed=1)
+    assert attempt.counterexample.case["n"] == 1
+    assert 0.95 < attempt.counterexample.case["x"] <= 0.97
 
 
-@pytest.mark.parametrize("make", [lambda: Box(), lambda: Box(a=1.0)])
+@pytest.mark.parametrize("make", [lambda: Domain(), lambda: Domain(a=1.0)])
 def test_a_box_without_ranges_is_refused(make):
     with pytest.raises(ArgumentError, match="at least one Interval"):
         make()
@@ -111,39 +113,39 @@ def test_bad_shapes_are_refused(shape):
 # --- falsifying ---
 
 
-def test_a_true_claim_stands_and_its_twin_falls():
-    attack = falsify(SQUARE, lambda x, y: (abs(x + y), abs(x) + abs(y)), seed=1)
-    assert not attack.violated
-    assert attack.tightest == pytest.approx(1.0)
-    assert attack.power is Power.CAUGHT
-    assert attack.examples >= 300
-    assert attack.weak == ()
+def test_a_true_claim_stands_and_its_mutant_falls():
+    attempt = falsify(SQUARE, lambda x, y: (abs(x + y), abs(x) + abs(y)), seed=1)
+    assert not attempt.violated
+    assert attempt.tightest == pytest.approx(1.0)
+    assert attempt.power is Power.KILLED
+    assert attempt.examples >= 300
+    assert attempt.weak == ()
 
 
 def test_a_loose_claim_says_that_the_search_had_no_power():
-    attack = falsify(SQUARE, lambda x, y: (abs(x * y), 100.0), seed=1)
-    assert attack.tightest == pytest.approx(0.04, rel=0.05)
-    assert attack.power is Power.ESCAPED
-    assert attack.twin == "the constant halved"
+    attempt = falsify(SQUARE, lambda x, y: (abs(x * y), 100.0), seed=1)
+    assert attempt.tightest == pytest.approx(0.04, rel=0.05)
+    assert attempt.power is Power.SURVIVED
+    assert attempt.mutant == "the constant halved"
 
 
 def test_a_false_claim_is_broken_by_a_readable_case():
-    attack = falsify(SQUARE, lambda x, y: (abs(x - y), max(abs(x), abs(y))), seed=1)
-    assert attack.violated
-    assert attack.breach.lhs > attack.breach.rhs
-    assert all(value == round(value, 1) for value in attack.breach.case.values())
+    attempt = falsify(SQUARE, lambda x, y: (abs(x - y), max(abs(x), abs(y))), seed=1)
+    assert attempt.violated
+    assert attempt.counterexample.lhs > attempt.counterexample.rhs
+    assert all(value == round(value, 1) for value in attempt.counterexample.case.values())
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_narrow_peak_is_climbed(seed):
     """A ratio above 1 only within 0.01 of one point of a square of width 4."""
 
-    def sides(x, y):
+    def inequality(x, y):
         return 1.0101, 1.0 + ((x - 1.234) ** 2 + (y + 0.777) ** 2)
 
-    attack = falsify(SQUARE, sides, seed=seed, examples=1000)
-    assert attack.violated
-    assert attack.breach.case["x"] == pytest.approx(1.234, abs=0.11)
+    attempt = falsify(SQUARE, inequality, seed=seed, examples=1000)
+    assert attempt.violated
+    assert attempt.counterexample.case["x"] == pytest.approx(1.234, abs=0.11)
 
 
 def test_both_searches_follow_the_seed():
@@ -157,16 +159,16 @@ def test_both_searches_follow_the_seed():
 def test_extremal_cases_are_judged_first():
     seen = []
 
-    def sides(x, y):
+    def inequality(x, y):
         seen.append((x, y))
         return 0.0, 1.0
 
-    falsify(SQUARE, sides, seed=1, extremal=[{"x": 1.0, "y": 2.0}], examples=5)
+    falsify(SQUARE, inequality, seed=1, extremal=[{"x": 1.0, "y": 2.0}], examples=5)
     assert seen[0] == (1.0, 2.0)
 
 
 def test_rounding_is_no_violation():
-    thirds = Box(n=Whole(1, 60))
+    thirds = Domain(n=Integer(1, 60))
     float_sum = lambda n: (sum([0.1] * n), 0.1 * n)  # noqa: E731
     exact = lambda n: (Fraction(1, 10) * n, Fraction(1, 10) * n)  # noqa: E731
     assert falsify(thirds, float_sum, seed=1, examples=50, tolerance=0.0).violated
@@ -177,66 +179,66 @@ def test_rounding_is_no_violation():
 def test_exact_arithmetic_has_the_last_word_both_ways():
     """A violation of one part in 1e18 is invisible in doubles and real in fractions."""
 
-    def sides(n):
+    def inequality(n):
         return 1.0 + 1e-15, 1.0
 
     def exact(n):
         return Fraction(10**18 + 1, 10**18), Fraction(1)
 
-    assert not falsify(Box(n=Whole(1, 9)), sides, seed=1, examples=5).violated
-    attack = falsify(Box(n=Whole(1, 9)), sides, seed=1, examples=5, exact=exact)
-    assert attack.violated
-    assert attack.breach.exact
+    assert not falsify(Domain(n=Integer(1, 9)), inequality, seed=1, examples=5).violated
+    attempt = falsify(Domain(n=Integer(1, 9)), inequality, seed=1, examples=5, exact=exact)
+    assert attempt.violated
+    assert attempt.counterexample.exact
 
 
 def test_cases_outside_the_hypotheses_are_not_judged():
-    attack = falsify(SQUARE, lambda x, y: (1.0, 2.0) if x > 0 else None, seed=1)
-    assert attack.rejected > 0
-    assert attack.where["x"] > 0
-    assert attack.weak == ()
+    attempt = falsify(SQUARE, lambda x, y: (1.0, 2.0) if x > 0 else None, seed=1)
+    assert attempt.rejected > 0
+    assert attempt.where["x"] > 0
+    assert attempt.weak == ()
 
 
 def test_a_check_that_rejects_almost_everything_is_weak():
-    attack = falsify(SQUARE, lambda x, y: (1.0, 2.0) if x > 1.9999 else None, seed=1)
-    assert any("outside the hypotheses" in reason for reason in attack.weak)
-    assert any("examples were judged" in reason for reason in attack.weak)
+    attempt = falsify(SQUARE, lambda x, y: (1.0, 2.0) if x > 1.9999 else None, seed=1)
+    assert any("outside the hypotheses" in reason for reason in attempt.weak)
+    assert any("examples were judged" in reason for reason in attempt.weak)
 
 
 def test_nothing_judged_has_no_ratio():
-    attack = falsify(SQUARE, lambda x, y: None, seed=1)
-    assert attack.tightest is None
-    assert attack.weak
+    attempt = falsify(SQUARE, lambda x, y: None, seed=1)
+    assert attempt.tightest is None
+    assert attempt.weak
 
 
 def test_a_plain_strategy_is_climbed_by_hypothesis():
     pairs = st.tuples(st.integers(0, 10_000), st.integers(0, 10_000))
-    attack = falsify(pairs, lambda case: (case[0] + case[1], 19_990), seed=1)
-    assert attack.violated
-    assert sum(attack.breach.case["case"]) > 19_990
+    attempt = falsify(pairs, lambda case: (case[0] + case[1], 19_990), seed=1)
+    assert attempt.violated
+    assert sum(attempt.counterexample.case["case"]) > 19_990
 
 
 def test_several_boxes_are_all_searched():
-    boxes = [Box(x=Interval(0.0, 1.0), n=n) for n in (1, 2, 3)]
-    attack = falsify(boxes, lambda x, n: (x * (n == 3), 0.999), seed=1)
-    assert attack.violated
-    assert attack.breach.case["n"] == 3
+    domains = [Domain(x=Interval(0.0, 1.0), n=n) for n in (1, 2, 3)]
+    attempt = falsify(domains, lambda x, n: (x * (n == 3), 0.999), seed=1)
+    assert attempt.violated
+    assert attempt.counterexample.case["n"] == 3
 
 
-def test_a_twin_of_its_own_must_be_caught_by_the_same_search():
-    def sides(x, y, factor=1.0):
+def test_a_mutant_of_its_own_must_be_caught_by_the_same_search():
+    def inequality(x, y, factor=1.0):
         return abs(x + y), factor * (abs(x) + abs(y))
 
-    attack = falsify(SQUARE, sides, seed=1, twin=lambda x, y: sides(x, y, 0.99))
-    assert attack.power is Power.CAUGHT
-    attack = falsify(SQUARE, sides, seed=1, twin=lambda x, y: sides(x, y, 1.01))
-    assert attack.power is Power.ESCAPED
-    assert falsify(SQUARE, sides, seed=1, twin=None).power is Power.NONE
+    attempt = falsify(SQUARE, inequality, seed=1, mutant=lambda x, y: inequality(x, y, 0.99))
+    assert attempt.power is Power.KILLED
+    attempt = falsify(SQUARE, inequality, seed=1, mutant=lambda x, y: inequality(x, y, 1.01))
+    assert attempt.power is Power.SURVIVED
+    assert falsify(SQUARE, inequality, seed=1, mutant=None).power is Power.NONE
 
 
-@pytest.mark.parametrize("twin", [0.0, 1.0, -1.0, 2.0])
-def test_a_twin_is_a_factor_below_one(twin):
+@pytest.mark.parametrize("mutant", [0.0, 1.0, -1.0, 2.0])
+def test_a_mutant_is_a_factor_below_one(mutant):
     with pytest.raises(ArgumentError, match="strictly between 0 and 1"):
-        falsify(SQUARE, lambda x, y: (1.0, 2.0), seed=1, twin=twin)
+        falsify(SQUARE, lambda x, y: (1.0, 2.0), seed=1, mutant=mutant)
 
 
 @pytest.mark.parametrize("cases", [None, [], [1], {"x": 1}])
@@ -247,9 +249,9 @@ def test_bad_cases_are_refused(cases):
 
 def test_a_plateau_does_not_hang():
     """Hypothesis alone climbs this for minutes."""
-    box = Box(x=Array(Interval(0.0, 1.0), (15,)), y=Array(Interval(-1.0, 1.0), (4, 2)))
-    attack = falsify(box, lambda x, y: (min(x.max(), 0.6), 1.0), seed=1)
-    assert attack.tightest == 0.6
+    domain = Domain(x=Array(Interval(0.0, 1.0), (15,)), y=Array(Interval(-1.0, 1.0), (4, 2)))
+    attempt = falsify(domain, lambda x, y: (min(x.max(), 0.6), 1.0), seed=1)
+    assert attempt.tightest == 0.6
 
 
 # --- sweeps ---
@@ -257,9 +259,9 @@ def test_a_plateau_does_not_hang():
 
 def test_a_sweep_stops_at_the_first_counterexample():
     cases = [{"n": n} for n in range(1, 10)]
-    attack = sweep(cases, lambda n: (n * n, 10 * n - 20))
-    assert attack.breach.case == {"n": 1}
-    assert attack.method is Method.EXACT
+    attempt = sweep(cases, lambda n: (n * n, 10 * n - 20))
+    assert attempt.counterexample.case == {"n": 1}
+    assert attempt.method is Method.EXACT
 
 
 def test_a_sweep_without_cases_is_refused():
@@ -278,7 +280,7 @@ def test_a_statement_that_stands_everything_holds():
     assert result.verdict is LedgerVerdict.HOLDS
     assert result.method is Method.PROPERTY  # the weakest link
     assert result.tightest == pytest.approx(1.0)
-    assert result.surprise is None
+    assert result.mismatch is None
 
 
 def test_one_breach_refutes():
@@ -289,7 +291,7 @@ def test_one_breach_refutes():
     assert result.verdict is LedgerVerdict.REFUTED
     assert result.method is Method.EXACT  # of what broke it
     assert result.counterexample.case == {"n": 2}
-    assert result.surprise == "the verdict is refuted, holds was declared"
+    assert result.mismatch == "the verdict is refuted, holds was declared"
 
 
 def test_attacks_on_a_repair_do_not_touch_the_verdict():
@@ -308,7 +310,7 @@ def test_a_refuted_repair_is_a_surprise():
     book.sweep([{"n": 1}], lambda n: (1, 1))
     with book.repair("n <= 0"):
         book.sweep([{"n": 2}], lambda n: (n, 1))
-    assert book.result().surprise == "the repair is refuted too"
+    assert book.result().mismatch == "the repair is refuted too"
 
 
 def test_there_is_one_repair():
@@ -348,12 +350,12 @@ def test_an_argument_is_the_weakest_method():
 
 
 def test_identities_are_told_from_near_misses():
-    box = Box(x=Interval(0.0, 3.0))
+    domain = Domain(x=Interval(0.0, 3.0))
     book = ledger()
-    same = book.identity(box, lambda x: (math.sin(2 * x), 2 * math.sin(x) * math.cos(x)))
+    same = book.identity(domain, lambda x: (math.sin(2 * x), 2 * math.sin(x) * math.cos(x)))
     assert not same.violated
-    assert same.power is Power.CAUGHT
-    off = book.identity(box, lambda x: (math.sin(x), x - x**3 / 6))
+    assert same.power is Power.KILLED
+    off = book.identity(domain, lambda x: (math.sin(x), x - x**3 / 6))
     assert off.violated
     swept = book.identity([{"x": 1.0}], lambda x: (np.array([x, 2 * x]), np.array([x, 2.0])))
     assert not swept.violated
@@ -372,9 +374,9 @@ def test_monte_carlo_refutes_only_what_it_can_prove():
     allowed = book.monte_carlo(event, 0.11, draws=20_000)
     assert not allowed.violated
     assert allowed.tightest == pytest.approx(0.1 / 0.11, rel=0.05)
-    assert allowed.power is Power.CAUGHT
+    assert allowed.power is Power.KILLED
     rare = book.monte_carlo(event, 0.5, draws=20_000)
-    assert rare.power is Power.ESCAPED
+    assert rare.power is Power.SURVIVED
     assert not book.monte_carlo(event, 0.0999, draws=2_000).violated
 
 
@@ -391,10 +393,10 @@ def test_a_privacy_guarantee_is_attacked_with_an_audit():
     pair = NeighborPair([[0.0]], [[1.0]])
     quiet = lambda data, size, *, rng: data.sum() + 0.3 * rng.laplace(size=size)  # noqa: E731
     book = ledger()
-    book.audit(noisy, PureDP(1.0), pair, twin=quiet, draws=20_000)
-    assert book.result().power is Power.CAUGHT
+    book.audit(noisy, PureDP(1.0), pair, mutant=quiet, draws=20_000)
+    assert book.result().power is Power.KILLED
     assert 0.8 < book.result().tightest <= 1
-    book.audit(noisy, PureDP(0.5), pair, twin=quiet, draws=20_000)
+    book.audit(noisy, PureDP(0.5), pair, mutant=quiet, draws=20_000)
     assert book.result().verdict is LedgerVerdict.REFUTED
 
 
@@ -455,14 +457,14 @@ def test_an_unknown_verdict_is_refused():
 
 
 def test_tables_are_read_with_escaped_bars(tmp_path):
-    table = tmp_path / "statements" / "toy.md"
+    table = tmp_path / "toy" / "statements.md"
     table.parent.mkdir()
     table.write_text(
         "# Toy\n\n| id | kind | statement | hidden |\n|---|---|---|---|\n"
         "| toy.a | lemma | \\|x\\| <= 1 | none |\n| toy.b | fact | y | C |\n",
         encoding="utf-8",
     )
-    rows = rows_of(tmp_path / "ledger_toy__part.py")
+    rows = rows_of(tmp_path / "toy" / "ledger_part.py")
     assert rows["toy.a"] == Statement("toy.a", "toy", "lemma", "|x| <= 1", "")
     assert rows["toy.b"].hidden == "C"
     assert rows_of(tmp_path / "ledger_other.py") == {}

@@ -132,9 +132,9 @@ def test_constants_of_losses_are_bounds_and_are_reached(loss):
 
 
 @given(strategies.distributions(k=(1, 6)))
-def test_distributions(law):
-    assert (law >= 0).all()
-    assert law.sum() == pytest.approx(1.0)
+def test_distributions(distribution):
+    assert (distribution >= 0).all()
+    assert distribution.sum() == pytest.approx(1.0)
 
 
 @given(strategies.close_pairs(epsilon=0.7, delta=0.1))

@@ -8,10 +8,10 @@ import pytest
 from scipy import integrate, special
 
 from dpaudit import ApproxDP, NeighborPair, PureDP, within_sensitivity
-from dpaudit.engine.additive.audit import SmoothedAudit
+from dpaudit.engine.additive.audit import AdditiveNoiseAudit
 from dpaudit.engine.auditing import claimed_curve, epsilon_grid
 from dpaudit.errors import MechanismError
-from dpaudit.mechanisms.additive import Smoothed
+from dpaudit.mechanisms.additive import AdditiveNoise
 from dpaudit.neighbors.pairs import family
 from dpaudit.results.estimates import LongProfile
 from dpaudit.stats import oracles
@@ -31,7 +31,7 @@ def prepared(kind, claim, pairs, *, draws=10_000, failure_prob=1e-5, seed=1, nam
 
 
 def look(mechanism, claim, pairs, role="mechanism", **budget):
-    finding = prepared(SmoothedAudit, claim, pairs, **budget).run(mechanism, role)
+    finding = prepared(AdditiveNoiseAudit, claim, pairs, **budget).run(mechanism, role)
     return finding, finding.long_profile
 
 
@@ -69,20 +69,22 @@ def shifted_data(data):
 
 
 def test_it_is_a_sampled_mechanism_too():
-    mechanism = Smoothed(functools.partial(uniform, radius=0.5), "laplace", 2.0)
+    mechanism = AdditiveNoise(functools.partial(uniform, radius=0.5), "laplace", 2.0)
     assert mechanism.__name__ == "uniform(radius=0.5) + laplace noise of scale 2"
-    assert repr(mechanism) == "Smoothed(uniform(radius=0.5), laplace noise of scale 2)"
+    assert repr(mechanism) == "AdditiveNoise(uniform(radius=0.5), laplace noise of scale 2)"
     data = np.zeros(1)
     draws = mechanism(data, 1000, rng=np.random.default_rng(0))
     again = mechanism(data, 1000, rng=np.random.default_rng(0))
     assert draws.shape == (1000,)
     np.testing.assert_array_equal(draws, again)
     assert mechanism.is_random
-    fixed = Smoothed(shifted_data, scale=1e-9)
+    fixed = AdditiveNoise(shifted_data, scale=1e-9)
     assert not fixed.is_random
     assert fixed(np.ones(3), 5, rng=np.random.default_rng(0)) == pytest.approx(np.full((5, 3), 2.0))
     assert fixed(np.ones(3), 0, rng=np.random.default_rng(0)).shape == (0, 3)
-    assert Smoothed(np.sum, scale=1.0)(np.ones(3), 5, rng=np.random.default_rng(0)).shape == (5,)
+    assert AdditiveNoise(np.sum, scale=1.0)(np.ones(3), 5, rng=np.random.default_rng(0)).shape == (
+        5,
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_it_is_a_sampled_mechanism_too():
 )
 def test_bad_descriptions_are_refused(arguments, error, words):
     with pytest.raises(error, match=words):
-        Smoothed(**{"centers": uniform, **arguments})
+        AdditiveNoise(**{"centers": uniform, **arguments})
 
 
 def nan_centers(data, size, *, rng):
@@ -172,14 +174,14 @@ def meddling(data, size, *, rng):
 @pytest.mark.filterwarnings("ignore:divide by zero")
 def test_broken_centres_are_refused(centers, words):
     with pytest.raises(MechanismError, match=words):
-        look(Smoothed(centers, scale=1.0), CLAIM, pair(1, 0), draws=2000)
+        look(AdditiveNoise(centers, scale=1.0), CLAIM, pair(1, 0), draws=2000)
 
 
 def test_centres_outside_the_declared_ball_are_refused():
-    mechanism = Smoothed(uniform, scale=1.0, ball=([0.5], 0.9))
+    mechanism = AdditiveNoise(uniform, scale=1.0, ball=([0.5], 0.9))
     with pytest.raises(MechanismError, match="left its declared ball: centre .* beyond the radius"):
         look(mechanism, CLAIM, pair(1, 0), draws=2000)
-    longer = Smoothed(uniform, scale=1.0, ball=([0.5, 0.0], 9.0))
+    longer = AdditiveNoise(uniform, scale=1.0, ball=([0.5, 0.0], 9.0))
     with pytest.raises(MechanismError, match="length 1, but the declared ball"):
         look(longer, CLAIM, pair(1, 0), draws=2000)
 
@@ -191,7 +193,7 @@ def test_centres_outside_the_declared_ball_are_refused():
 
     # Exploration saw nothing (300 draws in 5 calls); the certifying draws are checked as well.
     with pytest.raises(MechanismError, match="left its declared ball"):
-        look(Smoothed(one_stray, scale=1.0, ball=([0.0], 1.0)), CLAIM, pair(1, 0), draws=1000)
+        look(AdditiveNoise(one_stray, scale=1.0, ball=([0.0], 1.0)), CLAIM, pair(1, 0), draws=1000)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +219,7 @@ def test_centres_outside_the_declared_ball_are_refused():
 )
 def test_broken_deterministic_centres_are_refused(centers, words):
     with pytest.raises(MechanismError, match=words):
-        look(Smoothed(centers, scale=1.0), CLAIM, pair([1, 0], [0, 0]))
+        look(AdditiveNoise(centers, scale=1.0), CLAIM, pair([1, 0], [0, 0]))
 
 
 def test_a_ball_that_raises_is_a_fault_of_the_mechanism():
@@ -230,7 +232,7 @@ def test_a_ball_that_raises_is_a_fault_of_the_mechanism():
     )
     for centers in (uniform, lambda data: data):
         with pytest.raises(MechanismError, match=words.replace("uniform", r"\S+")) as caught:
-            look(Smoothed(centers, scale=1.0, ball=ball), CLAIM, pair(1, 0), draws=2000)
+            look(AdditiveNoise(centers, scale=1.0, ball=ball), CLAIM, pair(1, 0), draws=2000)
         assert isinstance(caught.value.__cause__, KeyError)
 
 
@@ -241,7 +243,7 @@ def together(data, size, *, rng):
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 @pytest.mark.parametrize("scale", [1e-40, 1e-17, 1e-9])
 def test_centres_that_move_together_by_more_than_the_noise_are_audited(kind, scale):
-    finding, _ = look(Smoothed(together, kind, scale), CLAIM, pair([1, 0, 1], [0, 0, 0]))
+    finding, _ = look(AdditiveNoise(together, kind, scale), CLAIM, pair([1, 0, 1], [0, 0, 0]))
     assert finding.refuted
 
 
@@ -260,7 +262,7 @@ def test_the_ends_of_what_is_allowed_are_audited_without_a_warning(kind, scale, 
         return data.reshape(-1) * rng.uniform(0.9, 1.0, size=(size, d))
 
     for centers, ball in ((moved, None), (moving, None), (moving, (np.zeros(d), 2 * size * scale))):
-        finding, _ = look(Smoothed(centers, kind, scale, ball=ball), CLAIM, far, draws=2000)
+        finding, _ = look(AdditiveNoise(centers, kind, scale, ball=ball), CLAIM, far, draws=2000)
         assert finding.refuted == (size > 1)
 
 
@@ -270,9 +272,9 @@ def test_centres_beside_which_the_noise_vanishes_are_audited(kind, far):
     def moving(data, size, *, rng):
         return far * (1 + 0.1 * data[0]) * (1 + 1e-15 * rng.integers(2, size=size))
 
-    finding, _ = look(Smoothed(moving, kind, 1.0), CLAIM, pair(1, 0), draws=2000)
+    finding, _ = look(AdditiveNoise(moving, kind, 1.0), CLAIM, pair(1, 0), draws=2000)
     assert finding.refuted
-    same, _ = look(Smoothed(moving, kind, 1.0), CLAIM, pair(1, 1), draws=2000)
+    same, _ = look(AdditiveNoise(moving, kind, 1.0), CLAIM, pair(1, 1), draws=2000)
     assert not same.refuted
 
 
@@ -280,23 +282,23 @@ def test_centres_beside_which_the_noise_vanishes_are_audited(kind, far):
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 @pytest.mark.parametrize("ball", [None, around])
 def test_large_claims_are_audited_without_a_warning(claim, kind, ball):
-    finding, _ = look(Smoothed(uniform, kind, 0.01, ball=ball), claim, pair(1, 0), draws=2000)
+    finding, _ = look(AdditiveNoise(uniform, kind, 0.01, ball=ball), claim, pair(1, 0), draws=2000)
     assert not finding.refuted
 
 
 def test_gaussian_noise_keeps_no_pure_claim():
     # The delta of 4.0 is less than any double; epsilon is known to be infinite.
-    finding, _ = look(Smoothed(shifted_data, scale=20.0), PureDP(4.0), pair(1, 0))
+    finding, _ = look(AdditiveNoise(shifted_data, scale=20.0), PureDP(4.0), pair(1, 0))
     assert finding.epsilon.lower == math.inf
     assert finding.refuted
-    assert not look(Smoothed(shifted_data, scale=20.0), PureDP(4.0), pair(1, 1))[0].refuted
-    laplace = Smoothed(shifted_data, "laplace", 0.5)
+    assert not look(AdditiveNoise(shifted_data, scale=20.0), PureDP(4.0), pair(1, 1))[0].refuted
+    laplace = AdditiveNoise(shifted_data, "laplace", 0.5)
     assert not look(laplace, PureDP(4.0), pair(1, 0))[0].refuted
     assert look(laplace, PureDP(3.9), pair(1, 0))[0].refuted
 
 
 def test_an_audit_of_anything_else_is_refused():
-    with pytest.raises(TypeError, match="must be a dpaudit.Smoothed"):
+    with pytest.raises(TypeError, match="must be a dpaudit.AdditiveNoise"):
         look(uniform, CLAIM, pair(1, 0))
 
 
@@ -305,7 +307,7 @@ def test_an_audit_of_anything_else_is_refused():
 
 def test_deterministic_centres_have_the_gaussian_profile():
     finding, long = look(
-        Smoothed(shifted_data, scale=4.0), CLAIM, [pair([1, 1], [1, 2]), pair([1, 3], [0, 2])]
+        AdditiveNoise(shifted_data, scale=4.0), CLAIM, [pair([1, 1], [1, 2]), pair([1, 3], [0, 2])]
     )
     oracle = oracles.gaussian(2 * math.sqrt(2), 4.0)
     assert finding.epsilon.lower == finding.epsilon.upper == oracle.epsilon(1e-6)
@@ -323,7 +325,7 @@ def test_deterministic_centres_have_the_gaussian_profile():
 
 
 def test_deterministic_centres_have_the_laplace_profile():
-    mechanism = Smoothed(shifted_data, "laplace", 4.0, ball=([0.0, 0.0], 10.0))
+    mechanism = AdditiveNoise(shifted_data, "laplace", 4.0, ball=([0.0, 0.0], 10.0))
     finding, _ = look(mechanism, PureDP(1.0), pair([1, 0], [0, 1]))
     assert finding.epsilon.lower == pytest.approx(1.0, rel=1e-15)
     assert not finding.refuted  # the claim is kept exactly
@@ -335,7 +337,7 @@ def test_deterministic_centres_have_the_laplace_profile():
 def test_many_unlike_laplace_shifts_still_give_a_lower_bound():
     shifts = np.sqrt(np.arange(1, 41) / 100)
     finding, _ = look(
-        Smoothed(lambda data: data, "laplace", 1.0), PureDP(1.0), pair(shifts, 0 * shifts)
+        AdditiveNoise(lambda data: data, "laplace", 1.0), PureDP(1.0), pair(shifts, 0 * shifts)
     )
     assert finding.epsilon.lower == pytest.approx(np.sort(shifts)[-12:].sum())
     assert finding.epsilon.upper == math.inf
@@ -343,7 +345,7 @@ def test_many_unlike_laplace_shifts_still_give_a_lower_bound():
 
 
 def test_equal_centres_need_no_epsilon():
-    finding, long = look(Smoothed(lambda data: 1.0, scale=1.0), CLAIM, pair([1, 0], [0, 1]))
+    finding, long = look(AdditiveNoise(lambda data: 1.0, scale=1.0), CLAIM, pair([1, 0], [0, 1]))
     assert finding.epsilon.lower == finding.delta.lower == 0
     assert not finding.refuted
     assert max(long.estimated_delta) == 0
@@ -382,7 +384,7 @@ def true_epsilon(shift, radius, delta):
 def test_a_small_budget_comes_within_a_tenth_of_the_truth(shift, radius):
     truth = true_epsilon(shift, radius, 1e-6)
     centers = functools.partial(uniform, radius=radius)
-    mechanism = Smoothed(centers, scale=1.0, ball=functools.partial(around, radius=radius))
+    mechanism = AdditiveNoise(centers, scale=1.0, ball=functools.partial(around, radius=radius))
     claim = ApproxDP(0.85 * truth, 1e-6)
     finding, _ = look(mechanism, claim, pair(shift / 2, -shift / 2), draws=10_000)
     assert 0.9 * truth < finding.epsilon.lower <= truth
@@ -397,7 +399,7 @@ def test_a_common_ball_suffices_for_a_small_shift_and_no_ball_does_not():
     truth = true_epsilon(0.5, 1.0, 1e-6)
     results = {}
     for name, ball in (("common", ([0.0], 1.25)), ("none", None)):
-        mechanism = Smoothed(uniform, scale=1.0, ball=ball)
+        mechanism = AdditiveNoise(uniform, scale=1.0, ball=ball)
         results[name], _ = look(mechanism, CLAIM, pair(0.25, -0.25))
     assert results["common"].epsilon.lower > 0.9 * truth
     assert 0.3 * truth < results["none"].epsilon.lower < 0.6 * truth
@@ -412,7 +414,7 @@ def mixture_epsilon(share, delta):
 
 
 def test_a_subsampled_gaussian_is_certified_far_below_one_in_draws():
-    mechanism = Smoothed(
+    mechanism = AdditiveNoise(
         sampled_user, scale=1.0, ball=lambda data: ([data[0] / 2], abs(data[0]) / 2)
     )
     finding, long = look(mechanism, CLAIM, pair(1, 0), draws=20_000)
@@ -428,7 +430,7 @@ def test_a_subsampled_gaussian_is_certified_far_below_one_in_draws():
 
 
 def test_the_estimated_profile_agrees_with_the_truth_within_its_errors():
-    mechanism = Smoothed(sampled_user, scale=1.0)
+    mechanism = AdditiveNoise(sampled_user, scale=1.0)
     _, long = look(mechanism, CLAIM, pair(1, 0), draws=50_000)
     t = np.linspace(-4, 10, 20_001)
     p = 0.9 * special.ndtr(-t) + 0.1 * special.ndtr(1 - t)

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from dpaudit import MechanismError, NeighborPair, PureDP, audit
 from dpaudit.mechanisms import sampler as mechanisms
-from dpaudit.mechanisms.independence import CallCheck
+from dpaudit.mechanisms.independence import IndependenceCheck
 from dpaudit.mechanisms.sampler import CALLS
 
 PAIR = NeighborPair(np.zeros((20, 1)), np.r_[np.zeros((19, 1)), [[1.0]]])
@@ -19,7 +19,7 @@ PAIR = NeighborPair(np.zeros((20, 1)), np.r_[np.zeros((19, 1)), [[1.0]]])
 
 def refused(hits: Any, draws: int) -> bool:
     """Whether the counts of one event, one call each, are refused."""
-    check = CallCheck("f")
+    check = IndependenceCheck("f")
     for call, fired in enumerate(hits):
         check.add(np.full(draws, float(call)), [int(fired)])  # copies are another matter
     try:

@@ -11,8 +11,8 @@ import pytest
 
 from dpaudit.ledger.coverage import open_row
 from dpaudit.ledger.rows import (
-    Attack,
-    Breach,
+    Attempt,
+    Counterexample,
     LedgerVerdict,
     Method,
     Power,
@@ -44,37 +44,39 @@ ORIGIN = {
 }
 NASTY = "<script>alert('1')</script> & \"x\" </details>"
 POINTS = [[0.5, math.inf], [-1.0, 2.0]]
-FOUND = Breach({"points": POINTS, "n": 3, "what": NASTY}, math.inf, 0.1 + 0.2, exact=True)
-CAUGHT = Attack(
-    "it stands", Method.PROPERTY, 1300, 12, 0.97, {"x": 0.25}, None, Power.CAUGHT, "the twin"
+FOUND = Counterexample({"points": POINTS, "n": 3, "what": NASTY}, math.inf, 0.1 + 0.2, exact=True)
+KILLED = Attempt(
+    "it stands", Method.PROPERTY, 1300, 12, 0.97, {"x": 0.25}, None, Power.KILLED, "the mutant"
 )
-ESCAPED = Attack(
-    f"so does {NASTY}", Method.EXACT, 7, 0, 0.4, {}, None, Power.ESCAPED, "another", ("few cases",)
+SURVIVED = Attempt(
+    f"so does {NASTY}", Method.EXACT, 7, 0, 0.4, {}, None, Power.SURVIVED, "another", ("few cases",)
 )
 
 
-def row(name, verdict, *attacks, **more) -> StatementResult:
-    method = attacks[0].method if attacks else None
+def row(name, verdict, *attempts, **more) -> StatementResult:
+    method = attempts[0].method if attempts else None
     found = StatementResult(
-        name, "paper", "lemma", f"text of {name}", verdict, method, attacks, expected=verdict
+        name, "paper", "lemma", f"text of {name}", verdict, method, attempts, expected=verdict
     )
     return replace(found, **{"origin": ORIGIN, "seconds": 1.5, **more})
 
 
-def broken(*where) -> Attack:
-    breach = FOUND if not where else Breach(*where)
-    return Attack("it breaks", Method.NUMERIC, 31, 0, math.inf, breach.case, breach)
+def broken(*where) -> Attempt:
+    counterexample = FOUND if not where else Counterexample(*where)
+    return Attempt(
+        "it breaks", Method.NUMERIC, 31, 0, math.inf, counterexample.case, counterexample
+    )
 
 
 ROWS = [
-    row("p.one", LedgerVerdict.HOLDS, CAUGHT, note="a note\nof two lines"),
-    row("p.two", LedgerVerdict.REFUTED, broken(), CAUGHT, repair=Repair(f"fix {NASTY}", (CAUGHT,))),
+    row("p.one", LedgerVerdict.HOLDS, KILLED, note="a note\nof two lines"),
+    row("p.two", LedgerVerdict.REFUTED, broken(), KILLED, repair=Repair(f"fix {NASTY}", (KILLED,))),
     open_row(Statement("p.three", "paper", "claim", NASTY), "No check was written yet."),
     row("p.four", LedgerVerdict.REFUTED, broken({"k": 1.0}, 2.0, 1.0), broken({"k": 2.0}, 3.0, 1)),
-    row("p.five", LedgerVerdict.HOLDS, ESCAPED, Attack("clear", Method.ARGUMENT, 0)),
+    row("p.five", LedgerVerdict.HOLDS, SURVIVED, Attempt("clear", Method.ARGUMENT, 0)),
     row("p.six", LedgerVerdict.NOT_EXECUTABLE, note="It has no meaning."),
-    row("p.seven", LedgerVerdict.AMBIGUOUS, CAUGHT),
-    row("p.eight", LedgerVerdict.VACUOUS, CAUGHT),
+    row("p.seven", LedgerVerdict.AMBIGUOUS, KILLED),
+    row("p.eight", LedgerVerdict.VACUOUS, KILLED),
     row("p.nine", LedgerVerdict.REFUTED, broken({}, 2.0, 1.0), expected=LedgerVerdict.HOLDS),
 ]
 
@@ -146,8 +148,8 @@ def test_head_counts_the_verdicts(reader):
     assert "9 statements of paper with the quick profile" in text
     assert "3 REFUTED A counterexample was found" in text
     assert "All 9 REFUTED 3 AMBIGUOUS 1 VACUOUS 1 OPEN 1 HOLDS 2 NOT EXECUTABLE 1" in text
-    assert "0 by argument only · 1 whose twin escaped · 0 that held without a twin" in text
-    assert "1 with a weak attack" in text
+    assert "0 by argument only · 1 whose mutant survived · 0 that held without a mutant" in text
+    assert "1 with a weak attempt" in text
     assert "2 not as declared p.nine: the verdict is refuted, holds was declared" in text
 
 
@@ -167,7 +169,7 @@ def test_a_counterexample_is_readable_and_exact(page):
 def test_a_repair_stands_with_its_verdict_and_its_attacks(page):
     text = finding_of(page, "p.two")
     assert f"Repair HOLDS fix {NASTY}" in text
-    assert text.count("it stands property 1 300 12 not applicable 0.97 caught (the twin)") == 2
+    assert text.count("it stands property 1 300 12 not applicable 0.97 killed (the mutant)") == 2
     assert "Repair" not in finding_of(page, "p.one")
 
 
@@ -189,7 +191,7 @@ def test_a_row_that_held_says_how_hard_it_was_tried(page):
 
 def test_weak_attacks_and_arguments_are_told(page):
     text = finding_of(page, "p.five")
-    assert "escaped (another) few cases" in text
+    assert "survived (another) few cases" in text
     assert "clear argument none – not needed" in text
 
 
@@ -267,22 +269,22 @@ def test_ratios_show_their_side_of_one(ratio, words):
 
 
 def test_tally_counts_what_rests_on_less():
-    argued = row("p.x", LedgerVerdict.HOLDS, Attack("clear", Method.ARGUMENT, 0))
-    alone = row("p.y", LedgerVerdict.HOLDS, replace(CAUGHT, power=Power.NONE))
+    argued = row("p.x", LedgerVerdict.HOLDS, Attempt("clear", Method.ARGUMENT, 0))
+    alone = row("p.y", LedgerVerdict.HOLDS, replace(KILLED, power=Power.NONE))
     left = open_row(Statement("p.z", "paper"), "not run: its check is elsewhere")
     found = tally([*ROWS, argued, alone, left])
-    assert (found.total, found.argued, found.escaped, found.powerless) == (12, 1, 1, 1)
-    assert (found.weak, found.surprises, found.not_run) == (1, 2, 1)
+    assert (found.total, found.argued, found.survived, found.powerless) == (12, 1, 1, 1)
+    assert (found.weak, found.mismatches, found.not_run) == (1, 2, 1)
     lines = tally_lines([*ROWS, argued, alone, left])
     assert lines == [
         "12 statements: 3 refuted, 1 ambiguous, 1 vacuous, 2 open (1 not run), 4 hold, "
         "1 not executable",
-        "of these 2 not as declared, 1 by argument only, 1 whose twin escaped, 1 that held without "
-        "a twin, 1 with a weak attack",
+        "of these 2 not as declared, 1 by argument only, 1 whose mutant survived, 1 that held without "
+        "a mutant, 1 with a weak attempt",
     ]
     assert tally_lines(ROWS[:1]) == ["1 statement: 1 holds"]
     assert [power_words(r) for r in (alone, argued, ROWS[4], ROWS[0])] == [
-        "no twin", "–", "escaped, weak", "caught"
+        "no mutant", "–", "survived, weak", "killed"
     ]  # fmt: skip
 
 
@@ -298,8 +300,8 @@ def test_cases_are_exact_and_in_rows():
 
 
 def test_finding_names_the_repair_that_broke():
-    wrong = replace(ROWS[1], repair=Repair("fix", (CAUGHT, broken({"z": 1.0}, 5.0, 4.0))))
-    assert wrong.surprise == "the repair is refuted too"
+    wrong = replace(ROWS[1], repair=Repair("fix", (KILLED, broken({"z": 1.0}, 5.0, 4.0))))
+    assert wrong.mismatch == "the repair is refuted too"
     lines = statement_finding(wrong).splitlines()
     assert lines[0] == "REFUTED (the repair is refuted)  p.two"
     assert "  found      lhs = 5 > rhs = 4" in lines

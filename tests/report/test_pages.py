@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, Smoothed, StoreError, audit
+from dpaudit import AdditiveNoise, ApproxDP, GaussianDP, NeighborPair, PureDP, StoreError, audit
 from dpaudit.report.page import ASSETS
 from dpaudit.report.pages import inline_svg, write_report
 from dpaudit.results import figures
 from dpaudit.results.result import AuditResult
-from dpaudit.results.status import OUTCOMES
+from dpaudit.results.status import STATUSES
 from dpaudit.results.verdicts import Expectation
 from dpaudit.results.words import beside, duration, least, most, number
 from dpaudit.store.files import Run, family_wise_error, file_name
@@ -36,8 +36,8 @@ def noisy_sum(data, size, *, rng, scale=1.0):
 
 class Response:
     def pmf(self, data):
-        chances = [0.7, 0.3]
-        return np.array(chances if data.sum() > 0.5 else chances[::-1])
+        probabilities = [0.7, 0.3]
+        return np.array(probabilities if data.sum() > 0.5 else probabilities[::-1])
 
 
 loud = functools.partial(noisy_sum, scale=0.2)
@@ -47,11 +47,11 @@ check = functools.partial(audit, claim=PureDP(1.0, source="a <b>source</b>"), pa
 @functools.cache
 def results_of_all_kinds() -> list[AuditResult]:
     origin = {"kind": "file", "path": "audits/audit_x.py"}
-    kept = check(noisy_sum, draws=2000, twin=loud, id="audit_x::kept").with_origin(
+    kept = check(noisy_sum, draws=2000, mutant=loud, id="audit_x::kept").with_origin(
         origin, "not_refuted"
     )
     refuted = check(loud, draws=2000, id="audit_x::refuted").with_origin(origin, "not_refuted")
-    powerless = check(noisy_sum, draws=2000, twin=noisy_sum, id="audit_x::powerless")
+    powerless = check(noisy_sum, draws=2000, mutant=noisy_sum, id="audit_x::powerless")
     exact = check(Response(), draws=2000, id="audit_x::exact")
     return [
         kept,
@@ -62,7 +62,7 @@ def results_of_all_kinds() -> list[AuditResult]:
         replace(
             refuted, id="audit_x::sure", epsilon=replace(refuted.epsilon, lower=math.inf), seconds=9
         ),
-        replace(kept, id=STRANGE, mechanism="f(<i>&'\"</i>)", pair="a </dd> b"),
+        replace(kept, id=STRANGE, mechanism="f(<i>&'\"</i>)", pair_words="a </dd> b"),
     ]
 
 
@@ -192,7 +192,7 @@ def test_every_audit_has_a_row_and_a_finding_that_it_links_to(results, reader, p
 
 def test_rows_come_in_the_order_of_concern(page):
     rows = re.findall(r'<tr data-kind="(\w+)">', page)
-    order = [kind.key for kind in OUTCOMES.values()]
+    order = [kind.key for kind in STATUSES.values()]
     assert rows == sorted(rows, key=order.index)
     counts = {key: rows.count(key) for key in order if key in rows}
     assert counts == {"refuted": 2, "no_power": 1, "powerless": 1, "known": 1, "not_refuted": 2}
@@ -223,11 +223,11 @@ def test_finding_holds_all_that_it_takes_to_judge_and_redo(reader, results):
     text = reader.text()
     kept = results[0]
     assert kept.witness.counts is not None
-    assert kept.twin is not None
+    assert kept.mutant is not None
     for words in (
         kept.witness.sentence(),
         kept.pair,
-        kept.twin.witness.sentence(),
+        kept.mutant.witness.sentence(),
         "600 to explore and 1 400 to certify",
         "(no guarantee)",
         f"audits/{file_name(kept.id)}",
@@ -247,7 +247,7 @@ def test_replay_command_is_typed_from_the_working_directory(results, tmp_path, m
         assert str(tmp_path) not in text
 
 
-def test_computed_results_speak_of_no_chance(results, tmp_path):
+def test_computed_results_speak_of_no_probability(results, tmp_path):
     text = text_of([r for r in results if r.id == "audit_x::exact"], tmp_path)
     assert "nothing is left to chance" in text
     assert "the probabilities were computed" in text
@@ -262,9 +262,9 @@ def test_infinity_is_a_sign_and_sorts_last(results, tmp_path):
     assert 'data-sort="inf"' in page
 
 
-def test_missing_twin_is_said(results, tmp_path):
+def test_missing_mutant_is_said(results, tmp_path):
     text = text_of([r for r in results if r.id == "audit_x::refuted"], tmp_path)
-    assert "no twin" in text
+    assert "no mutant" in text
     assert "has not shown that it could find a violation" in text
 
 
@@ -373,15 +373,15 @@ def some_centers(data, size, *, rng):
 
 @pytest.fixture(scope="module")
 def special() -> dict[str, AuditResult]:
-    ball = Smoothed(some_centers, scale=1.0, ball=([0.5], 0.5))
-    broad = Smoothed(some_centers, scale=0.2, ball=([0.5], 0.5))
+    ball = AdditiveNoise(some_centers, scale=1.0, ball=([0.5], 0.5))
+    broad = AdditiveNoise(some_centers, scale=0.2, ball=([0.5], 0.5))
     claim = ApproxDP(1.0, 1e-6)
     found = [
         check(loud, draws=2000, sequential=True, id="sequential"),
-        check(ball, claim=claim, draws=2000, twin=broad, id="smoothed"),
-        check(Smoothed(lambda data: data.sum(), scale=5.0), claim=claim, id="closed"),
+        check(ball, claim=claim, draws=2000, mutant=broad, id="smoothed"),
+        check(AdditiveNoise(lambda data: data.sum(), scale=5.0), claim=claim, id="closed"),
         check(loud, claim=GaussianDP(1.0), draws=2000, id="gaussian"),
-        check(noisy_sum, draws=2000, twin=loud, id="kept"),
+        check(noisy_sum, draws=2000, mutant=loud, id="kept"),
     ]
     return {result.id: result for result in found}
 
@@ -401,8 +401,8 @@ def test_sequential_audit_says_what_it_spent_and_why(special, tmp_path):
     text, titles = parts_of(result, tmp_path)
     spent = f"{sum(result.draws.values()):,}".replace(",", "\u202f")
     # A text's white space is folded, and that of the thousands with it.
-    assert f"After {spent} of at most 2\u202f000 draws a side".replace("\u202f", " ") in text
-    assert f"draws a side: {result.sequential.stopped}." in text
+    assert f"After {spent} of at most 2\u202f000 draws per dataset".replace("\u202f", " ") in text
+    assert f"draws per dataset: {result.sequential.stopped}." in text
     assert f"{spent} of 2\u202f000".replace("\u202f", " ") in text  # in the table
     assert "of the budget where an audit stopped by itself" in text
     assert "Evidence" in titles
@@ -446,12 +446,12 @@ def test_conditional_epsilon_needs_a_delta(special, tmp_path):
 def test_reach_is_told_and_rounded_up(special, tmp_path):
     reach = replace(special["kept"], detectable_epsilon=1.23411)
     text, _ = parts_of(reach, tmp_path)
-    assert "What it would have caught" in text
+    assert "What it would have refuted" in text
     assert "Had this event needed epsilon = 1.235 at delta = 0" in text
     text, _ = parts_of(replace(reach, detectable_epsilon=math.inf), tmp_path)
     assert "no rates of it would have been refuted" in text
     text, _ = parts_of(replace(reach, detectable_epsilon=None), tmp_path)
-    assert "What it would have caught" not in text
+    assert "What it would have refuted" not in text
 
 
 def test_notes_stand_before_the_pictures(special, tmp_path):
@@ -473,7 +473,7 @@ def test_smoothed_audit_speaks_of_centres_and_method(special, tmp_path):
     assert "Event fired" not in text
 
 
-def test_closed_form_speaks_of_no_draws_and_no_chance(special, tmp_path):
+def test_closed_form_speaks_of_no_draws_and_no_probability(special, tmp_path):
     text, _ = parts_of(special["closed"], tmp_path)
     assert "nothing is left to chance" in text
     assert "none: the probabilities were computed" in text
@@ -513,7 +513,7 @@ def test_failing_report_leaves_the_old_one(results, tmp_path, monkeypatch):
 
 def test_package_loads_nothing_heavy():
     code = (
-        "import sys, dpaudit.report; assert callable(dpaudit.report.write_report);"
+        "import sys, dpaudit.report; assert callable(dpaudit.report.run_lines);"
         "assert not {'matplotlib', 'jinja2'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

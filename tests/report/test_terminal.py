@@ -42,7 +42,7 @@ def test_sequential_audit_says_what_it_spent(stopped):
     assert draws_used(stopped) == f"{spent:,} of 2,000 draws"
     assert f"  {spent:,} of 2,000 draws  " in line_of(stopped)
     lines = finding(stopped).splitlines()
-    assert f"  stopped    the claim is refuted, after {spent:,} of 2,000 draws a side" in lines
+    assert f"  stopped    the claim is refuted, after {spent:,} of 2,000 draws per dataset" in lines
     assert lines[-1].startswith("  replay     ")
 
 

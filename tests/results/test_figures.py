@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, Smoothed, audit
+from dpaudit import AdditiveNoise, ApproxDP, GaussianDP, NeighborPair, PureDP, audit
 from dpaudit.results import figures, infos
 from dpaudit.results.estimates import Histogram, Profile
 from dpaudit.results.result import AuditResult
@@ -43,8 +43,8 @@ class Response:
 
     def pmf(self, data):
         likely = math.exp(self.epsilon) / (1 + math.exp(self.epsilon))
-        chances = [likely, 1 - likely]
-        return np.array(chances if data.sum() > 0.5 else chances[::-1])
+        probabilities = [likely, 1 - likely]
+        return np.array(probabilities if data.sum() > 0.5 else probabilities[::-1])
 
 
 check = functools.partial(audit, pairs=PAIR, draws=2000, seed=1)
@@ -52,8 +52,8 @@ check = functools.partial(audit, pairs=PAIR, draws=2000, seed=1)
 
 @pytest.fixture(scope="module")
 def kept() -> AuditResult:
-    twin = functools.partial(noisy_sum, scale=0.2)
-    return check(noisy_sum, PureDP(1.0), twin=twin, id="kept")
+    mutant = functools.partial(noisy_sum, scale=0.2)
+    return check(noisy_sum, PureDP(1.0), mutant=mutant, id="kept")
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def broken() -> AuditResult:
 
 @pytest.fixture(scope="module")
 def exact() -> AuditResult:
-    return check(Response(1.0), PureDP(1.0), twin=Response(2.0), id="exact")
+    return check(Response(1.0), PureDP(1.0), mutant=Response(2.0), id="exact")
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +82,13 @@ def some_centers(data, size, *, rng):
 
 @pytest.fixture(scope="module")
 def smoothed() -> AuditResult:
-    mechanism = Smoothed(some_centers, scale=1.0, ball=([0.5], 0.5))
+    mechanism = AdditiveNoise(some_centers, scale=1.0, ball=([0.5], 0.5))
     return check(mechanism, ApproxDP(1.0, 1e-6), id="smoothed")
 
 
 @pytest.fixture(scope="module")
 def closed() -> AuditResult:
-    mechanism = Smoothed(lambda data: data.sum(), scale=1.0)
+    mechanism = AdditiveNoise(lambda data: data.sum(), scale=1.0)
     return check(mechanism, ApproxDP(1.0, 0.1), id="closed")
 
 
@@ -410,16 +410,16 @@ def test_shading_has_no_seams():
 # --- power ---
 
 
-def test_power_info_compares_mechanism_and_twin_with_the_claim(kept):
+def test_power_info_compares_mechanism_and_mutant_with_the_claim(kept):
     info = infos.power_info(kept)
-    assert kept.twin is not None
+    assert kept.mutant is not None
     assert [bar.certified_epsilon for bar in info.bars] == [
         kept.certified_epsilon,
-        kept.twin.certified_epsilon,
+        kept.mutant.certified_epsilon,
     ]
     assert [bar.above for bar in info.bars] == [False, True]
     assert info.claimed_epsilon == 1.0
-    assert info.limit > kept.twin.certified_epsilon
+    assert info.limit > kept.mutant.certified_epsilon
 
 
 def test_power_info_gives_infinity_a_finite_bar(exact):
@@ -430,12 +430,12 @@ def test_power_info_gives_infinity_a_finite_bar(exact):
     assert len(figures.plot_power(sure).lines) == 2  # the claim, and an arrow head
 
 
-def test_power_info_without_a_twin_says_so(broken):
+def test_power_info_without_a_mutant_says_so(broken):
     info = infos.power_info(broken)
     assert info.bars[1].certified_epsilon is None
     assert info.bars[1].words == "none given"
     labels = [label.get_text() for label in figures.plot_power(broken).get_yticklabels()]
-    assert labels[1] == "broken twin\nnone given"
+    assert labels[1] == "mutant\nnone given"
 
 
 def test_power_info_copes_with_a_claim_of_zero(broken):

@@ -122,7 +122,7 @@ def test_landscape_without_a_search_is_refused(plain):
 
 def test_account_counts_everything_that_was_tried():
     words = searches.search_words(RECORD)
-    assert words.cost == "4 trials, 640 draws a side; 1 gave no valid pair"
+    assert words.cost == "4 trials, 640 draws per dataset; 1 gave no valid pair"
     assert words.notes == ("1\u202f× the <sides> are equal",)
     assert words.draws == "640"
     assert [row.rank for row in words.rows] == [1, 2, 3]
@@ -152,7 +152,7 @@ def page_of(result, tmp_path) -> str:
 def test_page_shows_landscape_ranking_and_account(found, tmp_path):
     page = page_of(found, tmp_path)
     assert "<figcaption>The search</figcaption>" in page
-    assert "4 trials, 640 draws a side; 1 gave no valid pair" in page
+    assert "4 trials, 640 draws per dataset; 1 gave no valid pair" in page
     assert "the &lt;sides&gt; are equal" in page
     assert "(640 of them in the search for the pair)" in page
     assert "Nothing of it was used to certify" in page

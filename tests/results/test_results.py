@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dpaudit import AuditResult, NeighborPair, PureDP, Verdict, audit
 from dpaudit.results.estimates import Estimate, Histogram, Profile, Witness
 from dpaudit.results.rounding import beyond, claimed_below
-from dpaudit.results.verdicts import Expectation, TwinResult
+from dpaudit.results.verdicts import Expectation, MutantResult
 from dpaudit.stats.proportions import Counts
 
 COUNTS = Counts(90, 100, 10, 100)
@@ -40,7 +40,7 @@ def _result(**changes: Any) -> AuditResult:
         id="audit_x::audit_laplace",
         mechanism="laplace(scale=0.5)",
         claim=CLAIM,
-        pair="custom: replace_user, 2x1",
+        pair_words="custom: replace_user, 2x1",
         verdict=Verdict.REFUTED,
         reason="because",
         epsilon=estimate,
@@ -52,7 +52,7 @@ def _result(**changes: Any) -> AuditResult:
         ),
         failure_prob=1e-5,
         draws={"explore": 30, "certify": 70},
-        twin=TwinResult("twin", Verdict.NOT_REFUTED, 0.1, 1e-5, "pair", WITNESS, 0.2),
+        mutant=MutantResult("mutant", Verdict.NOT_REFUTED, 0.1, 1e-5, "pair", WITNESS, 0.2),
         expected=Expectation.REFUTED,
         seed=2**63,
         seconds=1.5,
@@ -69,10 +69,10 @@ def _trip(result: AuditResult) -> AuditResult:
 
 TRIPS: dict[str, dict[str, Any]] = {
     "plain": {},
-    "no twin": {"twin": None, "expected": None, "origin": {}},
+    "no mutant": {"mutant": None, "expected": None, "origin": {}},
     "infinite": {"epsilon": Estimate(math.inf, math.inf, math.inf, 0.0, "pmf", None, True)},
-    "infinite twin": {
-        "twin": TwinResult("t", Verdict.REFUTED, math.inf, 0.0, "pair", WITNESS, 0.0)
+    "infinite mutant": {
+        "mutant": MutantResult("t", Verdict.REFUTED, math.inf, 0.0, "pair", WITNESS, 0.0)
     },
     "infinite claim": {"claim": {**CLAIM, "epsilon": math.inf}},
     "infinite profile": {"profile": Profile((0.0, math.inf), (0.5, 0.1), (0.6, 0.1), (0.4, 0.0))},
@@ -85,9 +85,11 @@ TRIPS: dict[str, dict[str, Any]] = {
     "no edges": {"histogram": Histogram("x", (), None, (), (), ())},
     "no counts": {"witness": Witness("x", "right", None, 1.0, 0.0)},
     "unicode": {"id": 'prüfung::δ≥ε 漢字 \u2028 🙈 "quoted" \\ \n', "reason": "\x00\x1f"},
-    "the word inf": {"id": "inf", "mechanism": "inf", "pair": "inf", "reason": "inf"},
+    "the word inf": {"id": "inf", "mechanism": "inf", "pair_words": "inf", "reason": "inf"},
     "inf as a source": {"claim": {**CLAIM, "source": "inf"}},
-    "inf as a twin": {"twin": TwinResult("inf", Verdict.REFUTED, 1.0, 0.0, "inf", WITNESS, 0.0)},
+    "inf as a mutant": {
+        "mutant": MutantResult("inf", Verdict.REFUTED, 1.0, 0.0, "inf", WITNESS, 0.0)
+    },
     "tiny": {"failure_prob": 5e-324, "seconds": 1e-17},
     "huge parameter": {"claim": {**CLAIM, "parameters": {"mu": [math.inf]}}},
 }
@@ -106,7 +108,7 @@ def test_a_real_result_makes_the_trip_without_its_live_event() -> None:
         return data.sum() + rng.laplace(size=size)
 
     pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
-    result = audit(mechanism, PureDP(1.0), pair, draws=2000, seed=np.int64(3), twin=mechanism)
+    result = audit(mechanism, PureDP(1.0), pair, draws=2000, seed=np.int64(3), mutant=mechanism)
     assert _trip(result) == result
     assert result.event is not None
     assert _trip(result).event is None
@@ -127,8 +129,8 @@ DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "no schema": _without("schema"),
     "other schema": lambda d: {**d, "schema": 999},
     "schema in words": lambda d: {**d, "schema": "1"},
-    **{f"no {f}": _without(f) for f in ("id", "claim", "epsilon", "witness", "draws", "twin")},
-    "more": lambda d: {**d, "surprise": 1},
+    **{f"no {f}": _without(f) for f in ("id", "claim", "epsilon", "witness", "draws", "mutant")},
+    "more": lambda d: {**d, "mismatch": 1},
     "unknown verdict": lambda d: {**d, "verdict": "passed"},
     "claim is a list": lambda d: {**d, "claim": []},
     "profile is a list": lambda d: {**d, "profile": []},
@@ -140,7 +142,7 @@ DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
         **d, "epsilon": {**d["epsilon"], "counts": {**d["epsilon"]["counts"], "hits_left": 1.5}}
     },
     "witness is a word": lambda d: {**d, "witness": "output > 1"},
-    "twin is a word": lambda d: {**d, "twin": "laplace"},
+    "mutant is a word": lambda d: {**d, "mutant": "laplace"},
 }  # fmt: skip
 
 
@@ -157,8 +159,8 @@ def test_names_tell_claimed_certified_and_estimated_apart() -> None:
     assert result.estimated_epsilon == 2.2
     row = result.row()
     assert row["certified_epsilon"] == 1.4
-    assert row["twin"] == {"name": "twin", "verdict": "not_refuted", "certified_epsilon": 0.1}
-    assert _result(twin=None).row()["twin"] is None
+    assert row["mutant"] == {"name": "mutant", "verdict": "not_refuted", "certified_epsilon": 0.1}
+    assert _result(mutant=None).row()["mutant"] is None
 
 
 def test_the_summary_says_it_all() -> None:

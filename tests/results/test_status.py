@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpaudit import NeighborPair, PureDP, Verdict, audit
-from dpaudit.results.status import OUTCOMES, outcome_of, surprise, worst
+from dpaudit.results.status import STATUSES, worst
 from dpaudit.results.verdicts import Expectation
 
 
@@ -16,12 +16,12 @@ def noisy(data, size, *, rng):
     return data.sum() + rng.laplace(size=size)
 
 
-RESULT = audit(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), draws=200, seed=1, twin=noisy)
+RESULT = audit(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), draws=200, seed=1, mutant=noisy)
 FAILING = {"refuted", "no_power", "lost"}
 
 
 @pytest.mark.parametrize(
-    ("verdict", "expected", "twin", "key"),
+    ("verdict", "expected", "mutant", "key"),
     [
         (Verdict.REFUTED, Expectation.NOT_REFUTED, True, "refuted"),
         (Verdict.REFUTED, None, False, "refuted"),
@@ -36,16 +36,18 @@ FAILING = {"refuted", "no_power", "lost"}
         (Verdict.NOT_REFUTED, Expectation.NOT_REFUTED, True, "not_refuted"),
     ],
 )
-def test_outcome_of_an_audit(verdict, expected, twin, key):
-    result = replace(RESULT, verdict=verdict, expected=expected, twin=RESULT.twin if twin else None)
-    assert outcome_of(result) is OUTCOMES[key]
-    assert (surprise(result) is not None) == (key in FAILING)
+def test_outcome_of_an_audit(verdict, expected, mutant, key):
+    result = replace(
+        RESULT, verdict=verdict, expected=expected, mutant=RESULT.mutant if mutant else None
+    )
+    assert result.status is STATUSES[key]
+    assert (result.mismatch is not None) == (key in FAILING)
 
 
 def test_the_worst_outcome_comes_first():
     fine = replace(RESULT, verdict=Verdict.NOT_REFUTED)
     bad = replace(RESULT, verdict=Verdict.REFUTED)
-    assert worst([fine, bad, fine]).key == "refuted"
-    assert next(iter(OUTCOMES)) == "refuted"
-    assert not any("passed" in o.word.lower() for o in OUTCOMES.values())
-    assert np.all([len(o.meaning) > 20 for o in OUTCOMES.values()])
+    assert worst(r.status for r in (fine, bad, fine)).key == "refuted"
+    assert next(iter(STATUSES)) == "refuted"
+    assert not any("passed" in o.word.lower() for o in STATUSES.values())
+    assert np.all([len(o.meaning) > 20 for o in STATUSES.values()])

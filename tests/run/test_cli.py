@@ -40,7 +40,7 @@ from mine import half, honest, unclipped
 PAIR = NeighborPair([[1.0]], [[0.0]])
 
 def audit_honest(auditor):
-    auditor.check(honest, PureDP(1.0), PAIR, twin=half, draws=5000)
+    auditor.check(honest, PureDP(1.0), PAIR, mutant=half, draws=5000)
 """
 
 BROKEN = """
@@ -179,7 +179,7 @@ def test_file_that_does_not_import_is_exit_2(home):
 
 
 def test_audit_of_one_function(home):
-    honest = dpaudit(home, "audit", "mine:honest", "--epsilon", "1", "--twin", "mine:half")
+    honest = dpaudit(home, "audit", "mine:honest", "--epsilon", "1", "--mutant", "mine:half")
     assert honest.returncode == 0
     assert honest.stdout.startswith("NOT REFUTED  mine:honest")
     caught = dpaudit(home, "audit", "mine.py:unclipped", "--epsilon", "1", "--out", "found")

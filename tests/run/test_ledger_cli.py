@@ -21,17 +21,17 @@ TABLE = """
 
 CHECKS = """
 from dpaudit import statement
-from dpaudit.ledger import Box
+from dpaudit.ledger import Domain
 from dpaudit.search import Interval
 
 @statement("p.first")
 def anything(ledger):
-    ledger.falsify(Box(x=Interval(0.0, 1.0)), lambda x: (x, x + 0.1), examples=20)
+    ledger.falsify(Domain(x=Interval(0.0, 1.0)), lambda x: (x, x + 0.1), examples=20)
     ledger.note("It is never [bold]tight.")
 
 @statement("p.second")
 def twice(ledger):
-    ledger.sweep([1.0, 2.0], lambda x: (x, 2 * x), twin=None)
+    ledger.sweep([1.0, 2.0], lambda x: (x, 2 * x), mutant=None)
 
 @statement("p.wrong", expected="refuted")
 def doubling(ledger):
@@ -62,7 +62,7 @@ def louder(data, size, *, rng):
     return data.sum() + rng.laplace(scale=0.25, size=size)
 
 def audit_noisy(auditor):
-    auditor.check(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), twin=louder, draws=4000)
+    auditor.check(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), mutant=louder, draws=4000)
 """
 
 
@@ -102,14 +102,14 @@ def test_ledger_of_a_paper_prints_its_table_in_the_order_of_the_paper(home):
     assert result.returncode == 0, result.stdout + result.stderr
     rows = table(result.stdout)
     assert list(rows) == ["p.second", "p.first", "p.wrong", "p.later"]
-    assert rows["p.second"] == ["holds", "exact", "0.5", "2", "no twin"]
+    assert rows["p.second"] == ["holds", "exact", "0.5", "2", "no mutant"]
     assert rows["p.first"][:2] == ["holds", "property"]
     assert rows["p.first"][-1] == "It is never [bold]tight."
     assert rows["p.wrong"][:4] == ["refuted", "exact", "2", "1"]
     assert rows["p.later"] == ["open", "–", "–", "–", "–", "No check was written yet."]
     lines = result.stdout.splitlines()
     assert "4 statements: 1 refuted, 1 open, 2 hold" in lines
-    assert "of these 1 that held without a twin" in lines
+    assert "of these 1 that held without a mutant" in lines
     assert lines[-3].startswith("the ledger in ")
     assert lines[-2:] == ["report: reports/index.html", "ledger: reports/ledger.html"]
     assert "\x1b" not in result.stdout
@@ -172,7 +172,7 @@ def test_what_is_stored_is_printed_without_running(home):
 
 def test_a_broken_check_is_printed_and_open(home):
     path = home / "audits" / "ledger_paper__part.py"
-    path.write_text(CHECKS.replace("lambda x: (x, 2 * x), twin=None", "lambda x: (x, 1 / 0)"))
+    path.write_text(CHECKS.replace("lambda x: (x, 2 * x), mutant=None", "lambda x: (x, 1 / 0)"))
     result = dpaudit(home, "ledger", "paper", "--jobs", "1")
     assert result.returncode == 1
     assert "ERROR" in result.stdout
@@ -236,7 +236,7 @@ def test_run_makes_audits_and_checks_with_a_line_each(home):
     assert result.returncode == 0, result.stdout + result.stderr
     lines = sorted(result.stdout.splitlines())
     begun = [
-        "HOLDS              p.second  exact  ratio 0.5  2 examples  no twin",
+        "HOLDS              p.second  exact  ratio 0.5  2 examples  no mutant",
         "NOT REFUTED        audit_mine::audit_noisy",
         "REFUTED            p.wrong  exact  ratio 2",
     ]
@@ -277,12 +277,12 @@ def test_replay_makes_a_check_again(home):
         assert result.stdout.splitlines()[-1] == "the same"
     assert "refuted: ratio 2.0, 1 example, lhs = 2 > rhs = 1" in result.stdout
     record = json.loads(stored.read_text())
-    record["attacks"][0]["breach"]["lhs"] = 7.0
+    record["attempts"][0]["counterexample"]["lhs"] = 7.0
     record["origin"]["versions"]["numpy"] = "1.0"
     stored.write_text(json.dumps(record))
     changed = dpaudit(home, "replay", str(stored))
     assert changed.returncode == 1
-    assert "attacks[0].breach.lhs: 7.0 against 2.0" in changed.stdout
+    assert "attempts[0].counterexample.lhs: 7.0 against 2.0" in changed.stdout
     assert "versions: " in changed.stdout
     assert changed.stdout.splitlines()[-1] == "NOT the same"
     (home / "audits" / "ledger_paper__part.py").unlink()
@@ -325,10 +325,10 @@ def test_what_an_interrupted_run_stored_is_no_success(home):
     assert "the run was interrupted" in result.stdout
 
 
-def test_an_escaped_twin_fails_the_run_and_is_called_so(home):
+def test_an_escaped_mutant_fails_the_run_and_is_called_so(home):
     path = home / "audits" / "ledger_paper__part.py"
-    path.write_text(CHECKS.replace("(x, 2 * x), twin=None", "(x, 2 * x), twin=0.9"))
+    path.write_text(CHECKS.replace("(x, 2 * x), mutant=None", "(x, 2 * x), mutant=0.9"))
     result = dpaudit(home, "run", "--jobs", "1", "-k", "p.second")
     assert result.returncode == 1
-    assert "HOLDS (a twin escaped)" in result.stdout
+    assert "HOLDS (a mutant survived)" in result.stdout
     assert "interrupted" not in dpaudit(home, "ledger", "-k", "nosuch").stdout

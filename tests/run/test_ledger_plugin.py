@@ -187,7 +187,7 @@ def test_functions_without_a_mark_keep_their_meaning(project):
         (OWN.replace("p.own", "p.first"), "p.first has a row in statements/paper.md: take its*"),
         (
             FIRST.replace("(ledger)", "()").replace("    ledger.", "    print"),
-            "the check of p.first does not take the fixture `ledger`, with which it attacks: write "
+            "the check of p.first does not take the fixture `ledger`, with which it attempts: write "
             "def anything(ledger)",
         ),
         (
@@ -365,9 +365,9 @@ def test_rows_are_the_same_with_any_number_of_workers(project):
     searched = """
 @statement("p.later")
 def searched(ledger):
-    from dpaudit.ledger import Box
+    from dpaudit.ledger import Domain
     from dpaudit.search import Interval
-    ledger.falsify(Box(x=Interval(0.0, 1.0)), lambda x: (x, 1.0), examples=50)
+    ledger.falsify(Domain(x=Interval(0.0, 1.0)), lambda x: (x, 1.0), examples=50)
 """
     here = project(FIRST, WRONG, VAGUE, searched, OWN)
     found = {}
@@ -446,7 +446,7 @@ sys.modules["hypothesis"] = None
 
 
 def test_without_hypothesis_ledgers_are_skipped_and_audits_run(project):
-    here = project("from dpaudit.ledger import Box\n", FIRST)
+    here = project("from dpaudit.ledger import Domain\n", FIRST)
     here.makepyfile(ledger_paper__light=HEAD + WRONG)
     here.makeconftest(BLOCKED)
     here.makepyfile(

@@ -22,12 +22,12 @@ def laplace(scale):
 
 HONEST = """
 def audit_honest(auditor):
-    auditor.check(laplace(1.0), PureDP(1.0), PAIR, twin=laplace(0.25), draws=4000)
+    auditor.check(laplace(1.0), PureDP(1.0), PAIR, mutant=laplace(0.25), draws=4000)
 """
 
 BROKEN = """
 def audit_broken(auditor):
-    auditor.check(laplace(0.25), PureDP(1.0, source="a paper"), PAIR, twin=laplace(0.1), draws=4000)
+    auditor.check(laplace(0.25), PureDP(1.0, source="a paper"), PAIR, mutant=laplace(0.1), draws=4000)
 """
 
 
@@ -92,17 +92,19 @@ def test_idle_session_imports_nothing_heavy(pytester):
     assert run(pytester, "--dpaudit-seed=x").ret == 4
 
 
-def test_twin_that_escapes_fails_the_audit(project):
+def test_mutant_that_escapes_fails_the_audit(project):
     blunt = HONEST.replace("laplace(0.25)", "laplace(1.0)")
     result = run(project(blunt))
     assert result.ret == 1
     result.stdout.fnmatch_lines(["NO POWER  audit_case::audit_honest", "*1 without power*"])
 
 
-def test_without_twin_there_is_no_verdict_and_no_failure(project):
-    result = run(project(HONEST.replace(", twin=laplace(0.25)", "")))
+def test_without_mutant_there_is_no_verdict_and_no_failure(project):
+    result = run(project(HONEST.replace(", mutant=laplace(0.25)", "")))
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["NO POWER (no twin)  audit_case::audit_honest", "*1 no verdict*"])
+    result.stdout.fnmatch_lines(
+        ["NO POWER (no mutant)  audit_case::audit_honest", "*1 no verdict*"]
+    )
 
 
 def test_known_violation_does_not_fail(project):
@@ -202,7 +204,7 @@ def test_parametrize_and_k_work(project):
     many = """
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def audit_many(auditor, scale):
-    auditor.check(laplace(scale), PureDP(1.0), PAIR, twin=laplace(0.25), draws=2000)
+    auditor.check(laplace(scale), PureDP(1.0), PAIR, mutant=laplace(0.25), draws=2000)
 """
     result = run(project(many), "-k", "2.0", "-v")
     assert result.ret == 0
@@ -246,12 +248,12 @@ def test_results_have_the_documented_fields(project):
     (row,) = document["audits"]
     assert set(row) == {
         "id", "mechanism", "claim", "pair", "verdict", "expected", "certified_epsilon",
-        "certified_delta", "estimated_epsilon", "failure_prob", "draws", "event", "twin", "seed",
+        "certified_delta", "estimated_epsilon", "failure_prob", "draws", "event", "mutant", "seed",
         "seconds", "detectable_epsilon", "certified_mu",
     }  # fmt: skip
     assert {"notion", "epsilon", "delta", "relation", "source"} <= set(row["claim"])
     assert set(row["draws"]) == {"explore", "certify"}
-    assert set(row["twin"]) == {"name", "verdict", "certified_epsilon"}
+    assert set(row["mutant"]) == {"name", "verdict", "certified_epsilon"}
     assert document["run"]["family_wise_error"] == pytest.approx(2e-6)
     assert document["run"]["complete"] is True
     assert (here.path / "out" / "index.html").read_text().startswith("<!doctype html>")

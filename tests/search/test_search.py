@@ -18,13 +18,13 @@ from dpaudit.engine.auditing import claimed_curve, epsilon_grid
 from dpaudit.events.portfolio import Goal
 from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.mechanisms.streams import generator
-from dpaudit.search.halving import LEAST_BUDGET, SearchOutcome, search
+from dpaudit.search.halving import LEAST_BUDGET, SearchResult, search
 from dpaudit.search.presets import clusters, edge, outlier, query_values, which_batch, which_user
 from dpaudit.search.spaces import (
     Choice,
+    Integer,
     Interval,
     SearchSpace,
-    Whole,
     design_points,
     space_from_words,
 )
@@ -69,7 +69,7 @@ def run(
     *,
     budget: int = LEAST_BUDGET,
     seed: int = 1,
-) -> SearchOutcome:
+) -> SearchResult:
     sampler = Sampler(mechanism, seed=seed, labels=("test", "mechanism"))
     rng = generator(seed, "test", "mechanism", "search")
     return search(space, sampler, budget, goal(), rng=rng)
@@ -86,9 +86,9 @@ def run(
         (lambda: Interval(0.0, 1.0, log=True), ArgumentError, "low must be > 0 .*, got 0.0"),
         (lambda: Interval(0.0, math.inf), ArgumentError, "high must be a finite number"),
         (lambda: Interval("a", 1.0), TypeError, "low must be a finite number"),  # type: ignore
-        (lambda: Whole(3, 3), ArgumentError, "low must be below high = 3, got 3"),
-        (lambda: Whole(0, 1.5), TypeError, "high must be a whole number, got 1.5"),  # type: ignore
-        (lambda: Whole(False, 3), TypeError, "low must be a whole number"),
+        (lambda: Integer(3, 3), ArgumentError, "low must be below high = 3, got 3"),
+        (lambda: Integer(0, 1.5), TypeError, "high must be a whole number, got 1.5"),  # type: ignore
+        (lambda: Integer(False, 3), TypeError, "low must be a whole number"),
         (lambda: Choice(()), ArgumentError, "values must hold at least one"),
         (lambda: Choice("abc"), TypeError, "values must be a sequence"),  # type: ignore
     ],
@@ -104,7 +104,7 @@ def test_ranges_map_the_unit_interval_onto_their_values() -> None:
     assert [Interval(-2.0, 4.0).at(u) for u in (0.0, 0.5, 1.0)] == [-2.0, 1.0, 4.0]
     log = Interval(0.1, 10.0, log=True)
     assert [log.at(u) for u in (0.0, 0.5, 1.0)] == pytest.approx([0.1, 1.0, 10.0])
-    assert [Whole(1, 4).at(u) for u in (0.0, 0.3, 0.6, 0.8, 1.0)] == [1, 2, 3, 4, 4]
+    assert [Integer(1, 4).at(u) for u in (0.0, 0.3, 0.6, 0.8, 1.0)] == [1, 2, 3, 4, 4]
     assert [Choice(("a", "b")).at(u) for u in (0.0, 0.49, 0.5, 1.0)] == ["a", "a", "b", "b"]
 
 
@@ -118,7 +118,7 @@ def test_intervals_are_ordered_and_stay_inside(u: float, v: float, log: bool) ->
 
 @given(st.integers(-5, 5), st.integers(1, 40))
 def test_whole_numbers_have_cells_of_one_width(low: int, width: int) -> None:
-    whole = Whole(low, low + width)
+    whole = Integer(low, low + width)
     cells = [whole.at((i + 0.5) / whole.steps) for i in range(whole.steps)]
     assert cells == list(range(low, low + width + 1))
 
@@ -135,8 +135,8 @@ def far(*, distance: float, n_users: int = 5) -> NeighborPair:
     [
         (far, {}, ArgumentError, "parameters of far must hold at least one range"),
         (far, {"distanc": Interval(1, 2)}, ArgumentError, "distance, n_users.*got 'distanc'"),
-        (far, {"n_users": Whole(2, 9)}, ArgumentError, "far also needs distance"),
-        (far, {"distance": (1, 2)}, TypeError, "distance must be an Interval, Whole or Choice"),
+        (far, {"n_users": Integer(2, 9)}, ArgumentError, "far also needs distance"),
+        (far, {"distance": (1, 2)}, TypeError, "distance must be an Interval, Integer or Choice"),
         (far, {"rng": Interval(1, 2)}, ArgumentError, "must not hold rng"),
         ("far", {"distance": Interval(1, 2)}, TypeError, "build must be a function"),
     ],
@@ -203,7 +203,7 @@ def test_ranges_are_a_dict(ranges: Any) -> None:
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: SearchSpace(far, {"distance": Whole(1, 2)}, name=3), TypeError, "name must be"),
+        (lambda: SearchSpace(far, {"distance": Integer(1, 2)}, name=3), TypeError, "name must be"),
         (lambda: Interval(0, 1, "yes"), TypeError, "log must be True or False, got 'yes'"),
         (lambda: Choice(3), TypeError, "values must be a sequence of values, got 3"),
         (lambda: outlier(5, low=-1e308, high=1e308), ArgumentError, "high - low must be a finite"),
@@ -246,7 +246,7 @@ def test_ready_made_spaces_check_their_arguments(
 
 
 def test_a_build_that_returns_no_pair_is_refused() -> None:
-    space = SearchSpace(neighbors.value_patterns, {"k": Whole(2, 5)})  # type: ignore[arg-type]
+    space = SearchSpace(neighbors.value_patterns, {"k": Integer(2, 5)})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="must return a NeighborPair, got PairFamily"):
         run(space)
 
@@ -299,7 +299,7 @@ def test_which_user_and_which_batch_put_the_user_where_they_say() -> None:
     rng = np.random.default_rng(0)
     assert which_user(9).pair({"user": 4, "others": 0.5}, rng=rng).user == 4
     batches = which_batch(10, 4)
-    assert batches.parameters["batch"] == Whole(0, 2)
+    assert batches.parameters["batch"] == Integer(0, 2)
     places = {"batch": 2, "place": "last", "mates": 0.25, "others": 0.75}
     pair = batches.pair(places, rng=rng)
     assert pair.user == 9
@@ -335,7 +335,7 @@ def test_words_give_ranges_choices_and_fixed_arguments() -> None:
         "two_clusters:n_users=20..40,m=1|3,distance=log:0.1..10,relation=add_remove_user"
     )
     assert space.parameters == {
-        "n_users": Whole(20, 40),
+        "n_users": Integer(20, 40),
         "m": Choice((1, 3)),
         "distance": Interval(0.1, 10.0, log=True),
     }
@@ -347,9 +347,9 @@ def test_words_give_ranges_choices_and_fixed_arguments() -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("1..10", Whole(1, 10)),
+        ("1..10", Integer(1, 10)),
         ("1.0..10", Interval(1.0, 10.0)),
-        ("-3..-1", Whole(-3, -1)),
+        ("-3..-1", Integer(-3, -1)),
         ("1e-3..1", Interval(1e-3, 1.0)),
         ("log:1..10", Interval(1.0, 10.0, log=True)),
         ("0.5|2", Choice((0.5, 2))),

@@ -18,7 +18,7 @@ from dpaudit.stats.betting import (
 )
 from dpaudit.stats.paired import PairedBet, promise
 from dpaudit.stats.proportions import lower_proportion, upper_proportion
-from dpaudit.stats.target import Aim
+from dpaudit.stats.target import Target
 
 ALPHA = 0.05
 VALUES = np.array([0.0, 0.3, 1.0])
@@ -39,9 +39,9 @@ def outcomes(n):
 def test_lower_bounds_of_a_mean_are_wrong_no_more_often_than_they_say(bound, n):
     counts = list(outcomes(n))
     bounds = np.array([bound(np.repeat(VALUES, c), ALPHA) for c in counts])
-    for law in LAWS:
-        chance = multinomial.pmf(counts, n, law)
-        assert chance[bounds > VALUES @ law].sum() <= ALPHA
+    for distribution in LAWS:
+        probability = multinomial.pmf(counts, n, distribution)
+        assert probability[bounds > VALUES @ distribution].sum() <= ALPHA
 
 
 def test_an_upper_bound_mirrors_the_lower_one():
@@ -168,15 +168,15 @@ def test_certified_epsilons_are_wrong_no_more_often_than_they_say(q, delta):
 
 def test_both_sides_random_and_dependent_enumerated():
     # (X, Y) in {(1, 1), (1, 0), (0, 0)}: they share their luck, as common random numbers do.
-    n, law = 12, (0.1, 0.5, 0.4)
+    n, distribution = 12, (0.1, 0.5, 0.4)
     counts = list(outcomes(n))
-    chance = multinomial.pmf(counts, n, law)
+    probability = multinomial.pmf(counts, n, distribution)
     pairs = [(np.repeat([1.0, 1, 0], c), np.repeat([1.0, 0, 0], c)) for c in counts]
     epsilons = np.array([BETS.lower_epsilon(x, y, 0.0, ALPHA) for x, y in pairs])
-    assert chance[epsilons > math.log(6)].sum() <= ALPHA
+    assert probability[epsilons > math.log(6)].sum() <= ALPHA
     for epsilon in (0.0, 0.7):
         deltas = np.array([BETS.lower_delta(x, y, epsilon, ALPHA) for x, y in pairs])
-        assert chance[deltas > 0.6 - math.exp(epsilon) * 0.1].sum() <= ALPHA
+        assert probability[deltas > 0.6 - math.exp(epsilon) * 0.1].sum() <= ALPHA
         assert (deltas > 0).any()
 
 
@@ -194,7 +194,7 @@ def test_an_understated_largest_value_is_found_out():
             np.zeros(50),
             draws=60,
             failure_prob=ALPHA,
-            aim=Aim(delta=0.0),
+            target=Target(delta=0.0),
             largest=largest,
         )
         for largest in (1.0, 0.01)
@@ -256,15 +256,15 @@ def test_no_stake_no_gain():
 @pytest.mark.parametrize("y", [0.0, 0.4, 1.0])
 def test_draws_that_never_vary_give_plain_answers(x, y):
     xs, ys = np.full(2000, x), np.full(2000, y)
-    for aim in (Aim(delta=0.01), Aim(epsilon=0.2)):
-        bet = PairedBet.plan(xs[:100], ys[:100], draws=2000, failure_prob=ALPHA, aim=aim)
+    for target in (Target(delta=0.01), Target(epsilon=0.2)):
+        bet = PairedBet.plan(xs[:100], ys[:100], draws=2000, failure_prob=ALPHA, target=target)
         epsilon = bet.lower_epsilon(xs, ys, 0.01, ALPHA)
         delta = bet.lower_delta(xs, ys, 0.2, ALPHA)
         truth = math.inf if y == 0 < x else math.log(max(x - 0.01, 1e-300) / max(y, 1e-300))
         assert 0 <= epsilon <= max(truth, 0.0)
         assert 0 <= delta <= max(x - math.exp(0.2) * y, 0.0)
         assert math.isfinite(epsilon)
-        if x > 2 * y and aim.delta is not None:
+        if x > 2 * y and target.delta is not None:
             assert epsilon > 0.5
 
 
@@ -272,21 +272,21 @@ def test_planned_bets_certify_what_they_promise_and_come_near_the_normal_bound()
     rng = np.random.default_rng(5)
     n = 100_000
     x, y = rng.beta(2, 5, n), rng.beta(1, 30, n)
-    aim = Aim(delta=0.001)
-    hope = promise(x[:5000], y[:5000], draws=n, failure_prob=1e-5, aim=aim)
-    bet = PairedBet.plan(x[:5000], y[:5000], draws=n, failure_prob=1e-5, aim=aim)
+    target = Target(delta=0.001)
+    hope = promise(x[:5000], y[:5000], draws=n, failure_prob=1e-5, target=target)
+    bet = PairedBet.plan(x[:5000], y[:5000], draws=n, failure_prob=1e-5, target=target)
     certified = bet.lower_epsilon(x, y, 0.001, 1e-5)
     p, q = x.mean() - 0.001, y.mean()
     error = math.hypot(x.std() / p, y.std() / q) / math.sqrt(n)
     assert math.log(p / q) - 6 * error < certified < math.log(p / q) - 4.2 * error
     assert certified == pytest.approx(hope, abs=4 * error * math.sqrt(20))
-    assert promise(y, x, draws=n, failure_prob=1e-5, aim=aim) == 0.0
+    assert promise(y, x, draws=n, failure_prob=1e-5, target=target) == 0.0
 
 
 def test_tiny_probabilities_with_a_tiny_upper_end_are_as_good_as_large_ones():
     rng = np.random.default_rng(6)
     x, y = rng.random(3000), rng.random(3000) / 20
-    plan = {"draws": 2000, "failure_prob": 1e-4, "aim": Aim(delta=0.0)}
+    plan = {"draws": 2000, "failure_prob": 1e-4, "target": Target(delta=0.0)}
     found = []
     for unit in (1.0, 1e-200):
         bet = PairedBet.plan(x[:1000] * unit, y[:1000] * unit, largest=unit / 20, **plan)
@@ -327,7 +327,7 @@ def test_bad_pairs_are_refused(x, y, words):
     with pytest.raises(ValueError, match=words):
         BETS.lower_epsilon(x, y, 0.0, ALPHA)
     with pytest.raises(ValueError, match=words):
-        PairedBet.plan(x, y, draws=10, failure_prob=ALPHA, aim=Aim(delta=0.0))
+        PairedBet.plan(x, y, draws=10, failure_prob=ALPHA, target=Target(delta=0.0))
 
 
 def test_bad_questions_are_refused():
@@ -341,7 +341,7 @@ def test_bad_questions_are_refused():
 
 def test_bets_at_absurd_epsilons_are_finite():
     x, y = np.full(100, 0.9), np.full(100, 1e-3)
-    for aim in (Aim(epsilon=800.0), Aim(epsilon=1e100)):
-        bet = PairedBet.plan(x, y, draws=1000, failure_prob=0.05, aim=aim)
+    for target in (Target(epsilon=800.0), Target(epsilon=1e100)):
+        bet = PairedBet.plan(x, y, draws=1000, failure_prob=0.05, target=target)
         assert all(0 < stake < math.inf for stake in bet.bets)
-        assert bet.lower_delta(x, y, aim.epsilon, 0.05) == 0.0
+        assert bet.lower_delta(x, y, target.epsilon, 0.05) == 0.0

@@ -22,10 +22,10 @@ from dpaudit.stats.divergence import (
 )
 from dpaudit.stats.proportions import Counts
 from dpaudit.stats.rates import RateBounds, excess_of_rates, loss_of_rates
-from dpaudit.stats.target import Aim
+from dpaudit.stats.target import Target
 
 Floats = NDArray[np.float64]
-AIM = Aim(delta=0.0)
+AIM = Target(delta=0.0)
 
 
 def _pmf(weights: list[int]) -> Floats:
@@ -243,7 +243,7 @@ def test_bounds_from_counts_are_finite_and_no_larger_than_the_plain_ratio(
     hits_left: int, hits_right: int, delta: float
 ) -> None:
     counts = Counts(hits_left, 100, hits_right, 100)
-    bounds = RateBounds.from_counts(counts, "left", 1e-3, Aim(delta=delta))
+    bounds = RateBounds.from_counts(counts, "left", 1e-3, Target(delta=delta))
     epsilon = bounds.lower_epsilon(delta)
     assert 0 <= epsilon < math.inf
     assert epsilon <= loss_of_rates(hits_left / 100, hits_right / 100, delta) + 1e-12
@@ -260,9 +260,9 @@ def test_unknown_sides_are_refused(likelier: Any) -> None:
 
 
 def _certified(
-    draws: tuple[int, int], likelier: str, failure_prob: float, aim: Aim, *, broken: bool
+    draws: tuple[int, int], likelier: str, failure_prob: float, target: Target, *, broken: bool
 ) -> list[list[RateBounds]]:
-    """Bounds of every pair of counts; the broken twin takes the observed rates for bounds."""
+    """Bounds of every pair of counts; the mutant takes the observed rates for bounds."""
 
     def bounds(k: int, n: int) -> RateBounds:
         if broken:
@@ -271,7 +271,7 @@ def _certified(
                 likely, rare = rare, likely
             return RateBounds(likely, rare, failure_prob)
         counts = Counts(k, draws[0], n, draws[1])
-        return RateBounds.from_counts(counts, likelier, failure_prob, aim)
+        return RateBounds.from_counts(counts, likelier, failure_prob, target)
 
     return [[bounds(k, n) for n in range(draws[1] + 1)] for k in range(draws[0] + 1)]
 
@@ -280,12 +280,12 @@ def _worst_error(
     draws: tuple[int, int],
     likelier: str,
     failure_prob: float,
-    aim: Aim = AIM,
+    target: Target = AIM,
     *,
     broken: bool = False,
 ) -> float:
-    """Largest exact chance that a pair on the edge of (epsilon, delta) is said to be beyond it."""
-    table = _certified(draws, likelier, failure_prob, aim, broken=broken)
+    """Largest exact probability that a pair on the edge of (epsilon, delta) is said to be beyond it."""
+    table = _certified(draws, likelier, failure_prob, target, broken=broken)
     worst = 0.0
     for epsilon, delta in itertools.product([0.0, 0.2, 1.0, 2.5], [0.0, 1e-3, 0.2]):
         wrong = np.array(
@@ -311,12 +311,14 @@ def _worst_error(
 
 @pytest.mark.parametrize("likelier", ["left", "right"])
 @pytest.mark.parametrize("draws", [(1, 1), (8, 8), (25, 25), (6, 20)], ids=str)
-@pytest.mark.parametrize("aim", [Aim(delta=0.0), Aim(delta=0.2), Aim(epsilon=1.0)], ids=str)
+@pytest.mark.parametrize(
+    "target", [Target(delta=0.0), Target(delta=0.2), Target(epsilon=1.0)], ids=str
+)
 def test_certified_numbers_are_wrong_at_most_as_often_as_promised(
-    draws: tuple[int, int], likelier: str, aim: Aim
+    draws: tuple[int, int], likelier: str, target: Target
 ) -> None:
     for failure_prob in (0.3, 0.02):
-        assert _worst_error(draws, likelier, failure_prob, aim) <= failure_prob
+        assert _worst_error(draws, likelier, failure_prob, target) <= failure_prob
 
 
 @pytest.mark.parametrize("likelier", ["left", "right"])

@@ -18,16 +18,16 @@ from dpaudit.stats import joint, oracles
 from dpaudit.stats.joint import joint_region
 from dpaudit.stats.proportions import Counts, lower_rates, upper_rates
 from dpaudit.stats.rates import RateBounds, loss_of_rates
-from dpaudit.stats.target import Aim
+from dpaudit.stats.target import Target
 
 Floats = NDArray[np.float64]
 
-AIMS = [Aim(delta=0.0), Aim(delta=0.15), Aim(epsilon=0.5), Aim(epsilon=2.0)]
+AIMS = [Target(delta=0.0), Target(delta=0.15), Target(epsilon=0.5), Target(epsilon=2.0)]
 
 
 def least_loss(counts: Counts, failure_prob: float, delta: float = 0.0) -> float:
     """Certified log((p - delta) / q), negative values included."""
-    likely, rare = joint_region(counts, failure_prob, Aim(delta=delta))
+    likely, rare = joint_region(counts, failure_prob, Target(delta=delta))
     with np.errstate(divide="ignore"):
         return float(np.log(np.maximum(likely - delta, 0) / rare).min())
 
@@ -35,36 +35,36 @@ def least_loss(counts: Counts, failure_prob: float, delta: float = 0.0) -> float
 # --- exact ------------------------------------------------------------------------------------
 
 
-def worst_miss(n: int, m: int, failure_prob: float, aim: Aim) -> float:
-    """Largest exact chance that the true rates lie outside their region, over a fine grid."""
+def worst_miss(n: int, m: int, failure_prob: float, target: Target) -> float:
+    """Largest exact probability that the true rates lie outside their region, over a fine grid."""
     rates = np.concatenate([[0.0], np.geomspace(1e-3, 0.05, 12), np.linspace(0.06, 1.0, 48)])
     p, q = (side.ravel() for side in np.meshgrid(rates, rates))
-    chance = np.zeros(len(p))
+    probability = np.zeros(len(p))
     mass_a = binom.pmf(np.arange(n + 1)[:, None], n, p)
     mass_b = binom.pmf(np.arange(m + 1)[:, None], m, q)
     for a, b in itertools.product(range(n + 1), range(m + 1)):
-        likely, rare = joint_region(Counts(a, n, b, m), failure_prob, aim)
+        likely, rare = joint_region(Counts(a, n, b, m), failure_prob, target)
         order = np.argsort(rare, kind="stable")
         # The region is a union of quadrants: known of p is the least corner with rare >= q.
         least = np.minimum.accumulate(likely[order][::-1])[::-1]
         at = np.searchsorted(rare[order], q, side="left")
         inside = at < len(order)
         inside[inside] = p[inside] >= least[at[inside]]
-        chance += ~inside * mass_a[a] * mass_b[b]
-    return float(chance.max())
+        probability += ~inside * mass_a[a] * mass_b[b]
+    return float(probability.max())
 
 
-@pytest.mark.parametrize("aim", AIMS, ids=str)
+@pytest.mark.parametrize("target", AIMS, ids=str)
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 5), (12, 12), (20, 6)])
-def test_the_rates_lie_outside_at_most_as_often_as_promised(n: int, m: int, aim: Aim) -> None:
+def test_the_rates_lie_outside_at_most_as_often_as_promised(n: int, m: int, target: Target) -> None:
     for failure_prob in (0.3, 0.05, 1e-3):
-        assert worst_miss(n, m, failure_prob, aim) <= failure_prob
+        assert worst_miss(n, m, failure_prob, target) <= failure_prob
 
 
 @pytest.mark.parametrize("failure_prob", [0.4999, 0.5, 0.6, 0.95])
 def test_large_failure_probabilities_are_kept_too(failure_prob: float) -> None:
     """At 1/2 the evidence would vanish, and with it the order of the outcomes."""
-    assert worst_miss(14, 14, failure_prob, Aim(delta=0.0)) <= failure_prob
+    assert worst_miss(14, 14, failure_prob, Target(delta=0.0)) <= failure_prob
 
 
 @pytest.mark.parametrize("draws", [10**8, 10**9, 10**10])
@@ -78,10 +78,10 @@ def test_rounding_of_huge_counts_does_not_sharpen_the_bound(
     ideal = z * math.sqrt(1 / a - 1 / draws + 1 / b - 1 / draws)
     loss = math.log(a / b) - least_loss(Counts(a, draws, b, draws), failure_prob)
     assert 0.99 * ideal < loss < 1.15 * ideal
-    chance = joint.refutation_prob(
+    probability = joint.refutation_prob(
         np.array([a / draws]), np.array([b / draws]), draws, draws, 0.5 - ideal, 0.0, failure_prob
     )
-    assert 0.4 < float(chance[0]) < 0.6
+    assert 0.4 < float(probability[0]) < 0.6
 
 
 @pytest.mark.parametrize("failure_prob", [1e-20, 1e-25, 1e-100])
@@ -94,13 +94,11 @@ def test_tiny_failure_probabilities_keep_their_power(failure_prob: float) -> Non
 
 
 def test_the_whole_failure_probability_is_nearly_used() -> None:
-    assert worst_miss(24, 24, 0.1, Aim(delta=0.0)) > 0.07
+    assert worst_miss(24, 24, 0.1, Target(delta=0.0)) > 0.07
 
 
 @pytest.mark.parametrize("broken", ["blocks", "level"])
-def test_the_enumeration_catches_a_broken_twin(
-    broken: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_enumeration_catches_a_mutant(broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if broken == "level":  # forgets that the draws of both sides are at stake
         original = joint._Tail.solve
 
@@ -116,7 +114,7 @@ def test_the_enumeration_catches_a_broken_twin(
             return first, np.append(least[1:], least[-1] + 1)
 
         monkeypatch.setattr(joint, "_critical", critical)
-    assert worst_miss(12, 12, 0.3, Aim(delta=0.0)) > 0.3
+    assert worst_miss(12, 12, 0.3, Target(delta=0.0)) > 0.3
 
 
 def exact_tail(counts: Counts, p: float, q: float, theta: float, delta: float, z2: float) -> float:
@@ -141,9 +139,11 @@ def test_every_corner_is_excluded_by_brute_force(counts: Counts, delta: float) -
     failure_prob = 0.1
     z2 = float(joint.special.ndtri(failure_prob)) ** 2 / 2
     n, m = counts.draws_left, counts.draws_right
-    null = joint._null_at(counts.hits_left / n, n, counts.hits_right / m, m, z2, Aim(delta=delta))
+    null = joint._null_at(
+        counts.hits_left / n, n, counts.hits_right / m, m, z2, Target(delta=delta)
+    )
     assert null is not None
-    likely, rare = joint_region(counts, failure_prob, Aim(delta=delta))
+    likely, rare = joint_region(counts, failure_prob, Target(delta=delta))
     for i in np.linspace(0, len(likely) - 1, 7).astype(int):
         tail = exact_tail(counts, float(likely[i]), float(rare[i]), null[0], delta, z2)
         assert tail <= failure_prob
@@ -185,10 +185,10 @@ def test_it_comes_close_to_what_any_method_could_certify(draws: int, failure_pro
 @settings(max_examples=80)
 @given(st.integers(1, 400), st.integers(1, 400), st.sampled_from(AIMS), st.data())
 def test_any_counts_give_a_staircase_that_holds_the_observed_rates(
-    n: int, m: int, aim: Aim, data: st.DataObject
+    n: int, m: int, target: Target, data: st.DataObject
 ) -> None:
     a, b = data.draw(st.integers(0, n)), data.draw(st.integers(0, m))
-    likely, rare = joint_region(Counts(a, n, b, m), 0.01, aim)
+    likely, rare = joint_region(Counts(a, n, b, m), 0.01, target)
     assert likely.shape == rare.shape
     assert np.all((likely >= 0) & (likely <= 1) & (rare >= 0) & (rare <= 1))
     assert np.any((likely <= a / n) & (rare >= b / m))
@@ -207,8 +207,10 @@ def test_more_evidence_certifies_no_less(draws: int, data: st.DataObject) -> Non
 @pytest.mark.parametrize("failure_prob", [0.9, 0.05, 1e-12, 1e-100])
 def test_edges_give_clear_answers(draws: int, failure_prob: float) -> None:
     for a, b in itertools.product((0, draws), repeat=2):
-        for aim in AIMS:
-            bounds = RateBounds.from_counts(Counts(a, draws, b, draws), "left", failure_prob, aim)
+        for target in AIMS:
+            bounds = RateBounds.from_counts(
+                Counts(a, draws, b, draws), "left", failure_prob, target
+            )
             certified = bounds.lower_epsilon(0.0)
             ceiling = -math.log1p(-(failure_prob ** (1 / draws)))
             assert 0 <= certified <= ceiling * (1 + 1e-9) + 1e-12
@@ -217,25 +219,25 @@ def test_edges_give_clear_answers(draws: int, failure_prob: float) -> None:
 
 
 def test_counts_that_contradict_the_declared_side_certify_nothing() -> None:
-    bounds = RateBounds.from_counts(Counts(10, 1000, 500, 1000), "left", 0.05, Aim(delta=0.0))
+    bounds = RateBounds.from_counts(Counts(10, 1000, 500, 1000), "left", 0.05, Target(delta=0.0))
     assert bounds.lower_epsilon(0.0) == 0.0
     assert bounds.lower_delta(0.0) == 0.0
 
 
 @pytest.mark.parametrize("given", [{}, {"epsilon": 1.0, "delta": 0.1}])
 def test_an_aim_is_one_of_two(given: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="an aim needs epsilon or delta"):
-        Aim(**given)
+    with pytest.raises(ValueError, match="an target needs epsilon or delta"):
+        Target(**given)
 
 
 @pytest.mark.parametrize("given", [{"epsilon": -1.0}, {"delta": 1.5}, {"epsilon": math.nan}])
 def test_an_aim_is_in_range(given: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(given))):
-        Aim(**given)
+        Target(**given)
 
 
 def test_the_least_loss_lies_at_the_worst_case() -> None:
-    bounds = RateBounds.from_counts(Counts(300, 1000, 90, 1000), "left", 0.01, Aim(delta=0.05))
+    bounds = RateBounds.from_counts(Counts(300, 1000, 90, 1000), "left", 0.01, Target(delta=0.05))
     worst = bounds.worst_case(0.05)
     assert bounds.lower_epsilon(0.05) == pytest.approx(float(loss_of_rates(*worst, 0.05)))
     assert dataclasses.is_dataclass(bounds)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpaudit.stats.noise import Ball, Box, HalfSpace, Noise, Slab
-from tests.statistical import assert_frequencies, assert_law
+from tests.statistical import assert_distribution, assert_frequencies
 
 GAUSSIAN, LAPLACE = Noise("gaussian", 0.7), Noise("laplace", 0.7)
 
@@ -148,10 +148,10 @@ def test_probabilities_are_those_of_the_noise():
 @pytest.mark.statistical
 def test_samples_have_the_law_of_their_name():
     rng = np.random.default_rng(12)
-    assert_law(GAUSSIAN.sample(20_000, rng=rng), stats.norm(scale=0.7).cdf)
-    assert_law(LAPLACE.sample(20_000, rng=rng), stats.laplace(scale=0.7).cdf)
+    assert_distribution(GAUSSIAN.sample(20_000, rng=rng), stats.norm(scale=0.7).cdf)
+    assert_distribution(LAPLACE.sample(20_000, rng=rng), stats.laplace(scale=0.7).cdf)
     with pytest.raises(AssertionError):
-        assert_law(LAPLACE.sample(20_000, rng=rng), stats.norm(scale=0.7).cdf)
+        assert_distribution(LAPLACE.sample(20_000, rng=rng), stats.norm(scale=0.7).cdf)
     assert LAPLACE.sample((3, 2), rng=rng).shape == (3, 2)
 
 

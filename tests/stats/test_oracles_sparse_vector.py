@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.stats import oracles
-from dpaudit.stats.oracles._sparse_vector import PatternLaw, sparse_vector_patterns
+from dpaudit.stats.oracles._sparse_vector import PatternDistribution, sparse_vector_patterns
 from tests.statistical import assert_frequencies
 
 
@@ -21,8 +21,8 @@ def _cdf(x: float) -> float:
     return math.exp(x) / 2 if x < 0 else 1 - math.exp(-x) / 2
 
 
-def _as_dict(law: PatternLaw) -> dict[tuple[int, ...], float]:
-    return dict(zip(law.patterns, law.probabilities.tolist(), strict=True))
+def _as_dict(distribution: PatternDistribution) -> dict[tuple[int, ...], float]:
+    return dict(zip(distribution.patterns, distribution.probabilities.tolist(), strict=True))
 
 
 def _tail_of_difference(gap: float, a: float, b: float) -> float:
@@ -35,17 +35,19 @@ def _tail_of_difference(gap: float, a: float, b: float) -> float:
 @pytest.mark.parametrize("gap", [0.0, 0.3, 2.0, 30.0, 300.0])
 @pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (2.0, 4.0), (3.0, 0.5), (50.0, 0.01)])
 def test_one_query_has_a_closed_form(gap: float, a: float, b: float) -> None:
-    law = _as_dict(sparse_vector_patterns([gap], thresholds=0, threshold_scale=a, query_scale=b))
-    assert law[(0,)] == pytest.approx(_tail_of_difference(gap, a, b), rel=1e-11)
+    distribution = _as_dict(
+        sparse_vector_patterns([gap], thresholds=0, threshold_scale=a, query_scale=b)
+    )
+    assert distribution[(0,)] == pytest.approx(_tail_of_difference(gap, a, b), rel=1e-11)
     low = _as_dict(sparse_vector_patterns([0.0], thresholds=gap, threshold_scale=a, query_scale=b))
     assert low[(1,)] == pytest.approx(_tail_of_difference(gap, a, b), rel=1e-11)
 
 
 def test_two_equal_queries_have_a_closed_form() -> None:
     # Queries on the threshold, equal scales: three exchangeable symmetric noises.
-    law = sparse_vector_patterns([0, 0], thresholds=0, threshold_scale=1, query_scale=1)
+    distribution = sparse_vector_patterns([0, 0], thresholds=0, threshold_scale=1, query_scale=1)
     expected = {(0, 0): 1 / 3, (0, 1): 1 / 6, (1, 0): 1 / 6, (1, 1): 1 / 3}
-    assert _as_dict(law) == pytest.approx(expected, rel=1e-13)
+    assert _as_dict(distribution) == pytest.approx(expected, rel=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,9 @@ def test_two_equal_queries_have_a_closed_form() -> None:
     [([0.5, -1.0], 1.0, 2.0), ([0.0, 9.0], 1.0, 0.3), ([3.0, -8.0], 0.3, 1.0), ([-6, 6], 2.0, 2.0)],
 )
 def test_two_queries_agree_with_mpmath(gaps: list[float], a: float, b: float) -> None:
-    law = _as_dict(sparse_vector_patterns(gaps, thresholds=0, threshold_scale=a, query_scale=b))
+    distribution = _as_dict(
+        sparse_vector_patterns(gaps, thresholds=0, threshold_scale=a, query_scale=b)
+    )
     kinks = sorted({0.0, *gaps})
     fine, wide = min(a, b), max(a, b)
     ends = {mpmath.mpf(k) for k in kinks}
@@ -67,7 +71,7 @@ def test_two_queries_agree_with_mpmath(gaps: list[float], a: float, b: float) ->
     def cdf(x: mpmath.mpf) -> mpmath.mpf:
         return mpmath.exp(x) / 2 if x < 0 else 1 - mpmath.exp(-x) / 2
 
-    for pattern, actual in law.items():
+    for pattern, actual in distribution.items():
 
         def integrand(r: mpmath.mpf, pattern: tuple[int, ...] = pattern) -> mpmath.mpf:
             value = mpmath.exp(-abs(r) / a) / (2 * a)
@@ -83,7 +87,7 @@ def test_two_queries_agree_with_mpmath(gaps: list[float], a: float, b: float) ->
 def test_patterns_follow_the_halting_rule(cutoff: int | None, halt_on: str) -> None:
     q, t = [0.3, -1.0, 2.0, 0.0], [0.0, 0.5, 1.0, -1.0]
     scales = {"threshold_scale": 1.5, "query_scale": 0.8}
-    law = sparse_vector_patterns(q, thresholds=t, cutoff=cutoff, halt_on=halt_on, **scales)
+    distribution = sparse_vector_patterns(q, thresholds=t, cutoff=cutoff, halt_on=halt_on, **scales)
     full = _as_dict(sparse_vector_patterns(q, thresholds=t, **scales))
     expected: dict[tuple[int, ...], float] = {}
     counted = int(halt_on == "yes")
@@ -92,28 +96,28 @@ def test_patterns_follow_the_halting_rule(cutoff: int | None, halt_on: str) -> N
         asked = 4 if cutoff is None or hits[-1] < cutoff else int(np.argmax(hits == cutoff)) + 1
         key = answers[:asked] + (-1,) * (4 - asked)
         expected[key] = expected.get(key, 0.0) + probability
-    assert _as_dict(law) == pytest.approx(expected, rel=1e-12)
-    assert len(set(law.patterns)) == len(law.patterns)
-    assert math.fsum(law.probabilities) == pytest.approx(1.0, abs=1e-12)
+    assert _as_dict(distribution) == pytest.approx(expected, rel=1e-12)
+    assert len(set(distribution.patterns)) == len(distribution.patterns)
+    assert math.fsum(distribution.probabilities) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_without_threshold_noise_answers_are_independent() -> None:
     q, b = np.array([0.3, -1.0, 2.0]), 0.8
-    law = sparse_vector_patterns(q, thresholds=0.5, threshold_scale=0, query_scale=b)
-    for pattern, actual in _as_dict(law).items():
+    distribution = sparse_vector_patterns(q, thresholds=0.5, threshold_scale=0, query_scale=b)
+    for pattern, actual in _as_dict(distribution).items():
         signs = [1 if answer else -1 for answer in pattern]
         expected = math.prod(_cdf(s * (x - 0.5) / b) for s, x in zip(signs, q, strict=True))
         assert actual == pytest.approx(expected, rel=1e-13)
 
 
 def test_without_query_noise_one_number_decides() -> None:
-    law = _as_dict(
+    distribution = _as_dict(
         sparse_vector_patterns([1.0, -2.0, 1.0], thresholds=0, threshold_scale=2, query_scale=0)
     )
-    assert law[(1, 1, 1)] == pytest.approx(_cdf(-1.0), rel=1e-14)
-    assert law[(1, 0, 1)] == pytest.approx(_cdf(0.5) - _cdf(-1.0), rel=1e-14)
-    assert law[(0, 0, 0)] == pytest.approx(_cdf(-0.5), rel=1e-14)
-    assert sum(probability > 0 for probability in law.values()) == 3
+    assert distribution[(1, 1, 1)] == pytest.approx(_cdf(-1.0), rel=1e-14)
+    assert distribution[(1, 0, 1)] == pytest.approx(_cdf(0.5) - _cdf(-1.0), rel=1e-14)
+    assert distribution[(0, 0, 0)] == pytest.approx(_cdf(-0.5), rel=1e-14)
+    assert sum(probability > 0 for probability in distribution.values()) == 3
     tiny = _as_dict(
         sparse_vector_patterns([60.0, 61.0], thresholds=0, threshold_scale=1, query_scale=0)
     )
@@ -121,21 +125,21 @@ def test_without_query_noise_one_number_decides() -> None:
 
 
 def test_without_any_noise_the_answers_are_certain() -> None:
-    law = sparse_vector_patterns(
+    distribution = sparse_vector_patterns(
         [1.0, -2.0, 0.0], thresholds=0, threshold_scale=0, query_scale=0, cutoff=2
     )
-    assert _as_dict(law)[(1, 0, 1)] == 1.0
-    assert law.probabilities.sum() == 1.0
+    assert _as_dict(distribution)[(1, 0, 1)] == 1.0
+    assert distribution.probabilities.sum() == 1.0
 
 
 @pytest.mark.parametrize("ratio", [1e-9, 1e-5, 1e-2])
 def test_vanishing_noise_tends_to_no_noise(ratio: float) -> None:
     def patterns(a: float, b: float) -> np.ndarray:
-        law = sparse_vector_patterns(
+        distribution = sparse_vector_patterns(
             [1.0, -2.0, 0.4], thresholds=0, threshold_scale=a, query_scale=b
         )
-        assert law.probabilities.sum() == pytest.approx(1.0, abs=1e-10)
-        return law.probabilities
+        assert distribution.probabilities.sum() == pytest.approx(1.0, abs=1e-10)
+        return distribution.probabilities
 
     np.testing.assert_allclose(patterns(1.0, ratio), patterns(1.0, 0.0), atol=2 * ratio + 1e-12)
     np.testing.assert_allclose(patterns(ratio, 1.0), patterns(0.0, 1.0), atol=2 * ratio + 1e-12)
@@ -149,11 +153,11 @@ def test_vanishing_noise_tends_to_no_noise(ratio: float) -> None:
     st.integers(1, 3),
 )
 def test_probabilities_sum_to_one(q: list[float], a: float, b: float, cutoff: int) -> None:
-    law = sparse_vector_patterns(
+    distribution = sparse_vector_patterns(
         q, thresholds=0, threshold_scale=a, query_scale=b, cutoff=cutoff, halt_on="no"
     )
-    assert math.fsum(law.probabilities) == pytest.approx(1.0, abs=1e-11)
-    assert (law.probabilities >= 0).all()
+    assert math.fsum(distribution.probabilities) == pytest.approx(1.0, abs=1e-11)
+    assert (distribution.probabilities >= 0).all()
 
 
 @settings(derandomize=True, database=None, deadline=None, max_examples=60)
@@ -204,17 +208,19 @@ def _counts(query_scale: float, patterns: tuple[tuple[int, ...], ...]) -> list[i
 
 
 @pytest.mark.statistical
-def test_simulated_patterns_have_the_law() -> None:
-    law = sparse_vector_patterns(
+def test_simulated_patterns_have_the_distribution() -> None:
+    distribution = sparse_vector_patterns(
         [0.3, -1.0, 1.5, 0.2],
         thresholds=[0.0, 0.5, 1.0, -0.5],
         threshold_scale=1.0,
         query_scale=2.0,
         cutoff=2,
     )
-    assert_frequencies(_counts(2.0, law.patterns), law.probabilities)
+    assert_frequencies(_counts(2.0, distribution.patterns), distribution.probabilities)
     with pytest.raises(AssertionError, match="rejected at false-alarm rate"):
-        assert_frequencies(_counts(2.15, law.patterns), law.probabilities)  # the control
+        assert_frequencies(
+            _counts(2.15, distribution.patterns), distribution.probabilities
+        )  # the control
 
 
 @pytest.mark.parametrize(

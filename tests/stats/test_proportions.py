@@ -70,7 +70,7 @@ def test_bounds_at_the_ends_have_closed_forms(failure_prob: float) -> None:
 
 
 def _worst_miss(trials: int, failure_prob: float, lower: Any, upper: Any) -> tuple[float, float]:
-    """Largest chance, over a fine grid of p, that p lies below `lower` or above `upper`."""
+    """Largest probability, over a fine grid of p, that p lies below `lower` or above `upper`."""
     k = np.arange(trials + 1)
     low = np.array([lower(int(i), trials, failure_prob) for i in k])
     high = np.array([upper(int(i), trials, failure_prob) for i in k])

@@ -15,8 +15,8 @@ import pytest
 from dpaudit import AuditResult, NeighborPair, PureDP, StoreError, audit
 from dpaudit.ledger.coverage import open_row
 from dpaudit.ledger.rows import (
-    Attack,
-    Breach,
+    Attempt,
+    Counterexample,
     LedgerVerdict,
     Method,
     Power,
@@ -54,7 +54,7 @@ class Exact:
         return [0.5, 0.5]
 
 
-RESULT = audit(laplace, PureDP(1.0), PAIR, draws=100, seed=1, twin=laplace, id="audit_x::one")
+RESULT = audit(laplace, PureDP(1.0), PAIR, draws=100, seed=1, mutant=laplace, id="audit_x::one")
 RUN = Run(
     profile="quick",
     seed=1,
@@ -194,7 +194,7 @@ DAMAGE: dict[str, tuple[bytes, str]] = {
     "a number": (b"1", "must hold a JSON object"),
     "another schema": (b'{"schema": 1}', "schema"),
     "empty object": (b"{}", "schema"),
-    "nothing inside": (b'{"schema": 3}', "not a|does not hold a run"),
+    "nothing inside": (b'{"schema": 4}', "not a|does not hold a run"),
 }
 
 
@@ -277,9 +277,9 @@ def test_results_are_only_read_from_their_own_directory(tmp_path: Path) -> None:
 
 # --- statements ---
 
-BREACH = Breach({"points": [[0.5, math.inf]], "n": 3}, math.inf, 2.0, exact=True)
-ATTACK = Attack("a claim", Method.PROPERTY, 300, 12, math.inf, {"n": 3}, BREACH)
-STOOD = Attack("repaired", Method.EXACT, 9, 0, 0.5, {"n": 1}, None, Power.CAUGHT, "halved")
+BREACH = Counterexample({"points": [[0.5, math.inf]], "n": 3}, math.inf, 2.0, exact=True)
+ATTACK = Attempt("a claim", Method.PROPERTY, 300, 12, math.inf, {"n": 3}, BREACH)
+STOOD = Attempt("repaired", Method.EXACT, 9, 0, 0.5, {"n": 1}, None, Power.KILLED, "halved")
 ROW = StatementResult(
     "p.lemma1",
     "paper",
@@ -436,14 +436,14 @@ def test_a_damaged_check_undoes_the_whole_function(tmp_path: Path) -> None:
 # --- the error of a run -----------------------------------------------------------------------
 
 
-def test_the_family_wise_error_counts_every_audit_and_every_twin() -> None:
-    alone = replace(RESULT, twin=None)
+def test_the_family_wise_error_counts_every_audit_and_every_mutant() -> None:
+    alone = replace(RESULT, mutant=None)
     assert family_wise_error([]) == 0.0
     assert family_wise_error([alone]) == 1e-6
     assert family_wise_error([RESULT, alone]) == pytest.approx(3e-6)
     assert family_wise_error([alone] * 2_000_000) == 1.0
 
 
-def test_power_of_a_computed_mechanism_is_not_shown_by_a_sampled_twin() -> None:
+def test_power_of_a_computed_mechanism_is_not_shown_by_a_sampled_mutant() -> None:
     with pytest.raises(TypeError, match="must be of one kind"):
-        audit(Exact(), PureDP(1.0), PAIR, draws=100, seed=1, twin=laplace)
+        audit(Exact(), PureDP(1.0), PAIR, draws=100, seed=1, mutant=laplace)

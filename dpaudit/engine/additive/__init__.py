@@ -1,6 +1,6 @@
-"""Mechanisms that end with noise of known law: audited with that noise integrated out."""
+"""Mechanisms that end with noise of known distribution: audited with that noise integrated out."""
 
-from dpaudit.engine.additive.audit import SmoothedAudit
-from dpaudit.mechanisms import Smoothed
+from dpaudit.engine.additive.audit import AdditiveNoiseAudit
+from dpaudit.mechanisms import AdditiveNoise
 
-__all__ = ["Smoothed", "SmoothedAudit"]
+__all__ = ["AdditiveNoise", "AdditiveNoiseAudit"]

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from dpaudit.claims import Claim
 from dpaudit.engine.additive import exact
-from dpaudit.engine.additive.plan import Centers, Effort, Plan, Question
+from dpaudit.engine.additive.plan import Budget, Centers, Plan, Question
 from dpaudit.engine.additive.values import Tally
-from dpaudit.engine.certificate import Finding
+from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.counts import EXPLORE_SHARE, MAX_EXPLORE_CELLS, MIN_PILOT
 from dpaudit.errors import MechanismError
-from dpaudit.mechanisms import CallCheck, Sampler, Smoothed, generator
+from dpaudit.mechanisms import AdditiveNoise, IndependenceCheck, Sampler, generator
 from dpaudit.neighbors import NeighborPair, PairFamily
 from dpaudit.results import Estimate, LongProfile, Profile, Witness
 from dpaudit.stats import RateBounds
@@ -25,15 +25,15 @@ from dpaudit.stats import RateBounds
 Floats = NDArray[np.float64]
 
 MAX_EXPLORE = 30_000
-"""Exploration draws a side; values are smooth, and more would not find better events."""
+"""Exploration draws per dataset; values are smooth, and more would not find better events."""
 
 MAX_DRAWS = 4 * 10**6
-"""Certifying draws a side, whose values are kept in memory."""
+"""Certifying draws per dataset, whose values are kept in memory."""
 
 
 @dataclass(frozen=True)
-class SmoothedAudit:
-    """One claim on one family of pairs with one budget, for a smoothed mechanism and its twin.
+class AdditiveNoiseAudit:
+    """One claim on one family of pairs with one budget, for a smoothed mechanism and its mutant.
 
     Parameters as of :class:`dpaudit.engine.counts.SampledAudit`.
 
@@ -50,7 +50,7 @@ class SmoothedAudit:
       no event is certified to be rarer than that, and deltas cannot be certified far below it.
 
     The i-th centre of the left is paired with the i-th of the right, and
-    :class:`dpaudit.bounds.paired.PairedBet` certifies. ``HEADLINE_SHARE`` of `failure_prob` goes to
+    :class:`dpaudit.bounds.paired.PairedBet` certifies. ``PRIMARY_SHARE`` of `failure_prob` goes to
     the epsilon at the claimed delta; the delta at the claimed epsilon and the events of the profile
     share the rest. Events, sides, epsilons and bets are frozen before the certifying draws.
     """
@@ -64,8 +64,8 @@ class SmoothedAudit:
     grid: Floats
     claimed: Floats
 
-    def run(self, mechanism: Any, role: str) -> Finding:
-        """Audit the mechanism, or its twin under a `role` of its own.
+    def run(self, mechanism: Any, role: str) -> Certificate:
+        """Audit the mechanism, or its mutant under a `role` of its own.
 
         Raises
         ------
@@ -73,8 +73,8 @@ class SmoothedAudit:
             When the centres break their contract: NaN or inf, unequal lengths, outside the
             declared ball, changed input, ignored `rng`, dependent draws.
         """
-        if not isinstance(mechanism, Smoothed):
-            raise TypeError(f"mechanism must be a dpaudit.Smoothed, got {mechanism!r}")
+        if not isinstance(mechanism, AdditiveNoise):
+            raise TypeError(f"mechanism must be a dpaudit.AdditiveNoise, got {mechanism!r}")
         before = self._fingerprint()
         if mechanism.is_random:
             finding, long = replace(self, draws=min(self.draws, MAX_DRAWS))._draw(mechanism, role)
@@ -93,8 +93,8 @@ class SmoothedAudit:
         both = ((pair.left, pair.right) for pair in self.candidates)
         return [hashlib.sha256(data.tobytes()).digest() for pair in both for data in pair]
 
-    def _draw(self, mechanism: Smoothed, role: str) -> tuple[Finding, LongProfile]:
-        # `Smoothed.checked` refuses inf, in words of centres.
+    def _draw(self, mechanism: AdditiveNoise, role: str) -> tuple[Certificate, LongProfile]:
+        # `AdditiveNoise.checked` refuses inf, in words of centres.
         labels = (self.name, role)
         sampler = Sampler(_CentersOnly(mechanism), seed=self.seed, labels=labels, finite=False)
         pair, explored, plan = self._explore(mechanism, sampler, role)
@@ -104,7 +104,7 @@ class SmoothedAudit:
     # --- explore ---
 
     def _explore(
-        self, mechanism: Smoothed, sampler: Sampler, role: str
+        self, mechanism: AdditiveNoise, sampler: Sampler, role: str
     ) -> tuple[NeighborPair, int, Plan]:
         """Choose pair, events, epsilons and bets; nothing that is drawn here is used to certify."""
         pairs = self.candidates.pairs
@@ -133,13 +133,13 @@ class SmoothedAudit:
         return pairs[best], explored, self._plan(mechanism, drawn, explored, rng)
 
     def _plan(
-        self, mechanism: Smoothed, drawn: Centers, explored: int, rng: np.random.Generator
+        self, mechanism: AdditiveNoise, drawn: Centers, explored: int, rng: np.random.Generator
     ) -> Plan:
-        effort = Effort.of(mechanism.noise, self.draws - explored, drawn.left.shape[1])
+        budget = Budget.of(mechanism.noise, self.draws - explored, drawn.left.shape[1])
         return Plan.make(
             mechanism.noise,
             drawn,
-            effort,
+            budget,
             self.failure_prob,
             self.claim.point,
             (self.grid, self.claimed),
@@ -149,12 +149,12 @@ class SmoothedAudit:
     # --- certify ---
 
     def _certify(
-        self, mechanism: Smoothed, sampler: Sampler, role: str, pair: NeighborPair, plan: Plan
+        self, mechanism: AdditiveNoise, sampler: Sampler, role: str, pair: NeighborPair, plan: Plan
     ) -> Tally:
         """Evaluate the frozen events on fresh centres, chunk by chunk."""
-        certify = plan.effort.draws
+        certify = plan.budget.draws
         tally = Tally(plan)
-        checks = {side: CallCheck(sampler.name) for side in ("left", "right")}
+        checks = {side: IndependenceCheck(sampler.name) for side in ("left", "right")}
         balls = plan.centers.balls
         chunks = zip(
             sampler.chunks(pair.left, certify, "certify", "left"),
@@ -176,7 +176,7 @@ class SmoothedAudit:
 
     def _finding(
         self, sampler: Sampler, pair: NeighborPair, explored: int, plan: Plan, tally: Tally
-    ) -> tuple[Finding, LongProfile]:
+    ) -> tuple[Certificate, LongProfile]:
         point = plan.point
         bounds: list[RateBounds] = []
         epsilons: list[float] = []
@@ -195,7 +195,7 @@ class SmoothedAudit:
         event = plan.questions[for_epsilon].candidate
         p, q = tally.means(for_epsilon)
         method = f"betting on event probabilities with the {plan.noise} integrated out"
-        finding = Finding(
+        finding = Certificate(
             pair=pair,
             point=point,
             refuted=epsilons[for_epsilon] > point[0] or deltas[for_delta] > point[1],
@@ -231,7 +231,7 @@ class SmoothedAudit:
                 q,
             ),
             histogram=tally.histogram(for_epsilon),
-            draws={"explore": explored, "certify": plan.effort.draws},
+            draws={"explore": explored, "certify": plan.budget.draws},
             mechanism_seconds=sampler.seconds,
             event=None,
             bounds=tuple(bounds),
@@ -242,7 +242,7 @@ class SmoothedAudit:
 class _CentersOnly:
     """The centre function as a sampled mechanism, for the checks of :class:`Sampler`."""
 
-    def __init__(self, mechanism: Smoothed) -> None:
+    def __init__(self, mechanism: AdditiveNoise) -> None:
         self._mechanism = mechanism
         self.__name__ = mechanism.name
         self.dpaudit_unseeded = mechanism.dpaudit_unseeded
@@ -252,7 +252,7 @@ class _CentersOnly:
 
 
 def _centers(
-    mechanism: Smoothed, sampler: Sampler, pair: NeighborPair, draws: int, role: str
+    mechanism: AdditiveNoise, sampler: Sampler, pair: NeighborPair, draws: int, role: str
 ) -> Centers:
     balls = {"left": mechanism.ball(pair.left), "right": mechanism.ball(pair.right)}
     left = mechanism.checked(sampler.draw(pair.left, draws, role, "left"), balls["left"])
@@ -265,13 +265,13 @@ def _answer(question: Question, x: Floats, y: Floats) -> tuple[float, float]:
 
     A bound of 0 says that nothing was certified, not even the other half of its pair.
     """
-    aim, bet, failure_prob = question.aim, question.bet, question.failure_prob
-    if aim.delta is not None:
-        epsilon = bet.lower_epsilon(x, y, aim.delta, failure_prob)
-        return (epsilon, aim.delta) if epsilon > 0 else (0.0, 0.0)
-    assert aim.epsilon is not None
-    delta = bet.lower_delta(x, y, aim.epsilon, failure_prob)
-    return (aim.epsilon, min(delta, 1.0)) if delta > 0 else (0.0, 0.0)
+    target, bet, failure_prob = question.target, question.bet, question.failure_prob
+    if target.delta is not None:
+        epsilon = bet.lower_epsilon(x, y, target.delta, failure_prob)
+        return (epsilon, target.delta) if epsilon > 0 else (0.0, 0.0)
+    assert target.epsilon is not None
+    delta = bet.lower_delta(x, y, target.epsilon, failure_prob)
+    return (target.epsilon, min(delta, 1.0)) if delta > 0 else (0.0, 0.0)
 
 
 def _loss(p: float, q: float, delta: float) -> float:

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from dpaudit.engine.additive.events import (
+    IntegratedEvent,
     LikelihoodRatio,
     RatioEvent,
     RegionEvent,
-    SmoothEvent,
     direction_words,
 )
-from dpaudit.stats import Aim, Ball, Box, HalfSpace, Noise, Slab
+from dpaudit.stats import Ball, Box, HalfSpace, Noise, Slab, Target
 
 Floats = NDArray[np.float64]
 Sides = dict[str, Floats]
@@ -48,7 +48,7 @@ _LARGEST_FACTOR = 1e154  # its square is a double
 class Candidate:
     """An event with the side on which it is taken to be the likelier."""
 
-    event: SmoothEvent
+    event: IntegratedEvent
     likelier: str
 
 
@@ -59,14 +59,14 @@ class Screening:
     `unseen` is the probability that auxiliary noise may have missed; 0 where it is exact.
     """
 
-    makers: list[Callable[[], SmoothEvent]]
+    makers: list[Callable[[], IntegratedEvent]]
     mean: Sides
     variance: Sides
     largest: Sides
     unseen: Floats
     draws: int
 
-    def expected(self, aim: Aim, draws: int, cost: float) -> Sides:
+    def expected(self, target: Target, draws: int, cost: float) -> Sides:
         """Return what each event should certify, for either likelier side; < 0 where nothing.
 
         A second-order approximation of the paired bet, with means moved against us by two standard
@@ -75,7 +75,7 @@ class Screening:
         """
         return {
             side: _expected(
-                *self._moved(side, other), self.largest[other], aim, draws, max(cost, 1e-9)
+                *self._moved(side, other), self.largest[other], target, draws, max(cost, 1e-9)
             )
             for side, other in (SIDES, SIDES[::-1])
         }
@@ -115,18 +115,25 @@ def joint_variance(vx: Any, vy: Any, factor: Any) -> Any:
 
 
 def _expected(
-    p: Floats, vx: Floats, q: Floats, vy: Floats, largest: Floats, aim: Aim, draws: int, cost: float
+    p: Floats,
+    vx: Floats,
+    q: Floats,
+    vy: Floats,
+    largest: Floats,
+    target: Target,
+    draws: int,
+    cost: float,
 ) -> Floats:
     """Solve ``p - S q - delta = sqrt(2 cost (vx + S^2 vy) / n) + (S largest + delta) cost / n``.
 
     The last term is what the largest admissible stake costs; S is ``e^epsilon``.
     """
     share = cost / draws
-    if aim.epsilon is not None:
-        factor = np.exp(min(aim.epsilon, 700.0))
+    if target.epsilon is not None:
+        factor = np.exp(min(target.epsilon, 700.0))
         noise = np.sqrt(2 * share * joint_variance(vx, vy, factor))
         return np.asarray((p - factor * (q + largest * share) - noise) / (1 + share))
-    a, b = p - (aim.delta or 0.0) * (1 + share), q + largest * share
+    a, b = p - (target.delta or 0.0) * (1 + share), q + largest * share
     top = a**2 - 2 * share * vx
     root = (a * b) ** 2 - (b**2 - 2 * share * vy) * top
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -158,7 +165,7 @@ def screen(
     mixture : int
         Centres a side of which likelihood ratios are learnt; 0 for none.
     """
-    makers: list[Callable[[], SmoothEvent]] = []
+    makers: list[Callable[[], IntegratedEvent]] = []
     mean: dict[str, list[Floats]] = {side: [] for side in SIDES}
     variance: dict[str, list[Floats]] = {side: [] for side in SIDES}
     unseen: list[Floats] = []
@@ -185,7 +192,7 @@ def screen(
     )
 
 
-Family = tuple[list[Callable[[], SmoothEvent]], Sides]
+Family = tuple[list[Callable[[], IntegratedEvent]], Sides]
 
 
 def _families(
@@ -262,7 +269,7 @@ def _half_spaces(noise: Noise, u: Floats, name: str, learn: Sides, judge: Sides)
     return list(makers), {s: noise.above(judge[s] @ u, cuts[:, None]) for s in SIDES}
 
 
-def _half_space(u: Floats, threshold: float, words: str) -> SmoothEvent:
+def _half_space(u: Floats, threshold: float, words: str) -> IntegratedEvent:
     return RegionEvent(HalfSpace(u, threshold), words)
 
 
@@ -289,7 +296,7 @@ def _slabs(noise: Noise, u: Floats, name: str, learn: Sides, judge: Sides) -> Fa
     return list(makers), values
 
 
-def _slab(u: Floats, low: float, high: float, outside: bool, words: str) -> SmoothEvent:
+def _slab(u: Floats, low: float, high: float, outside: bool, words: str) -> IntegratedEvent:
     return RegionEvent(Slab(u, low, high, outside), words)
 
 
@@ -340,7 +347,7 @@ def _orthants(noise: Noise, learn: Sides, judge: Sides) -> Iterator[Family]:
     order = np.argsort(-np.abs(shift), kind="stable")
     sizes = [k for k in (2, 3, 4, 6, 8, 12, 16, 24, 32, MAX_COORDINATES) if k < d]
     pooled = _pooled(learn)
-    makers: list[Callable[[], SmoothEvent]] = []
+    makers: list[Callable[[], IntegratedEvent]] = []
     values: dict[str, list[Floats]] = {s: [] for s in SIDES}
     for k in [*sizes, d] if d <= MAX_COORDINATES else sizes:
         chosen = order[:k]
@@ -361,7 +368,7 @@ def _orthants(noise: Noise, learn: Sides, judge: Sides) -> Iterator[Family]:
         yield makers, {s: np.array(values[s]) for s in SIDES}
 
 
-def _same(event: SmoothEvent) -> SmoothEvent:
+def _same(event: IntegratedEvent) -> IntegratedEvent:
     return event
 
 

@@ -19,11 +19,11 @@ _NAMED_COORDINATES = 3
 _NAMED_SIDES = 4
 
 
-class SmoothEvent(Protocol):
+class IntegratedEvent(Protocol):
     """A set of outputs, seen through the centres that may lead to it."""
 
     def values(self, noise: Noise, centers: Floats, auxiliary: Floats) -> Floats:
-        """Return the chance that noise leads into the event, ``[size]`` for centres ``[size, d]``.
+        """Return the probability that noise leads into the event, ``[size]`` for centres ``[size, d]``.
 
         Exact, or an average over the auxiliary noise ``[k, size, d]``, whose expectation it is.
         """

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from dpaudit.claims import Claim
 from dpaudit.engine.additive.profiles import extended
-from dpaudit.engine.certificate import Finding
+from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.exact import worst_point, worth
 from dpaudit.errors import MechanismError
-from dpaudit.mechanisms import Smoothed
+from dpaudit.mechanisms import AdditiveNoise
 from dpaudit.neighbors import NeighborPair, PairFamily
 from dpaudit.results import Estimate, Histogram, LongProfile, Profile, Witness
 from dpaudit.stats import Noise, RateBounds, oracles
@@ -33,7 +33,7 @@ _EVENTS = 60
 
 @dataclass(frozen=True)
 class _Look:
-    """One pair: its centres, and the law of the privacy loss."""
+    """One pair: its centres, and the distribution of the privacy loss."""
 
     pair: NeighborPair
     left: Floats
@@ -43,8 +43,8 @@ class _Look:
 
 
 def compute(
-    mechanism: Smoothed, claim: Claim, pairs: PairFamily, grid: Floats, claimed: Floats
-) -> tuple[Finding, LongProfile]:
+    mechanism: AdditiveNoise, claim: Claim, pairs: PairFamily, grid: Floats, claimed: Floats
+) -> tuple[Certificate, LongProfile]:
     """Look at every pair and return the worst one; nothing is left to chance."""
     start = time.perf_counter()
     found = [
@@ -54,7 +54,7 @@ def compute(
     return max(found, key=lambda both: worth(both[0]))  # the first of equals
 
 
-def _look(mechanism: Smoothed, pair: NeighborPair) -> _Look:
+def _look(mechanism: AdditiveNoise, pair: NeighborPair) -> _Look:
     left, right = mechanism.center(pair.left), mechanism.center(pair.right)
     if left.shape != right.shape:
         raise MechanismError(
@@ -86,7 +86,7 @@ def _look(mechanism: Smoothed, pair: NeighborPair) -> _Look:
 
 def _finding(
     look: _Look, noise: Noise, claim: Claim, grid: Floats, claimed: Floats, start: float
-) -> tuple[Finding, LongProfile]:
+) -> tuple[Certificate, LongProfile]:
     profile = look.oracle.delta(grid)
     point = claim.point
     if point is None:
@@ -102,7 +102,7 @@ def _finding(
     curve = tuple(profile.tolist())
     long = extended(grid, lambda e: look.oracle.delta(e))
     exact = look.oracle.delta(long)
-    finding = Finding(
+    finding = Certificate(
         pair=look.pair,
         point=point,
         refuted=bool(refuted),
@@ -153,13 +153,15 @@ def _histogram(look: _Look, noise: Noise, point: tuple[float, float]) -> Histogr
         label = f"coordinate {at}" if direction[at] > 0 else f"minus coordinate {at}"
     a, b = float(look.left @ direction), float(look.right @ direction)
     edges = np.linspace(min(a, b) - 6 * noise.scale, max(a, b) + 6 * noise.scale, _BINS + 1)
-    chances = [noise.between(c, edges[:-1], edges[1:]) for c in (a, b)]
-    loss = np.log(np.maximum(chances[0], 1e-300)) - np.log(np.maximum(chances[1], 1e-300))
+    probabilities = [noise.between(c, edges[:-1], edges[1:]) for c in (a, b)]
+    loss = np.log(np.maximum(probabilities[0], 1e-300)) - np.log(
+        np.maximum(probabilities[1], 1e-300)
+    )
     return Histogram(
         f"{label} (expected counts of 1,000,000 draws)",
         tuple(f"up to {edge:.4g}" for edge in edges[1:]),
         tuple(edges.tolist()),
-        tuple(round(_SHOWN_DRAWS * x) for x in chances[0].tolist()),
-        tuple(round(_SHOWN_DRAWS * x) for x in chances[1].tolist()),
+        tuple(round(_SHOWN_DRAWS * x) for x in probabilities[0].tolist()),
+        tuple(round(_SHOWN_DRAWS * x) for x in probabilities[1].tolist()),
         tuple((loss > point[0]).tolist()),
     )

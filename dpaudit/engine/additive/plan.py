@@ -20,12 +20,12 @@ from dpaudit.engine.additive.candidates import (
 )
 from dpaudit.engine.additive.events import RatioEvent
 from dpaudit.engine.additive.profiles import extended
-from dpaudit.stats import Aim, Noise, PairedBet, promise
+from dpaudit.stats import Noise, PairedBet, Target, promise
 
 Floats = NDArray[np.float64]
 
-HEADLINE_SHARE = 0.8
-"""Part of failure_prob that the headline gets; the other questions share the rest."""
+PRIMARY_SHARE = 0.8
+"""Part of failure_prob that the primary gets; the other questions share the rest."""
 
 PROFILE_EPSILONS = 6
 ESTIMATE_EVENTS = 32
@@ -57,7 +57,7 @@ class Centers:
 
 
 @dataclass(frozen=True)
-class Effort:
+class Budget:
     """How much is spent: certifying draws, and on likelihood ratios."""
 
     draws: int
@@ -65,7 +65,7 @@ class Effort:
     auxiliary: int
 
     @classmethod
-    def of(cls, noise: Noise, draws: int, d: int) -> Effort:
+    def of(cls, noise: Noise, draws: int, d: int) -> Budget:
         """Size the likelihood ratios so that certifying one event takes seconds at most."""
         cost = draws * 4 * (4 * d if noise.kind == "laplace" else 1 + d / 50)
         affordable = int(_RATIO_CELLS / cost)
@@ -80,7 +80,7 @@ class Question:
     """One certified number: an event, what is asked of it, the bet and its failure probability."""
 
     candidate: Candidate
-    aim: Aim
+    target: Target
     bet: PairedBet
     failure_prob: float
 
@@ -92,7 +92,7 @@ class Plan:
     Parameters
     ----------
     questions : tuple of Question
-        The headline first, then the delta at the claimed epsilon, then the profile.
+        The primary first, then the delta at the claimed epsilon, then the profile.
     estimates : tuple of Candidate
         Events that serve the estimated profile only.
     point : tuple of float
@@ -100,12 +100,12 @@ class Plan:
     long : ndarray
         Grid of the estimated profile.
     promise : float
-        What the headline should certify, for comparing pairs.
+        What the primary should certify, for comparing pairs.
     """
 
     noise: Noise
     centers: Centers = field(repr=False)
-    effort: Effort
+    budget: Budget
     questions: tuple[Question, ...]
     estimates: tuple[Candidate, ...]
     point: tuple[float, float]
@@ -117,39 +117,39 @@ class Plan:
         cls,
         noise: Noise,
         centers: Centers,
-        effort: Effort,
+        budget: Budget,
         failure_prob: float,
         point: tuple[float, float] | None,
         curve: tuple[Floats, Floats],
         *,
         rng: np.random.Generator,
     ) -> Plan:
-        """Learn and choose on exploration centres; see :class:`SmoothedAudit` for the shares."""
-        judged = _judge(noise, centers, effort, rng)
-        rest_share = (1 - HEADLINE_SHARE) / (1 + PROFILE_EPSILONS)
+        """Learn and choose on exploration centres; see :class:`AdditiveNoiseAudit` for the shares."""
+        judged = _judge(noise, centers, budget, rng)
+        rest_share = (1 - PRIMARY_SHARE) / (1 + PROFILE_EPSILONS)
         cost = math.log(2 / (failure_prob * rest_share))
         grid, claimed = curve
-        best = np.array([judged.best(Aim(epsilon=float(e)), cost) for e in grid])
+        best = np.array([judged.best(Target(epsilon=float(e)), cost) for e in grid])
         if point is None:
             ratio = best / np.maximum(claimed, 1e-300)
             if ratio[0] <= 1:  # at epsilon = 0 the comparison says little
                 ratio[0] = -math.inf
             at = int(ratio.argmax())
             point = (float(grid[at]), float(claimed[at]))
-        aims = [Aim(delta=point[1]), Aim(epsilon=point[0])]
+        targets = [Target(delta=point[1]), Target(epsilon=point[0])]
         certifiable = grid[(best > 0) & (grid != point[0])]
         if len(certifiable):
             picks = np.linspace(0, len(certifiable) - 1, PROFILE_EPSILONS).round().astype(int)
-            aims += [Aim(epsilon=float(e)) for e in certifiable[np.unique(picks)]]
-        shares = [HEADLINE_SHARE] + [(1 - HEADLINE_SHARE) / (len(aims) - 1)] * (len(aims) - 1)
+            targets += [Target(epsilon=float(e)) for e in certifiable[np.unique(picks)]]
+        shares = [PRIMARY_SHARE] + [(1 - PRIMARY_SHARE) / (len(targets) - 1)] * (len(targets) - 1)
         asked = [
-            judged.question(aim, failure_prob * share)
-            for aim, share in zip(aims, shares, strict=True)
+            judged.question(target, failure_prob * share)
+            for target, share in zip(targets, shares, strict=True)
         ]
         long = extended(grid, judged.best_excess)
         questions = tuple(question for question, _ in asked)
         estimates, promised = judged.estimating(long), asked[0][1]
-        return cls(noise, centers, effort, questions, estimates, point, long, promised)
+        return cls(noise, centers, budget, questions, estimates, point, long, promised)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,51 +166,53 @@ class _Judge:
     draws: int
     screening: Screening
 
-    def best(self, aim: Aim, cost: float) -> float:
+    def best(self, target: Target, cost: float) -> float:
         """Return the most that any event should certify."""
-        return max(float(v.max()) for v in self.screening.expected(aim, self.draws, cost).values())
+        return max(
+            float(v.max()) for v in self.screening.expected(target, self.draws, cost).values()
+        )
 
     def best_excess(self, epsilon: float) -> float:
         """Return the largest estimated excess, for the reach of the estimated profile."""
         found = self.screening.excess(float(epsilon), caution=1.0)
         return max(float(v[self.screening.exact].max()) for v in found.values())
 
-    def question(self, aim: Aim, failure_prob: float) -> tuple[Question, float]:
+    def question(self, target: Target, failure_prob: float) -> tuple[Question, float]:
         """Choose an event and plan its bets; also return what it promises, with caution."""
         cost = math.log(2 / failure_prob)
-        expected = self.screening.expected(aim, self.draws, cost)
+        expected = self.screening.expected(target, self.draws, cost)
         if not any(np.isfinite(v).any() for v in expected.values()):
-            expected = self.screening.expected(Aim(epsilon=0.0), self.draws, cost)
+            expected = self.screening.expected(Target(epsilon=0.0), self.draws, cost)
         ranked = [(-value, side, at) for side in SIDES for at, value in _top(expected[side])]
         finalists = [self.screening.candidate(side, at) for _, side, at in sorted(ranked)]
         finalists = finalists[:_FINALISTS]
-        promises = [self._promised(candidate, aim, failure_prob) for candidate in finalists]
+        promises = [self._promised(candidate, target, failure_prob) for candidate in finalists]
         best = int(np.argmax(promises))
         chosen = finalists[best]
         bet = PairedBet.plan(
             *self._values(chosen),
             draws=self.draws,
             failure_prob=failure_prob,
-            aim=aim,
+            target=target,
             largest=self._largest(chosen),
         )
-        return Question(chosen, aim, bet, failure_prob), promises[best]
+        return Question(chosen, target, bet, failure_prob), promises[best]
 
-    def _promised(self, candidate: Candidate, aim: Aim, failure_prob: float) -> float:
+    def _promised(self, candidate: Candidate, target: Target, failure_prob: float) -> float:
         x, y = self._values(candidate)
         hope = promise(
             x,
             y,
             draws=self.draws,
             failure_prob=failure_prob,
-            aim=aim,
+            target=target,
             largest=self._largest(candidate),
         )
         p, q, vx, vy = x.mean(), y.mean(), x.var() / len(x), y.var() / len(y)
-        if aim.delta is None:
-            factor = math.exp(min(aim.epsilon or 0.0, 700.0))
+        if target.delta is None:
+            factor = math.exp(min(target.epsilon or 0.0, 700.0))
             return hope - CAUTION * math.sqrt(joint_variance(vx, vy, factor))
-        top, bottom = max(p - aim.delta, 1e-300), max(q, 1e-300)
+        top, bottom = max(p - target.delta, 1e-300), max(q, 1e-300)
         return hope - CAUTION * math.hypot(math.sqrt(vx) / top, math.sqrt(vy) / bottom)
 
     def _largest(self, candidate: Candidate) -> float:
@@ -242,31 +244,31 @@ def _top(values: Floats) -> list[tuple[int, float]]:
     return [(int(i), float(values[i])) for i in order]
 
 
-def _judge(noise: Noise, centers: Centers, effort: Effort, rng: np.random.Generator) -> _Judge:
+def _judge(noise: Noise, centers: Centers, budget: Budget, rng: np.random.Generator) -> _Judge:
     split = max(int(len(centers.left) * _LEARN_SHARE), 1)
     learn = {side: centers[side][:split] for side in SIDES}
     judging = {side: centers[side][split:][:_JUDGING_DRAWS] for side in SIDES}
     size, d = judging["left"].shape
-    if effort.mixture > 0:
-        size = min(size, max(_AUXILIARY_CELLS // (d * effort.auxiliary), 1))
+    if budget.mixture > 0:
+        size = min(size, max(_AUXILIARY_CELLS // (d * budget.auxiliary), 1))
         judging = {side: judging[side][:size] for side in SIDES}
-        auxiliary = noise.sample((effort.auxiliary, size, d), rng=rng)
+        auxiliary = noise.sample((budget.auxiliary, size, d), rng=rng)
     else:
         auxiliary = np.empty((0, size, d))
     few = {side: judging[side][:_SCREENING_DRAWS] for side in SIDES}
     some = auxiliary[:, :_SCREENING_DRAWS]
-    screening = screen(noise, learn, few, centers.balls, some, effort.mixture)
-    return _Judge(noise, centers.balls, judging, auxiliary, effort.draws, screening)
+    screening = screen(noise, learn, few, centers.balls, some, budget.mixture)
+    return _Judge(noise, centers.balls, judging, auxiliary, budget.draws, screening)
 
 
 def auxiliary_noise(
     noise: Noise,
     candidates: list[Candidate],
     centers: Floats,
-    effort: Effort,
+    budget: Budget,
     rng: np.random.Generator,
 ) -> Floats:
     """Return ``[k, size, d]``, for the left and the right centres alike; empty if nobody asks."""
     if any(isinstance(c.event, RatioEvent) for c in candidates):
-        return noise.sample((effort.auxiliary, *centers.shape), rng=rng)
+        return noise.sample((budget.auxiliary, *centers.shape), rng=rng)
     return np.empty((0, *centers.shape))

@@ -28,7 +28,7 @@ class Tally:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        shape = (len(plan.questions), plan.effort.draws)
+        shape = (len(plan.questions), plan.budget.draws)
         self._values = {side: np.empty(shape) for side in SIDES}
         self._done = 0
         k = len(plan.estimates)
@@ -55,7 +55,7 @@ class Tally:
         candidates = [question.candidate for question in plan.questions]
         estimating = plan.estimates if self._count < ESTIMATE_DRAWS else ()
         auxiliary = auxiliary_noise(
-            plan.noise, [*candidates, *estimating], centers["left"], plan.effort, rng
+            plan.noise, [*candidates, *estimating], centers["left"], plan.budget, rng
         )
         hits: dict[str, list[int]] = {side: [] for side in SIDES}
         for side in SIDES:

@@ -1,6 +1,6 @@
 """Exact truth about a mechanism on one pair of neighbouring inputs: the yardstick of every audit.
 
-An `Oracle` is the exact law of the privacy loss ``log dP/dQ`` of one pair, P being the law of the
+An `Oracle` is the exact distribution of the privacy loss ``log dP/dQ`` of one pair, P being the distribution of the
 output on the left input and Q on the right one. Nothing here is estimated from draws: every number
 is a closed form, a finite sum or a quadrature whose accuracy the docstring states.
 """
@@ -21,7 +21,7 @@ from dpaudit.stats.oracles._selection import (
     report_noisy_max,
 )
 from dpaudit.stats.oracles._sparse_vector import (
-    PatternLaw,
+    PatternDistribution,
     above_threshold,
     fixed_threshold_sparse_vector,
     sparse_vector_patterns,
@@ -34,7 +34,7 @@ __all__ = [
     "LaplaceOracle",
     "LaplaceVectorOracle",
     "Oracle",
-    "PatternLaw",
+    "PatternDistribution",
     "above_threshold",
     "discrete",
     "discrete_laplace",

@@ -1,4 +1,4 @@
-"""The shape of an oracle, and the finite law, which most oracles reduce to."""
+"""The shape of an oracle, and the finite distribution, which most oracles reduce to."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _CHUNK = 4_000_000  # entries of the largest temporary matrix
 
 
 class Oracle(ABC):
-    """Exact law of the privacy loss ``L = log dP/dQ`` of one pair of neighbouring inputs.
+    """Exact distribution of the privacy loss ``L = log dP/dQ`` of one pair of neighbouring inputs.
 
-    P is the law of the output on the left input, Q on the right input. Without a qualifier a
+    P is the distribution of the output on the left input, Q on the right input. Without a qualifier a
     quantity is the worse of the two directions; ``_left`` is the direction P over Q.
 
     References
@@ -175,7 +175,7 @@ class Oracle(ABC):
 
 @dataclass(frozen=True, eq=False)
 class DiscreteOracle(Oracle):
-    """Two finite laws on the same outcomes; see `discrete`.
+    """Two finite distributions on the same outcomes; see `discrete`.
 
     Attributes
     ----------
@@ -282,7 +282,7 @@ class DiscreteOracle(Oracle):
 def discrete(
     pmf_left: ArrayLike, pmf_right: ArrayLike, *, outcomes: Sequence[Any] | None = None
 ) -> DiscreteOracle:
-    """Oracle of two laws on finitely many outcomes; everything about it is exact.
+    """Oracle of two distributions on finitely many outcomes; everything about it is exact.
 
     ``delta(eps) = sum_o max(p_o - e^eps q_o, 0)``, and its inverse is the largest
     ``log((P(E) - delta) / Q(E))`` over the events E that collect the largest losses.

@@ -89,7 +89,7 @@ def gaussian(shift: float, sigma: float) -> Oracle:
 
 @dataclass(frozen=True)
 class LaplaceOracle(Oracle):
-    """Two Laplace laws `ratio` scales apart; see `laplace`."""
+    """Two Laplace distributions `ratio` scales apart; see `laplace`."""
 
     ratio: float
 
@@ -163,7 +163,7 @@ def discrete_laplace(shift: int, scale: float) -> DiscreteOracle:
     """Oracle of an integer released with discrete Laplace (two-sided geometric) noise.
 
     ``P(noise = x)`` is proportional to ``exp(-|x| / scale)``. The loss is constant on either side
-    of the two values, so the infinite tails are summed in closed form and the law is finite.
+    of the two values, so the infinite tails are summed in closed form and the distribution is finite.
 
     Parameters
     ----------

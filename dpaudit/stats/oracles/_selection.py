@@ -111,7 +111,7 @@ def _scores(
 
 
 def _noisy_max(scores: Floats) -> Floats:
-    """Law of argmax of scores plus standard Laplace noise."""
+    """Distribution of argmax of scores plus standard Laplace noise."""
     k = scores.size
     if k == 1:
         return np.ones(1)
@@ -121,32 +121,32 @@ def _noisy_max(scores: Floats) -> Floats:
     scaled = 0.5 * np.exp(s)
     log_others = _log_others(np.log1p(-u[:, None] * scaled))
     with np.errstate(under="ignore"):
-        law: Floats = scaled * (weights @ np.exp(log_others))
+        distribution: Floats = scaled * (weights @ np.exp(log_others))
         floor = max(float(s.min()), -_REACH)
         if s.min() >= -_REACH:  # Below the smallest: 2^-k e^(k x - sum s), integrated.
-            law += np.exp(k * (floor - math.log(2.0)) - s.sum()) / k
+            distribution += np.exp(k * (floor - math.log(2.0)) - s.sum()) / k
         if floor < 0.0:
-            law += _noisy_max_between(s, floor)
-    return law
+            distribution += _noisy_max_between(s, floor)
+    return distribution
 
 
 def _noisy_max_between(s: Floats, floor: float) -> Floats:
-    """Part of the law with the winning noisy score between `floor` and the largest score, 0."""
+    """Part of the distribution with the winning noisy score between `floor` and the largest score, 0."""
     k, width = s.size, STEEPNESS / (s.size + 1)
     kinks = np.unique(np.append(s[s >= floor], floor))
     pieces = [
         np.linspace(a, b, 1 + math.ceil((b - a) / width))[1:] for a, b in itertools.pairwise(kinks)
     ]
     x, weights = on_panels(np.concatenate([[floor], *pieces]))
-    law = np.zeros(k)
+    distribution = np.zeros(k)
     step = max(1, 250_000 // k)
     for start in range(0, x.size, step):
         y = x[start : start + step, None] - s
         decay = -np.abs(y)
         log_cdf = np.where(y < 0, decay - math.log(2.0), np.log1p(-0.5 * np.exp(decay)))
         terms = np.exp(_log_others(log_cdf) + decay)
-        law += 0.5 * (weights[start : start + step] @ terms)
-    return law
+        distribution += 0.5 * (weights[start : start + step] @ terms)
+    return distribution
 
 
 def _log_others(log_factors: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Sparse vector and AboveThreshold: the exact law of the answer pattern."""
+"""Sparse vector and AboveThreshold: the exact distribution of the answer pattern."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _REACH = 760.0  # e^-760 is not representable
 _NEGLIGIBLE = 45.0  # e^-45 of what is kept: far below rounding
 
 
-class PatternLaw(NamedTuple):
+class PatternDistribution(NamedTuple):
     """Answer patterns of a sparse vector run and their probabilities.
 
     Attributes
@@ -45,8 +45,8 @@ def sparse_vector_patterns(
     query_scale: float,
     cutoff: int | None = None,
     halt_on: Answer = "yes",
-) -> PatternLaw:
-    """Exact law of the answers of a sparse vector algorithm with Laplace noises.
+) -> PatternDistribution:
+    """Exact distribution of the answers of a sparse vector algorithm with Laplace noises.
 
     Query i is answered yes when ``q_i + nu_i >= T_i + rho``, with one
     ``rho ~ Laplace(threshold_scale)`` for the whole run and a fresh
@@ -54,7 +54,7 @@ def sparse_vector_patterns(
     pattern has probability ``integral f(r) prod_i P(answer_i | rho = r) dr``: Gauss-Legendre
     panels between the kinks 0 and ``q_i - T_i``. Every term is positive; relative error below
     1e-10 on every pattern that a double can hold, 1e-12 as a rule. Without one of the noises
-    the law is in closed form.
+    the distribution is in closed form.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def sparse_vector_patterns(
 
     Returns
     -------
-    PatternLaw
+    PatternDistribution
         At most 65,536 patterns; more are refused.
 
     References
@@ -81,10 +81,10 @@ def sparse_vector_patterns(
 
     Examples
     --------
-    >>> law = sparse_vector_patterns(
+    >>> distribution = sparse_vector_patterns(
     ...     [0.0, 0.0], thresholds=0.0, threshold_scale=1.0, query_scale=1.0, cutoff=1
     ... )
-    >>> law.patterns, [round(float(p), 12) for p in law.probabilities]
+    >>> distribution.patterns, [round(float(p), 12) for p in distribution.probabilities]
     (((0, 0), (0, 1), (1, -1)), [0.333333333333, 0.166666666667, 0.5])
     """
     q = vector("queries", queries)
@@ -102,14 +102,14 @@ def sparse_vector_patterns(
             f"{q.size} queries with cutoff={cutoff!r} allow {count}"
         )
     nodes, weights = _threshold_noise(q - t, a, b, q.size)
-    law, step = np.zeros(count), max(1, _CHUNK // q.size)
+    distribution, step = np.zeros(count), max(1, _CHUNK // q.size)
     for start in range(0, nodes.size, step):
         part = slice(start, start + step)
         yes, no = _answer_probabilities(q - t, nodes[part], b)
         patterns, probabilities = _walk(yes, no, weights[part], limit, counted)
-        law += probabilities
-    law.setflags(write=False)
-    return PatternLaw(tuple(patterns), law)
+        distribution += probabilities
+    distribution.setflags(write=False)
+    return PatternDistribution(tuple(patterns), distribution)
 
 
 def above_threshold(
@@ -138,7 +138,7 @@ def above_threshold(
     Returns
     -------
     DiscreteOracle
-        Its ``outcomes`` are the T + 1 answer patterns; see `PatternLaw`.
+        Its ``outcomes`` are the T + 1 answer patterns; see `PatternDistribution`.
 
     References
     ----------
@@ -177,7 +177,7 @@ def fixed_threshold_sparse_vector(
 ) -> DiscreteOracle:
     """Oracle of the sparse vector algorithm without threshold noise, stopped after `cutoff` yes.
 
-    Query noise ``Laplace(1 / epsilon)``; answers are independent until the stop, so the law of the
+    Query noise ``Laplace(1 / epsilon)``; answers are independent until the stop, so the distribution of the
     pattern is a product in closed form.
 
     Parameters
@@ -194,7 +194,7 @@ def fixed_threshold_sparse_vector(
     Returns
     -------
     DiscreteOracle
-        Its ``outcomes`` are the answer patterns; see `PatternLaw`.
+        Its ``outcomes`` are the answer patterns; see `PatternDistribution`.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def _pair(
 ) -> DiscreteOracle:
     values = [vector(*left), vector(*right)]
     same_length(right[0], values[1], left[0], values[0])
-    laws = [
+    distributions = [
         sparse_vector_patterns(
             value,
             thresholds=thresholds,
@@ -236,7 +236,9 @@ def _pair(
         )
         for value in values
     ]
-    return DiscreteOracle(laws[0].probabilities, laws[1].probabilities, laws[0].patterns)
+    return DiscreteOracle(
+        distributions[0].probabilities, distributions[1].probabilities, distributions[0].patterns
+    )
 
 
 def _count_patterns(length: int, limit: int) -> int:
@@ -286,7 +288,7 @@ def _threshold_noise(gaps: Floats, a: float, b: float, size: int) -> tuple[Float
 
 
 def _laplace_masses(edges: Floats) -> Floats:
-    """Mass of the standard Laplace law between neighbouring edges, without cancellation."""
+    """Mass of the standard Laplace distribution between neighbouring edges, without cancellation."""
     low, high = edges[:-1], edges[1:]
     with np.errstate(under="ignore", invalid="ignore", over="ignore"):
         near = np.minimum(np.abs(low), np.abs(high))

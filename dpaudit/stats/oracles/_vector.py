@@ -1,4 +1,4 @@
-"""Several values, each with its own Laplace noise: the law of a sum of clipped losses."""
+"""Several values, each with its own Laplace noise: the distribution of a sum of clipped losses."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def laplace_vector(shifts: ArrayLike, scale: float) -> Oracle:
 
     A histogram in which one user moves between two bins has two shifts of 1. The loss is a sum of
     independent clipped losses: atoms at signed subset sums of ``|shift_i| / scale`` and a density
-    that is smooth between them. The law is computed as a piecewise polynomial times an
+    that is smooth between them. The distribution is computed as a piecewise polynomial times an
     exponential, without rounding the loss to a grid: absolute error below 1e-13, relative error
     of `rates` below 1e-12 (checked against mpmath for 2 to 50 shifts).
 
