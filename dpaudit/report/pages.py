@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from string import ascii_lowercase
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from dpaudit.ledger import StatementResult
 from dpaudit.report.ledger import counts, write_ledger
@@ -20,7 +18,7 @@ from dpaudit.results import (
     AuditResult,
     Estimate,
     Slack,
-    figures,
+    charts,
     landscape_info,
     least,
     number,
@@ -31,7 +29,7 @@ from dpaudit.results import (
 from dpaudit.store import AUDITS, REPORT, Run, file_name, write_atomic
 
 _RENYI_ORDER = 2.0
-_Plot = tuple[Callable[[AuditResult], Any], str, str]
+_Plot = tuple[Callable[[AuditResult], str], str, str]
 
 
 def write_report(
@@ -92,7 +90,7 @@ def render(
         Rows of the ledger, which are counted here and have a page of their own.
     """
     order = list(STATUSES)
-    audits = [_audit(out, result, index) for index, result in enumerate(results, 1)]
+    audits = [_audit(out, result) for result in results]
     for again, audit in enumerate(audits):  # an id that occurs twice must not break the links
         if any(audit["anchor"] == other["anchor"] for other in audits[:again]):
             audit["anchor"] += f"-again{again}"
@@ -110,7 +108,7 @@ def render(
     )
 
 
-def _audit(out: Path, result: AuditResult, index: int) -> dict[str, Any]:
+def _audit(out: Path, result: AuditResult) -> dict[str, Any]:
     """Gather what the template shows of one audit."""
     file = file_name(result.id)
     return {
@@ -134,9 +132,9 @@ def _audit(out: Path, result: AuditResult, index: int) -> dict[str, Any]:
             {
                 "title": title,
                 "caption": caption,
-                "svg": inline_svg(figures.to_svg(plot(result)), f"f{index}{letter}", title),
+                "svg": Markup(draw(result)),  # which escapes the words of users itself
             }
-            for letter, (plot, title, caption) in zip(ascii_lowercase, _plots(result), strict=False)
+            for draw, title, caption in _plots(result)
         ],
         "languages": _languages(result),
         "search": result.search and search_words(result.search),
@@ -146,18 +144,18 @@ def _audit(out: Path, result: AuditResult, index: int) -> dict[str, Any]:
 def _plots(result: AuditResult) -> list[_Plot]:
     """Return plot, title and caption of the pictures that say something of this audit."""
     plots: list[_Plot] = [
-        (figures.plot_profile, "Privacy profile", _profile_words(result)),
-        (figures.plot_histogram, "Where the outputs fall", _histogram_words(result)),
-        (figures.plot_power, "Power", "The mechanism and its mutant, on the same claim."),
+        (charts.profile, "Privacy profile", _profile_words(result)),
+        (charts.histogram, "Where the outputs fall", _histogram_words(result)),
+        (charts.power, "Power", "The mechanism and its mutant, on the same claim."),
     ]
     if tradeoff_info(result).informative:
-        plots.append((figures.plot_tradeoff, "Trade-off curve", _tradeoff_words(result)))
+        plots.append((charts.tradeoff, "Trade-off curve", _tradeoff_words(result)))
     if result.sequential is not None:
-        plots.append((figures.plot_evidence, "Evidence", _evidence_words(result)))
+        plots.append((charts.wealth, "Wealth of the bet", _wealth_words(result)))
     if result.slack is not None:
-        plots.append((figures.plot_slack, "Slack of the noise", _slack_words(result.slack)))
+        plots.append((charts.slack, "Slack of the noise", _slack_words(result.slack)))
     if result.search is not None:
-        plots.append((figures.plot_landscape, "The search", _landscape_words(result)))
+        plots.append((charts.landscape, "The search", _landscape_words(result)))
     return plots
 
 
@@ -193,7 +191,7 @@ def _profile_words(result: AuditResult) -> str:
         "claim is violated."
     )
     if result.long_profile is not None:
-        said += " The estimated curve has two standard errors around it, which promise nothing."
+        said += " The estimated curve has two standard errors around it, which guarantee nothing."
     return said
 
 
@@ -215,12 +213,12 @@ def _tradeoff_words(result: AuditResult) -> str:
     probability = f", except with probability at most {number(result.failure_prob)}"
     return (
         "Errors of the best test that tells left from right. The mechanism's true curve lies on or "
-        f"below the band{probability if result.failure_prob > 0 else ''}; the claim promises one on or "
-        f"above its own.{stretched}"
+        f"below the band{probability if result.failure_prob > 0 else ''}; the claim promises one "
+        f"on or above its own.{stretched}"
     )
 
 
-def _evidence_words(result: AuditResult) -> str:
+def _wealth_words(result: AuditResult) -> str:
     return (
         "Wealth of a bet against the claim, made before each draw. If the claim holds, it ever "
         f"reaches the dashed line with probability at most {number(result.failure_prob)}, however "
@@ -231,7 +229,8 @@ def _evidence_words(result: AuditResult) -> str:
 def _landscape_words(result: AuditResult) -> str:
     info = landscape_info(result)
     said = (
-        "Each dot is a pair that was tried. Promises are guesses from few draws, never certified."
+        "Each dot is a pair that was tried; what it is expected to certify is a guess from few "
+        "draws."
     )
     if info.left_out:
         said += f" Not drawn: {', '.join(info.left_out)}."
@@ -258,63 +257,6 @@ def _upper(estimate: Estimate) -> str | None:
     """Return the upper bound in words when the audit has one."""
     nothing_known = estimate.upper == math.inf or estimate.upper >= 1.0 > estimate.lower
     return None if nothing_known or estimate.failure_prob == 0 else number(estimate.upper)
-
-
-# --- figures inside a page ---------------------------------------------------------------------
-
-
-def inline_svg(svg: str, prefix: str, title: str) -> Markup:
-    """Make an SVG file fit to stand in a page beside others.
-
-    Prolog, sizes, fonts and ids that nobody refers to are dropped, the other ids get `prefix`,
-    colours become the variables of the page's theme, and coordinates lose digits that nobody sees.
-
-    Parameters
-    ----------
-    svg : str
-        A file of :func:`dpaudit.results.figures.to_svg`.
-    prefix : str
-        Different for every figure of the page.
-    title : str
-        Name of the figure for those who do not see it.
-    """
-    svg = svg[svg.index("<svg") :]
-    box = re.search(r'viewBox="([^"]*)"', svg)
-    body = svg[svg.index(">") + 1 :]
-    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', body))
-    body = re.sub(
-        r' id="([^"]*)"',
-        lambda match: f' id="{prefix}-{match[1]}"' if match[1] in used else "",
-        body,
-    )
-    body = re.sub(r'xlink:href="#', f'href="#{prefix}-', body)
-    body = re.sub(r"url\(#", f"url(#{prefix}-", body)
-    body = re.sub(r"<style[^>]*>.*?</style>", "", body, flags=re.DOTALL)
-    body = re.sub(r' d="([^"]*)"', lambda match: f' d="{_path(match[1])}"', body)
-    body = re.sub(r"font-family: [^;\"]*;? ?", "", body)
-    body = re.sub(r' transform="rotate\(-0 [^"]*"', "", body)
-    body = re.sub(r'(?<= [xy])="(-?\d+\.\d+)"', lambda match: f'="{float(match[1]):.1f}"', body)
-    body = re.sub(r"<g([^>]*)>((?:\s*<use [^>]*>)+)\s*</g>", _shared_style, body)
-    for role, colour in figures.COLOURS.items():
-        body = body.replace(colour, f"var(--{role})")
-    body = re.sub(r">\s+<", "><", body)
-    view = box[1] if box else "0 0 331 223"
-    return Markup(f'<svg viewBox="{view}" role="img" aria-label="{escape(title)}">{body}')
-
-
-def _path(data: str) -> str:
-    """Return a path without digits and points that nobody sees."""
-    short = re.sub(r"-?\d+\.\d+", lambda match: f"{float(match[0]):.1f}", data)
-    return re.sub(r"( L [-\d.]+ [-\d.]+)\1+(?= |$)", r"\1", " ".join(short.split()))
-
-
-def _shared_style(group: re.Match[str]) -> str:
-    """Give marks of one style to their group, once."""
-    styles = set(re.findall(r' style="[^"]*"', group[2]))
-    if len(styles) != 1:
-        return group[0]
-    style = styles.pop()
-    return f"<g{group[1]}{style}>{group[2].replace(style, '')}</g>"
 
 
 # --- words -------------------------------------------------------------------------------------

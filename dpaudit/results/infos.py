@@ -28,7 +28,7 @@ _SMALL_ERROR = 0.02
 
 @dataclass(frozen=True)
 class ProfileInfo:
-    """What :func:`plot_profile` shows.
+    """What :func:`dpaudit.results.charts.profile` shows.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def profile_info(result: Shown) -> ProfileInfo:
 
 @dataclass(frozen=True)
 class TradeoffInfo:
-    """What :func:`plot_tradeoff` shows.
+    """What :func:`dpaudit.results.charts.tradeoff` shows.
 
     Parameters
     ----------
@@ -171,8 +171,8 @@ def between(
 
 
 @dataclass(frozen=True)
-class EvidenceInfo:
-    """What :func:`plot_evidence` shows.
+class WealthInfo:
+    """What :func:`dpaudit.results.charts.wealth` shows.
 
     Parameters
     ----------
@@ -198,12 +198,12 @@ class EvidenceInfo:
     refuted: bool
 
 
-def evidence_info(result: Shown) -> EvidenceInfo:
+def wealth_info(result: Shown) -> WealthInfo:
     """Return how the evidence of a sequential audit grew; ``ValueError`` for any other audit."""
     path = result.sequential
     if path is None:
         raise ValueError(f"{result.id} was not audited sequentially: there is no path to draw")
-    return EvidenceInfo(
+    return WealthInfo(
         draws=path.draws,
         log_wealth=path.log_wealth,
         refuted_at=path.evidence,
@@ -218,7 +218,7 @@ def evidence_info(result: Shown) -> EvidenceInfo:
 
 @dataclass(frozen=True)
 class SlackInfo:
-    """What :func:`plot_slack` shows.
+    """What :func:`dpaudit.results.charts.slack` shows.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def slack_info(result: Shown) -> SlackInfo:
 
 @dataclass(frozen=True)
 class HistogramInfo:
-    """What :func:`plot_histogram` shows.
+    """What :func:`dpaudit.results.charts.histogram` shows.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ def _commonest(rows: list[_Row]) -> list[_Row]:
 
 @dataclass(frozen=True)
 class PowerBar:
-    """One bar of :func:`plot_power`.
+    """One bar of :func:`dpaudit.results.charts.power`.
 
     Parameters
     ----------
@@ -376,7 +376,7 @@ class PowerBar:
 
 @dataclass(frozen=True)
 class PowerInfo:
-    """What :func:`plot_power` shows: bars, the claimed epsilon, and the end of the axis."""
+    """What :func:`dpaudit.results.charts.power` shows: bars, the claimed epsilon, and the end of the axis."""
 
     bars: tuple[PowerBar, ...]
     claimed_epsilon: float

@@ -41,7 +41,7 @@ class PanelInfo:
 
 @dataclass(frozen=True)
 class LandscapeInfo:
-    """What :func:`plot_landscape` shows.
+    """What :func:`dpaudit.results.charts.landscape` shows.
 
     Parameters
     ----------
@@ -49,21 +49,21 @@ class LandscapeInfo:
         At most four parameters.
     left_out : tuple of str
         Names of the others.
-    promise : tuple of float
-        Of each trial that was drawn.
+    expected : tuple of float
+        What each trial that was drawn is expected to certify.
     stage : tuple of str
         The last stage of each.
     winner : int or None
         Which trial the audit went on with.
     claim : float
-        The promise that would just refute the claim.
+        The expectation that would just refute the claim.
     ylabel : str
-        What a promise is.
+        What is expected.
     """
 
     panels: tuple[PanelInfo, ...]
     left_out: tuple[str, ...]
-    promise: tuple[float, ...]
+    expected: tuple[float, ...]
     stage: tuple[str, ...]
     winner: int | None
     claim: float
@@ -71,7 +71,7 @@ class LandscapeInfo:
 
 
 def landscape_info(result: Shown) -> LandscapeInfo:
-    """Return promises against parameters; ``ValueError`` for an audit without a search."""
+    """Return expectations against parameters; ``ValueError`` for an audit without a search."""
     record = result.search
     if record is None:
         raise ValueError(f"{result.id} did not search for its pair: there is nothing to draw")
@@ -81,11 +81,11 @@ def landscape_info(result: Shown) -> LandscapeInfo:
     return LandscapeInfo(
         panels=tuple(_panel(name, drawn) for name in record.parameters[:MAX_PANELS]),
         left_out=record.parameters[MAX_PANELS:],
-        promise=tuple(trial.promise for trial in drawn),
+        expected=tuple(trial.expected_epsilon for trial in drawn),
         stage=tuple(trial.stage for trial in drawn),
         winner=next((i for i, trial in enumerate(drawn) if best and trial is best[0]), None),
         claim=1.0 if curve else result.claimed_epsilon,
-        ylabel="promise, of the claim" if curve else "promised epsilon",
+        ylabel="expected, of the claim" if curve else "expected epsilon",
     )
 
 
@@ -106,7 +106,7 @@ class TrialRow:
 
     rank: int
     parameters: tuple[str, ...]
-    promise: str
+    expected: str
     draws: str
     stage: str
     note: str
@@ -141,7 +141,7 @@ def search_words(record: SearchRecord) -> SearchWords:
             TrialRow(
                 rank,
                 tuple(plain_value(trial.parameters.get(name, "")) for name in record.parameters),
-                number(trial.promise),
+                number(trial.expected_epsilon),
                 count(trial.draws),
                 trial.stage,
                 trial.note,

@@ -279,8 +279,8 @@ def test_tally_counts_what_rests_on_less():
     assert lines == [
         "12 statements: 3 refuted, 1 ambiguous, 1 vacuous, 2 open (1 not run), 4 hold, "
         "1 not executable",
-        "of these 2 not as declared, 1 by argument only, 1 whose mutant survived, 1 that held without "
-        "a mutant, 1 with a weak attempt",
+        "of these 2 not as declared, 1 by argument only, 1 whose mutant survived, 1 that held "
+        "without a mutant, 1 with a weak attempt",
     ]
     assert tally_lines(ROWS[:1]) == ["1 statement: 1 holds"]
     assert [power_words(r) for r in (alone, argued, ROWS[4], ROWS[0])] == [

@@ -10,7 +10,7 @@ import pytest
 
 from dpaudit import GaussianDP, NeighborPair, PureDP, audit
 from dpaudit.report.pages import write_report
-from dpaudit.results import figures
+from dpaudit.results import charts
 from dpaudit.results import landscapes as searches
 from dpaudit.results.result import AuditResult
 from dpaudit.search.record import SearchRecord, Trial
@@ -23,8 +23,8 @@ def noisy_sum(data, size, *, rng):
     return data.sum() + rng.laplace(size=size)
 
 
-def trial(size, side, promise, stage="design", draws=64, note="", **more) -> Trial:
-    return Trial({"size": size, "side": side, **more}, promise, draws, stage, note)
+def trial(size, side, expected, stage="design", draws=64, note="", **more) -> Trial:
+    return Trial({"size": size, "side": side, **more}, expected, draws, stage, note)
 
 
 TRIALS = (
@@ -51,16 +51,16 @@ def test_landscape_info_holds_the_trials_that_were_drawn(found):
     size, side = info.panels
     assert (size.parameter, size.x, size.words, size.log) == ("size", (0.01, 0.5, 2.0), None, True)
     assert (side.x, side.words, side.log) == ((0.0, 1.0, 1.0), ("left", "right"), False)
-    assert info.promise == (0.1, 1.7, 1.5)
+    assert info.expected == (0.1, 1.7, 1.5)
     assert info.stage == ("design", "local", "final")
     assert info.winner == 2  # only finalists were judged on fresh draws
-    assert (info.claim, info.ylabel, info.left_out) == (1.0, "promised epsilon", ())
+    assert (info.claim, info.ylabel, info.left_out) == (1.0, "expected epsilon", ())
 
 
 def test_landscape_of_a_curve_is_in_parts_of_the_claim(plain):
     result = audit(noisy_sum, GaussianDP(2.0), PAIR, draws=2000, seed=1, id="curve")
     info = searches.landscape_info(replace(result, search=RECORD))
-    assert (info.claim, info.ylabel) == (1.0, "promise, of the claim")
+    assert (info.claim, info.ylabel) == (1.0, "expected, of the claim")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_panels_tell_numbers_from_choices(plain, values, x, words, log):
     result = replace(plain, search=SearchRecord("space", ("p",), trials, 32))
     panel = searches.landscape_info(result).panels[0]
     assert (panel.x, panel.words, panel.log) == (x, words, log)
-    assert "svg" in figures.to_svg(figures.plot_landscape(result))
+    assert charts.landscape(result).startswith("<svg")
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
@@ -89,35 +89,35 @@ def test_landscape_draws_at_most_four_parameters(plain, count):
     names = tuple(f"p{i}" for i in range(count))
     trials = tuple(Trial(dict.fromkeys(names, v), v, 32, "design") for v in (0.1, 0.9))
     result = replace(plain, search=SearchRecord("space", names, trials, 64))
-    panels = figures.plot_landscape(result).child_axes
-    assert [panel.get_xlabel() for panel in panels] == list(names[:4])
+    drawn = charts.landscape(result)
+    assert [name for name in names if f">{name}</text>" in drawn] == list(names[:4])
+    assert drawn.count("<g transform=") == min(count, 4)
     assert searches.landscape_info(result).left_out == names[4:]
 
 
 def test_landscape_marks_stages_winner_and_claim(found):
-    ax = figures.plot_landscape(found)
-    labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["design", "local", "final", "winner", "claim"]
-    size = ax.child_axes[0]
-    assert size.get_xscale() == "log"
-    dots = [(line.get_xdata(), line.get_ydata()) for line in size.lines[:4]]
-    assert [list(map(list, dot)) for dot in dots] == [
-        [[0.01], [0.1]],
-        [[0.5], [1.7]],
-        [[2.0], [1.5]],
-        [[2.0], [1.5]],
-    ]
+    picture = charts.landscape(found)
+    words = re.findall(r">([^<>]+)</text>", picture)
+    assert words[:5] == ["design", "local", "final", "winner", "claim"]
+    assert {"size", "side", "left", "right", "expected epsilon"} <= set(words)
+    panels = picture.split("<g transform=")[1:]
+    for panel in panels:
+        colours = re.findall(r'stroke="var\(--(\w+)\)" stroke-width="5.2"', panel)
+        assert colours == ["mutant", "estimated", "certified"]  # a dot for each stage
+        assert panel.count("<circle") == 1  # a ring around the winner
+        assert 'stroke-dasharray="5 3"' in panel
+    assert "10⁻¹" in panels[0]  # sizes span two decades
 
 
 def test_landscape_of_failures_only_can_be_drawn(plain):
     result = replace(plain, search=SearchRecord("space", ("size", "side"), TRIALS[-1:], 0))
     assert searches.landscape_info(result).winner is None
-    assert "svg" in figures.to_svg(figures.plot_landscape(result))
+    assert charts.landscape(result).startswith("<svg")
 
 
 def test_landscape_without_a_search_is_refused(plain):
     with pytest.raises(ValueError, match="plain did not search for its pair"):
-        figures.plot_landscape(plain)
+        charts.landscape(plain)
 
 
 def test_account_counts_everything_that_was_tried():
