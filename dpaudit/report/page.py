@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from markupsafe import Markup, escape
 
 from dpaudit.report import statements
 from dpaudit.results import words
+from dpaudit.store import Run
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -46,10 +48,12 @@ def fill(template: str, *styles: str, **values: Any) -> str:
         words=words.count,
         duration=words.duration,
         share=words.share,
+        moment=words.moment,
         breakable=_breakable,
         ratio=statements.ratio_words,
         exact=statements.exact,
         parts=statements.parts_of,
+        python=statements.as_python,
     )
     script = _asset("report.js")
     return environment.get_template(template).render(
@@ -59,6 +63,11 @@ def fill(template: str, *styles: str, **values: Any) -> str:
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         **values,
     )
+
+
+def kept(run: Run) -> Mapping[str, str]:
+    """Return what a run of selected audits kept of an older one: ids, each with its moment."""
+    return getattr(run, "kept", {})
 
 
 def typed(path: Path) -> Path:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import pprint
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +22,7 @@ from dpaudit.results import number
 
 _EQUAL = 1e-9
 _CLOSE = 1e-4
+_PASTED = 20_000
 
 
 def ratio_words(ratio: float | None) -> str:
@@ -87,7 +90,7 @@ def is_left_out(result: StatementResult) -> bool:
 
 
 @dataclass(frozen=True)
-class Tally:
+class VerdictCounts:
     """How many rows there are of each kind."""
 
     verdicts: Mapping[LedgerVerdict, int]
@@ -104,12 +107,12 @@ class Tally:
         return sum(self.verdicts.values())
 
 
-def tally(rows: Sequence[StatementResult]) -> Tally:
+def tally(rows: Sequence[StatementResult]) -> VerdictCounts:
     """Count rows by verdict, and those whose verdict rests on less than it should."""
     verdicts = [row.verdict for row in rows]
     counts = {verdict: verdicts.count(verdict) for verdict in LedgerVerdict}
     argued = [row for row in rows if row.method is Method.ARGUMENT]
-    return Tally(
+    return VerdictCounts(
         {verdict: count for verdict, count in counts.items() if count},
         sum(is_left_out(row) for row in rows),
         sum(row.verdict is not LedgerVerdict.NOT_EXECUTABLE for row in argued),
@@ -175,8 +178,27 @@ def exact(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
+def as_python(case: Mapping[str, Any]) -> str:
+    """Return a case as lines that can be pasted into Python, to the last digit.
+
+    Cases of more than twenty thousand letters are cut: nobody pastes them from a page.
+
+    Examples
+    --------
+    >>> print(as_python({"points": [[0.5, float("inf")]], "n": 3}))
+    from math import inf
+    case = {'points': [[0.5, inf]], 'n': 3}
+    """
+    text = f"case = {pprint.pformat(dict(case), width=96, sort_dicts=False, compact=True)}"
+    if len(text) > _PASTED:
+        return "# too long for this page: see the raw result"
+    names = [name for name in ("inf", "nan") if re.search(rf"(?<![\w'\"]){name}\b", text)]
+    head = f"from math import {', '.join(names)}\n" if names else ""
+    return head + text.replace("\n", "\n       ")
+
+
 def counterexample_words(counterexample: Counterexample) -> str:
-    """Return both inequality of a claim that broke."""
+    """Return both sides of a claim that broke."""
     if counterexample.nan:
         return "a side is NaN"
     return f"lhs = {exact(counterexample.lhs)} > rhs = {exact(counterexample.rhs)}"

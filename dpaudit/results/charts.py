@@ -316,7 +316,7 @@ _STAGES = {"design": "mutant", "local": "estimated", "final": "certified"}
 
 
 def landscape(result: Shown, palette: Palette = themed) -> str:
-    """Draw expectation against each searched parameter, a panel each; ``ValueError`` for no search."""
+    """Draw what trials are expected to certify against each parameter; ``ValueError`` for none."""
     info = landscape_info(result)
     columns = min(len(info.panels), 2) or 1
     rows = math.ceil(len(info.panels) / columns)

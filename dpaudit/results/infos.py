@@ -376,7 +376,7 @@ class PowerBar:
 
 @dataclass(frozen=True)
 class PowerInfo:
-    """What :func:`dpaudit.results.charts.power` shows: bars, the claimed epsilon, and the end of the axis."""
+    """What :func:`dpaudit.results.charts.power` shows: bars, the claim, and the axis' end."""
 
     bars: tuple[PowerBar, ...]
     claimed_epsilon: float

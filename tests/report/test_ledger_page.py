@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
@@ -22,6 +23,7 @@ from dpaudit.ledger.rows import (
 from dpaudit.ledger.statements import Statement
 from dpaudit.report.pages import write_report
 from dpaudit.report.statements import (
+    as_python,
     case_line,
     exact,
     parts_of,
@@ -164,6 +166,30 @@ def test_a_counterexample_is_readable_and_exact(page):
     both = finding_of(page, "p.four")
     assert "Counterexamples lhs = 2 > rhs = 1" in both
     assert "lhs = 3 > rhs = 1" in both
+
+
+def test_a_counterexample_can_be_pasted_into_python(page):
+    pasted = [html.unescape(t) for t in re.findall(r"<pre><code>(.*?)</code></pre>", page, re.S)]
+    assert len(pasted) == 3
+    names: dict[str, object] = {}
+    exec(pasted[0], names)
+    assert names["case"] == FOUND.case
+    assert pasted[1] == "case = {'k': 1.0}"
+
+
+def test_cases_that_are_pasted_keep_every_digit_and_huge_ones_are_left_out():
+    case = {
+        "x": 0.1 + 0.2,
+        "big": [[float(i), -math.inf] for i in range(40)],
+        "s": 'a"\n',
+        "b": None,
+    }
+    text = as_python(case)
+    assert max(map(len, text.splitlines())) <= 110
+    names: dict[str, object] = {}
+    exec(text, names)
+    assert names["case"] == case
+    assert as_python({"x": list(range(10_000))}).startswith("# too long")
 
 
 def test_a_repair_stands_with_its_verdict_and_its_attacks(page):

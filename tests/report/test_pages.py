@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import html
 import math
 import os
 import re
@@ -18,6 +19,7 @@ import pytest
 from dpaudit import AdditiveNoise, ApproxDP, GaussianDP, NeighborPair, PureDP, StoreError, audit
 from dpaudit.report.page import ASSETS
 from dpaudit.report.pages import write_report
+from dpaudit.results import severity
 from dpaudit.results.result import AuditResult
 from dpaudit.results.status import STATUSES
 from dpaudit.results.verdicts import Expectation
@@ -182,7 +184,8 @@ def test_script_cannot_end_early(page):
 def test_every_audit_has_a_row_and_a_finding_that_it_links_to(results, reader, page):
     rows = re.findall(r'<tr data-kind="(\w+)">', page)
     assert len(rows) == len(results) == page.count("<details class=")
-    links = [value for value in reader.values("href") if value.startswith("#audit-")]
+    table = Reader(page[page.index("<table id") : page.index("</table>")] + "</table>")
+    links = [value for value in table.values("href") if value.startswith("#audit-")]
     articles = [v for tag, name, v in reader.attributes if (tag, name) == ("article", "id")]
     assert links == [f"#{article}" for article in articles]
 
@@ -193,6 +196,37 @@ def test_rows_come_in_the_order_of_concern(page):
     assert rows == sorted(rows, key=order.index)
     counts = {key: rows.count(key) for key in order if key in rows}
     assert counts == {"refuted": 2, "no_power": 1, "powerless": 1, "known": 1, "not_refuted": 2}
+
+
+def test_rows_of_one_verdict_come_by_severity(page, results):
+    table = page[page.index("<table id") : page.index("</table>")]
+    ids = [html.unescape(i) for i in re.findall(r'class="id" data-sort="([^"]*)"', table)]
+    ratio = {result.id: severity.severity(result) for result in results}
+    kind = {result.id: result.status.key for result in results}
+    for key in set(kind.values()):
+        ratios = [ratio[i] for i in ids if kind[i] == key]
+        assert ratios == sorted(ratios, reverse=True)
+    assert ids[0] == "audit_x::sure"
+
+
+def test_table_tells_nothing_certified_from_nearly_all(results, tmp_path):
+    kept = replace(results[0], detectable_epsilon=1.4)
+    near, far = (
+        replace(kept, id=f"at {lower}", epsilon=replace(kept.epsilon, lower=lower))
+        for lower in (0.98, 0.0)
+    )
+    page = write_report(tmp_path, run_of([]), [near, far]).read_text()
+    text = Reader(page).text()
+    assert "0.98 of 1 98 % of the claim; sees from ε = 1.4" in text
+    assert "0 of 1 nothing certified; sees from ε = 1.4" in text
+    lengths = re.findall(r'class="under" y="2" width="([\d.]+)"', page)
+    assert lengths == ["141.1", "0"]
+
+
+def test_not_refuted_is_not_green():
+    css = ASSETS.joinpath("report.css").read_text(encoding="utf-8")
+    (tone,) = re.findall(r"\.not_refuted { --tone: var\(--(\w+)\)", css)
+    assert tone == "slate"
 
 
 def test_header_says_what_was_run_and_what_its_error_means(reader, results):
@@ -233,6 +267,29 @@ def test_finding_holds_all_that_it_takes_to_judge_and_redo(reader, results):
         assert words in text
     reason = kept.reason[0].lower() + kept.reason[1:]
     assert reason in text
+
+
+def test_datasets_are_shown_and_escaped(results, tmp_path):
+    pair = NeighborPair(np.array([["<i>"], ["b"]]), np.array([["<i>"], ["</td>"]]))
+    page = write_report(tmp_path, run_of([]), [replace(results[0], pair=pair)]).read_text()
+    assert "<caption>User 1 differs</caption>" in page
+    row = '<th scope="row">item</th><td><code>&#39;b&#39;</code></td>'
+    assert f"{row}<td><code>&#39;&lt;/td&gt;&#39;</code></td>" in page
+    assert "1 other user, the same on both sides." in page
+    assert "1 user: ('<i>')" in Reader(page).text()
+
+
+def test_result_without_its_datasets_shows_none(results, tmp_path):
+    page = write_report(tmp_path, run_of([]), [replace(results[0], pair=None)]).read_text()
+    assert 'class="datasets"' not in page
+
+
+def test_progress_is_told_after_each_audit(results, tmp_path):
+    told = []
+    write_report(tmp_path, run_of([]), results[:3], progress=lambda *now: told.append(now))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    write_report(tmp_path, run_of([]), [], progress=lambda *now: told.append(now))
+    assert len(told) == 3
 
 
 def test_replay_command_is_typed_from_the_working_directory(results, tmp_path, monkeypatch):
@@ -443,7 +500,7 @@ def test_smoothed_audit_speaks_of_centres_and_method(special, tmp_path):
     result = special["smoothed"]
     text, _ = parts_of(result, tmp_path)
     assert f"Method{result.epsilon.method}" in text.replace("Method ", "Method")
-    assert "on each side: centres, before the noise" in text
+    assert "on each dataset: centres, before the noise" in text
     assert "Centres before the noise" in text
     assert "two standard errors around it, which guarantee nothing" in text
     assert result.witness.sentence() in text
@@ -460,7 +517,7 @@ def test_closed_form_speaks_of_no_draws_and_no_probability(special, tmp_path):
 
 def test_table_has_no_column_for_what_few_audits_have(special, tmp_path):
     page = write_report(tmp_path, run_of([]), list(special.values())).read_text()
-    assert page.split("</thead>")[0].count('<th scope="col"') == 8
+    assert page.split("</thead>")[0].count('<th scope="col"') == 7
 
 
 def test_bounds_round_to_the_safe_side():

@@ -4,7 +4,7 @@
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
   const findings = $$("details.audit");
 
-  // --- findings: a link opens what it points to, print opens everything
+  // --- findings: a link opens what it points to; on paper, what is open is printed
 
   const target = () => {
     try { return document.getElementById(decodeURIComponent(location.hash.slice(1))); } catch { return null; }
@@ -20,12 +20,6 @@
   $$("[data-all]").forEach((button) => button.addEventListener("click", () => {
     findings.forEach((details) => { details.open = button.dataset.all === "open"; });
   }));
-  let closed = [];
-  addEventListener("beforeprint", () => {
-    closed = findings.filter((details) => !details.open);
-    closed.forEach((details) => { details.open = true; });
-  });
-  addEventListener("afterprint", () => closed.forEach((details) => { details.open = false; }));
 
   // --- commands can be copied
 

@@ -1,0 +1,142 @@
+"""What the page says first: the worst, how badly, what to do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpaudit import NeighborPair
+from dpaudit.report import decisions as first
+from dpaudit.report.pages import write_report
+from dpaudit.results.result import AuditResult
+from dpaudit.results.verdicts import Expectation
+from tests.report.test_pages import Reader, results_of_all_kinds, run_of
+
+KEYS = ("kept", "refuted", "known", "powerless", "exact", "sure", "strange")
+
+
+@pytest.fixture(scope="module")
+def some() -> dict[str, AuditResult]:
+    return dict(zip(KEYS, results_of_all_kinds(), strict=True))
+
+
+def told(*results: AuditResult) -> first.Decisions:
+    ordered = first.by_concern(results)
+    return first.decisions(ordered, [result.id for result in ordered])
+
+
+def with_bound(result: AuditResult, bound: float, name: str) -> AuditResult:
+    return replace(result, id=name, epsilon=replace(result.epsilon, lower=bound))
+
+
+def test_worst_comes_first_and_the_sentence_tells_of_it(some):
+    bounds = {"mild": 1.5, "bad": 30.0, "middle": 4.0}
+    found = told(*(with_bound(some["refuted"], b, name) for name, b in bounds.items()))
+    assert [card.result.id for card in found.cards] == ["bad", "middle", "mild"]
+    assert found.tone == "refuted"
+    assert found.sentence == (
+        "3 of 3 claims are refuted. The worst needs epsilon = 30 at least, where 1 is claimed."
+    )
+    assert found.cards[0].sentence == (
+        "ε ≥ 30 is certified where 1 is claimed, at δ = 0: 30 times the claim."
+    )
+    assert found.cards[0].next == (
+        "Mend the noise where the event points, or claim at least ε = 30 at this δ."
+    )
+
+
+def test_infinity_and_a_hair_are_said_as_such(some):
+    assert told(some["sure"]).sentence.endswith("The worst holds for no epsilon at its delta.")
+    assert "without noise" in told(some["sure"]).cards[0].next
+    hair = told(with_bound(some["refuted"], 1.0000001, "hair"))
+    assert hair.sentence.endswith("The worst needs more than its claimed epsilon of 1.")
+    assert "barely above the claim" in hair.cards[0].sentence
+
+
+def test_claim_of_nothing_is_told_by_its_delta(some):
+    claim = {**some["refuted"].claim, "epsilon": 0.0, "delta": 0.1}
+    card = told(replace(some["refuted"], claim=claim)).cards[0]
+    assert "δ ≥ " in card.sentence
+    assert card.sentence.endswith("at ε = 0.")
+
+
+def test_all_that_matters_is_counted(some):
+    found = told(*some.values())
+    assert found.sentence.startswith("2 of 7 claims are refuted.")
+    assert found.more == (
+        "2 audits had no power: their silence means nothing. 1 audit demonstrates a known "
+        "violation. 2 audits found nothing and killed their mutant, which proves no privacy."
+    )
+    assert [card.result.status.key for card in found.cards] == ["refuted", "refuted", "no_power"]
+    assert [(r.status.key, close) for r, _, close in found.lines] == [
+        ("powerless", "84 % of the claim"),
+        ("known", "3.67 times the claim"),
+    ]
+
+
+def test_quiet_run_is_no_praise(some):
+    found = told(some["kept"])
+    assert found.sentence == "No claim is refuted."
+    assert found.more == "1 audit found nothing and killed its mutant, which proves no privacy."
+    assert (found.tone, found.cards, found.lines) == ("not_refuted", (), ())
+    assert told(some["known"]).sentence == "No claim is refuted, but for known violations."
+    assert told(some["powerless"]).sentence == "This run says nothing about privacy."
+    assert told().sentence == "Nothing was audited."
+
+
+def test_lost_violations_are_looked_at_and_open_ones_kept_in_mind(some):
+    lost = replace(some["kept"], expected=Expectation.REFUTED)
+    found = told(lost)
+    assert found.cards[0].result.status.key == "lost"
+    assert "take the mark away" in found.cards[0].next
+    assert found.more.startswith("1 audit of a known violation did not find it again.")
+    open_ = told(replace(some["kept"], expected=Expectation.EITHER))
+    assert [r.status.key for r, _, _ in open_.lines] == ["open"]
+
+
+def test_advice_of_a_result_comes_before_that_of_the_house(some):
+    advised = replace(some["powerless"], advice="try 10 items for each user")
+    assert told(advised).cards[0].next == "Try 10 items for each user."
+    assert "until the mutant is killed" in told(some["powerless"]).cards[0].next
+
+
+def test_pair_is_told_where_that_takes_few_words(some):
+    assert first.differing(some["refuted"]) == "1 on the left, 0 on the right"
+    assert first.differing(replace(some["refuted"], pair=None)) == ""
+    many = NeighborPair(np.zeros((2, 5)), np.array([[0.0] * 5, [1.0] * 5]))
+    assert first.differing(replace(some["refuted"], pair=many)) == ""
+    long = NeighborPair(np.array([["a" * 200]]), np.array([["b" * 200]]))
+    assert first.differing(replace(some["refuted"], pair=long)) == ""
+
+
+def test_many_refutations_keep_the_head_short(some):
+    found = told(*(with_bound(some["refuted"], 2.0 + i, f"r{i}") for i in range(60)))
+    assert len(found.cards) == first.CARDS
+    assert len(found.lines) == first.LINES
+    assert found.left_out == 60 - first.CARDS - first.LINES
+
+
+def test_page_shows_it_before_anything_else(some, tmp_path):
+    noted = replace(some["refuted"], notes=("The last bits <betray>.",), advice="see <b>")
+    page = write_report(tmp_path, run_of([]), [noted, some["known"]]).read_text()
+    text = Reader(page).text()
+    head = page.index('<section class="first refuted"')
+    assert head < page.index('<section class="tiles"') < page.index('<table id="summary"')
+    assert "<dt>Note</dt><dd>The last bits &lt;betray&gt;.</dd>" in page
+    assert "<dt>Do next</dt><dd><strong>See &lt;b&gt;.</strong></dd>" in page
+    assert "Besides REFUTED (known) audit_x::known 3.67 times the claim" in text
+    assert 'class="scale"' in page
+
+
+def test_report_of_nothing_has_no_head(tmp_path):
+    assert '<section class="first' not in write_report(tmp_path, run_of([]), []).read_text()
+
+
+def test_order_of_concern_is_by_status_and_then_by_severity(some):
+    mild = with_bound(some["refuted"], 1.2, "mild")
+    order = [result.id for result in first.by_concern([some["kept"], mild, some["sure"]])]
+    assert order == ["audit_x::sure", "mild", "audit_x::kept"]
+    assert math.isinf(some["sure"].certified_epsilon)
