@@ -15,7 +15,7 @@ import argparse
 from functools import partial
 
 import numpy as np
-from audits.audit_sparse_vector import low_then_high, query_pair
+from audits.basics.audit_sparse_vector import low_then_high, query_pair
 from scipy.stats import binom, laplace
 
 from algorithms.common import noise

@@ -23,8 +23,10 @@ from .engine import plan as plan
 from .errors import ArgumentError as ArgumentError
 from .errors import DpauditError as DpauditError
 from .errors import MechanismError as MechanismError
+from .errors import MechanismTimeout as MechanismTimeout
 from .errors import PairError as PairError
 from .errors import RecipeError as RecipeError
+from .errors import SlowAuditWarning as SlowAuditWarning
 from .errors import StoreError as StoreError
 from .events import FloatAttack as FloatAttack
 from .ledger import check_contraction as check_contraction

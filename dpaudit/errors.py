@@ -2,6 +2,7 @@
 
 ``DpauditError``
     ``MechanismError``   the audited function breaks the contract of a mechanism
+        ``MechanismTimeout``  it takes more time than it was given
     ``RecipeError``      a function that builds pairs fails
     ``ArgumentError``    an argument is out of range (also a ``ValueError``)
         ``PairError``    two datasets are not neighbours
@@ -27,6 +28,14 @@ class DpauditError(Exception):
 
 class MechanismError(DpauditError):
     """The audited function breaks the contract ``f(data, size, *, rng) -> [size, ...]``."""
+
+
+class MechanismTimeout(MechanismError):
+    """A call of the audited function, or the whole audit, took more time than it was given."""
+
+
+class SlowAuditWarning(UserWarning):
+    """An audit would take long; the message says how long, and what would be faster."""
 
 
 class RecipeError(DpauditError):

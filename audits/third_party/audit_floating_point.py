@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from audits.audit_third_party import diffprivlib_noise, installed, opendp_noise
+from audits.third_party.audit_third_party import diffprivlib_noise, installed, opendp_noise
 
 from algorithms.common import noise
 from dpaudit import PureDP

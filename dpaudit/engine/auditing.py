@@ -1,4 +1,4 @@
-"""Explore, freeze, draw afresh, certify.
+"""Explore, freeze, draw afresh, certify, judge.
 
 One audit looks at one claim. Pair, events, sides and thresholds are chosen on exploration draws;
 the certifying draws are fresh, and ``failure_prob`` is divided over all bounds that they serve.
@@ -9,56 +9,33 @@ be picked afterwards.
 
 from __future__ import annotations
 
-import math
-import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from importlib import metadata
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import Claim
-from dpaudit.engine.additive.audit import AdditiveNoiseAudit
-from dpaudit.engine.bets import SequentialAudit
+from dpaudit.engine import bets, counts, exact
+from dpaudit.engine.additive import certify as additive
 from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.counts import EXPLORE_SHARE, MIN_PILOT, PRIMARY_SHARE, SampledAudit, rates_seen
-from dpaudit.engine.exact import compute
-from dpaudit.engine.planning import detectable_epsilon
-from dpaudit.errors import ArgumentError, PairError
-from dpaudit.events import FloatAttack, explanation
-from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, generator, mechanism_name
-from dpaudit.neighbors import NeighborPair, PairFamily, family
-from dpaudit.results import (
-    AuditResult,
-    MutantResult,
-    Slack,
-    SlackPoint,
-    Verdict,
-    at_least,
-    at_most,
-    beyond,
-)
-from dpaudit.search import SearchSpace
+from dpaudit.engine.judging import advice, detectable, fate_of, judge, notes
+from dpaudit.engine.provenance import versions
+from dpaudit.engine.request import Pairs, checked_task, checked_variants, checked_watch
+from dpaudit.engine.task import Task
+from dpaudit.events import FloatAttack
+from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, mechanism_name
+from dpaudit.neighbors import NeighborPair, family
+from dpaudit.results import AuditResult, Slack, SlackPoint
 from dpaudit.stats import curves_of
 
 DEFAULT_DRAWS = 100_000
-
-MIN_DRAWS, MAX_DRAWS = 20, 10**10
-
-_DRAWS = "draws its outputs"
-_GRID = 25
-_LARGEST_EPSILON = 600.0  # of the grid for a curve; exponentials stay finite
 
 
 def audit(
     mechanism: Any,
     claim: Claim,
-    pairs: NeighborPair | PairFamily | Sequence[NeighborPair] | SearchSpace,
+    pairs: Pairs,
     *,
     draws: int = DEFAULT_DRAWS,
     failure_prob: float = DEFAULT_FAILURE_PROB,
@@ -68,14 +45,17 @@ def audit(
     float_attack: bool | FloatAttack = False,
     slack: Mapping[float, Any] | None = None,
     id: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    timeout: float | None = None,
+    call_timeout: float | None = None,
 ) -> AuditResult:
     """Look for a certified violation of a claim.
 
     Parameters
     ----------
     mechanism : callable, AdditiveNoise or ExactMechanism
-        ``f(data, size, *, rng) -> array [size, ...]``; a :class:`AdditiveNoise` mechanism, whose final
-        noise is integrated out; or an object with ``pmf(data) -> [k]``, whose divergence is
+        ``f(data, size, *, rng) -> array [size, ...]``; an :class:`AdditiveNoise` mechanism, whose
+        final noise is integrated out; or an object with ``pmf(data) -> [k]``, whose divergence is
         computed instead of estimated.
     claim : Claim
         What the mechanism promises.
@@ -96,7 +76,7 @@ def audit(
     sequential : bool, optional
         Stop as soon as the claim is refuted or no violation worth finding is left, `draws` being
         the most that is spent; see :mod:`dpaudit.engine.bets`. For mechanisms that draw, and are
-        neither smoothed nor exact.
+        neither exact nor of additive noise.
     float_attack : bool or FloatAttack, optional
         Also look at the low bits of floating-point outputs; a :class:`FloatAttack` names the
         values and scales to try. Default False.
@@ -106,6 +86,12 @@ def audit(
         killed, or else on the pair of the mechanism; they share `failure_prob`.
     id : str, optional
         Name of the audit; the mechanism's name when omitted.
+    progress : callable, optional
+        ``progress(done, total)``, told after each call how many draws of all that are planned were
+        made.
+    timeout, call_timeout : float, optional
+        Seconds that the whole audit, and one call of a mechanism, may take; see
+        :class:`dpaudit.mechanisms.Watch` for where a hanging call can be interrupted.
 
     Returns
     -------
@@ -119,6 +105,8 @@ def audit(
     MechanismError
         When the mechanism breaks its contract: wrong shape, objects, inf, changed input, ignored
         `rng`, or an exception of its own.
+    MechanismTimeout
+        When it takes more time than it was given.
     RecipeError
         When the function that builds the pairs of a space raises an exception.
 
@@ -135,272 +123,104 @@ def audit(
     >>> 1.8 < result.certified_epsilon < 2.0
     True
     """
-    if not isinstance(claim, Claim):
-        raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")
-    draws = _validate.integer(MIN_DRAWS, draws=draws)
-    if draws > MAX_DRAWS:
-        raise ArgumentError(f"draws must be an integer <= {MAX_DRAWS}, got {draws}")
-    for name, value in (("mechanism", mechanism), ("mutant", mutant)):
-        if not callable(value) and not isinstance(value, ExactMechanism | None):
-            raise TypeError(f"{name} must be a function f(data, size, *, rng), got {value!r}")
-    failure_prob = _validate.failure_prob(failure_prob=failure_prob)
-    seed = _validate.integer(0, seed=seed)
-    name = mechanism_name(mechanism) if id is None else id
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"id must be a text that is not empty, got {id!r}")
-    space = pairs if isinstance(pairs, SearchSpace) else None
-    if isinstance(pairs, SearchSpace):
-        if isinstance(mechanism, ExactMechanism):
-            raise TypeError(
-                "pairs must be pairs for a mechanism with a pmf; a search needs one that draws"
-            )
-        candidates = family(pairs.example(rng=generator(seed, name, "example")))
-    else:
-        candidates = family(pairs)
-    least = math.ceil(2 * MIN_PILOT * len(candidates) / EXPLORE_SHARE)
-    if len(candidates) > 1 and draws < least:
-        raise ArgumentError(
-            f"draws must be an integer >= {least} to explore {len(candidates)} pairs, got {draws}"
-        )
-    _check_relation(claim, candidates)
-    if mutant is not None and _kind(mutant) != _kind(mechanism):
-        raise TypeError(
-            "mechanism and mutant must be of one kind, because power is shown on the same budget; "
-            f"got {mechanism_name(mechanism)}, which {_kind(mechanism)}, and "
-            f"{mechanism_name(mutant)}, which {_kind(mutant)}"
-        )
-    for flag, value in (("sequential", sequential), ("float_attack", float_attack)):
-        allowed = (bool, FloatAttack) if flag == "float_attack" else (bool,)
-        if not isinstance(value, allowed):
-            names = " or a FloatAttack" * (flag == "float_attack")
-            raise TypeError(f"{flag} must be True or False{names}, got {value!r}")
-        if value and _kind(mechanism) != _DRAWS:
-            raise TypeError(
-                f"{flag} needs a mechanism that draws its outputs; "
-                f"{mechanism_name(mechanism)} {_kind(mechanism)}"
-            )
-    variants = _variants(slack, mechanism)
     start = time.perf_counter()
-    grid = epsilon_grid(claim)
-    claimed = claimed_curve(claim, grid)
-    task = (claim, candidates, draws, failure_prob, seed, name, grid, claimed)
-    drawn = (SequentialAudit if sequential else SampledAudit)(*task, float_attack, space)
-    smoothed = AdditiveNoiseAudit(*task)
-
-    def look(at: Any, role: str) -> Certificate:
-        if space is None:
-            return _look_at(at, task, role, sequential, float_attack)
-        if not isinstance(at, AdditiveNoise):
-            return drawn.run(at, role)
-        # The pair is searched for with noisy draws, as of any mechanism.
-        found = drawn.find_pair(at, f"{role} search")
-        rest = replace(smoothed, candidates=family(found.pair), draws=draws - found.explored)
-        return replace(rest.run(at, role), search=found.search)
-
-    finding = look(mechanism, "mechanism")
-    broken = None
-    killed = None
+    watch = checked_watch(progress, timeout, call_timeout)
+    task = checked_task(
+        mechanism,
+        claim,
+        pairs,
+        draws=draws,
+        failure_prob=failure_prob,
+        seed=seed,
+        mutant=mutant,
+        sequential=sequential,
+        float_attack=float_attack,
+        id=id,
+        watch=watch,
+    )
+    variants = checked_variants(slack, mechanism)
+    watch.total = 2 * task.draws * (1 + (mutant is not None) + len(variants))
+    found = look(task, mechanism, "mechanism")
+    killed = fate = None
     if mutant is not None:
-        mutant_start = time.perf_counter()
-        killed = look(mutant, "mutant")
-        broken = MutantResult(
-            name=mechanism_name(mutant),
-            verdict=Verdict.REFUTED if killed.refuted else Verdict.NO_POWER,
-            certified_epsilon=killed.epsilon.lower,
-            failure_prob=killed.epsilon.failure_prob,
-            pair_words=killed.pair.describe(),
-            witness=killed.witness,
-            seconds=time.perf_counter() - mutant_start,
-        )
-    frontier = None
-    if variants:
-        probe = killed.pair if killed is not None and killed.refuted else finding.pair
-        share = failure_prob / len(variants)  # a frontier costs as much as a mutant
-        alone = (claim, family(probe), draws, share, *task[4:])
-        points = []
-        for multiplier, variant in variants:
-            found = _look_at(variant, alone, f"slack {multiplier!r}", sequential, float_attack)
-            points.append(SlackPoint(multiplier, found.epsilon.lower, found.refuted))
-        frontier = Slack(tuple(points), probe.describe(), share)
-    reach = None if finding.refuted else detectable(finding)
-    verdict, reason = judge(finding, broken, reach)
-    relation = claim.relation or finding.pair.relation
-    epsilon, delta = finding.point
+        begun = time.perf_counter()
+        killed = look(task, mutant, "mutant")
+        fate = fate_of(mutant, killed, time.perf_counter() - begun)
+    probe = killed.pair if killed is not None and killed.refuted else found.pair
+    reach = None if found.refuted else detectable(found)
+    verdict, reason = judge(found, fate, reach)
+    epsilon, delta = found.point
     return AuditResult(
-        id=name,
+        id=task.name,
         mechanism=mechanism_name(mechanism),
         claim={
             "notion": claim.notion,
             "epsilon": epsilon,
             "delta": delta,
-            "relation": str(relation),
+            "relation": str(claim.relation or found.pair.relation),
             "source": claim.source,
             "words": str(claim),
             "parameters": claim.to_json(),
         },
-        pair_words=finding.pair.describe(),
-        pair=finding.pair,
+        pair_words=found.pair.describe(),
         verdict=verdict,
         reason=reason,
-        epsilon=finding.epsilon,
-        delta=finding.delta,
-        profile=finding.profile,
-        witness=finding.witness,
-        histogram=finding.histogram,
-        failure_prob=finding.epsilon.failure_prob,
-        draws=finding.draws,
-        mutant=broken,
+        epsilon=found.epsilon,
+        delta=found.delta,
+        profile=found.profile,
+        witness=found.witness,
+        histogram=found.histogram,
+        failure_prob=found.epsilon.failure_prob,
+        draws=found.draws,
+        mutant=fate,
         expected=None,
-        seed=seed,
+        seed=task.seed,
         seconds=time.perf_counter() - start,
-        mechanism_seconds=finding.mechanism_seconds + (killed.mechanism_seconds if killed else 0.0),
+        mechanism_seconds=found.mechanism_seconds + (killed.mechanism_seconds if killed else 0.0),
         versions=versions(),
-        curves=curves_of(finding.bounds, grid, claimed, delta, finding.epsilon.lower)
-        if finding.bounds
+        curves=curves_of(found.bounds, task.grid, task.claimed, delta, found.epsilon.lower)
+        if found.bounds
         else None,
         detectable_epsilon=reach,
-        sequential=finding.sequential,
-        long_profile=finding.long_profile,
-        search=finding.search,
-        slack=frontier,
-        notes=notes(finding),
-        event=finding.event,
+        sequential=found.sequential,
+        long_profile=found.long_profile,
+        search=found.search,
+        slack=_frontier(task, variants, probe) if variants else None,
+        notes=notes(found),
+        advice=advice(task, verdict, killed),
+        pair=found.pair,
+        event=found.event,
     )
 
 
-def _variants(slack: Mapping[float, Any] | None, mechanism: Any) -> list[tuple[float, Any]]:
-    """Return the variants of a slack frontier by falling multiplier; refuse what is none."""
-    if slack is None:
-        return []
-    if not isinstance(slack, Mapping) or not slack:
-        raise TypeError(f"slack must be a dict from multipliers to mechanisms, got {slack!r}")
-    for multiplier, variant in slack.items():
-        _validate.positive(multiplier=multiplier)
-        if not callable(variant) and not isinstance(variant, ExactMechanism):
-            raise TypeError(f"slack must hold mechanisms, got {variant!r} at {multiplier!r}")
-        if _kind(variant) != _kind(mechanism):
-            raise TypeError(
-                f"slack must hold mechanisms of the audited one's kind, which {_kind(mechanism)}; "
-                f"got {mechanism_name(variant)}, which {_kind(variant)}"
-            )
-    return sorted(((float(m), v) for m, v in slack.items()), key=lambda pair: -pair[0])
+def look(task: Task, mechanism: Any, role: str) -> Certificate:
+    """Look at one mechanism in the way that suits its kind.
 
-
-def _look_at(
-    mechanism: Any, task: Any, role: str, sequential: bool, float_attack: bool | FloatAttack
-) -> Certificate:
-    """Look at one mechanism on given pairs, without a search."""
-    claim, candidates, *_, grid, claimed = task
-    if isinstance(mechanism, ExactMechanism):
-        return compute(mechanism, claim, candidates, grid, claimed)
-    if isinstance(mechanism, AdditiveNoise):
-        return AdditiveNoiseAudit(*task).run(mechanism, role)
-    drawn = (SequentialAudit if sequential else SampledAudit)(*task)
-    return replace(drawn, float_attack=float_attack).run(mechanism, role)
-
-
-def _kind(mechanism: Any) -> str:
-    """Say in words how a mechanism is looked at."""
-    if isinstance(mechanism, ExactMechanism):
-        return "has a pmf"
-    if isinstance(mechanism, AdditiveNoise):
-        return "draws its centres" if mechanism.is_random else "computes its centres"
-    return _DRAWS
-
-
-def epsilon_grid(claim: Claim) -> NDArray[np.float64]:
-    """Epsilons at which the profile is reported: from 0 to beyond the claim, the claim included."""
-    if claim.point is not None:
-        claimed = claim.point[0]
-        half = _GRID // 2
-        beyond = np.linspace(claimed, max(2 * claimed, claimed + 1.0), half + 1)
-        return np.unique(np.concatenate([np.linspace(0.0, claimed, half + 1), beyond]))
-    return np.linspace(0.0, min(max(claim.epsilon(1e-6), 0.1), _LARGEST_EPSILON), _GRID)
-
-
-def claimed_curve(claim: Claim, grid: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return what the claim allows on a grid of epsilons."""
-    return np.array([claim.delta(float(e)) for e in grid])
-
-
-def versions() -> dict[str, str]:
-    """Versions of everything that the numbers of an audit depend on."""
-    packages = ("dpaudit", "numpy", "scipy", "scikit-learn")
-    found = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            found[package] = "not installed"
-    return found
-
-
-def detectable(finding: Certificate) -> float | None:
-    """Return the epsilon at which this event would have been refuted with probability 0.9.
-
-    None for what was computed, where nothing is left to chance.
+    Parameters
+    ----------
+    task : Task
+        What is asked.
+    mechanism : callable, AdditiveNoise or ExactMechanism
+        The mechanism, its mutant, or a variant.
+    role : str
+        Which of them; names the streams of random numbers.
     """
-    counts, (epsilon, delta) = finding.epsilon.counts, finding.point
-    if counts is None:
-        return None
-    rare = float(rates_seen(counts, finding.witness.likelier).rare[0])
-    failure_prob = finding.epsilon.failure_prob
-    if finding.sequential is not None:
-        path = finding.sequential
-        return detectable_epsilon(
-            rare, path.budget, epsilon, delta, failure_prob, evidence=path.evidence
-        )
-    share = failure_prob * PRIMARY_SHARE
-    return detectable_epsilon(rare, finding.draws["certify"], epsilon, delta, share)
+    with task.data_unchanged(mechanism_name(mechanism)):
+        if isinstance(mechanism, ExactMechanism):
+            return exact.look(task, mechanism)
+        if isinstance(mechanism, AdditiveNoise):
+            return additive.look(task, mechanism, role)
+        if task.sequential:
+            return bets.look(task, mechanism, role)
+        return counts.look(task, mechanism, role)
 
 
-def notes(finding: Certificate) -> tuple[str, ...]:
-    """Sentences that a reader of the finding should have beside it."""
-    told = explanation(finding.witness.event)
-    return ((told,) if told and finding.refuted else ()) + finding.notes
-
-
-def judge(
-    finding: Certificate, mutant: MutantResult | None, reach: float | None
-) -> tuple[Verdict, str]:
-    """Return the verdict and the sentence behind it."""
-    epsilon, delta = finding.point
-    if finding.refuted:
-        return Verdict.REFUTED, (
-            f"epsilon is {beyond(finding.epsilon.lower, epsilon, ('at least', 'more than'))} at "
-            f"delta = {delta:g}, where {epsilon:.4g} was claimed"
-        )
-    if mutant is None:
-        return Verdict.NO_POWER, "no violation found, and no mutant was given to show power"
-    where = (
-        "" if mutant.pair_words == finding.pair.describe() else f" on the pair {mutant.pair_words}"
-    )
-    if mutant.verdict is Verdict.REFUTED:
-        return Verdict.NOT_REFUTED, (
-            f"no violation found; the mutant {mutant.name} was killed with "
-            f"epsilon {beyond(mutant.certified_epsilon, epsilon)}{where}{_reach_words(reach)}"
-        )
-    return Verdict.NO_POWER, (
-        f"no violation found, but the mutant {mutant.name} survived too "
-        f"(epsilon >= {at_least(mutant.certified_epsilon)}{where})"
-    )
-
-
-def _reach_words(reach: float | None) -> str:
-    if reach is None:
-        return ""
-    if math.isinf(reach):
-        return "; no rates of this event would have been refuted within the budget"
-    return (
-        f"; had this event needed epsilon = {at_most(reach)}, it would have been refuted with "
-        "probability about 0.9"
-    )
-
-
-def _check_relation(claim: Claim, pairs: PairFamily) -> None:
-    relation = next(iter(pairs)).relation
-    if claim.relation is not None and claim.relation != relation:
-        raise PairError(
-            f"the claim speaks of {claim.relation}, but the pair is of {relation}: "
-            "a claim is audited under its own relation"
-        )
+def _frontier(task: Task, variants: list[tuple[float, Any]], pair: NeighborPair) -> Slack:
+    """Audit the variants of a slack frontier on one pair; together they cost as much as a mutant."""
+    share = task.failure_prob / len(variants)
+    alone = replace(task, pairs=family(pair), failure_prob=share, space=None)
+    points = []
+    for multiplier, variant in variants:
+        found = look(alone, variant, f"slack {multiplier!r}")
+        points.append(SlackPoint(multiplier, found.epsilon.lower, found.refuted))
+    return Slack(tuple(points), pair.describe(), share)

@@ -32,33 +32,44 @@ for optional stopping".
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.counts import EXPLORE_SHARE, Choice, SampledAudit, Sides, rates_seen
+from dpaudit.engine.certificate import Bound, Certificate
+from dpaudit.engine.counts import no_floats_note, rates_seen
+from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.pictures import OutputHistogram
-from dpaudit.events import Event, Goal, approximate_lower, approximate_upper
-from dpaudit.mechanisms import IndependenceCheck, Sampler, generator
-from dpaudit.neighbors import NeighborPair
-from dpaudit.results import Estimate, Profile, SequentialPath, Witness
+from dpaudit.engine.task import EXPLORE_SHARE, Task
+from dpaudit.events import Event, approximate_lower, approximate_upper, learn
+from dpaudit.mechanisms import IndependenceCheck, Sampler
+from dpaudit.results import SequentialPath, Witness
 from dpaudit.stats import Counts, RateBounds
 
 Floats = NDArray[np.float64]
+
+SIDES = ("left", "right")
 
 FIRST_BATCH = 64
 GROWTH = 1.5
 """Each batch may be this much larger than the one before."""
 
 LOOKS = 16
-"""Calls of a batch; the wealth is looked at after each."""
+"""Calls of a batch, at most; the wealth is looked at after each."""
 
-MIN_CALLS = 32
-"""Betting calls before which nothing is refuted, so that their independence can be judged."""
+LEAST_CALL = 16
+"""Draws of a call at least: enough to see that the draws of a call go together."""
+
+LEAST_DRAWS = 128
+"""Draws per dataset that were bet on before which nothing is refuted, so that their independence
+can be judged."""
+
+SUSPICION = math.log(20.0)
+"""Evidence of dependence from which a refutation waits for more draws. It ends in a refusal, or it
+fades, as it does nineteen times out of twenty for an honest mechanism before it even comes up."""
 
 FUTILE_AFTER = 0.3
 """Share of the budget before which no audit gives up."""
@@ -165,250 +176,237 @@ def closest_null(p: float, q: float, epsilon: float, delta: float) -> tuple[floa
     return (theta * x + delta) * (1 + 1e-13), x
 
 
-@dataclass
-class _State:
-    """What is known so far: draws to learn from, wealth, and the path that it took."""
+class Game:
+    """One mechanism bet on, batch by batch.
 
-    levels: Floats
-    claim_level: int
-    past: dict[str, list[NDArray[Any]]]
-    log_wealth: Floats
-    best: Floats
-    spent: int = 0
-    calls: int = 0
-    pool: list[tuple[Event, int]] = field(default_factory=list)
-    hope: float = math.inf
-    path: list[tuple[int, float]] = field(default_factory=list)
+    Parameters
+    ----------
+    task : Task
+        What is asked.
+    sampler : Sampler
+        Draws from the mechanism.
+    role : str
+        Names the streams of random numbers.
+    """
 
-    def refused(self, evidence: float) -> int:
-        """Return how many levels are refused, counted from below without a gap."""
-        refused = self.best >= evidence
-        return len(refused) if refused.all() else int(refused.argmin())
+    def __init__(self, task: Task, sampler: Sampler, role: str) -> None:
+        self.task, self.sampler, self.role = task, sampler, role
+        self.exploration = explore(
+            task, sampler, role, share=_first_share(task), learn_share=_LEARN_SHARE
+        )
+        self.point = task.claim.point or self.exploration.selection.point
+        epsilon = self.point[0]
+        level = epsilon * (1 + _MARGIN) + 1e-9
+        self.levels = np.unique(np.append(task.grid[task.grid != epsilon], level))
+        self.claim_level = int(np.searchsorted(self.levels, level))
+        self.refuted_at = -math.log(task.failure_prob)
+        self.past: dict[str, list[NDArray[Any]]] = {
+            side: [drawn] for side, drawn in zip(SIDES, self.exploration.draws, strict=True)
+        }
+        self.log_wealth = np.zeros(len(self.levels))
+        self.most = np.zeros(len(self.levels))
+        self.checks = {side: IndependenceCheck(sampler.name) for side in SIDES}
+        self.explored = self.spent = self.exploration.explored
+        self.pool: list[tuple[Event, int]] = []
+        self.best_growth = math.inf
+        self.path: list[tuple[int, float]] = []
+        self.event = self.exploration.selection.primary
+        self.last = _counts(self.event, *self.exploration.draws)
+        self.stopped = "the budget is spent"
 
-
-@dataclass(frozen=True)
-class SequentialAudit(SampledAudit):
-    """One claim audited draw by draw; fields as in :class:`dpaudit.engine.counts.SampledAudit`."""
-
-    def _look(self, sampler: Sampler, role: str) -> Certificate:
-        rng = generator(self.seed, self.name, role, "learn again")
-        choice, drawn = self._explore(sampler, role, self._first_share())
-        point = self.claim.point or choice.selection.point
-        state = self._start(choice.explored, drawn, point)
-        evidence = -math.log(self.failure_prob)
-        stopped = "the budget is spent"
-        batch, learnt_on = 0, state.spent
-        while state.spent < self.draws:
+    def play(self) -> None:
+        """Bet until the claim falls, nothing worth the rest is left, or the budget is spent."""
+        rng = self.task.rng(self.role, "learn again")
+        batch, learnt_on, budget = 0, self.spent, self.task.draws
+        while self.spent < budget:
             batch += 1
             # Batches grow with the draws that were bet on: a long search must not end in a leap.
-            betting = state.spent - choice.explored
-            size = max(FIRST_BATCH, int(betting * (GROWTH - 1)))
-            size = min(size, self.draws - state.spent)
-            if state.spent >= learnt_on * (1 + (GROWTH - 1) / 2):
-                choice, learnt_on = self._learn_again(choice, state, rng), state.spent
-            bets = self._bets(choice, state, point[1])
-            seen = self._play(sampler, choice, bets, state, size, f"batch {batch}", evidence)
-            if state.refused(evidence) > state.claim_level and state.calls >= MIN_CALLS:
-                stopped = "the claim is refuted"
-                break
-            if state.spent >= FUTILE_AFTER * self.draws and self._futile(state, evidence):
-                stopped = "no violation worth the rest of the budget is left"
-                break
-        return self._report(sampler, choice, state, bets[0].event, seen, point, stopped)
+            size = max(FIRST_BATCH, int((self.spent - self.explored) * (GROWTH - 1)))
+            size = min(size, budget - self.spent)
+            if self.spent >= learnt_on * (1 + (GROWTH - 1) / 2):
+                self._learn_again(rng)
+                learnt_on = self.spent
+            self._play_batch(self._bets(), size, f"batch {batch}")
+            for check in self.checks.values():
+                check.judge()
+            if self.refuted:
+                self.stopped = "the claim is refuted"
+                return
+            if self.spent >= FUTILE_AFTER * budget and self._is_futile():
+                self.stopped = "no violation worth the rest of the budget is left"
+                return
+
+    @property
+    def refused(self) -> int:
+        """How many levels are refused, counted from below without a gap."""
+        refused = self.most >= self.refuted_at
+        return len(refused) if refused.all() else int(refused.argmin())
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim fell, on draws that look independent."""
+        if self.refused <= self.claim_level or self.spent - self.explored < LEAST_DRAWS:
+            return False
+        suspicion = max(check.log_evidence for check in self.checks.values())
+        return suspicion < SUSPICION or self.spent >= self.task.draws
 
     # --- learning ---
 
-    def _first_share(self) -> float:
-        """Share of the budget on which the pair and the first events are chosen."""
-        pairs = len(self.candidates)
-        # What a pair is worth must be seen before it is bet on, also where its event is rare.
-        family = max(4 * FIRST_BATCH * pairs, int(_PAIR_SHARE * self.draws))
-        first = FIRST_BATCH if pairs == 1 else family
-        return min(first / self.draws, EXPLORE_SHARE)
+    def _everything(self) -> Draws:
+        """All draws so far."""
+        left, right = (np.concatenate(self.past[side]) for side in SIDES)
+        self.past = {"left": [left], "right": [right]}
+        return left, right
 
-    def _goal(self, certify: int) -> Goal:
-        return replace(super()._goal(certify), learn_share=_LEARN_SHARE)
-
-    def _start(self, explored: int, drawn: Sides, point: tuple[float, float]) -> _State:
-        epsilon = point[0]
-        claim_level = epsilon * (1 + _MARGIN) + 1e-9
-        levels = np.unique(np.append(self.grid[self.grid != epsilon], claim_level))
-        return _State(
-            levels,
-            int(np.searchsorted(levels, claim_level)),
-            {"left": [drawn[0]], "right": [drawn[1]]},
-            np.zeros(len(levels)),
-            np.zeros(len(levels)),
-            spent=explored,
+    def _learn_again(self, rng: np.random.Generator) -> None:
+        draws = self._everything()
+        pair = self.exploration.pair
+        goal = self.task.goal(max(self.task.draws - self.spent, len(draws[0])), _LEARN_SHARE)
+        selection = learn(*draws, goal, rng=rng, float_attack=self.task.attack_on(pair))
+        self.exploration = Exploration(
+            pair, selection, draws, self.explored, self.exploration.search
         )
 
-    def _learn_again(self, choice: Choice, state: _State, rng: np.random.Generator) -> Choice:
-        left, right = (np.concatenate(state.past[side]) for side in ("left", "right"))
-        state.past = {"left": [left], "right": [right]}
-        goal = self._goal(max(self.draws - state.spent, len(left)))
-        again = Choice.of(
-            choice.pair, (left, right), goal, choice.explored, rng, self._attack(choice.pair)
-        )
-        return replace(again, search=choice.search)
-
-    def _bets(self, choice: Choice, state: _State, delta: float) -> list[Bet]:
-        """Bet on the events that promise most growth at the claimed level, new or known.
+    def _bets(self) -> list[Bet]:
+        """Bet on the events that should grow fastest at the claimed level, new or known.
 
         Their rates are told by draws from which they were not learnt: an event of earlier batches
         has more of those. What is bet on are rates moved against us, less and less as draws come
-        in: early in an audit, a bold bet on a chance find loses more than it wins.
+        in: early in an audit, a bold bet on a lucky find loses more than it wins.
         """
-        left, right = (np.concatenate(state.past[side]) for side in ("left", "right"))
-        epsilon = float(state.levels[state.claim_level])
-        fresh = [choice.selection.primary, *choice.selection.profile]
-        known = [(event, int(len(left) * event.learnt_share)) for event in fresh] + state.pool
-        judged, hopes = [], []
+        left, right = self._everything()
+        epsilon, delta = float(self.levels[self.claim_level]), self.point[1]
+        selection = self.exploration.selection
+        fresh = [selection.primary, *selection.profile]
+        known = [(event, int(len(left) * event.learnt_share)) for event in fresh] + self.pool
+        judged, growths = [], []
         for event, start in known:
             draws = len(left) - start
             p, q = _rates(event, left[start:], right[start:])
             careful = _moved(p, q, draws, _CAREFUL)
             # Where nothing speaks against the claim, certify at least the levels below it.
-            worth = (
+            objective = (
                 _growth(*careful, epsilon, delta),
-                sum(_growth(*careful, float(level), delta) for level in state.levels[::4]),
+                sum(_growth(*careful, float(level), delta) for level in self.levels[::4]),
             )
-            judged.append((worth, event, start, (p, q), careful))
-            hopes.append(_growth(*_spread(p, q, draws, _OPTIMISM), epsilon, delta))
+            judged.append((objective, event, start, (p, q), careful))
+            growths.append(_growth(*_spread(p, q, draws, _OPTIMISM), epsilon, delta))
         judged.sort(key=lambda j: j[0], reverse=True)
-        state.hope = max(hopes)
-        state.pool = [(event, start) for _, event, start, _, _ in judged[:_POOL]]
+        self.best_growth = max(growths)
+        self.pool = [(event, start) for _, event, start, _, _ in judged[:_POOL]]
         best, second = judged[0], judged[min(1, len(judged) - 1)]
         laid = ((best[1], best[4]), (best[1], best[3]), (second[1], second[4]))
         return [
-            Bet.lay(event, *rates, state.levels, delta, bold)
+            Bet.lay(event, *rates, self.levels, delta, bold)
             for (event, rates), (bold, _) in zip(laid, _STAKES, strict=True)
         ]
 
     # --- betting ---
 
-    def _play(
-        self,
-        sampler: Sampler,
-        choice: Choice,
-        bets: list[Bet],
-        state: _State,
-        size: int,
-        role: str,
-        evidence: float,
-    ) -> Counts:
+    def _play_batch(self, bets: list[Bet], size: int, role: str) -> None:
         """Draw one batch and settle the bets after each call; stop where the claim falls."""
-        pair: NeighborPair = choice.pair
+        pair = self.exploration.pair
+        calls = min(LOOKS, max(size // LEAST_CALL, 1))
         streams = [
-            sampler.chunks(data, size, role, side, calls=LOOKS)
+            self.sampler.chunks(data, size, role, side, calls=calls)
             for side, data in (("left", pair.left), ("right", pair.right))
         ]
-        checks = {side: IndependenceCheck(sampler.name) for side in ("left", "right")}
-        start = state.log_wealth.copy()
-        grown = np.zeros((len(bets), len(state.levels)))
+        events = {id(bet.event): bet.event for bet in bets}
+        self.event = bets[0].event
+        start = self.log_wealth.copy()
+        grown = np.zeros((len(bets), len(self.levels)))
         shares = np.log([share for _, share in _STAKES])[:, None]
         total = np.zeros(4, dtype=int)
         for outputs in zip(*streams, strict=True):
             draws = len(outputs[0])
-            hits: dict[int, dict[str, int]] = {}
-            for side, drawn in zip(("left", "right"), outputs, strict=True):
-                state.past[side].append(drawn)
-                events = {id(bet.event): bet.event for bet in bets}
-                fired = {key: int(event(drawn).sum()) for key, event in events.items()}
-                checks[side].add(drawn, list(fired.values()))
-                for key, number in fired.items():
-                    hits.setdefault(key, {})[side] = number
+            hits: dict[str, dict[int, int]] = {}
+            for side, drawn in zip(SIDES, outputs, strict=True):
+                self.past[side].append(drawn)
+                fired = {key: event(drawn) for key, event in events.items()}
+                self.checks[side].add(drawn, np.array(list(fired.values())), tuple(events.values()))
+                hits[side] = {key: int(inside.sum()) for key, inside in fired.items()}
             for row, bet in enumerate(bets):
-                count = hits[id(bet.event)]
                 likelier = bet.event.likelier
                 other = "right" if likelier == "left" else "left"
-                grown[row] += bet.log_growth((count[likelier], count[other]), draws)
-            first = hits[id(bets[0].event)]
-            total += (first["left"], draws, first["right"], draws)
-            state.spent += draws
-            state.calls += 1
-            state.log_wealth = start + special.logsumexp(grown + shares, axis=0)
-            state.best = np.maximum(state.best, state.log_wealth)
-            state.path.append((state.spent, float(state.log_wealth[state.claim_level])))
-            if state.refused(evidence) > state.claim_level and state.calls >= MIN_CALLS:
+                key = id(bet.event)
+                grown[row] += bet.log_growth((hits[likelier][key], hits[other][key]), draws)
+            first = id(self.event)
+            total += (hits["left"][first], draws, hits["right"][first], draws)
+            self.spent += draws
+            self.log_wealth = start + special.logsumexp(grown + shares, axis=0)
+            self.most = np.maximum(self.most, self.log_wealth)
+            self.path.append((self.spent, float(self.log_wealth[self.claim_level])))
+            if self.refuted:
                 break
-        for check in checks.values():
-            check.judge()
-        return Counts(*(int(count) for count in total))
+        self.last = Counts(*(int(count) for count in total))
 
-    def _futile(self, state: _State, evidence: float) -> bool:
+    def _is_futile(self) -> bool:
         """Whether even an optimistic reading of the best event would not refute in time."""
-        wealth = float(state.log_wealth[state.claim_level])
-        return wealth + state.hope * (self.draws - state.spent) < evidence
+        wealth = float(self.log_wealth[self.claim_level])
+        return wealth + self.best_growth * (self.task.draws - self.spent) < self.refuted_at
 
-    # --- reporting ---
 
-    def _report(
-        self,
-        sampler: Sampler,
-        choice: Choice,
-        state: _State,
-        event: Event,
-        seen: Counts,
-        point: tuple[float, float],
-        stopped: str,
-    ) -> Certificate:
-        evidence = -math.log(self.failure_prob)
-        refused = state.refused(evidence)
-        certified = float(state.levels[refused - 1]) if refused else 0.0
-        bounds = RateBounds.from_excess(certified, point[1], self.failure_prob)
-        deltas = np.where((self.grid <= certified) & (refused > 0), point[1], 0.0)
-        guess = rates_seen(seen, event.likelier)
-        left, right = (np.concatenate(state.past[side]) for side in ("left", "right"))
-        everything = rates_seen(_counts(event, left, right), event.likelier)
-        picture = OutputHistogram.plan(event, np.concatenate([left[:_SAMPLE], right[:_SAMPLE]]))
-        for side, drawn in (("left", left), ("right", right)):
-            encoded = event.encoder(drawn)
-            picture.add(side, encoded, event.score(encoded))
-        method = "wealth of a bet against the claim"
-        likely, rare = guess.worst_case(point[1])
-        return Certificate(
-            pair=choice.pair,
-            point=point,
-            refuted=refused > state.claim_level,
-            epsilon=Estimate(
-                everything.lower_epsilon(point[1]),
-                certified,
-                math.inf,
-                self.failure_prob,
-                method,
-                seen,
-                True,
-            ),
-            delta=Estimate(
-                everything.lower_delta(point[0]),
-                point[1] if refused > 0 and certified >= point[0] else 0.0,
-                1.0,
-                self.failure_prob,
-                method,
-                seen,
-                True,
-            ),
-            profile=Profile(
-                tuple(self.grid.tolist()),
-                tuple(deltas.tolist()),
-                tuple(everything.lower_delta(float(e)) for e in self.grid),
-                tuple(self.claimed.tolist()),
-            ),
-            witness=Witness(event.description, event.likelier, seen, likely, rare),
-            histogram=picture.done(),
-            draws={"explore": choice.explored, "certify": state.spent - choice.explored},
-            mechanism_seconds=sampler.seconds,
-            event=event,
-            bounds=(bounds,) if refused > 0 else (),
-            search=choice.search,
-            sequential=SequentialPath(
-                stopped,
-                self.draws,
-                evidence,
-                tuple(draws for draws, _ in state.path),
-                tuple(wealth for _, wealth in state.path),
-            ),
-        )
+def look(task: Task, mechanism: Any, role: str) -> Certificate:
+    """Bet on a mechanism that draws its outputs; parameters as of :func:`counts.look`."""
+    sampler = task.sampler(mechanism, role)
+    game = Game(task, sampler, role)
+    game.play()
+    return _certify(game)
+
+
+def _first_share(task: Task) -> float:
+    """Share of the budget on which the pair and the first events are chosen."""
+    pairs = len(task.pairs)
+    # What a pair is good for must be seen before it is bet on, also where its event is rare.
+    family = max(4 * FIRST_BATCH * pairs, int(_PAIR_SHARE * task.draws))
+    first = FIRST_BATCH if pairs == 1 else family
+    return min(first / task.draws, EXPLORE_SHARE)
+
+
+def _certify(game: Game) -> Certificate:
+    task, event, seen = game.task, game.event, game.last
+    epsilon, delta = game.point
+    refused = game.refused
+    certified = float(game.levels[refused - 1]) if refused else 0.0
+    bounds = RateBounds.from_excess(certified, delta, task.failure_prob)
+    guess = rates_seen(seen, event.likelier)
+    left, right = game._everything()
+    everything = rates_seen(_counts(event, left, right), event.likelier)
+    picture = OutputHistogram.plan(event, np.concatenate([left[:_SAMPLE], right[:_SAMPLE]]))
+    for side, drawn in (("left", left), ("right", right)):
+        encoded = event.encoder(drawn)
+        picture.add(side, encoded, event.score(encoded))
+    return Certificate.of(
+        task,
+        game.exploration.pair,
+        game.point,
+        epsilon=Bound(everything.lower_epsilon(delta), certified, seen),
+        delta=Bound(
+            everything.lower_delta(epsilon),
+            delta if refused > 0 and certified >= epsilon else 0.0,
+            seen,
+        ),
+        certified=np.where((task.grid <= certified) & (refused > 0), delta, 0.0),
+        estimated=[everything.lower_delta(float(e)) for e in task.grid],
+        method="wealth of a bet against the claim",
+        refuted=game.refuted,
+        explored=game.explored,
+        certifying=game.spent - game.explored,
+        witness=Witness(event.description, event.likelier, seen, *guess.worst_case(delta)),
+        histogram=picture.done(),
+        mechanism_seconds=game.sampler.seconds,
+        event=event,
+        bounds=(bounds,) if refused > 0 else (),
+        search=game.exploration.search,
+        notes=no_floats_note(task, game.sampler),
+        sequential=SequentialPath(
+            game.stopped,
+            task.draws,
+            game.refuted_at,
+            tuple(draws for draws, _ in game.path),
+            tuple(wealth for _, wealth in game.path),
+        ),
+    )
 
 
 def _counts(event: Event, left: NDArray[Any], right: NDArray[Any]) -> Counts:

@@ -1,4 +1,4 @@
-"""Audits that are computed: a known pmf needs no draws and leaves no probability of error."""
+"""Certify by computation: a known pmf needs no draws and leaves no probability of error."""
 
 from __future__ import annotations
 
@@ -9,57 +9,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.claims import Claim
-from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.certificate import Bound, Certificate, severity
+from dpaudit.engine.task import Task
 from dpaudit.errors import MechanismError, place
 from dpaudit.mechanisms import ExactMechanism, mechanism_name
-from dpaudit.neighbors import NeighborPair, PairFamily
-from dpaudit.results import Estimate, Histogram, Profile, Witness
+from dpaudit.neighbors import NeighborPair
+from dpaudit.results import Histogram, Witness
 from dpaudit.stats import RateBounds, hockey_stick, hockey_stick_inverse
 
 Floats = NDArray[np.float64]
 
-_METHOD = "computed from the pmf"
+SMALLEST_CLAIM = 1e-9
+"""Delta below which claimed curves are not known."""
+
 _SHOWN_DRAWS = 10**6
-_SMALLEST_CLAIM = 1e-9
 
 
-def compute(
-    mechanism: ExactMechanism, claim: Claim, pairs: PairFamily, grid: Floats, claimed: Floats
-) -> Certificate:
+def look(task: Task, mechanism: ExactMechanism) -> Certificate:
     """Look at every pair in both directions and return the worst; nothing is left to chance."""
     start = time.perf_counter()
-    found = [_look(mechanism, claim, pair, grid, claimed, start) for pair in pairs]
-    return max(found, key=worth)  # the first of equals
+    found = [_look(task, mechanism, pair, start) for pair in task.pairs]
+    return max(found, key=severity)  # the first of equals
 
 
-def worth(found: Certificate) -> tuple[bool, float, float]:
-    """Violations first; on a curve epsilons at different deltas do not compare, excesses do."""
-    claimed_epsilon, claimed_delta = found.point
-    ratio = found.delta.lower / max(claimed_delta, 1e-300)
-    return found.refuted, found.epsilon.lower - claimed_epsilon, ratio
-
-
-def _look(
-    mechanism: ExactMechanism,
-    claim: Claim,
-    pair: NeighborPair,
-    grid: Floats,
-    claimed: Floats,
-    start: float,
-) -> Certificate:
+def _look(task: Task, mechanism: ExactMechanism, pair: NeighborPair, start: float) -> Certificate:
     left, right = _pmf(mechanism, pair.left), _pmf(mechanism, pair.right)
     directions = {"left": (left, right), "right": (right, left)}
     try:
         deltas = {
-            side: np.array([hockey_stick(p, q, float(e)) for e in grid])
+            side: np.array([hockey_stick(p, q, float(e)) for e in task.grid])
             for side, (p, q) in directions.items()
         }
     except ValueError as error:
         raise MechanismError(f"{mechanism_name(mechanism)}.pmf: {error}") from None
     profile = np.maximum(deltas["left"], deltas["right"])
-    point = claim.point
-    if point is None:
-        point = worst_point(grid, profile, claimed)
+    point = task.claim.point or task.worst_point(profile, SMALLEST_CLAIM)
     needs = {
         side: (hockey_stick_inverse(p, q, point[1]), hockey_stick(p, q, point[0]))
         for side, (p, q) in directions.items()
@@ -70,19 +54,18 @@ def _look(
     inside = p > np.exp(min(point[0], 700.0)) * q
     if not inside.any():  # nothing exceeds the claim: show the outcomes that come closest
         inside = p > q
-    numbers = Profile(
-        tuple(grid.tolist()),
-        tuple(profile.tolist()),
-        tuple(profile.tolist()),
-        tuple(claimed.tolist()),
-    )
-    return Certificate(
-        pair=pair,
-        point=point,
-        refuted=_exceeds(claim, (epsilon, delta), point),
-        epsilon=Estimate(epsilon, epsilon, epsilon, 0.0, _METHOD, None, True),
-        delta=Estimate(delta, delta, delta, 0.0, _METHOD, None, True),
-        profile=numbers,
+    return Certificate.of(
+        task,
+        pair,
+        point,
+        epsilon=Bound(epsilon, epsilon),
+        delta=Bound(delta, delta),
+        certified=profile,
+        estimated=profile,
+        method="computed from the pmf",
+        refuted=_exceeds(task.claim, (epsilon, delta), point),
+        computed=True,
+        whole=True,
         witness=_witness(p, q, inside, likelier),
         histogram=Histogram(
             "outcome (expected counts of 1,000,000 draws)",
@@ -92,24 +75,9 @@ def _look(
             tuple(round(x * _SHOWN_DRAWS) for x in right),
             tuple(inside.tolist()),
         ),
-        draws={"explore": 0, "certify": 0},
         mechanism_seconds=time.perf_counter() - start,
-        event=None,
         bounds=_best_events(left, right) + _best_events(right, left),
     )
-
-
-def worst_point(grid: Floats, profile: Floats, claimed: Floats) -> tuple[float, float]:
-    """Return where an exact profile exceeds a claimed curve most, or comes closest.
-
-    Epsilon = 0 counts only if the claim is exceeded there: else it says little. So do deltas that
-    are smaller than what the claimed curve is known to.
-    """
-    ratio = profile / np.maximum(claimed, _SMALLEST_CLAIM)
-    if ratio[0] <= 1:
-        ratio[0] = 0.0
-    at = int(ratio.argmax())
-    return float(grid[at]), float(claimed[at])
 
 
 def _best_events(p: Floats, q: Floats) -> tuple[RateBounds, ...]:

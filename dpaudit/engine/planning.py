@@ -18,14 +18,14 @@ from scipy import optimize
 
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
-from dpaudit.engine.counts import EXPLORE_SHARE, PRIMARY_SHARE
+from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE
 from dpaudit.errors import ArgumentError
 from dpaudit.stats import oracles, refutation_prob
 from dpaudit.stats.oracles import Oracle
 
 Floats = NDArray[np.float64]
 
-KILLED = 0.9
+WITHIN_REACH = 0.9
 """Probability with which a violation must be refuted to be said to be within reach."""
 
 LEARNING_SHARE = 0.75
@@ -95,7 +95,7 @@ def plan(
     epsilon: float,
     delta: float = 0.0,
     true_epsilon: float,
-    power: float = KILLED,
+    power: float = WITHIN_REACH,
     failure_prob: float = DEFAULT_FAILURE_PROB,
     oracle: Oracle | None = None,
     rates: tuple[float, float] | None = None,
@@ -210,6 +210,22 @@ def draws_to_refute(
     )
 
 
+def draws_for(
+    likely: float, rare: float, epsilon: float, delta: float, failure_prob: float
+) -> int | None:
+    """Return the draws per dataset, exploration included, that refute an event of these rates.
+
+    With probability 0.9, learning the event included; None beyond 10 billion.
+    """
+    p, q = np.array([likely]), np.array([rare])
+
+    def enough(draws: int) -> bool:
+        certify = max(int(draws * (1 - EXPLORE_SHARE) * LEARNING_SHARE), 1)
+        return _power(p, q, certify, epsilon, delta, failure_prob)[0] >= WITHIN_REACH
+
+    return _smallest(enough)
+
+
 def _smallest(enough: Callable[[int], bool]) -> int | None:
     """Smallest number of draws that is enough, to half a percent; None beyond the largest."""
     low, high = 1, 64
@@ -278,7 +294,7 @@ def detectable_epsilon(
             failure_prob,
             evidence=evidence,
         )
-        return float(probability[0]) - KILLED
+        return float(probability[0]) - WITHIN_REACH
 
     low = math.exp(min(epsilon, 600.0)) * rare + delta
     if low >= 1 or shortfall(1.0) < 0:

@@ -3,10 +3,11 @@
 from dpaudit.events.bits import FloatAttack, explanation
 from dpaudit.events.encoding import Column, number_words, row_words
 from dpaudit.events.expected import approximate_lower, approximate_upper
-from dpaudit.events.portfolio import Event, Goal, Selection, learn
+from dpaudit.events.portfolio import LEARN_SHARE, Event, Goal, Selection, learn
 from dpaudit.events.scores import OutcomeScore, TableScore
 
 __all__ = [
+    "LEARN_SHARE",
     "Column",
     "Event",
     "FloatAttack",

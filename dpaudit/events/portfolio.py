@@ -132,13 +132,23 @@ class Goal:
 class Selection:
     """The frozen events: the primary first, then those of the profile.
 
-    ``promise`` is what the primary is expected to certify, for comparing pairs; ``point`` the
-    (epsilon, delta) of the claim's curve at which the primary challenges it best.
+    Parameters
+    ----------
+    primary : Event
+        The event on which most is staked.
+    profile : tuple of Event
+        One for each epsilon of the grid, where it is another one.
+    objective : (float, float)
+        For comparing pairs: the epsilon (of a curve, the excess over the claim as a ratio) that the
+        primary event is expected to certify, and the separation of the two sides, its difference of
+        rates, which orders pairs of equal expectation.
+    point : (float, float)
+        Of the claim's curve, where the primary event challenges it best.
     """
 
     primary: Event
     profile: tuple[Event, ...]
-    promise: tuple[float, float]
+    objective: tuple[float, float]
     point: tuple[float, float]
 
 
@@ -284,11 +294,11 @@ def _choose(encoder: Encoder, cuts: Sequence[_Cuts], goal: Goal) -> Selection:
             sure = ExpectedBounds.of(likely, rare, goal.draws, goal.primary_failure_prob)
             (direct, mirrored), where = _primary_values(sure, goal)
             value = np.maximum(direct, mirrored)
-            hope = excess_of_rates(likely, rare, 0.0)
-            top = int(np.lexsort((-np.arange(len(value)), hope, value))[-1])
+            separation = excess_of_rates(likely, rare, 0.0)
+            top = int(np.lexsort((-np.arange(len(value)), separation, value))[-1])
             # Scores come simplest first; a later one must be better by more than a trifle.
-            if (value[top] - _TRIFLE * abs(best[0]), hope[top]) > best:
-                best = (float(value[top]), float(hope[top]))
+            if (value[top] - _TRIFLE * abs(best[0]), separation[top]) > best:
+                best = (float(value[top]), float(separation[top]))
                 if goal.delta is None:
                     point = int(where[top])
                     target = Target(epsilon=float(goal.epsilons[point]))

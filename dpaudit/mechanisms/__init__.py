@@ -11,6 +11,7 @@ from dpaudit.mechanisms.protocols import (
 )
 from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.mechanisms.streams import generator
+from dpaudit.mechanisms.watch import Watch
 
 __all__ = [
     "AdditiveNoise",
@@ -18,6 +19,7 @@ __all__ = [
     "IndependenceCheck",
     "SampledMechanism",
     "Sampler",
+    "Watch",
     "generator",
     "is_seeded",
     "mechanism_name",

@@ -1,8 +1,44 @@
-"""Whether draws are independent, as far as draws can tell."""
+"""Whether the certifying draws of one dataset are independent, as far as draws can tell.
+
+Certified counts are binomial only if the draws are independent. That is the promise of the
+mechanism, and what is watched for here are its breaches: noise shared by a whole call, by groups
+of draws, by tiles; noise from too few seeds; calls that repeat each other. Both statistics are
+e-values, whose expectation is at most 1 for independent draws of *any* distribution; so by Ville's
+inequality an honest mechanism is ever refused with probability at most 1e-9, however often and
+whenever one looks, and nothing about it is asymptotic.
+
+**Foretelling.** An event fires in a sequence x_1, x_2, ... of independent draws with one unknown
+rate p. A forecaster gives ``q_t``, the probability that draw t lies in the event, from all draws
+before it. For every p the product of ``q_t(x_t) / p(x_t)`` is a martingale of mean 1, so
+
+    E = prod q_t(x_t) / sup_p prod p^x_t (1 - p)^(1 - x_t)
+
+is at most a martingale of mean 1 (universal inference: Wasserman, Ramdas and Balakrishnan 2020).
+Each forecaster looks at one *context*: the draw before in the call, or some places before; the
+draw one tile before; how the call has gone so far; the same place in the call before, in the first
+call, or in an earlier call that began with the same draws. Within a context it forecasts by the
+rule of Krichevsky and Trofimov, whose product depends on counts only. Independent draws make every
+context useless and cost it about half the logarithm of the draws; dependent ones pay on every draw.
+The forecasters share one stake. Where the event changes, as between the batches of a sequential
+audit, the product goes on with a new denominator; part of the stake enters at each such point, so
+that a long honest beginning does not hide what comes later.
+
+**Repeats.** If a call begins with the very draw that an earlier call began with, is it a copy? Take
+two neighbouring draws (u, v) of the earlier call, and the draw w of the later one at the place of
+u. Independent draws do not know in which order u and v came, so that of the cases in which w equals
+exactly one of them, it equals u with probability one half; each call serves once as the original.
+A coin that always falls on u is a copy, for continuous and discrete draws alike.
+
+References
+----------
+Wasserman, Ramdas and Balakrishnan (2020), "Universal inference".
+Krichevsky and Trofimov (1981), "The performance of universal encoding".
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,67 +48,221 @@ from scipy import special
 from dpaudit.errors import MechanismError
 
 Array = NDArray[Any]
-_FALSE_REFUSAL = 1e-9
+Fired = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+FALSE_REFUSAL = 1e-9
+"""Probability, at most, that an honest mechanism is refused: over both datasets, both statistics
+and all looks together."""
+
+LAGS = (1, 2, 3, 4, 6, 8)
+TILES = (2, 3, 4, 8, 16)
+PREFIXES = (1, 8)
+_WINDOW = 2**13  # draws of each call that are looked at: enough, and a long run stays fast
+_EVENTS = 3
+_COPIED = 64  # draws of a call that are kept for the test of repeats
+_REMEMBERED = 1024  # earlier calls that may be copied
+_BINS = np.array([-4.0, -2.0, -1.0, 1.0, 2.0, 4.0])
+_SO_FAR = (
+    [f"one draw foretells the draw {lag} places after it" for lag in LAGS]
+    + [f"the draws of a call repeat {tiles} times over" for tiles in TILES]
+    + ["a call foretells the call after it", "the first call foretells the others"]
+    + ["a call goes on as an earlier one that began with the same draws" for _ in PREFIXES]
+    + ["the draws of one call go together"]
+)
+
+
+@dataclass
+class _Segment:
+    """Counts while the events stay the same: [forecasters, events, contexts, fired or not]."""
+
+    events: int
+    counts: NDArray[np.int64] = field(init=False)
+    first: Fired | None = None
+    before: Fired | None = None
+    begun: list[dict[bytes, Fired]] = field(default_factory=lambda: [{} for _ in PREFIXES])
+    hits: Floats = field(init=False)
+    draws: int = 0
+
+    def __post_init__(self) -> None:
+        self.counts = np.zeros((len(_SO_FAR), self.events, len(_BINS) + 1, 2), dtype=np.int64)
+        self.hits = np.full(self.events, 0.5)
+
+    def log_evidence(self) -> Floats:
+        """Logarithm of E for each forecaster: the mean over the events."""
+        on, off = self.counts[..., 1], self.counts[..., 0]
+        forecast = (special.betaln(on + 0.5, off + 0.5) - special.betaln(0.5, 0.5)).sum(axis=-1)
+        ones, zeros = on.sum(axis=-1), off.sum(axis=-1)
+        total = np.maximum(ones + zeros, 1)
+        best = special.xlogy(ones, ones / total) + special.xlogy(zeros, zeros / total)
+        mean: Floats = special.logsumexp(forecast - best, axis=-1) - math.log(self.events)
+        return mean
+
+    def add(self, whole: Fired, starts: list[bytes]) -> None:
+        """Count one call: where its draws fired, and how it began."""
+        size = whole.shape[1]
+        fired = whole[:, :_WINDOW]
+        seen = fired.shape[1]
+        for row, lag in enumerate(LAGS):
+            self._pair(row, fired[:, :-lag], fired[:, lag:])
+        row = len(LAGS)
+        for tiles in TILES:
+            lag = math.ceil(size / tiles)
+            if lag > LAGS[-1]:
+                both = min(size - lag, _WINDOW)
+                self._pair(row, whole[:, :both], whole[:, lag : lag + both])
+            row += 1
+        for other in (self.before, self.first):
+            if other is not None:
+                both = min(seen, other.shape[1])
+                self._pair(row, other[:, :both], fired[:, :both])
+            row += 1
+        for known, start, length in zip(self.begun, starts, PREFIXES, strict=True):
+            if (origin := known.pop(start, None)) is not None:
+                both = min(seen, origin.shape[1])
+                self._pair(row, origin[:, length:both], fired[:, length:both])
+            if len(known) < _REMEMBERED:
+                known[start] = fired
+            row += 1
+        self._running(row, fired)
+        self.first = fired if self.first is None else self.first
+        self.before = fired
+        self.hits += fired.sum(axis=1)
+        self.draws += seen
+
+    def _pair(self, row: int, context: Fired, then: Fired) -> None:
+        """Count what followed on a context of two values."""
+        if then.shape[1] == 0:
+            return
+        both = np.count_nonzero(context & then, axis=1)
+        known, after = np.count_nonzero(context, axis=1), np.count_nonzero(then, axis=1)
+        table = self.counts[row]
+        table[:, 1, 1] += both
+        table[:, 1, 0] += known - both
+        table[:, 0, 1] += after - both
+        table[:, 0, 0] += then.shape[1] - known - after + both
+
+    def _running(self, row: int, fired: Fired) -> None:
+        """Count what followed on the rate of the call so far, against that of earlier calls."""
+        rate = self.hits / (self.draws + 1.0)
+        place = np.arange(fired.shape[1])
+        so_far: NDArray[np.intp] = np.cumsum(fired, axis=1) - fired
+        for event in range(self.events):
+            p = rate[event]
+            spread = np.sqrt(place * p * (1 - p) + 0.25)
+            context = np.searchsorted(_BINS, (so_far[event] - place * p) / spread)
+            code = 2 * context[1:] + fired[event, 1:]
+            shape = (len(_BINS) + 1, 2)
+            self.counts[row, event] += np.bincount(code, minlength=2 * shape[0]).reshape(shape)
 
 
 class IndependenceCheck:
-    """Watches the certifying calls of one side for draws that are not independent.
+    """Watches the certifying calls on one dataset for draws that are not independent.
 
-    Two faults would make counts lie: calls that repeat each other, and noise that is shared by the
-    draws of one call, which shows as events whose rates differ between calls.
-
-    Notes
-    -----
-    With K calls of n_k draws, the statistic ``sum n_k KL(share_k, pooled share)`` is at most the
-    same with the true rate, and Chernoff's bound gives ``P(n_k KL(share_k, rate) >= t) <= 2
-    exp(-t)`` for independent draws. So it is at most ``K log 2`` plus a Gamma(K) variable in distribution,
-    and an honest mechanism is refused with probability at most 1e-9, over all events together.
-    Weak dependence may pass: that draws are independent stays the promise of the mechanism.
+    Parameters
+    ----------
+    name : str
+        Of the mechanism, for its refusal.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._hits: list[list[int]] = []
-        self._draws: list[int] = []
-        self._first: Array | None = None
-        self._copies = True
+        self._segment: _Segment | None = None
+        self._key: Any = None
+        self._segments = 0
+        self._started = np.full(len(_SO_FAR), -math.inf)  # log of what the entered stakes became
+        self._originals: dict[bytes, list[Array]] = {}
+        self._calls = self._copies = self._same = self._other = 0
 
-    def add(self, outputs: Array, hits: list[int]) -> None:
-        """Note one call: its draws, and how many of them lay in each event."""
-        self._hits.append(hits)
-        self._draws.append(len(outputs))
-        if self._first is None:
-            self._first = outputs.copy()
-        elif self._copies and len(outputs) == len(self._first):
-            self._copies = same_draws(outputs, self._first)
+    def add(self, outputs: Array, fired: Fired, key: Any = None) -> None:
+        """Note one call.
+
+        Parameters
+        ----------
+        outputs : ndarray, shape [size, ...]
+            Its draws.
+        fired : ndarray of bool, shape [events, size]
+            Whether each draw lies in each of some events, which were chosen before this call.
+        key : object, optional
+            Which events these are: a new key says that they are others than before.
+        """
+        chosen = np.unique(np.linspace(0, len(fired) - 1, _EVENTS).round().astype(int))
+        fired = np.ascontiguousarray(fired[chosen])
+        if self._segment is None or key != self._key or self._segment.events != len(fired):
+            self._close()
+            self._segment, self._key = _Segment(len(fired)), key
+        cells = _cells(outputs[:_COPIED])
+        self._segment.add(fired, [cells[:length].tobytes() for length in PREFIXES])
+        self._compare(cells)
+        self._calls += 1
+
+    def _close(self) -> None:
+        if self._segment is not None:
+            self._started = self._grown()
+            self._segments += 1
+
+    def _grown(self) -> Floats:
+        """Logarithm of what the stakes of each forecaster became, those of this segment too."""
+        assert self._segment is not None
+        entering = -math.log((self._segments + 1) * (self._segments + 2))
+        grown: Floats = np.logaddexp(self._started, entering) + self._segment.log_evidence()
+        return grown
+
+    def _compare(self, cells: NDArray[np.uint8]) -> None:
+        """Compare a call with an earlier one that began alike, pair of draws by pair of draws."""
+        start = cells[0].tobytes()
+        waiting = self._originals.setdefault(start, [])
+        if waiting:
+            original = waiting.pop()
+            pairs = (min(len(cells), len(original)) - 1) // 2
+            w, u, v = (
+                part[begin : begin + 2 * pairs : 2]
+                for part, begin in ((cells, 1), (original, 1), (original, 2))
+            )
+            is_u, is_v = (w == u).all(axis=1), (w == v).all(axis=1)
+            self._same += int((is_u & ~is_v).sum())
+            self._other += int((is_v & ~is_u).sum())
+            self._copies += bool(pairs and is_u.all() and (is_u & ~is_v).any())
+        if len(self._originals) <= _REMEMBERED and len(waiting) < _REMEMBERED:
+            waiting.append(cells)
+
+    @property
+    def log_evidence(self) -> float:
+        """Logarithm of the larger of the two e-values."""
+        return max(self._foretold(), self._repeated())
+
+    def _foretold(self) -> float:
+        if self._segment is None:
+            return 0.0
+        kept = -math.log(self._segments + 2)  # of the stake, for segments to come
+        return float(special.logsumexp(np.logaddexp(self._grown(), kept))) - math.log(len(_SO_FAR))
+
+    def _repeated(self) -> float:
+        """Logarithm of a bet on u with a uniform prior over the bias of the coin."""
+        tosses = self._same + self._other
+        return tosses * math.log(2) + float(special.betaln(self._same + 1, self._other + 1))
 
     def judge(self) -> None:
-        """Raise :class:`MechanismError` when the calls cannot be independent."""
-        calls = len(self._hits)
-        if self._first is None or calls < 4:
-            return
-        if self._copies and not is_constant(self._first):
+        """Raise :class:`MechanismError` when the draws so far cannot be independent."""
+        limit = math.log(4 / FALSE_REFUSAL)  # two datasets, two statistics
+        if self._repeated() > limit:
             raise MechanismError(
-                f"{self._name} ignores rng: all {calls} calls with different generators gave the "
-                "same draws; draw from rng only"
+                f"{self._name} ignores rng: {self._copies} of {self._calls} calls repeat the draws "
+                "of an earlier call, though their generators differ; draw from rng only, and seed "
+                "nothing else with less than 128 bits of it"
             )
-        draws = np.array(self._draws, dtype=float)
-        shares = np.array(self._hits, dtype=float).T / draws  # [events, calls]
-        for share in shares:
-            rate = float(share @ draws / draws.sum())
-            if not 0 < rate < 1:
-                continue
-            information = special.xlogy(share, share / rate)
-            information += special.xlogy(1 - share, (1 - share) / (1 - rate))
-            probability = _FALSE_REFUSAL / len(shares)
-            allowed = calls * math.log(2) + special.gammainccinv(calls, probability)
-            if float(draws @ information) <= allowed:
-                continue
+        if self._foretold() > limit:
+            how = _SO_FAR[int(self._grown().argmax())]
             raise MechanismError(
-                f"{self._name} shares its noise: the draws of one call are not independent (the "
-                f"same event fired in {share.min():.2g} to {share.max():.2g} of the draws of a "
-                "call). Draw noise of shape [size, ...]"
+                f"{self._name} shares its noise: its draws are not independent ({how}). Draw noise "
+                "of shape [size, ...]"
             )
+
+
+def _cells(outputs: Array) -> NDArray[np.uint8]:
+    """Bytes of each draw, shape [size, bytes]."""
+    flat = np.ascontiguousarray(outputs).reshape(len(outputs), -1)
+    return flat.view(np.uint8).reshape(len(outputs), -1)
 
 
 def same_draws(a: Array, b: Array) -> bool:

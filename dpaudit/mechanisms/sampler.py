@@ -1,8 +1,4 @@
-"""The shapes of a mechanism, and the careful way in which the engine calls one.
-
-A *sampled* mechanism is ``f(data, size, *, rng) -> array [size, ...]``: `size` independent draws
-in one call. An *exact* mechanism has a method ``pmf(data) -> [k]`` over a finite range, so that
-its divergences are computed instead of estimated.
+"""The careful way in which the engine calls a mechanism.
 
 Soundness rests on draws that are independent, made by the generator that was handed in, from data
 that stays as it was. :class:`Sampler` checks what can be checked before the first draw that counts.
@@ -13,18 +9,21 @@ from __future__ import annotations
 import inspect
 import math
 import time
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import MechanismError, place
+from dpaudit.errors import MechanismError, MechanismTimeout, SlowAuditWarning, place
 from dpaudit.mechanisms.independence import is_constant, same_draws
 from dpaudit.mechanisms.protocols import is_seeded, mechanism_name
 from dpaudit.mechanisms.streams import generator
+from dpaudit.mechanisms.watch import Watch
 
 Array = NDArray[Any]
+
 PROBE_SIZE = 64
 """Draws of each call that checks the contract."""
 
@@ -32,6 +31,10 @@ CALLS = 64
 """Calls, at least, that the draws of one side are spread over, so that one call's luck is not
 taken for the mechanism's distribution."""
 
+LONG = 600.0
+"""Seconds from which an audit is said to take long."""
+
+_PROBES = 5
 _CHUNK_CELLS = 2**20
 _CHUNK_DRAWS = 2**16
 
@@ -47,12 +50,20 @@ class Sampler:
         Root seed.
     labels : tuple of str
         Audit id and role ("mechanism" or "mutant").
+    watch : Watch, optional
+        Told of every call, and asked how long it may take.
     finite : bool, optional
         Whether inf is refused here; False where the caller does so in words of its own.
     """
 
     def __init__(
-        self, mechanism: Any, *, seed: int, labels: tuple[str, ...], finite: bool = True
+        self,
+        mechanism: Any,
+        *,
+        seed: int,
+        labels: tuple[str, ...],
+        watch: Watch | None = None,
+        finite: bool = True,
     ) -> None:
         if not callable(mechanism):
             raise TypeError(
@@ -63,10 +74,12 @@ class Sampler:
         self.seconds = 0.0
         self.saw_reals = False
         """Whether any draw so far was a floating-point number that is not whole."""
+        self.watch = Watch() if watch is None else watch
         self._finite = finite
         self._seed, self._labels = seed, labels
         self._signature: tuple[tuple[int, ...], str] | None = None
         self._width = 1
+        self._warned = False
 
     def begin(self, left: Array, right: Array) -> None:
         """Turn to a pair: check the contract on both sides, which must give draws of one shape."""
@@ -87,6 +100,7 @@ class Sampler:
         """
         before = data.tobytes()
         calls = [self._call(data, PROBE_SIZE, "probe", seed) for seed in (0, 0, 1, 2, 3)]
+        self._warn_of_slowness(data)
         if data.tobytes() != before:
             raise MechanismError(
                 f"{self.name} changes its input: the data are not the same after the call; "
@@ -112,6 +126,33 @@ class Sampler:
                 "calls differ. Draw noise of shape [size, ...], so that draws are independent"
             )
 
+    def _warn_of_slowness(self, data: Array) -> None:
+        """Say so at once where the draws that are planned would take more than ten minutes.
+
+        The calls of the probe were timed. Where they alone look slow, one larger call tells how
+        much of the time each draw takes, and how much each call.
+        """
+        if self._warned or self.watch.total == 0:
+            return
+        calls = 2 * CALLS
+        each = self.seconds / _PROBES
+        if each / PROBE_SIZE * self.watch.total < LONG:
+            return
+        self._warned = True
+        spent = self.seconds
+        self._call(data, 4 * PROBE_SIZE, "timing")
+        per_draw = max((self.seconds - spent - each) / (3 * PROBE_SIZE), 0.0)
+        seconds = per_draw * self.watch.total + max(each - per_draw * PROBE_SIZE, 0.0) * calls
+        if seconds > LONG:
+            warnings.warn(
+                f"{self.name} takes {per_draw:.2g} s a draw: this audit of {self.watch.total:,} "
+                f"draws would take about {seconds / 60:.0f} minutes. A sequential audit "
+                "(sequential=True, dpaudit run --sequential) stops as soon as the evidence is in; "
+                "draws= and timeout= bound it",
+                SlowAuditWarning,
+                stacklevel=2,
+            )
+
     @property
     def width(self) -> int:
         """Cells of one draw; known once the mechanism was called."""
@@ -128,7 +169,9 @@ class Sampler:
         step = min(bounded, math.ceil(draws / calls))
         for index, start in enumerate(range(0, draws, step)):
             size = min(step, draws - start)
-            yield self._call(data, size, role, side, index)
+            outputs = self._call(data, size, role, side, index)
+            self.watch.note(size)
+            yield outputs
 
     def draw(self, data: Array, draws: int, role: str, side: str) -> Array:
         """Return all chunks as one array."""
@@ -138,7 +181,10 @@ class Sampler:
         rng = generator(self._seed, *self._labels, *labels)
         start = time.perf_counter()
         try:
-            outputs = self.mechanism(data, size, rng=rng)
+            with self.watch.limit(self.name):
+                outputs = self.mechanism(data, size, rng=rng)
+        except MechanismTimeout:
+            raise
         except (Exception, SystemExit) as error:
             words = f"{type(error).__name__}: {error}"
             if "read-only" in str(error) or "WRITEABLE" in str(error):

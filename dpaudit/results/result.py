@@ -240,7 +240,7 @@ class AuditResult:
         if mutant is not None:
             fate = "killed" if mutant.verdict is Verdict.REFUTED else "survived"
             lines.append(
-                f"  mutant       {mutant.name}: {fate}, epsilon "
+                f"  mutant     {mutant.name}: {fate}, epsilon "
                 f"{beyond(mutant.certified_epsilon, self.claimed_epsilon)}"
             )
         if self.slack is not None:
@@ -260,6 +260,16 @@ class AuditResult:
 
     def __str__(self) -> str:
         return self.summary()
+
+    def __repr__(self) -> str:
+        from dpaudit.results.notebook import text_of
+
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        from dpaudit.results.notebook import html_of
+
+        return html_of(self)
 
     def plot_tradeoff(self, ax: Axes | None = None) -> Axes:
         """Draw the certified band of the trade-off curve, the claimed curve and perfect privacy.

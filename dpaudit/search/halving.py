@@ -1,7 +1,7 @@
 """The search itself: a design, successive halving, local rounds, finalists judged afresh.
 
-A candidate is judged by what its best event promises to certify
-(:attr:`dpaudit.events.portfolio.Selection.promise`), from its own draws. Only exploration draws are
+A candidate is judged by what its best event is expected to certify
+(:attr:`dpaudit.events.portfolio.Selection.objective`), from its own draws. Only exploration draws are
 used, so however long the search, it costs nothing of `failure_prob`: the pair that it returns is
 certified on draws that it never saw.
 """
@@ -191,16 +191,16 @@ def search(
 
 
 def _primary_only(goal: Goal) -> Goal:
-    """Drop the profile where the promise does not depend on it: most of the work of `learn`."""
+    """Drop the profile where the objective does not depend on it: most of the work of `learn`."""
     if goal.delta is None:
         return goal
     return replace(goal, epsilons=goal.epsilons[:1], claimed_deltas=goal.claimed_deltas[:1])
 
 
 def _score(left: Array, right: Array, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
-    """Judge a candidate by its draws: its promise; where there is none, its hope."""
-    promise, hope = learn(left, right, goal, rng=rng).promise
-    return max(promise, 0.0), max(hope, -1.0)
+    """Judge a candidate by its draws: the epsilon it is expected to certify; where that is none, its separation."""
+    expected, separation = learn(left, right, goal, rng=rng).objective
+    return max(expected, 0.0), max(separation, -1.0)
 
 
 class _Search:
@@ -385,10 +385,10 @@ class _Search:
 
 
 def _by_score(candidate: Candidate) -> tuple[float, float, int]:
-    promise, hope = candidate.score
-    return -promise, -hope, candidate.index
+    expected, separation = candidate.score
+    return -expected, -separation, candidate.index
 
 
 def _as_trial(candidate: Candidate) -> Trial:
-    promise, hope = candidate.score
-    return Trial(candidate.parameters, promise, candidate.draws, candidate.stage, "", hope)
+    expected, separation = candidate.score
+    return Trial(candidate.parameters, expected, candidate.draws, candidate.stage, "", separation)

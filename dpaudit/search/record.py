@@ -22,7 +22,7 @@ class Trial:
     ----------
     parameters : dict
         Plain values by name.
-    promise : float
+    expected_epsilon : float
         What its best event is expected to certify: epsilon at the claimed delta, or for a curve
         the ratio to the claim; 0 when nothing. An estimate from few draws, never a certificate.
     draws : int
@@ -31,16 +31,16 @@ class Trial:
         The last stage that it reached: "design", "local", or "final" (judged on fresh draws).
     note : str
         Why there is no pair, else empty.
-    hope : float
-        Distance of the two sides beyond chance, which orders trials of equal promise.
+    separation : float
+        Distance of the two sides beyond luck, which orders trials of equal expectation.
     """
 
     parameters: dict[str, Any]
-    promise: float
+    expected_epsilon: float
     draws: int
     stage: str
     note: str = ""
-    hope: float = 0.0
+    separation: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -73,22 +73,24 @@ def ranking(record: SearchRecord, k: int = 10) -> tuple[Trial, ...]:
     _validate.integer(1, k=k)
     drawn = [trial for trial in record.trials if trial.draws > 0]
     return tuple(
-        sorted(drawn, key=lambda t: (t.stage == FINAL, t.promise, t.hope), reverse=True)[:k]
+        sorted(
+            drawn, key=lambda t: (t.stage == FINAL, t.expected_epsilon, t.separation), reverse=True
+        )[:k]
     )
 
 
 def landscape(record: SearchRecord, parameter: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return one parameter of all trials that were drawn, sorted, and their promises.
+    """Return one parameter of all trials that were drawn, sorted, and what each is expected to certify.
 
     Examples
     --------
     >>> trials = (Trial({"size": 2.0}, 0.5, 32, "design"), Trial({"size": 1.0}, 0.1, 32, "design"))
-    >>> x, promise = landscape(SearchRecord("outlier", ("size",), trials, 64), "size")
-    >>> x.tolist(), promise.tolist()
+    >>> x, expected = landscape(SearchRecord("outlier", ("size",), trials, 64), "size")
+    >>> x.tolist(), expected.tolist()
     ([1.0, 2.0], [0.1, 0.5])
     """
     _validate.choice(record.parameters, parameter=parameter)
     drawn = [trial for trial in record.trials if trial.draws > 0]
     x = np.array([trial.parameters[parameter] for trial in drawn])
     order = np.argsort(x, kind="stable")
-    return x[order], np.array([trial.promise for trial in drawn], dtype=float)[order]
+    return x[order], np.array([trial.expected_epsilon for trial in drawn], dtype=float)[order]

@@ -14,7 +14,7 @@ from dpaudit.stats.divergence import (
 )
 from dpaudit.stats.joint import joint_region, refutation_prob
 from dpaudit.stats.noise import Ball, Box, HalfSpace, Noise, Region, Slab
-from dpaudit.stats.paired import PairedBet, promise
+from dpaudit.stats.paired import PairedBet, expected_bound
 from dpaudit.stats.proportions import (
     Counts,
     lower_proportion,
@@ -40,6 +40,7 @@ __all__ = [
     "Target",
     "curves_of",
     "excess_of_rates",
+    "expected_bound",
     "hockey_stick",
     "hockey_stick_density",
     "hockey_stick_density_inverse",
@@ -48,7 +49,6 @@ __all__ = [
     "loss_of_rates",
     "lower_proportion",
     "lower_rates",
-    "promise",
     "refutation_prob",
     "renyi_divergence",
     "tradeoff_of_profile",

@@ -101,7 +101,7 @@ class PairedBet:
         """Choose bets on exploration draws.
 
         Half of the weight is on the stake that would grow fastest at the epsilon (or delta) that
-        the exploration draws promise to certify with a little to spare; the rest is on multiples
+        the exploration draws are expected to certify with a little to spare; the rest is on multiples
         of it, because exploration may err.
 
         Parameters
@@ -119,8 +119,8 @@ class PairedBet:
         """
         x, y = _planning(likely, rare, largest)
         need = _needed_growth(draws, failure_prob)
-        at = _promised(x, y, need, target, largest)
-        if at is None:  # nothing is promised: be ready for the least that could be seen
+        at = _attainable(x, y, need, target, largest)
+        if at is None:  # nothing is to be expected: be ready for the least that could be seen
             at = (target.epsilon or 0.0, target.delta or 0.0)
             excess, cap = _stakes(x, y, at, largest)
             excess = np.clip(excess, -_LARGEST_EXCESS, _LARGEST_EXCESS)
@@ -204,7 +204,7 @@ class PairedBet:
 # --- planning -------------------------------------------------------------------------------------
 
 
-def promise(
+def expected_bound(
     likely: ArrayLike,
     rare: ArrayLike,
     *,
@@ -213,12 +213,12 @@ def promise(
     target: Target,
     largest: float = 1.0,
 ) -> float:
-    """Epsilon (or delta) that :meth:`PairedBet.plan` may hope to certify, 0 when none.
+    """Epsilon (or delta) that :meth:`PairedBet.plan` is expected to certify, 0 when none.
 
     What the exploration values say, without any guarantee. Parameters as in `plan`.
     """
     x, y = _planning(likely, rare, largest)
-    at = _promised(x, y, _needed_growth(draws, failure_prob), target, largest)
+    at = _attainable(x, y, _needed_growth(draws, failure_prob), target, largest)
     return 0.0 if at is None else at[1 if target.delta is None else 0]
 
 
@@ -259,7 +259,7 @@ def _best_stake(excess: Floats, cap: float) -> float:
     return low
 
 
-def _promised(
+def _attainable(
     x: Floats, y: Floats, need: float, target: Target, largest: float
 ) -> tuple[float, float] | None:
     """Find the largest (epsilon, delta) along the target at which the wealth grows by `need` a draw.

@@ -207,7 +207,7 @@ def test_claims_that_are_curves_can_be_searched() -> None:
     grid = np.linspace(0, 2, 9)
     curve = Goal(None, grid, np.maximum(0.05, 0.6 - 0.3 * grid), 10_000, 9e-6, 1e-7)
     outcome = search(edge(USERS), sampler, 3000, curve, rng=np.random.default_rng(5))
-    assert ranking(outcome.record, 1)[0].promise > 1
+    assert ranking(outcome.record, 1)[0].expected_epsilon > 1
     assert straddles(outcome.pair)
 
 

@@ -225,7 +225,7 @@ def test_any_outputs_give_events_with_words_and_pictures(name: str, delta: float
         assert sum(histogram.right) == len(right)
         assert len(histogram.bins) == len(histogram.left) == len(histogram.inside)
     if name in NO_DIFFERENCE:
-        assert selection.primary.description == "any output" or selection.promise[0] <= 0
+        assert selection.primary.description == "any output" or selection.objective[0] <= 0
 
 
 @pytest.mark.parametrize("name", ["two constants", "one side missing", "booleans", "records"])
@@ -243,7 +243,11 @@ def test_learning_is_deterministic_given_its_generator() -> None:
 
     a, b = (_learn(distribution(0.3), distribution(0.0)) for _ in range(2))
     assert [e.description for e in a.profile] == [e.description for e in b.profile]
-    assert (a.primary.threshold, a.promise, a.point) == (b.primary.threshold, b.promise, b.point)
+    assert (a.primary.threshold, a.objective, a.point) == (
+        b.primary.threshold,
+        b.objective,
+        b.point,
+    )
 
 
 def test_a_curve_is_challenged_at_a_point_of_its_own() -> None:
@@ -263,4 +267,4 @@ def test_events_are_at_most_one_for_each_epsilon_and_distinct() -> None:
 
 def test_draws_without_a_difference_promise_nothing() -> None:
     selection = _learn(_laplace(0.0), _laplace(0.0))
-    assert selection.promise[0] < 0.1
+    assert selection.objective[0] < 0.1

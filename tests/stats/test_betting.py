@@ -16,7 +16,7 @@ from dpaudit.stats.betting import (
     lower_mean,
     upper_mean,
 )
-from dpaudit.stats.paired import PairedBet, promise
+from dpaudit.stats.paired import PairedBet, expected_bound
 from dpaudit.stats.proportions import lower_proportion, upper_proportion
 from dpaudit.stats.target import Target
 
@@ -273,14 +273,14 @@ def test_planned_bets_certify_what_they_promise_and_come_near_the_normal_bound()
     n = 100_000
     x, y = rng.beta(2, 5, n), rng.beta(1, 30, n)
     target = Target(delta=0.001)
-    hope = promise(x[:5000], y[:5000], draws=n, failure_prob=1e-5, target=target)
+    bound = expected_bound(x[:5000], y[:5000], draws=n, failure_prob=1e-5, target=target)
     bet = PairedBet.plan(x[:5000], y[:5000], draws=n, failure_prob=1e-5, target=target)
     certified = bet.lower_epsilon(x, y, 0.001, 1e-5)
     p, q = x.mean() - 0.001, y.mean()
     error = math.hypot(x.std() / p, y.std() / q) / math.sqrt(n)
     assert math.log(p / q) - 6 * error < certified < math.log(p / q) - 4.2 * error
     assert certified == pytest.approx(hope, abs=4 * error * math.sqrt(20))
-    assert promise(y, x, draws=n, failure_prob=1e-5, target=target) == 0.0
+    assert expected_bound(y, x, draws=n, failure_prob=1e-5, target=target) == 0.0
 
 
 def test_tiny_probabilities_with_a_tiny_upper_end_are_as_good_as_large_ones():

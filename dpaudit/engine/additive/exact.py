@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.claims import Claim
 from dpaudit.engine.additive.profiles import extended
-from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.exact import worst_point, worth
+from dpaudit.engine.certificate import Bound, Certificate, severity
+from dpaudit.engine.exact import SMALLEST_CLAIM
+from dpaudit.engine.task import Task
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import AdditiveNoise
-from dpaudit.neighbors import NeighborPair, PairFamily
-from dpaudit.results import Estimate, Histogram, LongProfile, Profile, Witness
+from dpaudit.neighbors import NeighborPair
+from dpaudit.results import Histogram, LongProfile, Witness
 from dpaudit.stats import Noise, RateBounds, oracles
 from dpaudit.stats.oracles import Oracle
 
@@ -42,16 +42,11 @@ class _Look:
     method: str
 
 
-def compute(
-    mechanism: AdditiveNoise, claim: Claim, pairs: PairFamily, grid: Floats, claimed: Floats
-) -> tuple[Certificate, LongProfile]:
+def look(task: Task, mechanism: AdditiveNoise) -> Certificate:
     """Look at every pair and return the worst one; nothing is left to chance."""
     start = time.perf_counter()
-    found = [
-        _finding(_look(mechanism, pair), mechanism.noise, claim, grid, claimed, start)
-        for pair in pairs
-    ]
-    return max(found, key=lambda both: worth(both[0]))  # the first of equals
+    found = [_certify(task, _look(mechanism, pair), mechanism.noise, start) for pair in task.pairs]
+    return max(found, key=severity)  # the first of equals
 
 
 def _look(mechanism: AdditiveNoise, pair: NeighborPair) -> _Look:
@@ -84,42 +79,37 @@ def _look(mechanism: AdditiveNoise, pair: NeighborPair) -> _Look:
         return _Look(pair, left, right, oracles.laplace_vector(few, scale), method)
 
 
-def _finding(
-    look: _Look, noise: Noise, claim: Claim, grid: Floats, claimed: Floats, start: float
-) -> tuple[Certificate, LongProfile]:
+def _certify(task: Task, look: _Look, noise: Noise, start: float) -> Certificate:
+    claim, grid = task.claim, task.grid
     profile = look.oracle.delta(grid)
-    point = claim.point
-    if point is None:
-        point = worst_point(grid, profile, claimed)
+    point = claim.point or task.worst_point(profile, SMALLEST_CLAIM)
     epsilon, delta = look.oracle.epsilon(point[1]), look.oracle.delta(point[0])
-    whole = look.method == METHOD
     # Closed forms keep their relative accuracy however small delta is; claimed curves do not.
     slack = 0.0 if claim.point is not None else 1e-9
     relative = 1e-9 if claim.point is not None else 1e-8
     # Where delta = 0 is claimed epsilon says all: delta itself may be less than any double.
     above = delta > point[1] * (1 + relative) + slack or claim.point == (point[0], 0.0)
-    refuted = above and epsilon > point[0] * (1 + 1e-9) + 1e-12
-    curve = tuple(profile.tolist())
     long = extended(grid, lambda e: look.oracle.delta(e))
-    exact = look.oracle.delta(long)
-    finding = Certificate(
-        pair=look.pair,
-        point=point,
-        refuted=bool(refuted),
-        epsilon=Estimate(
-            epsilon, epsilon, epsilon if whole else math.inf, 0.0, look.method, None, True
-        ),
-        delta=Estimate(delta, delta, delta if whole else 1.0, 0.0, look.method, None, True),
-        profile=Profile(tuple(grid.tolist()), curve, curve, tuple(claimed.tolist())),
+    return Certificate.of(
+        task,
+        look.pair,
+        point,
+        epsilon=Bound(epsilon, epsilon),
+        delta=Bound(delta, delta),
+        certified=profile,
+        estimated=profile,
+        method=look.method,
+        refuted=above and epsilon > point[0] * (1 + 1e-9) + 1e-12,
+        computed=True,
+        whole=look.method == METHOD,
         witness=_witness(look, point),
         histogram=_histogram(look, noise, point),
-        draws={"explore": 0, "certify": 0},
         mechanism_seconds=time.perf_counter() - start,
-        event=None,
         bounds=_bounds(look.oracle, float(long[-1])),
+        long_profile=LongProfile(
+            tuple(long.tolist()), tuple(look.oracle.delta(long).tolist()), (0.0,) * len(long)
+        ),
     )
-    zeros = (0.0,) * len(long)
-    return finding, LongProfile(tuple(long.tolist()), tuple(exact.tolist()), zeros)
 
 
 def _bounds(oracle: Oracle, end: float) -> tuple[RateBounds, ...]:

@@ -20,12 +20,13 @@ from dpaudit.engine.additive.candidates import (
 )
 from dpaudit.engine.additive.events import RatioEvent
 from dpaudit.engine.additive.profiles import extended
-from dpaudit.stats import Noise, PairedBet, Target, promise
+from dpaudit.engine.task import Task
+from dpaudit.stats import Noise, PairedBet, Target, expected_bound
 
 Floats = NDArray[np.float64]
 
-PRIMARY_SHARE = 0.8
-"""Part of failure_prob that the primary gets; the other questions share the rest."""
+FIRST_SHARE = 0.8
+"""Part of failure_prob that the first question gets; the others share the rest."""
 
 PROFILE_EPSILONS = 6
 ESTIMATE_EVENTS = 32
@@ -92,15 +93,15 @@ class Plan:
     Parameters
     ----------
     questions : tuple of Question
-        The primary first, then the delta at the claimed epsilon, then the profile.
+        The epsilon at the claimed delta, then the delta at the claimed epsilon, then the profile.
     estimates : tuple of Candidate
         Events that serve the estimated profile only.
     point : tuple of float
         (epsilon, delta) of the claim that is challenged.
     long : ndarray
         Grid of the estimated profile.
-    promise : float
-        What the primary should certify, for comparing pairs.
+    objective : float
+        What the first question is expected to certify, for comparing pairs.
     """
 
     noise: Noise
@@ -110,7 +111,7 @@ class Plan:
     estimates: tuple[Candidate, ...]
     point: tuple[float, float]
     long: Floats
-    promise: float
+    objective: float
 
     @classmethod
     def make(
@@ -118,38 +119,31 @@ class Plan:
         noise: Noise,
         centers: Centers,
         budget: Budget,
-        failure_prob: float,
-        point: tuple[float, float] | None,
-        curve: tuple[Floats, Floats],
+        task: Task,
         *,
         rng: np.random.Generator,
     ) -> Plan:
-        """Learn and choose on exploration centres; see :class:`AdditiveNoiseAudit` for the shares."""
+        """Learn and choose on exploration centres."""
         judged = _judge(noise, centers, budget, rng)
-        rest_share = (1 - PRIMARY_SHARE) / (1 + PROFILE_EPSILONS)
+        rest_share = (1 - FIRST_SHARE) / (1 + PROFILE_EPSILONS)
+        grid, failure_prob = task.grid, task.failure_prob
         cost = math.log(2 / (failure_prob * rest_share))
-        grid, claimed = curve
         best = np.array([judged.best(Target(epsilon=float(e)), cost) for e in grid])
-        if point is None:
-            ratio = best / np.maximum(claimed, 1e-300)
-            if ratio[0] <= 1:  # at epsilon = 0 the comparison says little
-                ratio[0] = -math.inf
-            at = int(ratio.argmax())
-            point = (float(grid[at]), float(claimed[at]))
+        point = task.claim.point or task.worst_point(best)
         targets = [Target(delta=point[1]), Target(epsilon=point[0])]
         certifiable = grid[(best > 0) & (grid != point[0])]
         if len(certifiable):
             picks = np.linspace(0, len(certifiable) - 1, PROFILE_EPSILONS).round().astype(int)
             targets += [Target(epsilon=float(e)) for e in certifiable[np.unique(picks)]]
-        shares = [PRIMARY_SHARE] + [(1 - PRIMARY_SHARE) / (len(targets) - 1)] * (len(targets) - 1)
+        shares = [FIRST_SHARE] + [(1 - FIRST_SHARE) / (len(targets) - 1)] * (len(targets) - 1)
         asked = [
             judged.question(target, failure_prob * share)
             for target, share in zip(targets, shares, strict=True)
         ]
         long = extended(grid, judged.best_excess)
         questions = tuple(question for question, _ in asked)
-        estimates, promised = judged.estimating(long), asked[0][1]
-        return cls(noise, centers, budget, questions, estimates, point, long, promised)
+        estimates, objective = judged.estimating(long), asked[0][1]
+        return cls(noise, centers, budget, questions, estimates, point, long, objective)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +172,7 @@ class _Judge:
         return max(float(v[self.screening.exact].max()) for v in found.values())
 
     def question(self, target: Target, failure_prob: float) -> tuple[Question, float]:
-        """Choose an event and plan its bets; also return what it promises, with caution."""
+        """Choose an event and plan its bets; also return what it is expected to certify, with caution."""
         cost = math.log(2 / failure_prob)
         expected = self.screening.expected(target, self.draws, cost)
         if not any(np.isfinite(v).any() for v in expected.values()):
@@ -186,8 +180,10 @@ class _Judge:
         ranked = [(-value, side, at) for side in SIDES for at, value in _top(expected[side])]
         finalists = [self.screening.candidate(side, at) for _, side, at in sorted(ranked)]
         finalists = finalists[:_FINALISTS]
-        promises = [self._promised(candidate, target, failure_prob) for candidate in finalists]
-        best = int(np.argmax(promises))
+        objectives = [
+            self._expected_bound(candidate, target, failure_prob) for candidate in finalists
+        ]
+        best = int(np.argmax(objectives))
         chosen = finalists[best]
         bet = PairedBet.plan(
             *self._values(chosen),
@@ -196,11 +192,11 @@ class _Judge:
             target=target,
             largest=self._largest(chosen),
         )
-        return Question(chosen, target, bet, failure_prob), promises[best]
+        return Question(chosen, target, bet, failure_prob), objectives[best]
 
-    def _promised(self, candidate: Candidate, target: Target, failure_prob: float) -> float:
+    def _expected_bound(self, candidate: Candidate, target: Target, failure_prob: float) -> float:
         x, y = self._values(candidate)
-        hope = promise(
+        bound = expected_bound(
             x,
             y,
             draws=self.draws,
@@ -211,9 +207,9 @@ class _Judge:
         p, q, vx, vy = x.mean(), y.mean(), x.var() / len(x), y.var() / len(y)
         if target.delta is None:
             factor = math.exp(min(target.epsilon or 0.0, 700.0))
-            return hope - CAUTION * math.sqrt(joint_variance(vx, vy, factor))
+            return bound - CAUTION * math.sqrt(joint_variance(vx, vy, factor))
         top, bottom = max(p - target.delta, 1e-300), max(q, 1e-300)
-        return hope - CAUTION * math.hypot(math.sqrt(vx) / top, math.sqrt(vy) / bottom)
+        return bound - CAUTION * math.hypot(math.sqrt(vx) / top, math.sqrt(vy) / bottom)
 
     def _largest(self, candidate: Candidate) -> float:
         """Upper end of the values on the rarer side, which is what limits the bets."""

@@ -10,6 +10,7 @@ from dpaudit.engine.additive.plan import Plan, auxiliary_noise
 from dpaudit.results import Histogram, LongProfile
 
 Floats = NDArray[np.float64]
+Fired = NDArray[np.bool_]
 
 ESTIMATE_DRAWS = 200_000
 """Certifying draws on which events are evaluated that serve estimates only."""
@@ -17,7 +18,7 @@ ESTIMATE_DRAWS = 200_000
 _BINS = 48
 
 
-class Tally:
+class CentreValues:
     """The values of the frozen events on certifying centres, as they come in.
 
     Parameters
@@ -49,22 +50,22 @@ class Tally:
                 self._cuts[side, i] = float(np.median(event.axis(exploration[side])))
                 self._bins[side, i] = np.zeros(_BINS, dtype=np.int64)
 
-    def add(self, centers: dict[str, Floats], *, rng: np.random.Generator) -> dict[str, list[int]]:
-        """Take one chunk a side; return how many centres lay above the median of each axis."""
+    def add(self, centers: dict[str, Floats], *, rng: np.random.Generator) -> dict[str, Fired]:
+        """Take one call on each side; return which centres lay above the median of each axis."""
         plan, size = self._plan, len(centers["left"])
         candidates = [question.candidate for question in plan.questions]
         estimating = plan.estimates if self._count < ESTIMATE_DRAWS else ()
         auxiliary = auxiliary_noise(
             plan.noise, [*candidates, *estimating], centers["left"], plan.budget, rng
         )
-        hits: dict[str, list[int]] = {side: [] for side in SIDES}
+        above: dict[str, list[Fired]] = {side: [] for side in SIDES}
         for side in SIDES:
             for i, candidate in enumerate(candidates):
                 event = candidate.event
                 values = event.values(plan.noise, centers[side], auxiliary)
                 self._values[side][i, self._done : self._done + size] = values
                 along = event.axis(centers[side])
-                hits[side].append(int((along > self._cuts[side, i]).sum()))
+                above[side].append(along > self._cuts[side, i])
                 where = np.searchsorted(self._edges[i], along, side="left") - 1
                 where = np.clip(where, 0, _BINS - 1)
                 self._bins[side, i] += np.bincount(where, minlength=_BINS)
@@ -73,7 +74,7 @@ class Tally:
                 self._merge(side, centers[side], auxiliary)
             self._count += size
         self._done += size
-        return hits
+        return {side: np.array(fired) for side, fired in above.items()}
 
     def _merge(self, side: str, centers: Floats, auxiliary: Floats) -> None:
         """Add a chunk to the means and sums of squares, without cancellation."""

@@ -1,0 +1,226 @@
+"""Certify by probabilities: explore centres, freeze events and bets, certify on fresh ones.
+
+Three cases, from strong to weak:
+
+- *Deterministic centres.* The profile is computed in closed form, without draws.
+- *Random centres in a declared ball.* The probability X of an event, given the centre, is at most
+  its supremum over the ball, which is what the bets are limited by. Deltas far below ``1 / draws``
+  can be certified.
+- *Random centres.* X lies in [0, 1] and nothing else is known. Then n draws cannot exclude that
+  centres of probability ``log(1 / failure_prob) / n`` went unseen in which the event is sure: no
+  event is certified to be rarer than that, and deltas cannot be certified far below it.
+
+The i-th centre of the left is paired with the i-th of the right, and
+:class:`dpaudit.stats.PairedBet` certifies. ``PRIMARY_SHARE`` of `failure_prob` goes to the epsilon
+at the claimed delta; the delta at the claimed epsilon and the events of the profile share the rest.
+Events, sides, epsilons and bets are frozen before the certifying draws.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.engine.additive import exact
+from dpaudit.engine.additive.plan import Budget, Centers, Plan, Question
+from dpaudit.engine.additive.values import CentreValues
+from dpaudit.engine.certificate import Bound, Certificate
+from dpaudit.engine.explore import explore, explore_budget, most_promising
+from dpaudit.engine.task import Task
+from dpaudit.mechanisms import AdditiveNoise, IndependenceCheck, Sampler
+from dpaudit.neighbors import NeighborPair, family
+from dpaudit.results import Witness
+from dpaudit.search import SearchRecord
+from dpaudit.stats import RateBounds
+
+Floats = NDArray[np.float64]
+
+MAX_EXPLORE = 30_000
+"""Exploration draws per dataset; values are smooth, and more would not find better events."""
+
+MAX_DRAWS = 4 * 10**6
+"""Certifying draws per dataset, whose values are kept in memory."""
+
+
+def look(task: Task, mechanism: AdditiveNoise, role: str) -> Certificate:
+    """Look at a mechanism through its centres.
+
+    Raises
+    ------
+    MechanismError
+        When the centres break their contract: NaN or inf, unequal lengths, outside the declared
+        ball, changed input, ignored `rng`, dependent draws.
+    """
+    record: SearchRecord | None = None
+    if task.space is not None:
+        # The pair is searched for with noisy draws, as of any mechanism.
+        label = f"{role} search"
+        found = explore(task, task.sampler(mechanism, label), label)
+        record = found.search
+        task = replace(
+            task, pairs=family(found.pair), draws=task.draws - found.explored, space=None
+        )
+    if not mechanism.is_random:
+        return replace(exact.look(task, mechanism), search=record)
+    task = replace(task, draws=min(task.draws, MAX_DRAWS))
+    # `AdditiveNoise.checked` refuses inf, in words of centres.
+    sampler = task.sampler(_CentersOnly(mechanism), role, finite=False)
+    pair, explored, plan = _explore(task, mechanism, sampler, role)
+    values = _evaluate(task, mechanism, sampler, role, pair, plan)
+    return replace(_certify(task, sampler, pair, explored, plan, values), search=record)
+
+
+def _explore(
+    task: Task, mechanism: AdditiveNoise, sampler: Sampler, role: str
+) -> tuple[NeighborPair, int, Plan]:
+    """Choose pair, events, epsilons and bets; nothing that is drawn here is used to certify."""
+    first = next(iter(task.pairs))
+    sampler.begin(first.left, first.right)
+    budget = explore_budget(task, sampler, most=MAX_EXPLORE)
+
+    def plan(centers: Centers, explored: int, label: str) -> Plan:
+        return Plan.make(
+            mechanism.noise,
+            centers,
+            Budget.of(mechanism.noise, task.draws - explored, centers.left.shape[1]),
+            task,
+            rng=task.rng(label, "learn"),
+        )
+
+    pair, centers, explored = most_promising(
+        task.pairs,
+        sampler,
+        budget,
+        draw=lambda pair, draws, label: _draw(mechanism, sampler, pair, draws, label),
+        join=Centers.joined,
+        objective=lambda _, centers: plan(centers, budget, f"{role} pilot").objective,
+    )
+    return pair, explored, plan(centers, explored, role)
+
+
+def _evaluate(
+    task: Task,
+    mechanism: AdditiveNoise,
+    sampler: Sampler,
+    role: str,
+    pair: NeighborPair,
+    plan: Plan,
+) -> CentreValues:
+    """Evaluate the frozen events on fresh centres, call by call."""
+    certifying = plan.budget.draws
+    values = CentreValues(plan)
+    checks = {side: IndependenceCheck(sampler.name) for side in ("left", "right")}
+    balls = plan.centers.balls
+    chunks = zip(
+        sampler.chunks(pair.left, certifying, "certify", "left"),
+        sampler.chunks(pair.right, certifying, "certify", "right"),
+        strict=True,
+    )
+    for index, outputs in enumerate(chunks):
+        left, right = (
+            mechanism.checked(drawn, balls[side])
+            for side, drawn in zip(("left", "right"), outputs, strict=True)
+        )
+        rng = task.rng(role, "auxiliary", index)
+        above = values.add({"left": left, "right": right}, rng=rng)
+        for side, drawn in zip(("left", "right"), outputs, strict=True):
+            checks[side].add(drawn, above[side])
+    for check in checks.values():
+        check.judge()
+    return values
+
+
+def _certify(
+    task: Task,
+    sampler: Sampler,
+    pair: NeighborPair,
+    explored: int,
+    plan: Plan,
+    values: CentreValues,
+) -> Certificate:
+    point = plan.point
+    bounds: list[RateBounds] = []
+    epsilons: list[float] = []
+    for i, question in enumerate(plan.questions):
+        epsilon, delta = _answer(question, *values.pair(i))
+        bound = RateBounds.from_excess(epsilon, delta, question.failure_prob)
+        bounds.append(bound)
+        # At its own delta an excess says all of epsilon, which its rates alone do not.
+        own = epsilon if delta >= point[1] else 0.0
+        epsilons.append(max(bound.lower_epsilon(point[1]), own))
+    # All bounds hold together, so the best may be picked, and shown, after the fact.
+    deltas = [b.lower_delta(point[0]) for b in bounds]
+    for_epsilon, for_delta = int(np.argmax(epsilons)), int(np.argmax(deltas))
+    long = values.profile()
+    event = plan.questions[for_epsilon].candidate
+    p, q = values.means(for_epsilon)
+    return Certificate.of(
+        task,
+        pair,
+        point,
+        epsilon=Bound(_loss(p, q, point[1]), epsilons[for_epsilon]),
+        delta=Bound(_excess(*values.means(for_delta), point[0]), deltas[for_delta]),
+        certified=[max(b.lower_delta(float(e)) for b in bounds) for e in task.grid],
+        estimated=long.estimated_delta[: len(task.grid)],
+        method=f"betting on event probabilities with the {plan.noise} integrated out",
+        explored=explored,
+        certifying=plan.budget.draws,
+        witness=Witness(
+            f"{event.event.words}, averaged over the noise (probabilities are estimates)",
+            event.likelier,
+            None,
+            p,
+            q,
+        ),
+        histogram=values.histogram(for_epsilon),
+        mechanism_seconds=sampler.seconds,
+        bounds=tuple(bounds),
+        long_profile=long,
+    )
+
+
+class _CentersOnly:
+    """The centre function as a sampled mechanism, for the checks of :class:`Sampler`."""
+
+    def __init__(self, mechanism: AdditiveNoise) -> None:
+        self._mechanism = mechanism
+        self.__name__ = mechanism.name
+        self.dpaudit_unseeded = mechanism.dpaudit_unseeded
+
+    def __call__(self, data: NDArray[Any], size: int, *, rng: np.random.Generator) -> Any:
+        return self._mechanism.centers(data, size, rng=rng)
+
+
+def _draw(
+    mechanism: AdditiveNoise, sampler: Sampler, pair: NeighborPair, draws: int, role: str
+) -> Centers:
+    balls = {"left": mechanism.ball(pair.left), "right": mechanism.ball(pair.right)}
+    left = mechanism.checked(sampler.draw(pair.left, draws, role, "left"), balls["left"])
+    right = mechanism.checked(sampler.draw(pair.right, draws, role, "right"), balls["right"])
+    return Centers(left, right, balls)
+
+
+def _answer(question: Question, x: Floats, y: Floats) -> tuple[float, float]:
+    """Return (epsilon, delta) with ``E[X] - e^epsilon E[Y] > delta`` certified; (0, 0) if none.
+
+    A bound of 0 says that nothing was certified, not even the other half of its pair.
+    """
+    target, bet, failure_prob = question.target, question.bet, question.failure_prob
+    if target.delta is not None:
+        epsilon = bet.lower_epsilon(x, y, target.delta, failure_prob)
+        return (epsilon, target.delta) if epsilon > 0 else (0.0, 0.0)
+    assert target.epsilon is not None
+    delta = bet.lower_delta(x, y, target.epsilon, failure_prob)
+    return (target.epsilon, min(delta, 1.0)) if delta > 0 else (0.0, 0.0)
+
+
+def _loss(p: float, q: float, delta: float) -> float:
+    return max(math.log((p - delta) / max(q, 1e-300)), 0.0) if p > delta else 0.0
+
+
+def _excess(p: float, q: float, epsilon: float) -> float:
+    return max(p - math.exp(min(epsilon, 700.0)) * q, 0.0)

@@ -1,0 +1,181 @@
+"""Exploration: choose the pair and the events; nothing that is drawn here is used to certify."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.engine.task import EXPLORE_SHARE, Task
+from dpaudit.errors import ArgumentError
+from dpaudit.events import LEARN_SHARE, Selection, learn
+from dpaudit.mechanisms import Sampler
+from dpaudit.neighbors import NeighborPair, PairFamily
+from dpaudit.search import LEAST_BUDGET, SearchRecord, SearchSpace, search
+
+Draws = tuple[NDArray[Any], NDArray[Any]]
+"""Draws on both datasets, left and right."""
+
+Drawn = TypeVar("Drawn")
+
+MIN_PILOT = 8
+"""Draws per dataset at least, on each pair of a family."""
+
+MAX_EXPLORE_CELLS = 2e7
+_PICTURE_SAMPLE = 5000
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What exploration settled.
+
+    Parameters
+    ----------
+    pair : NeighborPair
+        Where the audit goes on.
+    selection : Selection
+        The frozen events.
+    draws : (ndarray, ndarray)
+        The draws on that pair from which they were learnt.
+    explored : int
+        Draws per dataset spent in all.
+    search : SearchRecord, optional
+        How the pair was found.
+    """
+
+    pair: NeighborPair
+    selection: Selection
+    draws: Draws
+    explored: int
+    search: SearchRecord | None = None
+
+    @property
+    def sample(self) -> NDArray[Any]:
+        """Some draws of both sides together, to lay out a picture."""
+        return np.concatenate([side[:_PICTURE_SAMPLE] for side in self.draws])
+
+
+def explore(
+    task: Task,
+    sampler: Sampler,
+    role: str,
+    *,
+    share: float = EXPLORE_SHARE,
+    learn_share: float = LEARN_SHARE,
+) -> Exploration:
+    """Choose the pair and the events of a mechanism that draws its outputs.
+
+    Parameters
+    ----------
+    task : Task
+        What is asked.
+    sampler : Sampler
+        Draws from the mechanism.
+    role : str
+        "mechanism", "mutant", ...; names the streams of random numbers.
+    share : float, optional
+        Part of the draws to spend.
+    learn_share : float, optional
+        Part of these on which scores are learnt; events are chosen on the rest.
+    """
+
+    def objective(pair: NeighborPair, draws: Draws) -> tuple[float, float]:
+        return learnt(pair, draws, budget, f"{role} pilot").objective
+
+    def learnt(pair: NeighborPair, draws: Draws, explored: int, role: str) -> Selection:
+        goal, rng = task.goal(task.draws - explored, learn_share), task.rng(role, "learn")
+        return learn(*draws, goal, rng=rng, float_attack=task.attack_on(pair))
+
+    record = None
+    if task.space is not None:
+        pair, draws, explored, record = _searched(task, task.space, sampler, role)
+    else:
+        first = next(iter(task.pairs))
+        sampler.begin(first.left, first.right)
+        budget = explore_budget(task, sampler, share)
+        pair, draws, explored = most_promising(
+            task.pairs,
+            sampler,
+            budget,
+            draw=lambda pair, draws, role: _draw(sampler, pair, draws, role),
+            join=_joined,
+            objective=objective,
+        )
+    return Exploration(pair, learnt(pair, draws, explored, role), draws, explored, record)
+
+
+def explore_budget(
+    task: Task, sampler: Sampler, share: float = EXPLORE_SHARE, most: float = math.inf
+) -> int:
+    """Return the draws per dataset to explore with, of which a few are always left to certify."""
+    budget = int(min(task.draws * share, MAX_EXPLORE_CELLS / sampler.width, most))
+    return min(max(budget, MIN_PILOT), task.draws - 1)
+
+
+def most_promising(
+    pairs: PairFamily,
+    sampler: Sampler,
+    budget: int,
+    *,
+    draw: Callable[[NeighborPair, int, str], Drawn],
+    join: Callable[[Drawn, Drawn], Drawn],
+    objective: Callable[[NeighborPair, Drawn], Any],
+) -> tuple[NeighborPair, Drawn, int]:
+    """Spend half of the budget on all pairs alike, and the rest on the best of them.
+
+    Returns
+    -------
+    pair : NeighborPair
+        The best pair, the first of equals.
+    drawn
+        All draws on it.
+    explored : int
+        Draws per dataset spent on all pairs together.
+    """
+    first, *others = pairs
+    if not others:
+        return first, draw(first, budget, "explore"), budget
+    pilot = max(budget // 2 // len(pairs), MIN_PILOT)
+    drawn = [draw(first, pilot, "pilot 0")]
+    for index, pair in enumerate(others, 1):
+        sampler.begin(pair.left, pair.right)
+        drawn.append(draw(pair, pilot, f"pilot {index}"))
+    values = [objective(pair, seen) for pair, seen in zip(pairs, drawn, strict=True)]
+    best = max(range(len(pairs)), key=lambda index: (values[index], -index))
+    pair = pairs.pairs[best]
+    sampler.turn()
+    more = max(budget - pilot * len(pairs), MIN_PILOT)
+    return pair, join(drawn[best], draw(pair, more, "explore")), pilot * len(pairs) + more
+
+
+def _searched(
+    task: Task, space: SearchSpace, sampler: Sampler, role: str
+) -> tuple[NeighborPair, Draws, int, SearchRecord]:
+    """Search with half of the exploration draws, and spend the rest on the pair found."""
+    least = math.ceil((2 * LEAST_BUDGET + 1) / EXPLORE_SHARE)
+    if task.draws < least:
+        raise ArgumentError(
+            f"draws must be an integer >= {least} to search {space.name}, got {task.draws}"
+        )
+    example = next(iter(task.pairs))
+    sampler.begin(example.left, example.right)
+    budget = explore_budget(task, sampler)
+    goal = task.goal(task.draws - budget)
+    found = search(space, sampler, budget // 2, goal, rng=task.rng(role, "search"))
+    sampler.turn()
+    fresh = _draw(sampler, found.pair, budget - budget // 2, "explore")
+    return found.pair, _joined(found.drawn, fresh), budget, found.record
+
+
+def _draw(sampler: Sampler, pair: NeighborPair, draws: int, role: str) -> Draws:
+    left = sampler.draw(pair.left, draws, role, "left")
+    return left, sampler.draw(pair.right, draws, role, "right")
+
+
+def _joined(some: Draws, more: Draws) -> Draws:
+    left, right = (np.concatenate(both) for both in zip(some, more, strict=True))
+    return left, right

@@ -1,0 +1,154 @@
+"""What one asks of an audit, checked: every refusal names the argument and what is allowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dpaudit import _validate
+from dpaudit.claims import Claim
+from dpaudit.engine.bets import LEAST_DRAWS
+from dpaudit.engine.explore import MIN_PILOT
+from dpaudit.engine.task import EXPLORE_SHARE, Task
+from dpaudit.errors import ArgumentError, PairError
+from dpaudit.events import FloatAttack
+from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Watch, generator, mechanism_name
+from dpaudit.neighbors import NeighborPair, PairFamily, family
+from dpaudit.search import SearchSpace
+
+MIN_DRAWS, MAX_DRAWS = 20, 10**10
+
+_DRAWS = "draws its outputs"
+
+Pairs = NeighborPair | PairFamily | Sequence[NeighborPair] | SearchSpace
+
+
+def checked_task(
+    mechanism: Any,
+    claim: Claim,
+    pairs: Pairs,
+    *,
+    draws: int,
+    failure_prob: float,
+    seed: int,
+    mutant: Any,
+    sequential: bool,
+    float_attack: bool | FloatAttack,
+    id: str | None,
+    watch: Watch,
+) -> Task:
+    """Return the task that the arguments of :func:`dpaudit.audit` describe.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an argument out of range, or arguments that do not go together.
+    """
+    if not isinstance(claim, Claim):
+        raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")
+    draws = _validate.integer(MIN_DRAWS, draws=draws)
+    if draws > MAX_DRAWS:
+        raise ArgumentError(f"draws must be an integer <= {MAX_DRAWS}, got {draws}")
+    for name, value in (("mechanism", mechanism), ("mutant", mutant)):
+        if not callable(value) and not isinstance(value, ExactMechanism | None):
+            raise TypeError(f"{name} must be a function f(data, size, *, rng), got {value!r}")
+    failure_prob = _validate.failure_prob(failure_prob=failure_prob)
+    seed = _validate.integer(0, seed=seed)
+    name = mechanism_name(mechanism) if id is None else id
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"id must be a text that is not empty, got {id!r}")
+    space = pairs if isinstance(pairs, SearchSpace) else None
+    if isinstance(pairs, SearchSpace):
+        if isinstance(mechanism, ExactMechanism):
+            raise TypeError(
+                "pairs must be pairs for a mechanism with a pmf; a search needs one that draws"
+            )
+        candidates = family(pairs.example(rng=generator(seed, name, "example")))
+    else:
+        candidates = family(pairs)
+    least = math.ceil(2 * MIN_PILOT * len(candidates) / EXPLORE_SHARE)
+    if len(candidates) > 1 and draws < least:
+        raise ArgumentError(
+            f"draws must be an integer >= {least} to explore {len(candidates)} pairs, got {draws}"
+        )
+    _check_relation(claim, candidates)
+    if mutant is not None and kind_of(mutant) != kind_of(mechanism):
+        raise TypeError(
+            "mechanism and mutant must be of one kind, because power is shown on the same budget; "
+            f"got {mechanism_name(mechanism)}, which {kind_of(mechanism)}, and "
+            f"{mechanism_name(mutant)}, which {kind_of(mutant)}"
+        )
+    for flag, value in (("sequential", sequential), ("float_attack", float_attack)):
+        allowed = (bool, FloatAttack) if flag == "float_attack" else (bool,)
+        if not isinstance(value, allowed):
+            names = " or a FloatAttack" * (flag == "float_attack")
+            raise TypeError(f"{flag} must be True or False{names}, got {value!r}")
+        if value and kind_of(mechanism) != _DRAWS:
+            raise TypeError(
+                f"{flag} needs a mechanism that draws its outputs; "
+                f"{mechanism_name(mechanism)} {kind_of(mechanism)}"
+            )
+    if sequential and draws < 2 * LEAST_DRAWS:
+        raise ArgumentError(
+            f"draws must be an integer >= {2 * LEAST_DRAWS} for a sequential audit, got {draws}"
+        )
+    return Task(
+        claim,
+        candidates,
+        draws,
+        failure_prob,
+        seed,
+        name,
+        space=space,
+        sequential=sequential,
+        float_attack=float_attack,
+        watch=watch,
+    )
+
+
+def checked_watch(progress: Any, timeout: float | None, call_timeout: float | None) -> Watch:
+    """Return what watches over the time of an audit."""
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress must be a function progress(done, total), got {progress!r}")
+    return Watch(
+        progress,
+        None if timeout is None else _validate.positive(timeout=timeout),
+        None if call_timeout is None else _validate.positive(call_timeout=call_timeout),
+    )
+
+
+def checked_variants(slack: Mapping[float, Any] | None, mechanism: Any) -> list[tuple[float, Any]]:
+    """Return the variants of a slack frontier by falling multiplier; refuse what is none."""
+    if slack is None:
+        return []
+    if not isinstance(slack, Mapping) or not slack:
+        raise TypeError(f"slack must be a dict from multipliers to mechanisms, got {slack!r}")
+    for multiplier, variant in slack.items():
+        _validate.positive(multiplier=multiplier)
+        if not callable(variant) and not isinstance(variant, ExactMechanism):
+            raise TypeError(f"slack must hold mechanisms, got {variant!r} at {multiplier!r}")
+        if kind_of(variant) != kind_of(mechanism):
+            raise TypeError(
+                "slack must hold mechanisms of the audited one's kind, which "
+                f"{kind_of(mechanism)}; got {mechanism_name(variant)}, which {kind_of(variant)}"
+            )
+    return sorted(((float(m), v) for m, v in slack.items()), key=lambda pair: -pair[0])
+
+
+def kind_of(mechanism: Any) -> str:
+    """Say in words how a mechanism is looked at."""
+    if isinstance(mechanism, ExactMechanism):
+        return "has a pmf"
+    if isinstance(mechanism, AdditiveNoise):
+        return "draws its centres" if mechanism.is_random else "computes its centres"
+    return _DRAWS
+
+
+def _check_relation(claim: Claim, pairs: PairFamily) -> None:
+    relation = next(iter(pairs)).relation
+    if claim.relation is not None and claim.relation != relation:
+        raise PairError(
+            f"the claim speaks of {claim.relation}, but the pair is of {relation}: "
+            "a claim is audited under its own relation"
+        )

@@ -1,0 +1,143 @@
+"""What is asked of one audit: the claim, where to look, how much to spend, and from which seed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.claims import Claim
+from dpaudit.errors import MechanismError
+from dpaudit.events import LEARN_SHARE, FloatAttack, Goal
+from dpaudit.mechanisms import Sampler, Watch, generator
+from dpaudit.neighbors import NeighborPair, PairFamily
+from dpaudit.search import SearchSpace
+
+Floats = NDArray[np.float64]
+
+EXPLORE_SHARE = 0.3
+"""Part of the draws that is spent on choosing what to certify."""
+
+PRIMARY_SHARE = 0.9
+"""Part of failure_prob that the primary event gets; the events of the profile share the rest."""
+
+_EXPECTED_PROFILE_EVENTS = 8
+_GRID = 25
+_LARGEST_EPSILON = 600.0  # of the grid for a curve; exponentials stay finite
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One claim on some pairs with one budget: the same for a mechanism, its mutant, its variants.
+
+    Parameters
+    ----------
+    claim : Claim
+        What is claimed.
+    pairs : PairFamily
+        Where to look; of a search space, an example of it.
+    draws : int
+        Draws per dataset in all, exploration included.
+    failure_prob : float
+        Probability that any certified number is wrong.
+    seed : int
+        Root seed.
+    name : str
+        Id of the audit; with the seed it fixes every random number.
+    space : SearchSpace, optional
+        Where the pair is searched for.
+    sequential : bool
+        Whether to stop as soon as the evidence is in.
+    float_attack : bool or FloatAttack
+        Whether the low bits of outputs are looked at too.
+    watch : Watch
+        Told of progress, and asked how long calls may take.
+    """
+
+    claim: Claim
+    pairs: PairFamily
+    draws: int
+    failure_prob: float
+    seed: int
+    name: str
+    space: SearchSpace | None = None
+    sequential: bool = False
+    float_attack: bool | FloatAttack = False
+    watch: Watch = field(default_factory=Watch)
+
+    @cached_property
+    def grid(self) -> Floats:
+        """Epsilons at which the profile is reported: from 0 to beyond the claim, the claim too."""
+        claim = self.claim
+        if claim.point is not None:
+            claimed = claim.point[0]
+            half = _GRID // 2
+            beyond = np.linspace(claimed, max(2 * claimed, claimed + 1.0), half + 1)
+            return np.unique(np.concatenate([np.linspace(0.0, claimed, half + 1), beyond]))
+        end = min(max(claim.epsilon(1e-6), 0.1), _LARGEST_EPSILON)
+        return np.linspace(0.0, end, _GRID)
+
+    @cached_property
+    def claimed(self) -> Floats:
+        """What the claim allows on the grid."""
+        return np.array([self.claim.delta(float(e)) for e in self.grid])
+
+    def rng(self, *labels: str | int) -> np.random.Generator:
+        """Return the generator of one purpose."""
+        return generator(self.seed, self.name, *labels)
+
+    def sampler(self, mechanism: Any, role: str, *, finite: bool = True) -> Sampler:
+        """Return what draws from a mechanism in a role."""
+        labels = (self.name, role)
+        return Sampler(mechanism, seed=self.seed, labels=labels, watch=self.watch, finite=finite)
+
+    def attack_on(self, pair: NeighborPair) -> FloatAttack | None:
+        """Return the guesses of the floating-point attack on a pair; None where it is not made."""
+        if isinstance(self.float_attack, FloatAttack):
+            return self.float_attack
+        return FloatAttack.for_pair(pair, self.claim) if self.float_attack else None
+
+    def goal(self, certifying_draws: int, learn_share: float = LEARN_SHARE) -> Goal:
+        """Return what events are to be chosen for."""
+        return Goal(
+            delta=None if self.claim.point is None else self.claim.point[1],
+            epsilons=self.grid,
+            claimed_deltas=self.claimed,
+            draws=certifying_draws,
+            primary_failure_prob=self.failure_prob * PRIMARY_SHARE,
+            profile_failure_prob=self.failure_prob * (1 - PRIMARY_SHARE) / _EXPECTED_PROFILE_EVENTS,
+            learn_share=learn_share,
+        )
+
+    def worst_point(self, profile: Floats, least: float = 1e-300) -> tuple[float, float]:
+        """Return where a profile exceeds the claimed curve most, or comes closest.
+
+        Epsilon = 0 counts only if the claim is exceeded there: else it says little. Nor do deltas
+        below `least`, to which the curves are not known.
+        """
+        ratio = profile / np.maximum(self.claimed, least)
+        if ratio[0] <= 1:
+            ratio[0] = -np.inf
+        at = int(ratio.argmax())
+        return float(self.grid[at]), float(self.claimed[at])
+
+    @contextmanager
+    def data_unchanged(self, name: str) -> Iterator[None]:
+        """Refuse a mechanism that changed the datasets behind our back."""
+        before = self._fingerprint()
+        yield
+        if self._fingerprint() != before:
+            raise MechanismError(
+                f"{name} changes its input: the data are not what they were before the audit; "
+                "a mechanism must leave them alone"
+            )
+
+    def _fingerprint(self) -> list[bytes]:
+        both = ((pair.left, pair.right) for pair in self.pairs)
+        return [hashlib.sha256(data.tobytes()).digest() for pair in both for data in pair]

@@ -1,0 +1,99 @@
+"""How far an audit is, and an end for one that takes too long."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+
+from dpaudit.errors import MechanismTimeout
+
+
+@dataclass
+class Watch:
+    """What an audit tells while it goes on, and how long it may take.
+
+    Parameters
+    ----------
+    progress : callable, optional
+        ``progress(done, total)``, called after each call of a mechanism with the draws made so far
+        and the draws planned, over both datasets and all mechanisms of the audit.
+    timeout : float, optional
+        Seconds that the whole audit may take.
+    call_timeout : float, optional
+        Seconds that one call of a mechanism may take.
+    total : int
+        Draws planned.
+    """
+
+    progress: Callable[[int, int], None] | None = None
+    timeout: float | None = None
+    call_timeout: float | None = None
+    total: int = 0
+    done: int = 0
+    begun: float = field(default_factory=time.perf_counter)
+
+    def note(self, draws: int) -> None:
+        """Count draws that were made, and tell."""
+        self.done += draws
+        if self.progress is not None:
+            self.progress(min(self.done, self.total), self.total)
+
+    @contextmanager
+    def limit(self, name: str) -> Iterator[None]:
+        """End one call of a mechanism when its time, or that of the audit, is over.
+
+        In the main thread of a system with interval timers a call is interrupted, unless compiled
+        code holds on to it; elsewhere it is judged when it returns.
+
+        Raises
+        ------
+        MechanismTimeout
+            Naming the limit.
+        """
+        left = math.inf
+        if self.timeout is not None:
+            left = self.timeout - (time.perf_counter() - self.begun)
+        seconds = min(left, math.inf if self.call_timeout is None else self.call_timeout)
+        if math.isinf(seconds):
+            yield
+            return
+        of_audit = left == seconds
+        words = (
+            f"{name} was stopped: the audit took more than timeout = {self.timeout:g} s"
+            if of_audit
+            else f"{name} was stopped: one call took more than call_timeout = {seconds:g} s"
+        )
+        if seconds <= 0:
+            raise MechanismTimeout(words)
+        start = time.perf_counter()
+        if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
+            with _alarm(seconds, words):
+                yield
+        else:
+            yield
+        if time.perf_counter() - start > seconds:
+            raise MechanismTimeout(words)
+
+
+@contextmanager
+def _alarm(seconds: float, words: str) -> Iterator[None]:
+    """Raise :class:`MechanismTimeout` after so many seconds; then leave the timer as it was."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise MechanismTimeout(words)
+
+    handler = signal.signal(signal.SIGALRM, stop)
+    remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        if remaining:
+            signal.setitimer(signal.ITIMER_REAL, remaining, interval)
