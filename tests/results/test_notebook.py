@@ -1,0 +1,103 @@
+"""A result in a notebook, and as text: short, safe, without a plotting library."""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
+
+from dpaudit.results.notebook import html_of, text_of
+from dpaudit.results.verdicts import Expectation
+from tests.results.test_charts import KINDS, found
+
+NASTY = "<script>\"&' </td>"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_result_has_a_table_and_a_picture(kind):
+    result = found()[kind]
+    shown = html_of(result)
+    root = ET.fromstring(shown)
+    assert len(root.findall(".//svg")) == 2  # the bar and the profile
+    names = [cell.text for cell in root.iter("th")]
+    assert {"Claim", "Mechanism", "Certified δ", "Mutant", "Event", "Pair"} <= set(names)
+    assert ("Estimated ε" in names) is (result.failure_prob > 0)
+    assert len(shown) < 20_000
+    assert "var(" not in shown
+    assert "<style" not in shown
+
+
+def test_table_holds_the_numbers_that_matter():
+    root = ET.fromstring(html_of(replace(found()["kept"], advice="try more", notes=("odd",))))
+    cells = {row[0].text: row[1].text for row in root.iter("tr")}
+    assert cells["Claim"] == "1-DP"
+    assert re.fullmatch(r"≥ 0\.\d+ at δ = 0: \d+ % of the claim", cells["Certified ε"])
+    assert cells["Estimated ε"].endswith("(no guarantee)")
+    assert re.fullmatch(r".*: killed, ε ≥ [\d.]+", cells["Mutant"])
+    assert cells["Draws"].startswith("600 to explore and 1,400 to certify, per dataset; wrong")
+    assert (cells["Note"], cells["Next"]) == ("odd", "try more")
+
+
+def test_what_users_wrote_is_escaped():
+    result = replace(
+        found()["kept"], id=NASTY, mechanism=NASTY, pair_words=NASTY, notes=(NASTY,), advice=NASTY
+    )
+    shown = html_of(result)
+    assert "<script" not in shown
+    texts = [element.text for element in ET.fromstring(shown).iter() if element.text]
+    assert texts.count(NASTY) == 5
+
+
+def test_verdicts_have_their_tone():
+    def tone(result) -> str:
+        match = re.search(r'<strong style="color:(#\w+)"', html_of(result))
+        assert match is not None
+        return match[1]
+
+    kept, broken = found()["kept"], found()["broken"]
+    tones = [
+        tone(broken),
+        tone(replace(broken, expected=Expectation.REFUTED)),
+        tone(kept),
+        tone(replace(kept, expected=Expectation.REFUTED)),
+    ]
+    assert len(set(tones)) == 4
+    assert "VIOLATION NOT FOUND AGAIN" in html_of(replace(kept, expected=Expectation.REFUTED))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_is_one_screen(kind):
+    long = replace(
+        found()[kind], mechanism="f" * 300, notes=("a note\n" * 80,) * 5, advice="more " * 90
+    )
+    for result in (found()[kind], long):
+        lines = text_of(result).splitlines()
+        assert 9 <= len(lines) <= 15
+        assert max(map(len, lines)) <= 100
+        assert lines[0].startswith(f"AuditResult: {result.status.word}  {result.id}")
+
+
+def test_text_tells_the_same_numbers():
+    text = text_of(found()["broken"])
+    assert re.search(r"certified +epsilon >= 3\.\d+ of 1 claimed, delta >= [\d.]+ of 0", text)
+    assert "mutant     none was given" in text
+    exact = text_of(found()["exact"])
+    assert "none, the probabilities were computed" in exact
+    sure = replace(found()["broken"], epsilon=replace(found()["broken"].epsilon, lower=math.inf))
+    assert "epsilon >= inf of 1 claimed" in text_of(sure)
+
+
+def test_a_result_shows_itself():
+    result = found()["kept"]
+    assert repr(result) == text_of(result)
+    assert result._repr_html_() == html_of(result)
+
+
+def test_notebooks_need_no_plotting_library():
+    code = "import sys, dpaudit.results.notebook; assert 'matplotlib' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
