@@ -130,8 +130,8 @@ def _others(rows: Array, who: str) -> tuple[str, tuple[tuple[str, str], ...]]:
         ranked = sorted(seen.values(), key=len, reverse=True)
         among = "" if count <= _LOOKED_AT else f" among the first {_LOOKED_AT:,}"
         kinds = "" if count == 1 else f": {len(seen)} distinct row{'s' * (len(seen) > 1)}{among}"
-        return f"{said}{kinds}.", tuple((_times(len(s)), words_of(some[s[0]])) for s in ranked)
-    sample = tuple((f"no. {index + 1}", words_of(some[index])) for index in range(OTHERS - 1))
+        return f"{said}{kinds}.", tuple((_times(len(s)), words_of(some[s[0]], 4)) for s in ranked)
+    sample = tuple((f"no. {index + 1}", words_of(some[index], 4)) for index in range(OTHERS - 1))
     return f"{said}{_range(rows)}. The first of them:", sample
 
 
@@ -153,8 +153,10 @@ def _range(rows: Array) -> str:
     return f", values from {number(low)} to {number(high)}, {number(mean)} on average"
 
 
-def words_of(value: Any) -> str:
-    """Return one item in few words: numbers to the last digit, long ones cut in the middle.
+def words_of(value: Any, digits: int | None = None) -> str:
+    """Return one item in few words, long ones cut in the middle.
+
+    Numbers are written to the last digit where `digits` is None.
 
     Examples
     --------
@@ -162,16 +164,16 @@ def words_of(value: Any) -> str:
     ('(0.5, 1)', '(0, 1, 2, 3, 4, 5, …, 99), 100 values', "'a b'")
     """
     if isinstance(value, np.void) and value.dtype.names:
-        pairs = (f"{name}={words_of(value[name])}" for name in value.dtype.names)
+        pairs = (f"{name}={words_of(value[name], digits)}" for name in value.dtype.names)
         return short(f"({', '.join(pairs)})", _LETTERS)
     array = np.asarray(value)
     if array.ndim == 0:
-        return short(_scalar(array[()]), _LETTERS)
+        return short(_scalar(array[()], digits), _LETTERS)
     flat = array.reshape(-1)
-    texts = [words_of(item) for item in flat[: _VALUES if flat.size <= _VALUES else 6]]
+    texts = [words_of(item, digits) for item in flat[: _VALUES if flat.size <= _VALUES else 6]]
     more = ""
     if flat.size > _VALUES:
-        texts += ["…", words_of(flat[-1])]
+        texts += ["…", words_of(flat[-1], digits)]
         shape = "×".join(map(str, array.shape))
         more = f", {shape} values" if array.ndim > 1 else f", {flat.size:,} values"
     elif array.ndim > 1:
@@ -179,9 +181,9 @@ def words_of(value: Any) -> str:
     return short(f"({', '.join(texts)})", _LETTERS) + more
 
 
-def _scalar(value: Any) -> str:
+def _scalar(value: Any, digits: int | None) -> str:
     """Return a value as Python writes it; whole numbers without a point."""
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, float) and plain.is_integer() and abs(plain) < 1e15:
         return "-0.0" if plain == 0 and math.copysign(1.0, plain) < 0 else str(int(plain))
-    return repr(plain)
+    return f"{plain:.{digits}g}" if digits and isinstance(plain, float) else repr(plain)

@@ -179,15 +179,15 @@ class WealthInfo:
     draws : tuple of int
         Draws per dataset at each look.
     log_wealth : tuple of float
-        Evidence against the claim: the logarithm of the wealth of a bet against it.
+        Logarithm of the wealth of a bet against the claim.
     refuted_at : float
-        Evidence at which the claim falls.
+        Logarithm of the wealth at which the claim falls.
     budget : int
         Draws per dataset that might have been taken.
     stopped : str
         Why no more were.
     refuted : bool
-        Whether the evidence came to `refuted_at`.
+        Whether the wealth came to `refuted_at`.
     """
 
     draws: tuple[int, ...]
@@ -199,7 +199,7 @@ class WealthInfo:
 
 
 def wealth_info(result: Shown) -> WealthInfo:
-    """Return how the evidence of a sequential audit grew; ``ValueError`` for any other audit."""
+    """Return how the wealth of a sequential audit grew; ``ValueError`` for any other audit."""
     path = result.sequential
     if path is None:
         raise ValueError(f"{result.id} was not audited sequentially: there is no path to draw")

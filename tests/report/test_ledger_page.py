@@ -192,7 +192,7 @@ def test_cases_that_are_pasted_keep_every_digit_and_huge_ones_are_left_out():
     assert as_python({"x": list(range(10_000))}).startswith("# too long")
 
 
-def test_a_repair_stands_with_its_verdict_and_its_attacks(page):
+def test_a_repair_stands_with_its_verdict_and_its_attempts(page):
     text = finding_of(page, "p.two")
     assert f"Repair HOLDS fix {NASTY}" in text
     assert text.count("it stands property 1 300 12 not applicable 0.97 killed (the mutant)") == 2
@@ -215,7 +215,7 @@ def test_a_row_that_held_says_how_hard_it_was_tried(page):
     assert "Counterexample" not in text
 
 
-def test_weak_attacks_and_arguments_are_told(page):
+def test_weak_attempts_and_arguments_are_told(page):
     text = finding_of(page, "p.five")
     assert "survived (another) few cases" in text
     assert "clear argument none – not needed" in text

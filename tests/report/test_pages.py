@@ -412,7 +412,7 @@ def special() -> dict[str, AuditResult]:
     claim = ApproxDP(1.0, 1e-6)
     found = [
         check(loud, draws=2000, sequential=True, id="sequential"),
-        check(ball, claim=claim, draws=2000, mutant=broad, id="smoothed"),
+        check(ball, claim=claim, draws=2000, mutant=broad, id="additive"),
         check(AdditiveNoise(lambda data: data.sum(), scale=5.0), claim=claim, id="closed"),
         check(loud, claim=GaussianDP(1.0), draws=2000, id="gaussian"),
         check(noisy_sum, draws=2000, mutant=loud, id="kept"),
@@ -496,8 +496,8 @@ def test_notes_stand_before_the_pictures(special, tmp_path):
     assert "callout" not in write_report(tmp_path, run_of([]), []).read_text().split("</style>")[1]
 
 
-def test_smoothed_audit_speaks_of_centres_and_method(special, tmp_path):
-    result = special["smoothed"]
+def test_additive_noise_speaks_of_centres_and_method(special, tmp_path):
+    result = special["additive"]
     text, _ = parts_of(result, tmp_path)
     assert f"Method{result.epsilon.method}" in text.replace("Method ", "Method")
     assert "on each dataset: centres, before the noise" in text

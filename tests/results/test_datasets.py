@@ -125,6 +125,12 @@ def test_items_are_written_in_few_words(value, words):
     assert words_of(value) == words
 
 
+def test_rows_of_others_are_written_in_four_digits():
+    data = np.array([[1 / 3, 2.0], [0.0, 0.0]])
+    shown = datasets(NeighborPair(data, data + np.array([[0.0], [1.0]])))
+    assert shown.sample == (("1 user", "(0.3333, 2)"),)
+
+
 @given(npst.arrays(npst.scalar_dtypes(), st.integers(1, 5)))
 def test_every_value_has_words(array):
     assert all(isinstance(words_of(value), str) for value in array)

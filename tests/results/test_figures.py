@@ -81,9 +81,9 @@ def some_centers(data, size, *, rng):
 
 
 @pytest.fixture(scope="module")
-def smoothed() -> AuditResult:
+def additive() -> AuditResult:
     mechanism = AdditiveNoise(some_centers, scale=1.0, ball=([0.5], 0.5))
-    return check(mechanism, ApproxDP(1.0, 1e-6), id="smoothed")
+    return check(mechanism, ApproxDP(1.0, 1e-6), id="additive")
 
 
 @pytest.fixture(scope="module")
@@ -185,21 +185,21 @@ def test_shading_starts_where_the_curves_cross_as_drawn(log):
     np.testing.assert_allclose(second - first, [0.0, 0.0, high[1] - low[1]], atol=1e-12)
 
 
-def test_long_profile_goes_on_with_its_error_where_the_claim_ends(smoothed):
-    info, long = infos.profile_info(smoothed), smoothed.long_profile
+def test_long_profile_goes_on_with_its_error_where_the_claim_ends(additive):
+    info, long = infos.profile_info(additive), additive.long_profile
     assert info.estimated_epsilon == long.epsilon
     assert info.estimated == long.estimated_delta
     assert info.standard_error == long.standard_error
-    assert info.epsilon == smoothed.profile.epsilon == long.epsilon[: len(info.epsilon)]
+    assert info.epsilon == additive.profile.epsilon == long.epsilon[: len(info.epsilon)]
     assert info.log
     assert info.floor <= 1e-10
     assert min(info.estimated) < 1e-8
 
 
-def test_long_profile_is_drawn_as_an_estimate_with_a_band(smoothed):
-    ax = figures.plot_profile(smoothed)
+def test_long_profile_is_drawn_as_an_estimate_with_a_band(additive):
+    ax = figures.plot_profile(additive)
     assert "estimated, no guarantee" in texts(ax)
-    assert ax.get_xlim()[1] == smoothed.long_profile.epsilon[-1]
+    assert ax.get_xlim()[1] == additive.long_profile.epsilon[-1]
     assert len(ax.collections) >= 1  # the band
 
 
@@ -306,8 +306,8 @@ def test_wealth_of_other_audits_is_refused(kept):
 # --- the witness ---
 
 
-def test_histogram_of_centres_says_so(smoothed):
-    info = infos.histogram_info(smoothed)
+def test_histogram_of_centres_says_so(additive):
+    info = infos.histogram_info(additive)
     assert info.ylabel == "share of centres"
     assert info.event_label in ("centre in the event", "event: beyond the centres")
     assert not info.log
@@ -343,7 +343,7 @@ def test_histogram_info_gathers_rare_categories(exact):
     assert info.inside[-2:] == (True, False)
 
 
-def test_histogram_of_computed_chances_speaks_of_probability(exact):
+def test_histogram_of_computed_probabilities_speaks_of_probability(exact):
     info = infos.histogram_info(exact)
     assert info.ylabel == "probability"
     assert "1,000,000" not in info.xlabel
@@ -420,7 +420,7 @@ def test_every_claim_can_be_drawn():
             assert figures.to_svg(plot(check(noisy_sum, claim, id="any")))
 
 
-@pytest.mark.parametrize("kind", ["smoothed", "closed", "stopped", "silent", "worded", "exact"])
+@pytest.mark.parametrize("kind", ["additive", "closed", "stopped", "silent", "worded", "exact"])
 @pytest.mark.parametrize("plot", PLOTS)
 def test_every_kind_of_result_can_be_drawn(kind, plot, request):
     assert figures.to_svg(plot(request.getfixturevalue(kind)))
