@@ -10,7 +10,7 @@ import numpy as np
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.explore import Exploration, explore
 from dpaudit.engine.pictures import OutputHistogram
-from dpaudit.engine.task import PRIMARY_SHARE, Task
+from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Task
 from dpaudit.events import Event
 from dpaudit.mechanisms import IndependenceCheck, Sampler
 from dpaudit.results import Histogram, Witness
@@ -37,7 +37,7 @@ def look(task: Task, mechanism: Any, role: str) -> Certificate:
         Names the streams of random numbers.
     """
     sampler = task.sampler(mechanism, role)
-    exploration = explore(task, sampler, role)
+    exploration = explore(task, sampler, role, share=EXPLORE_SHARE)
     counts, histograms = _count(task, sampler, exploration)
     return _certify(task, sampler, exploration, counts, histograms)
 

@@ -64,7 +64,7 @@ def explore(
     sampler: Sampler,
     role: str,
     *,
-    share: float = EXPLORE_SHARE,
+    share: float,
     learn_share: float = LEARN_SHARE,
 ) -> Exploration:
     """Choose the pair and the events of a mechanism that draws its outputs.
@@ -77,7 +77,7 @@ def explore(
         Draws from the mechanism.
     role : str
         "mechanism", "mutant", ...; names the streams of random numbers.
-    share : float, optional
+    share : float
         Part of the draws to spend.
     learn_share : float, optional
         Part of these on which scores are learnt; events are chosen on the rest.

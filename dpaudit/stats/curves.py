@@ -32,7 +32,9 @@ class Curves:
     alpha : tuple of float
         Type I errors, rising from 0 to 1.
     certified_beta : tuple of float
-        Upper band of the trade-off curve (f-DP): some test has at most these type II errors.
+        Upper band of the trade-off curve: f-DP holds for no convex f that lies above it anywhere.
+        It joins what is certified of tests with the datasets in either role; the type II errors of
+        one role alone may be larger.
     claimed_beta : tuple of float
         The trade-off curve that the claim promises; the claim is refuted where it lies above the
         band.

@@ -21,6 +21,8 @@ from dpaudit.errors import ArgumentError
 
 Density = Callable[[float], float]
 
+_LARGEST_EXPONENT = 709.0  # of a double
+
 
 def hockey_stick(left: ArrayLike, right: ArrayLike, epsilon: float) -> float:
     """Hockey-stick divergence of two probability mass functions, left over right.
@@ -122,10 +124,11 @@ def hockey_stick_density(
             f"breakpoints must be finite, strictly increasing and not empty, got {breakpoints!r}"
         )
 
-    factor = math.exp(min(epsilon, 700.0))
+    factor = math.exp(epsilon) if epsilon < _LARGEST_EXPONENT else math.inf
 
     def excess(x: float) -> float:
-        return max(left(x) - factor * right(x), 0.0)
+        p, q = left(x), right(x)
+        return max(p - factor * q, 0.0) if q > 0 else max(p, 0.0)
 
     edges = [-math.inf, *points, math.inf]
     pieces = [

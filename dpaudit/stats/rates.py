@@ -144,10 +144,13 @@ class RateBounds:
         return float(max(_binary_renyi(p, q, alpha).min(), _binary_renyi(q, p, alpha).min()))
 
     def upper_tradeoff(self, alphas: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Upper bound of the trade-off curve: the least type II errors at type I errors `alphas`.
+        """Upper bound, at type I errors `alphas`, of every curve f for which f-DP may hold.
 
-        Of the tests "the event fired" and "it did not", with the sides in either role, mixed with
-        a coin where that is better; a convex curve from (0, 1) to (1, 0) through (q, 1 - p).
+        f-DP bounds the errors of tests with the datasets in either role, so f lies below the
+        errors of "the event fired", through (q, 1 - p), and below those of "it did not" with the
+        roles exchanged, through (1 - p, q), each mixed with a coin. The curve is not one of type
+        II errors of the tests in one role: of two datasets that differ as (0, 1) and (0, 0.5) do,
+        one direction may be harder to tell than the other.
         """
         p, q = (side[:, None] for side in self._corners())
         tests = [(q, 1 - p), (1 - p, q)]
@@ -225,5 +228,13 @@ def _excesses(
     likely: ArrayLike, rare: ArrayLike, epsilon: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     p, q = np.asarray(likely, dtype=float), np.asarray(rare, dtype=float)
-    factor = np.exp(np.minimum(np.asarray(epsilon, dtype=float), 700.0))
-    return p - factor * q, (1 - q) - factor * (1 - p)
+    with np.errstate(over="ignore", invalid="ignore"):
+        factor = np.exp(np.asarray(epsilon, dtype=float))  # inf, where it is beyond every double
+        return _above(p, factor, q), _above(1 - q, factor, 1 - p)
+
+
+def _above(
+    top: NDArray[np.float64], factor: NDArray[np.float64], bottom: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return ``top - factor bottom``, in which 0 times infinity is 0."""
+    return np.where(bottom > 0, top - factor * bottom, top)

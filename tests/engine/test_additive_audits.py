@@ -9,10 +9,9 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit import ApproxDP, GaussianDP, PureDP
-from dpaudit.engine.additive.audit import AdditiveNoiseAudit
 from dpaudit.engine.additive.candidates import screen
 from dpaudit.engine.additive.events import LikelihoodRatio, RatioEvent
-from dpaudit.engine.counts import SampledAudit
+from dpaudit.engine import counts
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms.additive import AdditiveNoise
 from dpaudit.stats import oracles
@@ -54,8 +53,8 @@ COMPARED = {
 @pytest.mark.parametrize("name", COMPARED)
 def test_smoothing_certifies_what_plain_counts_do_and_more(name):
     mechanism, at, claim, gain = COMPARED[name]
-    smoothed = prepared(AdditiveNoiseAudit, claim, at, draws=20_000).run(mechanism, "mechanism")
-    plain = prepared(SampledAudit, claim, at, draws=20_000).run(mechanism, "mechanism")
+    smoothed, _ = look(mechanism, claim, at, draws=20_000)
+    plain = counts.look(prepared(claim, at, draws=20_000), mechanism, "mechanism")
     assert smoothed.epsilon.lower >= gain * plain.epsilon.lower
     assert smoothed.epsilon.lower > 0
 

@@ -27,7 +27,6 @@ from dpaudit import (
     audit,
 )
 from dpaudit.claims.notions import Claim
-from dpaudit.engine.auditing import epsilon_grid
 from dpaudit.mechanisms.sampler import PROBE_SIZE
 from dpaudit.stats import oracles
 from dpaudit.stats.rates import RateBounds, loss_of_rates
@@ -162,7 +161,6 @@ def test_the_profile_contains_the_claim_and_decreases(claim: Claim) -> None:
     assert result.claimed_epsilon in profile.epsilon
     assert profile.claimed_delta == tuple(claim.delta(e) for e in profile.epsilon)
     assert (np.diff(profile.certified_delta) <= 0).all()
-    assert list(epsilon_grid(claim)) == list(profile.epsilon)
 
 
 def test_the_witness_is_counted_on_the_certifying_draws() -> None:

@@ -126,6 +126,11 @@ def test_the_path_ends_where_the_evidence_is_in() -> None:
     assert list(path.draws) == sorted(path.draws)
 
 
+def test_a_budget_in_which_independence_could_not_be_judged_is_refused() -> None:
+    with pytest.raises(ValueError, match="draws must be an integer >= 256 for a sequential audit"):
+        audit(tenfold, PureDP(1.0), ONE, draws=255, seed=1, sequential=True)
+
+
 def test_an_honest_mechanism_is_given_up_early_and_says_what_it_would_have_seen() -> None:
     result = audit(laplace, PureDP(1.0), ONE, seed=1, sequential=True, mutant=tenfold)
     assert result.verdict is Verdict.NOT_REFUTED
@@ -133,7 +138,7 @@ def test_an_honest_mechanism_is_given_up_early_and_says_what_it_would_have_seen(
     assert "no violation worth" in result.sequential.stopped
     assert sum(result.draws.values()) < 60_000
     assert result.mutant is not None
-    assert 0.8 < result.certified_epsilon < 1.0
+    assert 0.7 < result.certified_epsilon < 1.0
     assert result.detectable_epsilon is not None
     assert 1.0 < result.detectable_epsilon < 1.1
     assert "probability about 0.9" in result.reason
@@ -183,7 +188,7 @@ def test_it_replays() -> None:
     assert first.witness == again.witness
 
 
-@pytest.mark.parametrize("draws", [20, 100, 300])
+@pytest.mark.parametrize("draws", [256, 300])
 def test_a_budget_smaller_than_a_batch_is_spent_and_no_more(draws: int) -> None:
     result = audit(tenfold, PureDP(1.0), ONE, draws=draws, seed=1, sequential=True)
     assert sum(result.draws.values()) <= draws
@@ -214,7 +219,7 @@ def coin(data: Array, size: int, *, rng: np.random.Generator) -> Array:
     [PureDP(0.0), ApproxDP(1.0, 0.01), ApproxDP(0.0, 0.1), GaussianDP(1.0)],
     ids=str,
 )
-@pytest.mark.parametrize("draws", [60, 3000])
+@pytest.mark.parametrize("draws", [256, 3000])
 def test_a_mechanism_that_ignores_its_data_certifies_nothing(claim: Any, draws: int) -> None:
     for seed in range(3):
         result = audit(coin, claim, ONE, draws=draws, seed=seed, sequential=True)

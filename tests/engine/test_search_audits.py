@@ -22,9 +22,10 @@ from dpaudit import (
     audit,
     neighbors,
 )
-from dpaudit.engine.auditing import claimed_curve, epsilon_grid
+from dpaudit.engine import counts
+from dpaudit.engine.explore import explore
+from dpaudit.engine.task import Task
 from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.counts import SampledAudit
 from dpaudit.events.portfolio import Goal
 from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.search import Integer
@@ -169,14 +170,14 @@ def test_rankings_put_finalists_first_and_landscapes_are_sorted() -> None:
         Trial({"x": 3.0}, 2.0, 32, "design"),
         Trial({"x": 1.0}, 0.0, 0, "design", "no valid pair: ..."),
         Trial({"x": 2.0}, 1.0, 64, "final"),
-        Trial({"x": 0.0}, 1.0, 64, "final", hope=0.1),
+        Trial({"x": 0.0}, 1.0, 64, "final", separation=0.1),
     )
     record = SearchRecord("space", ("x",), trials, 160)
     assert [t.parameters["x"] for t in ranking(record)] == [0.0, 2.0, 3.0]
     assert len(ranking(record, 2)) == 2
-    x, promise = landscape(record, "x")
+    x, expected = landscape(record, "x")
     assert x.tolist() == [0.0, 2.0, 3.0]
-    assert promise.tolist() == [1.0, 1.0, 2.0]
+    assert expected.tolist() == [1.0, 1.0, 2.0]
     with pytest.raises(ArgumentError, match="parameter must be one of x; got 'y'"):
         landscape(record, "y")
 
@@ -214,14 +215,9 @@ def test_claims_that_are_curves_can_be_searched() -> None:
 # --- what it is for ---------------------------------------------------------------------------
 
 
-def sampled_audit(space: SearchSpace, draws: int, failure_prob: float, seed: int) -> SampledAudit:
-    claim = PureDP(EPSILON)
-    grid = epsilon_grid(claim)
-    claimed = claimed_curve(claim, grid)
+def task_of(space: SearchSpace, draws: int, failure_prob: float, seed: int) -> Task:
     example = neighbors.family(space.example(rng=np.random.default_rng(0)))
-    return SampledAudit(
-        claim, example, draws, failure_prob, seed, "search", grid, claimed, space=space
-    )
+    return Task(PureDP(EPSILON), example, draws, failure_prob, seed, "search", space=space)
 
 
 DEFAULT_BUDGET = 15_000
@@ -259,7 +255,7 @@ def test_a_search_that_ignores_scores_does_not_find_it(monkeypatch: pytest.Monke
 
 def test_the_audit_refutes_on_the_pair_that_the_search_found() -> None:
     for seed in range(3):
-        finding = sampled_audit(edge(USERS), 100_000, 1e-5, seed).run(thresholded_mean, "mechanism")
+        finding = counts.look(task_of(edge(USERS), 100_000, 1e-5, seed), thresholded_mean, "mechanism")
         assert straddles(finding.pair)
         assert finding.refuted
         assert finding.epsilon.lower > 2
@@ -267,11 +263,12 @@ def test_the_audit_refutes_on_the_pair_that_the_search_found() -> None:
 
 
 def test_the_search_of_an_audit_is_on_record_and_follows_the_seed() -> None:
-    audit_ = sampled_audit(edge(USERS), 5000, 1e-5, 3)
+    task = task_of(edge(USERS), 5000, 1e-5, 3)
 
     def explored() -> SearchRecord | None:
         sampler = Sampler(thresholded_mean, seed=3, labels=("search", "mechanism"))
-        choice, (left, right) = audit_._explore(sampler, "mechanism", 0.3)
+        choice = explore(task, sampler, "mechanism", share=0.3)
+        left, right = choice.draws
         assert choice.search is not None
         assert choice.explored == 1500
         assert len(left) == len(right) == 750 + ranking(choice.search, 1)[0].draws
@@ -299,7 +296,7 @@ def test_default_recipes_do_not_find_it() -> None:
 
 def test_too_few_draws_for_a_search_name_the_least() -> None:
     with pytest.raises(ArgumentError, match=r"draws must be an integer >= \d+ to search"):
-        sampled_audit(edge(USERS), 100, 1e-5, 1).run(noisy_mean, "mechanism")
+        counts.look(task_of(edge(USERS), 100, 1e-5, 1), noisy_mean, "mechanism")
 
 
 def _lies(findings: list[Certificate]) -> int:
@@ -320,7 +317,7 @@ def test_searching_does_not_make_audits_wrong() -> None:
     """The mechanism keeps its claim with equality on many pairs of the space."""
     audits, failure_prob = 300, 0.05
     findings = [
-        sampled_audit(edge(USERS), 1500, failure_prob, seed).run(noisy_mean, "mechanism")
+        counts.look(task_of(edge(USERS), 1500, failure_prob, seed), noisy_mean, "mechanism")
         for seed in range(audits)
     ]
     assert binom.sf(_lies(findings) - 1, audits, failure_prob) >= FALSE_ALARM

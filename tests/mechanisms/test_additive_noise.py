@@ -8,8 +8,8 @@ import pytest
 from scipy import integrate, special
 
 from dpaudit import ApproxDP, NeighborPair, PureDP, within_sensitivity
-from dpaudit.engine.additive.audit import AdditiveNoiseAudit
-from dpaudit.engine.auditing import claimed_curve, epsilon_grid
+from dpaudit.engine.auditing import look as look_at
+from dpaudit.engine.task import Task
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms.additive import AdditiveNoise
 from dpaudit.neighbors.pairs import family
@@ -24,15 +24,13 @@ def pair(left, right):
     return NeighborPair(left, right, relation=within_sensitivity(1e10, norm="l2"))
 
 
-def prepared(kind, claim, pairs, *, draws=10_000, failure_prob=1e-5, seed=1, name="audit_it"):
-    grid = epsilon_grid(claim)
-    curve = claimed_curve(claim, grid)
-    return kind(claim, family(pairs), draws, failure_prob, seed, name, grid, curve)
+def prepared(claim, pairs, *, draws=10_000, failure_prob=1e-5, seed=1, name="audit_it"):
+    return Task(claim, family(pairs), draws, failure_prob, seed, name)
 
 
 def look(mechanism, claim, pairs, role="mechanism", **budget):
-    finding = prepared(AdditiveNoiseAudit, claim, pairs, **budget).run(mechanism, role)
-    return finding, finding.long_profile
+    found = look_at(prepared(claim, pairs, **budget), mechanism, role)
+    return found, found.long_profile
 
 
 def uniform(data, size, *, rng, radius=1.0):
@@ -297,11 +295,6 @@ def test_gaussian_noise_keeps_no_pure_claim():
     assert look(laplace, PureDP(3.9), pair(1, 0))[0].refuted
 
 
-def test_an_audit_of_anything_else_is_refused():
-    with pytest.raises(TypeError, match="must be a dpaudit.AdditiveNoise"):
-        look(uniform, CLAIM, pair(1, 0))
-
-
 # --- (a) deterministic centres ---
 
 
@@ -314,7 +307,7 @@ def test_deterministic_centres_have_the_gaussian_profile():
     assert finding.epsilon.failure_prob == 0
     assert finding.delta.lower == oracle.delta(1.0)
     np.testing.assert_array_equal(
-        finding.profile.certified_delta, oracle.delta(epsilon_grid(CLAIM))
+        finding.profile.certified_delta, oracle.delta(np.array(finding.profile.epsilon))
     )
     assert finding.refuted
     np.testing.assert_array_equal(finding.pair.left, [1.0, 3.0])

@@ -30,7 +30,7 @@ from dpaudit.engine.additive.plan import Budget, Centers, Plan, Question
 from dpaudit.engine.additive.values import CentreValues
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.explore import explore, explore_budget, most_promising
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.mechanisms import AdditiveNoise, IndependenceCheck, Sampler
 from dpaudit.neighbors import NeighborPair, family
 from dpaudit.results import Witness
@@ -59,7 +59,7 @@ def look(task: Task, mechanism: AdditiveNoise, role: str) -> Certificate:
     if task.space is not None:
         # The pair is searched for with noisy draws, as of any mechanism.
         label = f"{role} search"
-        found = explore(task, task.sampler(mechanism, label), label)
+        found = explore(task, task.sampler(mechanism, label), label, share=EXPLORE_SHARE)
         record = found.search
         task = replace(
             task, pairs=family(found.pair), draws=task.draws - found.explored, space=None
