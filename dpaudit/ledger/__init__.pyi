@@ -5,6 +5,7 @@ from .coverage import NOT_RUN as NOT_RUN
 from .coverage import LedgerFile as LedgerFile
 from .coverage import account as account
 from .coverage import open_row as open_row
+from .coverage import same_words as same_words
 from .domains import Array as Array
 from .domains import Domain as Domain
 from .falsifying import falsify as falsify
@@ -14,6 +15,7 @@ from .functions import check_contraction as check_contraction
 from .functions import check_lipschitz as check_lipschitz
 from .functions import check_sensitivity as check_sensitivity
 from .functions import point_pairs as point_pairs
+from .rows import LEDGER_SCHEMA as LEDGER_SCHEMA
 from .rows import Attempt as Attempt
 from .rows import Counterexample as Counterexample
 from .rows import LedgerVerdict as LedgerVerdict
@@ -30,4 +32,3 @@ from .statements import paper_of as paper_of
 from .statements import read_statements as read_statements
 from .statements import rows_of as rows_of
 from .statements import statement as statement
-from .status import statement_status as statement_status

@@ -62,6 +62,12 @@ def open_row(row: Statement, note: str) -> StatementResult:
     )
 
 
+def same_words(result: StatementResult, row: Statement) -> bool:
+    """Whether a result is of this statement, as its table words it now."""
+    said = (result.id, result.paper, result.kind, result.statement, result.hidden)
+    return said == (row.id, row.paper, row.kind, row.text, row.hidden)
+
+
 def account(
     files: Mapping[Path, LedgerFile],
     results: Iterable[StatementResult],

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from dpaudit import _json
+from dpaudit.ledger.status import row_status
+from dpaudit.results import Status
 
-SCHEMA_VERSION = 2
+LEDGER_SCHEMA = 3
 
 
 class LedgerVerdict(StrEnum):
@@ -70,7 +72,7 @@ class Power(StrEnum):
 
     KILLED = "killed"
     PARTLY = "partly"
-    """Caught, but some attempts of the row have no mutant."""
+    """Killed, but some attempts of the row have no mutant."""
     SURVIVED = "survived"
     NONE = "none"
 
@@ -84,7 +86,8 @@ class Counterexample:
     case : dict
         The inputs, as plain data that can be handed to the check again.
     lhs, rhs : float
-        The two inequality there. A NaN breaks any claim, and becomes the infinity that breaks it.
+        The two sides of the inequality there. A NaN breaks any claim, and becomes the infinity
+        that breaks it.
     exact : bool
         Whether they were computed in exact or high-precision arithmetic as well.
     nan : bool
@@ -134,8 +137,8 @@ class Attempt:
     weak : tuple of str
         Why the attempt means less than it should.
     failure_prob : float
-        Probability, at most, that it refutes, or that its mutant is killed, by bad luck; 0 where nothing
-        is drawn.
+        Probability, at most, that it refutes, or that its mutant is killed, by bad luck; 0 where
+        nothing is drawn.
     """
 
     claim: str
@@ -238,6 +241,19 @@ class StatementResult:
     needs_power: bool = True
 
     @property
+    def status(self) -> Status:
+        """What became of it beside what was declared; its key is the verdict's."""
+        trouble = ""
+        if self.verdict is not self.expected:
+            trouble = f"{self.expected.words} was declared"
+        elif self.repair_verdict in (LedgerVerdict.REFUTED, LedgerVerdict.OPEN):
+            trouble = f"the repair is {self.repair_verdict.words}"
+        elif self.mismatch is not None:
+            empty = self.verdict is LedgerVerdict.OPEN
+            trouble = "an attempt judged no case" if empty else "a mutant survived"
+        return row_status(self.verdict, self.verdict.words, self.verdict.meaning, trouble)
+
+    @property
     def mismatch(self) -> str | None:
         """Say in one sentence why the row fails a run; None when it does not."""
         if self.verdict is LedgerVerdict.OPEN and any(a.empty for a in self.attempts):
@@ -269,7 +285,7 @@ class StatementResult:
         return self.attempts + (self.repair.attempts if self.repair is not None else ())
 
     @property
-    def failure_prob(self) -> float:
+    def total_failure_prob(self) -> float:
         """Probability, at most, that any attempt on it or on its repair misleads by bad luck."""
         return math.fsum(attempt.failure_prob for attempt in self.every_attempt)
 
@@ -301,7 +317,6 @@ class StatementResult:
 
     def row(self) -> dict[str, Any]:
         """Return the flat row of ``results.json``."""
-        counterexample = self.counterexample
         return dict(
             _json.encode(
                 {
@@ -313,9 +328,7 @@ class StatementResult:
                     "method": self.method,
                     "examples": self.examples,
                     "tightest": self.tightest,
-                    "counterexample": None
-                    if counterexample is None
-                    else _json.encode(counterexample),
+                    "counterexample": self.counterexample,
                     "repair": None if self.repair is None else self.repair.statement,
                     "repair_verdict": self.repair_verdict,
                     "note": self.note,
@@ -328,20 +341,20 @@ class StatementResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for strict JSON, schema included."""
-        return {"schema": SCHEMA_VERSION, **_json.encode(self)}
+        return {"schema": LEDGER_SCHEMA, **_json.encode(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> StatementResult:
         """Rebuild a row; raise ``ValueError`` with the field that is wrong."""
         record = dict(data)
-        if record.pop("schema", None) != SCHEMA_VERSION:
-            raise ValueError(f"schema {data.get('schema')!r}, {SCHEMA_VERSION} is known")
+        if record.pop("schema", None) != LEDGER_SCHEMA:
+            raise ValueError(f"schema {data.get('schema')!r}, {LEDGER_SCHEMA} is known")
         found: StatementResult = _json.decode(cls, record)
         return found
 
-    def with_origin(self, origin: Mapping[str, Any]) -> StatementResult:
-        """Return the same row that says how it was made."""
-        return replace(self, origin=dict(origin))
+    def with_origin(self, origin: Mapping[str, Any], expected: LedgerVerdict) -> StatementResult:
+        """Return the row with what only a run knows: how it was made, and what was declared."""
+        return replace(self, origin=dict(origin), expected=expected)
 
 
 def verdict_of(attempts: Iterable[Attempt]) -> LedgerVerdict:
@@ -360,7 +373,7 @@ def verdict_of(attempts: Iterable[Attempt]) -> LedgerVerdict:
 def ratio(lhs: float, rhs: float) -> float:
     """Return how tight ``lhs <= rhs`` is: at most 1 exactly where it holds.
 
-    The quotient where both inequality are positive; 0 or infinite where rhs is 0; where a side is
+    The quotient where both sides are positive; 0 or infinite where rhs is 0; where a side is
     negative, 1 plus the difference relative to the larger one. A NaN on either side breaks any
     claim: infinite.
 

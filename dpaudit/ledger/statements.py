@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -65,7 +66,7 @@ def statement(
     """Mark a function as the check of one statement: ``@statement("gm.lemma11")``.
 
     pytest collects it from ``ledger_*.py`` files, whatever its name. It takes the fixture
-    ``ledger``, a :class:`dpaudit.ledger.Ledger`, and attempts the statement with it.
+    ``ledger``, a :class:`dpaudit.ledger.Ledger`, and attacks the statement with it.
 
     Parameters
     ----------
@@ -135,9 +136,16 @@ def read_statements(path: Path, paper: str) -> dict[str, Statement]:
         Naming the file and the line that is no row, or whose id is none or occurs twice.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        stat = path.stat()
+        return dict(_parse(path, paper, stat.st_mtime_ns, stat.st_size))
     except (OSError, UnicodeDecodeError) as error:
         raise StoreError(f"cannot read {path}: {error}") from error
+
+
+@functools.lru_cache(maxsize=64)
+def _parse(path: Path, paper: str, mtime: int, size: int) -> dict[str, Statement]:
+    """Parse a table, once for each of its versions: every check of a paper asks for its row."""
+    lines = path.read_text(encoding="utf-8").splitlines()
     rows: dict[str, Statement] = {}
     columns: list[str] = []
     for number, line in enumerate(lines, 1):

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from dpaudit.ledger.rows import LedgerVerdict, StatementResult
 from dpaudit.results import Status
 
 _LETTERS = {
-    LedgerVerdict.REFUTED: ("r", "magenta"),
-    LedgerVerdict.AMBIGUOUS: ("a", "yellow"),
-    LedgerVerdict.VACUOUS: ("v", "yellow"),
-    LedgerVerdict.OPEN: ("o", "yellow"),
-    LedgerVerdict.HOLDS: (".", "green"),
-    LedgerVerdict.NOT_EXECUTABLE: ("n", "dim"),
+    "refuted": ("r", "magenta"),
+    "ambiguous": ("a", "yellow"),
+    "vacuous": ("v", "yellow"),
+    "open": ("o", "yellow"),
+    "holds": (".", "green"),
+    "not_executable": ("n", "dim"),
 }
+"""Letter and style by verdict."""
 
 
-def statement_status(result: StatementResult) -> Status:
-    """Return what became of a statement, beside what was declared; its key is the verdict's."""
-    verdict = result.verdict
+def row_status(verdict: str, words: str, meaning: str, trouble: str) -> Status:
+    """Return what became of a statement.
+
+    Parameters
+    ----------
+    verdict, words, meaning : str
+        Of the verdict: its key, as people read it, and what it says.
+    trouble : str
+        Why that fails the run; empty where it does not.
+    """
     letter, style = _LETTERS[verdict]
-    word, category = verdict.words.upper(), verdict.words
-    if result.mismatch is not None:
-        if verdict is not result.expected:
-            word += f" ({result.expected.words} was declared)"
-        elif result.repair_verdict in (LedgerVerdict.REFUTED, LedgerVerdict.OPEN):
-            word += f" (the repair is {result.repair_verdict.words})"
-        else:
-            word += " (a mutant survived)"
-        category, letter, style = "not as declared", "S", "bold red"
-    return Status(verdict.value, word, category, letter, style, verdict.meaning)
+    word, category = words.upper(), words
+    if trouble:
+        word, category, letter, style = f"{word} ({trouble})", "not as declared", "S", "bold red"
+    return Status(str(verdict), word, category, letter, style, meaning)

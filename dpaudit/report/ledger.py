@@ -12,7 +12,7 @@ from dpaudit.report.page import fill, typed
 from dpaudit.report.statements import is_powerless, method_words, tally
 from dpaudit.report.terminal import statement_replay
 from dpaudit.results import words
-from dpaudit.store import LEDGER, STATEMENTS, Run, statement_file, write_atomic
+from dpaudit.store import LEDGER, Run, place_of, write_atomic
 
 _ALWAYS = (LedgerVerdict.REFUTED, LedgerVerdict.OPEN, LedgerVerdict.HOLDS)
 
@@ -84,7 +84,7 @@ def _row(out: Path, result: StatementResult) -> dict[str, Any]:
         "power": _power(result),
         "tightest": tightest,
         "mismatch": result.mismatch,
-        "file": f"{STATEMENTS}/{statement_file(result.id)}" if result.origin else "",
+        "file": place_of(result) if result.origin else "",
         "replay": statement_replay(result, typed(out)),
         "alone": statement_replay(result),
     }

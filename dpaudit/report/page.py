@@ -66,8 +66,8 @@ def fill(template: str, *styles: str, **values: Any) -> str:
 
 
 def kept(run: Run) -> Mapping[str, str]:
-    """Return what a run of selected audits kept of an older one: ids, each with its moment."""
-    return getattr(run, "kept", {})
+    """Return which audits a run of a selection kept of older ones: ids, each with its moment."""
+    return {kept.id: kept.made for kept in run.kept if kept.kind == "audit"}
 
 
 def typed(path: Path) -> Path:

@@ -26,7 +26,7 @@ from dpaudit.results import (
     severity,
     words,
 )
-from dpaudit.store import AUDITS, REPORT, Run, file_name, write_atomic
+from dpaudit.store import REPORT, Run, place_of, write_atomic
 
 _RENYI_ORDER = 2.0
 NEEDS_WORK = ("refuted", "lost", "no_power", "powerless")
@@ -125,12 +125,12 @@ def render(
 
 def _audit(out: Path, run: Run, result: AuditResult) -> dict[str, Any]:
     """Gather what the template shows of one audit."""
-    file = file_name(result.id)
+    file = place_of(result)
     return {
         "result": result,
         "kind": result.status,
-        "anchor": f"audit-{file.removesuffix('.json')}",
-        "file": f"{AUDITS}/{file}",
+        "anchor": f"audit-{Path(file).stem}",
+        "file": file,
         "replay": replay_command(result, typed(out)),
         "alone": replay_command(result) if "path" in result.origin else "",
         "note": _note(result),

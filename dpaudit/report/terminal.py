@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpaudit.ledger import StatementResult, statement_status
+from dpaudit.ledger import StatementResult
 from dpaudit.report.statements import (
     case_line,
     cases_words,
@@ -18,7 +18,7 @@ from dpaudit.report.statements import (
     tally_lines,
 )
 from dpaudit.results import STATUSES, AuditResult, short
-from dpaudit.store import AUDITS, LEDGER, STATEMENTS, Run, file_name, statement_file
+from dpaudit.store import LEDGER, Run, place_of
 
 _CASE = 400
 
@@ -41,7 +41,7 @@ def draws_used(result: AuditResult) -> str:
 def replay_command(result: AuditResult, out: Path | None = None) -> str:
     """Return the command that makes the audit again, quoted for a shell."""
     if out is not None:
-        return f"dpaudit replay {shlex.quote(str(out / AUDITS / file_name(result.id)))}"
+        return f"dpaudit replay {shlex.quote(str(out / place_of(result)))}"
     origin = result.origin
     if {"path", "item", "profile", "failure_prob"} <= set(origin):
         words = [
@@ -62,8 +62,7 @@ def statement_replay(result: StatementResult, out: Path | None = None) -> str:
     if not {"path", "item", "profile"} <= set(origin):
         return ""
     if out is not None:
-        path = out / STATEMENTS / statement_file(result.id)
-        return f"dpaudit replay {shlex.quote(str(path))}"
+        return f"dpaudit replay {shlex.quote(str(out / place_of(result)))}"
     words = [
         "pytest",
         "--dpaudit",
@@ -95,7 +94,7 @@ def statement_facts(result: StatementResult) -> list[str]:
 
 def statement_finding(result: StatementResult, out: Path | None = None) -> str:
     """Return a row in the words of the run, with its counterexample and the line to replay it."""
-    lines = [f"{statement_status(result).word}  {result.id}", f"  statement  {result.statement}"]
+    lines = [f"{result.status.word}  {result.id}", f"  statement  {result.statement}"]
     lines.append(f"  attacked   {', '.join(statement_facts(result))}")
     counterexample, attempts = result.counterexample, result.attempts
     if result.repair is not None:

@@ -63,7 +63,7 @@ STATUSES = {
             "without power",
             "P",
             "bold yellow",
-            "Nothing was found, but the mutant survived too: silence means nothing.",
+            "Nothing was found, and no mutant was killed: silence means nothing.",
             common=True,
         ),
         Status(
@@ -111,7 +111,7 @@ def status_of(verdict: Verdict, expected: Expectation | None, *, has_mutant: boo
     if expected in (Expectation.REFUTED, Expectation.EITHER):
         missed = "lost" if expected == Expectation.REFUTED else "open"
         key = "known" if refuted else missed
-    elif verdict is Verdict.NO_POWER and not has_mutant:
+    elif verdict is Verdict.NO_POWER and not has_mutant and expected is not Expectation.POWER:
         key = "powerless"
     else:
         key = verdict.value
@@ -119,6 +119,9 @@ def status_of(verdict: Verdict, expected: Expectation | None, *, has_mutant: boo
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """Return the status of an audit function that made several checks: the first to look at."""
-    found = {status.key for status in statuses}
-    return next(status for key, status in STATUSES.items() if key in found)
+    """Return the status of an audit function that made several checks: the first to look at.
+
+    Of statuses that are no audit's, as of a statement, the first one given.
+    """
+    order = {key: rank for rank, key in enumerate(STATUSES)}
+    return min(statuses, key=lambda status: order.get(status.key, len(order)))

@@ -58,6 +58,9 @@ class Expectation(StrEnum):
     NOT_REFUTED = "not_refuted"
     """The usual case: a refutation fails the run."""
 
+    POWER = "power"
+    """The usual case of a strict run: silence without power fails it too, whatever the reason."""
+
     REFUTED = "refuted"
     """A known violation kept as a demonstration: not finding it fails the run."""
 

@@ -6,10 +6,10 @@ error, 4 wrong usage, 5 nothing collected, as in pytest.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
+import json
+import shlex
 import sys
-import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,30 +19,27 @@ from dpaudit.errors import ArgumentError, DpauditError, RecipeError, StoreError
 from dpaudit.run.invoke import (
     DEFAULT_OUT,
     FAILED,
+    NOTHING,
     OK,
     USAGE,
     Selection,
-    differences,
+    TextPath,
     failure_prob_option,
-    import_from_here,
     run_options,
-    run_pytest,
-    settings_arguments,
 )
-from dpaudit.run.ledger_cli import ledger, replay_statement
+from dpaudit.run.settings import Settings
 
 if TYPE_CHECKING:
-    from dpaudit.neighbors import NeighborPair, PairFamily
-    from dpaudit.results import AuditResult
+    from dpaudit.ledger import StatementResult
+
+_FOREIGN = {"site-packages", "node_modules", "build", "dist", "__pycache__", "venv"}
+_FILES = "audit_*.py ledger_*.py"
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dpaudit")
 def cli() -> None:
     """Audit differential privacy: certified lower bounds, with a stated probability of error."""
-
-
-cli.add_command(ledger)
 
 
 def main() -> None:
@@ -61,39 +58,184 @@ def main() -> None:
     except DpauditError as error:
         click.echo(f"dpaudit: {error}", err=True)
         code = FAILED
+    except MemoryError as error:
+        click.echo(f"dpaudit: out of memory: {error}", err=True)
+        code = FAILED
     sys.exit(code or OK)
+
+
+def _default() -> list[str]:
+    """Return what is run where no path is given."""
+    return ["audits"] if Path("audits").is_dir() else ["."]
 
 
 # --- run --------------------------------------------------------------------------------------
 
 
 @cli.command()
-@click.argument("paths", nargs=-1)
+@click.argument("paths", nargs=-1, type=TextPath())
 @run_options
 @failure_prob_option("Of each audit, in (0, 1).")
 @click.option("--sequential", is_flag=True, help="Stop each audit as soon as the evidence is in.")
+@click.option("--strict", is_flag=True, help="NO POWER fails, also where no mutant was given.")
+@click.option("--timeout", type=float, help="Break an audit off after so many seconds.")
 def run(
-    paths: tuple[str, ...],
+    paths: tuple[Path, ...],
     profile: str,
     seed: int,
     failure_prob: float,
     sequential: bool,
+    strict: bool,
+    timeout: float | None,
     **selection: Any,
 ) -> int:
-    """Run the audits and ledgers in PATHS (default: audits/) and write a report."""
-    from dpaudit.run.auditor import Settings
+    """Run the audits and ledgers in PATHS (default: audits/) and write a report.
+
+    A run of PATHS or of -k leaves what earlier runs stored in OUT of all others, and says so.
+    """
     from dpaudit.run.display import RunDisplay
+    from dpaudit.run.session import Asked
 
-    settings = Settings(profile, seed, failure_prob, sequential)
-    chosen = list(paths) or (["audits"] if Path("audits").is_dir() else ["."])
-    for path in chosen:
-        if not Path(path.partition("::")[0]).exists():
+    settings = Settings(profile, seed, failure_prob, sequential, strict, timeout)
+    chosen = Selection(**selection)
+    given = [str(path) for path in paths]
+    for path in given:
+        if not _file(path).exists():
             raise click.UsageError(f"PATHS: {path!r} does not exist")
+    repeat = shlex.join(["dpaudit", "run", *given, *settings.words(), *chosen.words()])
+    asked = Asked(repeat, whole=not given and not chosen.keyword)
     # Only audits and checks: a project's tests have a runner of their own.
-    return Selection(**selection).collect("audit_*.py ledger_*.py", chosen, settings, RunDisplay())
+    return chosen.collect(_FILES, given or _default(), settings, [asked, RunDisplay()])
 
 
-# --- audit ------------------------------------------------------------------------------------
+# --- ledger -----------------------------------------------------------------------------------
+
+
+@cli.command()
+@click.argument("words", nargs=-1, metavar="[PAPER] [PATHS]...")
+@run_options
+@click.option(
+    "--json",
+    "json_file",
+    type=TextPath(dir_okay=False),
+    help="Also write the rows into this file.",
+)
+@click.option("--stored", is_flag=True, help="Run nothing: print what the last run in OUT found.")
+def ledger(
+    words: tuple[str, ...],
+    profile: str,
+    seed: int,
+    json_file: Path | None,
+    stored: bool,
+    **selection: Any,
+) -> int:
+    """Check the statements of PAPER, or of every ledger in PATHS (default: audits/).
+
+    Prints a table of the verdicts. The ledger of a paper is a folder of its name, with files
+    ledger_*.py and, where the paper has a table of its statements, statements.md.
+    """
+    chosen = Selection(**selection)
+    if stored:
+        if chosen.keyword or chosen.resume or len(words) > 1:
+            raise click.UsageError("--stored takes a PAPER and nothing that would be run")
+        return _print_stored(chosen.out, words[0] if words else None, json_file)
+    from dpaudit.run.display import LedgerDisplay
+    from dpaudit.run.session import Asked
+
+    settings = Settings(profile, seed)
+    targets = _targets(words)
+    if not targets:
+        click.echo(LedgerDisplay.nothing, err=True)
+        return NOTHING
+    repeat = ["dpaudit", "ledger", *words, "--profile", profile, "--seed", str(seed)]
+    asked = Asked(shlex.join([*repeat, *chosen.words()]), not words and not chosen.keyword)
+    display = LedgerDisplay()
+    code = chosen.collect("ledger_*.py", targets, settings, [asked, display])
+    if json_file is not None:
+        _write_rows(json_file, display.rows)
+    return code
+
+
+def _write_rows(path: Path, rows: Sequence[StatementResult]) -> None:
+    from dpaudit.store import write_atomic
+
+    text = json.dumps([row.row() for row in rows], indent=1, allow_nan=False)
+    write_atomic(path, text + "\n")
+
+
+def _targets(words: Sequence[str]) -> list[str]:
+    """Return the ledger files to run; the first word may name a paper."""
+    from dpaudit.ledger import paper_of
+
+    paper, paths = None, list(words) or _default()
+    if words:
+        known = {paper_of(_file(target)) for target in _found(words[1:] or _default())}
+        if words[0] in known:
+            paper, paths = words[0], list(words[1:]) or _default()
+        elif not _file(words[0]).exists():
+            there = ", ".join(sorted(known)) or "none"
+            raise click.UsageError(
+                f"PAPER: {words[0]!r} is neither a paper with a ledger nor a path; "
+                f"papers here: {there}"
+            )
+    targets = [target for target in _found(paths) if paper in (None, paper_of(_file(target)))]
+    return list(dict.fromkeys(targets))
+
+
+def _file(target: str) -> Path:
+    """Return the file of a target such as ledger_x.py::check."""
+    return Path(target.partition("::")[0])
+
+
+def _found(paths: Sequence[str]) -> Iterator[str]:
+    """Yield the ledger files in some paths."""
+    for path in paths:
+        file = _file(path)
+        if not file.exists():
+            raise click.UsageError(f"PATHS: {path!r} does not exist")
+        if file.is_dir():
+            for found in sorted(file.rglob("ledger_*.py")):
+                inside = found.relative_to(file).parts[:-1]
+                if not any(part in _FOREIGN or part.startswith(".") for part in inside):
+                    yield str(found)
+        elif file.match("ledger_*.py"):
+            yield path
+        else:
+            raise click.UsageError(f"PATHS: {path!r} is no ledger: its name is not ledger_*.py")
+
+
+def _print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
+    """Print the rows of the last run in `out`."""
+    from dpaudit.report import statement_lines
+    from dpaudit.run.display import print_ledger
+    from dpaudit.store import load_run
+
+    run_record, _, rows = load_run(out)
+    papers = sorted({row.paper for row in rows})
+    if paper is not None:
+        if rows and paper not in papers:
+            raise click.UsageError(
+                f"PAPER: the last run in {out} has no {paper!r}; papers there: {', '.join(papers)}"
+            )
+        rows = [row for row in rows if row.paper == paper]
+    for problem in run_record.problems:
+        click.echo(f"problem: {problem}", err=True)
+    if not rows:
+        click.echo(f"the last run in {out} checked no statement", err=True)
+        return NOTHING
+    print_ledger(rows)
+    for line in statement_lines(rows):
+        click.echo(line)
+    if not run_record.complete:
+        click.echo("the run was interrupted")
+    if json_file is not None:
+        _write_rows(json_file, rows)
+    lost = sum(bool(row.origin) for row in rows) < len(run_record.statements) and paper is None
+    failed = lost or not run_record.complete or any(row.mismatch for row in rows)
+    return FAILED if failed else OK
+
+
+# --- audit, plan ------------------------------------------------------------------------------
 
 
 @cli.command()
@@ -115,124 +257,26 @@ def run(
 @failure_prob_option("In (0, 1).")
 @click.option("--sequential", is_flag=True, help="Stop as soon as the evidence is in.")
 @click.option("--float-attack", is_flag=True, help="Also look at the low bits of the outputs.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Also write the result into this directory."
-)
-def audit(
-    target: str,
-    epsilon: float,
-    delta: float,
-    pair: str,
-    mutant: str | None,
-    draws: int,
-    seed: int,
-    failure_prob: float,
-    sequential: bool,
-    float_attack: bool,
-    out: Path | None,
-) -> int:
+@click.option("--out", type=TextPath(), help="Also write the result into this directory.")
+def audit(target: str, seed: int, out: Path | None, **asked: Any) -> int:
     """Audit one function f(data, size, *, rng) -> [size, ...], without writing a file.
 
     MODULE is a module or a path to a .py file.
     """
     from dpaudit.report import replay_command
-    from dpaudit.store import check_writable, save_result
+    from dpaudit.run.direct import audit_function
+    from dpaudit.store import check_writable, save_record
 
     if out is not None:
         check_writable(out)
-    origin = {
-        "kind": "function",
-        "target": target,
-        "epsilon": epsilon,
-        "delta": delta,
-        "pair": pair,
-        "mutant": mutant,
-        "draws": draws,
-        "failure_prob": failure_prob,
-        "sequential": sequential,
-        "float_attack": float_attack,
-    }
     try:
-        result = _audit_function(origin, seed)
+        result = audit_function({"kind": "function", "target": target, **asked}, seed)
     except TypeError as error:  # of an argument; a mechanism's own is a MechanismError
         raise click.UsageError(str(error)) from None
     if out is not None:
-        save_result(out, result)
+        save_record(out, result)
     click.echo(result.summary(replay=replay_command(result, out) if out is not None else None))
     return FAILED if result.mismatch else OK
-
-
-def _audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
-    """Make the audit that an ``origin`` of kind "function" describes."""
-    from dpaudit.claims import ApproxDP, PureDP
-    from dpaudit.engine import audit as audit_mechanism
-    from dpaudit.mechanisms import generator
-    from dpaudit.neighbors import from_recipe
-    from dpaudit.results import Expectation
-    from dpaudit.run.auditor import seeded
-    from dpaudit.search import SearchSpace, space_from_words
-
-    mechanism = _load(origin["target"])
-    mutant = None if origin["mutant"] is None else _load(origin["mutant"])
-    pairs: NeighborPair | PairFamily | SearchSpace
-    if ".." in origin["pair"] or "|" in origin["pair"]:
-        pairs = space_from_words(origin["pair"])
-    else:
-        pairs = from_recipe(origin["pair"], rng=generator(seed, origin["target"], "pair"))
-    claim: PureDP | ApproxDP = PureDP(origin["epsilon"])
-    if origin["delta"] != 0:
-        claim = ApproxDP(origin["epsilon"], origin["delta"])
-    result = audit_mechanism(
-        mechanism,
-        claim,
-        pairs,
-        draws=origin["draws"],
-        failure_prob=origin["failure_prob"],
-        seed=seed,
-        mutant=mutant,
-        sequential=origin["sequential"],
-        float_attack=origin["float_attack"],
-        id=origin["target"],
-    )
-    origin = {**origin, "seeded": seeded(mechanism, mutant)}
-    return result.with_origin(origin, Expectation.NOT_REFUTED)
-
-
-def _load(target: str) -> Any:
-    """Import MODULE:FUNCTION; MODULE is dotted or a path to a .py file."""
-    module_name, colon, function = target.rpartition(":")
-    if not colon or not module_name or not function:
-        raise click.UsageError(f"the target must read MODULE:FUNCTION, got {target!r}")
-    import_from_here()
-    try:
-        if module_name.endswith(".py"):
-            path = Path(module_name)
-            if not path.is_file():
-                raise click.UsageError(f"there is no file {module_name}")
-            spec = importlib.util.spec_from_file_location(path.stem, path)
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[spec.name] = module  # where dataclasses and pickle look
-            sys.path.insert(0, str(path.parent.resolve()))
-            spec.loader.exec_module(module)
-        else:
-            module = importlib.import_module(module_name)
-    except click.UsageError:
-        raise
-    except Exception as error:
-        raise click.UsageError(
-            f"cannot import {module_name}: {type(error).__name__}: {error}"
-        ) from error
-    found: Any = module
-    for part in function.split("."):
-        found = getattr(found, part, None)
-    if found is None:
-        raise click.UsageError(f"module {module_name} has no function {function!r}")
-    return found
-
-
-# --- plan --------------------------------------------------------------------------------------
 
 
 @cli.command()
@@ -249,26 +293,11 @@ def _load(target: str) -> Any:
     help="Rates of the event, on the likelier side and on the other. Default: the best event of "
     "Laplace noise (delta = 0) or Gaussian noise that just needs the true epsilon.",
 )
-def plan(
-    epsilon: float,
-    delta: float,
-    true_epsilon: float,
-    power: float,
-    failure_prob: float,
-    rates: tuple[float, float] | None,
-) -> int:
+def plan(**asked: Any) -> int:
     """Say how many draws refute a claim that is violated by a given amount."""
     from dpaudit.engine import plan as plan_draws
 
-    found = plan_draws(
-        epsilon=epsilon,
-        delta=delta,
-        true_epsilon=true_epsilon,
-        power=power,
-        failure_prob=failure_prob,
-        rates=rates,
-    )
-    click.echo(str(found))
+    click.echo(str(plan_draws(**asked)))
     return OK
 
 
@@ -276,7 +305,7 @@ def plan(
 
 
 @cli.command()
-@click.argument("out", default=DEFAULT_OUT, type=click.Path(path_type=Path))
+@click.argument("out", default=DEFAULT_OUT, type=TextPath())
 def report(out: Path) -> int:
     """Render the report of the run in OUT (default: reports) again."""
     from dpaudit.report import write_report
@@ -292,86 +321,25 @@ def report(out: Path) -> int:
 
 
 @cli.command()
-@click.argument("result", type=click.Path(path_type=Path))
-def replay(result: Path) -> int:
+@click.argument("result", type=TextPath())
+@click.option("--details", is_flag=True, help="Name every value that differs.")
+@click.option("--trust", is_flag=True, help="Also run code that lies outside this directory.")
+@click.option("--pair", is_flag=True, help="Run nothing: open the pair in a debugger.")
+@click.option(
+    "--export-test",
+    "test",
+    type=TextPath(dir_okay=False),
+    help="Run nothing: write a pytest file that fails until the bug is mended.",
+)
+def replay(result: Path, details: bool, trust: bool, pair: bool, test: Path | None) -> int:
     """Make the audit or check stored in RESULT again and compare every count and number."""
-    from dpaudit.store import is_statement, load_result
+    from dpaudit.run.export import export_test
+    from dpaudit.run.replay import replay_record, show_pair
 
-    if is_statement(result):
-        return replay_statement(result)
-    stored = load_result(result)
-    try:
-        again = _again(stored)
-    except KeyError as error:
-        raise StoreError(f"{result} does not say how it was made: origin lacks {error}") from None
-    differing = compare(stored, again)
-    click.echo(f"stored    {_line(stored)}\nreplayed  {_line(again)}")
-    for difference in differing:
-        click.echo(f"differs   {difference}")
-    same = "the same" if _is_seeded(stored) else "the same verdict; unseeded, so counts differ"
-    click.echo("NOT the same" if differing else same)
-    return FAILED if differing else OK
-
-
-def _line(result: AuditResult) -> str:
-    counts = result.witness.counts
-    hits = "" if counts is None else f", {counts.hits_left} and {counts.hits_right} hits"
-    return (
-        f"{result.verdict.words}: epsilon >= {result.certified_epsilon!r}, "
-        f"delta >= {result.certified_delta!r}{hits}"
-    )
-
-
-def compare(stored: AuditResult, again: AuditResult) -> list[str]:
-    """Say what differs between a stored result and its replay, but for times and versions.
-
-    A mechanism that draws from an entropy source of its own is compared by its verdict only.
-    """
-    a, b = stored.to_json(), again.to_json()
-    ignored = {"seconds", "mechanism_seconds", "versions", "origin", "expected", "schema"}
-    keys = [key for key in a if key not in ignored] if _is_seeded(stored) else ["verdict"]
-    for record in (a, b):
-        if record["mutant"] is not None:
-            record["mutant"] = {k: v for k, v in record["mutant"].items() if k != "seconds"}
-    found = [line for key in keys for line in differences(key, a[key], b[key])]
-    if found and stored.versions != again.versions:
-        found.append(f"versions: {dict(stored.versions)} against {dict(again.versions)}")
-    return found
-
-
-def _is_seeded(stored: AuditResult) -> bool:
-    return bool(stored.origin.get("seeded", True))
-
-
-def _again(stored: AuditResult) -> AuditResult:
-    """Make a stored audit again, the way it was made."""
-    kind = stored.origin.get("kind")
-    if kind == "function":
-        return _audit_function(stored.origin, stored.seed)
-    if kind != "file":
-        raise click.UsageError(
-            "this result was made by a direct call of dpaudit.audit; "
-            f"make the same call again with seed={stored.seed} and id={stored.id!r}"
-        )
-    path = Path(stored.origin["path"])
-    if not path.is_file():
-        raise click.UsageError(
-            f"the audit file {path} is not here; replay from the directory of the run"
-        )
-    from dpaudit.run.auditor import Settings
-    from dpaudit.store import AUDITS, file_name, load_result
-
-    settings = Settings(
-        stored.origin["profile"],
-        stored.seed,
-        stored.origin["failure_prob"],
-        stored.origin["sequential"],
-    )
-    with tempfile.TemporaryDirectory() as scratch:
-        arguments = [f"{path}::{stored.origin['item']}", "-p", "no:xdist", "-p", "no:terminal"]
-        arguments += ["--dpaudit", f"--dpaudit-out={scratch}", *settings_arguments(settings)]
-        run_pytest(arguments, [])
-        fresh = Path(scratch) / AUDITS / file_name(stored.id)
-        if not fresh.exists():
-            raise DpauditError(f"the replay of {stored.id} produced no result")
-        return load_result(fresh)
+    if pair and test is not None:
+        raise click.UsageError("give --pair or --export-test, not both")
+    if test is not None:
+        export_test(result, test)
+        click.echo(f"test: {test}")
+        return OK
+    return show_pair(result) if pair else replay_record(result, details=details, trust=trust)

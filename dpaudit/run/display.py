@@ -1,38 +1,39 @@
-"""What `dpaudit run` shows: a live line on a terminal, plain lines elsewhere."""
+"""What `run` and `ledger` show: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
+import time
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import pytest
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
 from rich.table import Table
 
-from dpaudit.ledger import LedgerVerdict, StatementResult, statement_status
+from dpaudit.ledger import StatementResult
 from dpaudit.report import (
-    draws_used,
     examples_words,
-    finding,
     is_left_out,
     method_words,
     power_words,
     ratio_words,
     remark,
     run_lines,
-    statement_facts,
-    statement_finding,
 )
-from dpaudit.results import STATUSES, AuditResult, beside, short
-from dpaudit.run.ledger_plugin import reported_statement
-from dpaudit.run.plugin import reported, skip_reason
-from dpaudit.run.session import AuditSession, repeated_by
-from dpaudit.store import Run
+from dpaudit.results import AuditResult, short
+from dpaudit.run.carry import cargo_of, reason_of, skip_reason, took_process_down
+from dpaudit.run.progress import Progress, ProgressPoll
+from dpaudit.run.session import AuditSession
+from dpaudit.run.words import facts_of, finding_of, in_order, is_judged, is_told
+from dpaudit.store import Record, Run
 
 _WIDTH = 18
 """Of the column of verdicts; longer ones push their line to the right."""
@@ -42,6 +43,9 @@ _FILE_WIDTH = 160
 
 _LEAST_NOTE = 20
 """Width from which the remarks of a table get a column."""
+
+_LIVE_EVERY, _PLAIN_EVERY = 0.5, 30.0
+"""Seconds between two looks at the progress, on a terminal and elsewhere."""
 
 _HEADINGS = ("statement", "verdict", "method", "LHS/RHS", "examples", "power")
 
@@ -56,12 +60,21 @@ class RunDisplay:
     """What to say when there was nothing to do."""
 
     def __init__(self) -> None:
-        self._file = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+        self._file = _copy_of(sys.stdout)
         self._console = Console(file=self._file, highlight=False, soft_wrap=True)
-        self._progress: Progress | None = None
-        self._bar: Any = None
-        self._findings: list[AuditResult] = []
-        self._surprises: list[StatementResult] = []
+        self._bar: Bar | None = None
+        self._task: Any = None
+        self._poll: ProgressPoll | None = None
+        self._told: list[Record] = []
+
+    # --- while it runs ---
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Begin to look at the progress of the audits."""
+        if (found := _session_of(session.config)) is not None:
+            every = _LIVE_EVERY if self._console.is_terminal else _PLAIN_EVERY
+            self._poll = ProgressPoll(found.out, self.show_progress, every)
+            self._poll.start()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Start the live line once the number of audits is known."""
@@ -73,66 +86,58 @@ class RunDisplay:
         self._start(len(ids))
 
     def _start(self, total: int) -> None:
-        if self._progress is not None or total == 0 or not self._console.is_terminal:
+        if self._bar is not None or total == 0 or not self._console.is_terminal:
             return
-        self._progress = Progress(
+        self._bar = Bar(
             TextColumn("[bold]auditing"),
             BarColumn(),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[last]}", style="dim"),
+            TextColumn("{task.fields[now]}", style="dim"),
             console=self._console,
             transient=True,
         )
-        self._bar = self._progress.add_task("", total=total, last="")
-        self._progress.start()
+        self._task = self._bar.add_task("", total=total, now="")
+        self._bar.start()
+
+    def show_progress(self, found: list[Progress]) -> None:
+        """Show how far the audits have come: in the live line, or as a line of its own."""
+        words = "; ".join(progress.words(time.time()) for progress in found)
+        if self._bar is not None:
+            self._bar.update(self._task, now=escape(words))
+        elif not self._console.is_terminal:
+            self._print(escape(words))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Print the line of an audit that ended, or of a test that failed or was skipped."""
-        results, outcome = reported(report)
-        for result in results:
-            self._print_result(result)
-            if result.status.key != "not_refuted":
-                self._findings.append(result)
-        row = reported_statement(report)
-        judged = row is not None and row.verdict is not LedgerVerdict.OPEN
-        if row is not None and judged:
-            self._print_statement(row)
-            if row.mismatch is not None:
-                self._surprises.append(row)
-        if report.failed and outcome is None and not judged:
+        """Print the line of what ended, or of a test that failed or was skipped."""
+        cargo = cargo_of(report)
+        for record in filter(is_judged, cargo.records):
+            self._print_result(record)
+            if is_told(record):
+                self._told.append(record)
+        if report.failed and (cargo.status is None or not any(map(is_judged, cargo.records))):
             self._print_error(report)
         elif report.skipped:
             self._print_skip(report)
-        if self._progress is not None and report.when == "teardown":
-            self._progress.update(self._bar, advance=1, last=report.nodeid.rpartition("::")[2])
+        if self._bar is not None and (report.when == "teardown" or took_process_down(report)):
+            self._bar.update(self._task, advance=1, now=report.nodeid.rpartition("::")[2])
 
-    def _print_result(self, result: AuditResult) -> None:
-        outcome, claimed = result.status, result.claimed_epsilon
-        words = [
-            f"epsilon {beside(result.certified_epsilon, claimed, 3, '>= ')} of {claimed:.3g} "
-            "claimed"
-        ]
-        if result.mutant is not None:
-            words.append(f"mutant {beside(result.mutant.certified_epsilon, claimed, 3, '>= ')}")
-        if result.sequential is not None:
-            words.append(draws_used(result))
-        words.append(f"{result.seconds:.1f} s")
+    def _print_result(self, record: Record) -> None:
+        status = record.status
         self._print(
-            f"[{outcome.style}]{outcome.word:<{_WIDTH}}[/] {escape(result.id)}  "
-            f"[dim]{'  '.join(words)}[/]"
-        )
-
-    def _print_statement(self, row: StatementResult) -> None:
-        outcome = statement_status(row)
-        self._print(
-            f"[{outcome.style}]{outcome.word:<{_WIDTH}}[/] {escape(row.id)}  "
-            f"[dim]{escape('  '.join(statement_facts(row)))}[/]"
+            f"[{status.style}]{status.word:<{_WIDTH}}[/] {escape(record.id)}  "
+            f"[dim]{escape('  '.join(facts_of(record)))}[/]"
         )
 
     def _print_error(self, report: pytest.TestReport | pytest.CollectReport) -> None:
-        self._print(f"[bold red]{'ERROR':<{_WIDTH}}[/] {escape(report.nodeid)}")
-        self._print(f"  {escape(str(report.longrepr).strip())}")
+        gone = took_process_down(report)
+        word = "BROKEN OFF" if gone else "ERROR"
+        self._print(f"[bold red]{word:<{_WIDTH}}[/] {escape(report.nodeid)}")
+        collects = isinstance(report, pytest.CollectReport)
+        if gone or collects:
+            self._print(f"  {escape(reason_of(report))}")
+        if not gone:
+            self._print(f"  {escape(str(report.longrepr).strip())}")
 
     def _print_skip(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         words = f"{escape(report.nodeid)}  {escape(skip_reason(report))}"
@@ -145,26 +150,28 @@ class RunDisplay:
         elif report.skipped:
             self._print_skip(report)
 
+    # --- when it has ended ---
+
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Say so when there was nothing to do."""
+        self._stop()
         if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             self._print(self.nothing)
 
-    @pytest.hookimpl(trylast=True)
+    def _stop(self) -> None:
+        if self._poll is not None:
+            self._poll.stop()
+        if self._bar is not None:
+            self._bar.stop()
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self, config: pytest.Config) -> None:
         """Print the findings and the closing lines."""
-        if self._progress is not None:
-            self._progress.stop()
-        plugin = config.pluginmanager.get_plugin("dpaudit-session")
-        session = plugin if isinstance(plugin, AuditSession) else None
-        order = list(STATUSES)
-        for result in sorted(self._findings, key=lambda r: order.index(r.status.key)):
-            self._print(
-                "\n" + escape(finding(result, session.out if session is not None else None))
-            )
-        for row in self._surprises:
-            out = session.out if session is not None else None
-            self._print("\n" + escape(statement_finding(row, out)))
+        self._stop()
+        session = _session_of(config)
+        for record in in_order(self._told):
+            found = finding_of(record, None if session is None else session.out)
+            self._print("\n" + escape(found))
         if session is not None and session.run is not None:
             self._print("")
             self._close(session, session.run)
@@ -172,6 +179,10 @@ class RunDisplay:
 
     def _close(self, session: AuditSession, run: Run) -> None:
         """Print the closing lines."""
+        if run.kept:
+            old = sum(not kept.current for kept in run.kept)
+            words = f"{len(run.kept)} of earlier runs kept beside what ran now"
+            self._print(words + f", {old} of them made with other code or settings" * (old > 0))
         for line in run_lines(run, session.results, session.report, session.statements):
             self._print(escape(line))
 
@@ -180,33 +191,49 @@ class RunDisplay:
 
 
 class LedgerDisplay(RunDisplay):
-    """Prints a table of the statements at the end, and before it only what went wrong.
-
-    Parameters
-    ----------
-    command : str
-        What repeats the run.
-    """
+    """Prints a table of the statements at the end, and before it only what went wrong."""
 
     nothing = "no check was collected: checks are functions with @statement in files ledger_*.py"
 
-    def __init__(self, command: str) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.rows: list[StatementResult] = []
-        self._command = command
 
-    def pytest_configure(self, config: pytest.Config) -> None:
-        """Say how the run is repeated."""
-        config.stash[repeated_by] = self._command
-
-    def _print_statement(self, row: StatementResult) -> None:
-        """Leave it to the table."""
+    def _print_result(self, record: Record) -> None:
+        """Leave statements to the table."""
+        if isinstance(record, AuditResult):
+            super()._print_result(record)
 
     def _close(self, session: AuditSession, run: Run) -> None:
         self.rows = session.statements
         if self.rows:
             print_ledger(self.rows, self._file)
         super()._close(session, run)
+
+
+def _session_of(config: pytest.Config) -> AuditSession | None:
+    plugin = config.pluginmanager.get_plugin("dpaudit-session")
+    return plugin if isinstance(plugin, AuditSession) else None
+
+
+def _copy_of(stream: IO[str]) -> IO[str]:
+    """Return a stream of its own to where another goes."""
+    with contextlib.suppress(io.UnsupportedOperation, AttributeError):
+        return os.fdopen(os.dup(stream.fileno()), "w", encoding="utf-8")
+    return cast(IO[str], _Borrowed(stream))
+
+
+class _Borrowed(io.TextIOBase):
+    """A stream that stays open when its borrower is done: of a notebook, of a test."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
 
 
 def print_ledger(rows: Sequence[StatementResult], file: IO[str] | None = None) -> None:
@@ -233,7 +260,7 @@ def print_ledger(rows: Sequence[StatementResult], file: IO[str] | None = None) -
     if room >= _LEAST_NOTE:
         table.add_column("note", no_wrap=True, style="dim")
     for row, (name, verdict, *rest) in zip(shown, cells, strict=True):
-        line = [escape(name), f"[{statement_status(row).style}]{verdict}[/]", *rest]
+        line = [escape(name), f"[{row.status.style}]{verdict}[/]", *rest]
         if room >= _LEAST_NOTE:
             line.append(escape(short(" ".join(remark(row).split()), room)))
         table.add_row(*line)

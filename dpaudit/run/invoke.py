@@ -12,11 +12,29 @@ from typing import Any, TypeVar
 import click
 
 from dpaudit._validate import DEFAULT_FAILURE_PROB
+from dpaudit.run.settings import Settings
 
 OK, FAILED, USAGE, NOTHING = 0, 1, 4, 5
 DEFAULT_OUT = "reports"
+_MAX_RESTARTS = 1000
+"""Of workers: each restart costs one audit, so that the audits bound them."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class TextPath(click.Path):
+    """A path that can be printed and stored."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(path_type=Path, **more)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Refuse names that are no text in UTF-8."""
+        try:
+            str(value).encode("utf-8")
+        except UnicodeEncodeError:
+            self.fail(f"{str(value)!r} is no text in UTF-8; choose another name", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def run_options(command: F) -> F:
@@ -35,13 +53,13 @@ def run_options(command: F) -> F:
             "--jobs",
             default="auto",
             show_default=True,
-            help="Worker processes, or auto: one a core.",
+            help="Worker processes, or auto: one a core. 0 audits in this process, for a debugger.",
         ),
         click.option(
             "--out",
             default=DEFAULT_OUT,
             show_default=True,
-            type=click.Path(path_type=Path),
+            type=TextPath(),
             help="Directory of results and report.",
         ),
         click.option(
@@ -69,26 +87,31 @@ class Selection:
     out: Path
     resume: bool
 
-    def collect(self, files: str, targets: Sequence[str], settings: Any, display: Any) -> int:
+    def __post_init__(self) -> None:
+        # pytest has no public way to ask, and a worker would only learn it while it collects.
+        from _pytest.mark.expression import Expression
+
+        try:
+            Expression.compile(self.keyword)
+        except SyntaxError as error:
+            raise click.UsageError(f"-k {self.keyword!r} is no expression: {error.msg}") from None
+
+    def words(self) -> list[str]:
+        """Return the options that repeat the selection."""
+        return ["-k", self.keyword] if self.keyword else []
+
+    def collect(
+        self, files: str, targets: Sequence[str], settings: Settings, plugins: list[Any]
+    ) -> int:
         """Collect these targets, from files that match, and nothing else; return the exit code."""
         arguments = ["-o", f"python_files={files}", "-o", "python_functions=audit_*", *targets]
         arguments += ["--dpaudit", f"--dpaudit-out={self.out}", "-p", "no:terminal"]
-        arguments += [*settings_arguments(settings), *jobs_arguments(self.jobs)]
-        if self.keyword:
-            arguments += ["-k", self.keyword]
+        # One file that cannot be collected is told, and costs the others nothing.
+        arguments.append("--continue-on-collection-errors")
+        arguments += [*settings.pytest_options(), *jobs_arguments(self.jobs), *self.words()]
         if self.resume:
             arguments.append("--dpaudit-resume")
-        return run_pytest(arguments, [display])
-
-
-def settings_arguments(settings: Any) -> list[str]:
-    """Return the options of the plugin that stand for the settings of a run."""
-    arguments = [
-        f"--dpaudit-profile={settings.profile}",
-        f"--dpaudit-seed={settings.seed}",
-        f"--dpaudit-failure-prob={settings.failure_prob!r}",
-    ]
-    return arguments + ["--dpaudit-sequential"] * settings.sequential
+        return run_pytest(arguments, plugins)
 
 
 def jobs_arguments(jobs: str) -> list[str]:
@@ -96,13 +119,15 @@ def jobs_arguments(jobs: str) -> list[str]:
     if jobs == "auto":
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         workers = int(cores or 1)
-    elif jobs.isdecimal() and int(jobs) >= 1:
+    elif jobs.isdecimal():
         workers = int(jobs)
     else:
-        raise click.UsageError(f"--jobs must be auto or an integer >= 1, got {jobs!r}")
-    if workers == 1:
+        raise click.UsageError(f"--jobs must be auto or an integer >= 0, got {jobs!r}")
+    if workers == 0:
         return ["-p", "no:xdist"]
-    return ["-n", str(workers), "--dist", "worksteal"]
+    # A worker even if it is the only one: the code under audit may end its process.
+    restarts = f"--max-worker-restart={_MAX_RESTARTS}"
+    return ["-n", str(workers), "--dist", "worksteal", restarts]
 
 
 def run_pytest(arguments: list[str], plugins: list[Any]) -> int:
@@ -126,18 +151,3 @@ def import_from_here() -> None:
     known = os.environ.get("PYTHONPATH", "")
     if here not in known.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [here, known]))
-
-
-def differences(name: str, a: Any, b: Any) -> list[str]:
-    """Name every number that differs between two records."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        return [
-            line
-            for key in sorted({*a, *b})
-            for line in differences(f"{name}.{key}", a.get(key), b.get(key))
-        ]
-    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        pairs = enumerate(zip(a, b, strict=True))
-        return [line for i, (x, y) in pairs for line in differences(f"{name}[{i}]", x, y)]
-    line = f"{name}: {a!r} against {b!r}"
-    return [] if a == b else [line if len(line) <= 300 else line[:297] + "..."]

@@ -1,84 +1,62 @@
-"""The pytest plugin: audits are tests with a verdict.
+"""The pytest plugin: audits and checks of statements are tests with a verdict.
 
-Thin on purpose: pytest collects, selects, parametrizes and runs; the engine audits; this module
-hands over results and chooses words. Nothing heavy is imported before an audit runs. Its second
-half, :mod:`dpaudit.run.ledger_plugin`, does the same for checks of statements.
+Thin on purpose: pytest collects, selects, parametrizes and runs; a :mod:`job <dpaudit.run.jobs>`
+audits; this module hands over what it found and chooses words. Nothing heavy is imported before a
+session has an audit or a check.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import sys
+import time
 from collections.abc import Generator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from dpaudit._validate import DEFAULT_FAILURE_PROB
+from dpaudit.run.carry import LEDGERS, cargo_of, ledgers, load_cargo
+from dpaudit.run.settings import settings_of
 
 if TYPE_CHECKING:
-    from dpaudit.results import AuditResult, Status
-    from dpaudit.run.auditor import Auditor, Settings
+    from dpaudit.ledger import Ledger
+    from dpaudit.run.auditor import Auditor
+    from dpaudit.run.jobs import Job  # noqa: F401  # of the key below
 
-pytest_plugins = ["dpaudit.run.ledger_plugin"]
-
-RESULTS, OUTCOME, PROBLEMS = "dpaudit_results", "dpaudit_outcome", "dpaudit_problems"
-"""Properties of a test report: workers hand results over as plain text."""
-
-STATEMENT = "dpaudit_statement"
-"""Property of a test report: the row that checks of a statement or of functions led to."""
-
-_ASKS = (
-    "--dpaudit-profile",
-    "--dpaudit-seed",
-    "--dpaudit-failure-prob",
-    "--dpaudit-sequential",
-    "--dpaudit-resume",
-)
+_ASKS = ("profile", "seed", "failure-prob", "sequential", "strict", "timeout", "resume")
 """Options by which a session shows that it audits."""
 
-_auditors = pytest.StashKey["Auditor"]()
-_fingerprint = pytest.StashKey[str]()
+_FILES = ("audit_*.py", "ledger_*.py")
+_FUNCTIONS = "audit_*"
+
+_jobs = pytest.StashKey["Job"]()
 _clashes = pytest.StashKey[str]()
-
-
-class UnexpectedVerdict(Exception):
-    """An audit ended otherwise than declared; carries the sentence to print."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options; `dpaudit run` has the same without the prefix."""
     group = parser.getgroup("dpaudit", "auditing of differential privacy")
-    group.addoption(
-        "--dpaudit", action="store_true", help="collect audit_*.py and ledger_*.py as well"
+
+    def option(name: str, help: str, **more: Any) -> None:
+        group.addoption(f"--dpaudit{name}", help=help, **more)
+
+    option("", "collect audit_*.py and ledger_*.py as well", action="store_true")
+    option("-profile", "quick, full or release, default quick", metavar="NAME")
+    option("-seed", "root seed, default 0", metavar="SEED")
+    option("-failure-prob", f"of each audit, default {DEFAULT_FAILURE_PROB:g}", metavar="P")
+    option("-sequential", "stop each audit when the evidence is in", action="store_true")
+    option("-strict", "audits without power fail, whatever the reason", action="store_true")
+    option("-timeout", "break an audit off after so many seconds", metavar="SECONDS")
+    option("-out", "write results and the report there", metavar="DIR")
+    option(
+        "-resume", "take over what an interrupted run left in --dpaudit-out", action="store_true"
     )
-    group.addoption(
-        "--dpaudit-profile", metavar="NAME", help="quick, full or release, default quick"
-    )
-    group.addoption("--dpaudit-seed", metavar="SEED", help="root seed, default 0")
-    group.addoption(
-        "--dpaudit-failure-prob",
-        metavar="P",
-        help=f"of each audit, default {DEFAULT_FAILURE_PROB:g}",
-    )
-    group.addoption(
-        "--dpaudit-sequential",
-        action="store_true",
-        help="stop each audit as soon as the evidence is in",
-    )
-    group.addoption("--dpaudit-out", metavar="DIR", help="write results and the report there")
-    group.addoption(
-        "--dpaudit-resume",
-        action="store_true",
-        help="take over what an interrupted run left in --dpaudit-out",
-    )
-    parser.addini(
-        "dpaudit_collect",
-        "collect audit_*.py and ledger_*.py files, and audit_* functions",
-        "bool",
-        default=False,
-    )
+    collect = "collect audit_*.py and ledger_*.py files, and audit_* functions"
+    parser.addini("dpaudit_collect", collect, "bool", default=False)
+    parser.addini("dpaudit_strict", "as --dpaudit-strict, for every run", "bool", default=False)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -90,11 +68,11 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     collects = config.getini("dpaudit_collect") or config.getoption("--dpaudit")
     if collects:
-        config.addinivalue_line("python_files", "audit_*.py")
-        config.addinivalue_line("python_files", "ledger_*.py")
-        config.addinivalue_line("python_functions", "audit_*")
+        for pattern in _FILES:
+            config.addinivalue_line("python_files", pattern)
+        config.addinivalue_line("python_functions", _FUNCTIONS)
     out = config.getoption("--dpaudit-out")
-    asked = any(config.getoption(name) not in (None, False) for name in _ASKS)
+    asked = any(config.getoption(f"--dpaudit-{name}") not in (None, False) for name in _ASKS)
     if not (collects or asked or out is not None):
         return  # idle: nothing of the engine is imported
     settings = settings_of(config)  # refuse bad options before anything runs
@@ -103,141 +81,145 @@ def pytest_configure(config: pytest.Config) -> None:
     if out is not None and not hasattr(config, "workerinput"):
         from dpaudit.errors import StoreError
         from dpaudit.run.session import AuditSession
-        from dpaudit.store import check_writable
 
         try:
-            check_writable(Path(out))
+            session = AuditSession(config, Path(out), settings)
         except StoreError as error:
             raise pytest.UsageError(str(error)) from None
-        config.pluginmanager.register(AuditSession(config, Path(out), settings), "dpaudit-session")
+        config.pluginmanager.register(session, "dpaudit-session")
 
 
-def _option(config: pytest.Config, name: str, default: str) -> str:
-    """Return an option as it was written; ours have no default, so that one sees if any is set."""
-    value = config.getoption(name)
-    return default if value is None else str(value)
+# --- collection -------------------------------------------------------------------------------
 
 
-def settings_of(config: pytest.Config) -> Settings:
-    """Return the settings that the options ask for; refuse bad ones as wrong usage."""
-    from dpaudit.run.auditor import Settings
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Remember ledger files and their checks, selected or not."""
+    report = yield
+    if not isinstance(collector, pytest.Module) or not fnmatch(collector.path.name, _FILES[1]):
+        return report
+    from dpaudit.ledger import LedgerFile, marked
+    from dpaudit.run.jobs import own_row
 
-    try:
-        seed = int(_option(config, "--dpaudit-seed", "0"))
-        failure_prob = float(_option(config, "--dpaudit-failure-prob", repr(DEFAULT_FAILURE_PROB)))
-    except ValueError as error:
-        raise pytest.UsageError(f"--dpaudit-seed and --dpaudit-failure-prob: {error}") from None
-    try:
-        return Settings(
-            _option(config, "--dpaudit-profile", "quick"),
-            seed,
-            failure_prob,
-            bool(config.getoption("--dpaudit-sequential")),
-        )
-    except ValueError as error:
-        raise pytest.UsageError(str(error)) from None
-
-
-def stored_fingerprint(config: pytest.Config) -> str:
-    """Return the fingerprint of the run, taken once, when everything is collected."""
-    if _fingerprint not in config.stash:
-        from dpaudit.run.auditor import fingerprint
-
-        config.stash[_fingerprint] = fingerprint(config.rootpath, settings_of(config))
-    return config.stash[_fingerprint]
+    file = LedgerFile()
+    if not report.passed:
+        file.problem = report.outcome
+    else:
+        for name, value in vars(collector.obj).items():
+            if (mark := marked(value)) is not None:
+                file.checks.setdefault(mark.row.id, name)
+                if mark.row.text:
+                    file.own[mark.row.id] = own_row(mark, collector.path)
+    collector.config.stash.setdefault(ledgers, {})[collector.path] = file
+    return report
 
 
-def audit_id(item: pytest.Item) -> str:
-    """Name of an audit function, independent of the directory that pytest runs in."""
-    inside = item.nodeid.partition("::")[2]
-    return f"{item.path.stem}::{inside}"
+def _is_audit(item: pytest.Item) -> bool:
+    """Whether an item is an audit, or is written like one that forgot its fixture."""
+    if "auditor" in getattr(item, "fixturenames", ()):
+        return True
+    name = getattr(item, "originalname", None) or item.name
+    return fnmatch(item.path.name, _FILES[0]) and fnmatch(name, _FUNCTIONS)
 
 
+def _is_check(item: pytest.Item) -> bool:
+    """Whether an item is marked with a statement; without a ledger nothing is imported for it."""
+    home = sys.modules.get("dpaudit.ledger.statements")
+    return home is not None and home.marked(getattr(item, "function", None)) is not None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse two audits of one id: they would share their seeds and their files."""
+    """Let -k select statements by id, and refuse two functions of one id: they would share files.
+
+    Seeds too.
+    """
     seen: dict[str, pytest.Item] = {}
     for item in items:
-        if "auditor" not in getattr(item, "fixturenames", ()):
+        if not (_is_audit(item) or _is_check(item)):
             continue
-        other = seen.setdefault(audit_id(item), item)
+        from dpaudit.run.jobs import audit_id, mark_of
+
+        words, id = "two audits have", audit_id(item)
+        if (mark := mark_of(item)) is not None:
+            if hasattr(item, "callspec"):
+                continue  # it is told so at its setup
+            words, id = "two checks have", mark.row.id
+            item.extra_keyword_matches.add(id)
+            if item.path in (files := config.stash.get(ledgers, {})):
+                files[item.path].checks[id] = item.nodeid.partition("::")[2]
+        other = seen.setdefault(id, item)
         if other is not item:
-            sentence = (
-                f"two audits have the id {audit_id(item)}: {other.nodeid} and {item.nodeid}; "
-                "rename one of the files"
-            )
+            cure = "rename one of the files" if mark is None else "one statement, one check"
+            sentence = f"{words} the id {id}: {other.nodeid} and {item.nodeid}; {cure}"
             if not hasattr(config, "workerinput"):
                 raise pytest.UsageError(sentence)
             item.stash[_clashes] = sentence  # a worker that dies here takes the run with it
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Hand over to the controlling process which ledger files there are."""
+    if hasattr(session.config, "workeroutput"):
+        found = session.config.stash.get(ledgers, {})
+        plain = {str(path): file.plain() for path, file in found.items()}
+        session.config.workeroutput[LEDGERS] = json.dumps(plain)
+
+
+# --- running ----------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Make the job of an audit or a check, or say in one sentence what is wrong with it."""
+    if not (_is_audit(item) or _is_check(item)):
+        return
+    from dpaudit.run.jobs import AuditJob, CheckJob, mark_of
+
+    mark = mark_of(item)
+    job = item.stash[_jobs] = AuditJob(item) if mark is None else CheckJob(item, mark)
+    fault = item.stash.get(_clashes, None) or job.fault
+    if fault is not None:
+        pytest.fail(fault, pytrace=False)
+    if item.config.getoption("--dpaudit-resume"):
+        job.take_over(Path(item.config.getoption("--dpaudit-out")))
+
+
 @pytest.fixture
 def auditor(request: pytest.FixtureRequest) -> Auditor:
     """Check mechanisms against claims: ``auditor.check(mechanism, claim, pairs, mutant=...)``."""
-    from dpaudit.results import Expectation
-    from dpaudit.run.auditor import Auditor
-
-    item, config = request.node, request.config
-    if _clashes in item.stash:
-        pytest.fail(item.stash[_clashes], pytrace=False)
-    settings = settings_of(config)
-    expected = Expectation.NOT_REFUTED
-    for mark in item.iter_markers("known_violation"):
-        try:
-            profile = _known_violation_profile(*mark.args, **mark.kwargs)
-        except TypeError as error:
-            pytest.fail(f"known_violation(reason, profile='quick'): {error}", pytrace=False)
-        known = settings.reaches(profile)
-        expected = Expectation.REFUTED if known else Expectation.EITHER
-    origin = {
-        "kind": "file",
-        "path": Path(os.path.relpath(item.path)).as_posix(),
-        "item": item.nodeid.partition("::")[2],
-        "profile": settings.profile,
-        "failure_prob": settings.failure_prob,
-        "sequential": settings.sequential,
-        "fingerprint": stored_fingerprint(config),
-    }
-    found = Auditor(audit_id(item), settings, origin, expected)
-    if config.getoption("--dpaudit-resume"):
-        found.take_over(Path(config.getoption("--dpaudit-out")))
-    item.stash[_auditors] = found
+    found: Auditor = request.node.stash[_jobs].auditor
     return found
 
 
-def _known_violation_profile(reason: str, profile: str = "quick") -> str:
-    """Read the arguments of the mark, refusing unknown ones by name."""
-    from dpaudit.run.auditor import PROFILES
-
-    if profile not in PROFILES:
-        raise pytest.UsageError(
-            f"known_violation: profile must be one of {', '.join(PROFILES)}; got {profile!r}"
+@pytest.fixture
+def ledger(request: pytest.FixtureRequest) -> Ledger:
+    """Attack the statement of a check: ``ledger.falsify(cases, inequality)`` and its like."""
+    found: Ledger | None = getattr(request.node.stash.get(_jobs, None), "ledger", None)
+    if found is None:
+        pytest.fail(
+            f"the fixture `ledger` is for checks of statements: mark {request.node.name} with "
+            '@statement("paper.name")',
+            pytrace=False,
         )
-    return profile
+    return found
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Skip the body of an audit whose results were taken over from an interrupted run."""
-    found = pyfuncitem.stash.get(_auditors, None)
-    return True if found is not None and found.results else None
+    """Skip the body of a function whose records were taken over from an interrupted run."""
+    job = pyfuncitem.stash.get(_jobs, None)
+    return True if job is not None and job.taken else None
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Judge the results when the audit function has ended."""
+    """Reach the verdicts when the function has ended, and compare them with the declared ones."""
+    begun = time.perf_counter()
     outcome = yield
-    found = item.stash.get(_auditors, None)
-    if found is not None:
-        if not found.results and not found.functions:
-            raise UnexpectedVerdict(
-                f"{found.item} made no check: call auditor.check at least once, or skip the audit"
-            )
-        mismatches = [f"{r.id}: {s}" for r in found.results if (s := r.mismatch) is not None]
-        mismatches += [str(check) for check in found.functions if check.violated]
-        if found.taken is not None and found.taken.mismatch is not None:
-            mismatches.append(f"{found.taken.statement}: {found.taken.mismatch}")
-        if mismatches:
-            raise UnexpectedVerdict("\n".join(mismatches))
+    if (job := item.stash.get(_jobs, None)) is not None:
+        job.end(time.perf_counter() - begun)
     return outcome
 
 
@@ -245,89 +227,50 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Attach results to the report, and say a fault of the mechanism in one sentence."""
+    """Put what was found on the report, and say a fault of the mechanism in one sentence."""
     report = yield
-    found = item.stash.get(_auditors, None)
-    if call.when == "call" and found is not None:
-        if hasattr(report, "wasxfail"):  # it would swallow any verdict
-            del report.wasxfail
-            report.outcome = "failed"
-            report.longrepr = "xfail does not apply to audits: mark it known_violation(reason)"
-            return report
-        from dpaudit.errors import DpauditError
-        from dpaudit.results import worst
+    job = item.stash.get(_jobs, None)
+    if job is None or call.when == "teardown" or (call.when == "setup" and report.passed):
+        return report
+    from dpaudit.errors import DpauditError
+    from dpaudit.run.jobs import UnexpectedVerdict
 
-        error = call.excinfo.value if call.excinfo is not None else None
-        if isinstance(error, (UnexpectedVerdict, DpauditError)):
-            report.longrepr = str(error)
-        # Whatever ended the function, the checks that it finished are certified.
-        whole = error is None or isinstance(error, UnexpectedVerdict)
-        records = [
-            json.dumps(r.to_json(), allow_nan=False) for r in found.finished_results(whole=whole)
-        ]
-        report.user_properties += [(RESULTS, records), (PROBLEMS, found.problems)]
-        if whole and found.results:
-            report.user_properties += [(OUTCOME, worst(r.status for r in found.results).key)]
-        if (row := found.function_row()) is not None:
-            report.user_properties += [(STATEMENT, json.dumps(row.to_json(), allow_nan=False))]
+    error = call.excinfo.value if call.excinfo is not None else None
+    whole = call.when == "call" and (error is None or isinstance(error, UnexpectedVerdict))
+    if isinstance(error, (UnexpectedVerdict, DpauditError)):
+        report.longrepr = str(error)
+    if hasattr(report, "wasxfail"):  # it would swallow any verdict
+        del report.wasxfail
+        report.outcome, report.longrepr, whole = "failed", job.no_xfail, False
+    whole = whole and bool(job.records)
+    records = job.records if whole else job.broken_off(report)
+    load_cargo(report, records, job.problems, whole=whole)
     return report
 
 
-def reported(report: pytest.TestReport) -> tuple[list[AuditResult], Status | None]:
-    """Return the results that a report carries, and the outcome of the whole audit function.
-
-    The outcome is None for a test that is no audit, and for an audit that broke off.
-    """
-    properties: dict[str, Any] = dict(report.user_properties)
-    if not properties.get(RESULTS):
-        return [], None
-    from dpaudit.results import STATUSES, AuditResult
-
-    results = [AuditResult.from_json(json.loads(record)) for record in properties[RESULTS]]
-    key = properties.get(OUTCOME)
-    return results, None if key is None else STATUSES[key]
-
-
-def skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """Return why a test or a file was skipped."""
-    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-    return reason.removeprefix("Skipped: ")
-
-
-def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """Return one line that says why a test or a file failed."""
-    crash = getattr(report.longrepr, "reprcrash", None)
-    lines = str(report.longrepr if crash is None else crash.message).strip().splitlines()
-    return lines[0 if crash is not None else -1].removeprefix("E ").strip() if lines else "failed"
+# --- words ------------------------------------------------------------------------------------
 
 
 def pytest_report_teststatus(
     report: pytest.TestReport | pytest.CollectReport, config: pytest.Config
 ) -> tuple[str, str, str] | None:
-    """Choose the words of an audit; keyed on our own outcome, so that a bug stays a failure."""
-    if getattr(report, "when", None) != "call" or not isinstance(report, pytest.TestReport):
-        return None
-    _, outcome = reported(report)
-    return None if outcome is None else (outcome.category, outcome.letter, outcome.word)
+    """Choose the words of a function that reached a verdict; anything else stays a failure."""
+    status = cargo_of(report).status
+    return None if status is None else (status.category, status.letter, status.word)
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print every refutation with its witness, and every audit without power."""
+    """Print what a reader should look at, and count the verdicts of the ledger."""
     reports = [r for group in terminalreporter.stats.values() for r in group]
-    results = [
-        result
+    records = [
+        record
         for report in reports
-        if isinstance(report, pytest.TestReport) and report.when == "call"
-        for result in reported(report)[0]
+        if isinstance(report, pytest.TestReport)
+        for record in cargo_of(report).records
     ]
-    if not results:
-        return
-    from dpaudit.report import finding
-    from dpaudit.results import STATUSES
+    if records:
+        from dpaudit.run.words import summary_sections
 
-    order = list(STATUSES)
-    told = [r for r in results if r.status.key != "not_refuted"]
-    told.sort(key=lambda result: order.index(result.status.key))
-    if told:
-        terminalreporter.section("privacy")
-        terminalreporter.line("\n\n".join(finding(result) for result in told))
+        for title, text in summary_sections(records):
+            terminalreporter.section(title)
+            terminalreporter.line(text)

@@ -1,4 +1,4 @@
-"""What the controlling process of a run does: store results as they come, then report."""
+"""What the controlling process of a run does: store records as they come, then report."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import datetime
 import json
 import shlex
 import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -13,66 +16,109 @@ import pytest
 
 from dpaudit.engine import versions
 from dpaudit.errors import StoreError
-from dpaudit.ledger import LedgerFile, LedgerVerdict, StatementResult, account
+from dpaudit.ledger import LedgerFile, StatementResult, account, paper_of, rows_of, same_words
 from dpaudit.results import AuditResult
-from dpaudit.run.auditor import Settings
-from dpaudit.run.ledger_plugin import LEDGERS, ledgers, reported_statement
-from dpaudit.run.plugin import PROBLEMS, reason_of, reported, skip_reason
-from dpaudit.store import Run, family_wise_error, save_result, save_run, save_statement
+from dpaudit.run.carry import LEDGERS, cargo_of, ledgers, reason_of, skip_reason
+from dpaudit.run.progress import clear_progress
+from dpaudit.run.provenance import is_current
+from dpaudit.run.settings import Settings
+from dpaudit.store import (
+    RESULTS,
+    Kept,
+    Record,
+    Run,
+    check_writable,
+    family_wise_error,
+    hold,
+    kind_of,
+    load_run,
+    save_record,
+    save_run,
+)
 
-repeated_by = pytest.StashKey[str]()
-"""The command that repeats the run, where it is not ``dpaudit run``."""
+_Key = tuple[str, str]
+"""Kind and id of a record."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a command asked for, handed to pytest as a plugin.
+
+    Parameters
+    ----------
+    command : str
+        What repeats the run.
+    whole : bool
+        Whether it asked for everything: no paths, no selection.
+    """
+
+    command: str
+    whole: bool
 
 
 class AuditSession:
-    """Collects results from all workers and writes them; one writer, so no file is torn.
+    """Collects records from all workers and writes them; one writer, so no file is torn.
+
+    A run of a selection leaves what earlier runs found, and says so: see :class:`~store.Kept`.
 
     Parameters
     ----------
     config : pytest.Config
         Of the controlling process.
     out : Path
-        Directory of the results, known to be writable.
+        Directory of the results.
     settings : Settings
         Of the run.
+
+    Raises
+    ------
+    StoreError
+        When the directory cannot be written, or another run writes into it.
     """
 
     def __init__(self, config: pytest.Config, out: Path, settings: Settings) -> None:
-        self.config = config
-        self.out = out
-        self.settings = settings
+        self.config, self.out, self.settings = config, out, settings
         self.results: list[AuditResult] = []
         self.statements: list[StatementResult] = []
         self.run: Run | None = None
         self.report: Path | None = None
+        self._asked = asked_of(config, settings)
+        check_writable(out)
+        self._lock = hold(out, self._asked.command)
+        self._made: dict[_Key, Record] = {}
         self._problems: list[str] = []
         self._skipped: list[str] = []
-        self._found: dict[str, StatementResult] = {}
         self._lost: dict[str, str] = {}
+        self._ran: set[str] = set()
+        self._workers: set[Any] = set()
         self._ledgers: dict[Path, LedgerFile] = config.stash.setdefault(ledgers, {})
         self._begun = time.perf_counter()
         self._started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        try:
+            clear_progress(out)
+            self._before = _Before(self)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    # --- what happens ---
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Store the results of an audit as soon as it has ended."""
-        results, outcome = reported(report)
-        row = reported_statement(report)
-        judged = outcome is not None or (row is not None and row.verdict is not LedgerVerdict.OPEN)
-        self._problems += dict(report.user_properties).get(PROBLEMS, [])  # type: ignore[arg-type]
+        """Store what a function found as soon as it has ended."""
+        cargo = cargo_of(report)
+        self._ran.add(report.nodeid)
+        self._problems += cargo.problems
         try:
-            for result in results:
-                save_result(self.out, result)
-                self.results.append(result)
-            if row is not None:
-                if row.origin:
-                    save_statement(self.out, row)
-                self._found[row.id] = row
-            if report.failed and not judged:
+            for record in cargo.records:
+                if record.origin:
+                    save_record(self.out, record)
+                self._made[kind_of(record).name, record.id] = record
+            if report.failed and cargo.status is None:
                 self._problems.append(f"{report.nodeid}: {reason_of(report)}")
                 self._lost[report.nodeid] = reason_of(report)
             if report.skipped:
                 self._skipped.append(f"{report.nodeid}: {skip_reason(report)}")
-            if results or row is not None or report.failed or report.skipped:
+            if cargo.records or report.failed or report.skipped:
                 self._save(complete=False)
         except StoreError as error:
             pytest.exit(str(error), returncode=int(pytest.ExitCode.USAGE_ERROR))
@@ -85,46 +131,189 @@ class AuditSession:
             self._skipped.append(f"{report.nodeid}: {skip_reason(report)}")
 
     @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
+        """Remember which workers got so far as to run anything."""
+        self._workers.add(node)
+
+    @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Learn from a worker which ledger files there are."""
+        """Learn from a worker which ledger files there are; end a run that cannot collect."""
         found = json.loads(getattr(node, "workeroutput", {}).get(LEDGERS, "{}"))
         self._ledgers.update({Path(p): LedgerFile.from_plain(file) for p, file in found.items()})
-
-    def _save(self, *, complete: bool) -> Run:
-        self.statements, unread = account(self._ledgers, self._found.values(), self._lost)
-        run = Run(
-            profile=self.settings.profile,
-            seed=self.settings.seed,
-            failure_prob=self.settings.failure_prob,
-            command=command(self.config, self.settings),
-            versions=versions(),
-            family_wise_error=family_wise_error(self.results, self.statements),
-            started=self._started,
-            seconds=round(time.perf_counter() - self._begun, 2),
-            problems=(*self._problems, *unread),
-            skipped=tuple(self._skipped),
-            complete=complete,
-        )
-        save_run(self.out, run, sorted(self.results, key=lambda r: r.id), self.statements)
-        return run
+        if error is not None and node not in self._workers:
+            # Its successor would import the same file, and so on.
+            sentence = "a process ended while it collected: one of the files ends it when imported"
+            self._problems.append(sentence)
+            pytest.exit(sentence, returncode=int(pytest.ExitCode.TESTS_FAILED))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Any:
         """Write the run and the report."""
         outcome = yield
-        if self.results or self._ledgers or self._found or self._problems or self._skipped:
+        if self._made or self._ledgers or self._problems or self._skipped:
             from dpaudit.report import write_report
 
             self.run = self._save(complete=exitstatus in (0, 1, 5))
-            ordered = sorted(self.results, key=lambda r: r.id)
-            self.report = write_report(self.out, self.run, ordered, self.statements)
+            self.report = write_report(self.out, self.run, self.results, self.statements)
         return outcome
 
+    def pytest_unconfigure(self) -> None:
+        """Let the next run in."""
+        clear_progress(self.out)
+        self._lock.release()
 
-def command(config: pytest.Config, settings: Settings) -> str:
-    """Return the command that repeats the run, quoted for a shell."""
-    if repeated_by in config.stash:
-        return config.stash[repeated_by]
-    words = ["dpaudit", "run", *config.args, *settings.options().split()]
+    # --- what is stored ---
+
+    def _save(self, *, complete: bool) -> Run:
+        kept = self._before.kept(self._made, self._ran)
+        records = [*self._made.values(), *(record for record, _ in kept)]
+        audits = [record for record in records if isinstance(record, AuditResult)]
+        self.results = sorted(audits, key=lambda result: result.id)
+        rows = [record for record in records if isinstance(record, StatementResult)]
+        self.statements, unread = account(self._ledgers, rows, self._lost)
+        self.statements = self._before.with_open_rows(self.statements)
+        run = Run(
+            profile=self.settings.profile,
+            seed=self.settings.seed,
+            failure_prob=self.settings.failure_prob,
+            command=self._asked.command,
+            versions=versions(),
+            family_wise_error=family_wise_error([*self.results, *self.statements]),
+            started=self._started,
+            seconds=round(time.perf_counter() - self._begun, 2),
+            problems=_once([*self._problems, *unread, *self._before.problems(self._ran)]),
+            skipped=_once([*self._skipped, *self._before.skipped(self._ran)]),
+            kept=tuple(facts for _, facts in kept),
+            complete=complete and (self._before.complete or not kept),
+        )
+        save_run(self.out, run, self.results, self.statements)
+        return run
+
+    # --- what this run covers ---
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing was selected."""
+        return self._asked.whole
+
+    @property
+    def papers(self) -> set[str]:
+        """Papers whose ledgers this run looks at."""
+        return {paper_of(path) for path in self._ledgers}
+
+    def covers(self, record: Record) -> bool:
+        """Whether this run replaces a stored record, even where it finds nothing in its place."""
+        config, path = self.config, Path(record.origin["path"])
+        if any(config.getoption(name, default="") for name in ("keyword", "markexpr", "deselect")):
+            return False
+        if not any(fnmatch(path.name, pattern) for pattern in config.getini("python_files")):
+            return False
+        given = [Path(words) for words in config.args if "::" not in words]
+        inside = any(path.resolve().is_relative_to(folder.resolve()) for folder in given)
+        return self._asked.whole or inside
+
+    def has_run(self, record: Record, ran: Iterable[str]) -> bool:
+        """Whether the function that made a stored record is among some that were run."""
+        home = (Path(record.origin["path"]).resolve(), record.origin["item"])
+        for node in ran:
+            file, _, item = node.partition("::")
+            if item == home[1] and (self.config.rootpath / file).resolve() == home[0]:
+                return True
+        return False
+
+    def is_current(self, record: Record) -> bool:
+        """Whether this run would find a stored record again."""
+        if isinstance(record, StatementResult) and record.kind != "function":
+            try:
+                row = rows_of(Path(record.origin["path"])).get(record.id)
+            except StoreError:
+                return False
+            if row is not None and not same_words(record, row):
+                return False
+        return is_current(record, self.settings)
+
+
+class _Before:
+    """What earlier runs left in the directory, as far as this run does not replace it."""
+
+    def __init__(self, session: AuditSession) -> None:
+        self._session = session
+        self._records: list[tuple[Record, Kept]] = []
+        self._open: list[StatementResult] = []
+        self._run: Run | None = None
+        self._lost: list[str] = []
+        if not (session.out / RESULTS).exists():
+            return
+        try:
+            run, results, rows = load_run(session.out)
+        except StoreError as error:
+            self._lost = [f"what an earlier run found is not shown: {error}"]
+            return
+        known = {(kept.kind, kept.id): kept for kept in run.kept}
+        stored: list[Record] = [*results, *rows]
+        for record in stored:
+            if not {"path", "item"} <= set(record.origin):
+                self._open += [record] if isinstance(record, StatementResult) else []
+            elif not session.covers(record):
+                kind = kind_of(record).name
+                made = known.get((kind, record.id))
+                facts = Kept(
+                    kind,
+                    record.id,
+                    run.started if made is None else made.made,
+                    run.command if made is None else made.command,
+                    session.is_current(record),
+                )
+                self._records.append((record, facts))
+        if self._records:
+            self._run = run
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run that left the records had come to its end."""
+        return self._run is not None and self._run.complete
+
+    def kept(self, made: dict[_Key, Record], ran: set[str]) -> list[tuple[Record, Kept]]:
+        """Return the records that nothing replaced, and what is to be told of each."""
+        self._records = [
+            (record, facts)
+            for record, facts in self._records
+            if (facts.kind, facts.id) not in made and not self._session.has_run(record, ran)
+        ]
+        return self._records
+
+    def with_open_rows(self, rows: list[StatementResult]) -> list[StatementResult]:
+        """Add the open rows of papers that this run does not look at."""
+        if self._run is None or self._session.is_whole:
+            return rows
+        known = {(row.paper, row.id) for row in rows}
+        papers = self._session.papers
+        missing = [r for r in self._open if r.paper not in papers and (r.paper, r.id) not in known]
+        return sorted([*rows, *missing], key=lambda row: row.paper)
+
+    def problems(self, ran: set[str]) -> list[str]:
+        """Return what went wrong in earlier runs with functions that were not run again."""
+        return self._lost + self._still([] if self._run is None else self._run.problems, ran)
+
+    def skipped(self, ran: set[str]) -> list[str]:
+        """Return what earlier runs skipped."""
+        return self._still([] if self._run is None else self._run.skipped, ran)
+
+    def _still(self, sentences: Iterable[str], ran: set[str]) -> list[str]:
+        again = {*ran, *(node.partition("::")[0] for node in ran)}
+        return [s for s in sentences if not any(s.startswith(f"{node}: ") for node in again)]
+
+
+def _once(sentences: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(sentences))
+
+
+def asked_of(config: pytest.Config, settings: Settings) -> Asked:
+    """Return what a command asked for; of pytest itself, what its arguments say."""
+    for plugin in config.pluginmanager.get_plugins():
+        if isinstance(plugin, Asked):
+            return plugin
     keyword = config.getoption("keyword", default="")
-    return shlex.join([*words, "-k", keyword] if keyword else words)
+    words = ["dpaudit", "run", *config.args, *settings.words()]
+    given = config.args_source is pytest.Config.ArgsSource.ARGS
+    return Asked(shlex.join([*words, "-k", keyword] if keyword else words), not given)

@@ -7,7 +7,7 @@ import pytest
 from dpaudit import AdditiveNoise, ApproxDP, AuditResult, NeighborPair, PureDP, audit
 from dpaudit.results.infos import slack_info
 from dpaudit.stats import oracles
-from dpaudit.store.files import family_wise_error
+from dpaudit.store import family_wise_error
 
 
 def laplace_with(multiplier):

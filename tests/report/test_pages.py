@@ -24,7 +24,7 @@ from dpaudit.results.result import AuditResult
 from dpaudit.results.status import STATUSES
 from dpaudit.results.verdicts import Expectation
 from dpaudit.results.words import beside, duration, least, most, number
-from dpaudit.store.files import Run, family_wise_error, file_name
+from dpaudit.store import KINDS, Run, family_wise_error
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
 STRANGE = "audit_x::a[<script>alert(1)</script>-größe 日本-\"'&]"
@@ -261,7 +261,7 @@ def test_finding_holds_all_that_it_takes_to_judge_and_redo(reader, results):
         kept.mutant.witness.sentence(),
         "600 to explore and 1 400 to certify",
         "(no guarantee)",
-        f"audits/{file_name(kept.id)}",
+        f"audits/{KINDS['audit'].file_name(kept.id)}",
         f"epsilon ≥ {least(kept.certified_epsilon)}",
     ):
         assert words in text
@@ -294,7 +294,7 @@ def test_progress_is_told_after_each_audit(results, tmp_path):
 
 def test_replay_command_is_typed_from_the_working_directory(results, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    name = file_name(results[0].id)
+    name = KINDS["audit"].file_name(results[0].id)
     for out in (Path("my reports"), tmp_path / "my reports"):
         text = Reader(write_report(out, run_of(results), results[:1]).read_text()).text()
         assert f"dpaudit replay 'my reports/audits/{name}'" in text

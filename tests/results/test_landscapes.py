@@ -14,7 +14,7 @@ from dpaudit.results import charts
 from dpaudit.results import landscapes as searches
 from dpaudit.results.result import AuditResult
 from dpaudit.search.record import SearchRecord, Trial
-from dpaudit.store.files import Run
+from dpaudit.store import Run
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
 

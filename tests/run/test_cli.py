@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -50,61 +48,55 @@ def audit_broken(auditor):
 
 
 @pytest.fixture
-def home(tmp_path):
-    (tmp_path / "mine.py").write_text(MODULE)
-    (tmp_path / "audits").mkdir()
-    (tmp_path / "audits" / "audit_mine.py").write_text(AUDIT)
-    return tmp_path
+def home(home):
+    home.write(mine=MODULE)
+    home.put("audits/audit_mine.py", AUDIT)
+    return home
 
 
-def dpaudit(home: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    code = "from dpaudit.cli import main; main()"
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "PYTHONPATH"))}
-    return subprocess.run(
-        [sys.executable, "-W", "error::RuntimeWarning", "-c", code, *args],
-        cwd=home, capture_output=True, text=True, env=clean, check=False,
-    )  # fmt: skip
+def dpaudit(home, *args):
+    return home.dpaudit(*args)
 
 
 def test_help_lists_the_commands(home):
     result = dpaudit(home, "--help")
-    assert result.returncode == 0
+    assert result.code == 0
     for command in ("run", "audit", "report", "replay"):
-        assert f"  {command} " in result.stdout
+        assert f"  {command} " in result.out
 
 
 def test_run_prints_a_line_for_each_audit_and_writes_the_report(home):
-    result = dpaudit(home, "run", "--jobs", "1")
-    assert result.returncode == 0, result.stdout + result.stderr
-    lines = result.stdout.splitlines()
+    result = dpaudit(home, "run", "--jobs", "0")
+    assert result.code == 0, result.out + result.err
+    lines = result.out.splitlines()
     assert lines[0].startswith("NOT REFUTED        audit_mine::audit_honest  epsilon >= 0.")
     assert lines[-2].startswith("1 audit in ")
     assert "wrong with probability <= 2e-06" in lines[-2]
     assert lines[-1] == "report: reports/index.html"
-    assert (home / "reports" / "index.html").exists()
-    assert json.loads((home / "reports" / "results.json").read_text())["run"]["profile"] == "quick"
-    assert not list((home / "reports").rglob(".*"))
+    assert (home.path / "reports" / "index.html").exists()
+    assert home.json("reports/results.json")["run"]["profile"] == "quick"
+    assert not list((home.path / "reports").rglob(".*"))
 
 
 def test_run_exits_1_on_a_refutation_and_names_the_witness(home):
-    with (home / "audits" / "audit_mine.py").open("a") as file:
+    with (home.path / "audits" / "audit_mine.py").open("a") as file:
         file.write(BROKEN)
-    result = dpaudit(home, "run", "audits", "--jobs", "2", "--out", "elsewhere")
-    assert result.returncode == 1
-    assert "witness    outputs with output " in result.stdout
-    assert "dpaudit replay elsewhere/audits/audit_mine.audit_broken.json" in result.stdout
-    only = dpaudit(home, "run", "audits", "-k", "honest", "--jobs", "1")
-    assert only.returncode == 0
+    result = home.dpaudit_process("run", "audits", "--jobs", "2", "--out", "elsewhere")
+    assert result.code == 1
+    assert "witness    outputs with output " in result.out
+    assert "dpaudit replay elsewhere/audits/audit_mine.audit_broken.json" in result.out
+    only = dpaudit(home, "run", "audits", "-k", "honest", "--jobs", "0")
+    assert only.code == 0
 
 
 def test_run_shows_live_progress_on_a_terminal_only(home):
-    plain = dpaudit(home, "run", "--jobs", "1").stdout
+    plain = dpaudit(home, "run", "--jobs", "0").out
     assert "\x1b" not in plain
     master, slave = pty.openpty()
-    code = "from dpaudit.cli import main; main()"
+    code = "from dpaudit.run.cli import main; main()"
     process = subprocess.Popen(
-        [sys.executable, "-c", code, "run", "--jobs", "1"],
-        cwd=home, stdout=slave, stderr=slave, env={**os.environ, "TERM": "xterm-256color"},
+        [sys.executable, "-c", code, "run", "--jobs", "0"],
+        cwd=home.path, stdout=slave, stderr=slave, env={**os.environ, "TERM": "xterm-256color"},
     )  # fmt: skip
     os.close(slave)
     seen = b""
@@ -129,7 +121,7 @@ def test_run_shows_live_progress_on_a_terminal_only(home):
         (["run", "--profile", "fast"], "profile must be one of quick, full, release; got 'fast'"),
         (["run", "--failure-prob", "0"], "failure_prob must be a number strictly between 0 and 1"),
         (["run", "--seed", "-3"], "-3"),
-        (["run", "--jobs", "many"], "--jobs must be auto or an integer >= 1, got 'many'"),
+        (["run", "--jobs", "many"], "--jobs must be auto or an integer >= 0, got 'many'"),
         (["run", "--out", "mine.py"], "cannot write mine.py: it is a file, not a directory"),
         (["run", "--bogus"], "No such option"),
         (["nonsense"], "No such command"),
@@ -162,83 +154,108 @@ def test_run_shows_live_progress_on_a_terminal_only(home):
 )  # fmt: skip
 def test_wrong_usage_is_exit_4_with_one_clear_line(home, args, words):
     result = dpaudit(home, *args)
-    assert result.returncode == 4, result.stdout + result.stderr
-    assert words in result.stderr.replace("\n", " ")
-    assert "Traceback" not in result.stderr + result.stdout
+    assert result.code == 4, result.out + result.err
+    assert words in result.err.replace("\n", " ")
+    assert "Traceback" not in result.err + result.out
 
 
 def test_nothing_collected_is_exit_5(home):
-    assert dpaudit(home, "run", "-k", "nothing", "--jobs", "1").returncode == 5
+    assert dpaudit(home, "run", "-k", "nothing", "--jobs", "0").code == 5
 
 
-def test_file_that_does_not_import_is_exit_2(home):
-    (home / "audits" / "audit_bad.py").write_text("import nonexistent_thing\n")
-    result = dpaudit(home, "run", "--jobs", "1")
-    assert result.returncode == 2
-    assert "nonexistent_thing" in result.stdout
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        (
+            "audits/audit_bad.py",
+            "import nonexistent_thing\n",
+            "ModuleNotFoundError: No module named 'nonexistent_thing' "
+            "(audits/audit_bad.py, line 1)",
+        ),
+        (
+            "audits/ledger_bad.py",
+            "x = 1\ndef (:\n",
+            "SyntaxError: invalid syntax (audits/ledger_bad.py, line 2)",
+        ),
+    ],
+)
+def test_file_that_cannot_be_collected_is_a_failure_and_costs_the_others_nothing(
+    home, name, code, words
+):
+    home.put(name, code)
+    result = dpaudit(home, "run", "--jobs", "0")
+    assert result.code == 1
+    assert f"  {words}" in result.out.splitlines()
+    assert f"problem: {name}: {words}" in result.out
+    assert "NOT REFUTED        audit_mine::audit_honest" in result.out
+    assert "interrupted" not in result.out
 
 
 def test_audit_of_one_function(home):
     honest = dpaudit(home, "audit", "mine:honest", "--epsilon", "1", "--mutant", "mine:half")
-    assert honest.returncode == 0
-    assert honest.stdout.startswith("NOT REFUTED  mine:honest")
+    assert honest.code == 0
+    assert honest.out.startswith("NOT REFUTED  mine:honest")
     caught = dpaudit(home, "audit", "mine.py:unclipped", "--epsilon", "1", "--out", "found")
-    assert caught.returncode == 1
-    assert caught.stdout.startswith("REFUTED  mine.py:unclipped")
-    assert list((home / "found" / "audits").glob("*.json"))
+    assert caught.code == 1
+    assert caught.out.startswith("REFUTED  mine.py:unclipped")
+    assert list((home.path / "found" / "audits").glob("*.json"))
 
 
 def test_deterministic_function_gets_a_large_finite_epsilon(home):
     result = dpaudit(home, "audit", "mine:certain", "--epsilon", "1")
-    assert result.returncode == 1
-    assert "epsilon >= 8." in result.stdout
-    assert "Warning" not in result.stderr
+    assert result.code == 1
+    assert "epsilon >= 8." in result.out
+    assert "Warning" not in result.err
 
 
 @pytest.mark.parametrize(("function", "words"), [("wrong", "(objects)"), ("crash", "disk on fire")])
 def test_fault_of_the_mechanism_is_exit_1_with_one_line(home, function, words):
     result = dpaudit(home, "audit", f"mine:{function}", "--epsilon", "1", "--out", "found")
-    assert result.returncode == 1
-    assert words in result.stderr
-    assert "Traceback" not in result.stderr
-    assert not list((home / "found").rglob("*.*"))
+    assert result.code == 1
+    assert words in result.err
+    assert "Traceback" not in result.err
+    assert not list((home.path / "found").rglob("*.*"))
 
 
 def test_replay_gives_the_same_numbers(home):
-    dpaudit(home, "run", "--jobs", "1", "--seed", "3")
-    stored = home / "reports" / "audits" / "audit_mine.audit_honest.json"
-    result = dpaudit(home, "replay", str(stored.relative_to(home)))
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.splitlines()[-1] == "the same"
-    record = json.loads(stored.read_text())
-    record["witness"]["counts"]["hits_left"] -= 1
-    stored.write_text(json.dumps(record))
-    tampered = dpaudit(home, "replay", str(stored.relative_to(home)))
-    assert tampered.returncode == 1
-    assert "NOT the same" in tampered.stdout
+    dpaudit(home, "run", "--jobs", "0", "--seed", "3")
+    stored = "reports/audits/audit_mine.audit_honest.json"
+    result = dpaudit(home, "replay", stored)
+    assert result.code == 0, result.out + result.err
+    assert [line.split()[0] for line in result.out.splitlines()] == ["stored", "replayed", "the"]
+    assert result.out.splitlines()[-1] == "the same"
+    witness = home.json(stored)["witness"]
+    witness["counts"]["hits_left"] -= 1
+    home.reseal(stored, witness=witness)
+    wrong = dpaudit(home, "replay", stored)
+    assert wrong.code == 1
+    assert wrong.out.splitlines()[-1] == "NOT the same: 1 value differs, --details names them"
+    named = dpaudit(home, "replay", stored, "--details").out.splitlines()
+    assert named[-2].startswith("differs   witness.counts.hits_left: ")
+    assert named[-1] == "NOT the same: 1 value differs"
 
 
 def test_replay_of_a_single_function(home):
     dpaudit(home, "audit", "mine:unclipped", "--epsilon", "1", "--out", "found", "--seed", "7")
-    (stored,) = (home / "found" / "audits").glob("*.json")
-    assert dpaudit(home, "replay", str(stored)).returncode == 0
+    (stored,) = (home.path / "found" / "audits").glob("*.json")
+    assert dpaudit(home, "replay", str(stored)).code == 0
 
 
 def test_half_a_results_file_is_refused(home):
-    dpaudit(home, "run", "--jobs", "1")
-    path = home / "reports" / "results.json"
+    dpaudit(home, "run", "--jobs", "0")
+    path = home.path / "reports" / "results.json"
     path.write_text(path.read_text()[:100])
     result = dpaudit(home, "report")
-    assert result.returncode == 4
-    assert "is damaged or cut off" in result.stderr
+    assert result.code == 4
+    assert "is damaged or cut off" in result.err
 
 
 def test_half_an_audit_file_is_set_aside_and_reported(home):
-    dpaudit(home, "run", "--jobs", "1")
-    stored = home / "reports" / "audits" / "audit_mine.audit_honest.json"
+    dpaudit(home, "run", "--jobs", "0")
+    stored = home.path / "reports" / "audits" / "audit_mine.audit_honest.json"
     stored.write_text(stored.read_text()[:100])
     result = dpaudit(home, "report")
-    assert result.returncode == 1
-    assert "set aside as audit_mine.audit_honest.corrupt" in result.stderr
+    assert result.code == 1
+    assert "set aside as audit_mine.audit_honest.corrupt" in result.err
     assert stored.with_suffix(".corrupt").exists()
-    assert dpaudit(home, "replay", str(stored)).returncode == 4
+    assert dpaudit(home, "replay", str(stored)).code == 4

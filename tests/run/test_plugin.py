@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from fnmatch import fnmatch
 
 import pytest
 
@@ -27,116 +27,114 @@ def audit_honest(auditor):
 
 BROKEN = """
 def audit_broken(auditor):
-    auditor.check(laplace(0.25), PureDP(1.0, source="a paper"), PAIR, mutant=laplace(0.1), draws=4000)
+    claim = PureDP(1.0, source="a paper")
+    auditor.check(laplace(0.25), claim, PAIR, mutant=laplace(0.1), draws=4000)
 """
 
 
 @pytest.fixture
-def project(pytester):
+def project(home):
     """A project of its own, whose audits are made by the caller."""
 
     def make(*parts, ini=""):
-        pytester.makefile(".ini", pytest=f"[pytest]\ndpaudit_collect = true\n{ini}")
-        pytester.makepyfile(audit_case=AUDITS + "".join(parts))
-        return pytester
+        home.put("pytest.ini", f"[pytest]\ndpaudit_collect = true\n{ini}")
+        return home.write(audit_case=AUDITS + "".join(parts))
 
     return make
 
 
-def run(project, *args):
-    return project.runpytest_subprocess("-p", "no:cacheprovider", *args)
+def run(home, *args):
+    return home.pytest(*args)
+
+
+def workers(home, *args):
+    """Run with two workers, in processes of their own."""
+    return home.process("-m", "pytest", "-p", "no:cacheprovider", "-n2", *args)
 
 
 def test_honest_mechanism_is_not_refuted(project):
     result = run(project(HONEST), "-v")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["*audit_honest NOT REFUTED*", "*1 not refuted*"])
+    assert result.code == 0
+    result.matches("*audit_honest NOT REFUTED*", "*1 not refuted*")
 
 
 def test_refutation_fails_and_prints_its_witness(project):
     result = run(project(HONEST, BROKEN))
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(
-        [
-            "*= privacy =*",
-            "REFUTED  audit_case::audit_broken",
-            "  mechanism  laplace_0.25",
-            "  claim      1-DP (a paper)",
-            "  witness    outputs with output *: * of 2,800 draws on the *, * of 2,800 on the *",
-            "  pair       custom: replace_user, shape 1x1, user 0 differs",
-            "  certified  epsilon >= 3.* at delta = 0 (claimed 1, estimated *); *",
-            "  replay     pytest --dpaudit audit_case.py::audit_broken *--dpaudit-seed=0*",
-            "*1 not refuted, 1 refuted*",
-        ]
+    assert result.code == 1
+    result.matches(
+        "*= privacy =*",
+        "REFUTED  audit_case::audit_broken",
+        "  mechanism  laplace_0.25",
+        "  claim      1-DP (a paper)",
+        "  witness    outputs with output *: * of 2,800 draws on the *, * of 2,800 on the *",
+        "  pair       custom: replace_user, shape 1x1, user 0 differs",
+        "  certified  epsilon >= 3.* at delta = 0 (claimed 1, estimated *); *",
+        "  replay     pytest --dpaudit audit_case.py::audit_broken *--dpaudit-seed=0*",
+        "*1 not refuted, 1 refuted*",
     )
 
 
-def test_nothing_is_collected_unless_the_project_asks(pytester):
-    pytester.makepyfile(audit_case=AUDITS + HONEST)
-    assert run(pytester).ret == 5
-    assert run(pytester, "--dpaudit").ret == 0
+def test_nothing_is_collected_unless_the_project_asks(home):
+    home.write(audit_case=AUDITS + HONEST).put("pytest.ini", "[pytest]")
+    assert run(home).code == 5
+    assert run(home, "--dpaudit").code == 0
 
 
-def test_idle_session_imports_nothing_heavy(pytester):
-    pytester.makepyfile(
-        """
-        import sys
+IDLE = """
+import sys
 
-        def test_idle():
-            heavy = {"scipy", "sklearn", "dpaudit.engine", "dpaudit.ledger", "dpaudit.store"}
-            assert not heavy & set(sys.modules)
-        """
-    )
-    assert run(pytester).ret == 0
-    assert run(pytester, "--dpaudit-profile=").ret == 4
-    assert run(pytester, "--dpaudit-seed=x").ret == 4
+def test_idle():
+    heavy = {"scipy", "sklearn", "dpaudit.engine", "dpaudit.ledger", "dpaudit.store"}
+    assert not heavy & set(sys.modules)
+"""
 
 
-def test_mutant_that_escapes_fails_the_audit(project):
+def test_idle_session_imports_nothing_heavy(home):
+    home.write(test_idle=IDLE)
+    assert home.process("-m", "pytest", "-p", "no:cacheprovider").code == 0
+    assert run(home, "--dpaudit-profile=").code == 4
+    assert run(home, "--dpaudit-seed=x").code == 4
+
+
+def test_mutant_that_survives_fails_the_audit(project):
     blunt = HONEST.replace("laplace(0.25)", "laplace(1.0)")
     result = run(project(blunt))
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["NO POWER  audit_case::audit_honest", "*1 without power*"])
+    assert result.code == 1
+    result.matches("NO POWER  audit_case::audit_honest", "*1 without power*")
 
 
 def test_without_mutant_there_is_no_verdict_and_no_failure(project):
     result = run(project(HONEST.replace(", mutant=laplace(0.25)", "")))
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["NO POWER (no mutant)  audit_case::audit_honest", "*1 no verdict*"]
-    )
+    assert result.code == 0
+    result.matches("NO POWER (no mutant)  audit_case::audit_honest", "*1 no verdict*")
 
 
 def test_known_violation_does_not_fail(project):
     marked = BROKEN.replace("\ndef", '\n@pytest.mark.known_violation("a demonstration")\ndef')
     result = run(project(marked))
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(
-        ["REFUTED (known)  audit_case::audit_broken", "*1 known violations*"]
-    )
+    assert result.code == 0
+    result.matches("REFUTED (known)  audit_case::audit_broken", "*1 known violations*")
 
 
 def test_known_violation_is_strict(project):
     marked = HONEST.replace("\ndef", '\n@pytest.mark.known_violation("was broken once")\ndef')
     result = run(project(marked))
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(
-        ["VIOLATION NOT FOUND AGAIN  audit_case::audit_honest", "*1 lost violations*"]
-    )
+    assert result.code == 1
+    result.matches("VIOLATION NOT FOUND AGAIN  audit_case::audit_honest", "*1 lost violations*")
 
 
 def test_known_violation_of_a_larger_profile_may_stay_open_below_it(project):
     marked = HONEST.replace(
         "\ndef", '\n@pytest.mark.known_violation("needs draws", profile="full")\ndef'
     )
-    assert run(project(marked)).ret == 0
-    assert run(project(marked), "--dpaudit-profile=full").ret == 1
+    assert run(project(marked)).code == 0
+    assert run(project(marked), "--dpaudit-profile=full").code == 1
 
 
 def test_a_bug_stays_a_failure(project):
     result = run(project("\ndef audit_bug(auditor):\n    raise RuntimeError('oops')\n"))
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["*RuntimeError: oops*", "*1 failed*"])
+    assert result.code == 1
+    result.matches("*RuntimeError: oops*", "*1 failed*")
 
 
 def test_a_broken_contract_is_one_sentence(project):
@@ -145,40 +143,38 @@ def audit_wrong(auditor):
     auditor.check(lambda data, size, *, rng: np.zeros((size + 1,)), PureDP(1.0), PAIR)
 """
     result = run(project(wrong))
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(
-        ["<lambda> must return an array whose first axis has length size=64*"]
-    )
-    assert "Traceback" not in result.stdout.str()
+    assert result.code == 1
+    result.matches("<lambda> must return an array whose first axis has length size=64*")
+    assert "Traceback" not in result.out
 
 
 def test_all_checks_of_a_function_are_made_and_judged(project):
     both = HONEST + BROKEN.split(":\n", 1)[1]
     result = run(project(both))
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["REFUTED  audit_case::audit_honest#2"])
+    assert result.code == 1
+    result.matches("REFUTED  audit_case::audit_honest#2")
 
 
 def test_an_audit_that_checks_nothing_fails(project):
     result = run(project("\ndef audit_nothing(auditor):\n    pass\n"))
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["*audit_nothing made no check: call auditor.check*"])
+    assert result.code == 1
+    result.matches("*audit_nothing made no check: call auditor.check*")
 
 
 def test_a_check_that_was_finished_is_kept_when_the_next_one_breaks(project):
     here = project(BROKEN + "    raise RuntimeError('disk on fire')\n")
     result = run(here, "--dpaudit-out=out")
-    assert result.ret == 1
-    document = json.loads((here.path / "out" / "results.json").read_text())
+    assert result.code == 1
+    document = here.json("out/results.json")
     assert [row["verdict"] for row in document["audits"]] == ["refuted"]
     assert "disk on fire" in document["run"]["problems"][0]
-    result.stdout.fnmatch_lines(["REFUTED  audit_case::audit_broken", "*1 failed*"])
+    result.matches("REFUTED  audit_case::audit_broken", "*1 failed*")
 
 
 def test_xfail_does_not_swallow_a_verdict(project):
     result = run(project(BROKEN.replace("\ndef", "\n@pytest.mark.xfail\ndef")))
-    assert result.ret == 1
-    result.stdout.fnmatch_lines(["xfail does not apply to audits: mark it known_violation*"])
+    assert result.code == 1
+    result.matches("xfail does not apply to audits: mark it known_violation*")
 
 
 def test_two_audits_of_one_id_are_refused(project):
@@ -187,15 +183,15 @@ def test_two_audits_of_one_id_are_refused(project):
         (here.path / folder).mkdir()
         (here.path / folder / "audit_same.py").write_text(AUDITS + HONEST)
     result = run(here, "--import-mode=importlib")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*two audits have the id audit_same::audit_honest*"])
-    assert run(here, "--import-mode=importlib", "-n2").ret == 1
+    assert result.code == 4
+    assert fnmatch(result.err, "*two audits have the id audit_same::audit_honest*")
+    assert workers(here, "--import-mode=importlib").code == 1
 
 
 def test_skipped_audits_are_told(project):
     here = project(HONEST.replace("\ndef", "\n@pytest.mark.skip(reason='no library')\ndef"))
     run(here, "--dpaudit-out=out")
-    document = json.loads((here.path / "out" / "results.json").read_text())
+    document = here.json("out/results.json")
     assert document["run"]["skipped"] == ["audit_case.py::audit_honest: no library"]
     assert "no library" in (here.path / "out" / "index.html").read_text()
 
@@ -207,8 +203,8 @@ def audit_many(auditor, scale):
     auditor.check(laplace(scale), PureDP(1.0), PAIR, mutant=laplace(0.25), draws=2000)
 """
     result = run(project(many), "-k", "2.0", "-v")
-    assert result.ret == 0
-    result.stdout.fnmatch_lines(["*audit_many?2.0? NOT REFUTED*", "*1 deselected, 1 not refuted*"])
+    assert result.code == 0
+    result.matches("*audit_many?2.0? NOT REFUTED*", "*1 deselected, 1 not refuted*")
 
 
 @pytest.mark.parametrize(
@@ -223,16 +219,17 @@ def audit_many(auditor, scale):
 )
 def test_bad_options_are_usage_errors(project, option, words):
     result = run(project(HONEST), option)
-    assert result.ret == 4
-    result.stderr.fnmatch_lines([words])
+    assert result.code == 4
+    assert fnmatch(result.err, words)
 
 
 def test_results_are_the_same_with_any_number_of_workers_and_any_selection(project):
     here = project(HONEST, BROKEN)
     rows = {}
-    for name, args in {"one": ["-p", "no:xdist"], "two": ["-n2"], "some": ["-k", "broken"]}.items():
-        run(here, f"--dpaudit-out={name}", *args)
-        document = json.loads((here.path / name / "results.json").read_text())
+    ways = [("one", run, []), ("two", workers, []), ("some", run, ["-k", "broken"])]
+    for name, how, args in ways:
+        how(here, f"--dpaudit-out={name}", *args)
+        document = here.json(f"{name}/results.json")
         rows[name] = {
             row["id"]: {k: v for k, v in row.items() if k != "seconds"}
             for row in document["audits"]
@@ -244,7 +241,7 @@ def test_results_are_the_same_with_any_number_of_workers_and_any_selection(proje
 def test_results_have_the_documented_fields(project):
     here = project(HONEST)
     run(here, "--dpaudit-out=out")
-    document = json.loads((here.path / "out" / "results.json").read_text())
+    document = here.json("out/results.json")
     (row,) = document["audits"]
     assert set(row) == {
         "id", "mechanism", "claim", "pair", "verdict", "expected", "certified_epsilon",
@@ -263,15 +260,15 @@ def test_resume_takes_over_whole_results_and_redoes_the_rest(project):
     here = project(HONEST, BROKEN)
     run(here, "--dpaudit-out=out")
     broken = here.path / "out" / "audits" / "audit_case.audit_broken.json"
-    honest = here.path / "out" / "audits" / "audit_case.audit_honest.json"
-    before = json.loads(honest.read_text())
+    honest = "out/audits/audit_case.audit_honest.json"
+    before = here.json(honest)
     broken.write_text(broken.read_text()[:200])
     result = run(here, "--dpaudit-out=out", "--dpaudit-resume")
-    assert result.ret == 1  # a refutation stays one
-    assert json.loads(honest.read_text())["seconds"] == before["seconds"]
-    assert json.loads(broken.read_text())["verdict"] == "refuted"
+    assert result.code == 1  # a refutation stays one
+    assert here.json(honest)["seconds"] == before["seconds"]
+    assert here.json("out/audits/audit_case.audit_broken.json")["verdict"] == "refuted"
     assert broken.with_suffix(".corrupt").exists()
-    document = json.loads((here.path / "out" / "results.json").read_text())
+    document = here.json("out/results.json")
     assert len(document["audits"]) == 2
 
 
@@ -279,7 +276,7 @@ def test_resume_does_not_trust_results_of_another_seed(project):
     here = project(HONEST)
     run(here, "--dpaudit-out=out")
     run(here, "--dpaudit-out=out", "--dpaudit-resume", "--dpaudit-seed=5")
-    document = json.loads((here.path / "out" / "results.json").read_text())
+    document = here.json("out/results.json")
     assert [row["seed"] for row in document["audits"]] == [5]
 
 
@@ -287,6 +284,6 @@ def test_directory_that_cannot_be_written_is_refused_before_any_work(project):
     here = project(HONEST)
     (here.path / "taken").write_text("a file")
     result = run(here, "--dpaudit-out=taken")
-    assert result.ret == 4
-    result.stderr.fnmatch_lines(["*cannot write taken*"])
+    assert result.code == 4
+    assert fnmatch(result.err, "*cannot write taken*")
     assert (here.path / "taken").read_text() == "a file"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import AuditResult, NeighborPair, PureDP, StoreError, audit
+from dpaudit import (
+    AuditResult,
+    NeighborPair,
+    PureDP,
+    Relation,
+    StoreError,
+    audit,
+    within_sensitivity,
+)
 from dpaudit.ledger.coverage import open_row
 from dpaudit.ledger.rows import (
     Attempt,
@@ -24,22 +34,26 @@ from dpaudit.ledger.rows import (
     StatementResult,
 )
 from dpaudit.ledger.statements import Statement
-from dpaudit.store.files import (
+from dpaudit.store.files import CHECKSUM, write_atomic, write_sealed
+from dpaudit.store.lock import LOCK, hold
+from dpaudit.store.records import (
+    KINDS,
+    kind_of,
+    load_finished,
+    load_record,
+    load_result,
+    pack,
+    place_of,
+    save_record,
+    unpack,
+)
+from dpaudit.store.runs import (
+    Kept,
     Run,
     check_writable,
     family_wise_error,
-    file_name,
-    is_statement,
-    load_finished,
-    load_finished_statement,
-    load_result,
     load_run,
-    load_statement,
-    save_result,
     save_run,
-    save_statement,
-    statement_file,
-    write_atomic,
 )
 
 PAIR = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
@@ -65,11 +79,27 @@ RUN = Run(
     started="2025-01-01T00:00:00+00:00",
     seconds=1.5,
     problems=("one problem",),
+    kept=(Kept("audit", "a", "2024-01-01T00:00:00+00:00", "dpaudit run -k a", current=False),),
 )
 
 
 def _named(name: str, fingerprint: str = "f") -> AuditResult:
     return replace(RESULT, id=name, origin={"fingerprint": fingerprint})
+
+
+def reseal(path: Path, **changes: Any) -> None:
+    """Change a file as its writer might have: with a checksum that agrees."""
+    data = {**json.loads(path.read_text()), **changes}
+    data.pop(CHECKSUM, None)
+    write_sealed(path, data)
+
+
+def file_name(id: str) -> str:
+    return KINDS["audit"].file_name(id)
+
+
+def accept(record: Any) -> bool:
+    return bool(record.origin.get("fingerprint") == "f")
 
 
 def _files(out: Path) -> list[str]:
@@ -155,7 +185,7 @@ def test_a_directory_that_cannot_be_written_is_told_before_the_work(tmp_path: Pa
         with pytest.raises(StoreError, match="cannot write .*file"):
             check_writable(out)
     with pytest.raises(StoreError, match="cannot write"):
-        save_result(tmp_path / "file", RESULT)
+        save_record(tmp_path / "file", RESULT)
     (tmp_path / "results.json").mkdir()
     with pytest.raises(StoreError, match="cannot write"):
         save_run(tmp_path, RUN, [])
@@ -166,17 +196,17 @@ def test_a_directory_that_cannot_be_written_is_told_before_the_work(tmp_path: Pa
 
 
 def test_results_come_back_as_they_were(tmp_path: Path) -> None:
-    path = save_result(tmp_path, RESULT)
+    path = save_record(tmp_path, RESULT)
     assert path == tmp_path / "audits" / "audit_x.one.json"
     assert load_result(path) == RESULT
     named = _named("prüfung::δ [漢字]")
-    assert load_result(save_result(tmp_path, named)) == named
+    assert load_result(save_record(tmp_path, named)) == named
 
 
 def test_runs_come_back_as_they_were(tmp_path: Path) -> None:
     results = [_named("b"), _named("a")]
     for result in results:
-        save_result(tmp_path, result)
+        save_record(tmp_path, result)
     save_run(tmp_path, RUN, results)
     run, loaded, statements = load_run(tmp_path)
     assert loaded == results
@@ -194,7 +224,7 @@ DAMAGE: dict[str, tuple[bytes, str]] = {
     "a number": (b"1", "must hold a JSON object"),
     "another schema": (b'{"schema": 1}', "schema"),
     "empty object": (b"{}", "schema"),
-    "nothing inside": (b'{"schema": 4}', "not a|does not hold a run"),
+    "nested deeply": (b'{"a":' * 100_000, "nested too deeply|damaged or cut off"),
 }
 
 
@@ -210,7 +240,7 @@ def test_damaged_files_are_refused_with_their_path(tmp_path: Path, name: str) ->
 
 
 def test_every_cut_of_a_file_is_refused(tmp_path: Path) -> None:
-    path = save_result(tmp_path, RESULT)
+    path = save_record(tmp_path, RESULT)
     whole = path.read_bytes().rstrip()
     for length in range(0, len(whole), max(len(whole) // 60, 1)):
         path.write_bytes(whole[:length])
@@ -226,7 +256,7 @@ def test_missing_files_are_reported(tmp_path: Path) -> None:
 
 
 def test_not_a_number_in_a_file_is_not_trusted(tmp_path: Path) -> None:
-    path = save_result(tmp_path, RESULT)
+    path = save_record(tmp_path, RESULT)
     data = json.loads(path.read_text())
     data["epsilon"]["lower"] = float("nan")
     path.write_text(json.dumps(data))
@@ -239,16 +269,16 @@ def test_not_a_number_in_a_file_is_not_trusted(tmp_path: Path) -> None:
     [("id", 5), ("seconds", "long"), ("failure_prob", None), ("draws", 3), ("seed", "x")],
 )
 def test_values_of_another_type_are_not_trusted(tmp_path: Path, field: str, value: Any) -> None:
-    path = save_result(tmp_path, RESULT)
-    path.write_text(json.dumps({**json.loads(path.read_text()), field: value}))
-    with pytest.raises(StoreError):
+    path = save_record(tmp_path, RESULT)
+    reseal(path, **{field: value})
+    with pytest.raises(StoreError, match=f"is not a whole audit: {field}: expected"):
         load_result(path)
 
 
 def test_a_run_sets_damaged_results_aside_and_says_so(tmp_path: Path) -> None:
     results = [_named(name) for name in ("a", "b", "c")]
     for result in results:
-        save_result(tmp_path, result)
+        save_record(tmp_path, result)
     save_run(tmp_path, RUN, results)
     broken = tmp_path / "audits" / "b.json"
     broken.write_text("{")
@@ -260,16 +290,16 @@ def test_a_run_sets_damaged_results_aside_and_says_so(tmp_path: Path) -> None:
     assert "damaged or cut off" in run.problems[1]
     assert run.problems[1].endswith("set aside as b.corrupt")
     assert "cannot read" in run.problems[2]
-    assert _files(tmp_path / "audits") == ["a.json", "b.corrupt"]
+    assert _files(tmp_path / "audits") == [
+        "a.json", "a.npz", "b.corrupt", "b.npz", "c.npz",
+    ]  # fmt: skip
 
 
 def test_results_are_only_read_from_their_own_directory(tmp_path: Path) -> None:
     (tmp_path / "secret.json").write_text("{}")
     save_run(tmp_path, RUN, [])
     path = tmp_path / "results.json"
-    data = json.loads(path.read_text())
-    data["run"]["audits"] = ["../secret.json"]
-    path.write_text(json.dumps(data))
+    reseal(path, run={**json.loads(path.read_text())["run"], "audits": ["../secret.json"]})
     _, loaded, _ = load_run(tmp_path)
     assert loaded == []
     assert (tmp_path / "secret.json").exists()
@@ -277,8 +307,8 @@ def test_results_are_only_read_from_their_own_directory(tmp_path: Path) -> None:
 
 # --- statements ---
 
-BREACH = Counterexample({"points": [[0.5, math.inf]], "n": 3}, math.inf, 2.0, exact=True)
-ATTACK = Attempt("a claim", Method.PROPERTY, 300, 12, math.inf, {"n": 3}, BREACH)
+BROKEN = Counterexample({"points": [[0.5, math.inf]], "n": 3}, math.inf, 2.0, exact=True)
+ATTEMPT = Attempt("a claim", Method.PROPERTY, 300, 12, math.inf, {"n": 3}, BROKEN)
 STOOD = Attempt("repaired", Method.EXACT, 9, 0, 0.5, {"n": 1}, None, Power.KILLED, "halved")
 ROW = StatementResult(
     "p.lemma1",
@@ -287,7 +317,7 @@ ROW = StatementResult(
     "x <= y",
     LedgerVerdict.REFUTED,
     Method.PROPERTY,
-    (ATTACK,),
+    (ATTEMPT,),
     Repair("x <= 2 y", (STOOD,)),
     "a note",
     1.5,
@@ -303,16 +333,18 @@ def _checked(name: str, fingerprint: str = "f") -> StatementResult:
 
 
 def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
-    path = save_statement(tmp_path, ROW)
+    path = save_record(tmp_path, ROW)
     assert path == tmp_path / "statements" / "p.lemma1.json"
-    assert load_statement(path) == ROW
-    assert is_statement(path)
-    assert not is_statement(save_result(tmp_path, RESULT))
+    assert load_record(path) == (ROW, [])
+    assert kind_of(ROW).name == "statement"
+    assert place_of(RESULT) == "audits/audit_x.one.json"
+    with pytest.raises(StoreError, match="holds a statement, and no result of an audit"):
+        load_result(path)
 
 
 @pytest.mark.parametrize("name", IDS)
 def test_files_of_statements_are_safe_anywhere(name: str) -> None:
-    found = statement_file(name)
+    found = KINDS["statement"].file_name(name)
     assert Path(found).name == found
     assert found.isascii()
     assert not set(found) & set('/\\:*?"<>| \n')
@@ -320,15 +352,15 @@ def test_files_of_statements_are_safe_anywhere(name: str) -> None:
 
 
 def test_plain_ids_are_the_names_of_their_files() -> None:
-    assert statement_file("gm.lemma14.xiK") == "gm.lemma14.xiK.json"
-    assert statement_file("gm.é") != statement_file("gm.è")
+    assert KINDS["statement"].file_name("gm.lemma14.xiK") == "gm.lemma14.xiK.json"
+    assert KINDS["statement"].file_name("gm.é") != KINDS["statement"].file_name("gm.è")
 
 
 def test_a_run_holds_a_row_for_each_statement_in_the_order_of_the_paper(tmp_path: Path) -> None:
     rows = [OPEN, _checked("p.b"), replace(OPEN, id="p.c"), _checked("p.a")]
     for row in rows:
         if row.origin:
-            save_statement(tmp_path, row)
+            save_record(tmp_path, row)
     save_run(tmp_path, RUN, [], rows)
     run, _, loaded = load_run(tmp_path)
     assert loaded == rows
@@ -345,7 +377,7 @@ def test_a_run_holds_a_row_for_each_statement_in_the_order_of_the_paper(tmp_path
 def test_a_row_whose_file_is_damaged_stays_and_is_open(tmp_path: Path) -> None:
     rows = [_checked("p.a"), _checked("p.b"), OPEN]
     for row in rows[:2]:
-        save_statement(tmp_path, row)
+        save_record(tmp_path, row)
     save_run(tmp_path, RUN, [], rows)
     damaged = tmp_path / "statements" / "p.b.json"
     damaged.write_text(damaged.read_text()[:-30])
@@ -361,11 +393,11 @@ def test_a_run_without_statements_is_of_an_earlier_version(tmp_path: Path) -> No
     save_run(tmp_path, RUN, [])
     path = tmp_path / "results.json"
     document = json.loads(path.read_text())
-    del document["statements"], document["run"]["statements"]
-    path.write_text(json.dumps(document))
+    del document["statements"], document["run"]["statements"], document[CHECKSUM]
+    write_sealed(path, document)
     with pytest.raises(StoreError, match="does not hold a run"):
         load_run(tmp_path)
-    path.write_text(json.dumps({**document, "schema": 2}))
+    reseal(path, schema=2)
     with pytest.raises(StoreError, match="has schema 2, .* run `dpaudit run` again"):
         load_run(tmp_path)
 
@@ -374,22 +406,22 @@ def test_a_run_without_statements_is_of_an_earlier_version(tmp_path: Path) -> No
 def test_odd_rows_are_not_trusted(tmp_path: Path, row: Any) -> None:
     save_run(tmp_path, RUN, [])
     path = tmp_path / "results.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "statements": [row]}))
+    reseal(path, statements=[row])
     with pytest.raises(StoreError, match="does not hold a run"):
         load_run(tmp_path)
 
 
-def test_a_finished_row_is_taken_over_with_its_fingerprint_only(tmp_path: Path) -> None:
-    save_statement(tmp_path, ROW)
-    assert load_finished_statement(tmp_path, "p.lemma1", "f") == (ROW, [])
-    assert load_finished_statement(tmp_path, "p.lemma1", "other") == (None, [])
-    assert load_finished_statement(tmp_path, "p.lemma9", "f") == (None, [])
-    save_statement(tmp_path, replace(ROW, verdict=LedgerVerdict.OPEN))
-    assert load_finished_statement(tmp_path, "p.lemma1", "f") == (None, [])
-    path = tmp_path / "statements" / "p.lemma1.json"
-    path.write_text("{")
-    found, lost = load_finished_statement(tmp_path, "p.lemma1", "f")
-    assert found is None
+def test_a_finished_row_is_taken_over_if_it_is_accepted(tmp_path: Path) -> None:
+    row = ROW.with_origin({**ROW.origin, "records": 1}, ROW.expected)
+    save_record(tmp_path, row)
+    assert load_finished(tmp_path, "p.lemma1", accept) == ([row], [])
+    assert load_finished(tmp_path, "p.lemma1", lambda record: False) == ([], [])
+    assert load_finished(tmp_path, "p.lemma9", accept) == ([], [])
+    save_record(tmp_path, ROW)  # of a check that broke off
+    assert load_finished(tmp_path, "p.lemma1", accept) == ([], [])
+    (tmp_path / "statements" / "p.lemma1.json").write_text("{")
+    found, lost = load_finished(tmp_path, "p.lemma1", accept)
+    assert found == []
     assert lost[0].endswith("set aside as p.lemma1.corrupt")
 
 
@@ -405,32 +437,161 @@ def test_a_statement_directory_that_cannot_be_written_is_told(tmp_path: Path) ->
 
 
 def test_finished_checks_are_found_in_order(tmp_path: Path) -> None:
-    checks = [
-        _named(name).with_origin({"fingerprint": "f", "checks": 3}, None)
-        for name in ("m::f", "m::f#2", "m::f#3")
-    ]
-    for result in [*checks, _named("m::f#5"), _named("m::g")]:
-        save_result(tmp_path, result)
-    assert load_finished(tmp_path, "m::f", "f") == (checks, [])
-    assert load_finished(tmp_path, "m::f", "other") == ([], [])
-    assert load_finished(tmp_path, "m::h", "f") == ([], [])
+    origin = {"fingerprint": "f", "records": 4}
+    checks = [_named(name).with_origin(origin, None) for name in ("m::f", "m::f#2", "m::f#3")]
+    row = replace(ROW, id="m::f", kind="function").with_origin(origin, ROW.expected)
+    for result in [*checks, row, _named("m::f#5"), _named("m::g")]:
+        save_record(tmp_path, result)
+    assert load_finished(tmp_path, "m::f", accept) == ([*checks, row], [])
+    assert load_finished(tmp_path, "m::f", lambda record: record.id != "m::f#2") == ([], [])
+    assert load_finished(tmp_path, "m::h", accept) == ([], [])
 
 
 def test_a_function_that_was_cut_off_between_its_checks_is_not_taken_over(tmp_path: Path) -> None:
-    save_result(tmp_path, _named("m::f").with_origin({"fingerprint": "f", "checks": 2}, None))
-    assert load_finished(tmp_path, "m::f", "f") == ([], [])
+    save_record(tmp_path, _named("m::f").with_origin({"fingerprint": "f", "records": 2}, None))
+    assert load_finished(tmp_path, "m::f", accept) == ([], [])
 
 
 def test_a_damaged_check_undoes_the_whole_function(tmp_path: Path) -> None:
     for name in ("m::f", "m::f#2"):
-        save_result(tmp_path, _named(name))
+        save_record(tmp_path, _named(name))
     damaged = tmp_path / "audits" / file_name("m::f#2")
     damaged.write_text("")
-    results, lost = load_finished(tmp_path, "m::f", "f")
+    results, lost = load_finished(tmp_path, "m::f", accept)
     assert results == []
     assert len(lost) == 1
     assert not damaged.exists()
     assert damaged.with_suffix(".corrupt").exists()
+
+
+# --- seals ------------------------------------------------------------------------------------
+
+
+def test_words_that_were_changed_by_hand_are_not_trusted(tmp_path: Path) -> None:
+    path = save_record(tmp_path, RESULT)
+    save_run(tmp_path, RUN, [RESULT], [OPEN])
+    words = path.read_text()
+    for old, new in [("audit_x::one", "audit_x::two"), ('"seed": 1', '"seed": 2')]:
+        path.write_text(words.replace(old, new))
+        with pytest.raises(StoreError, match="does not agree with its checksum: it was changed"):
+            load_record(path)
+    run, results, _ = load_run(tmp_path)
+    assert results == []
+    assert run.problems[-1].endswith("set aside as audit_x.one.corrupt")
+    document = json.loads(words)
+    del document[CHECKSUM]
+    path.write_text(json.dumps(document))
+    with pytest.raises(StoreError, match="lacks its checksum"):
+        load_record(path)
+    path.write_text(json.dumps(json.loads(words)))  # of other white space, the same words
+    assert load_record(path) == (RESULT, [])
+    index = tmp_path / "results.json"
+    index.write_text(index.read_text().replace("y <= z", "y >= z"))
+    with pytest.raises(StoreError, match=r"results\.json does not agree with its checksum"):
+        load_run(tmp_path)
+
+
+# --- pairs ------------------------------------------------------------------------------------
+
+
+def _pairs() -> list[NeighborPair]:
+    users = np.array([(0.5, b"x"), (np.nan, b"y")], dtype=[("value", "<f4"), ("word", "S3")])
+    others = users.copy()
+    others[1] = (np.inf, b"z")
+    return [
+        PAIR,
+        NeighborPair([[1], [2]], [[1]], relation=Relation.ADD_REMOVE_USER, recipe="δ"),
+        NeighborPair(1.0, 1.5, relation=within_sensitivity(2.0, norm="l1")),
+        NeighborPair([["a"], ["b"]], [["a"], ["c"]]),
+        NeighborPair(users, others),
+    ]
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_the_pair_comes_back_as_it_was(tmp_path: Path, index: int) -> None:
+    pair = _pairs()[index]
+    path = save_record(tmp_path, replace(RESULT, pair=pair))
+    assert _files(tmp_path) == ["audits/audit_x.one.json", "audits/audit_x.one.npz"]
+    found = load_result(path).pair
+    assert found is not None
+    for name in ("left", "right"):
+        ours, theirs = getattr(found, name), getattr(pair, name)
+        assert ours.dtype == theirs.dtype
+        assert ours.tobytes() == theirs.tobytes()
+        assert not ours.flags.writeable
+    assert (found.user, found.relation, found.recipe) == (pair.user, pair.relation, pair.recipe)
+    handed, content = pack(replace(RESULT, pair=pair))
+    again = unpack(json.loads(json.dumps(handed)), content)
+    assert isinstance(again, AuditResult)
+    assert again.pair is not None
+    assert again.pair.left.tobytes() == pair.left.tobytes()
+
+
+def test_a_pair_that_is_lost_is_told_and_costs_no_result(tmp_path: Path) -> None:
+    path = save_record(tmp_path, RESULT)
+    save_run(tmp_path, RUN, [RESULT])
+    beside = path.with_suffix(".npz")
+    whole = beside.read_bytes()
+    other = save_record(tmp_path / "other", replace(RESULT, pair=_pairs()[1])).with_suffix(".npz")
+    for content in (whole[:-20], b"", other.read_bytes()):
+        beside.write_bytes(content)
+        record, problems = load_record(path)
+        assert isinstance(record, AuditResult)
+        assert record == RESULT
+        assert record.pair is None
+        assert problems[0].startswith(f"the datasets of audit_x::one in {beside} are lost: it is ")
+    beside.unlink()
+    run, results, _ = load_run(tmp_path)
+    assert results == [RESULT]
+    assert run.problems[-1].endswith("are lost: No such file or directory")
+    save_record(tmp_path, replace(RESULT, pair=None))
+    assert load_record(path) == (RESULT, [])
+
+
+# --- locks ------------------------------------------------------------------------------------
+
+
+def test_one_run_at_a_time_writes_into_a_directory(tmp_path: Path) -> None:
+    lock = hold(tmp_path, "dpaudit run audits")
+    with pytest.raises(StoreError, match="is in use by `dpaudit run audits`, process") as caught:
+        hold(tmp_path, "dpaudit run")
+    assert f"delete {tmp_path / LOCK}" in str(caught.value)
+    assert "since 20" in str(caught.value)
+    lock.release()
+    hold(tmp_path, "dpaudit run").release()
+    assert _files(tmp_path) == []
+
+
+def test_the_lock_of_a_process_that_has_ended_is_taken_over(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    lock = hold(tmp_path, "dpaudit run")
+    facts = json.loads((tmp_path / LOCK).read_text())
+    lock.release()
+    stale = {
+        "of a process that is gone": {**facts, "pid": ended.pid},
+        "of an earlier container": {**facts, "pid": os.getpid()},
+    }
+    for said in stale.values():
+        (tmp_path / LOCK).write_text(json.dumps(said))
+        hold(tmp_path, "dpaudit run").release()
+        assert _files(tmp_path) == []
+    held = {
+        "of another machine": json.dumps({**facts, "host": "elsewhere", "pid": ended.pid}),
+        "of another user": json.dumps({**facts, "pid": 1}),
+        "without a name": "",
+    }
+    for words in held.values():
+        (tmp_path / LOCK).write_text(words)
+        with pytest.raises(StoreError, match=f"if that run has ended, delete {tmp_path / LOCK}"):
+            hold(tmp_path, "dpaudit run")
+        assert (tmp_path / LOCK).read_text() == words
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no text in UTF-8"):
+        check_writable(tmp_path / os.fsdecode(b"\xff"))
+    assert _files(tmp_path) == []
 
 
 # --- the error of a run -----------------------------------------------------------------------

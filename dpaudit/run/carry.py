@@ -1,0 +1,127 @@
+"""What a test report carries from the process that ran an audit to the one that stores it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from dpaudit.ledger import LedgerFile
+    from dpaudit.results import Status
+    from dpaudit.store import Record
+
+_ATTRIBUTE = "dpaudit"
+"""Of a report. pytest-xdist hands attributes over, and JUnit files do not print them."""
+
+LEDGERS = "dpaudit_ledgers"
+"""What a worker hands over when it has collected: the ledger files and their checks."""
+
+ledgers = pytest.StashKey[dict[Path, "LedgerFile"]]()
+"""Ledger files that this process has collected."""
+
+_decoded: weakref.WeakKeyDictionary[Any, Cargo] = weakref.WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Cargo:
+    """What a report carries.
+
+    Parameters
+    ----------
+    records : tuple of Record
+        What was found.
+    problems : tuple of str
+        Sentences about stored files that could not be taken over.
+    whole : bool
+        Whether the function ended as it should, so that its verdict is one.
+    """
+
+    records: tuple[Record, ...] = ()
+    problems: tuple[str, ...] = ()
+    whole: bool = False
+
+    @property
+    def status(self) -> Status | None:
+        """What became of the whole function; None where it reached no verdict."""
+        if not (self.whole and self.records):
+            return None
+        from dpaudit.results import worst
+
+        return worst(record.status for record in self.records)
+
+
+def load_cargo(
+    report: pytest.TestReport, records: Iterable[Record], problems: Iterable[str], *, whole: bool
+) -> None:
+    """Put what was found on a report."""
+    from dpaudit.store import pack
+
+    packed = []
+    for record in records:
+        document, pair = pack(record)
+        beside = None if pair is None else base64.b64encode(pair).decode()
+        packed.append({"document": document, "pair": beside})
+    cargo = {"records": packed, "problems": list(problems), "whole": whole}
+    setattr(report, _ATTRIBUTE, json.dumps(cargo, allow_nan=False))
+
+
+def cargo_of(report: pytest.TestReport | pytest.CollectReport) -> Cargo:
+    """Return what a report carries; it is decoded once, however many ask."""
+    words = getattr(report, _ATTRIBUTE, None)
+    if words is None:
+        return Cargo()
+    if report not in _decoded:
+        from dpaudit.store import unpack
+
+        data = json.loads(words)
+        records = tuple(
+            unpack(r["document"], None if r["pair"] is None else base64.b64decode(r["pair"]))
+            for r in data["records"]
+        )
+        _decoded[report] = Cargo(records, tuple(data["problems"]), data["whole"])
+    return _decoded[report]
+
+
+# --- why a test or a file was not run to its end ---
+
+
+def skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Return why a test or a file was skipped."""
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return reason.removeprefix("Skipped: ")
+
+
+def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
+    """Return one line that says why a test or a file failed."""
+    if took_process_down(report):
+        return "its process ended: the code under audit crashed it, or called os._exit"
+    text = str(report.longrepr)
+    crash = getattr(report.longrepr, "reprcrash", None)
+    lines = (text if crash is None else str(crash.message)).strip().splitlines()
+    reason = lines[0 if crash is not None else -1].removeprefix("E ").strip() if lines else "failed"
+    # A file that cannot be collected: the last place that its traceback names.
+    places = re.findall(r'^(?:E +File "([^"]+)", line (\d+)|(\S+\.py):(\d+): in )', text, re.M)
+    if isinstance(report, pytest.CollectReport) and places:
+        quoted, line, file, number = places[-1]
+        reason = f"{reason} ({_typed(quoted or file)}, line {line or number})"
+    return reason
+
+
+def took_process_down(report: pytest.TestReport | pytest.CollectReport) -> bool:
+    """Whether a report was made up by pytest-xdist for a worker that is gone."""
+    return getattr(report, "when", None) == "???"
+
+
+def _typed(file: str) -> str:
+    """Return a path as it is typed from the working directory."""
+    path = Path(file)
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else file

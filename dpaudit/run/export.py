@@ -1,0 +1,209 @@
+"""A refuted claim as a test of its own, which fails until the bug is mended."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from dpaudit.results import AuditResult, Verdict
+from dpaudit.run.direct import split_target
+from dpaudit.run.replay import load_audit
+from dpaudit.run.settings import Settings
+from dpaudit.store import place_of, write_atomic
+
+if TYPE_CHECKING:
+    from dpaudit.neighbors import NeighborPair
+
+_LARGEST = 200
+"""Numbers of a dataset that are written into the test; larger ones go into a file beside it."""
+
+_FUNCTION = '''"""{title}
+
+Made by `dpaudit replay --export-test`; it fails until the bug is mended.
+"""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+from numpy import inf, nan  # noqa: F401
+
+from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, audit  # noqa: F401
+
+ROOT = Path(__file__).resolve().parents[{depth}]
+PAIR = {pair}
+
+
+def mechanism():
+    """Import {target}."""
+    sys.path.insert(0, str(ROOT))
+{loading}
+    return {function}
+
+
+def test_{name}():
+    result = audit(
+        mechanism(),
+        {claim},
+        PAIR,
+        draws={draws},
+        failure_prob={failure_prob!r},
+        seed={seed},
+        sequential={sequential!r},
+        float_attack={float_attack!r},
+        id={id!r},
+    )
+    result.assert_not_refuted(power=False)
+'''
+
+_ITEM = '''"""{title}
+
+Made by `dpaudit replay --export-test`; it fails until the bug is mended. The audit is run again as
+it stands in {path}; `result.pair` holds the two datasets, {facts}.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from dpaudit.store import load_result
+
+ROOT = Path(__file__).resolve().parents[{depth}]
+
+
+def test_{name}(tmp_path):
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", "addopts="]
+    command += ["--import-mode=importlib", "--dpaudit", f"--dpaudit-out={{tmp_path}}"]
+    command += {options!r}
+    command += [{node!r}]
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    ran = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={{**os.environ, "PYTHONPATH": path}},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    stored = tmp_path / {place!r}
+    assert stored.exists(), ran.stdout + ran.stderr
+    result = load_result(stored)
+    result.assert_not_refuted(power=False)
+'''
+
+
+def export_test(stored: Path, file: Path) -> None:
+    """Write a pytest file that makes a refuted audit again.
+
+    Parameters
+    ----------
+    stored : Path
+        The result.
+    file : Path
+        The test, below the working directory; must not be there yet.
+    """
+    result = load_audit(stored)
+    if result.verdict is not Verdict.REFUTED:
+        raise click.UsageError(
+            f"{result.id} is {result.verdict.words}: only what is refuted makes a test that fails"
+        )
+    if file.exists():
+        raise click.UsageError(f"--export-test: {file} is there already; choose another name")
+    here = Path.cwd().resolve()
+    if not file.resolve().is_relative_to(here):
+        raise click.UsageError(
+            f"--export-test: {file} must lie below this directory, from which the audit was run"
+        )
+    depth = len(file.resolve().parent.relative_to(here).parts)
+    kind = result.origin.get("kind")
+    if kind not in ("function", "file"):
+        raise click.UsageError(
+            f"{result.id} was made by a direct call of dpaudit.audit, which no file can repeat: "
+            "call assert_not_refuted() on what it returns"
+        )
+    write = _function_test if kind == "function" else _item_test
+    write_atomic(file, write(result, file, depth))
+
+
+def _common(result: AuditResult, depth: int) -> dict[str, Any]:
+    return {
+        "title": f"{result.claim['words']} is violated by {result.mechanism}.".replace('"""', "''"),
+        "name": re.sub(r"\W+", "_", result.id).strip("_").lower(),
+        "depth": depth,
+    }
+
+
+def _function_test(result: AuditResult, file: Path, depth: int) -> str:
+    """Return a test that imports the mechanism and audits it on the stored pair."""
+    origin, pair = result.origin, result.pair
+    assert pair is not None
+    module, function = split_target(origin["target"])
+    if module.endswith(".py"):
+        path = Path(os.path.relpath(module)).as_posix()
+        stem = Path(module).stem
+        lines = [
+            f"sys.path.insert(0, str((ROOT / {path!r}).parent))",
+            f"spec = importlib.util.spec_from_file_location({stem!r}, ROOT / {path!r})",
+            "found = importlib.util.module_from_spec(spec)",
+            f"sys.modules[{stem!r}] = found",
+            "spec.loader.exec_module(found)",
+        ]
+    else:
+        lines = [f"found = importlib.import_module({module!r})"]
+    claim = f"PureDP({origin['epsilon']!r})"
+    if origin["delta"] != 0:
+        claim = f"ApproxDP({origin['epsilon']!r}, {origin['delta']!r})"
+    return _FUNCTION.format(
+        **_common(result, depth),
+        target=origin["target"],
+        loading="\n".join(f"    {line}" for line in lines),
+        function=f"found.{function}",
+        claim=claim,
+        pair=_pair_code(pair, file),
+        seed=result.seed,
+        id=result.id,
+        **{name: origin[name] for name in ("draws", "failure_prob", "sequential", "float_attack")},
+    )
+
+
+def _item_test(result: AuditResult, file: Path, depth: int) -> str:
+    """Return a test that runs the audit file again, by its own name and with its own settings."""
+    origin, pair = result.origin, result.pair
+    assert pair is not None
+    settings = Settings(
+        origin["profile"], result.seed, origin["failure_prob"], origin["sequential"]
+    )
+    return _ITEM.format(
+        **_common(result, depth),
+        path=origin["path"],
+        facts=pair.describe(),
+        options=settings.pytest_options(),
+        node=f"{origin['path']}::{origin['item']}",
+        place=place_of(result),
+    )
+
+
+def _pair_code(pair: NeighborPair, file: Path) -> str:
+    """Return the expression of a pair; large datasets are written into a file beside the test."""
+    sides = [pair.left, pair.right]
+    plain = all(a.dtype.kind in "biuf" and a.dtype.itemsize <= 8 for a in sides)
+    if plain and all(side.size <= _LARGEST for side in sides):
+        words = [f"np.array({side.tolist()!r}, dtype={side.dtype.str!r})" for side in sides]
+    else:
+        beside = file.with_suffix(".npz")
+        np.savez_compressed(beside, allow_pickle=False, left=pair.left, right=pair.right)
+        load = f"np.load(Path(__file__).with_name({beside.name!r}))"
+        words = [f"{load}[{name!r}]" for name in ("left", "right")]
+    relation = repr(pair.relation)
+    return (
+        "NeighborPair(\n"
+        + "".join(f"    {word},\n" for word in words)
+        + f"    user={pair.user!r},\n    relation={relation},\n    recipe={pair.recipe!r},\n)"
+    )

@@ -1,0 +1,289 @@
+"""The life of an audit function or of a check, from its setup to its report: one shape for both.
+
+The plugin makes a job for each, and asks it what it found. Nothing of this is imported where no
+test of a session is one.
+"""
+
+from __future__ import annotations
+
+import abc
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.errors import StoreError
+from dpaudit.ledger import (
+    BROKE_OFF,
+    NOT_RUN,
+    TABLE,
+    Ledger,
+    Mark,
+    Statement,
+    StatementResult,
+    open_row,
+    paper_of,
+    rows_of,
+    same_words,
+)
+from dpaudit.results import Expectation
+from dpaudit.run.auditor import Auditor
+from dpaudit.run.carry import reason_of, skip_reason
+from dpaudit.run.progress import ProgressWriter
+from dpaudit.run.provenance import is_current, sources, versions
+from dpaudit.run.settings import PROFILES, Settings, settings_of
+from dpaudit.store import Record, load_finished
+
+_sources = pytest.StashKey[dict[str, str]]()
+
+
+class UnexpectedVerdict(Exception):
+    """A function ended otherwise than declared; carries the sentences to print."""
+
+
+def mark_of(item: pytest.Item) -> Mark | None:
+    """Return what an item checks; where nobody imported the ledger, no item checks anything."""
+    home = sys.modules.get("dpaudit.ledger.statements")
+    return None if home is None else home.marked(getattr(item, "function", None))
+
+
+def is_ledger(path: Path) -> bool:
+    """Whether a file belongs to the ledger of a paper."""
+    return path.name.startswith("ledger_") and path.suffix == ".py"
+
+
+def audit_id(item: pytest.Item) -> str:
+    """Name of an audit function, independent of the directory that pytest runs in."""
+    return f"{item.path.stem}::{item.nodeid.partition('::')[2]}"
+
+
+class Job(abc.ABC):
+    """One audit function or one check.
+
+    Parameters
+    ----------
+    item : pytest.Item
+        What pytest collected.
+    id : str
+        Of the first record that it makes.
+    """
+
+    no_xfail: str
+    """Why the mark xfail does not apply, in one sentence."""
+
+    def __init__(self, item: pytest.Item, id: str) -> None:
+        config = item.config
+        self.id = id
+        self.settings: Settings = settings_of(config)
+        self.fault: str | None = None
+        """Why the function cannot be run, in one sentence."""
+        self.taken = False
+        """Whether its records were taken over from an interrupted run."""
+        self.records: list[Record] = []
+        self.problems: list[str] = []
+        self.origin: dict[str, Any] = {
+            "kind": "file",
+            "path": Path(os.path.relpath(item.path)).as_posix(),
+            "item": item.nodeid.partition("::")[2],
+            **self.settings.origin(),
+            "versions": versions(),
+            "sources": _sources_of(config),
+        }
+
+    def take_over(self, out: Path) -> None:
+        """Take over what an interrupted run of the same left in `out`: all of it, or nothing."""
+        found, lost = load_finished(out, self.id, self.accepts)
+        self.problems += [f"{problem}; made again" for problem in lost]
+        self.records = [self._with_origin(r, r.origin) for r in found]
+        self.taken = bool(found)
+
+    def accepts(self, record: Record) -> bool:
+        """Whether a stored record is what this job would find."""
+        return is_current(record, self.settings)
+
+    def end(self, seconds: float) -> None:
+        """Reach the verdict when the function has ended; raise where it is not as declared."""
+        if not self.taken:
+            made = self.made(seconds)
+            self.records = [self._with_origin(r, {**r.origin, "records": len(made)}) for r in made]
+        if sentences := list(self.mismatches()):
+            raise UnexpectedVerdict("\n".join(sentences))
+
+    def mismatches(self) -> Iterable[str]:
+        """Say what is not as declared, a sentence each."""
+        return (f"{r.id}: {sentence}" for r in self.records if (sentence := r.mismatch) is not None)
+
+    def _with_origin(self, record: Record, origin: dict[str, Any]) -> Record:
+        return record.with_origin({**origin, **self.origin}, self.declared(record))
+
+    @abc.abstractmethod
+    def declared(self, record: Record) -> Any:
+        """Return what was declared about a record."""
+
+    @abc.abstractmethod
+    def made(self, seconds: float) -> list[Record]:
+        """Return what a function found that ended by itself."""
+
+    @abc.abstractmethod
+    def broken_off(self, report: pytest.TestReport) -> list[Record]:
+        """Return what is known of a function that did not end by itself."""
+
+
+def _sources_of(config: pytest.Config) -> dict[str, str]:
+    """Return the hashes of the sources, taken once, when everything is collected."""
+    if _sources not in config.stash:
+        config.stash[_sources] = sources(config.rootpath)
+    return config.stash[_sources]
+
+
+class AuditJob(Job):
+    """An audit function: any number of audits, and of checks of deterministic functions."""
+
+    no_xfail = "xfail does not apply to audits: mark it known_violation(reason)"
+
+    def __init__(self, item: pytest.Item) -> None:
+        super().__init__(item, audit_id(item))
+        expected = Expectation.POWER if self.settings.strict else Expectation.NOT_REFUTED
+        for mark in item.iter_markers("known_violation"):
+            try:
+                reason, profile = _known_violation(*mark.args, **mark.kwargs)
+            except (TypeError, ValueError) as error:
+                self.fault = f"known_violation(reason, profile='quick'): {error}"
+                continue
+            self.origin["reason"] = reason
+            known = self.settings.reaches(profile)
+            expected = Expectation.REFUTED if known else Expectation.EITHER
+        if "auditor" not in getattr(item, "fixturenames", ()):
+            self.fault = (
+                f"{self.id} made no check: it does not take the fixture `auditor`; "
+                f"write def {item.name}(auditor)"
+            )
+        out = item.config.getoption("--dpaudit-out")
+        worker = getattr(item.config, "workerinput", {}).get("workerid", "main")
+        progress = None if out is None else ProgressWriter(Path(out), worker)
+        self.auditor = Auditor(self.id, self.settings, expected, progress)
+        self.paper = item.path.stem
+
+    def declared(self, record: Record) -> Any:
+        """Return the expectation of an audit; a row of functions keeps its own."""
+        if isinstance(record, StatementResult):
+            return record.expected
+        return self.auditor.expected
+
+    def made(self, seconds: float) -> list[Record]:
+        """Return the results of all checks, and the row of those of functions."""
+        found = self._found()
+        if not found:
+            raise UnexpectedVerdict(
+                f"{self.id} made no check: call auditor.check at least once, or skip the audit"
+            )
+        return found
+
+    def _found(self) -> list[Record]:
+        row = self.auditor.function_row(self.paper)
+        return [*self.auditor.results, *([] if row is None else [row])]
+
+    def mismatches(self) -> Iterable[str]:
+        """Say what is not as declared; of functions, which pair breaks the bound."""
+        broken = [str(check) for check in self.auditor.functions if check.violated]
+        for record in self.records:
+            if isinstance(record, StatementResult) and broken:
+                yield from broken
+            elif record.mismatch is not None:
+                yield f"{record.id}: {record.mismatch}"
+
+    def broken_off(self, report: pytest.TestReport) -> list[Record]:
+        """Return the checks that were finished: whatever came after them, they are certified."""
+        return self.records or [self._with_origin(r, r.origin) for r in self._found()]
+
+
+def _known_violation(reason: str, profile: str = "quick") -> tuple[str, str]:
+    """Read the arguments of the mark, refusing unknown ones by name."""
+    if not isinstance(reason, str):
+        raise TypeError(f"reason must be a text, got {reason!r}")
+    if profile not in PROFILES:
+        raise ValueError(f"profile must be one of {', '.join(PROFILES)}; got {profile!r}")
+    return reason, profile
+
+
+class CheckJob(Job):
+    """The check of one statement."""
+
+    def __init__(self, item: pytest.Item, mark: Mark) -> None:
+        super().__init__(item, mark.row.id)
+        self.mark = mark
+        self.no_xfail = (
+            f"xfail does not apply to checks of statements: write @statement({self.id!r}, "
+            'expected="refuted"), or what else it finds'
+        )
+        self.origin["replays"] = mark.replays
+        row = _row_of(item.path, mark)
+        self.row = None if isinstance(row, str) else row
+        self.ledger: Ledger | None = None
+        if self.row is not None:
+            self.ledger = Ledger(self.row, profile=self.settings.profile, seed=self.settings.seed)
+        if isinstance(row, str):
+            self.fault = row
+        elif "ledger" not in getattr(item, "fixturenames", ()):
+            self.fault = (
+                f"the check of {self.id} does not take the fixture `ledger`, with which it "
+                f"attacks: write def {item.name}(ledger)"
+            )
+        if hasattr(item, "callspec"):
+            self.fault = (
+                f"a check of a statement cannot be parametrised: {self.id} has one verdict; "
+                "make several attempts in one check"
+            )
+
+    def accepts(self, record: Record) -> bool:
+        """Whether a stored row has this text, and is what this check would find."""
+        if not isinstance(record, StatementResult) or self.row is None:
+            return False
+        return same_words(record, self.row) and super().accepts(record)
+
+    def declared(self, record: Record) -> Any:
+        """Return what the mark declares."""
+        return self.mark.expected
+
+    def made(self, seconds: float) -> list[Record]:
+        """Return the row."""
+        assert self.ledger is not None
+        return [self.ledger.result(seconds=seconds)]
+
+    def broken_off(self, report: pytest.TestReport) -> list[Record]:
+        """Return the row of a check that reached no verdict: open, with the reason."""
+        if self.row is None:
+            return []
+        if report.skipped:
+            return [open_row(self.row, NOT_RUN + skip_reason(report))]
+        found = open_row(self.row, BROKE_OFF + reason_of(report))
+        return [self._with_origin(found, {})]
+
+
+def own_row(mark: Mark, path: Path) -> Statement:
+    """Return the row that a mark brings along."""
+    return replace(mark.row, paper=paper_of(path), kind=mark.row.kind or "statement")
+
+
+def _row_of(path: Path, mark: Mark) -> Statement | str:
+    """Return the row of a check, or a sentence that says why there is none."""
+    id, paper = mark.row.id, paper_of(path)
+    if not is_ledger(path):
+        return f"the check of {id} must lie in a file ledger_*.py, got {path.name}"
+    try:
+        rows = rows_of(path)
+    except StoreError as error:
+        return str(error)
+    if mark.row.text and id in rows:
+        return f"{id} has a row in {paper}/{TABLE}: take its text out of the mark"
+    if mark.row.text:
+        return own_row(mark, path)
+    if id not in rows:
+        there = f"is no row of {paper}/{TABLE}" if rows else f"there is no {TABLE}"
+        which = f"{id} {there}" if rows else f"{id} has no row: {there} beside {path.name}"
+        return f"{which}; add the row, or give the text: @statement({id!r}, 'the statement')"
+    return rows[id]

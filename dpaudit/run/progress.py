@@ -1,0 +1,159 @@
+"""How far the audits that run now have come: written by workers, read by whoever shows it.
+
+Each worker keeps one small file in ``OUT/.progress``, replaced as a whole, so that a reader needs
+no lock. The run removes the folder when it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+FOLDER = ".progress"
+EVERY = 0.5
+"""Seconds between two writes of a worker."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far one audit has come.
+
+    Parameters
+    ----------
+    id : str
+        Of the audit.
+    done, total : int
+        Draws, or whatever else it counts.
+    started : float
+        When it began: seconds since the epoch, the same for all processes.
+    """
+
+    id: str
+    done: int
+    total: int
+    started: float
+
+    @property
+    def share(self) -> float:
+        """Part that is done, in [0, 1]."""
+        return min(max(self.done / self.total, 0.0), 1.0) if self.total > 0 else 0.0
+
+    def left(self, now: float) -> float | None:
+        """Seconds that are left, if it goes on as it went so far; None where nobody knows yet."""
+        return (now - self.started) * (1 / self.share - 1) if self.share > 0 else None
+
+    def words(self, now: float) -> str:
+        """Say how far it has come.
+
+        Examples
+        --------
+        >>> Progress("audit_x::one", 35, 100, started=0.0).words(now=65.0)
+        'audit_x::one: 35%, about 2 min left'
+        """
+        left = self.left(now)
+        said = "" if left is None else f", about {_about(left)} left"
+        return f"{self.id}: {self.share:.0%}{said}"
+
+
+def _about(seconds: float) -> str:
+    """Return a time span in one round number."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 1.5 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(round(seconds), 1)} s"
+
+
+class ProgressWriter:
+    """What a worker tells of the audit that it makes; the engine calls :meth:`report_progress`.
+
+    Parameters
+    ----------
+    out : Path
+        Directory of the run.
+    worker : str
+        Name of this process.
+    """
+
+    def __init__(self, out: Path, worker: str) -> None:
+        self._file = out / FOLDER / f"{worker}.json"
+        self._id, self._started, self._next = "", 0.0, 0.0
+
+    def begin(self, id: str) -> None:
+        """Begin with another audit."""
+        self._id, self._started, self._next = id, time.time(), 0.0
+
+    def report_progress(self, done: int, total: int) -> None:
+        """Say that `done` of `total` is done; most calls cost nothing."""
+        now = time.time()
+        if now < self._next:
+            return
+        self._next = now + EVERY
+        progress = Progress(self._id, int(done), int(total), self._started)
+        # Lost progress must not cost an audit: the disk may be full, the folder may be gone.
+        with contextlib.suppress(OSError):
+            self._file.parent.mkdir(exist_ok=True)
+            temporary = self._file.with_suffix(".tmp")
+            temporary.write_text(json.dumps(asdict(progress)), encoding="utf-8")
+            os.replace(temporary, self._file)
+
+    def end(self) -> None:
+        """Say that no audit is made now."""
+        with contextlib.suppress(OSError):
+            self._file.unlink(missing_ok=True)
+
+
+def read_progress(out: Path) -> list[Progress]:
+    """Return how far the audits of a run have come, the one that began first leading."""
+    found = []
+    with contextlib.suppress(OSError):
+        for file in (out / FOLDER).glob("*.json"):
+            # It may be gone by now; nothing depends on it.
+            with contextlib.suppress(OSError, ValueError, TypeError):
+                found.append(Progress(**json.loads(file.read_text(encoding="utf-8"))))
+    return sorted(found, key=lambda progress: (progress.started, progress.id))
+
+
+def clear_progress(out: Path) -> None:
+    """Remove what workers left."""
+    shutil.rmtree(out / FOLDER, ignore_errors=True)
+
+
+class ProgressPoll:
+    """Looks at the progress of a run now and then, from a thread of its own.
+
+    Parameters
+    ----------
+    out : Path
+        Directory of the run.
+    show : callable
+        Called with what :func:`read_progress` finds, where there is anything.
+    every : float
+        Seconds between two looks.
+    """
+
+    def __init__(self, out: Path, show: Callable[[list[Progress]], None], every: float) -> None:
+        self._out, self._show, self._every = out, show, every
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="dpaudit-progress", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=5)
+
+    def _poll(self) -> None:
+        while not self._stop.wait(self._every):
+            if found := read_progress(self._out):
+                self._show(found)

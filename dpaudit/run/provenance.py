@@ -1,0 +1,103 @@
+"""What the numbers of a record depend on, and whether that has changed since."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from dpaudit import engine
+from dpaudit.run.settings import Settings
+from dpaudit.store import Record
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_SELF = "dpaudit"
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Versions of everything that the numbers of audits and checks depend on."""
+    return {**engine.versions(), "hypothesis": metadata.version("hypothesis")}
+
+
+def sources(root: Path) -> dict[str, str]:
+    """Return a short hash of every file that a result of this process may depend on.
+
+    Those are the modules of the project that are loaded, by their path from the working directory,
+    and dpaudit as a whole: loaded or not, because workers load less of it.
+    """
+    root = root.resolve()
+    names = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    loaded = {Path(name).resolve() for name in names if name}
+    project = sorted(file for file in loaded if is_own(file, root))
+    found = {Path(os.path.relpath(file)).as_posix(): _hash(file) for file in project}
+    return {_SELF: _hash_of_package(), **{k: v for k, v in found.items() if v is not None}}
+
+
+def is_own(file: Path, root: Path) -> bool:
+    """Whether a resolved path is a project's own: inside it, and not in an environment there."""
+    inside = file.suffix == ".py" and file.is_relative_to(root) and file.is_file()
+    return inside and "site-packages" not in file.parts and not file.is_relative_to(_PACKAGE)
+
+
+def changed_sources(origin: Mapping[str, Any]) -> list[str]:
+    """Name the files that are no longer as they were when a record was made."""
+    stored = origin.get("sources")
+    if not isinstance(stored, Mapping):
+        return []
+    return sorted(
+        name
+        for name, digest in stored.items()
+        if digest != (_hash_of_package() if name == _SELF else _hash(Path(name)))
+    )
+
+
+def changed_versions(origin: Mapping[str, Any]) -> list[str]:
+    """Say which versions are no longer those that a record was made with."""
+    stored = origin.get("versions")
+    if not isinstance(stored, Mapping):
+        return []
+    now = versions()
+    return [
+        f"{name} {stored.get(name, 'none')} then, {now.get(name, 'none')} now"
+        for name in sorted({*stored, *now})
+        if stored.get(name) != now.get(name)
+    ]
+
+
+def is_current(record: Record, settings: Settings) -> bool:
+    """Whether a run with these settings would find the same again: nothing has changed."""
+    origin = record.origin
+    asked = record.seed == settings.seed and all(
+        origin.get(name) == value for name, value in settings.origin().items()
+    )
+    known = "sources" in origin and "versions" in origin
+    return asked and known and not changed_versions(origin) and not changed_sources(origin)
+
+
+def _hash(file: Path) -> str | None:
+    """Return a short hash of what a file holds; None when it is gone."""
+    try:
+        stat = file.stat()
+        return _hash_of(file, stat.st_mtime_ns, stat.st_size)
+    except OSError:
+        return None
+
+
+@functools.cache
+def _hash_of(file: Path, mtime: int, size: int) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+
+
+@functools.cache
+def _hash_of_package() -> str:
+    """Return a short hash of all of dpaudit, which does not change under a running process."""
+    digest = hashlib.sha256()
+    for file in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,185 @@
+"""Records made again and compared; their pairs in a debugger."""
+
+from __future__ import annotations
+
+import bdb
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpaudit.errors import ArgumentError, DpauditError, StoreError
+from dpaudit.ledger import StatementResult
+from dpaudit.results import AuditResult
+from dpaudit.run.direct import audit_function, file_of
+from dpaudit.run.invoke import FAILED, OK, run_pytest
+from dpaudit.run.provenance import changed_sources, changed_versions
+from dpaudit.run.settings import Settings
+from dpaudit.run.words import numbers_of
+from dpaudit.store import Record, load_record, place_of
+
+if TYPE_CHECKING:
+    from dpaudit.neighbors import NeighborPair
+
+_IGNORED = {"seconds", "mechanism_seconds", "versions", "origin", "expected", "schema"}
+"""What differs between two runs of the same."""
+
+_LONGEST = 300
+
+
+def replay_record(path: Path, *, details: bool, trust: bool) -> int:
+    """Make a stored record again, compare, and say what a reader needs first."""
+    stored, problems = load_record(path)
+    for problem in problems:
+        click.echo(f"problem: {problem}", err=True)
+    if not trust:
+        check_inside(stored)
+    if changed := changed_sources(stored.origin):
+        click.echo(f"the code changed since: {', '.join(changed)}")
+    if other := changed_versions(stored.origin):
+        click.echo(f"the versions changed since: {'; '.join(other)}")
+    try:
+        again = make_again(stored)
+    except KeyError as error:
+        raise StoreError(f"{path} does not say how it was made: origin lacks {error}") from None
+    found = compare(stored, again)
+    click.echo(f"stored    {numbers_of(stored)}\nreplayed  {numbers_of(again)}")
+    if details:
+        for difference in found:
+            click.echo(f"differs   {difference}")
+    if not found:
+        exact = replays(stored)
+        click.echo("the same" if exact else "the same verdict; its numbers need not come again")
+        return OK
+    count = "1 value differs" if len(found) == 1 else f"{len(found)} values differ"
+    click.echo(f"NOT the same: {count}" + ", --details names them" * (not details))
+    return FAILED
+
+
+def check_inside(record: Record) -> None:
+    """Refuse to run code of a stored record that lies outside the project it is replayed in."""
+    origin, here = record.origin, Path.cwd().resolve()
+    places: dict[str, Path | None] = {}
+    if "path" in origin:
+        places[str(origin["path"])] = Path(str(origin["path"])).resolve()
+    for name in ("target", "mutant"):
+        if origin.get(name) is not None:
+            places[str(origin[name])] = file_of(str(origin[name]))
+    for name, place in places.items():
+        if place is None:
+            continue  # there is nothing that would be run
+        if not place.is_relative_to(here) or "site-packages" in place.parts:
+            raise click.UsageError(
+                f"{name} lies in {place}, outside of this directory: a replay runs it. "
+                "Give --trust if you know who wrote the result, and that code"
+            )
+
+
+def make_again(stored: Record) -> Record:
+    """Make a record again, the way it was made."""
+    origin = stored.origin
+    if isinstance(stored, AuditResult) and origin.get("kind") == "function":
+        return audit_function(origin, stored.seed)
+    if origin.get("kind") != "file":
+        raise click.UsageError(
+            "this result was made by a direct call of dpaudit.audit; "
+            f"make the same call again with seed={stored.seed} and id={stored.id!r}"
+        )
+    path = Path(origin["path"])
+    if not path.is_file():
+        raise click.UsageError(f"the file {path} is not here; replay from the directory of the run")
+    try:
+        settings = Settings(
+            origin["profile"], stored.seed, origin["failure_prob"], origin["sequential"]
+        )
+    except (ArgumentError, TypeError) as error:
+        raise StoreError(f"{stored.id} does not say how it was made: {error}") from None
+    with tempfile.TemporaryDirectory() as scratch:
+        arguments = [f"{path}::{origin['item']}", "-p", "no:xdist", "-p", "no:terminal"]
+        arguments += ["--dpaudit", f"--dpaudit-out={scratch}", *settings.pytest_options()]
+        run_pytest(arguments, [])
+        fresh = Path(scratch) / place_of(stored)
+        if not fresh.exists():
+            raise DpauditError(f"the replay of {stored.id} found nothing: run {path} to see why")
+        return load_record(fresh)[0]
+
+
+def replays(record: Record) -> bool:
+    """Whether every number must come again, and not the verdict only.
+
+    Not of a mechanism with an entropy source of its own, nor of a check that measures seconds.
+    """
+    return bool(record.origin.get("replays", True))
+
+
+def compare(stored: Record, again: Record) -> list[str]:
+    """Say what differs between a stored record and its replay, but for times and versions."""
+    a, b = stored.to_json(), again.to_json()
+    keys = [key for key in a if key not in _IGNORED]
+    if not replays(stored):
+        keys = [key for key in ("verdict", "method") if key in a]
+    return [line for key in keys for line in differences(key, a[key], b[key])]
+
+
+def differences(name: str, a: Any, b: Any) -> list[str]:
+    """Name every value that differs between two pieces of plain data."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return [
+            line
+            for key in sorted({*a, *b} - {"seconds"})
+            for line in differences(f"{name}.{key}", a.get(key), b.get(key))
+        ]
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        pairs = enumerate(zip(a, b, strict=True))
+        return [line for i, (x, y) in pairs for line in differences(f"{name}[{i}]", x, y)]
+    line = f"{name}: {a!r} against {b!r}"
+    return [] if a == b else [line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."]
+
+
+# --- the pair ---------------------------------------------------------------------------------
+
+
+def load_audit(path: Path) -> AuditResult:
+    """Return the result of an audit with its pair; refuse what has none."""
+    record, problems = load_record(path)
+    if isinstance(record, StatementResult) or not isinstance(record, AuditResult):
+        raise click.UsageError(f"{path} is the row of a statement; only audits have a pair")
+    if record.pair is None:
+        raise StoreError(problems[0] if problems else f"{path} was stored without its pair")
+    return record
+
+
+def show_pair(path: Path) -> int:
+    """Print the facts of a stored pair, and hand it to a debugger."""
+    result = load_audit(path)
+    assert result.pair is not None
+    pair = result.pair
+    click.echo(f"{result.status.word}  {result.id}")
+    click.echo(f"  event      {result.witness.sentence()}")
+    click.echo(f"  pair       {pair.describe()}")
+    for name in ("left", "right"):
+        data = getattr(pair, name)
+        shape = "x".join(map(str, data.shape)) or "scalar"
+        click.echo(f"  {name:<10} {shape} of {data.dtype}{_user_words(data, pair.user)}")
+    click.echo("left, right, pair and result are at hand; c ends")
+    debug(result, pair)
+    return OK
+
+
+def _user_words(data: Any, user: int | None) -> str:
+    """Return what the differing user holds, as far as it fits into a line."""
+    if user is None or user >= len(data):
+        return ""
+    words = " ".join(str(data[user].tolist()).split())
+    return f", user {user}: {words if len(words) <= 60 else words[:59] + '…'}"
+
+
+def debug(result: AuditResult, pair: NeighborPair) -> None:
+    """Stop in the debugger, with both datasets at hand."""
+    left, right = pair.left, pair.right
+    try:
+        breakpoint()
+        del left, right
+    except bdb.BdbQuit:
+        return

@@ -1,0 +1,106 @@
+"""What one run asks of every audit and check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from dpaudit import _validate
+from dpaudit._validate import DEFAULT_FAILURE_PROB
+
+PROFILES: dict[str, int] = {"quick": 100_000, "full": 1_000_000, "release": 10_000_000}
+"""Draws per dataset of one audit, by profile; in rising order."""
+
+DEFAULT_SEED = 0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one run asks of every audit and check.
+
+    Parameters
+    ----------
+    profile : {"quick", "full", "release"}
+        Budget of draws.
+    seed : int
+        Root seed, >= 0.
+    failure_prob : float
+        Of each audit, in (0, 1).
+    sequential : bool
+        Whether audits stop as soon as the evidence is in, unless they say otherwise.
+    strict : bool
+        Whether silence without power fails the run, also where no mutant was given.
+    timeout : float, optional
+        Seconds after which an audit is broken off, > 0; by default none.
+    """
+
+    profile: str = "quick"
+    seed: int = DEFAULT_SEED
+    failure_prob: float = DEFAULT_FAILURE_PROB
+    sequential: bool = False
+    strict: bool = False
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        _validate.choice(tuple(PROFILES), profile=self.profile)
+        _validate.integer(0, seed=self.seed)
+        _validate.failure_prob(failure_prob=self.failure_prob)
+        if self.timeout is not None:
+            _validate.positive(timeout=self.timeout)
+
+    def reaches(self, profile: str) -> bool:
+        """Whether this run has at least the budget of `profile`."""
+        order = list(PROFILES)
+        _validate.choice(tuple(PROFILES), profile=profile)
+        return order.index(self.profile) >= order.index(profile)
+
+    def origin(self) -> dict[str, Any]:
+        """Return what the numbers of a record depend on, beside its seed."""
+        return {
+            "profile": self.profile,
+            "failure_prob": self.failure_prob,
+            "sequential": self.sequential,
+        }
+
+    def words(self) -> list[str]:
+        """Return the options of ``dpaudit run`` that ask for these settings."""
+        words = ["--profile", self.profile, "--seed", str(self.seed)]
+        words += ["--failure-prob", repr(self.failure_prob)]
+        words += ["--sequential"] * self.sequential + ["--strict"] * self.strict
+        return words + ([] if self.timeout is None else ["--timeout", f"{self.timeout:g}"])
+
+    def pytest_options(self) -> list[str]:
+        """Return the options of the pytest plugin that ask for the same."""
+        return [f"--dpaudit-{w[2:]}" if w.startswith("--") else w for w in self.words()]
+
+
+def settings_of(config: pytest.Config) -> Settings:
+    """Return the settings that the options of pytest ask for; refuse bad ones as wrong usage."""
+
+    def said(name: str, default: str) -> str:
+        # Ours have no default, so that one sees whether any is set.
+        value = config.getoption(f"--dpaudit-{name}")
+        return default if value is None else str(value)
+
+    try:
+        seed = int(said("seed", str(DEFAULT_SEED)))
+        failure_prob = float(said("failure-prob", repr(DEFAULT_FAILURE_PROB)))
+        seconds = said("timeout", "")
+        timeout = float(seconds) if seconds else None
+    except ValueError as error:
+        raise pytest.UsageError(
+            f"--dpaudit-seed, --dpaudit-failure-prob and --dpaudit-timeout: {error}"
+        ) from None
+    try:
+        return Settings(
+            said("profile", "quick"),
+            seed,
+            failure_prob,
+            bool(config.getoption("--dpaudit-sequential")),
+            bool(config.getoption("--dpaudit-strict") or config.getini("dpaudit_strict")),
+            timeout,
+        )
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from None

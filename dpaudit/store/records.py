@@ -1,0 +1,304 @@
+"""What a run finds, one shape for all of it: a record, its file, and its datasets beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from dpaudit.claims import Relation
+from dpaudit.errors import StoreError
+from dpaudit.ledger import LEDGER_SCHEMA, StatementResult
+from dpaudit.neighbors import NeighborPair
+from dpaudit.results import SCHEMA_VERSION, AuditResult, Status
+from dpaudit.store.files import read_json, read_sealed, set_aside, write_atomic, write_sealed
+
+_KIND, _PAIR = "record", "pair_sha256"
+
+
+class Record(Protocol):
+    """One thing that a run found out: the result of an audit, or the row of a statement."""
+
+    @property
+    def id(self) -> str:
+        """Its name, of which a run has one."""
+
+    @property
+    def seed(self) -> int:
+        """Root seed: with the id it fixes every random number."""
+
+    @property
+    def status(self) -> Status:
+        """What became of it, beside what was declared."""
+
+    @property
+    def mismatch(self) -> str | None:
+        """Why it fails a run, in one sentence; None when it does not."""
+
+    @property
+    def total_failure_prob(self) -> float:
+        """Probability, at most, that anything certified in it is wrong."""
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """How it was made, which a replay needs; empty where nobody made it."""
+
+    def with_origin(self, origin: Mapping[str, Any], expected: Any) -> Self:
+        """Return the same with what only a run knows."""
+
+    def row(self) -> dict[str, Any]:
+        """Return the flat row of ``results.json``."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data, schema included."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of record, and where its files are.
+
+    Parameters
+    ----------
+    name : str
+        In files and reports.
+    folder : str
+        Inside the directory of a run.
+    type : type
+        With ``from_json``, which raises ``ValueError`` for what is no such record.
+    schema : int
+        Version of its JSON.
+    dotted : bool
+        Whether plain ids are of the form "paper.name"; otherwise they are "module::name".
+    """
+
+    name: str
+    folder: str
+    type: type[Any]
+    schema: int
+    dotted: bool
+
+    def file_name(self, id: str) -> str:
+        """File name of a record; different ids get different names.
+
+        Examples
+        --------
+        >>> KINDS["audit"].file_name("audit_basics::audit_laplace")
+        'audit_basics.audit_laplace.json'
+        >>> KINDS["statement"].file_name("gm.lemma11")
+        'gm.lemma11.json'
+        """
+        words = id.replace("::", ".")
+        clean = re.sub(r"[^A-Za-z0-9._-]+", "-", words).strip("-.")[:120]
+        if clean == words and ("." in id) == self.dotted:
+            return f"{clean}.json"
+        return f"{clean}-{hashlib.sha256(id.encode()).hexdigest()[:8]}.json"
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("audit", "audits", AuditResult, SCHEMA_VERSION, dotted=False),
+        Kind("statement", "statements", StatementResult, LEDGER_SCHEMA, dotted=True),
+    )
+}
+"""Every kind of record, by name."""
+
+
+def kind_of(record: Record) -> Kind:
+    """Return the kind of a record."""
+    return next(kind for kind in KINDS.values() if isinstance(record, kind.type))
+
+
+def place_of(record: Record) -> str:
+    """Where the file of a record lies inside the directory of its run.
+
+    Examples
+    --------
+    ``audits/audit_basics.audit_laplace.json``
+    """
+    kind = kind_of(record)
+    return f"{kind.folder}/{kind.file_name(record.id)}"
+
+
+# --- transport: what one process hands to another ---
+
+
+def pack(record: Record) -> tuple[dict[str, Any], bytes | None]:
+    """Return a record as plain data, and its datasets as a file in memory.
+
+    Raises
+    ------
+    StoreError
+        When it could not be read again.
+    """
+    document = {_KIND: kind_of(record).name, **record.to_json()}
+    try:
+        unpack(json.loads(json.dumps(document, allow_nan=False)))
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"{record.id}: what was found cannot be stored: {error}") from error
+    pair = getattr(record, "pair", None)
+    return document, None if pair is None else _pair_bytes(pair)
+
+
+def unpack(document: Mapping[str, Any], pair: bytes | None = None) -> Record:
+    """Return what :func:`pack` packed; raise ``ValueError`` for anything else."""
+    data = dict(document)
+    name = data.pop(_KIND, None)
+    if name not in KINDS:
+        raise ValueError(f"it is a record of an unknown kind, {name!r}")
+    try:
+        record = KINDS[name].type.from_json(data)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return _with_pair(record, pair)
+
+
+def _with_pair(record: Any, pair: bytes | None) -> Record:
+    """Return a record that was read, with its datasets."""
+    found: Record = record if pair is None else replace(record, pair=_pair_from(pair))
+    return found
+
+
+def _pair_bytes(pair: NeighborPair) -> bytes:
+    """Return a pair as the content of a ``.npz`` file."""
+    relation = pair.relation.to_json()
+    facts = json.dumps({"user": pair.user, "relation": relation, "recipe": pair.recipe})
+    file = io.BytesIO()
+    np.savez_compressed(
+        file, allow_pickle=False, left=pair.left, right=pair.right, facts=np.array(facts)
+    )
+    return file.getvalue()
+
+
+def _pair_from(content: bytes) -> NeighborPair:
+    """Return the pair in a ``.npz`` file; raise ``ValueError`` where there is none."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            facts = json.loads(str(file["facts"]))
+            return NeighborPair(
+                file["left"],
+                file["right"],
+                facts["user"],
+                Relation(**facts["relation"]),
+                facts["recipe"],
+            )
+    except Exception as error:  # a damaged archive raises whatever it runs into
+        raise ValueError(f"it holds no pair: {type(error).__name__}: {error}") from error
+
+
+# --- files ---
+
+
+def save_record(out: Path, record: Record) -> Path:
+    """Write one whole record, and its datasets beside it; returns the path of the record."""
+    path = out / place_of(record)
+    document, pair = pack(record)
+    beside = path.with_suffix(".npz")
+    if pair is None:
+        beside.unlink(missing_ok=True)
+        write_sealed(path, {**document, _PAIR: None})
+    else:
+        write_atomic(beside, pair)
+        write_sealed(path, {**document, _PAIR: hashlib.sha256(pair).hexdigest()})
+    return path
+
+
+def load_record(path: Path) -> tuple[Record, list[str]]:
+    """Read one whole record.
+
+    Returns
+    -------
+    record : Record
+    problems : list of str
+        Sentences about datasets that are missing or damaged; the record is whole without them.
+
+    Raises
+    ------
+    StoreError
+        Naming the file and what is wrong with it.
+    """
+    name = read_json(path).get(_KIND)
+    kind = KINDS.get(name) if isinstance(name, str) else None
+    schema = SCHEMA_VERSION if kind is None else kind.schema
+    document = read_sealed(path, schema=schema)
+    try:
+        digest = document.pop(_PAIR)
+        record = unpack(document)
+    except KeyError:
+        raise StoreError(f"{path} is no whole record: it lacks {_PAIR}") from None
+    except ValueError as error:
+        raise StoreError(f"{path} is not a whole {name or 'record'}: {error}") from error
+    if digest is None:
+        return record, []
+    beside = path.with_suffix(".npz")
+    try:
+        content = beside.read_bytes()
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise ValueError(f"it is not the one that {path.name} was stored with")
+        return _with_pair(record, content), []
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except ValueError as error:
+        reason = str(error)
+    return record, [f"the datasets of {record.id} in {beside} are lost: {reason}"]
+
+
+def load_result(path: Path) -> AuditResult:
+    """Read the result of an audit; one whose datasets are lost has the pair None.
+
+    Raises
+    ------
+    StoreError
+        When the file is damaged, was changed by hand, or holds another kind of record.
+    """
+    record, _ = load_record(path)
+    if not isinstance(record, AuditResult):
+        raise StoreError(f"{path} holds a {kind_of(record).name}, and no result of an audit")
+    return record
+
+
+def load_finished(
+    out: Path, id: str, accept: Callable[[Record], bool]
+) -> tuple[list[Record], list[str]]:
+    """Read what an interrupted run left of one audit function or check: all of it, or nothing.
+
+    Parameters
+    ----------
+    out : Path
+        Directory of the run.
+    id : str
+        Of the function; its second check of a kind has the suffix ``#2``.
+    accept : callable
+        Whether a record may be taken over.
+
+    Returns
+    -------
+    records : list
+        In order; empty unless every record that the function made is there and accepted.
+    lost : list of str
+        Sentences about files that were set aside.
+    """
+    found: list[Record] = []
+    lost: list[str] = []
+    for kind in KINDS.values():
+        for number in itertools.count(1):
+            name = id if number == 1 else f"{id}#{number}"
+            path = out / kind.folder / kind.file_name(name)
+            if not path.exists():
+                break
+            try:
+                record, problems = load_record(path)
+            except StoreError as error:
+                return [], [*lost, set_aside(path, error)]
+            found.append(record)
+            lost += problems
+    whole = all(r.origin.get("records") == len(found) and accept(r) for r in found)
+    return (found if whole else []), lost

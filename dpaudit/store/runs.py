@@ -1,0 +1,213 @@
+"""A run on disk: what was asked for, what was found, and what earlier runs had found.
+
+A run writes into one directory::
+
+    OUT/results.json        the run, and one summary row for each audit and each statement
+    OUT/audits/NAME.json    one whole result each, written as soon as it is known
+    OUT/audits/NAME.npz     the pair of neighbouring datasets that it speaks of
+    OUT/statements/ID.json  the same, of the statements that were checked
+    OUT/index.html          the report (made by dpaudit.report)
+    OUT/ledger.html         the page of the statements, where there are any
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dpaudit import _json
+from dpaudit.errors import StoreError
+from dpaudit.ledger import NOT_RUN, Statement, StatementResult, open_row
+from dpaudit.results import AuditResult
+from dpaudit.store.files import read_sealed, set_aside, write_atomic, write_sealed
+from dpaudit.store.records import KINDS, Record, load_record
+
+RUN_SCHEMA = 5
+RESULTS = "results.json"
+REPORT = "index.html"
+LEDGER = "ledger.html"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A record that an earlier run made, and that the last one, of a selection, left as it was.
+
+    Parameters
+    ----------
+    kind : str
+        "audit" or "statement".
+    id : str
+        Of the record.
+    made : str
+        When the run that made it began: ISO 8601, UTC.
+    command : str
+        What repeats that run.
+    current : bool
+        Whether settings, versions and sources were still the same when the last run ended.
+    """
+
+    kind: str
+    id: str
+    made: str
+    command: str
+    current: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of many audits: what was asked for, and what became of it.
+
+    Parameters
+    ----------
+    profile : str
+        Name of the budget profile.
+    seed : int
+        Root seed.
+    failure_prob : float
+        Of each audit.
+    command : str
+        The command that repeats the run.
+    versions : dict
+        Of what the numbers depend on.
+    family_wise_error : float
+        Upper bound of the probability that any certified number on the page is wrong, mutants
+        included.
+    started : str
+        ISO 8601, UTC.
+    seconds : float
+        Wall time.
+    problems : tuple of str
+        Audits that ended in an error, and stored files that were set aside, a sentence each.
+    skipped : tuple of str
+        Audits that were not made, each with the reason.
+    kept : tuple of Kept
+        What earlier runs found, and this one did not look at.
+    audits : tuple of str
+        File names of the results, in the order of the page.
+    statements : tuple of str
+        File names of the statements that were checked, in the order of their papers.
+    complete : bool
+        False while the run goes on, and for ever when it was interrupted.
+    """
+
+    profile: str
+    seed: int
+    failure_prob: float
+    command: str
+    versions: dict[str, str]
+    family_wise_error: float
+    started: str
+    seconds: float
+    problems: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    kept: tuple[Kept, ...] = field(default=(), repr=False)
+    audits: tuple[str, ...] = field(default=(), repr=False)
+    statements: tuple[str, ...] = field(default=(), repr=False)
+    complete: bool = False
+
+
+def family_wise_error(records: Iterable[Record]) -> float:
+    """Union bound over all that rests on draws: audits, mutants, slack, and rows of the ledger."""
+    return min(math.fsum(record.total_failure_prob for record in records), 1.0)
+
+
+def check_writable(out: Path) -> None:
+    """Make a directory; raise :class:`StoreError` now, before hours of work, if it cannot be."""
+    try:
+        str(out).encode("utf-8")
+    except UnicodeEncodeError:
+        raise StoreError(
+            f"cannot write {str(out)!r}: its name is no text in UTF-8; choose another directory"
+        ) from None
+    folders = [out / kind.folder for kind in KINDS.values()]
+    for folder in (out, *folders):
+        if folder.exists() and not folder.is_dir():
+            raise StoreError(f"cannot write {folder}: it is a file, not a directory")
+    for folder in (out, *(folder for folder in folders if folder.is_dir())):
+        probe = folder / ".dpaudit-probe"
+        write_atomic(probe, "")
+        probe.unlink(missing_ok=True)
+    for target in (out / RESULTS, out / REPORT, out / LEDGER):
+        if target.is_dir():
+            raise StoreError(f"cannot write {target}: it is a directory")
+
+
+def save_run(
+    out: Path,
+    run: Run,
+    results: Sequence[AuditResult],
+    statements: Sequence[StatementResult] = (),
+) -> Path:
+    """Write ``results.json``: the run, and a summary row for each audit and each statement.
+
+    Statements without an origin were not checked; they have no file but this one.
+    """
+    path = out / RESULTS
+    checked = [row for row in statements if row.origin]
+    names = {
+        "audits": [KINDS["audit"].file_name(result.id) for result in results],
+        "statements": [KINDS["statement"].file_name(row.id) for row in checked],
+    }
+    document = {
+        "schema": RUN_SCHEMA,
+        "run": {**asdict(run), **names},
+        "audits": [result.row() for result in results],
+        "statements": [row.row() for row in statements],
+    }
+    write_sealed(path, document)
+    return path
+
+
+def load_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementResult]]:
+    """Read a run and its results; a result that cannot be trusted is set aside and reported.
+
+    The row of a statement stays where its file was lost: it is open then.
+
+    Raises
+    ------
+    StoreError
+        When ``results.json`` is missing, cut off, changed by hand or of another version.
+    """
+    path = out / RESULTS
+    data = read_sealed(path, schema=RUN_SCHEMA)
+    try:
+        run: Run = _json.decode(Run, data["run"])
+        rows = [_bare_row(row) for row in data["statements"]]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise StoreError(f"{path} does not hold a run: {error}") from error
+    lost: list[str] = []
+    results = []
+    for name in run.audits:
+        found = _load(out / KINDS["audit"].folder / Path(name).name, AuditResult, lost)
+        results += [found] * (found is not None)
+    for index, row in enumerate(rows):
+        file = out / KINDS["statement"].folder / KINDS["statement"].file_name(row.id)
+        if file.name in run.statements:
+            checked = _load(file, StatementResult, lost)
+            rows[index] = checked or replace(row, note=f"{NOT_RUN}what was found is lost")
+    return replace(run, problems=(*run.problems, *lost)), results, rows
+
+
+def _load(path: Path, type: type[Any], lost: list[str]) -> Any:
+    """Return a record of a run, or None, with a sentence in `lost`."""
+    try:
+        record, problems = load_record(path)
+        if not isinstance(record, type):
+            raise StoreError(f"{path} holds another kind of record")
+    except StoreError as error:
+        lost.append(set_aside(path, error))
+        return None
+    lost += problems
+    return record
+
+
+def _bare_row(row: Mapping[str, Any]) -> StatementResult:
+    """Rebuild an open row from its summary."""
+    known = {name: row[name] for name in ("id", "paper", "kind", "statement", "note")}
+    if not all(isinstance(value, str) for value in known.values()):
+        raise TypeError(f"the row of {row['id']!r} holds something else than texts")
+    note = known.pop("note")
+    return open_row(Statement(known["id"], known["paper"], known["kind"], known["statement"]), note)

@@ -1,0 +1,141 @@
+"""Projects of their own, run inside this process: only what is about processes starts one."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.pytester import LineMatcher
+
+from dpaudit.run.cli import main
+from dpaudit.store.files import CHECKSUM, write_sealed
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left: its exit code and its output."""
+
+    code: int
+    out: str
+    err: str
+
+    def matches(self, *lines: str) -> None:
+        """Fail unless the output holds these lines, in order; they may hold wildcards."""
+        LineMatcher(self.out.splitlines()).fnmatch_lines(lines)
+
+
+@dataclass(frozen=True)
+class Home:
+    """A directory with a project in it."""
+
+    path: Path
+
+    def write(self, **files: str) -> Home:
+        """Write files, by their path without .py, with / written as two underscores and a dot."""
+        for name, text in files.items():
+            self.put(f"{name}.py", text)
+        return self
+
+    def put(self, name: str, text: str) -> Path:
+        """Write one file, making its folders."""
+        file = self.path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def json(self, name: str) -> dict[str, Any]:
+        """Read a stored file."""
+        return json.loads((self.path / name).read_text())
+
+    def reseal(self, name: str, **changes: Any) -> None:
+        """Change a stored file as its writer might have: with a checksum that agrees."""
+        data = {**self.json(name), **changes}
+        data.pop(CHECKSUM)
+        write_sealed(self.path / name, data)
+
+    def dpaudit(self, *args: str) -> Done:
+        """Run a command of dpaudit, in this process unless it asks for workers."""
+        return _inside(self.path, lambda: _run_main(args))
+
+    def pytest(self, *args: str) -> Done:
+        """Run pytest in this process."""
+        return _inside(
+            self.path, lambda: int(pytest.main([*args, "-p", "no:cacheprovider", *_ALONE]))
+        )
+
+    def process(self, *args: str, stdin: str = "") -> Done:
+        """Run Python in a process of its own, as a user would."""
+        dropped = ("PYTEST", "PYTHONPATH")
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
+        ran = subprocess.run(
+            [sys.executable, "-W", "error::RuntimeWarning", *args],
+            cwd=self.path,
+            capture_output=True,
+            text=True,
+            env={**clean, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(ROOT)},
+            input=stdin,
+            check=False,
+        )
+        return Done(ran.returncode, ran.stdout, ran.stderr)
+
+    def dpaudit_process(self, *args: str, stdin: str = "") -> Done:
+        """Run a command of dpaudit in a process of its own."""
+        return self.process("-c", "from dpaudit.run.cli import main; main()", *args, stdin=stdin)
+
+
+_ALONE = ("-p", "no:xdist", "-p", "no:faulthandler", "-p", "no:timeout")
+
+
+def _run_main(args: tuple[str, ...]) -> int:
+    before, sys.argv = sys.argv, ["dpaudit", *args]
+    try:
+        main()
+    except SystemExit as done:
+        return int(done.code or 0)
+    finally:
+        sys.argv = before
+    raise AssertionError("main() returned")
+
+
+def _inside(path: Path, call: Any) -> Done:
+    out, err = io.StringIO(), io.StringIO()
+    with _restored(path), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = call()
+    return Done(int(code), out.getvalue(), err.getvalue())
+
+
+@contextlib.contextmanager
+def _restored(path: Path) -> Iterator[None]:
+    """Leave no trace of a project in this process: modules, paths, environment."""
+    where, paths, environment = os.getcwd(), list(sys.path), dict(os.environ)
+    bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    os.chdir(path)
+    try:
+        yield
+    finally:
+        os.chdir(where)
+        sys.path[:] = paths
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.dont_write_bytecode = bytecode
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            if file is not None and Path(file).is_relative_to(path):
+                del sys.modules[name]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """An empty directory."""
+    return Home(tmp_path)
