@@ -19,7 +19,6 @@ from dpaudit.stats.proportions import (
     Counts,
     lower_proportion,
     lower_rates,
-    upper_proportion,
     upper_rates,
 )
 from dpaudit.stats.rates import RateBounds, excess_of_rates, loss_of_rates
@@ -52,6 +51,5 @@ __all__ = [
     "refutation_prob",
     "renyi_divergence",
     "tradeoff_of_profile",
-    "upper_proportion",
     "upper_rates",
 ]

@@ -89,22 +89,6 @@ def lower_proportion(successes: int, trials: int, failure_prob: float) -> float:
     return float(lower_rates(successes, trials, alpha))
 
 
-def upper_proportion(successes: int, trials: int, failure_prob: float) -> float:
-    """Upper Clopper-Pearson bound of a success probability.
-
-    The true probability lies above the bound with probability at most `failure_prob`. Parameters
-    as in :func:`lower_proportion`.
-
-    Examples
-    --------
-    >>> round(upper_proportion(0, 10, 0.05), 6)  # 1 - 0.05 ** (1 / 10)
-    0.258866
-    """
-    _check_counts(successes, trials, "successes", "trials")
-    alpha = _validate.failure_prob(failure_prob=failure_prob)
-    return float(upper_rates(successes, trials, alpha))
-
-
 def lower_rates(successes: Any, trials: Any, failure_prob: float) -> Any:
     """Clopper-Pearson lower bounds of whole arrays, unchecked.
 

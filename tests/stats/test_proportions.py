@@ -10,14 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
+from statsmodels.stats.proportion import proportion_confint
 
 from dpaudit.stats.proportions import (
     Counts,
     lower_proportion,
     lower_rates,
-    upper_proportion,
     upper_rates,
 )
+
+
+def upper_proportion(successes: int, trials: int, failure_prob: float) -> float:
+    return float(upper_rates(successes, trials, failure_prob))
+
 
 LEVELS = [0.4, 0.05, 1e-5, 1e-12]
 
@@ -35,6 +40,17 @@ def test_bounds_are_those_of_scipy_binomtest(trials: int, failure_prob: float) -
             assert upper_proportion(successes, trials, failure_prob) == pytest.approx(
                 interval.high, rel=1e-7
             )
+
+
+@pytest.mark.parametrize("failure_prob", [0.2, 0.025, 1e-4])
+@pytest.mark.parametrize("trials", [1, 9, 137, 5000])
+def test_bounds_are_those_of_statsmodels(trials: int, failure_prob: float) -> None:
+    """A second opinion; its intervals are two-sided, at twice the level of one bound."""
+    for successes in sorted({0, 1, trials // 3, trials - 1, trials}):
+        interval = proportion_confint(successes, trials, alpha=2 * failure_prob, method="beta")
+        ours = (lower_proportion, upper_proportion)
+        both = [bound(successes, trials, failure_prob) for bound in ours]
+        assert both == pytest.approx(interval, rel=1e-9, abs=1e-15)
 
 
 @settings(max_examples=200)
@@ -145,9 +161,8 @@ BAD_COUNTS: list[tuple[Any, Any, type[Exception], str]] = [
 def test_bad_counts_are_refused_by_name(
     successes: Any, trials: Any, error: type[Exception], name: str
 ) -> None:
-    for bound in (lower_proportion, upper_proportion):
-        with pytest.raises(error, match=f"^{name} must be an integer"):
-            bound(successes, trials, 0.1)
+    with pytest.raises(error, match=f"^{name} must be an integer"):
+        lower_proportion(successes, trials, 0.1)
     side = {"successes": "hits", "trials": "draws"}[name]
     with pytest.raises(error, match=f"^{side}_left must be an integer"):
         Counts(successes, trials, 1, 2)
@@ -157,9 +172,8 @@ def test_bad_counts_are_refused_by_name(
 
 @pytest.mark.parametrize("failure_prob", [0, 1, 0.0, 1.0, -0.1, 1.5, math.nan, math.inf])
 def test_failure_probabilities_outside_the_open_interval_are_refused(failure_prob: float) -> None:
-    for bound in (lower_proportion, upper_proportion):
-        with pytest.raises(ValueError, match="^failure_prob must be"):
-            bound(1, 2, failure_prob)
+    with pytest.raises(ValueError, match="^failure_prob must be"):
+        lower_proportion(1, 2, failure_prob)
 
 
 @pytest.mark.parametrize("failure_prob", [True, "0.1", None])
