@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from dpaudit.results import AuditResult, Verdict, datasets, least, number, severity, words
+from dpaudit.results import AuditResult, Verdict, datasets, least, number, severity, short, words
 
 CARDS = 6
 """Audits that are told in full; the others are named in a line each, and stand in the table."""
 
 LINES = 24
 _DIFFERS = 90  # letters
+_REASON = 120
 
 _IN_FULL = ("refuted", "lost", "no_power")
 _IN_A_LINE = ("powerless", "open", "known")
@@ -95,9 +96,16 @@ def decisions(results: Sequence[AuditResult], anchors: Sequence[str]) -> Decisio
             Card(r, anchor, how_badly(r), Markup(severity.scale(r)), differing(r), next_step(r))
             for r, anchor in full[:CARDS]
         ),
-        tuple((r, anchor, severity.closeness(r)) for r, anchor in lines[:LINES]),
+        tuple((r, anchor, _close(r)) for r, anchor in lines[:LINES]),
         max(len(lines) - LINES, 0),
     )
+
+
+def _close(result: AuditResult) -> str:
+    """Say how badly, and of a known violation why it is one."""
+    reason = str(result.origin.get("reason", "")) if result.expected is not None else ""
+    close = severity.closeness(result)
+    return f"{close}: {short(reason, _REASON)}" if reason else close
 
 
 def _whole(results: Sequence[AuditResult]) -> tuple[str, str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.ledger import LedgerVerdict, Power, StatementResult
-from dpaudit.report.page import fill, typed
+from dpaudit.report.page import fill, kept, typed
 from dpaudit.report.statements import is_powerless, method_words, tally
 from dpaudit.report.terminal import statement_replay
 from dpaudit.results import words
@@ -40,7 +40,9 @@ def render(out: Path, run: Run, rows: Sequence[StatementResult]) -> str:
         In the order of their papers.
     """
     order = list(LedgerVerdict)
-    shown = [_row(out, row) for row in sorted(rows, key=lambda row: order.index(row.verdict))]
+    older = kept(run, "statement")
+    rows_in_order = sorted(rows, key=lambda row: order.index(row.verdict))
+    shown = [{**_row(out, row), "older": older.get(row.id)} for row in rows_in_order]
     anchors: set[str] = set()
     for row in shown:  # an id that occurs in two papers must not break the links
         while row["anchor"] in anchors:

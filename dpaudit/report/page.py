@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 
 from dpaudit.report import statements
 from dpaudit.results import words
-from dpaudit.store import Run
+from dpaudit.store import Kept, Run
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -65,9 +65,9 @@ def fill(template: str, *styles: str, **values: Any) -> str:
     )
 
 
-def kept(run: Run) -> Mapping[str, str]:
-    """Return which audits a run of a selection kept of older ones: ids, each with its moment."""
-    return {kept.id: kept.made for kept in run.kept if kept.kind == "audit"}
+def kept(run: Run, kind: str) -> Mapping[str, Kept]:
+    """Return what a run of a selection kept of older ones, by id: of "audit" or "statement"."""
+    return {older.id: older for older in run.kept if older.kind == kind}
 
 
 def typed(path: Path) -> Path:

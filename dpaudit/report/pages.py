@@ -116,7 +116,7 @@ def render(
         started=words.moment(run.started),
         audits=audits,
         first=decisions(results, [audit["anchor"] for audit in audits]),
-        older=len(kept(run)),
+        older=sum(audit["older"] is not None for audit in audits),
         kinds=[kind for kind in STATUSES.values() if tally[kind.key] or kind.common],
         tally=tally,
         statements=counts(statements) if statements else None,
@@ -145,7 +145,7 @@ def _audit(out: Path, run: Run, result: AuditResult) -> dict[str, Any]:
         "close": severity.closeness(result),
         "reach": severity.reach(result),
         "next": next_step(result) if result.status.key in NEEDS_WORK else "",
-        "older": kept(run).get(result.id, ""),
+        "older": kept(run, "audit").get(result.id),
         "datasets": None if result.pair is None else datasets.datasets(result.pair),
         "probability": _probability(result),
         "upper": _upper,
@@ -165,7 +165,9 @@ def _note(result: AuditResult) -> str | None:
         ),
         "open": "Known violation kept as a demonstration; it needs a larger budget to be found.",
     }
-    return notes.get(result.status.key)
+    note = notes.get(result.status.key)
+    reason = str(result.origin.get("reason", "")) if note else ""
+    return f"{note} It was declared because: {reason}" if reason else note
 
 
 def _languages(result: AuditResult) -> list[tuple[str, str]]:

@@ -111,16 +111,30 @@ def test_sixty_audits_are_printed_on_ten_pages(results, tmp_path):
 WIDE = """
     for (const details of document.querySelectorAll("details")) details.open = true;
     const inside = (e) => e.closest("thead, .datasets .scroll, .ranking .scroll");
-    return [...document.querySelectorAll("main *")]
+    const cut = [...document.querySelectorAll("main *")]
       .filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !inside(e))
       .map((e) => `${e.tagName}.${e.className}`);
+    const root = document.documentElement;
+    return [cut, root.scrollWidth > root.clientWidth];
 """
 
 
 @needs_browser
 @pytest.mark.parametrize("width", [1280, 1000, 500])
-def test_nothing_is_cut_at_the_right(page, tmp_path, width):
-    assert act(page, WIDE, tmp_path, f"--window-size={width},900") == []
+def test_nothing_is_cut_at_the_right(results, tmp_path, width):
+    long = "a_name_without_an_end_" * 6
+    named = replace(
+        results[0],
+        id=long,
+        mechanism=long,
+        reason=long,
+        notes=(long,),
+        pair_words=long,
+        advice=long,
+    )
+    page = write_report(tmp_path, run_of([]), [*results, named, replace(results[1], id=long)])
+    text = page.read_text(encoding="utf-8")
+    assert act(text, WIDE, tmp_path, f"--window-size={width},900") == [[], False]
 
 
 @needs_browser

@@ -100,7 +100,15 @@ def test_lost_violations_are_looked_at_and_open_ones_kept_in_mind(some):
 def test_advice_of_a_result_comes_before_that_of_the_house(some):
     advised = replace(some["powerless"], advice="try 10 items for each user")
     assert told(advised).cards[0].next == "Try 10 items for each user."
-    assert "until the mutant is killed" in told(some["powerless"]).cards[0].next
+    assert "until the mutant is killed" in told(replace(some["powerless"], advice="")).cards[0].next
+
+
+def test_reason_of_a_known_violation_stands_beside_it(some, tmp_path):
+    known = some["known"].with_origin({"reason": "no <noise> on the count"}, Expectation.REFUTED)
+    ((_, _, close),) = told(known).lines
+    assert close == "3.67 times the claim: no <noise> on the count"
+    page = write_report(tmp_path, run_of([]), [known]).read_text()
+    assert "It was declared because: no &lt;noise&gt; on the count</p>" in page
 
 
 def test_pair_is_told_where_that_takes_few_words(some):

@@ -34,6 +34,7 @@ from dpaudit.report.statements import (
     tally_lines,
 )
 from dpaudit.report.terminal import statement_finding, statement_replay
+from dpaudit.store import Kept
 from tests.report.test_browser import act, in_browser, needs_browser
 from tests.report.test_pages import Reader, run_of
 
@@ -264,6 +265,20 @@ def test_interruption_problems_and_skips_are_told_on_this_page_too(tmp_path):
     text = Reader((tmp_path / "ledger.html").read_text()).text()
     for words in ("This run was interrupted", "--resume", "a <b>problem</b>", "one: no time"):
         assert words in text
+
+
+def test_rows_of_older_runs_are_marked(tmp_path):
+    made = "2026-11-19T08:01:00+00:00"
+    kept = (
+        Kept("statement", "p.one", made, "dpaudit ledger", current=True),
+        Kept("statement", "p.six", made, "dpaudit ledger", current=False),
+        Kept("audit", "p.two", made, "dpaudit run", current=False),
+    )
+    write_report(tmp_path, run_of([], kept=kept), [], ROWS)
+    page = (tmp_path / "ledger.html").read_text()
+    assert page.count('<span class="pill">of 19 November 2026') == 1
+    assert page.count('<span class="pill stale">of 19 November 2026') == 1
+    assert page.count("settings, versions or sources have changed since") == 1
 
 
 def test_one_id_in_two_papers_keeps_the_links_apart(tmp_path):

@@ -24,7 +24,7 @@ from dpaudit.results.result import AuditResult
 from dpaudit.results.status import STATUSES
 from dpaudit.results.verdicts import Expectation
 from dpaudit.results.words import beside, duration, least, most, number
-from dpaudit.store import KINDS, Run, family_wise_error
+from dpaudit.store import KINDS, Kept, Run, family_wise_error
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
 STRANGE = "audit_x::a[<script>alert(1)</script>-größe 日本-\"'&]"
@@ -328,6 +328,18 @@ def test_report_of_nothing(tmp_path):
     assert "No audit ended with a result" in text
     assert "1 problem" in text
     assert "SyntaxError" in text
+
+
+@pytest.mark.parametrize("current", [True, False])
+def test_results_of_older_runs_are_marked(results, tmp_path, current):
+    older = Kept("audit", "audit_x::kept", "2026-11-19T08:01:00+00:00", "dpaudit run <x>", current)
+    other = replace(older, kind="statement", id="audit_x::refuted")
+    text = text_of(results[:2], tmp_path, kept=(older, other))
+    assert "1 of these results is older than this run, which made a selection only" in text
+    assert text.count("of 19 November 2026, 08:01 UTC") == 2
+    assert ("out of date" in text) is not current
+    assert ("settings, versions or sources have changed since" in text) is not current
+    assert "dpaudit run <x>" in text
 
 
 def test_interrupted_run_is_said(results, tmp_path):
