@@ -314,7 +314,9 @@ def report(out: Path) -> int:
     run_record, results, statements = load_run(out)
     for problem in run_record.problems:
         click.echo(f"problem: {problem}", err=True)
-    click.echo(f"report: {write_report(out, run_record, results, statements)}")
+    with click.progressbar(length=len(results), label="drawing audits", file=sys.stderr) as bar:
+        page = write_report(out, run_record, results, statements, progress=lambda *_: bar.update(1))
+    click.echo(f"report: {page}")
     lost = len(results) < len(run_record.audits)
     lost |= sum(bool(row.origin) for row in statements) < len(run_record.statements)
     return FAILED if lost else OK
