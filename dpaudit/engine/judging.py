@@ -99,6 +99,8 @@ def advice(task: Task, verdict: Verdict, mutant: Certificate | None) -> str:
     """
     if verdict is not Verdict.NO_POWER:
         return ""
+    if task.space is None and all(pair.is_null for pair in task.pairs):
+        return "another pair: the two datasets of this one are equal"
     if mutant is None:
         return (
             "give a mutant, the same mechanism with one realistic mistake such as half of its "
@@ -143,4 +145,7 @@ def _draws_that_would_do(task: Task, mutant: Certificate) -> int | None:
 def notes(found: Certificate) -> tuple[str, ...]:
     """Sentences that a reader of the certificate should have beside it."""
     told = explanation(found.witness.event)
-    return ((told,) if told and found.refuted else ()) + found.notes
+    said = (told,) if told and found.refuted else ()
+    if found.pair.is_null:
+        said += ("The two datasets of the pair are equal: no mechanism shows anything on them.",)
+    return said + found.notes

@@ -220,11 +220,11 @@ def point_pairs(
     draw: Callable[[st.SearchStrategy[Any]], Any], *, d: int = 1, bound: float = 1.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Pairs of points of [-bound, bound]^d, often close to each other or equal but for a sign."""
-    x = draw(strategies.user_data(n_users=d, bound=bound))
+    x = draw(strategies.vectors(d=d, bound=bound))
     kind = draw(st.sampled_from(["apart", "close", "mirrored"]))
     if kind == "mirrored":
         return x, -x
-    y = draw(strategies.user_data(n_users=d, bound=bound))
+    y = draw(strategies.vectors(d=d, bound=bound))
     return (x, np.clip(x + 0.01 * y, -bound, bound)) if kind == "close" else (x, y)
 
 

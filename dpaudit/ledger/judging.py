@@ -29,6 +29,7 @@ A case that is a dict is handed over as keyword arguments.
 
 DEFAULT_TOLERANCE = 1e-9
 
+_STEADY = 3  # first cases that are computed twice
 _NEAR = 1e-6  # relative: where floats come so close, exact arithmetic is asked
 _KEPT = 6
 
@@ -85,6 +86,11 @@ class Judge:
     def _judged(self, case: Any) -> tuple[float, float, float, bool] | None:
         """Return ratio, both inequality, and whether the claim fails; None where nothing is said."""
         found = call(self.inequality, case)
+        if self.judged + self.rejected < _STEADY and not _alike(found, call(self.inequality, case)):
+            raise TypeError(
+                f"the inequality has other sides when it is computed again, first {found!r}: hold "
+                f"its randomness fixed, as with np.random.default_rng(0); in the case {plain(case)}"
+            )
         if found is None:
             return None
         if not isinstance(found, tuple | list) or len(found) != 2:
@@ -119,6 +125,16 @@ def call(inequality: Inequality, case: Any) -> tuple[Any, Any] | None:
     except Exception as error:
         error.add_note(f"in the case {plain(case)}")
         raise
+
+
+def _alike(one: Any, two: Any) -> bool:
+    """Whether two computations of one case gave the same sides; NaN is the same as NaN."""
+    if one is None or two is None:
+        return one is two
+    try:
+        return all(x == y or (x != x and y != y) for x, y in zip(one, two, strict=True))
+    except (TypeError, ValueError):  # no sides at all, which is refused elsewhere
+        return True
 
 
 def record(case: Any) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def user_data(
     draw: Callable[[Strategy[Any]], Any],
     *,
     n_users: Sizes = (1, 6),
-    m: Sizes | None = None,
+    m: Sizes = 1,
     d: Sizes | None = None,
     bound: float = 1.0,
     special: bool = False,
@@ -76,24 +76,23 @@ def user_data(
     Parameters
     ----------
     n_users, m, d : int or (int, int)
-        Users, items of each, and coordinates of an item, or bounds of them. Without `m` a user has
-        one item and the axis is left out; without `d` items are numbers.
+        Users, items of each (one by default), and coordinates of an item, or bounds of them;
+        without `d` items are numbers.
     bound : float
         Largest absolute value of a coordinate.
     special : bool
         Whether NaN and infinities occur too.
     missing : bool
         Whether users have different numbers of items, from none to m: the items that a user lacks
-        are NaN, all coordinates of them, and come last. Needs `m`.
+        are NaN, all coordinates of them, and come last.
 
     Returns
     -------
-    strategy of ndarray, ``[n_users, m, d]`` without the axes that were left out
+    strategy of ndarray, ``[n_users, m]``, or ``[n_users, m, d]`` where `d` is given
     """
-    shape = [draw(_sizes(n_users, "n_users"))]
-    shape += [draw(_sizes(size, name)) for size, name in ((m, "m"), (d, "d")) if size is not None]
-    if missing and m is None:
-        raise ArgumentError("missing=True needs m, the most items that a user has")
+    shape = [draw(_sizes(n_users, "n_users")), draw(_sizes(m, "m"))]
+    if d is not None:
+        shape.append(draw(_sizes(d, "d")))
     data = draw(hnp.arrays(np.float64, tuple(shape), elements=_entries(bound, special=special)))
     if missing:
         _lose_items(draw, data)
@@ -107,7 +106,7 @@ def neighbor_pairs(
     draw: Callable[[Strategy[Any]], Any],
     *,
     n_users: Sizes = (1, 6),
-    m: Sizes | None = None,
+    m: Sizes = 1,
     d: Sizes | None = None,
     bound: float = 1.0,
     special: bool = False,
@@ -138,12 +137,18 @@ def neighbor_pairs(
         pair = (left, right) if draw(st.booleans()) else (right, left)
         return NeighborPair(*pair, user, relation, "drawn by hypothesis")
     right = left.copy()
-    m, d = m and left.shape[1], d and left.shape[-1]
+    m, d = left.shape[1], None if d is None else left.shape[2]
     right[user] = draw(user_data(n_users=1, m=m, d=d, **kind))[0]
     return NeighborPair(left, right, user, relation, "drawn by hypothesis")
 
 
 # --- vectors and matrices ---
+
+
+def vectors(*, d: Sizes = (1, 4), bound: float = 1.0) -> Strategy[Floats]:
+    """Vectors ``[d]`` with entries up to `bound` in size, often 0 or at the bounds."""
+    entries = _entries(bound)
+    return _sizes(d, "d").flatmap(lambda size: hnp.arrays(np.float64, size, elements=entries))
 
 
 @st.composite

@@ -10,7 +10,7 @@ import inspect
 import math
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -206,6 +206,11 @@ class Sampler:
                 f"{self.name} returned a masked array, whose hidden values would be looked at; "
                 'return a plain array, with NaN for "no answer"'
             )
+        if (instead := _no_array(outputs)) is not None:
+            raise MechanismError(
+                f"{self.name} must return an array whose first axis has length size={size}, got "
+                f"{instead}"
+            )
         try:
             array = np.array(outputs)  # a copy: the mechanism may use its buffer again
         except ValueError as error:
@@ -250,6 +255,27 @@ class Sampler:
                 f"{self._signature}"
             )
         return array
+
+
+def _no_array(outputs: Any) -> str | None:
+    """Say what was returned instead of an array, and what to do about it; None for an array."""
+    if outputs is None:
+        return "None: is there a return missing?"
+    if inspect.iscoroutine(outputs):
+        outputs.close()  # nobody will await it
+        return "a coroutine: a mechanism must be an ordinary function, not async"
+    if inspect.isgenerator(outputs):
+        return "a generator: return np.array([...]) of all draws instead of yielding them"
+    if isinstance(outputs, Mapping):
+        return (
+            f"a dict with the keys {', '.join(map(repr, list(outputs)[:5]))}: return its values "
+            "side by side, as np.stack(list(answers.values()), axis=1), or as a structured array"
+        )
+    if hasattr(outputs, "columns"):
+        return f"a {type(outputs).__name__}: return frame.to_numpy(), or a structured array"
+    if not isinstance(outputs, np.ndarray | list | tuple) and np.ndim(outputs) == 0:
+        return f"one value, {outputs!r}: draw noise of shape [size, ...], one draw for each row"
+    return None
 
 
 def _hint(mechanism: Any) -> str:

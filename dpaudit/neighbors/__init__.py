@@ -93,6 +93,8 @@ def from_recipe(text: str, *, rng: np.random.Generator) -> NeighborPair | PairFa
         if not equals or key not in parameters or key == "rng":
             allowed = ", ".join(p for p in parameters if p != "rng")
             raise ArgumentError(f"the recipe {name} takes name=value of {allowed}; got {item!r}")
+        if key in arguments:
+            raise ArgumentError(f"{key} must be given once, got {item!r} as well")
         arguments[key] = parse_value(key, value)
     missing = [
         p.name

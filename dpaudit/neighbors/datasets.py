@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.pairs import NeighborPair
 
 Array = NDArray[Any]
+
+MAX_CELLS = 10**9
+"""Numbers in a dataset of a recipe, at most."""
 
 
 def _dataset_pair(
@@ -36,7 +40,13 @@ def _dataset_pair(
 def _shape(n_users: int, m: int, d: int | None) -> tuple[int, ...]:
     _validate.integer(2, n_users=n_users)
     _validate.integer(1, m=m)
-    return (n_users - 1, m) if d is None else (n_users - 1, m, _validate.integer(1, d=d))
+    shape = (n_users - 1, m) if d is None else (n_users - 1, m, _validate.integer(1, d=d))
+    if math.prod(shape) > MAX_CELLS:
+        raise ArgumentError(
+            f"n_users, m and d must give at most {MAX_CELLS:,} numbers, got n_users={n_users}, "
+            f"m={m}" + (f", d={d}" if d is not None else "")
+        )
+    return shape
 
 
 def _first_axis(value: float, d: int | None) -> Array:

@@ -63,6 +63,11 @@ class NeighborPair:
         else:
             object.__setattr__(self, "user", _find_user(left, right, self.relation, self.user))
 
+    @property
+    def is_null(self) -> bool:
+        """Whether both sides are the same, so that no mechanism shows anything on them."""
+        return self.left.shape == self.right.shape and bool(_same(self.left, self.right).all())
+
     def swapped(self) -> NeighborPair:
         """Return the pair with its two sides exchanged."""
         return NeighborPair(self.right, self.left, self.user, self.relation, self.recipe)
@@ -104,7 +109,7 @@ class PairFamily:
                     f"pairs holds NeighborPair objects, got {type(pair).__name__}; "
                     "two datasets make one with NeighborPair(left, right)"
                 )
-            if len(self.pairs) > 1 and _same(pair.left, pair.right).all():
+            if len(self.pairs) > 1 and pair.is_null:
                 raise ArgumentError(
                     f"a pair of a family must differ, got one whose sides are equal: {pair!r}"
                 )
@@ -137,6 +142,13 @@ def family(pairs: NeighborPair | PairFamily | Sequence[NeighborPair]) -> PairFam
 
 
 def _frozen(name: str, value: ArrayLike) -> Array:
+    if hasattr(value, "columns") or hasattr(value, "iloc"):
+        raise PairError(
+            f"{name} must be an array [n_users, m, ...], got a {type(value).__name__}, whose rows "
+            "may be several items of one user: group them by user, and hand over an array in which "
+            "row i holds the m items of user i, such as "
+            "np.stack(list(frame.groupby('user')['value'].apply(np.array)))"
+        )
     try:
         array = np.array(value)
     except ValueError as error:  # ragged: users with different numbers of items

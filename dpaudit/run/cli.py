@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from dpaudit.ledger import StatementResult
 
 _FOREIGN = {"site-packages", "node_modules", "build", "dist", "__pycache__", "venv"}
-_FILES = "audit_*.py ledger_*.py"
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -105,7 +104,7 @@ def run(
     repeat = shlex.join(["dpaudit", "run", *given, *settings.words(), *chosen.words()])
     asked = Asked(repeat, whole=not given and not chosen.keyword)
     # Only audits and checks: a project's tests have a runner of their own.
-    return chosen.collect(_FILES, given or _default(), settings, [asked, RunDisplay()])
+    return chosen.collect(given or _default(), settings, asked, RunDisplay())
 
 
 # --- ledger -----------------------------------------------------------------------------------
@@ -148,9 +147,10 @@ def ledger(
         click.echo(LedgerDisplay.nothing, err=True)
         return NOTHING
     repeat = ["dpaudit", "ledger", *words, "--profile", profile, "--seed", str(seed)]
-    asked = Asked(shlex.join([*repeat, *chosen.words()]), not words and not chosen.keyword)
+    whole = not words and not chosen.keyword
+    asked = Asked(shlex.join([*repeat, *chosen.words()]), whole, ("ledger_*.py",))
     display = LedgerDisplay()
-    code = chosen.collect("ledger_*.py", targets, settings, [asked, display])
+    code = chosen.collect(targets, settings, asked, display)
     if json_file is not None:
         _write_rows(json_file, display.rows)
     return code
@@ -314,9 +314,7 @@ def report(out: Path) -> int:
     run_record, results, statements = load_run(out)
     for problem in run_record.problems:
         click.echo(f"problem: {problem}", err=True)
-    with click.progressbar(length=len(results), label="drawing audits", file=sys.stderr) as bar:
-        page = write_report(out, run_record, results, statements, progress=lambda *_: bar.update(1))
-    click.echo(f"report: {page}")
+    click.echo(f"report: {write_report(out, run_record, results, statements)}")
     lost = len(results) < len(run_record.audits)
     lost |= sum(bool(row.origin) for row in statements) < len(run_record.statements)
     return FAILED if lost else OK

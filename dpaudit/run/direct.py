@@ -108,7 +108,7 @@ def split_target(target: str) -> tuple[str, str]:
 def file_of(target: str) -> Path | None:
     """Return where the module of a target lies, without running any of its code; None if nowhere.
 
-    Of a module in a package, where the package lies.
+    Of a module in a package, where the package lies; of one without a file, where Python does.
     """
     module_name, _ = split_target(target)
     if module_name.endswith(".py"):
@@ -116,9 +116,9 @@ def file_of(target: str) -> Path | None:
     import_from_here()
     try:
         spec = importlib.util.find_spec(module_name.partition(".")[0])
-    except (ImportError, ValueError):
-        return None
+    except (ImportError, ValueError):  # such as __main__, which can be imported all the same
+        return Path(sys.base_prefix)
     if spec is None:
         return None
     places = [spec.origin] if spec.has_location else list(spec.submodule_search_locations or [])
-    return Path(os.path.realpath(places[0])) if places and places[0] else None
+    return Path(os.path.realpath(places[0] or sys.base_prefix if places else sys.base_prefix))

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 
 from dpaudit.results import AuditResult, Verdict
 from dpaudit.run.direct import split_target
 from dpaudit.run.replay import load_audit
 from dpaudit.run.settings import Settings
-from dpaudit.store import place_of, write_atomic
+from dpaudit.store import pair_bytes, place_of, write_atomic
 
 if TYPE_CHECKING:
     from dpaudit.neighbors import NeighborPair
@@ -198,7 +197,7 @@ def _pair_code(pair: NeighborPair, file: Path) -> str:
         words = [f"np.array({side.tolist()!r}, dtype={side.dtype.str!r})" for side in sides]
     else:
         beside = file.with_suffix(".npz")
-        np.savez_compressed(beside, allow_pickle=False, left=pair.left, right=pair.right)
+        write_atomic(beside, pair_bytes(pair))
         load = f"np.load(Path(__file__).with_name({beside.name!r}))"
         words = [f"{load}[{name!r}]" for name in ("left", "right")]
     relation = repr(pair.relation)

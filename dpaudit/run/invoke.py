@@ -7,12 +7,16 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.run.settings import Settings
+
+if TYPE_CHECKING:
+    from dpaudit.run.display import RunDisplay
+    from dpaudit.run.session import Asked
 
 OK, FAILED, USAGE, NOTHING = 0, 1, 4, 5
 DEFAULT_OUT = "reports"
@@ -101,17 +105,18 @@ class Selection:
         return ["-k", self.keyword] if self.keyword else []
 
     def collect(
-        self, files: str, targets: Sequence[str], settings: Settings, plugins: list[Any]
+        self, targets: Sequence[str], settings: Settings, asked: Asked, display: RunDisplay
     ) -> int:
-        """Collect these targets, from files that match, and nothing else; return the exit code."""
-        arguments = ["-o", f"python_files={files}", "-o", "python_functions=audit_*", *targets]
+        """Collect these targets, from the files asked for only; return the exit code."""
+        arguments = ["-o", f"python_files={' '.join(asked.files)}"]
+        arguments += ["-o", "python_functions=audit_*", *targets]
         arguments += ["--dpaudit", f"--dpaudit-out={self.out}", "-p", "no:terminal"]
         # One file that cannot be collected is told, and costs the others nothing.
         arguments.append("--continue-on-collection-errors")
         arguments += [*settings.pytest_options(), *jobs_arguments(self.jobs), *self.words()]
         if self.resume:
             arguments.append("--dpaudit-resume")
-        return run_pytest(arguments, plugins)
+        return run_pytest(arguments, [asked, display])
 
 
 def jobs_arguments(jobs: str) -> list[str]:

@@ -50,10 +50,13 @@ class Asked:
         What repeats the run.
     whole : bool
         Whether it asked for everything: no paths, no selection.
+    files : tuple of str
+        Patterns of the files that it looks at.
     """
 
     command: str
     whole: bool
+    files: tuple[str, ...] = ("audit_*.py", "ledger_*.py")
 
 
 class AuditSession:
@@ -206,7 +209,7 @@ class AuditSession:
         config, path = self.config, Path(record.origin["path"])
         if any(config.getoption(name, default="") for name in ("keyword", "markexpr", "deselect")):
             return False
-        if not any(fnmatch(path.name, pattern) for pattern in config.getini("python_files")):
+        if not any(fnmatch(path.name, pattern) for pattern in self._asked.files):
             return False
         given = [Path(words) for words in config.args if "::" not in words]
         inside = any(path.resolve().is_relative_to(folder.resolve()) for folder in given)

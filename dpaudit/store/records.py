@@ -145,7 +145,7 @@ def pack(record: Record) -> tuple[dict[str, Any], bytes | None]:
     except (TypeError, ValueError) as error:
         raise StoreError(f"{record.id}: what was found cannot be stored: {error}") from error
     pair = getattr(record, "pair", None)
-    return document, None if pair is None else _pair_bytes(pair)
+    return document, None if pair is None else pair_bytes(pair)
 
 
 def unpack(document: Mapping[str, Any], pair: bytes | None = None) -> Record:
@@ -167,7 +167,7 @@ def _with_pair(record: Any, pair: bytes | None) -> Record:
     return found
 
 
-def _pair_bytes(pair: NeighborPair) -> bytes:
+def pair_bytes(pair: NeighborPair) -> bytes:
     """Return a pair as the content of a ``.npz`` file."""
     relation = pair.relation.to_json()
     facts = json.dumps({"user": pair.user, "relation": relation, "recipe": pair.recipe})

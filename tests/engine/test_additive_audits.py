@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit import ApproxDP, GaussianDP, PureDP
+from dpaudit.engine import counts
 from dpaudit.engine.additive.candidates import screen
 from dpaudit.engine.additive.events import LikelihoodRatio, RatioEvent
-from dpaudit.engine import counts
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms.additive import AdditiveNoise
 from dpaudit.stats import oracles

@@ -23,9 +23,9 @@ from dpaudit import (
     neighbors,
 )
 from dpaudit.engine import counts
+from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.explore import explore
 from dpaudit.engine.task import Task
-from dpaudit.engine.certificate import Certificate
 from dpaudit.events.portfolio import Goal
 from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.search import Integer
@@ -255,7 +255,9 @@ def test_a_search_that_ignores_scores_does_not_find_it(monkeypatch: pytest.Monke
 
 def test_the_audit_refutes_on_the_pair_that_the_search_found() -> None:
     for seed in range(3):
-        finding = counts.look(task_of(edge(USERS), 100_000, 1e-5, seed), thresholded_mean, "mechanism")
+        finding = counts.look(
+            task_of(edge(USERS), 100_000, 1e-5, seed), thresholded_mean, "mechanism"
+        )
         assert straddles(finding.pair)
         assert finding.refuted
         assert finding.epsilon.lower > 2

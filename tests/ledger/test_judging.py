@@ -375,3 +375,13 @@ def test_other_modules_that_are_loaded_change_no_case(tmp_path):
     ]  # fmt: skip
     assert seen[0] == seen[1]
     assert len(seen[0]) > 1000
+
+
+def test_a_random_inequality_is_refused():
+    rng = np.random.default_rng(0)
+    with pytest.raises(TypeError, match="other sides when it is computed again.*hold its random"):
+        sweep([{"n": 1}], lambda n: (rng.random(), 2.0))
+
+
+def test_one_that_always_gives_nan_is_not_called_random():
+    assert sweep([{"n": 1}], lambda n: (math.nan, 2.0)).violated

@@ -95,7 +95,7 @@ def test_dominance(matrix):
 
 @given(strategies.losses(d=2), st.data())
 def test_losses_are_convex_with_their_gradients(loss, data):
-    x, y = (data.draw(strategies.user_data(n_users=2, bound=3.0)) for _ in range(2))
+    x, y = (data.draw(strategies.vectors(d=2, bound=3.0)) for _ in range(2))
     tangent = loss.value(x) + loss.gradient(x) @ (y - x)
     assert loss.value(y) >= tangent - 1e-9
     assert loss.value(y) >= tangent + loss.strong_convexity / 2 * np.sum((x - y) ** 2) - 1e-8
@@ -170,7 +170,7 @@ def test_scores_move_by_the_sensitivity_at_most(pair):
         lambda: strategies.user_data(n_users=0),
         lambda: strategies.user_data(n_users=(3, 2)),
         lambda: strategies.user_data(bound=0.0),
-        lambda: strategies.user_data(missing=True),
+        lambda: strategies.user_data(m=0),
         lambda: strategies.neighbor_pairs(relation=Relation.WITHIN_SENSITIVITY),
         lambda: strategies.close_pairs(epsilon=-1.0),
         lambda: strategies.close_pairs(epsilon=1.0, delta=2.0),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from numpy.typing import NDArray
 
@@ -85,6 +86,22 @@ def nothing(data: Array, size: int, *, rng: Generator) -> Any:
     return None
 
 
+def answers(data: Array, size: int, *, rng: Generator) -> Any:
+    return {"mean": rng.normal(size=size), "count": rng.normal(size=size)}
+
+
+async def awaited(data: Array, size: int, *, rng: Generator) -> Any:
+    return rng.normal(size=size)
+
+
+def yielded(data: Array, size: int, *, rng: Generator) -> Any:
+    yield from rng.normal(size=size)
+
+
+def framed(data: Array, size: int, *, rng: Generator) -> Any:
+    return pandas.DataFrame({"answer": rng.normal(size=size)})
+
+
 def writes_input(data: Array, size: int, *, rng: Generator) -> Array:
     data[0] = 5.0
     return rng.normal(size=size)
@@ -123,7 +140,11 @@ def positional_generator(data: Array, size: int) -> Array:
 
 REFUSED: list[tuple[Callable[..., Any], str]] = [
     (wrong_length, r"first axis has length size=64, got shape \(65,\)"),
-    (scalar, r"first axis has length size=64, got shape \(\)"),
+    (scalar, r"first axis has length size=64, got one value, .*: draw noise of shape \[size"),
+    (answers, r"got a dict with the keys 'mean', 'count': return its values side by side"),
+    (awaited, "got a coroutine: a mechanism must be an ordinary function"),
+    (yielded, "got a generator: return np.array"),
+    (framed, "got a DataFrame: return frame.to_numpy"),
     (size_last, r"first axis has length size=64, got shape \(3, 64\)"),
     (ragged, "got a ragged sequence"),
     (objects, r"numbers, booleans, strings or records .* got dtype object \(objects\)"),
@@ -133,7 +154,7 @@ REFUSED: list[tuple[Callable[..., Any], str]] = [
     (infinite, "returned inf in 3 of 64 draws; allowed are finite numbers, and NaN"),
     (infinite_field, "returned inf in 64 of 64 draws"),
     (empty_draws, r"draws without content: shape \(64, 0\)"),
-    (nothing, r"got shape \(\)"),
+    (nothing, "got None: is there a return missing"),
     (writes_input, "changes its input, which is read-only .*; work on a copy"),
     (unlocks_input, "changes its input, which is read-only"),
     (global_generator, "ignores rng: two calls with equal generators gave different draws"),

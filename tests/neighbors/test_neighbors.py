@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -404,3 +405,36 @@ def test_bad_families_are_refused() -> None:
 def test_a_relation_is_no_text(recipe: Any, relation: Any) -> None:
     with pytest.raises(TypeError, match="relation must be a Relation, such as .*, got "):
         recipe(relation)
+
+
+# --- doors that led nowhere ---
+
+
+def test_tables_whose_rows_may_be_items_are_refused() -> None:
+    frame = pandas.DataFrame({"user": [1, 1, 2], "value": [0.0, 1.0, 2.0]})
+    for data in (frame, frame["value"]):
+        with pytest.raises(PairError, match=r"left must be an array.*groupby\('user'\)"):
+            NeighborPair(data, data)
+
+
+def test_the_array_that_the_refusal_proposes_is_one() -> None:
+    frame = pandas.DataFrame({"user": [1, 1, 2, 2], "value": [0.0, 1.0, 2.0, 3.0]})
+    data = np.stack(list(frame.groupby("user")["value"].apply(np.array)))
+    assert NeighborPair(data, data * [[1.0], [2.0]]).user == 1
+
+
+def test_pairs_of_unlike_sizes_are_a_family() -> None:
+    pairs = [
+        neighbors.far_user(n_users=3, distance=d, relation=Relation.ADD_REMOVE_USER)
+        for d in (1.0, 2.0)
+    ]
+    assert len(PairFamily("two", pairs)) == 2
+    assert not pairs[0].is_null
+
+
+def test_a_recipe_refuses_what_no_memory_holds_and_what_is_given_twice() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="at most 1,000,000,000 numbers, got n_users=99999999999"):
+        neighbors.from_recipe("far_user:n_users=99999999999", rng=rng)
+    with pytest.raises(ValueError, match="n_users must be given once, got 'n_users=30' as well"):
+        neighbors.from_recipe("far_user:n_users=20,n_users=30", rng=rng)

@@ -218,3 +218,39 @@ def test_the_runner_adds_origin_and_expectation_only() -> None:
     known = result.with_origin({"path": "x"}, Expectation.REFUTED)
     assert (known.origin, known.expected) == ({"path": "x"}, Expectation.REFUTED)
     assert replace(known, origin={}, expected=None) == result
+
+
+# --- a result is no truth value ---
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_a_result_cannot_be_asserted_by_mistake(verdict):
+    result = replace(_result(), verdict=verdict)
+    with pytest.raises(TypeError, match="no truth value.*assert_not_refuted"):
+        assert result
+
+
+def test_what_a_test_calls_instead():
+    replace(_result(), verdict=Verdict.NOT_REFUTED).assert_not_refuted()
+    replace(_result(), verdict=Verdict.NO_POWER).assert_not_refuted(power=False)
+    with pytest.raises(AssertionError, match="NO POWER  "):
+        replace(_result(), verdict=Verdict.NO_POWER).assert_not_refuted()
+    for power in (True, False):
+        with pytest.raises(AssertionError, match="REFUTED  "):
+            replace(_result(), verdict=Verdict.REFUTED).assert_not_refuted(power=power)
+
+
+@pytest.mark.parametrize("word", ["REFUTED", "refuted", " Refuted "])
+def test_verdicts_compare_as_one_spells_them(word):
+    assert Verdict.REFUTED == word
+    assert not Verdict.REFUTED != word
+    assert Verdict.NOT_REFUTED != word
+    assert Verdict(word) is Verdict.REFUTED
+
+
+def test_not_refuted_may_be_spelt_with_a_blank_and_nothing_else_is_a_verdict():
+    assert Verdict.NOT_REFUTED == "NOT REFUTED" == Verdict.NOT_REFUTED.words
+    assert Verdict.NO_POWER in {Verdict.NO_POWER}
+    for word in ("passed", "REFUTE", ""):
+        with pytest.raises(ValueError, match="not a valid Verdict"):
+            assert Verdict.REFUTED == word

@@ -69,10 +69,13 @@ class Home:
         return _inside(self.path, lambda: _run_main(args))
 
     def pytest(self, *args: str) -> Done:
-        """Run pytest in this process."""
-        return _inside(
-            self.path, lambda: int(pytest.main([*args, "-p", "no:cacheprovider", *_ALONE]))
-        )
+        """Run pytest in this process, as ``python -m pytest``."""
+
+        def call() -> int:
+            sys.path.insert(0, str(self.path))
+            return int(pytest.main([*args, "-p", "no:cacheprovider", *_ALONE]))
+
+        return _inside(self.path, call)
 
     def process(self, *args: str, stdin: str = "") -> Done:
         """Run Python in a process of its own, as a user would."""
@@ -119,6 +122,7 @@ def _inside(path: Path, call: Any) -> Done:
 def _restored(path: Path) -> Iterator[None]:
     """Leave no trace of a project in this process: modules, paths, environment."""
     where, paths, environment = os.getcwd(), list(sys.path), dict(os.environ)
+    known = set(sys.modules)
     bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     os.chdir(path)
     try:
@@ -129,9 +133,10 @@ def _restored(path: Path) -> Iterator[None]:
         os.environ.clear()
         os.environ.update(environment)
         sys.dont_write_bytecode = bytecode
-        for name, module in list(sys.modules.items()):
-            file = getattr(module, "__file__", None)
-            if file is not None and Path(file).is_relative_to(path):
+        ours = (ROOT, sys.prefix, sys.base_prefix)
+        for name in set(sys.modules) - known:
+            file = getattr(sys.modules[name], "__file__", None)
+            if file is not None and not any(Path(file).is_relative_to(place) for place in ours):
                 del sys.modules[name]
 
 

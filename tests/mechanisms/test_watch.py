@@ -1,0 +1,128 @@
+"""Progress is told, hanging mechanisms are ended, and slow ones are announced."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from dpaudit import (
+    MechanismError,
+    MechanismTimeout,
+    NeighborPair,
+    PureDP,
+    SlowAuditWarning,
+    audit,
+)
+from dpaudit.mechanisms import sampler
+from dpaudit.mechanisms.watch import Watch
+
+PAIR = NeighborPair([[0.0]], [[1.0]])
+
+
+def laplace(data, size, *, rng):
+    return data.sum() + rng.laplace(size=size)
+
+
+def hanging(data, size, *, rng):
+    time.sleep(60)
+    return laplace(data, size, rng=rng)
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize("mutant", [None, laplace])
+def test_progress_rises_to_the_draws_that_are_planned(mutant, sequential) -> None:
+    told = []
+    audit(
+        laplace,
+        PureDP(1.0),
+        PAIR,
+        draws=2000,
+        seed=1,
+        mutant=mutant,
+        sequential=sequential,
+        progress=lambda done, total: told.append((done, total)),
+    )
+    done, total = zip(*told, strict=True)
+    assert set(total) == {4000 if mutant is None else 8000}
+    assert list(done) == sorted(done)
+    assert done[-1] == total[0] if not sequential else done[-1] <= total[0]
+
+
+def test_progress_does_not_change_the_numbers() -> None:
+    plain = audit(laplace, PureDP(1.0), PAIR, draws=2000, seed=1)
+    told = audit(laplace, PureDP(1.0), PAIR, draws=2000, seed=1, progress=print, timeout=100)
+    assert plain.epsilon == told.epsilon
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"timeout": 0.2}, "the audit took more than timeout = 0.2 s"),
+        ({"call_timeout": 0.1}, "one call took more than call_timeout = 0.1 s"),
+        ({"timeout": 50.0, "call_timeout": 0.1}, "one call took more than call_timeout = 0.1 s"),
+        ({"timeout": 0.1, "call_timeout": 50.0}, "the audit took more than timeout = 0.1 s"),
+    ],
+)
+def test_a_mechanism_that_hangs_is_ended(limits, words) -> None:
+    with pytest.raises(MechanismTimeout, match=f"hanging was stopped: {words}"):
+        audit(hanging, PureDP(1.0), PAIR, seed=1, **limits)
+    assert issubclass(MechanismTimeout, MechanismError)
+
+
+def test_the_timer_of_somebody_else_is_left_as_it_was() -> None:
+    rung = []
+    before = signal.signal(signal.SIGALRM, lambda *_: rung.append(True))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 30.0)
+        with Watch(call_timeout=1.0).limit("f"):
+            pass
+        remaining, _ = signal.setitimer(signal.ITIMER_REAL, 0)
+        assert 25 < remaining <= 30
+        assert signal.getsignal(signal.SIGALRM) is not before
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert rung == []
+
+
+def test_in_another_thread_a_call_is_judged_when_it_returns() -> None:
+    found = []
+
+    def run() -> None:
+        try:
+            with Watch(call_timeout=0.01).limit("f"):
+                time.sleep(0.05)
+        except MechanismTimeout as error:
+            found.append(str(error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == ["f was stopped: one call took more than call_timeout = 0.01 s"]
+
+
+@pytest.mark.parametrize("name", ["timeout", "call_timeout"])
+@pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf, "10"])
+def test_limits_out_of_range_are_refused(name, value) -> None:
+    with pytest.raises((ValueError, TypeError), match=f"^{name} must be"):
+        audit(laplace, PureDP(1.0), PAIR, seed=1, **{name: value})
+
+
+def test_a_progress_that_is_no_function_is_refused() -> None:
+    with pytest.raises(TypeError, match="^progress must be a function"):
+        audit(laplace, PureDP(1.0), PAIR, seed=1, progress=3)
+
+
+def test_an_audit_that_would_take_long_says_so_at_once(monkeypatch) -> None:
+    """At a limit of a tenth of a second; a sleeping mechanism is slow on any machine."""
+
+    def slow(data, size, *, rng):
+        time.sleep(size * 1e-4)
+        return laplace(data, size, rng=rng)
+
+    monkeypatch.setattr(sampler, "LONG", 0.1)
+    with pytest.warns(SlowAuditWarning, match=r"slow takes .* s a draw: .* minutes.*sequential"):
+        audit(slow, PureDP(1.0), PAIR, draws=2000, seed=1)

@@ -1,0 +1,141 @@
+"""How far audits have come: written by workers, read and shown elsewhere."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from dpaudit import NeighborPair, PureDP
+from dpaudit.run import progress
+from dpaudit.run.auditor import Auditor
+from dpaudit.run.display import RunDisplay
+from dpaudit.run.progress import (
+    Progress,
+    ProgressPoll,
+    ProgressWriter,
+    clear_progress,
+    read_progress,
+)
+from dpaudit.run.settings import Settings
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still until it is set."""
+    now = [1000.0]
+    monkeypatch.setattr(progress.time, "time", lambda: now[0])
+    return now
+
+
+@pytest.mark.parametrize(
+    ("done", "seconds", "words"),
+    [
+        (0, 10, "a: 0%"),
+        (35, 65, "a: 35%, about 2 min left"),
+        (50, 3, "a: 50%, about 3 s left"),
+        (50, 80, "a: 50%, about 80 s left"),
+        (1, 100, "a: 1%, about 3 h left"),
+        (100, 5, "a: 100%, about 1 s left"),
+        (140, 5, "a: 100%, about 1 s left"),
+    ],
+)
+def test_words_are_round(done, seconds, words):
+    assert Progress("a", done, 100, started=50.0).words(50.0 + seconds) == words
+
+
+def test_nothing_to_do_is_no_division_by_zero():
+    assert Progress("a", 0, 0, 0.0).words(1.0) == "a: 0%"
+
+
+def test_what_workers_write_is_read_in_the_order_in_which_they_began(tmp_path, clock):
+    first, second = ProgressWriter(tmp_path, "gw1"), ProgressWriter(tmp_path, "gw0")
+    first.begin("one")
+    first.report_progress(1, 10)
+    clock[0] += 1
+    second.begin("two")
+    second.report_progress(2, 10)
+    found = read_progress(tmp_path)
+    assert found == [Progress("one", 1, 10, 1000.0), Progress("two", 2, 10, 1001.0)]
+    first.end()
+    assert read_progress(tmp_path) == found[1:]
+    clear_progress(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert read_progress(tmp_path) == []
+
+
+def test_a_worker_writes_seldom(tmp_path, clock):
+    writer = ProgressWriter(tmp_path, "main")
+    writer.begin("one")
+    for done in range(1, 5):
+        writer.report_progress(done, 10)
+        clock[0] += progress.EVERY * 0.4
+    assert read_progress(tmp_path)[0].done == 4  # the first, and the first after a while
+    writer.report_progress(5, 10)
+    assert read_progress(tmp_path)[0].done == 4
+    writer.begin("two")
+    writer.report_progress(1, 10)
+    assert read_progress(tmp_path)[0].id == "two"
+
+
+def test_a_folder_that_cannot_be_written_costs_no_audit(tmp_path):
+    (tmp_path / progress.FOLDER).write_text("a file")
+    writer = ProgressWriter(tmp_path, "main")
+    writer.begin("one")
+    writer.report_progress(1, 2)
+    writer.end()
+    assert read_progress(tmp_path) == []
+
+
+def test_half_a_file_is_no_progress(tmp_path):
+    folder = tmp_path / progress.FOLDER
+    folder.mkdir()
+    (folder / "a.json").write_text('{"id": "x"')
+    (folder / "b.json").write_text('{"id": "x"}')
+    whole = Progress("one", 1, 2, 3.0)
+    (folder / "c.json").write_text(json.dumps(vars(whole)))
+    assert read_progress(tmp_path) == [whole]
+
+
+def test_an_auditor_tells_of_its_audit_and_of_its_end(tmp_path):
+    seen = []
+
+    class Told(ProgressWriter):
+        def report_progress(self, done, total):
+            super().report_progress(done, total)
+            seen.append((read_progress(tmp_path)[0].id, done, total))
+
+    def noisy(data, size, *, rng):
+        return data.sum() + rng.laplace(size=size)
+
+    auditor = Auditor("audit_x::one", Settings(), progress=Told(tmp_path, "main"))
+    auditor.check(noisy, PureDP(1.0), NeighborPair([[1.0]], [[0.0]]), draws=2000)
+    auditor.check(noisy, PureDP(1.0), NeighborPair([[1.0]], [[0.0]]), draws=2000)
+    assert {name for name, _, _ in seen} == {"audit_x::one", "audit_x::one#2"}
+    assert all(0 < done <= total for _, done, total in seen)
+    assert read_progress(tmp_path) == []
+
+
+def test_the_display_prints_a_line_where_there_is_no_terminal(capsys, clock):
+    display = RunDisplay()
+    display.show_progress([Progress("one", 1, 4, 940.0), Progress("[two]", 1, 2, 999.0)])
+    display._file.close()
+    assert capsys.readouterr().out == ("one: 25%, about 3 min left; [two]: 50%, about 1 s left\n")
+
+
+def test_a_poll_shows_what_it_finds_until_it_is_stopped(tmp_path):
+    writer = ProgressWriter(tmp_path, "main")
+    writer.begin("one")
+    writer.report_progress(1, 2)
+    seen, looked = [], threading.Event()
+
+    def show(found):
+        seen.append(found[0].id)
+        looked.set()
+
+    poll = ProgressPoll(tmp_path, show, every=0.001)
+    poll.start()
+    assert looked.wait(60)
+    poll.stop()
+    assert set(seen) == {"one"}
