@@ -13,10 +13,10 @@ from itertools import chain
 
 import numpy as np
 
+from dpaudit.results.axes import Axis, between, steps
 from dpaudit.results.infos import (
     HistogramInfo,
     ProfileInfo,
-    between,
     histogram_info,
     power_info,
     profile_info,
@@ -25,7 +25,7 @@ from dpaudit.results.infos import (
     wealth_info,
 )
 from dpaudit.results.landscapes import LandscapeInfo, PanelInfo, landscape_info
-from dpaudit.results.svg import HEIGHT, WIDTH, Axis, Chart, Palette, coordinate, steps, themed, wrap
+from dpaudit.results.svg import HEIGHT, WIDTH, Chart, Palette, coordinate, themed, wrap
 from dpaudit.results.verdicts import Shown
 from dpaudit.results.words import count, number, power_of_ten, short
 

@@ -17,8 +17,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from dpaudit.results.axes import between
 from dpaudit.results.charts import SMALLEST_POWER, delta_ticks, error_words
-from dpaudit.results.infos import ProfileInfo, between, profile_info, tradeoff_info
+from dpaudit.results.infos import ProfileInfo, profile_info, tradeoff_info
 from dpaudit.results.svg import COLOURS
 from dpaudit.results.verdicts import Shown
 from dpaudit.results.words import power_of_ten

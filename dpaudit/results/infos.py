@@ -6,15 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpaudit.results.estimates import SlackPoint
 from dpaudit.results.verdicts import Shown, Verdict
 from dpaudit.results.words import beside
 from dpaudit.stats import ERRORS, tradeoff_of_profile
-
-Floats = NDArray[np.float64]
 
 MAX_CATEGORIES = 20
 _SMALLEST_DELTA = 1e-12
@@ -153,21 +148,6 @@ def tradeoff_info(result: Shown) -> TradeoffInfo:
         log=min(kink, -worst if any(violated) else 1.0) < _SMALL_ERROR,
         band_label=f"{'certified' if result.failure_prob > 0 else 'computed'} upper band",
     )
-
-
-def between(
-    x: Sequence[float], low: Sequence[float], high: Sequence[float], *, log: bool = False
-) -> tuple[Floats, Floats, Floats]:
-    """Return x, `low`, and whatever is higher, with the crossings as they are drawn."""
-    grid = np.array(x)
-    curves = [np.log(curve) if log else np.array(curve) for curve in (low, high)]
-    gap = curves[1] - curves[0]
-    flips = np.flatnonzero(gap[:-1] * gap[1:] < 0)
-    crossings = grid[flips] + np.diff(grid)[flips] * gap[flips] / (gap[flips] - gap[flips + 1])
-    fine = np.union1d(grid, crossings)
-    first, second = (np.interp(fine, grid, curve) for curve in curves)
-    second = np.maximum(first, second)
-    return (fine, np.exp(first), np.exp(second)) if log else (fine, first, second)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from dpaudit.results.axes import TEXT, Axis, text_width
+
 COLOURS = MappingProxyType(
     {
         "ink": "#1c2733",
@@ -34,12 +36,9 @@ Palette = Callable[[str], str]
 _Sign = Callable[[float, float], str]  # of the legend, at x and about y
 
 WIDTH, HEIGHT = 400.0, 280.0
-TEXT = 10.5
 _LABEL = 11.5
 _LINE = 15.0
 _KEY = 20.0  # width of a sign in the legend
-_NARROW = frozenset("ijlftr.,:;'|!()[]{}/ \u202f-")
-_WIDE = frozenset("mwMW—%@≥≤−")
 
 
 def themed(role: str) -> str:
@@ -64,72 +63,6 @@ def coordinate(value: float) -> str:
     """
     text = f"{value:.1f}"
     return "0" if text == "-0.0" else text.removesuffix(".0")
-
-
-def text_width(text: str, size: float = TEXT) -> float:
-    """Estimate how wide a text is; rather too wide, since the font is the reader's own."""
-    widths = (
-        0.38 if c in _NARROW else 1.0 if c in _WIDE or ord(c) > 0x2E80 else 0.63 for c in text
-    )
-    return size * sum(widths)
-
-
-def steps(low: float, high: float, most: int = 5) -> list[float]:
-    """Return round numbers between two limits, at most `most` and mostly at least three.
-
-    Examples
-    --------
-    >>> steps(0.0, 1.0), steps(-3.2, 9.0)
-    ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 5.0])
-    """
-    if not high > low or not math.isfinite(high - low):
-        return [low]
-    unit = 10.0 ** math.floor(math.log10((high - low) / most))
-    for factor in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0, 25.0, 50.0):
-        step = factor * unit
-        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-        if last - first < most:
-            return [
-                round(index * step, 12 - math.floor(math.log10(step)))
-                for index in range(first, last + 1)
-            ]
-    return [low, high]
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One axis: limits in data coordinates, scale, ticks with their words, and its name.
-
-    Parameters
-    ----------
-    low, high : float
-        Where it begins, at the left or at the bottom, and where it ends; it may fall.
-    ticks : sequence of (float, str)
-        Values and their words.
-    label : str
-        Its name.
-    log : bool
-        Whether the scale is logarithmic.
-    bare : bool
-        Whether ticks are words without marks, as of categories.
-    """
-
-    low: float
-    high: float
-    ticks: Sequence[tuple[float, str]] = ()
-    label: str = ""
-    log: bool = False
-    bare: bool = False
-
-    def part(self, value: float) -> float:
-        """Return where a value lies, from 0 to 1; what lies beyond an end lies at the end."""
-        low, high = self.low, self.high
-        if self.log:
-            low, high = math.log(low), math.log(high)
-            value = math.log(value) if value > 0 else min(low, high)
-        if value == high or low == high:
-            return 1.0
-        return min(max((value - low) / (high - low), 0.0), 1.0)
 
 
 @dataclass

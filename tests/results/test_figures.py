@@ -13,7 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from dpaudit import AdditiveNoise, ApproxDP, GaussianDP, NeighborPair, PureDP, audit
-from dpaudit.results import figures, infos
+from dpaudit.results import axes, figures, infos
 from dpaudit.results.estimates import Histogram, Profile
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdicts import Verdict
@@ -180,7 +180,7 @@ def test_profile_says_that_the_estimate_is_no_guarantee(kept, broken):
 @pytest.mark.parametrize("log", [False, True])
 def test_shading_starts_where_the_curves_cross_as_drawn(log):
     low, high = ([1.0, 1e-4], [1e-2, 1e-2]) if log else ([1.0, 0.0], [0.5, 0.5])
-    grid, first, second = infos.between((0.0, 1.0), low, high, log=log)
+    grid, first, second = axes.between((0.0, 1.0), low, high, log=log)
     np.testing.assert_allclose(grid, [0.0, 0.5, 1.0])
     np.testing.assert_allclose(second - first, [0.0, 0.0, high[1] - low[1]], atol=1e-12)
 

@@ -10,16 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.results.svg import (
-    COLOURS,
-    Axis,
-    Chart,
-    coordinate,
-    neutral,
-    steps,
-    text_width,
-    themed,
-)
+from dpaudit.results.axes import Axis, steps, text_width
+from dpaudit.results.svg import COLOURS, Chart, coordinate, neutral, themed
 
 UNIT = Axis(0.0, 1.0)
 NAMED = Axis(0.0, 1.0, [(0.0, "0"), (1.0, "1")], "name")
