@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from audits.third_party.audit_third_party import diffprivlib_noise, installed, opendp_noise
 
 from algorithms.common import noise
+from audits.third_party.audit_third_party import diffprivlib_noise, installed, opendp_noise
 from dpaudit import PureDP
 from dpaudit import neighbors as nb
 

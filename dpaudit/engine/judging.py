@@ -145,7 +145,7 @@ def _draws_that_would_do(task: Task, mutant: Certificate) -> int | None:
 def notes(found: Certificate) -> tuple[str, ...]:
     """Sentences that a reader of the certificate should have beside it."""
     told = explanation(found.witness.event)
-    said = (told,) if told and found.refuted else ()
+    said: tuple[str, ...] = (told,) if told and found.refuted else ()
     if found.pair.is_null:
         said += ("The two datasets of the pair are equal: no mechanism shows anything on them.",)
     return said + found.notes

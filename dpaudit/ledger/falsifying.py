@@ -1,47 +1,40 @@
 """Falsifiers: find the case in which ``lhs <= rhs`` fails, or how close it comes to failing.
 
-Three searches over the same cases, each fed by the one before:
+Hand-built extremal cases come first, where a proof is tight or a definition has an edge. Then:
 
-1. hand-built extremal cases, where a proof is tight or a definition has an edge;
-2. hypothesis, with the ratio lhs / rhs as its target (not on domains of many coordinates, which the
-   third search climbs), and its shrinking of a case that breaks the claim to a readable one;
-3. on a :class:`~dpaudit.ledger.Domain`, an evolution strategy in the unit cube with restarts.
+- on a :class:`~dpaudit.ledger.Domain`, its simple cases and corners, and an evolution strategy in
+  the unit cube with restarts, which climbs the ratio lhs / rhs;
+- on any other hypothesis strategy, hypothesis, which draws and shrinks but does not climb: its
+  hill climb has no budget, and was seen to try parts of a case against each other for ten minutes.
 
-What a violation is, and what only rounding, :mod:`dpaudit.ledger.judging` says.
+A case that breaks the claim is then made readable. What a violation is, and what only rounding,
+:mod:`dpaudit.ledger.judging` says.
 """
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
-from unittest import mock
 
 import hypothesis
 import numpy as np
 from hypothesis import strategies as st
-from hypothesis.internal.conjecture import providers
-from hypothesis.internal.conjecture.engine import ConjectureRunner
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 from dpaudit.ledger.domains import Domain
 from dpaudit.ledger.judging import DEFAULT_TOLERANCE, Inequality, Judge, record
 from dpaudit.ledger.rows import Attempt, Method, Power
+from dpaudit.ledger.seeding import SEEDED
+from dpaudit.ledger.simplifying import simplify
 
 HALVED = 0.5
 
 _SHRINKS = 500  # cases in which a counterexample is made small
 _REJECTED_TOO_MANY = 0.9
-_TARGET_CAP = 1e6
-_CLIMBED = (
-    4  # coordinates of a domain up to which hypothesis climbs too; evolution is better at more
-)
-_CACHED = 10  # cases, for each example, that hypothesis may look up while it climbs
+_ATTEMPTS = 10
 _PLATEAU = 1e-9
 _LEAST_STEP = 1e-4
-_DIGITS = (0, 1, 2, 3, 4, 6)
 
 
 def falsify(
@@ -228,20 +221,17 @@ def _search(
         judge(case)
         if judge.counterexample is not None:
             break
-    strategy = st.one_of([domain.strategy() for domain in domains]) if domains else cases
-    if judge.counterexample is None:
-        climb = all(domain.dimension <= _CLIMBED for domain in domains)
-        wanted = judge.judged + examples
-        _hypothesis(strategy, judge, seed, examples, shrinks, climb)
-        if climb and judge.counterexample is None and judge.judged < wanted:
-            # The climb took all of its budget: look at the rest without it.
-            _hypothesis(strategy, judge, seed + 1, wanted - judge.judged, shrinks, False)
-    for number, domain in enumerate(domains):
-        if judge.counterexample is None:
-            rng = np.random.default_rng([seed, number])
-            _evolve(domain, judge, max(examples // len(domains), 1), rng)
+    if not domains and judge.counterexample is None:
+        _hypothesis(cases, judge, seed, examples, shrinks)
+    wanted = judge.judged + examples
+    for attempt in range(_ATTEMPTS * bool(domains)):  # again where many cases were rejected
+        for number, domain in enumerate(domains):
+            left = wanted - judge.judged
+            if judge.counterexample is None and left > 0:
+                rng = np.random.default_rng([seed, number, attempt])
+                _evolve(domain, judge, max(left // (len(domains) - number), 1), rng)
     if judge.counterexample is not None and shrinks:
-        _simplify(judge, domains)
+        simplify(judge, domains, shrinks)
     return judge
 
 
@@ -254,12 +244,7 @@ class _Enough(BaseException):
 
 
 def _hypothesis(
-    strategy: st.SearchStrategy[Any],
-    judge: Judge,
-    seed: int,
-    examples: int,
-    shrinks: int,
-    climb: bool,
+    strategy: st.SearchStrategy[Any], judge: Judge, seed: int, examples: int, shrinks: int
 ) -> None:
     left = shrinks
 
@@ -273,7 +258,8 @@ def _hypothesis(
         verbosity=hypothesis.Verbosity.quiet,
         suppress_health_check=list(hypothesis.HealthCheck),
         report_multiple_bugs=False,
-        phases=(hypothesis.Phase.generate, hypothesis.Phase.target, hypothesis.Phase.shrink),
+        phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
+        backend=SEEDED,
     )
     @hypothesis.given(strategy)
     def attempt(case: Any) -> None:
@@ -282,61 +268,26 @@ def _hypothesis(
             left -= 1
             if left < 0:
                 raise _Enough
-        tight = judge(case)
-        if tight is None:
+        if judge(case) is None:
             hypothesis.reject()
-        assert tight is not None
-        if climb:
-            hypothesis.target(min(tight, _TARGET_CAP))
         if judge.counterexample is not None and judge.breaking is case:
             raise _Broken
 
     try:
-        with _reined_in(judge, _CACHED * examples):
-            attempt()
+        attempt()
     except (_Broken, _Enough):
         pass  # what it shrank to was judged last
     except hypothesis.errors.Unsatisfiable:
         pass  # told by the number of rejected cases
 
 
-_no_constants: dict[str, Any] = {}
-
-
-@contextlib.contextmanager
-def _reined_in(judge: Judge, budget: int) -> Iterator[None]:
-    """Keep hypothesis to cases that depend on the seed alone, and its climb to a budget.
-
-    It collects the literals of all project modules in `sys.modules` and draws them too: what is
-    found would depend on what else was imported, and a replay would not find it again. Its hill
-    climb tries every part of a case of changing length against every other, mostly from its cache,
-    and was seen to go on for ten minutes. There is no setting for either, so attributes
-    of its own are exchanged; tests notice should a version rename them.
-    """
-    left = budget
-    cached = ConjectureRunner.cached_test_function
-
-    def counted(runner: ConjectureRunner, *args: Any, **options: Any) -> Any:
-        nonlocal left
-        left -= judge.counterexample is None
-        if left < 0:
-            raise _Enough
-        return cached(runner, *args, **options)
-
-    if not _no_constants:
-        none = type(providers.GLOBAL_CONSTANTS)()
-        cache = type(providers.CONSTANTS_CACHE)(1024)
-        _no_constants.update(_get_local_constants=lambda: none, CONSTANTS_CACHE=cache)
-    with (
-        mock.patch.multiple(providers, **_no_constants),
-        mock.patch.object(ConjectureRunner, "cached_test_function", counted),
-    ):
-        yield
-
-
 def _evolve(domain: Domain, judge: Judge, budget: int, rng: np.random.Generator) -> None:
     """Climb the ratio in the unit cube: (1 + 1) evolution with restarts and sparse steps."""
     dimension = domain.dimension
+    for u in _corners(dimension, budget // 4):
+        judge(domain.at(u))
+        if judge.counterexample is not None:
+            return
     restarts = max(2, min(8, budget // 50))
     for _ in range(restarts):
         tries = [rng.random(dimension) for _ in range(max(budget // (4 * restarts), 1))]
@@ -361,6 +312,18 @@ def _evolve(domain: Domain, judge: Judge, budget: int, rng: np.random.Generator)
             step = min(max(step * (1.5 if better else 0.93), _LEAST_STEP), 0.5)
 
 
+def _corners(dimension: int, most: int) -> Iterable[Any]:
+    """Yield the middle of the unit cube, its two ends, and what differs from an end in one place."""
+    ends = (np.zeros(dimension), np.ones(dimension))
+    some = [np.full(dimension, 0.5), *ends]
+    for end in ends:
+        for j in range(dimension):
+            other = end.copy()
+            other[j] = 1.0 - other[j]
+            some.append(other)
+    return some[: max(most, 3)]
+
+
 def _step(here: Any, step: float, rng: np.random.Generator) -> Any:
     """Move some coordinates; now and then to an edge, or onto another coordinate (ties)."""
     there = here.copy()
@@ -373,32 +336,3 @@ def _step(here: Any, step: float, rng: np.random.Generator) -> Any:
     elif kind < 0.2:
         there[rng.integers(len(here))] = here[rng.integers(len(here))]
     return np.clip(there, 0.0, 1.0)
-
-
-# --- making a violation readable ---
-
-
-def _simplify(judge: Judge, domains: list[Domain]) -> None:
-    """Round the numbers of the breaking case while it still breaks the claim."""
-    if not isinstance(judge.breaking, dict):
-        return
-    scratch = Judge(judge.inequality, judge.tolerance, judge.exact)  # these cases are not examples
-    for key in judge.breaking:
-        for digits in _DIGITS:
-            simpler = _rounded(judge.breaking[key], digits)
-            trial = {**judge.breaking, key: simpler}
-            # Where no domain tells what belongs to the domain, nothing is rounded.
-            if simpler is None or not any(trial in domain for domain in domains):
-                continue
-            scratch(trial)
-            if scratch.breaking is trial:
-                judge.breaking, judge.counterexample = trial, scratch.counterexample
-                break
-
-
-def _rounded(value: Any, digits: int) -> Any:
-    if isinstance(value, float) and math.isfinite(value):
-        return float(np.round(value, digits))
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f" and np.isfinite(value).all():
-        return np.round(value, digits)
-    return None

@@ -210,11 +210,22 @@ def test_nothing_judged_has_no_ratio():
     assert attempt.weak
 
 
-def test_a_plain_strategy_is_climbed_by_hypothesis():
+def test_a_plain_strategy_is_drawn_and_shrunk_by_hypothesis():
     pairs = st.tuples(st.integers(0, 10_000), st.integers(0, 10_000))
-    attempt = falsify(pairs, lambda case: (case[0] + case[1], 19_990), seed=1)
+    attempt = falsify(pairs, lambda case: (case[0] + case[1], 15_000), seed=1)
     assert attempt.violated
-    assert sum(attempt.counterexample.case["case"]) > 19_990
+    assert sum(attempt.counterexample.case["case"]) == 15_001
+
+
+def test_a_domain_is_searched_without_hypothesis():
+    """A case in a corner is found there, and made simple without leaving the domain."""
+    cube = Domain(x=Array(Interval(-3.0, 5.0), (4,)), n=Integer(2, 9), word=Choice(("a", "b")))
+    found = falsify(cube, lambda x, n, word: (float(x.sum()), 19.9), seed=1).counterexample
+    assert found.case == {"x": [5.0, 5.0, 5.0, 5.0], "n": 2, "word": "a"}
+    found = falsify(cube, lambda x, n, word: (float(x.max() + n), 8.5), seed=1).counterexample
+    assert max(found.case["x"]) + found.case["n"] > 8.5
+    assert found.case["word"] == "a"
+    assert found.case["x"].count(0.0) >= 3
 
 
 def test_several_boxes_are_all_searched():
