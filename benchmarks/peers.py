@@ -2,7 +2,8 @@
 
     pip install '.[peers]' && python -m benchmarks.peers [--draws 100000] [--seeds 20]
 
-*Counts*: the best event of the exact distribution, counted in the same draws; one number of each method.
+*Counts*: the best event of the exact distribution, counted in the same draws; one number of each
+method.
 *Scores*: the exact log-likelihood ratio of each draw, from which an event must still be chosen;
 dpaudit audits the score as if it were the output. Numbers are certified epsilons, averaged over
 seeds, as shares of the true epsilon; `wrong` counts seeds in which one exceeded the truth.

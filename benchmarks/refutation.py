@@ -2,11 +2,11 @@
 
     python -m benchmarks.refutation [--seeds 20] [--failure-prob 1e-5]
 
-`fixed` is the smallest number of draws per dataset at which the joint bound with the best event, known
-in advance, refutes with probability one half; it is computed from the exact distributions, and no audit
-that has to learn its event can promise it. `sequential` is the median of whole sequential audits,
-exploration included; `lowest` and `highest` are over seeds. `found` counts fixed audits of 100,000
-draws per dataset in all that certify more than the claim.
+`fixed` is the smallest number of draws per dataset at which the joint bound with the best event,
+known in advance, refutes with probability one half; it is computed from the exact distributions,
+and no audit that has to learn its event can promise it. `sequential` is the median of whole
+sequential audits, exploration included; `lowest` and `highest` are over seeds. `found` counts fixed
+audits of 100,000 draws per dataset in all that certify more than the claim.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import argparse
 from functools import partial
 
 import numpy as np
-from audits.basics.audit_sparse_vector import low_then_high, query_pair
 from scipy.stats import binom, laplace
 
 from algorithms.common import noise
 from algorithms.common import sparse_vector_variants as variants
+from audits.basics.audit_sparse_vector import low_then_high, query_pair
 from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, Verdict, audit
 from dpaudit import neighbors as nb
 from dpaudit.engine import draws_to_refute
@@ -36,7 +36,7 @@ RHO = laplace.ppf((np.arange(20_000) + 0.5) / 20_000)
 
 
 def value_distribution(queries, threshold_scale, query_scale):
-    """Distribution of variant 3 with cutoff 1: where the first yes is, and its value in fine bins."""
+    """Distribution of variant 3, cutoff 1: where the first yes is, and its value in fine bins."""
     edges = np.linspace(-30, 30, 601)
     rho = RHO * threshold_scale
     waiting, masses = np.ones(len(rho)), []

@@ -2,10 +2,10 @@
 
     python -m benchmarks.tightness [--draws 10000 100000 1000000] [--seeds 20] [--failure-prob 0.05]
 
-The oracle maximises over all events {p > e^t q} of the exact distribution and takes two Clopper-Pearson
-bounds at the same failure probability on *all* draws, at expected counts: the best that a peer
-could do that knew the event. The audit learns its event, and pays for exploring out of the same
-draws. Shares are averages over seeds; each audit draws afresh.
+The oracle maximises over all events {p > e^t q} of the exact distribution and takes two
+Clopper-Pearson bounds at the same failure probability on *all* draws, at expected counts: the best
+that a peer could do that knew the event. The audit learns its event, and pays for exploring out of
+the same draws. Shares are averages over seeds; each audit draws afresh.
 """
 
 from __future__ import annotations

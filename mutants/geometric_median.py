@@ -76,7 +76,8 @@ def fast_radius_of_a_fraction(
     averages counts up to n.  All noise is n times too small.
 
     **Breaks at** 36 points at 0 and 4 at 2, and one more of them at 2, r = 1, R = 2, epsilon 1,
-    delta 1e-6, event "output 2": 4.8 (probabilities 0.0026 and 0.31; 0.45 and 0.49 as it should be).
+    delta 1e-6, event "output 2": 4.8 (probabilities 0.0026 and 0.31; 0.45 and 0.49 as it should
+    be).
     """
     return radius.fast_radius(
         data, size, noise_multiplier=noise_multiplier / len(np.asarray(data)), **arguments

@@ -130,7 +130,8 @@ def svt1_cutoff_not_in_noise(
     **Mistake** The cutoff is forgotten in the scale of the noise: ((1 + c) / 2) epsilon.
 
     **Breaks at** queries (-1 five times, 1 five times) and (0 ten times), sensitivity 1, thresholds
-    0, cutoff 5, event "five noes, then five yeses", epsilon 1: 1.91 (probabilities 0.0038, 0.00056).
+    0, cutoff 5, event "five noes, then five yeses", epsilon 1: 1.91 (probabilities 0.0038,
+    0.00056).
     """
     values = np.asarray(queries, dtype=float)
     rho = rng.laplace(scale=2 * sensitivity / epsilon, size=(size, 1))
@@ -153,8 +154,8 @@ def svt2_cutoff_not_in_noise(
     **Mistake** The budget is not divided by the cutoff: c epsilon.
 
     **Breaks at** queries (-2, -2, 2) and (-1, -1, 1), each four times over, sensitivity 1,
-    thresholds 0, cutoff 4, event "no, no, yes" four times, epsilon 1: 1.66 (probabilities 0.0051 and
-    0.00098).
+    thresholds 0, cutoff 4, event "no, no, yes" four times, epsilon 1: 1.66 (probabilities 0.0051
+    and 0.00098).
     """
     values = np.asarray(queries, dtype=float)
     levels = np.broadcast_to(np.asarray(thresholds, dtype=float), values.shape)

@@ -1,7 +1,8 @@
 """The one way by which a test may judge random draws.
 
-Each call is one exact test whose probability to reject a true distribution is at most `FALSE_ALARM` (1e-6).
-Draw with a literal seed, call once, never retry, and show beside it that a wrong distribution is rejected.
+Each call is one exact test whose probability to reject a true distribution is at most `FALSE_ALARM`
+(1e-6). Draw with a literal seed, call once, never retry, and show beside it that a wrong
+distribution is rejected.
 """
 
 from __future__ import annotations

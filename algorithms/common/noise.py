@@ -316,8 +316,8 @@ def discrete_laplace_mechanism(
     **Requires** that between neighbours `values` moves by at most `sensitivity` in L1 norm.
 
     **Departs** The noise is a difference of two geometric draws.  ``epsilon / sensitivity`` must
-    be at least 1e-9, so that noise and sum fit in 64 bits; above about 36, where the true probability
-    of any noise is below 1e-15, floats may never draw it.
+    be at least 1e-9, so that noise and sum fit in 64 bits; above about 36, where the true
+    probability of any noise is below 1e-15, floats may never draw it.
 
     **Symbols** alpha = exp(-`epsilon` / `sensitivity`).
 

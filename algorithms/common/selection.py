@@ -50,7 +50,7 @@ def exponential_pmf(scores: ArrayLike, *, sensitivity: float, epsilon: float) ->
 def exponential_mechanism(
     scores: ArrayLike, size: int, *, sensitivity: float, epsilon: float, rng: np.random.Generator
 ) -> IntArray:
-    """Choose option r with probability proportional to exp(epsilon * scores[r] / (2 * sensitivity)).
+    """Choose r with probability proportional to exp(epsilon * scores[r] / (2 * sensitivity)).
 
     McSherry & Talwar (2007); Dwork & Roth (2014), Definition 3.4.
 

@@ -180,8 +180,8 @@ def fixed_threshold_sparse_vector(
     epsilon-DP.  It is *not* the privacy of the whole stream, although the paper's input line
     calls it the privacy parameter.  (3) Sensitivity 1 is implicit in the paper; the scale is
     multiplied by `sensitivity`.  (4) The paper's stream is infinite; here it is the T given
-    values, and a run with fewer than `cutoff` yeses answers them all.  Since the distributions of the
-    answers up to T do not depend on T, this is post-processing.  (5) c_b, the paper's count of
+    values, and a run with fewer than `cutoff` yeses answers them all.  Since the distributions of
+    the answers up to T do not depend on T, this is post-processing.  (5) c_b, the paper's count of
     the yeses so far, is a cumulative sum.  (6) The lemma assumes epsilon <= 1; larger values are
     not refused, but then nothing is guaranteed.
 

@@ -93,13 +93,13 @@ def fast_center(
 
     **Requires** Nothing of the data.  The paper's proof needs two survivors that both datasets
     share; n >= 10 would do.  It conditions on (8), which is an event of the data: the weights of
-    the two datasets then have different distributions.  Without conditioning, on the event that (8) holds
-    for both, the same constants give (epsilon, 11 delta / 18).
+    the two datasets then have different distributions.  Without conditioning, on the event that (8)
+    holds for both, the same constants give (epsilon, 11 delta / 18).
 
     **Departs** (1) k = 600 log(18n / delta) is rounded up.  (2) The samples are drawn as in
     `algorithms.geometric_median.radius.fast_radius`: binomials from exact counts or indices,
-    whichever is cheaper, with the same distribution; here every point has a binomial of its own.  (3)
-    epsilon above 1 and n below 20 are not refused, but then nothing is guaranteed.  (4)
+    whichever is cheaper, with the same distribution; here every point has a binomial of its own.
+    (3) epsilon above 1 and n below 20 are not refused, but then nothing is guaranteed.  (4)
     `noise_multiplier` is not the paper's: it multiplies the scale and the bound of the bounded
     Laplace noise, the offset of line 9 with them, and sigma; below 1 nothing is guaranteed.
 

@@ -102,9 +102,9 @@ def fast_radius(
 
     **Guarantee** (epsilon, delta)-DP for epsilon <= 1 (Lemma 5).  For any epsilon it is
     (epsilon, delta / 4)-DP: whether the replaced index is sampled too often does not depend on
-    the data, so that its probability, at most delta / 4, is all the delta there is, and Lemma 1, which
-    multiplies it by 4, is not needed.  For n >= (2400 / epsilon) log(4T / delta) and
-    r <= 4 r^(.9), with probability 1 - delta, r^(.75) / 4 <= output <= 4 r^(.9) (Lemma 6).
+    the data, so that its probability, at most delta / 4, is all the delta there is, and Lemma 1,
+    which multiplies it by 4, is not needed.  For n >= (2400 / epsilon) log(4T / delta) and r <= 4
+    r^(.9), with probability 1 - delta, r^(.75) / 4 <= output <= 4 r^(.9) (Lemma 6).
 
     **Requires** that all points lie in the ball of radius `max_radius` around 0.  Privacy does
     not need it; a point outside is refused.
@@ -114,9 +114,9 @@ def fast_radius(
     number of neighbours of i, itself included, so N_i is n/k times a binomial, independent over
     i and t.  `route` "counts" computes the c_i from all n**2 pairs, once for all draws, and draws
     binomials; "samples" draws nk indices for every draw and radius, in time linear in n and
-    memory linear in n.  Both have the same distribution.  "auto" takes the cheaper one, which depends on
-    n, `size` and k only.  (3) Where r = R there is no radius to try and k is undefined (its
-    logarithm is of delta / 0); R is returned, as line 17 has it.  (4) epsilon above 1 is not
+    memory linear in n.  Both have the same distribution.  "auto" takes the cheaper one, which
+    depends on n, `size` and k only.  (3) Where r = R there is no radius to try and k is undefined
+    (its logarithm is of delta / 0); R is returned, as line 17 has it.  (4) epsilon above 1 is not
     refused.  (5) `noise_multiplier` is not the paper's: it multiplies the scales of the Laplace
     noise, and below 1 nothing is guaranteed.
 

@@ -50,7 +50,7 @@ def audit_above_threshold(auditor):
             query_pair([1.0, 0.0], [0.0, 1.0], "crossing"),
         ],
         mutant=partial(mutants.above_threshold_exact_threshold, threshold=0.0, epsilon=EPSILON),
-        draws_factor=4,  # the mutant is seen in runs of yeses, of probability 0.004 and a ratio of e^2
+        draws_factor=4,  # the mutant shows in runs of yeses: probability 0.004, ratio e^2
     )
 
 
@@ -65,7 +65,7 @@ def audit_above_threshold_that_never_halts(auditor):
 
 
 def audit_fixed_threshold_sparse_vector(auditor):
-    """Lemma 18 hides its constants; with 1 in front of epsilon exact distributions already break it.
+    """Lemma 18 hides its constants; with 1 before epsilon exact distributions already break it.
 
     Audited with 2 in front of epsilon and 1 elsewhere. By exact computation over constant streams
     delta is at most 0.00445 at this epsilon and cutoff, where 0.0049 is claimed: no room is left.

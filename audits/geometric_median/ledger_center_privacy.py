@@ -259,10 +259,10 @@ def privacy_of_fast_center(ledger):
     )
     ledger.note(
         "True, as (epsilon, 11 delta / 18), but not as printed: (8) is an event of the dataset, "
-        "and conditioning each run on it changes the distribution of the samples differently on the two, "
+        "and conditioning each run on it changes the distribution of the two samples unequally, "
         "so that runs are no longer coupled. Bounding P[D in E] on the event that (8) holds for "
         "both is what works: 2 delta / 9 for it, delta / 18 for the copies, delta / 3 for lines 9 "
-        "and 14. Copies are counted over i in [n] in one place, [n - 1] is meant. The mutants allow "
+        "and 14. Copies are counted over i in [n] in one place; [n - 1] is meant. Mutants allow "
         "k copies, spend all of epsilon on the Gaussian, and take the 8 r_hat / n of one moved "
         "survivor for 400 r_hat / n. No audit comes near the claim: where the mean moves by 62 "
         "r_hat / n, the furthest that was found, line 14 is (epsilon, delta)-DP with a twentieth "

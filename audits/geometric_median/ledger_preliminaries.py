@@ -286,6 +286,6 @@ def robustness(ledger):
     )
     ledger.note(
         "Never tight: with the share s = 1 - |S|/n the sharp constant is s / sqrt(2 s - 1) against "
-        "2 s / (2 s - 1), half of it at best (see gm.intro.lem4use): where |S| = 0. The mutant has n "
+        "2 s / (2 s - 1), half of it at best (see gm.intro.lem4use): where |S| = 0. Mutant: n "
         "for n - 2 |S|."
     )

@@ -286,7 +286,7 @@ def halted_distribution(queries, threshold, epsilon, sensitivity):
 
 @statement("gm.alg1")
 def above_threshold(ledger):
-    """The implementation draws from the distribution that the noise scales of the pseudocode give."""
+    """The implementation has the distribution that the noise scales of the pseudocode give."""
     queries, epsilon, sensitivity = np.array([-4.0, 1.0, 3.0]), 2.0, 1.5
 
     def places(factor):
@@ -326,7 +326,7 @@ def above_threshold(ledger):
                 event,
                 float(probability if sign > 0 else 1 - probability),
                 draws=50_000,
-                claim=f"halts at {place + 1} no {'more' if sign > 0 else 'less'} often than by distribution",
+                claim=f"halts at {place + 1} no {'more' if sign > 0 else 'less'} often than so",
                 mutant=partial(event, factor=wrong),
             )
     ledger.note(
@@ -405,5 +405,5 @@ def above_threshold_guarantees(ledger):
     )
     ledger.note(
         "alpha = 4 Delta log(2 T / gamma) / epsilon would do, with gamma / 3 for gamma: the two "
-        "noises together exceed it with probability gamma / (3 T), which is sharp as gamma goes to 0."
+        "noises together exceed it with probability gamma / (3 T): sharp as gamma goes to 0."
     )

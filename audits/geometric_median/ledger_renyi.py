@@ -41,7 +41,7 @@ def renyi_privacy(ledger):
 @statement("gm.fact4.1")
 def renyi_composition(ledger):
     def inequality(distributions, alpha, over=max):
-        """Distributions on two outcomes: of the first mechanism, and of the second after each of them."""
+        """Distributions on two outcomes: of the first mechanism, and of the second after each."""
         (p, *p_then), (q, *q_then) = distributions / distributions.sum(axis=2, keepdims=True)
         joint = [distribution[:, None] * then for distribution, then in ((p, p_then), (q, q_then))]
         parts = [renyi_divergence(*pair, alpha) for pair in zip(p_then, q_then, strict=True)]

@@ -315,7 +315,7 @@ def number_of_steps(ledger):
         ledger.falsify(
             Domain(n=Interval(1.0, 1e9, log=True), alpha=PARAMETERS["alpha"], delta=DELTAS),
             steps,
-            claim="a T = 2^K - 1 of that size exists, although K stands on both inequality",
+            claim="a T = 2^K - 1 of that size exists, although K stands on both sides",
             mutant=lambda **case: steps(**case, factor=1),
         )
     ledger.note(

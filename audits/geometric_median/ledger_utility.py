@@ -114,7 +114,7 @@ def lemma13_terms(plan, own):
 
 
 def failure_of_phase_2(phases, delta, ball, own):
-    """Exact probability that phase 2 breaks its bound, for all x_i = 0 = xbar, n = T, d = 1, rho = .5.
+    """Exact probability that phase 2 breaks its bound: x_i = 0 = xbar, n = T, d = 1, rho = .5.
 
     Phase 1 stays at 0. With noise s, phase 2 walks from s towards 0 and sticks at the edge of its
     ball, if s is further out than that: the average iterate is s less what does not depend on s.
@@ -350,7 +350,7 @@ def steps_of_the_chain(ledger):
         )
 
     def closing(x, middle=1314):
-        """The two inequality for x = sqrt(d T) log^2 / (sqrt(rho) n)."""
+        """The two sides for x = sqrt(d T) log^2 / (sqrt(rho) n)."""
         return 0.5 + 1296 * x**2 + 36 * x, 19 + middle * x**2
 
     ledger.falsify(

@@ -123,8 +123,8 @@ def fast_radius_as_printed(ledger):
         mutant=partial(sampled, epsilon=40.0),
     )
     ledger.note(
-        "k is no integer, and a product of k distributions needs one: it is rounded up. Where r = R, T is 0 "
-        "and k is 3 log 0. S^(i) on line 9 is S_t^(i) of line 8. The mutants have half or twice the "
+        "k is no integer, but a product of k distributions needs one: rounded. Where r = R, T is 0 "
+        "and k is 3 log 0. S^(i) on line 9 is S_t^(i) of line 8. Mutants have half or twice the "
         "noise."
     )
 
@@ -262,7 +262,7 @@ def privacy_of_fast_radius(ledger):
     )
 
     def loss(places, other, doublings, epsilon, delta, needed=3.0):
-        """Largest log ratio of the distributions on neighbours, for noise of the given sensitivity."""
+        """Largest log ratio of distributions on neighbours, for noise of the given sensitivity."""
         points = places * 2.0**doublings
         replaced = points.copy()
         replaced[-1] = other * 2.0**doublings
@@ -286,7 +286,7 @@ def privacy_of_fast_radius(ledger):
             for n in (2, 3, 6)
         ],
         loss,
-        claim="exact distributions of Algorithm 2 on neighbours: no log ratio above epsilon, delta unused",
+        claim="exact distributions of Algorithm 2 on neighbours: no log ratio above epsilon",
         examples=ledger.examples // 5,
         extremal=[
             {
@@ -305,7 +305,7 @@ def privacy_of_fast_radius(ledger):
         "which makes delta of delta / 4, is not needed. The proof's Chernoff bound with epsilon = "
         "1 gives only exp(-k (n - 1) / (3 n)), more than delta / (4 T); (n + 1) / (n - 1) mends "
         "it. k = 2.6 log(4 T / delta) would do and 2.5 would not: the rate is 1 / (2 log 2 - 1) = "
-        "2.59. For n <= 3 there are never more than 2 k copies. Of exact distributions the largest log "
+        "2.59. For n <= 3 there are never more than 2 k copies. Exactly, the largest log "
         "ratio found is 0.49 epsilon (40 points in one place, one of them moved): replacing a "
         "point moves the mean of a query by less than 2, not by 3."
     )

@@ -210,7 +210,7 @@ def audit_diffprivlib_gaussian(auditor, name):
         ApproxDP(EPSILON, DELTA, source=f"diffprivlib {name}"),
         ONE_VALUE,
         mutant=partial(noise, epsilon=EPSILON, sensitivity=1 / 3),
-        draws_factor=5,  # at delta = 1e-5 the mutant, whose epsilon is 2.5 or more, needs these draws
+        draws_factor=5,  # at delta = 1e-5 the mutant, whose epsilon is 2.5 or more, needs as many
     )
 
 

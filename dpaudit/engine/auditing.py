@@ -216,7 +216,7 @@ def look(task: Task, mechanism: Any, role: str) -> Certificate:
 
 
 def _frontier(task: Task, variants: list[tuple[float, Any]], pair: NeighborPair) -> Slack:
-    """Audit the variants of a slack frontier on one pair; together they cost as much as a mutant."""
+    """Audit the variants of a slack frontier on one pair; together they cost one mutant."""
     share = task.failure_prob / len(variants)
     alone = replace(task, pairs=family(pair), failure_prob=share, space=None)
     points = []

@@ -15,8 +15,9 @@ is a bet against the null. For one draw of each side, with
 for every (p, q) of the null, with ``theta = e^epsilon`` and ``t = q - q0``: the first step is the
 null, the second the condition ``A theta = B`` that makes (p0, q0) the closest point. So the wealth,
 the product of S over all batches, is a non-negative supermartingale under the null, and Ville's
-inequality bounds the probability that it *ever* reaches ``1 / failure_prob`` by failure_prob, whatever
-the rule by which we stop (Turner, Ly and Grunwald 2024 prove the same for any convex null).
+inequality bounds the probability that it *ever* reaches ``1 / failure_prob`` by failure_prob,
+whatever the rule by which we stop (Turner, Ly and Grunwald 2024 prove the same for any convex
+null).
 
 A wealth is kept for each of a few levels of epsilon. The nulls are nested, so the certified epsilon
 is the largest level that, with all levels below it, was ever refused: it is wrong only if the

@@ -1,9 +1,9 @@
 """Planning: how many draws certify a violation of a given size, and what silence excludes.
 
-For an event with rates p and q, the probability that an audit refutes is the probability of the outcomes at
-which the joint bound exceeds the claim; it is computed from the two binomials, not simulated. What
-is left to assume is the event: of the worst pair of a mechanism that just needs the true epsilon,
-or rates that are given.
+For an event with rates p and q, the probability that an audit refutes is the probability of the
+outcomes at which the joint bound exceeds the claim; it is computed from the two binomials, not
+simulated. What is left to assume is the event: of the worst pair of a mechanism that just needs the
+true epsilon, or rates that are given.
 """
 
 from __future__ import annotations
@@ -113,8 +113,9 @@ def plan(
     failure_prob : float, optional
         Of the audit, in (0, 1). Default 1e-6.
     oracle : Oracle, optional
-        Distribution of the mechanism on the worst pair, whose best event is assumed to be found. Default:
-        Laplace noise for delta = 0 and Gaussian noise for delta > 0 that just need `true_epsilon`.
+        Distribution of the mechanism on the worst pair, whose best event is assumed to be found.
+        Default: Laplace noise for delta = 0 and Gaussian noise for delta > 0 that just need
+        `true_epsilon`.
     rates : (float, float), optional
         Rates of the event instead, on the likelier side and on the other.
 

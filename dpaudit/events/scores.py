@@ -368,7 +368,7 @@ def _shrunk_log_ratio(a: NDArray[np.intp], b: NDArray[np.intp]) -> Floats:
 
 
 def _chi_square_excess(a: NDArray[np.intp], b: NDArray[np.intp]) -> float:
-    """Chi-square statistic of "same distribution" minus its 99.9% point, roughly; > 0 means different."""
+    """Chi-square statistic of "one distribution", less its 99.9% point, roughly; > 0: different."""
     total = a + b
     used = total > 0
     n_left, n_right = a.sum(), b.sum()

@@ -4,7 +4,8 @@ A check is a function in a ``ledger_*.py`` file::
 
     @statement("gm.lemma11")
     def contraction(ledger):
-        ledger.falsify(Domain(a=Interval(0, 4), b=Interval(0, 4), angle=Interval(0, 3.15)), inequality)
+        ledger.falsify(Domain(a=Interval(0, 4), b=Interval(0, 4), angle=Interval(0, 3.15)),
+        inequality)
 
 pytest and ``dpaudit run`` collect it beside the audits. The rows that a paper must account for lie
 in ``statements.md`` beside it; a row without a check is shown as open.

@@ -53,7 +53,7 @@ class Array:
 
 
 class Domain:
-    """Cases with named parts: ``Domain(epsilon=Interval(0.01, 1, log=True), n=Integer(2, 50), d=3)``.
+    """Cases with named parts: ``Domain(epsilon=Interval(0.01, 1), n=Integer(2, 50), d=3)``.
 
     Parameters
     ----------

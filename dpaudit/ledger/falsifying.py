@@ -70,7 +70,7 @@ def falsify(
         Relative excess of floats that is put down to rounding where `exact` is not given.
     mutant : float or callable or None
         A mutant of the claim that the same search must refute: rhs times this factor below
-        1, where rhs is positive, or other inequality altogether.
+        1, where rhs is positive, or another inequality altogether.
     claim : str
         What is attacked, in words.
 
@@ -114,8 +114,8 @@ def sweep(
     cases : iterable
         All of them, or a grid; gone through twice where `mutant` is a callable.
     method : Method
-        EXACT only where the cases are all there are and the inequality are computed without error that
-        matters.
+        EXACT only where the cases are all there are and the sides are computed without error
+        that matters.
     inequality, exact, tolerance, mutant, claim
         As for :func:`falsify`.
     """
@@ -136,9 +136,7 @@ def sweep(
     if judge.rejected > _REJECTED_TOO_MANY * len(cases) and judge.counterexample is None:
         weak.append(f"{judge.rejected} of {len(cases)} cases lie outside the hypotheses")
     if method is Method.MONTE_CARLO:
-        weak.append(
-            "the inequality are estimates from draws, without a certified probability of error"
-        )
+        weak.append("the sides are estimates from draws, without a certified probability of error")
     return _attempt(judge, method, claim, mutant, run, weak)
 
 
@@ -313,7 +311,7 @@ def _evolve(domain: Domain, judge: Judge, budget: int, rng: np.random.Generator)
 
 
 def _corners(dimension: int, most: int) -> Iterable[Any]:
-    """Yield the middle of the unit cube, its two ends, and what differs from an end in one place."""
+    """Yield the middle of the unit cube, two ends, and what differs from an end in one place."""
     ends = (np.zeros(dimension), np.ones(dimension))
     some = [np.full(dimension, 0.5), *ends]
     for end in ends:

@@ -327,7 +327,7 @@ def _moved(
 
 
 def _distance(a: NDArray[Any], b: NDArray[Any], norm: str) -> float:
-    """Distance of two values; the same NaN or infinity on both inequality is no difference."""
+    """Distance of two values; the same NaN or infinity on both sides is no difference."""
     if a.shape != b.shape:
         raise ArgumentError(
             f"the values of a function must have one shape, got {a.shape} and {b.shape}"

@@ -4,7 +4,8 @@ Rounding is where a careless judge lies both ways. So:
 
 - integers and fractions are compared as they are, with no tolerance;
 - floats must exceed the right side by more than `tolerance` relatively;
-- where `exact` computes the inequality in exact or high-precision arithmetic, it has the last word on
+- where `exact` computes the sides in exact or high-precision arithmetic, it has the last word
+on
   every case that floats call broken, or so tight that they might hide a violation;
 - two infinities of one sign compare nothing, and are set aside like a case outside the hypotheses.
 """
@@ -45,7 +46,7 @@ class Judge:
     tolerance : float
         Relative excess of lhs over rhs that is still put down to rounding.
     exact : callable, optional
-        The same inequality in exact or high-precision arithmetic: Fraction, Decimal, mpmath.
+        The same sides in exact or high-precision arithmetic: Fraction, Decimal, mpmath.
     nan_breaks : bool
         Whether a NaN breaks the claim; of a mutant it does not, or a mutant that computes nothing
         would always be killed.
@@ -84,7 +85,7 @@ class Judge:
         return tight
 
     def _judged(self, case: Any) -> tuple[float, float, float, bool] | None:
-        """Return ratio, both inequality, and whether the claim fails; None where nothing is said."""
+        """Return ratio, both sides, and whether the claim fails; None where nothing is said."""
         found = call(self.inequality, case)
         if self.judged + self.rejected < _STEADY and not _alike(found, call(self.inequality, case)):
             raise TypeError(
@@ -111,14 +112,14 @@ class Judge:
         tight = ratio(left, right)
         if exact or _are_rational(lhs, rhs):
             broken = not lhs <= rhs  # a NaN is not at most anything
-            # Floats of the two inequality may be equal, or the other way round.
+            # Floats of the two sides may be equal, or the other way round.
             tight = max(tight, math.nextafter(1.0, 2.0)) if broken else min(tight, 1.0)
             return tight, left, right, broken
         return tight, left, right, tight > 1.0 + self.tolerance
 
 
 def call(inequality: Inequality, case: Any) -> tuple[Any, Any] | None:
-    """Return the two inequality of a case."""
+    """Return the two sides of a case."""
     try:
         with np.errstate(all="ignore"):
             return inequality(**case) if isinstance(case, Mapping) else inequality(case)

@@ -1,4 +1,4 @@
-"""hypothesis strategies for differential privacy: datasets, neighbours, vectors, losses, distributions.
+"""hypothesis strategies: datasets, neighbours, vectors, losses, distributions.
 
 Each strategy draws from a class that theorems speak of, and its members carry their constants, so
 that a test can compare with them. They shrink towards small, round and few.

@@ -1,4 +1,4 @@
-"""A mechanism that ends with noise of known distribution, and hands over its values before that noise."""
+"""A mechanism that ends with noise of known distribution, and hands over its values before."""
 
 from __future__ import annotations
 

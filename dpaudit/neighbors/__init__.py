@@ -1,7 +1,7 @@
 """Neighbouring pairs, recipes that build adversarial ones, and families of pairs.
 
 Datasets are arrays ``[n_users, m, ...]``: axis 0 is the user, axis 1 that user's items. A recipe
-returns one :class:`NeighborPair` and documents the weakness that it targets at; ``RECIPES`` lists
+returns one :class:`NeighborPair` and documents the weakness that it aims at; ``RECIPES`` lists
 them by name for the command line.
 """
 

@@ -1,4 +1,4 @@
-"""Recipes for adversarial pairs of user datasets; each documents the weakness that it targets at."""
+"""Recipes for adversarial pairs of user datasets; each documents the weakness that it aims at."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The search itself: a design, successive halving, local rounds, finalists judged afresh.
 
 A candidate is judged by what its best event is expected to certify
-(:attr:`dpaudit.events.portfolio.Selection.objective`), from its own draws. Only exploration draws are
-used, so however long the search, it costs nothing of `failure_prob`: the pair that it returns is
-certified on draws that it never saw.
+(:attr:`dpaudit.events.portfolio.Selection.objective`), from its own draws. Only exploration draws
+are used, so however long the search, it costs nothing of `failure_prob`: the pair that it returns
+is certified on draws that it never saw.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _primary_only(goal: Goal) -> Goal:
 
 
 def _score(left: Array, right: Array, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
-    """Judge a candidate by its draws: the epsilon it is expected to certify; where that is none, its separation."""
+    """Judge a candidate: the epsilon it is expected to certify; of equals, its separation."""
     expected, separation = learn(left, right, goal, rng=rng).objective
     return max(expected, 0.0), max(separation, -1.0)
 

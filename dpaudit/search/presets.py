@@ -1,4 +1,4 @@
-"""Ready-made search spaces; each documents the weakness that it targets at.
+"""Ready-made search spaces; each documents the weakness that it aims at.
 
 Datasets are ``[n_users, m]``, or ``[n_users, m, d]`` when `d` is given, and vary along the first
 axis only. All values stay within [`low`, `high`], the domain of the data: give the domain that the

@@ -80,7 +80,7 @@ def ranking(record: SearchRecord, k: int = 10) -> tuple[Trial, ...]:
 
 
 def landscape(record: SearchRecord, parameter: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return one parameter of all trials that were drawn, sorted, and what each is expected to certify.
+    """Return one parameter of all trials with draws, sorted, and what each should certify.
 
     Examples
     --------

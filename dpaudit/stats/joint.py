@@ -5,12 +5,13 @@ other. Two Clopper-Pearson bounds at half the failure probability pay for the wo
 counts at once; a joint test pays for the worst luck of their difference only.
 
 **The bound.** Order all outcomes (a, b) by how much evidence they carry at the *target* (an epsilon
-at a given delta, or the reverse): S(a, b) is the largest target s at which the likelihood-ratio test
-of "p <= e^epsilon q + delta" still rejects, ``inf_{null} n kl(a/n, p) + m kl(b/m, q) >= z^2 / 2``.
-For an observed outcome let R be the set of outcomes with at least its S. Then (p, q) is *excluded*
-when P_{p,q}(R) <= alpha (Buehler 1957): since the sets R are nested, the true rates are excluded
-with probability at most alpha, whatever they are. No asymptotics are involved; the choice of S
-only decides how tight the region is, and S makes P(R) nearly constant along the null's boundary.
+at a given delta, or the reverse): S(a, b) is the largest target s at which the likelihood-ratio
+test of "p <= e^epsilon q + delta" still rejects, ``inf_{null} n kl(a/n, p) + m kl(b/m, q) >= z^2 /
+2``. For an observed outcome let R be the set of outcomes with at least its S. Then (p, q) is
+*excluded* when P_{p,q}(R) <= alpha (Buehler 1957): since the sets R are nested, the true rates are
+excluded with probability at most alpha, whatever they are. No asymptotics are involved; the choice
+of S only decides how tight the region is, and S makes P(R) nearly constant along the null's
+boundary.
 
 **The nuisance.** The curve P_{p,q}(R) = alpha need not be followed over all rates: a confidence
 interval for p or for q cuts it short (Berger and Boos 1994). Which of the two depends on the

@@ -1,4 +1,4 @@
-"""Final noise of known distribution, and the exact probability that it carries a known centre into a region.
+"""Final noise of known distribution, and exactly how likely it carries a centre into a region.
 
 All probabilities keep their relative accuracy far into the tails, where auditing takes place:
 every tail is computed as a tail, never as one minus the rest.

@@ -37,8 +37,8 @@ class PairedBet:
     weights : tuple of float
         Share of the wealth behind each; positive, their sum at most 1.
     largest : float, optional
-        Known upper end of the distribution of Y, > 0. Default 1. Soundness rests on it. X needs none: its
-        values only have to be >= 0.
+        Known upper end of the distribution of Y, > 0. Default 1. Soundness rests on it. X needs
+        none: its values only have to be >= 0.
 
     Notes
     -----
@@ -101,8 +101,8 @@ class PairedBet:
         """Choose bets on exploration draws.
 
         Half of the weight is on the stake that would grow fastest at the epsilon (or delta) that
-        the exploration draws are expected to certify with a little to spare; the rest is on multiples
-        of it, because exploration may err.
+        the exploration draws are expected to certify with a little to spare; the rest is on
+        multiples of it, because exploration may err.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ def _best_stake(excess: Floats, cap: float) -> float:
 def _attainable(
     x: Floats, y: Floats, need: float, target: Target, largest: float
 ) -> tuple[float, float] | None:
-    """Find the largest (epsilon, delta) along the target at which the wealth grows by `need` a draw.
+    """Find the largest (epsilon, delta) on the target at which the wealth grows by `need` a draw.
 
     None when it grows by less even at epsilon = 0, or at delta = 0.
     """

@@ -41,7 +41,8 @@ class RateBounds:
 
     Examples
     --------
-    >>> bounds = RateBounds.from_counts(Counts(500, 1000, 184, 1000), "left", 0.05, Target(delta=0.0))
+    >>> seen = Counts(500, 1000, 184, 1000)
+    >>> bounds = RateBounds.from_counts(seen, "left", 0.05, Target(delta=0.0))
     >>> 0.87 < bounds.lower_epsilon(0.0) < 0.88
     True
     """

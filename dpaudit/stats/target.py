@@ -12,8 +12,8 @@ from dpaudit.errors import ArgumentError
 class Target:
     """Where a joint bound is sharpest: an epsilon at a given delta, or a delta at an epsilon.
 
-    Exactly one of the two is given. The region holds for every epsilon and delta whatever the target,
-    which must be settled before the counts are known.
+    Exactly one of the two is given. The region holds for every epsilon and delta whatever the
+    target, which must be settled before the counts are known.
 
     Examples
     --------
@@ -27,7 +27,8 @@ class Target:
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.delta is None):
             raise ArgumentError(
-                f"an target needs epsilon or delta, got epsilon={self.epsilon!r}, delta={self.delta!r}"
+                f"a target needs epsilon or delta, got epsilon={self.epsilon!r} and "
+                f"delta={self.delta!r}"
             )
         if self.epsilon is not None:
             _validate.nonnegative(epsilon=self.epsilon)

@@ -1,4 +1,4 @@
-"""Exact distributions to test against: written from the definitions, sharing no code with the room."""
+"""Exact distributions to test against: from the definitions, sharing no code with the room."""
 
 from __future__ import annotations
 

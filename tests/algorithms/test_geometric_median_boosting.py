@@ -55,7 +55,7 @@ def silent_phases(data, rows, plan, center, project) -> list[np.ndarray]:
 
 
 def sign_walk_distribution(length: int, up: float) -> np.ndarray:
-    """Distribution of sum over t < length of (length - 1 - t) s_t, s_t = 1 with probability `up`, else -1."""
+    """Distribution of the sum of (length - 1 - t) s_t, s_t = 1 with probability `up`, else -1."""
     reach = length * (length - 1) // 2
     distribution = np.zeros(2 * reach + 1)
     distribution[reach] = 1.0

@@ -23,7 +23,7 @@ PASSING = {"radius": 1.0, "epsilon": 9.0, "delta": 0.1}  # a third of the runs, 
 
 
 def pass_probability(n: int, total: float, epsilon: float, delta: float) -> float:
-    """P(Z + xi - offset > 0.55 n) for a known Z, from the distribution of the bounded Laplace noise."""
+    """P(Z + xi - offset > 0.55 n) for a known Z, from that of the bounded Laplace noise."""
     scale = 24 / epsilon
     offset = scale * math.log(24 / delta)
     needed = float(np.clip(0.55 * n + offset - total, -offset, offset))

@@ -22,7 +22,7 @@ LEFT = np.array([[-1.0]] * 3 + [[1.0]] * 2)
 
 @pytest.mark.statistical
 def test_warm_start_follows_its_distribution() -> None:
-    """Both steps at half the budget: exact distributions of the radius, of giving up, and of the noise."""
+    """Both steps at half the budget: exact distributions of radius, giving up, and noise."""
     draws = composed.warm_start(
         TWO_PLACES, 20_000, **SEARCH, epsilon=24.0, delta=0.2, rng=np.random.default_rng(41)
     )

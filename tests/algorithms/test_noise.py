@@ -146,7 +146,8 @@ def test_discrete_noise_stays_integral_at_the_edges() -> None:
     assert (still == 3).all()
 
 
-# Mutants: the true epsilon by closed form, and the mutant's draws follow the distribution that it rests on.
+# Mutants: the true epsilon by closed form, and the mutant's draws follow the distribution that it
+# rests on.
 
 
 def test_laplace_half_scale_spends_twice() -> None:

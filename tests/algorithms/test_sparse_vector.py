@@ -346,7 +346,7 @@ def test_shared_query_noise_mutant_shows_the_order() -> None:
 
 @pytest.mark.statistical
 def test_the_helpers_themselves() -> None:
-    """A category of probability 0 tolerates no count, and a distribution is judged by its quantiles."""
+    """A category of probability 0 tolerates no count; a distribution is judged by its quantiles."""
     assert_frequencies([0, 5], [0.0, 1.0])
     with pytest.raises(AssertionError, match="rejected"):
         assert_frequencies([1, 10**6], [0.0, 1.0])

@@ -57,7 +57,7 @@ def test_whole_numbers_and_fractions_are_compared_as_they_are(lhs, rhs):
 
 
 def test_exact_arithmetic_sees_what_floats_hide():
-    """Floats of both inequality are equal, or the wrong way round, and the claim is false."""
+    """Floats of both sides are equal, or the wrong way round, and the claim is false."""
     third = Fraction(1, 10**17)
     for floats in ((1.0, 1.0), (1.0, 1.0 + 1e-9)):
         judge = judged(*floats, exact=lambda n: (1 + third, Fraction(1)))
@@ -359,8 +359,8 @@ if sys.argv[2] == "with":
 from dpaudit.ledger import falsify
 from hypothesis import strategies as st
 seen = []
-falsify(st.floats(0, 1e9), lambda x: (seen.append(x) or 0.0, 1.0), seed=1, examples=500, mutant=None)
-print(seen)
+falsify(st.floats(0, 1e9), lambda x: (seen.append(x) or 0.0, 1.0), seed=1, examples=500,
+mutant=None) print(seen)
 """
 
 

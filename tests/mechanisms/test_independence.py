@@ -129,7 +129,7 @@ def four_bit_seed(rng: np.random.Generator, size: int) -> Any:
     return laplace(np.random.default_rng(int(rng.integers(16))), size)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _kept(key: int, size: int) -> Any:
     return laplace(np.random.default_rng(key), size)
 

@@ -242,9 +242,8 @@ def test_what_a_test_calls_instead():
 
 @pytest.mark.parametrize("word", ["REFUTED", "refuted", " Refuted "])
 def test_verdicts_compare_as_one_spells_them(word):
-    assert Verdict.REFUTED == word
-    assert not Verdict.REFUTED != word
-    assert Verdict.NOT_REFUTED != word
+    assert word == Verdict.REFUTED
+    assert word != Verdict.NOT_REFUTED
     assert Verdict(word) is Verdict.REFUTED
 
 
@@ -253,4 +252,4 @@ def test_not_refuted_may_be_spelt_with_a_blank_and_nothing_else_is_a_verdict():
     assert Verdict.NO_POWER in {Verdict.NO_POWER}
     for word in ("passed", "REFUTE", ""):
         with pytest.raises(ValueError, match="not a valid Verdict"):
-            assert Verdict.REFUTED == word
+            assert word == Verdict.REFUTED

@@ -284,7 +284,7 @@ def _worst_error(
     *,
     broken: bool = False,
 ) -> float:
-    """Largest exact probability that a pair on the edge of (epsilon, delta) is said to be beyond it."""
+    """Largest exact probability that a pair on the edge of the claim is said to be beyond it."""
     table = _certified(draws, likelier, failure_prob, target, broken=broken)
     worst = 0.0
     for epsilon, delta in itertools.product([0.0, 0.2, 1.0, 2.5], [0.0, 1e-3, 0.2]):

@@ -1,4 +1,4 @@
-"""Oracles against closed forms, mpmath, dp-accounting and the distributions of hockey-stick divergences."""
+"""Oracles against closed forms, mpmath, dp-accounting and the laws of divergences."""
 
 from __future__ import annotations
 
@@ -147,7 +147,8 @@ def test_no_floating_point_trap_is_sprung(oracle: Oracle) -> None:
         oracle.epsilon(1e-250)
 
 
-# --- each distribution against an independent source ---------------------------------------------------
+# --- each distribution against an independent source
+# ---------------------------------------------------
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 7.0, 80.0])

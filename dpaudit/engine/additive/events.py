@@ -23,7 +23,7 @@ class IntegratedEvent(Protocol):
     """A set of outputs, seen through the centres that may lead to it."""
 
     def values(self, noise: Noise, centers: Floats, auxiliary: Floats) -> Floats:
-        """Return the probability that noise leads into the event, ``[size]`` for centres ``[size, d]``.
+        """Return the probability of the event given each centre, ``[size]`` for ``[size, d]``.
 
         Exact, or an average over the auxiliary noise ``[k, size, d]``, whose expectation it is.
         """

@@ -26,8 +26,8 @@ _CHUNK = 4_000_000  # entries of the largest temporary matrix
 class Oracle(ABC):
     """Exact distribution of the privacy loss ``L = log dP/dQ`` of one pair of neighbouring inputs.
 
-    P is the distribution of the output on the left input, Q on the right input. Without a qualifier a
-    quantity is the worse of the two directions; ``_left`` is the direction P over Q.
+    P is the distribution of the output on the left input, Q on the right input. Without a qualifier
+    a quantity is the worse of the two directions; ``_left`` is the direction P over Q.
 
     References
     ----------

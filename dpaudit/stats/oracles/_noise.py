@@ -163,7 +163,8 @@ def discrete_laplace(shift: int, scale: float) -> DiscreteOracle:
     """Oracle of an integer released with discrete Laplace (two-sided geometric) noise.
 
     ``P(noise = x)`` is proportional to ``exp(-|x| / scale)``. The loss is constant on either side
-    of the two values, so the infinite tails are summed in closed form and the distribution is finite.
+    of the two values, so the infinite tails are summed in closed form and the distribution is
+    finite.
 
     Parameters
     ----------

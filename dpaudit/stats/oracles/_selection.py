@@ -131,7 +131,7 @@ def _noisy_max(scores: Floats) -> Floats:
 
 
 def _noisy_max_between(s: Floats, floor: float) -> Floats:
-    """Part of the distribution with the winning noisy score between `floor` and the largest score, 0."""
+    """Part of the distribution in which the winning score lies between `floor` and 0."""
     k, width = s.size, STEEPNESS / (s.size + 1)
     kinks = np.unique(np.append(s[s >= floor], floor))
     pieces = [

@@ -177,8 +177,8 @@ def fixed_threshold_sparse_vector(
 ) -> DiscreteOracle:
     """Oracle of the sparse vector algorithm without threshold noise, stopped after `cutoff` yes.
 
-    Query noise ``Laplace(1 / epsilon)``; answers are independent until the stop, so the distribution of the
-    pattern is a product in closed form.
+    Query noise ``Laplace(1 / epsilon)``; answers are independent until the stop, so the
+    distribution of the pattern is a product in closed form.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def _threshold_noise(gaps: Floats, a: float, b: float, size: int) -> tuple[Float
 
 
 def _laplace_masses(edges: Floats) -> Floats:
-    """Mass of the standard Laplace distribution between neighbouring edges, without cancellation."""
+    """Mass of the standard Laplace distribution between edges, without cancellation."""
     low, high = edges[:-1], edges[1:]
     with np.errstate(under="ignore", invalid="ignore", over="ignore"):
         near = np.minimum(np.abs(low), np.abs(high))
