@@ -171,6 +171,7 @@ def audit(
         witness=found.witness,
         histogram=found.histogram,
         failure_prob=found.epsilon.failure_prob,
+        p_value=found.p_value,
         draws=found.draws,
         mutant=fate,
         expected=None,

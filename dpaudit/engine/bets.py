@@ -396,6 +396,8 @@ def _certify(game: Game) -> Certificate:
         witness=Witness(event.description, event.likelier, seen, *guess.worst_case(delta)),
         histogram=picture.done(),
         mechanism_seconds=game.sampler.seconds,
+        # Ville's inequality, at the level of the claim.
+        p_value=math.exp(-float(game.most[game.claim_level])) if game.refuted else 1.0,
         event=event,
         bounds=(bounds,) if refused > 0 else (),
         search=game.exploration.search,

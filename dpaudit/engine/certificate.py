@@ -34,8 +34,9 @@ class Bound(NamedTuple):
 class Certificate:
     """A certified look at one mechanism on one pair, by draws or by computation.
 
-    `bounds` hold together, except with the failure probability of `epsilon`: what is certified of
-    whole curves follows from them. Other fields as of :class:`dpaudit.results.AuditResult`.
+    `p_value` is that of the claim, and 1 where it was not refuted. `bounds` hold together, except
+    with the failure probability of `epsilon`: what is certified of whole curves follows from them.
+    Other fields as of :class:`dpaudit.results.AuditResult`.
     """
 
     pair: NeighborPair
@@ -48,6 +49,7 @@ class Certificate:
     histogram: Histogram
     draws: dict[str, int]
     mechanism_seconds: float
+    p_value: float = 1.0
     event: Event | None = None
     bounds: tuple[RateBounds, ...] = ()
     sequential: SequentialPath | None = None

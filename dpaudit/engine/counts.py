@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ NO_FLOATS = (
     "and no floating-point output was found whose bits could be read."
 )
 
+_LEAST_LOG_PROB = math.log(1e-30)
 _PICTURE_DRAWS = 10**6  # per dataset; a picture gains nothing from more
 
 
@@ -89,9 +91,10 @@ def _certify(
     histograms: Sequence[Histogram],
 ) -> Certificate:
     events, grid = _events(exploration), task.grid
+    shares = _shares(len(events))
     bounds = [
         RateBounds.from_counts(seen, event.likelier, task.failure_prob * share, event.target)
-        for seen, event, share in zip(counts, events, _shares(len(events)), strict=True)
+        for seen, event, share in zip(counts, events, shares, strict=True)
     ]
     guesses = [rates_seen(c, event.likelier) for c, event in zip(counts, events, strict=True)]
     certified = np.array([max(b.lower_delta(e) for b in bounds) for e in grid])
@@ -107,6 +110,8 @@ def _certify(
     deltas = [b.lower_delta(point[0]) for b in bounds]
     for_epsilon, for_delta = int(np.argmax(epsilons)), int(np.argmax(deltas))
     event = events[for_epsilon]
+    best = for_epsilon if epsilons[for_epsilon] > point[0] else for_delta
+    refuted = epsilons[for_epsilon] > point[0] or deltas[for_delta] > point[1]
     return Certificate.of(
         task,
         exploration.pair,
@@ -130,11 +135,36 @@ def _certify(
         ),
         histogram=histograms[for_epsilon],
         mechanism_seconds=sampler.seconds,
+        refuted=refuted,
+        p_value=_p_value(task, counts[best], events[best], shares[best], point) if refuted else 1.0,
         event=event,
         bounds=tuple(bounds),
         search=exploration.search,
         notes=no_floats_note(task, sampler),
     )
+
+
+def _p_value(
+    task: Task, counts: Counts, event: Event, share: float, point: tuple[float, float]
+) -> float:
+    """Return a failure probability, shared as ever, at which this event refutes the claim.
+
+    The regions of falling failure probability are nested, so that the smallest is a p-value; it is
+    looked for to a fifth of its logarithm, and not below 1e-30. Of a claim that is refuted.
+    """
+
+    def falls(log_prob: float) -> bool:
+        failure_prob = math.exp(log_prob) * share
+        bound = RateBounds.from_counts(counts, event.likelier, failure_prob, event.target)
+        return bound.lower_epsilon(point[1]) > point[0] or bound.lower_delta(point[0]) > point[1]
+
+    low, high = _LEAST_LOG_PROB, math.log(task.failure_prob)
+    if falls(low):
+        return math.exp(low)
+    while high - low > 0.2 * abs(high):
+        middle = (low + high) / 2
+        low, high = (low, middle) if falls(middle) else (middle, high)
+    return math.exp(high)
 
 
 def _shares(events: int) -> list[float]:

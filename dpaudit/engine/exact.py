@@ -54,6 +54,7 @@ def _look(task: Task, mechanism: ExactMechanism, pair: NeighborPair, start: floa
     inside = p > np.exp(min(point[0], 700.0)) * q
     if not inside.any():  # nothing exceeds the claim: show the outcomes that come closest
         inside = p > q
+    refuted = _exceeds(task.claim, (epsilon, delta), point)
     return Certificate.of(
         task,
         pair,
@@ -63,7 +64,8 @@ def _look(task: Task, mechanism: ExactMechanism, pair: NeighborPair, start: floa
         certified=profile,
         estimated=profile,
         method="computed from the pmf",
-        refuted=_exceeds(task.claim, (epsilon, delta), point),
+        refuted=refuted,
+        p_value=0.0 if refuted else 1.0,
         computed=True,
         whole=True,
         witness=_witness(p, q, inside, likelier),

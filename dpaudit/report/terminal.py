@@ -17,7 +17,7 @@ from dpaudit.report.statements import (
     ratio_words,
     tally_lines,
 )
-from dpaudit.results import STATUSES, AuditResult, short
+from dpaudit.results import STATUSES, AuditResult, holm, short
 from dpaudit.store import LEDGER, Run, place_of
 
 _CASE = 400
@@ -143,6 +143,12 @@ def run_lines(
             f"{run.family_wise_error:.2g}"
         )
     lines.append(line)
+    if adjusted := holm(results):
+        many = f"all {len(adjusted)} refutations are" if len(adjusted) > 1 else "the refutation is"
+        lines.append(
+            f"by Holm's step-down {many} right except with probability <= "
+            f"{max(adjusted.values()):.2g}"
+        )
     if run.skipped:
         lines.append(f"{len(run.skipped)} skipped, see above")
     if not run.complete:

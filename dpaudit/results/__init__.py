@@ -10,6 +10,7 @@ from dpaudit.results.estimates import (
     SlackPoint,
     Witness,
 )
+from dpaudit.results.family import holm
 from dpaudit.results.infos import tradeoff_info
 from dpaudit.results.landscapes import landscape_info, search_words
 from dpaudit.results.result import SCHEMA_VERSION, AuditResult
@@ -38,6 +39,7 @@ __all__ = [
     "at_most",
     "beside",
     "beyond",
+    "holm",
     "landscape_info",
     "least",
     "number",

@@ -68,6 +68,9 @@ class AuditResult:
     failure_prob : float
         Probability that any certified number of the mechanism is wrong; 0 when computed exactly.
         The mutant's numbers have a failure probability of their own.
+    p_value : float
+        Of the claim: the smallest failure probability, shared in the same way, at which these draws
+        refute it; 1 where they do not refute it.
     draws : dict
         ``explore`` and ``certify``: draws per dataset.
     mutant : MutantResult or None
@@ -119,6 +122,7 @@ class AuditResult:
     witness: Witness
     histogram: Histogram = field(repr=False)
     failure_prob: float
+    p_value: float
     draws: dict[str, int]
     mutant: MutantResult | None
     expected: Expectation | None
@@ -313,6 +317,7 @@ class AuditResult:
             "detectable_epsilon": self.detectable_epsilon,
             "certified_mu": None if self.curves is None else self.curves.certified_mu,
             "failure_prob": self.failure_prob,
+            "p_value": self.p_value,
             "draws": self.draws,
             "event": self.witness.event,
             "mutant": mutant,

@@ -51,6 +51,7 @@ def _result(**changes: Any) -> AuditResult:
             "output", ("a", "b"), (0.0, 0.5, 1.0), (90, 10), (10, 90), (True, False)
         ),
         failure_prob=1e-5,
+        p_value=1e-9,
         draws={"explore": 30, "certify": 70},
         mutant=MutantResult("mutant", Verdict.NOT_REFUTED, 0.1, 1e-5, "pair", WITNESS, 0.2),
         expected=Expectation.REFUTED,

@@ -155,6 +155,7 @@ def _certify(
     # All bounds hold together, so the best may be picked, and shown, after the fact.
     deltas = [b.lower_delta(point[0]) for b in bounds]
     for_epsilon, for_delta = int(np.argmax(epsilons)), int(np.argmax(deltas))
+    refuted = epsilons[for_epsilon] > point[0] or deltas[for_delta] > point[1]
     long = values.profile()
     event = plan.questions[for_epsilon].candidate
     p, q = values.means(for_epsilon)
@@ -178,9 +179,23 @@ def _certify(
         ),
         histogram=values.histogram(for_epsilon),
         mechanism_seconds=sampler.seconds,
+        refuted=refuted,
+        p_value=_p_value(task, plan, values) if refuted else 1.0,
         bounds=tuple(bounds),
         long_profile=long,
     )
+
+
+def _p_value(task: Task, plan: Plan, values: CentreValues) -> float:
+    """Return the smallest failure probability, shared as planned, at which the claim would fall.
+
+    By Markov's inequality for each of the wealths.
+    """
+    logs = []
+    for i, question in enumerate(plan.questions):
+        wealth = question.bet.log_wealth(*values.pair(i), *plan.point)
+        logs.append(-wealth - math.log(question.failure_prob / task.failure_prob))
+    return min(math.exp(min(logs, default=0.0)), task.failure_prob)
 
 
 class _CentersOnly:

@@ -89,6 +89,7 @@ def _certify(task: Task, look: _Look, noise: Noise, start: float) -> Certificate
     relative = 1e-9 if claim.point is not None else 1e-8
     # Where delta = 0 is claimed epsilon says all: delta itself may be less than any double.
     above = delta > point[1] * (1 + relative) + slack or claim.point == (point[0], 0.0)
+    refuted = above and epsilon > point[0] * (1 + 1e-9) + 1e-12
     long = extended(grid, lambda e: look.oracle.delta(e))
     return Certificate.of(
         task,
@@ -99,7 +100,8 @@ def _certify(task: Task, look: _Look, noise: Noise, start: float) -> Certificate
         certified=profile,
         estimated=profile,
         method=look.method,
-        refuted=above and epsilon > point[0] * (1 + 1e-9) + 1e-12,
+        refuted=refuted,
+        p_value=0.0 if refuted else 1.0,
         computed=True,
         whole=look.method == METHOD,
         witness=_witness(look, point),

@@ -1,0 +1,83 @@
+"""The refutations of a run, judged together by Holm's step-down."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+
+import pytest
+
+from dpaudit import AdditiveNoise, ApproxDP, NeighborPair, PureDP, audit
+from dpaudit.results import holm
+from dpaudit.stats import RateBounds
+
+ONE = NeighborPair([[0.0]], [[1.0]])
+
+
+def laplace(data, size, *, rng, scale=1.0):
+    return data.sum() + rng.laplace(scale=scale, size=size)
+
+
+@functools.cache
+def result(scale, *, sequential=False):
+    noisy = functools.partial(laplace, scale=scale)
+    return audit(noisy, PureDP(1.0), ONE, draws=3000, seed=1, sequential=sequential, id=f"{scale}")
+
+
+def test_without_a_refutation_there_is_nothing_to_adjust():
+    assert holm([]) == {}
+    assert holm([result(1.0)]) == {}
+    assert result(1.0).p_value == 1.0
+
+
+def test_by_hand():
+    """The smallest p-value counts m times, the next m - 1 times, and none falls below another."""
+    results = [result(scale) for scale in (0.3, 0.7, 1.0)]
+    p = [r.p_value for r in results]
+    assert p[0] < p[1] < p[2] == 1.0
+    adjusted = holm(results)
+    assert adjusted == pytest.approx({"0.3": 3 * p[0], "0.7": max(3 * p[0], 2 * p[1])})
+    assert max(adjusted.values()) <= sum(r.failure_prob for r in results)
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_a_refuted_claim_has_a_p_value_within_its_failure_probability(sequential):
+    found = result(0.4, sequential=sequential)
+    assert found.verdict == "REFUTED"
+    assert 0 < found.p_value <= found.failure_prob
+
+
+def test_the_event_refutes_at_its_p_value_and_hardly_below():
+    found = result(0.7)
+    assert found.event is not None
+    counts, event = found.epsilon.counts, found.event
+    assert counts is not None
+
+    def falls(failure_prob):
+        bound = RateBounds.from_counts(counts, event.likelier, failure_prob, event.target)
+        return bound.lower_epsilon(0.0) > 1.0
+
+    assert falls(found.p_value)  # a share of 0.9 or less was paid, so this is certain
+    assert not falls(math.exp(1.3 * math.log(found.p_value)))
+
+
+def test_what_is_computed_has_no_p_value_to_speak_of():
+    noise = AdditiveNoise(lambda data: data.sum(axis=0), "laplace", 0.5)
+    assert audit(noise, PureDP(1.0), ONE, seed=1).p_value == 0.0
+
+
+def test_bets_on_probabilities_have_one_too():
+    def centres(data, size, *, rng):
+        return (rng.random(size) < 0.5) * data.sum()
+
+    noise = AdditiveNoise(centres, "gaussian", 0.5, ball=([0.5], 0.6))
+    found = audit(noise, ApproxDP(1.0, 1e-5), ONE, draws=5000, seed=1)
+    assert found.verdict == "REFUTED"
+    assert found.p_value <= found.failure_prob
+
+
+def test_order_does_not_matter():
+    results = [result(scale) for scale in (0.3, 0.7, 1.0)]
+    every = [holm(list(order)) for order in itertools.permutations(results)]
+    assert all(adjusted == every[0] for adjusted in every)
