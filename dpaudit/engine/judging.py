@@ -43,7 +43,7 @@ def detectable(found: Certificate) -> float | None:
     if found.sequential is not None:
         path = found.sequential
         return detectable_epsilon(
-            rare, path.budget, epsilon, delta, failure_prob, evidence=path.evidence
+            rare, path.budget, epsilon, delta, failure_prob, evidence=path.refuted_at
         )
     share = failure_prob * PRIMARY_SHARE
     return detectable_epsilon(rare, found.draws["certify"], epsilon, delta, share)

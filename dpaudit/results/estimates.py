@@ -131,7 +131,7 @@ class Witness:
 
 @dataclass(frozen=True)
 class SequentialPath:
-    """How the evidence of a sequential audit grew.
+    """How the wealth of a sequential audit grew.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class SequentialPath:
         Why it stopped, in words.
     budget : int
         Draws per dataset that it might have taken.
-    evidence : float
+    refuted_at : float
         Logarithm of the wealth at which the claim is refuted, ``log(1 / failure_prob)``.
     draws : tuple of int
         Draws per dataset taken at each look.
@@ -149,7 +149,7 @@ class SequentialPath:
 
     stopped: str
     budget: int
-    evidence: float
+    refuted_at: float
     draws: tuple[int, ...]
     log_wealth: tuple[float, ...]
 

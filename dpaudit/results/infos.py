@@ -186,10 +186,10 @@ def wealth_info(result: Shown) -> WealthInfo:
     return WealthInfo(
         draws=path.draws,
         log_wealth=path.log_wealth,
-        refuted_at=path.evidence,
+        refuted_at=path.refuted_at,
         budget=path.budget,
         stopped=path.stopped,
-        refuted=max(path.log_wealth, default=0.0) >= path.evidence,
+        refuted=max(path.log_wealth, default=0.0) >= path.refuted_at,
     )
 
 

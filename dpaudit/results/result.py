@@ -90,7 +90,7 @@ class AuditResult:
         Epsilon that this event would have had to need at the claimed delta, for an audit of this
         size to refute it with probability 0.9; None for a refuted claim and for what was computed.
     sequential : SequentialPath or None
-        How the evidence grew, for a sequential audit.
+        How the wealth grew, for a sequential audit.
     long_profile : LongProfile or None
         Estimated profile down to negligible deltas, for a smoothed mechanism.
     search : SearchRecord or None

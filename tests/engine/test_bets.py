@@ -121,7 +121,7 @@ def test_the_path_ends_where_the_evidence_is_in() -> None:
     path = result.sequential
     assert path is not None
     assert path.stopped == "the claim is refuted"
-    assert path.log_wealth[-1] >= path.evidence == pytest.approx(-math.log(1e-6))
+    assert path.log_wealth[-1] >= path.refuted_at == pytest.approx(-math.log(1e-6))
     assert path.draws[-1] == sum(result.draws.values()) < path.budget == 100_000
     assert list(path.draws) == sorted(path.draws)
 

@@ -292,7 +292,7 @@ def test_tradeoff_without_certified_numbers_shows_the_claim_alone(kept):
 def test_wealth_info_holds_the_path_of_the_result(stopped):
     info, path = infos.wealth_info(stopped), stopped.sequential
     assert (info.draws, info.log_wealth) == (path.draws, path.log_wealth)
-    assert info.refuted_at == path.evidence == pytest.approx(math.log(1e6))
+    assert info.refuted_at == path.refuted_at == pytest.approx(math.log(1e6))
     assert info.budget == 2000
     assert info.stopped == path.stopped
     assert info.refuted is (stopped.verdict is Verdict.REFUTED) is True
