@@ -22,7 +22,7 @@ from dpaudit.run.carry import LEDGERS, cargo_of, ledgers, load_cargo
 from dpaudit.run.settings import settings_of
 
 if TYPE_CHECKING:
-    from dpaudit.ledger import Ledger
+    from dpaudit.ledger import Ledger, Mark
     from dpaudit.run.auditor import Auditor
     from dpaudit.run.jobs import Job  # noqa: F401  # of the key below
 
@@ -124,10 +124,10 @@ def _is_audit(item: pytest.Item) -> bool:
     return fnmatch(item.path.name, _FILES[0]) and fnmatch(name, _FUNCTIONS)
 
 
-def _is_check(item: pytest.Item) -> bool:
-    """Whether an item is marked with a statement; without a ledger nothing is imported for it."""
+def _mark_of(item: pytest.Item) -> Mark | None:
+    """Return what an item checks; where nobody imported the ledger, no item checks anything."""
     home = sys.modules.get("dpaudit.ledger.statements")
-    return home is not None and home.marked(getattr(item, "function", None)) is not None
+    return None if home is None else home.marked(getattr(item, "function", None))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -138,14 +138,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     seen: dict[str, pytest.Item] = {}
     for item in items:
-        if not (_is_audit(item) or _is_check(item)):
+        mark = _mark_of(item)
+        if mark is None and not _is_audit(item):
             continue
-        from dpaudit.run.jobs import audit_id, mark_of
+        if mark is None:
+            from dpaudit.run.jobs import audit_id
 
-        words, id = "two audits have", audit_id(item)
-        if (mark := mark_of(item)) is not None:
-            if hasattr(item, "callspec"):
-                continue  # it is told so at its setup
+            words, id = "two audits have", audit_id(item)
+        elif hasattr(item, "callspec"):
+            continue  # it is told so at its setup
+        else:
             words, id = "two checks have", mark.row.id
             item.extra_keyword_matches.add(id)
             if item.path in (files := config.stash.get(ledgers, {})):
@@ -173,11 +175,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Make the job of an audit or a check, or say in one sentence what is wrong with it."""
-    if not (_is_audit(item) or _is_check(item)):
+    mark = _mark_of(item)
+    if mark is None and not _is_audit(item):
         return
-    from dpaudit.run.jobs import AuditJob, CheckJob, mark_of
+    from dpaudit.run.jobs import AuditJob, CheckJob
 
-    mark = mark_of(item)
     job = item.stash[_jobs] = AuditJob(item) if mark is None else CheckJob(item, mark)
     fault = item.stash.get(_clashes, None) or job.fault
     if fault is not None:

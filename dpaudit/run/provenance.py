@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import sys
+import sysconfig
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -16,12 +17,18 @@ from dpaudit.run.settings import Settings
 from dpaudit.store import Record
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+_STDLIB = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
+_INSTALLED = ("site-packages", "dist-packages")
 _SELF = "dpaudit"
 
 
-@functools.cache
 def versions() -> dict[str, str]:
     """Versions of everything that the numbers of audits and checks depend on."""
+    return dict(_versions())
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
     return {**engine.versions(), "hypothesis": metadata.version("hypothesis")}
 
 
@@ -40,9 +47,19 @@ def sources(root: Path) -> dict[str, str]:
 
 
 def is_own(file: Path, root: Path) -> bool:
-    """Whether a resolved path is a project's own: inside it, and not in an environment there."""
-    inside = file.suffix == ".py" and file.is_relative_to(root) and file.is_file()
-    return inside and "site-packages" not in file.parts and not file.is_relative_to(_PACKAGE)
+    """Whether a resolved path is a project's own: inside it, and nothing that is installed there.
+
+    A project may be so wide that Python lies in it.
+    """
+    if file.suffix != ".py" or not file.is_relative_to(root) or not file.is_file():
+        return False
+    return not is_installed(file) and not file.is_relative_to(_PACKAGE)
+
+
+def is_installed(file: Path) -> bool:
+    """Whether a resolved path is of Python or of a package that was installed beside it."""
+    installed = any(part in _INSTALLED for part in file.parts)
+    return installed or any(file.is_relative_to(place) for place in _STDLIB)
 
 
 def changed_sources(origin: Mapping[str, Any]) -> list[str]:

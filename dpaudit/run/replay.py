@@ -14,7 +14,7 @@ from dpaudit.ledger import StatementResult
 from dpaudit.results import AuditResult
 from dpaudit.run.direct import audit_function, file_of
 from dpaudit.run.invoke import FAILED, OK, run_pytest
-from dpaudit.run.provenance import changed_sources, changed_versions
+from dpaudit.run.provenance import changed_sources, changed_versions, is_installed
 from dpaudit.run.settings import Settings
 from dpaudit.run.words import numbers_of
 from dpaudit.store import Record, load_record, place_of
@@ -69,7 +69,7 @@ def check_inside(record: Record) -> None:
     for name, place in places.items():
         if place is None:
             continue  # there is nothing that would be run
-        if not place.is_relative_to(here) or "site-packages" in place.parts:
+        if not place.is_relative_to(here) or is_installed(place):
             raise click.UsageError(
                 f"{name} lies in {place}, outside of this directory: a replay runs it. "
                 "Give --trust if you know who wrote the result, and that code"

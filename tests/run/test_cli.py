@@ -19,7 +19,7 @@ def unclipped(data, size, *, rng):
     return data.sum() + rng.laplace(size=size)
 
 def half(data, size, *, rng):
-    return np.clip(data, 0, 1).sum() + rng.laplace(scale=0.5, size=size)
+    return np.clip(data, 0, 1).sum() + rng.laplace(scale=0.1, size=size)
 
 def wrong(data, size, *, rng):
     return np.array([{"a": 1}] * size)
@@ -38,12 +38,12 @@ from mine import half, honest, unclipped
 PAIR = NeighborPair([[1.0]], [[0.0]])
 
 def audit_honest(auditor):
-    auditor.check(honest, PureDP(1.0), PAIR, mutant=half, draws=5000)
+    auditor.check(honest, PureDP(1.0), PAIR, mutant=half, draws=1000)
 """
 
 BROKEN = """
 def audit_broken(auditor):
-    auditor.check(half, PureDP(1.0), PAIR, draws=5000)
+    auditor.check(half, PureDP(1.0), PAIR, draws=1000)
 """
 
 
@@ -192,10 +192,14 @@ def test_file_that_cannot_be_collected_is_a_failure_and_costs_the_others_nothing
 
 
 def test_audit_of_one_function(home):
-    honest = dpaudit(home, "audit", "mine:honest", "--epsilon", "1", "--mutant", "mine:half")
+    honest = dpaudit(
+        home, "audit", "mine:honest", "--epsilon", "1", "--mutant", "mine:half", "--draws", "1000"
+    )
     assert honest.code == 0
     assert honest.out.startswith("NOT REFUTED  mine:honest")
-    caught = dpaudit(home, "audit", "mine.py:unclipped", "--epsilon", "1", "--out", "found")
+    caught = dpaudit(
+        home, "audit", "mine.py:unclipped", "--epsilon", "1", "--out", "found", "--draws", "1000"
+    )
     assert caught.code == 1
     assert caught.out.startswith("REFUTED  mine.py:unclipped")
     assert list((home.path / "found" / "audits").glob("*.json"))
@@ -210,7 +214,9 @@ def test_deterministic_function_gets_a_large_finite_epsilon(home):
 
 @pytest.mark.parametrize(("function", "words"), [("wrong", "(objects)"), ("crash", "disk on fire")])
 def test_fault_of_the_mechanism_is_exit_1_with_one_line(home, function, words):
-    result = dpaudit(home, "audit", f"mine:{function}", "--epsilon", "1", "--out", "found")
+    result = dpaudit(
+        home, "audit", f"mine:{function}", "--epsilon", "1", "--out", "found", "--draws", "1000"
+    )
     assert result.code == 1
     assert words in result.err
     assert "Traceback" not in result.err
@@ -236,7 +242,19 @@ def test_replay_gives_the_same_numbers(home):
 
 
 def test_replay_of_a_single_function(home):
-    dpaudit(home, "audit", "mine:unclipped", "--epsilon", "1", "--out", "found", "--seed", "7")
+    dpaudit(
+        home,
+        "audit",
+        "mine:unclipped",
+        "--epsilon",
+        "1",
+        "--out",
+        "found",
+        "--seed",
+        "7",
+        "--draws",
+        "1000",
+    )
     (stored,) = (home.path / "found" / "audits").glob("*.json")
     assert dpaudit(home, "replay", str(stored)).code == 0
 

@@ -22,13 +22,13 @@ def laplace(scale):
 
 HONEST = """
 def audit_honest(auditor):
-    auditor.check(laplace(1.0), PureDP(1.0), PAIR, mutant=laplace(0.25), draws=4000)
+    auditor.check(laplace(1.0), PureDP(1.0), PAIR, mutant=laplace(0.1), draws=800)
 """
 
 BROKEN = """
 def audit_broken(auditor):
     claim = PureDP(1.0, source="a paper")
-    auditor.check(laplace(0.25), claim, PAIR, mutant=laplace(0.1), draws=4000)
+    auditor.check(laplace(0.1), claim, PAIR, draws=800)
 """
 
 
@@ -64,9 +64,9 @@ def test_refutation_fails_and_prints_its_witness(project):
     result.matches(
         "*= privacy =*",
         "REFUTED  audit_case::audit_broken",
-        "  mechanism  laplace_0.25",
+        "  mechanism  laplace_0.1",
         "  claim      1-DP (a paper)",
-        "  witness    outputs with output *: * of 2,800 draws on the *, * of 2,800 on the *",
+        "  witness    outputs with output *: * of 560 draws on the *, * of 560 on the *",
         "  pair       custom: replace_user, shape 1x1, user 0 differs",
         "  certified  epsilon >= 3.* at delta = 0 (claimed 1, estimated *); *",
         "  replay     pytest --dpaudit audit_case.py::audit_broken *--dpaudit-seed=0*",
@@ -97,14 +97,14 @@ def test_idle_session_imports_nothing_heavy(home):
 
 
 def test_mutant_that_survives_fails_the_audit(project):
-    blunt = HONEST.replace("laplace(0.25)", "laplace(1.0)")
+    blunt = HONEST.replace("laplace(0.1)", "laplace(1.0)")
     result = run(project(blunt))
     assert result.code == 1
     result.matches("NO POWER  audit_case::audit_honest", "*1 without power*")
 
 
 def test_without_mutant_there_is_no_verdict_and_no_failure(project):
-    result = run(project(HONEST.replace(", mutant=laplace(0.25)", "")))
+    result = run(project(HONEST.replace(", mutant=laplace(0.1)", "")))
     assert result.code == 0
     result.matches("NO POWER (no mutant)  audit_case::audit_honest", "*1 no verdict*")
 
@@ -177,6 +177,15 @@ def test_xfail_does_not_swallow_a_verdict(project):
     result.matches("xfail does not apply to audits: mark it known_violation*")
 
 
+CHECK = """
+from dpaudit import statement
+
+@statement("p.first", "one is one")
+def first(ledger):
+    ledger.sweep([1.0], lambda x: (x, x))
+"""
+
+
 def test_two_audits_of_one_id_are_refused(project):
     here = project(HONEST)
     for folder in ("a", "b"):
@@ -185,7 +194,12 @@ def test_two_audits_of_one_id_are_refused(project):
     result = run(here, "--import-mode=importlib")
     assert result.code == 4
     assert fnmatch(result.err, "*two audits have the id audit_same::audit_honest*")
-    assert workers(here, "--import-mode=importlib").code == 1
+    here.put("p/ledger_p.py", CHECK)
+    here.put("p/ledger_q.py", CHECK)
+    clash = workers(here, "--import-mode=importlib")
+    assert clash.code == 1
+    assert "two audits have the id audit_same::audit_honest" in clash.out
+    assert "two checks have the id p.first" in clash.out
 
 
 def test_skipped_audits_are_told(project):
@@ -200,7 +214,7 @@ def test_parametrize_and_k_work(project):
     many = """
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def audit_many(auditor, scale):
-    auditor.check(laplace(scale), PureDP(1.0), PAIR, mutant=laplace(0.25), draws=2000)
+    auditor.check(laplace(scale), PureDP(1.0), PAIR, mutant=laplace(0.1), draws=800)
 """
     result = run(project(many), "-k", "2.0", "-v")
     assert result.code == 0

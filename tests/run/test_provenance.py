@@ -1,0 +1,102 @@
+"""What the numbers of a record depend on, and whether that has changed since."""
+
+from __future__ import annotations
+
+import sys
+import types
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import dpaudit
+from dpaudit import NeighborPair, PureDP, audit
+from dpaudit.run.provenance import (
+    changed_sources,
+    changed_versions,
+    is_current,
+    is_installed,
+    is_own,
+    sources,
+    versions,
+)
+from dpaudit.run.settings import Settings
+
+
+def noisy(data, size, *, rng):
+    return data.sum() + rng.laplace(size=size)
+
+
+RESULT = audit(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), draws=100, seed=0)
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project with two loaded modules, one of them installed inside it."""
+    for name in ("mine.py", "lib/site-packages/theirs.py", "notes.txt"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+        module = types.ModuleType(file.stem)
+        module.__file__ = str(file)
+        monkeypatch.setitem(sys.modules, file.stem, module)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def record(origin):
+    return RESULT.with_origin({**Settings().origin(), **origin}, None)
+
+
+def test_sources_are_the_loaded_modules_of_the_project_and_dpaudit_as_a_whole(project):
+    found = sources(project)
+    assert set(found) == {"dpaudit", "mine.py"}
+    assert all(len(digest) == 12 for digest in found.values())
+    assert changed_sources({"sources": found}) == []
+    (project / "mine.py").write_text("changed")
+    assert changed_sources({"sources": found}) == ["mine.py"]
+    (project / "mine.py").unlink()
+    assert changed_sources({"sources": {**found, "dpaudit": "0"}}) == ["dpaudit", "mine.py"]
+    assert changed_sources({}) == []
+
+
+def test_what_is_installed_is_nobody_s_own(project):
+    assert is_own(project / "mine.py", project)
+    assert not is_own(project / "lib" / "site-packages" / "theirs.py", project)
+    assert not is_own(project / "notes.txt", project)
+    assert not is_own(project / "absent.py", project)
+    assert not is_own(Path(dpaudit.__file__).resolve(), Path("/"))
+    assert is_installed(Path(types.__file__).resolve())
+    assert not is_installed(project / "mine.py")
+
+
+def test_versions_that_differ_are_named():
+    now = versions()
+    assert {"python", "numpy", "dpaudit", "hypothesis"} <= set(now)
+    assert changed_versions({"versions": now}) == []
+    assert changed_versions({"versions": {**now, "numpy": "0.1"}}) == [
+        f"numpy 0.1 then, {now['numpy']} now"
+    ]
+    del now["numpy"]  # the cached versions must not be changed by it
+    assert "numpy" in versions()
+    assert changed_versions({}) == []
+
+
+def test_a_record_is_current_until_anything_changes(project):
+    origin = {"sources": sources(project), "versions": versions()}
+    known = record(origin)
+    assert is_current(known, Settings())
+    assert is_current(known, Settings(strict=True, timeout=1.0))
+    for other in (
+        Settings("full"),
+        Settings(seed=1),
+        Settings(failure_prob=1e-5),
+        Settings(sequential=True),
+    ):
+        assert not is_current(known, other)
+    assert not is_current(replace(known, seed=1), Settings())
+    assert not is_current(record({"sources": sources(project)}), Settings())
+    assert not is_current(record({"versions": versions()}), Settings())
+    assert not is_current(record({**origin, "versions": {"numpy": "0.1"}}), Settings())
+    (project / "mine.py").write_text("changed")
+    assert not is_current(known, Settings())
