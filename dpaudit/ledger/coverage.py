@@ -106,14 +106,17 @@ def account(
             table = {}
             problems.append(str(error))
         own = {id: row for part in parts.values() for id, row in part.own.items()}
+        partly = bool(set(ledger_files(next(iter(parts)))) - set(parts))
         for id, row in {**table, **own}.items():
             found = left.pop((paper, id), None)
-            rows.append(found or open_row(row, _why_open(id, parts, lost or {})))
+            rows.append(found or open_row(row, _why_open(id, parts, lost or {}, partly=partly)))
     return rows + list(left.values()), problems
 
 
-def _why_open(id: str, parts: Mapping[Path, LedgerFile], lost: Mapping[str, str]) -> str:
-    """Say why a statement has no verdict."""
+def _why_open(
+    id: str, parts: Mapping[Path, LedgerFile], lost: Mapping[str, str], *, partly: bool
+) -> str:
+    """Say why a statement has no verdict; `partly` if the paper has files that were not run."""
     for path, part in parts.items():
         if id in part.checks:
             own = f"{path.name}::{part.checks[id]}"
@@ -124,6 +127,6 @@ def _why_open(id: str, parts: Mapping[Path, LedgerFile], lost: Mapping[str, str]
     broken = [path.name for path, part in parts.items() if part.problem]
     if broken:
         return f"{NOT_RUN}{', '.join(broken)} could not be collected"
-    if set(ledger_files(next(iter(parts)))) - set(parts):
+    if partly:
         return f"{NOT_RUN}no check of it is in the ledger files of this run"
     return "No check was written yet."

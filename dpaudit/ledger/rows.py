@@ -317,27 +317,14 @@ class StatementResult:
 
     def row(self) -> dict[str, Any]:
         """Return the flat row of ``results.json``."""
-        return dict(
-            _json.encode(
-                {
-                    "id": self.id,
-                    "paper": self.paper,
-                    "kind": self.kind,
-                    "statement": self.statement,
-                    "verdict": self.verdict,
-                    "method": self.method,
-                    "examples": self.examples,
-                    "tightest": self.tightest,
-                    "counterexample": self.counterexample,
-                    "repair": None if self.repair is None else self.repair.statement,
-                    "repair_verdict": self.repair_verdict,
-                    "note": self.note,
-                    "seconds": round(self.seconds, 3),
-                    "power": self.power,
-                    "weak": list(self.weak),
-                }
-            )
-        )
+        shown = (
+            "id", "paper", "kind", "statement", "verdict", "method", "examples", "tightest",
+            "counterexample", "repair", "repair_verdict", "note", "seconds", "power", "weak",
+        )  # fmt: skip
+        row = {name: getattr(self, name) for name in shown}
+        row["repair"] = None if self.repair is None else self.repair.statement
+        row["seconds"] = round(self.seconds, 3)
+        return dict(_json.encode(row))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for strict JSON, schema included."""

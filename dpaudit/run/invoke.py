@@ -97,8 +97,9 @@ class Selection:
 
         try:
             Expression.compile(self.keyword)
-        except SyntaxError as error:
-            raise click.UsageError(f"-k {self.keyword!r} is no expression: {error.msg}") from None
+        except Exception as error:  # of a class that differs between versions
+            words = getattr(error, "msg", None) or error
+            raise click.UsageError(f"-k {self.keyword!r} is no expression: {words}") from None
 
     def words(self) -> list[str]:
         """Return the options that repeat the selection."""

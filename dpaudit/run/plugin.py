@@ -191,7 +191,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture
 def auditor(request: pytest.FixtureRequest) -> Auditor:
     """Check mechanisms against claims: ``auditor.check(mechanism, claim, pairs, mutant=...)``."""
-    found: Auditor = request.node.stash[_jobs].auditor
+    found: Auditor | None = getattr(request.node.stash.get(_jobs, None), "auditor", None)
+    if found is None:
+        pytest.fail(
+            "the fixture `auditor` is for audits: in a check of a statement call ledger.audit",
+            pytrace=False,
+        )
     return found
 
 

@@ -43,6 +43,8 @@ def replay_record(path: Path, *, details: bool, trust: bool) -> int:
         again = make_again(stored)
     except KeyError as error:
         raise StoreError(f"{path} does not say how it was made: origin lacks {error}") from None
+    except TypeError as error:  # of an argument; a mechanism's own is a MechanismError
+        raise click.UsageError(f"{path} cannot be made again: {error}") from None
     found = compare(stored, again)
     click.echo(f"stored    {numbers_of(stored)}\nreplayed  {numbers_of(again)}")
     if details:

@@ -36,6 +36,9 @@ from dpaudit.store import (
     save_run,
 )
 
+FILES = ("audit_*.py", "ledger_*.py")
+"""What audits and ledgers are called."""
+
 _Key = tuple[str, str]
 """Kind and id of a record."""
 
@@ -56,7 +59,7 @@ class Asked:
 
     command: str
     whole: bool
-    files: tuple[str, ...] = ("audit_*.py", "ledger_*.py")
+    files: tuple[str, ...] = FILES
 
 
 class AuditSession:
@@ -93,6 +96,7 @@ class AuditSession:
         self._skipped: list[str] = []
         self._lost: dict[str, str] = {}
         self._ran: set[str] = set()
+        self._homes: set[tuple[Path, str]] = set()
         self._workers: set[Any] = set()
         self._ledgers: dict[Path, LedgerFile] = config.stash.setdefault(ledgers, {})
         self._begun = time.perf_counter()
@@ -110,6 +114,8 @@ class AuditSession:
         """Store what a function found as soon as it has ended."""
         cargo = cargo_of(report)
         self._ran.add(report.nodeid)
+        file, _, item = report.nodeid.partition("::")
+        self._homes.add(((self.config.rootpath / file).resolve(), item))
         self._problems += cargo.problems
         try:
             for record in cargo.records:
@@ -168,7 +174,7 @@ class AuditSession:
     # --- what is stored ---
 
     def _save(self, *, complete: bool) -> Run:
-        kept = self._before.kept(self._made, self._ran)
+        kept = self._before.kept(self._made, self._homes)
         records = [*self._made.values(), *(record for record, _ in kept)]
         audits = [record for record in records if isinstance(record, AuditResult)]
         self.results = sorted(audits, key=lambda result: result.id)
@@ -200,6 +206,11 @@ class AuditSession:
         return self._asked.whole
 
     @property
+    def replaces_all(self) -> bool:
+        """Whether nothing that was stored before stays."""
+        return self.is_whole and set(self._asked.files) == set(FILES)
+
+    @property
     def papers(self) -> set[str]:
         """Papers whose ledgers this run looks at."""
         return {paper_of(path) for path in self._ledgers}
@@ -207,22 +218,15 @@ class AuditSession:
     def covers(self, record: Record) -> bool:
         """Whether this run replaces a stored record, even where it finds nothing in its place."""
         config, path = self.config, Path(record.origin["path"])
-        if any(config.getoption(name, default="") for name in ("keyword", "markexpr", "deselect")):
+        if any(
+            config.getoption(name, default=None) for name in ("keyword", "markexpr", "deselect")
+        ):
             return False
         if not any(fnmatch(path.name, pattern) for pattern in self._asked.files):
             return False
         given = [Path(words) for words in config.args if "::" not in words]
         inside = any(path.resolve().is_relative_to(folder.resolve()) for folder in given)
         return self._asked.whole or inside
-
-    def has_run(self, record: Record, ran: Iterable[str]) -> bool:
-        """Whether the function that made a stored record is among some that were run."""
-        home = (Path(record.origin["path"]).resolve(), record.origin["item"])
-        for node in ran:
-            file, _, item = node.partition("::")
-            if item == home[1] and (self.config.rootpath / file).resolve() == home[0]:
-                return True
-        return False
 
     def is_current(self, record: Record) -> bool:
         """Whether this run would find a stored record again."""
@@ -242,10 +246,11 @@ class _Before:
     def __init__(self, session: AuditSession) -> None:
         self._session = session
         self._records: list[tuple[Record, Kept]] = []
+        self._homes: dict[_Key, tuple[Path, str]] = {}
         self._open: list[StatementResult] = []
         self._run: Run | None = None
         self._lost: list[str] = []
-        if not (session.out / RESULTS).exists():
+        if session.replaces_all or not (session.out / RESULTS).exists():
             return
         try:
             run, results, rows = load_run(session.out)
@@ -267,6 +272,8 @@ class _Before:
                     run.command if made is None else made.command,
                     session.is_current(record),
                 )
+                home = (Path(record.origin["path"]).resolve(), record.origin["item"])
+                self._homes[kind, record.id] = home
                 self._records.append((record, facts))
         if self._records:
             self._run = run
@@ -276,12 +283,14 @@ class _Before:
         """Whether the run that left the records had come to its end."""
         return self._run is not None and self._run.complete
 
-    def kept(self, made: dict[_Key, Record], ran: set[str]) -> list[tuple[Record, Kept]]:
-        """Return the records that nothing replaced, and what is to be told of each."""
+    def kept(
+        self, made: dict[_Key, Record], homes: set[tuple[Path, str]]
+    ) -> list[tuple[Record, Kept]]:
+        """Return the records whose functions were not run, and what is to be told of each."""
         self._records = [
             (record, facts)
             for record, facts in self._records
-            if (facts.kind, facts.id) not in made and not self._session.has_run(record, ran)
+            if (key := (facts.kind, facts.id)) not in made and self._homes[key] not in homes
         ]
         return self._records
 

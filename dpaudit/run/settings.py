@@ -68,7 +68,7 @@ class Settings:
         """Return the options of ``dpaudit run`` that ask for these settings."""
         words = ["--profile", self.profile, "--seed", str(self.seed)]
         words += ["--failure-prob", repr(self.failure_prob)]
-        words += ["--sequential"] * self.sequential + ["--strict"] * self.strict
+        words += ["--sequential"] * bool(self.sequential) + ["--strict"] * bool(self.strict)
         return words + ([] if self.timeout is None else ["--timeout", f"{self.timeout:g}"])
 
     def pytest_options(self) -> list[str]:

@@ -42,7 +42,7 @@ class Home:
     path: Path
 
     def write(self, **files: str) -> Home:
-        """Write files, by their path without .py, with / written as two underscores and a dot."""
+        """Write Python files, by their names without .py."""
         for name, text in files.items():
             self.put(f"{name}.py", text)
         return self

@@ -197,13 +197,17 @@ def test_functions_without_a_mark_keep_their_meaning(project):
             "the fixture `ledger` is for checks of statements: mark test_plain with @statement*",
         ),
         (
+            FIRST.replace("(ledger)", "(ledger, auditor)"),
+            "the fixture `auditor` is for audits: in a check of a statement call ledger.audit",
+        ),
+        (
             FIRST.replace("\n@", '\n@pytest.mark.parametrize("n", [1, 2])\n@').replace(
                 "(ledger)", "(ledger, n)"
             ),
             "a check of a statement cannot be parametrised: p.first has one verdict; make several*",
         ),
     ],
-    ids=["unknown id", "two texts", "no fixture", "no mark", "parametrised"],
+    ids=["unknown id", "two texts", "no fixture", "no mark", "another fixture", "parametrised"],
 )
 def test_a_wrong_check_ends_in_one_sentence(project, code, words):
     result = run(project(code))

@@ -260,7 +260,7 @@ def test_results_have_the_documented_fields(project):
     assert set(row) == {
         "id", "mechanism", "claim", "pair", "verdict", "expected", "certified_epsilon",
         "certified_delta", "estimated_epsilon", "failure_prob", "draws", "event", "mutant", "seed",
-        "seconds", "detectable_epsilon", "certified_mu",
+        "seconds", "detectable_epsilon", "certified_mu", "p_value",
     }  # fmt: skip
     assert {"notion", "epsilon", "delta", "relation", "source"} <= set(row["claim"])
     assert set(row["draws"]) == {"explore", "certify"}
