@@ -15,7 +15,7 @@ from audits.geometric_median.experiments.radius import (
     SAMPLES,
     WAYS,
     Ratios,
-    growth_exponent,
+    growth,
 )
 from audits.geometric_median.experiments.setup import (
     BOUNDS,
@@ -101,16 +101,16 @@ def judge_table_1(found: Results) -> Claim:
     """FastRadius is 29 times faster at n = 1000."""
     ratios = {way: time_ratios(found.table, way) for way in (*WAYS, COUNTS)}
     close = {way: max(abs(math.log(x / 29)) for x in ratios[way]) for way in WAYS}
-    exponents = {
-        way: growth_exponent(list(found.times), [took[way] for took in found.times.values()])
+    grown = {
+        way: growth(list(found.times), [took[way] for took in found.times.values()])
         for way in (SAMPLES, *WAYS)
     }
     numbers = "RadiusFinder over FastRadius: " + "; ".join(
         f"{way} {span(ratios[way], 2)}" for way in WAYS
     )
     numbers += f"; exact counts instead of samples in FastRadius: {span(ratios[COUNTS], 2)}"
-    numbers += f". Time grows like n^{exponents[SAMPLES]:.2f} for FastRadius and like "
-    numbers += f"n^{span((exponents[way] for way in WAYS), 3)} for RadiusFinder"
+    numbers += f". Time grows like {grown[SAMPLES]} for FastRadius and like "
+    numbers += f"n^{span((grown[way].exponent for way in WAYS), 3)} for RadiusFinder"
     return Claim(
         "gm.table1",
         "FastRadius is 29 times faster than RadiusFinder at n = 1000, d = 10",

@@ -17,7 +17,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter, NullLo
 from audits.geometric_median.experiments.claims import NO, WITH, YES, Claim
 from audits.geometric_median.experiments.descent import Curves, curves_of
 from audits.geometric_median.experiments.measured import Results
-from audits.geometric_median.experiments.radius import SAMPLES, WAYS, Ratios, growth_exponent
+from audits.geometric_median.experiments.radius import SAMPLES, WAYS, Ratios, growth
 from audits.geometric_median.experiments.setup import (
     AS_TAKEN,
     BOUNDS,
@@ -158,7 +158,7 @@ def time_figure(found: Results) -> Figure:
     for way, colour in zip((*WAYS, SAMPLES), (*colours, COLOURS["left"]), strict=True):
         took = [found.times[n][way] for n in sizes]
         name = way if way == SAMPLES else f"RadiusFinder, {way}"
-        label = f"{name}: n^{growth_exponent(sizes, took):.2f}"
+        label = f"{name}: {growth(sizes, took)}"
         style = {"color": colour, "marker": "o", "ms": 4, "lw": 1.4}
         axes[0].plot(sizes, took, label=label, **style)
         if way != SAMPLES:

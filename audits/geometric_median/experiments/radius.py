@@ -6,8 +6,10 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from statsmodels.api import OLS, add_constant
 
 from algorithms.geometric_median import _points, baselines
 from algorithms.geometric_median.radius import fast_radius
@@ -122,12 +124,28 @@ def seconds(family: str, scale: float, n: int, d: int, *, repeats: int, seed: in
     return {way: min(values) for way, values in took.items()}
 
 
-def growth_exponent(sizes: Sequence[float], times: Sequence[float]) -> float:
-    """Return the least-squares slope of log time over log size.
+class Growth(NamedTuple):
+    """The exponent of a power of n, and its 95% confidence interval."""
+
+    exponent: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        sure = "" if math.isinf(self.low) else f" ({self.low:.2f} to {self.high:.2f})"
+        return f"n^{self.exponent:.2f}{sure}"
+
+
+def growth(sizes: Sequence[float], times: Sequence[float]) -> Growth:
+    """Fit log time over log size by least squares.
 
     Examples
     --------
-    >>> round(growth_exponent([1, 10, 100], [3, 300, 30_000]), 12)
-    2.0
+    >>> found = growth([1, 10, 100, 1000], [3, 290, 31_000, 3_000_000])
+    >>> round(found.exponent, 2), found.low < 2 < found.high
+    (2.0, True)
     """
-    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+    fit = OLS(np.log(times), add_constant(np.log(sizes))).fit()
+    if len(sizes) < 3:  # two points say nothing of their error
+        return Growth(float(fit.params[1]), -math.inf, math.inf)
+    return Growth(float(fit.params[1]), *map(float, fit.conf_int(0.05)[1]))
