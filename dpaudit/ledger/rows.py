@@ -86,8 +86,7 @@ class Counterexample:
     case : dict
         The inputs, as plain data that can be handed to the check again.
     lhs, rhs : float
-        The two sides of the inequality there. A NaN breaks any claim, and becomes the infinity
-        that breaks it.
+        The two sides there. A NaN breaks any claim, and becomes the infinity that breaks it.
     exact : bool
         Whether they were computed in exact or high-precision arithmetic as well.
     nan : bool
@@ -137,8 +136,7 @@ class Attempt:
     weak : tuple of str
         Why the attempt means less than it should.
     failure_prob : float
-        Probability, at most, that it refutes, or that its mutant is killed, by bad luck; 0 where
-        nothing is drawn.
+        Probability, at most, that it refutes or kills its mutant by bad luck; 0 without draws.
     """
 
     claim: str

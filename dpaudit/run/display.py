@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from typing import IO, Any, cast
 
@@ -18,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 from rich.table import Table
 
+from dpaudit.errors import SlowAuditWarning
 from dpaudit.ledger import StatementResult
 from dpaudit.report import (
     examples_words,
@@ -142,6 +144,11 @@ class RunDisplay:
     def _print_skip(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         words = f"{escape(report.nodeid)}  {escape(skip_reason(report))}"
         self._print(f"[dim]{'SKIPPED':<{_WIDTH}} {words}[/]")
+
+    def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
+        """Say which audit would be better off with a smaller budget."""
+        if issubclass(warning_message.category, SlowAuditWarning):
+            self._print(f"[yellow]{'SLOW':<{_WIDTH}}[/] {escape(str(warning_message.message))}")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Say which file cannot be collected, and why."""

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,7 +114,14 @@ def _run_main(args: tuple[str, ...]) -> int:
 
 def _inside(path: Path, call: Any) -> Done:
     out, err = io.StringIO(), io.StringIO()
-    with _restored(path), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with (
+        _restored(path),
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        warnings.resetwarnings()  # a user has none of the filters of these tests
+        warnings.simplefilter("error", RuntimeWarning)
         code = call()
     return Done(int(code), out.getvalue(), err.getvalue())
 

@@ -467,6 +467,22 @@ def audit_patient(auditor):
 """
 
 
+WARNING = """
+def audit_warning(auditor):
+    import warnings
+    from dpaudit.errors import SlowAuditWarning
+    warnings.warn("this takes [an hour]", SlowAuditWarning)
+    warnings.warn("that is nobody's business")
+    auditor.check(honest, PureDP(1.0), PAIR, draws=600)
+"""
+
+
+def test_an_audit_that_will_take_long_is_told(make):
+    result = run(make(WARNING))
+    assert "SLOW               this takes [an hour]" in result.out.splitlines()
+    assert "business" not in result.out
+
+
 def test_an_audit_that_takes_too_long_is_broken_off(make):
     result = run(make(SLOW), "--timeout", "0.2")
     assert result.code == 1
