@@ -81,7 +81,7 @@ def test_run_prints_a_line_for_each_audit_and_writes_the_report(home):
 def test_run_exits_1_on_a_refutation_and_names_the_witness(home):
     with (home.path / "audits" / "audit_mine.py").open("a") as file:
         file.write(BROKEN)
-    result = home.dpaudit_process("run", "audits", "--jobs", "2", "--out", "elsewhere")
+    result = home.dpaudit_process("run", "audits", "--jobs", "1", "--out", "elsewhere")
     assert result.code == 1
     assert "witness    outputs with output " in result.out
     assert "dpaudit replay elsewhere/audits/audit_mine.audit_broken.json" in result.out

@@ -47,9 +47,9 @@ def run(home, *args):
     return home.pytest(*args)
 
 
-def workers(home, *args):
-    """Run with two workers, in processes of their own."""
-    return home.process("-m", "pytest", "-p", "no:cacheprovider", "-n2", *args)
+def workers(home, *args, count=2):
+    """Run with workers, in processes of their own."""
+    return home.process("-m", "pytest", "-p", "no:cacheprovider", f"-n{count}", *args)
 
 
 def test_honest_mechanism_is_not_refuted(project):
@@ -196,7 +196,7 @@ def test_two_audits_of_one_id_are_refused(project):
     assert fnmatch(result.err, "*two audits have the id audit_same::audit_honest*")
     here.put("p/ledger_p.py", CHECK)
     here.put("p/ledger_q.py", CHECK)
-    clash = workers(here, "--import-mode=importlib")
+    clash = workers(here, "--import-mode=importlib", count=1)
     assert clash.code == 1
     assert "two audits have the id audit_same::audit_honest" in clash.out
     assert "two checks have the id p.first" in clash.out
