@@ -321,7 +321,9 @@ def _moved(
     if not allowed < moved < math.inf:
         return moved, allowed
     sizes = np.maximum(np.abs(a), np.abs(b))
-    ulps = np.where(np.isfinite(sizes), sizes, 0.0) * (_ULPS * np.finfo(float).eps)
+    doubles = np.finfo(float)
+    ulps = np.where(np.isfinite(sizes), sizes, 0.0) * (_ULPS * doubles.eps)
+    ulps += _ULPS * doubles.smallest_subnormal  # below the normal doubles a unit is a unit
     rounding = _distance(ulps, np.zeros_like(ulps), norm)
     return (moved if moved > allowed + rounding else allowed), allowed
 

@@ -436,7 +436,7 @@ def test_rows_survive_storage():
     book.sweep([{"n": math.inf}], lambda n: (1.0, n))
     with book.repair("<= 4"):
         book.falsify(SQUARE, lambda x, y: (abs(x - y), 4.0))
-    result = book.result(seconds=1.5).with_origin({"path": "a.py"})
+    result = book.result(seconds=1.5).with_origin({"path": "a.py"}, LedgerVerdict.REFUTED)
     assert StatementResult.from_json(result.to_json()) == result
     with pytest.raises(ValueError, match="schema 99"):
         StatementResult.from_json({**result.to_json(), "schema": 99})
