@@ -338,8 +338,12 @@ def _distance(a: NDArray[Any], b: NDArray[Any], norm: str) -> float:
         apart = np.where(_same(a, b), 0.0, np.abs(a - b)).ravel()
     if not np.isfinite(apart).all():
         return math.inf
+    largest = float(apart.max(initial=0.0))
+    if largest == 0:
+        return 0.0
     order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
-    return float(np.linalg.norm(apart, order)) if apart.size else 0.0
+    # Of the quotients, so that squares neither underflow nor overflow.
+    return largest * float(np.linalg.norm(apart / largest, order))
 
 
 def _same(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:

@@ -246,6 +246,10 @@ def test_resume_takes_over_checks_of_functions_with_the_results(pytester, row):
 
 def test_rounding_among_the_smallest_doubles_is_no_expansion():
     """Half of three units in the last place is two of them: 1e-323 apart, 7e-324 allowed."""
-    three = np.array([1.5e-323])
-    assert check_contraction(lambda x: x / 2, 0.5, points=[(three, np.zeros(1))])
-    assert not check_contraction(lambda x: x, 0.5, points=[(1e20 * three, np.zeros(1))])
+    zero = np.zeros(2)
+    for size in (1.5e-323, 2.3030012943022205e-161, 1e-300, 1e200):
+        assert check_contraction(lambda x: x / 2, 0.5, points=[(np.array([size, 0.0]), zero)])
+    for size in (1e-161, 1e-300, 1e200):
+        apart = [(np.array([size, size]), zero)]
+        assert check_contraction(lambda x: 0.999 * x, 1.0, points=apart)
+        assert not check_contraction(lambda x: x, 0.999, points=apart)
