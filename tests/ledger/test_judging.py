@@ -359,8 +359,9 @@ if sys.argv[2] == "with":
 from dpaudit.ledger import falsify
 from hypothesis import strategies as st
 seen = []
-falsify(st.floats(0, 1e9), lambda x: (seen.append(x) or 0.0, 1.0), seed=1, examples=500,
-mutant=None) print(seen)
+options = {"seed": 1, "examples": 500, "mutant": None}
+falsify(st.floats(0, 1e9), lambda x: (seen.append(x) or 0.0, 1.0), **options)
+print(seen)
 """
 
 
