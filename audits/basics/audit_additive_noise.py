@@ -73,9 +73,9 @@ def ball(data):
 
 def audit_subsampled_gaussian(auditor):
     epsilon = 2.0
-    smoothed = partial(AdditiveNoise, noise="gaussian", scale=SIGMA, ball=ball)
+    noisy = partial(AdditiveNoise, noise="gaussian", scale=SIGMA, ball=ball)
     auditor.check(
-        smoothed(sampled_sum),
+        noisy(sampled_sum),
         ApproxDP(
             epsilon,
             subsampled_delta(epsilon),
@@ -83,6 +83,6 @@ def audit_subsampled_gaussian(auditor):
             "hockey-stick divergence of the mixture, by quadrature",
         ),
         WITH_AND_WITHOUT,
-        mutant=smoothed(partial(sampled_sum, rate=1.0)),  # forgets to sample
+        mutant=noisy(partial(sampled_sum, rate=1.0)),  # forgets to sample
         draws_factor=0.3,
     )

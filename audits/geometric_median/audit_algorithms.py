@@ -150,7 +150,7 @@ def audit_fast_center(auditor):
     )
 
 
-def audit_fast_center_smoothed(auditor):
+def audit_fast_center_centers(auditor):
     """The noise of line 13 integrated out; runs that fail are told by their place."""
     centers = partial(center.fast_center_centers, **CENTER, failed_at=FAR)
     sigma = center.fast_center_sigma(400, 1.0, EPSILON, CENTER_DELTA)
@@ -210,7 +210,7 @@ def audit_stable_dpsgd(auditor):
     )
 
 
-def audit_stable_dpsgd_smoothed(auditor):
+def audit_stable_dpsgd_centers(auditor):
     """The first phase, which costs 9/16 of all that is spent, at its exact worst pair."""
     options = {**BOOST, "delta": BOOST_DELTA}
     plan = schedule.stable_dpsgd_schedule(
@@ -238,7 +238,7 @@ def audit_fixed_order_dpsgd(auditor):
     )
 
 
-def audit_fixed_order_dpsgd_smoothed(auditor):
+def audit_fixed_order_dpsgd_centers(auditor):
     """The first phase is determined by the data, so its profile is exact."""
     options = {**BOOST, "rho": 0.5, "delta": BOOST_DELTA}
     plan = schedule.fixed_order_schedule(

@@ -92,7 +92,7 @@ class AuditResult:
     sequential : SequentialPath or None
         How the wealth grew, for a sequential audit.
     long_profile : LongProfile or None
-        Estimated profile down to negligible deltas, for a smoothed mechanism.
+        Estimated profile down to negligible deltas, for a mechanism of additive noise.
     search : SearchRecord or None
         What was looked at to find the pair, where it was searched for.
     slack : Slack or None

@@ -1,4 +1,4 @@
-"""Smoothed audits of random centres without a ball, and soundness over whole audits."""
+"""Audits of random centres without a ball, and soundness over whole audits."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ COMPARED = {
 @pytest.mark.parametrize("name", COMPARED)
 def test_smoothing_certifies_what_plain_counts_do_and_more(name):
     mechanism, at, claim, gain = COMPARED[name]
-    smoothed, _ = look(mechanism, claim, at, draws=20_000)
+    integrated, _ = look(mechanism, claim, at, draws=20_000)
     plain = counts.look(prepared(claim, at, draws=20_000), mechanism, "mechanism")
-    assert smoothed.epsilon.lower >= gain * plain.epsilon.lower
-    assert smoothed.epsilon.lower > 0
+    assert integrated.epsilon.lower >= gain * plain.epsilon.lower
+    assert integrated.epsilon.lower > 0
 
 
 def test_centres_that_happen_to_be_equal_are_data_like_any_other():

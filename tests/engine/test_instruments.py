@@ -130,7 +130,7 @@ def test_a_pmf_is_not_searched() -> None:
         audit(Flip(), PureDP(1.0), search.edge(n_users=3), seed=1)
 
 
-def test_a_smoothed_mechanism_may_be_searched() -> None:
+def test_a_mechanism_of_additive_noise_may_be_searched() -> None:
     def clipped(data: Array) -> Array:
         return np.asarray(np.clip(data, 0, 0.5).mean(axis=(0, 1)))
 

@@ -217,14 +217,14 @@ def test_a_failure_outside_the_users_code_has_the_place_of_the_installed_mechani
 
 
 @pytest.mark.parametrize("centers", [lambda data: data.sum(), lambda data, axis=0: data, np.mean])
-def test_a_function_of_the_data_alone_is_told_of_smoothed(centers: Any) -> None:
+def test_a_function_of_the_data_alone_is_told_of_additive_noise(centers: Any) -> None:
     words = r'before its noise, is audited with AdditiveNoise\(f, "gaussian", scale=\.\.\.\)$'
     with pytest.raises(MechanismError, match=words):
         _begin(centers)
 
 
 @pytest.mark.parametrize("mechanism", [lambda data, size: data, lambda data, rng: data, raises])
-def test_other_faults_are_not_told_of_smoothed(mechanism: Any) -> None:
+def test_other_faults_are_not_told_of_additive_noise(mechanism: Any) -> None:
     with pytest.raises(MechanismError, match="raised ((?!AdditiveNoise).)*$"):
         _begin(mechanism)
 
