@@ -34,7 +34,6 @@ taken for the mechanism's distribution."""
 LONG = 600.0
 """Seconds from which an audit is said to take long."""
 
-_PROBES = 5
 _CHUNK_CELLS = 2**20
 _CHUNK_DRAWS = 2**16
 
@@ -80,6 +79,7 @@ class Sampler:
         self._signature: tuple[tuple[int, ...], str] | None = None
         self._width = 1
         self._warned = False
+        self._fastest = math.inf
 
     def begin(self, left: Array, right: Array) -> None:
         """Turn to a pair: check the contract on both sides, which must give draws of one shape."""
@@ -134,19 +134,19 @@ class Sampler:
         """
         if self._warned or self.watch.total == 0:
             return
-        calls = 2 * CALLS
-        each = self.seconds / _PROBES
+        each = self._fastest  # the first call may have had to set something up
         if each / PROBE_SIZE * self.watch.total < LONG:
             return
         self._warned = True
         spent = self.seconds
         self._call(data, 4 * PROBE_SIZE, "timing")
         per_draw = max((self.seconds - spent - each) / (3 * PROBE_SIZE), 0.0)
-        seconds = per_draw * self.watch.total + max(each - per_draw * PROBE_SIZE, 0.0) * calls
+        per_call = max(each - per_draw * PROBE_SIZE, 0.0)
+        seconds = per_draw * self.watch.total + per_call * 2 * CALLS
         if seconds > LONG:
             warnings.warn(
-                f"{self.name} takes {per_draw:.2g} s a draw: this audit of {self.watch.total:,} "
-                f"draws would take about {seconds / 60:.0f} minutes. A sequential audit "
+                f"{self.name} takes {each:.2g} s for {PROBE_SIZE} draws: this audit of "
+                f"{self.watch.total:,} would take about {seconds / 60:.0f} minutes. A sequential audit "
                 "(sequential=True, dpaudit run --sequential) stops as soon as the evidence is in; "
                 "draws= and timeout= bound it",
                 SlowAuditWarning,
@@ -197,7 +197,9 @@ class Sampler:
                 f"stream {where}){_hint(self.mechanism)}"
             ) from error
         finally:
-            self.seconds += time.perf_counter() - start
+            took = time.perf_counter() - start
+            self.seconds += took
+            self._fastest = min(self._fastest, took)
         return self._checked(outputs, size)
 
     def _checked(self, outputs: Any, size: int) -> Array:

@@ -75,6 +75,8 @@ def pytest_configure(config: pytest.Config) -> None:
     asked = any(config.getoption(f"--dpaudit-{name}") not in (None, False) for name in _ASKS)
     if not (collects or asked or out is not None):
         return  # idle: nothing of the engine is imported
+    # A slow audit is told, and never fails for it, also where warnings are errors.
+    config.addinivalue_line("filterwarnings", "default::dpaudit.errors.SlowAuditWarning")
     settings = settings_of(config)  # refuse bad options before anything runs
     if out is None and config.getoption("--dpaudit-resume"):
         raise pytest.UsageError("--dpaudit-resume needs --dpaudit-out, where the results are")

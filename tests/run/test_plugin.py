@@ -301,3 +301,19 @@ def test_directory_that_cannot_be_written_is_refused_before_any_work(project):
     assert result.code == 4
     assert fnmatch(result.err, "*cannot write taken*")
     assert (here.path / "taken").read_text() == "a file"
+
+
+def test_a_slow_audit_is_told_and_fails_nothing_where_warnings_are_errors(pytester):
+    pytester.makeini("[pytest]\nfilterwarnings = error\n")
+    pytester.makepyfile(
+        audit_slow="""
+import warnings
+from dpaudit import SlowAuditWarning
+
+def audit_slow():
+    warnings.warn("slow", SlowAuditWarning)
+"""
+    )
+    run = pytester.runpytest("--dpaudit", "-p", "no:cacheprovider", "-k", "slow")
+    assert "SlowAuditWarning: slow" in run.stdout.str()
+    assert "made no check" in run.stdout.str()  # what it failed for
