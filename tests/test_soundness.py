@@ -7,9 +7,9 @@ its events, must fail the same test.
 Each test counts the audits that certify anything untrue and refuses more of them than an engine
 that keeps its failure_prob makes with probability 1e-6. `CRITICAL` says how many that are; an
 engine that lies in 30% of its audits is refused with probability 0.999, one that lies in 60%
-with probability 1 - 1e-11; the mutant lies in 85%. Audits are small, because the bounds are exact at
-every number of draws, and because few draws are the easier to choose too well on. The same count
-over 2,000 larger audits of every kind is `benchmarks/soundness.py`.
+with probability 1 - 1e-11; the mutant lies in 85%. Audits are small, because the bounds are exact
+at every number of draws, and because few draws are the easier to choose too well on. The same
+count over 2,000 larger audits of every kind is `benchmarks/soundness.py`.
 """
 
 from __future__ import annotations

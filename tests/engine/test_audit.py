@@ -27,7 +27,10 @@ from dpaudit import (
     audit,
 )
 from dpaudit.claims.notions import Claim
+from dpaudit.engine.judging import judge
+from dpaudit.engine.task import Task
 from dpaudit.mechanisms.sampler import PROBE_SIZE
+from dpaudit.neighbors import family
 from dpaudit.stats import oracles
 from dpaudit.stats.rates import RateBounds, loss_of_rates
 
@@ -123,11 +126,34 @@ def test_curves_are_refuted_when_broken_and_not_when_kept(claim: Claim, sigma: f
 
 def test_the_reason_for_refuting_a_curve_is_true() -> None:
     """A curve may be broken elsewhere than at the point that was singled out."""
-    mechanism = functools.partial(gaussian, sigma=0.8)
-    for seed in range(40):
-        result = audit(mechanism, GaussianDP(1.0), ONE, draws=4000, failure_prob=0.05, seed=seed)
-        if result.verdict is Verdict.REFUTED:
-            assert result.certified_epsilon > result.claimed_epsilon, result.reason
+    mechanism = functools.partial(gaussian, sigma=0.75)
+    refuted = 0
+    for seed in range(20):
+        task = Task(GaussianDP(1.0), family(ONE), 500, 0.05, seed, "gaussian(sigma=0.75)")
+        found = dpaudit.engine.counts.look(task, mechanism, "mechanism")
+        if found.refuted:
+            refuted += 1
+            assert found.epsilon.lower > found.point[0], judge(found, None, None)[1]
+    assert refuted > 10
+
+
+def test_a_curve_is_refuted_where_it_is_broken_whatever_was_singled_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    explored = dpaudit.engine.counts.explore
+    task = Task(GaussianDP(1.0), family(ONE), 2000, 0.05, 1, "gaussian(sigma=0.5)")
+    far = float(task.grid[-1]), float(task.claimed[-1])  # at which 2,000 draws show nothing
+
+    def elsewhere(*arguments: Any, **named: Any) -> Any:
+        found = explored(*arguments, **named)
+        return replace(found, selection=replace(found.selection, point=far))
+
+    monkeypatch.setattr(dpaudit.engine.counts, "explore", elsewhere)
+    mechanism = functools.partial(gaussian, sigma=0.5)
+    found = dpaudit.engine.counts.look(task, mechanism, "mechanism")
+    assert found.refuted
+    assert found.epsilon.lower > found.point[0] != far[0]
+    assert found.delta.lower > found.point[1]
 
 
 def test_approximate_claims_are_audited_at_their_delta() -> None:
@@ -261,6 +287,8 @@ def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch
         return original(counts, likelier, failure_prob, target)
 
     monkeypatch.setattr(dpaudit.engine.counts.RateBounds, "from_counts", recording)
+    # A p-value looks at smaller failure probabilities of one event; it certifies nothing.
+    monkeypatch.setattr(dpaudit.engine.counts, "_p_value", lambda *_: 1.0)
     for claim in (PureDP(1.0), GaussianDP(1.0)):
         given.clear()
         audit(laplace, claim, ONE, draws=20_000, seed=1, failure_prob=0.01)

@@ -1,4 +1,4 @@
-"""Oracles against closed forms, mpmath, dp-accounting and the laws of divergences."""
+"""Oracles against closed forms, mpmath, dp-accounting and what holds of divergences."""
 
 from __future__ import annotations
 
