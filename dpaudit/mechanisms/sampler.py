@@ -147,7 +147,7 @@ class Sampler:
             warnings.warn(
                 f"{self.name} takes {each:.2g} s for {PROBE_SIZE} draws: this audit of "
                 f"{self.watch.total:,} would take about {seconds / 60:.0f} minutes. A sequential "
-                "audit (sequential=True, dpaudit run --sequential) stops as soon as the evidence is "
+                "audit (sequential=True, dpaudit run --sequential) stops as soon as evidence is "
                 "in; draws= and timeout= bound it",
                 SlowAuditWarning,
                 stacklevel=2,

@@ -124,5 +124,6 @@ def test_an_audit_that_would_take_long_says_so_at_once(monkeypatch) -> None:
         return laplace(data, size, rng=rng)
 
     monkeypatch.setattr(sampler, "LONG", 0.1)
-    with pytest.warns(SlowAuditWarning, match=r"slow takes .* s for 64 draws: .* minutes.*sequential"):
+    words = r"slow takes .* s for 64 draws: .* minutes.*sequential"
+    with pytest.warns(SlowAuditWarning, match=words):
         audit(slow, PureDP(1.0), PAIR, draws=2000, seed=1)
