@@ -295,3 +295,16 @@ def test_words_and_explanations() -> None:
     assert table.words(0.0, False) == f"{found.name} = no"
     assert explanation(table.words(0.0, False)) == explanation(found.name)
     assert explanation("coordinate 0 > 0.5") == ""
+
+
+def test_a_value_that_explains_both_sides_explains_nothing() -> None:
+    rng = np.random.default_rng(4)
+    left, right = (rng.laplace(size=(2000, 1)) for _ in range(2))
+    names = [
+        feature.name
+        for feature in bit_features(Encoder.learn(left), left, right, (0.0,), (1.0,))
+        if "can come from" in feature.name
+    ]
+    assert names == []
+    moved = bit_features(Encoder.learn(left), left, right + 0.3, (0.0,), (1.0,))
+    assert any("can come from 0 + numpy's" in feature.name for feature in moved)

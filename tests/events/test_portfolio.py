@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpaudit.engine.pictures import OutputHistogram
-from dpaudit.events.expected import approximate_lower, approximate_upper
+from dpaudit.events.expected import ExpectedBounds, approximate_lower, approximate_upper
 from dpaudit.events.portfolio import Event, Goal, Selection, learn
+from dpaudit.events.scores import FeatureScore
 from dpaudit.stats import oracles
 from dpaudit.stats.proportions import lower_rates, upper_rates
 from dpaudit.stats.rates import excess_of_rates, loss_of_rates
@@ -48,6 +51,21 @@ def _loss(event: Event, left: Distribution, right: Distribution, delta: float = 
 
 
 # --- planning ---------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(st.floats(0.01, 0.99), st.floats(0.01, 0.99), st.floats(0, 2), st.sampled_from([0.0, 0.1]))
+def test_what_is_expected_of_a_complement_is_what_is_expected_of_it_as_an_event(
+    p: float, q: float, epsilon: float, delta: float
+) -> None:
+    def bounds(likely: float, rare: float) -> ExpectedBounds:
+        return ExpectedBounds.of(np.array([likely]), np.array([rare]), 1000, 0.01)
+
+    event, complement = bounds(p, q), bounds(1 - q, 1 - p)
+    for read in (lambda b: b.excesses(epsilon), lambda b: b.losses(delta)):
+        direct, mirrored = read(event)
+        assert mirrored == pytest.approx(read(complement)[0], abs=1e-9)
+        assert direct == pytest.approx(read(complement)[1], abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -268,3 +286,28 @@ def test_events_are_at_most_one_for_each_epsilon_and_distinct() -> None:
 def test_draws_without_a_difference_promise_nothing() -> None:
     selection = _learn(_laplace(0.0), _laplace(0.0))
     assert selection.objective[0] < 0.1
+
+
+def test_cuts_are_judged_on_draws_that_did_not_teach_the_score() -> None:
+    """Labels that tell the sides apart in the first half of the draws only are nothing worth."""
+    same = ["a", "b"] * 250
+    left, right = np.array(["a"] * 500 + same), np.array(["b"] * 500 + same)
+    fooled = learn(left, right, _goal(), rng=np.random.default_rng(2))
+    assert fooled.objective[0] == 0.0
+    told = learn(left[:500], right[:500], _goal(), rng=np.random.default_rng(2))
+    assert told.objective[0] > 2.0
+
+
+def test_an_event_that_is_likelier_on_the_right_needs_no_table() -> None:
+    """Outputs beyond 5 come from the right: in words that anybody reads, by the feature itself."""
+
+    def left(rng: Generator, size: int) -> Array:
+        return rng.random(size)
+
+    def right(rng: Generator, size: int) -> Array:
+        return rng.random(size) + 5 * (rng.random(size) < 0.1)
+
+    event = _learn(left, right).primary
+    assert isinstance(event.score, FeatureScore)
+    assert (event.likelier, event.above) == ("right", True)
+    assert _rates(event, left, right) == pytest.approx((0.1, 0.0), abs=0.01)

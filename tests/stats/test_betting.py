@@ -5,9 +5,11 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import binom, multinomial
 
-from dpaudit.stats.betting import log_wealth
+from dpaudit.stats.betting import last_nonnegative, log_wealth
 from dpaudit.stats.paired import PairedBet, expected_bound
 from dpaudit.stats.target import Target
 
@@ -108,6 +110,25 @@ class Unchecked(PairedBet):
 
 
 # --- two means: properties ---
+
+
+def test_the_wealth_is_a_weighted_mean_of_that_of_the_bets():
+    """It begins with all the weights, at most 1: a sum of unweighted bets would begin with more."""
+    assert BETS.log_wealth([0.5], [0.5], 0.0, 0.0) == pytest.approx(0.0)
+    one, other = ((1 + bet * 0.6) * (1 - bet * 0.1) for bet in (0.4, 0.1))
+    bet = PairedBet((0.4, 0.1), (0.5, 0.2))
+    expected = math.log(0.5 * one + 0.2 * other)
+    assert bet.log_wealth([0.7, 0.1], [0.1, 0.2], 0.0, 0.0) == pytest.approx(expected)
+
+
+@given(st.floats(0, 1), st.floats(0.01, 3), st.floats(1e-6, 0.5))
+def test_a_search_returns_a_point_that_it_has_seen_to_be_safe(root, slope, tolerance):
+    def excess(x):
+        return slope * (root - x) - 1e-9 * x**3
+
+    found = last_nonnegative(excess, 0.0, 1.0, tolerance)
+    assert excess(found) >= 0
+    assert root - found <= tolerance + 1e-6
 
 
 def falls(values):

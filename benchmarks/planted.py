@@ -1,0 +1,634 @@
+"""Small realistic mistakes, one a mutant, for `python -m benchmarks.mutation`.
+
+Each replaces a text that stands in its file exactly once; where a file changed and its text is
+gone, `tests/test_mutation.py` fails and says which. Tests are those of the room, the exact ones
+first, so that a mutant dies early.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One mistake.
+
+    Parameters
+    ----------
+    file : str
+        Inside `dpaudit/`; its first part is the room.
+    mistake : str
+        What somebody did.
+    old, new : str
+        What stands there, and what the mistake makes of it.
+    tests : tuple of str
+        Files or tests that are run; one of them must fail.
+    equivalent : str
+        Why no test can fail, where that is so.
+    """
+
+    file: str
+    mistake: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    equivalent: str = ""
+
+    @property
+    def room(self) -> str:
+        """The package in which it is planted."""
+        return self.file.partition("/")[0]
+
+
+JOINT = ("tests/stats/test_joint.py",)
+RATES = ("tests/stats/test_divergence.py", "tests/stats/test_curves.py")
+PAIRED = ("tests/stats/test_betting.py",)
+PORTFOLIO = ("tests/events/test_portfolio.py", "tests/events/test_scores.py")
+SCORES = ("tests/events/test_scores.py", "tests/events/test_portfolio.py")
+FEATURES = ("tests/events/test_features.py",)
+AUDIT = ("tests/engine/test_audit.py", "tests/engine/test_audit_input.py")
+BETS = ("tests/engine/test_bets.py",)
+EXACT = ("tests/engine/test_exact.py",)
+ADDITIVE = ("tests/mechanisms/test_additive_noise.py", "tests/engine/test_additive_audits.py")
+SAMPLER = ("tests/mechanisms/test_mechanisms.py", *AUDIT)
+INDEPENDENCE = ("tests/mechanisms/test_independence.py",)
+JUDGING = ("tests/ledger/test_judging.py", "tests/ledger/test_ledger.py")
+LEDGER = ("tests/ledger/test_ledger.py", "tests/ledger/test_judging.py")
+STORE = ("tests/store",)
+
+MUTANTS = (
+    # --- stats ---
+    Mutant(
+        "stats/joint.py",
+        "the nuisance's intervals get the whole failure probability each, unpaid",
+        "tail_prob = alpha * NUISANCE_SHARE / 4",
+        "tail_prob = alpha",
+        JOINT,
+    ),
+    Mutant(
+        "stats/joint.py",
+        "critical counts are one too large",
+        "np.ceil(n * x - 1e-9 * n - 1e-7), n + 1.0)",
+        "np.ceil(n * x - 1e-9 * n - 1e-7) + 1, n + 1.0)",
+        JOINT,
+    ),
+    Mutant(
+        "stats/joint.py",
+        "the region is cut at its outer corners instead of the inner ones",
+        "likely, rare = [p[:-1][~chord]], [q[1:][~chord]]",
+        "likely, rare = [p[1:][~chord]], [q[:-1][~chord]]",
+        JOINT,
+    ),
+    Mutant(
+        "stats/joint.py",
+        "the gap of convexity is allowed, but not paid for",
+        "solved = tail.solve(nodes, guesses, level - _GAP, grid_p)",
+        "solved = tail.solve(nodes, guesses, level, grid_p)",
+        JOINT,
+    ),
+    Mutant(
+        "stats/joint.py",
+        "the last block of counts is forgotten",
+        "mass[:, -1] = np.where(upper[:, -1], outside[:, -1], 1 - outside[:, -1])",
+        "mass[:, -1] = 0.0",
+        JOINT,
+    ),
+    Mutant(
+        "stats/proportions.py",
+        "the complement forgets one side",
+        "self.draws_right - self.hits_right,",
+        "self.hits_right,",
+        ("tests/stats/test_proportions.py",),
+    ),
+    Mutant(
+        "stats/proportions.py",
+        "an upper bound one success too low",
+        "a = np.asarray(successes, dtype=float) + 1.0",
+        "a = np.asarray(successes, dtype=float)",
+        ("tests/stats/test_proportions.py",),
+    ),
+    Mutant(
+        "stats/rates.py",
+        "the likelier side is swapped",
+        'ordered = counts if likelier == "left" else counts.swapped()',
+        'ordered = counts if likelier == "right" else counts.swapped()',
+        RATES,
+    ),
+    Mutant(
+        "stats/rates.py",
+        "epsilon is the best over the corners instead of the least",
+        "return float(max(direct.min(), mirrored.min(), 0.0))\n",
+        "return float(max(direct.max(), mirrored.max(), 0.0))\n",
+        RATES,
+    ),
+    Mutant(
+        "stats/rates.py",
+        "delta is forgotten for the complement",
+        "((p - delta, q), (1 - q - delta, 1 - p))",
+        "((p - delta, q), (1 - q, 1 - p))",
+        RATES,
+    ),
+    Mutant(
+        "stats/divergence.py",
+        "the excess counts deficits too",
+        "return float(np.maximum(p - scaled_q, 0.0).sum())",
+        "return float(np.abs(p - scaled_q).sum())",
+        RATES,
+    ),
+    Mutant(
+        "stats/divergence.py",
+        "delta is forgotten in the inverse",
+        "root = math.log((p_sum - delta) / q_sum)",
+        "root = math.log(p_sum / q_sum)",
+        RATES,
+    ),
+    Mutant(
+        "stats/divergence.py",
+        "a divergence of order alpha is divided by alpha",
+        "return float(np.logaddexp.reduce(log_terms) / (alpha - 1))",
+        "return float(np.logaddexp.reduce(log_terms) / alpha)",
+        RATES,
+    ),
+    Mutant(
+        "stats/paired.py",
+        "bets that could lose more than all are kept",
+        "admissible = (bets == 0) | (bets * worst <= 1.0)",
+        "admissible = (bets == 0) | (bets * worst <= 2.0)",
+        PAIRED,
+    ),
+    Mutant(
+        "stats/paired.py",
+        "the weights of the mixture are forgotten",
+        "return log_sum(wealth + np.log(weights[admissible]))",
+        "return log_sum(wealth)",
+        PAIRED,
+    ),
+    Mutant(
+        "stats/betting.py",
+        "the search returns a point that it found too high",
+        "            high, at_high = middle, value\n    return low",
+        "            high, at_high = middle, value\n    return high",
+        PAIRED,
+    ),
+    # --- events ---
+    Mutant(
+        "events/portfolio.py",
+        "thresholds are chosen on the draws that taught the score",
+        "rest = tuple(x[h:] for x, h in zip(encoded, halves, strict=True))",
+        "rest = tuple(x[:h] for x, h in zip(encoded, halves, strict=True))",
+        PORTFOLIO,
+    ),
+    Mutant(
+        "events/portfolio.py",
+        "> for >= at the threshold",
+        "above = scores >= self.threshold",
+        "above = scores > self.threshold",
+        PORTFOLIO,
+    ),
+    Mutant(
+        "events/portfolio.py",
+        "the rates of the right are those of the left",
+        '"right": (_lower(b, len(right)), _upper(a, len(left))),',
+        '"right": (_lower(a, len(left)), _upper(b, len(right))),',
+        PORTFOLIO,
+    ),
+    Mutant(
+        "events/portfolio.py",
+        "the complement keeps the likelier side of the event",
+        "likelier=side if as_is else other,",
+        "likelier=side,",
+        PORTFOLIO,
+    ),
+    Mutant(
+        "events/scores.py",
+        "the likelihood ratio is a product",
+        "np.log((a + 0.5) / (n_left + 0.5)) - np.log(",
+        "np.log((a + 0.5) / (n_left + 0.5)) + np.log(",
+        SCORES,
+    ),
+    Mutant(
+        "events/scores.py",
+        "a value not seen before counts as its neighbour",
+        "index = np.where(seen[at] == values, at, len(seen))",
+        "index = at",
+        SCORES,
+    ),
+    Mutant(
+        "events/scores.py",
+        "an edge belongs to the bin above, not below",
+        'index = np.searchsorted(edges, values, side="left")',
+        'index = np.searchsorted(edges, values, side="right")',
+        SCORES,
+    ),
+    Mutant(
+        "events/features.py",
+        "no answer is the first answer",
+        "return np.where(hit.any(axis=1), hit.argmax(axis=1), np.nan)",
+        "return hit.argmax(axis=1) * 1.0",
+        FEATURES,
+    ),
+    Mutant(
+        "events/features.py",
+        "the last place is one too far",
+        "hit.shape[1] - 1 - _first(",
+        "hit.shape[1] - _first(",
+        FEATURES,
+    ),
+    Mutant(
+        "events/encoding.py",
+        "an unknown label becomes a known one",
+        "np.where(labels[codes] == text, codes, -1)",
+        "codes",
+        ("tests/events/test_encoding.py",),
+    ),
+    Mutant(
+        "events/expected.py",
+        "the declines of p and q change places in the complement",
+        "mirrored - np.hypot(decline_q, factor * decline_p)",
+        "mirrored - np.hypot(decline_p, factor * decline_q)",
+        ("tests/events",),
+    ),
+    Mutant(
+        "events/bits.py",
+        "a hypothesis that explains both sides is kept",
+        "if not (max(rates) >= _ALWAYS and gap >= _GAP):",
+        "if not max(rates) >= _ALWAYS:",
+        ("tests/events/test_bits.py",),
+    ),
+    Mutant(
+        "events/doubles.py",
+        "subnormal doubles get the exponent of normal ones",
+        "return significand, np.maximum(exponent, 1) - 1075.0",
+        "return significand, exponent - 1075.0",
+        ("tests/events/test_bits.py",),
+    ),
+    # --- engine ---
+    Mutant(
+        "engine/task.py",
+        "the primary event gets the whole failure_prob",
+        "PRIMARY_SHARE = 0.9",
+        "PRIMARY_SHARE = 1.0",
+        AUDIT,
+    ),
+    Mutant(
+        "engine/counts.py",
+        "failure_prob is not divided over the profile's events",
+        "[(1 - PRIMARY_SHARE) / (events - 1)] * (events - 1)",
+        "[1 - PRIMARY_SHARE] * (events - 1)",
+        AUDIT,
+    ),
+    Mutant(
+        "engine/counts.py",
+        "exploration draws are used to certify",
+        'sampler.chunks(data, certifying, "certify", side)',
+        'sampler.chunks(data, certifying, "explore", side)',
+        AUDIT,
+    ),
+    Mutant(
+        "engine/counts.py",
+        "the exploration draws are spent twice",
+        "certifying = task.draws - exploration.explored\n    sample",
+        "certifying = task.draws\n    sample",
+        AUDIT,
+    ),
+    Mutant(
+        "engine/counts.py",
+        "independence is watched, but not judged",
+        "        check.judge()\n",
+        "",
+        ("tests/mechanisms/test_independence.py", "tests/engine/test_audit_input.py"),
+    ),
+    Mutant(
+        "engine/counts.py",
+        "the point of a curve stays where exploration saw it",
+        "if task.claim.point is None and certified.any():",
+        "if task.claim.point is None and not certified.any():",
+        AUDIT,
+    ),
+    Mutant(
+        "engine/explore.py",
+        "the least promising pair is audited",
+        "best = max(range(len(pairs)), key=lambda index: (values[index], -index))",
+        "best = min(range(len(pairs)), key=lambda index: (values[index], -index))",
+        ("tests/engine/test_audit_input.py", "tests/engine/test_audit.py"),
+    ),
+    Mutant(
+        "engine/explore.py",
+        "a seed label is dropped: all pairs are tried on one stream",
+        'f"pilot {index}"',
+        '"pilot 0"',
+        AUDIT,
+    ),
+    Mutant(
+        "engine/explore.py",
+        "nothing is left to certify with",
+        "return min(max(budget, MIN_PILOT), task.draws - 1)",
+        "return max(budget, MIN_PILOT)",
+        AUDIT,
+    ),
+    Mutant(
+        "engine/bets.py",
+        "the wealth that refutes is a logarithm to base 10",
+        "self.refuted_at = -math.log(task.failure_prob)",
+        "self.refuted_at = -math.log10(task.failure_prob)",
+        BETS,
+    ),
+    Mutant(
+        "engine/bets.py",
+        "the closest point of the null forgets e^epsilon",
+        "- theta * (p - y) / (y * (1 - y))",
+        "- (p - y) / (y * (1 - y))",
+        BETS,
+    ),
+    Mutant(
+        "engine/bets.py",
+        "every bet stakes the whole wealth",
+        "special.logsumexp(grown + shares, axis=0)",
+        "special.logsumexp(grown, axis=0)",
+        BETS,
+    ),
+    Mutant(
+        "engine/bets.py",
+        "the claim falls with the level below it",
+        "if self.refused <= self.claim_level or",
+        "if self.refused < self.claim_level or",
+        BETS,
+    ),
+    Mutant(
+        "engine/certificate.py",
+        ">= for >: what meets its claim exactly is refuted",
+        "refuted = epsilon.lower > point[0] or delta.lower > point[1]",
+        "refuted = epsilon.lower >= point[0] or delta.lower >= point[1]",
+        (*ADDITIVE, *AUDIT),
+    ),
+    Mutant(
+        "engine/judging.py",
+        "silence without a mutant is NOT REFUTED",
+        'return Verdict.NO_POWER, "no violation found, and no mutant',
+        'return Verdict.NOT_REFUTED, "no violation found, and no mutant',
+        AUDIT,
+    ),
+    Mutant(
+        "engine/judging.py",
+        "a mutant that survived counts as killed",
+        "    if mutant.verdict is Verdict.REFUTED:\n",
+        "    if mutant.verdict is not None:\n",
+        AUDIT,
+    ),
+    Mutant(
+        "engine/auditing.py",
+        "the mutant draws the mechanism's noise again",
+        'killed = look(task, mutant, "mutant")',
+        'killed = look(task, mutant, "mechanism")',
+        AUDIT,
+    ),
+    Mutant(
+        "engine/auditing.py",
+        "the mutant gets twice the budget",
+        'killed = look(task, mutant, "mutant")',
+        'killed = look(replace(task, draws=2 * task.draws), mutant, "mutant")',
+        AUDIT,
+    ),
+    Mutant(
+        "engine/auditing.py",
+        "each variant of a slack frontier gets the whole failure_prob",
+        "share = task.failure_prob / len(variants)",
+        "share = task.failure_prob",
+        ("tests/engine/test_slack.py",),
+    ),
+    Mutant(
+        "engine/exact.py",
+        "one direction only",
+        'profile = np.maximum(deltas["left"], deltas["right"])',
+        'profile = deltas["left"]',
+        EXACT,
+    ),
+    Mutant(
+        "engine/exact.py",
+        "rounding refutes a claim that is kept exactly",
+        "return bool(above_delta and epsilon > point[0] * (1 + 1e-9) + 1e-12)",
+        "return bool(delta > point[1] or epsilon > point[0])",
+        EXACT,
+    ),
+    Mutant(
+        "engine/planning.py",
+        "the bisection turns to the wrong half",
+        "low, high = (low, middle) if enough(middle) else (middle, high)",
+        "low, high = (middle, high) if enough(middle) else (low, middle)",
+        ("tests/engine/test_planning.py",),
+    ),
+    Mutant(
+        "engine/additive/plan.py",
+        "failure_prob is not divided over the questions",
+        "[(1 - FIRST_SHARE) / (len(targets) - 1)] * (len(targets) - 1)",
+        "[1 - FIRST_SHARE] * (len(targets) - 1)",
+        ADDITIVE,
+    ),
+    Mutant(
+        "engine/additive/certify.py",
+        "exploration centres are used to certify",
+        'sampler.chunks(pair.left, certifying, "certify", "left")',
+        'sampler.chunks(pair.left, certifying, "explore", "left")',
+        ADDITIVE,
+    ),
+    Mutant(
+        "engine/additive/certify.py",
+        "nothing certified counts as the target",
+        "return (epsilon, target.delta) if epsilon > 0 else (0.0, 0.0)",
+        "return epsilon, target.delta",
+        ADDITIVE,
+    ),
+    Mutant(
+        "engine/additive/events.py",
+        "the largest value in a ball is taken at its middle",
+        "min(noise.largest(self.region, middle, radius) * (1 + 1e-7), 1.0)",
+        "min(noise.largest(self.region, middle, 0.0) * (1 + 1e-7), 1.0)",
+        ADDITIVE,
+    ),
+    Mutant(
+        "engine/additive/exact.py",
+        "the smallest shifts are kept instead of the largest",
+        "few = np.sort(np.abs(shift))[-_FEW:]",
+        "few = np.sort(np.abs(shift))[:_FEW]",
+        ADDITIVE,
+    ),
+    # --- mechanisms ---
+    Mutant(
+        "mechanisms/sampler.py",
+        "a seed label is dropped: every call draws the same noise",
+        "outputs = self._call(data, size, role, side, index)",
+        "outputs = self._call(data, size, role, side)",
+        SAMPLER,
+    ),
+    Mutant(
+        "mechanisms/sampler.py",
+        "the id of the audit is forgotten in its seed",
+        "rng = generator(self._seed, *self._labels, *labels)",
+        "rng = generator(self._seed, *labels)",
+        SAMPLER,
+    ),
+    Mutant(
+        "mechanisms/sampler.py",
+        "inf is allowed",
+        "if self._finite and np.isinf(column).any():",
+        "if self._finite and np.isinf(column).all():",
+        SAMPLER,
+    ),
+    Mutant(
+        "mechanisms/independence.py",
+        "the limit is a logarithm to base 10",
+        "limit = math.log(4 / FALSE_REFUSAL)",
+        "limit = math.log10(4 / FALSE_REFUSAL)",
+        INDEPENDENCE,
+    ),
+    Mutant(
+        "mechanisms/independence.py",
+        "the stake is not shared by the forecasters",
+        "special.logsumexp(np.logaddexp(self._grown(), kept))) - math.log(len(_SO_FAR))",
+        "special.logsumexp(np.logaddexp(self._grown(), kept)))",
+        INDEPENDENCE,
+    ),
+    Mutant(
+        "mechanisms/watch.py",
+        "the time that is left grows",
+        "left = self.timeout - (time.perf_counter() - self.begun)",
+        "left = self.timeout + (time.perf_counter() - self.begun)",
+        ("tests/mechanisms/test_watch.py",),
+    ),
+    # --- ledger ---
+    Mutant(
+        "ledger/judging.py",
+        "NaN breaks no exact claim",
+        "broken = not lhs <= rhs",
+        "broken = lhs > rhs",
+        JUDGING,
+    ),
+    Mutant(
+        "ledger/judging.py",
+        "rounding breaks a claim",
+        "return tight, left, right, tight > 1.0 + self.tolerance",
+        "return tight, left, right, tight > 1.0",
+        JUDGING,
+    ),
+    Mutant(
+        "ledger/judging.py",
+        "NaN is set aside",
+        "return inequality if self.nan_breaks else None",
+        "return None",
+        JUDGING,
+    ),
+    Mutant(
+        "ledger/falsifying.py",
+        "a mutant that survives its own search is killed",
+        "nan_breaks=False)).counterexample is not None",
+        "nan_breaks=False)).judged > 0",
+        LEDGER,
+    ),
+    Mutant(
+        "ledger/falsifying.py",
+        "the search leaves the unit cube",
+        "return np.clip(there, 0.0, 1.0)",
+        "return there",
+        LEDGER,
+    ),
+    Mutant(
+        "ledger/simplifying.py",
+        "a simpler case need not break the claim",
+        "if scratch.breaking is trial:",
+        "if scratch.breaking is not None or trial:",
+        LEDGER,
+    ),
+    Mutant(
+        "ledger/rows.py",
+        "a mutant that survived one attempt of several counts as killed",
+        "if Power.SURVIVED in powers:",
+        "if powers == {Power.SURVIVED}:",
+        LEDGER,
+    ),
+    Mutant(
+        "ledger/rows.py",
+        "a claim holds though an attempt judged nothing",
+        "if not attempts or any(attempt.empty for attempt in attempts):",
+        "if not attempts:",
+        LEDGER,
+    ),
+    Mutant(
+        "ledger/rows.py",
+        "neighbouring doubles have the ratio 1",
+        "return max(found, math.nextafter(1.0, 2.0)) if lhs > rhs else found",
+        "return found",
+        JUDGING,
+    ),
+    Mutant(
+        "ledger/attempts.py",
+        "a frequency above what is allowed refutes, without a bound",
+        "Counterexample(case, bound, allowed) if bound > allowed else None",
+        "Counterexample(case, bound, allowed) if hits > allowed * draws else None",
+        LEDGER,
+    ),
+    # --- store ---
+    Mutant(
+        "store/files.py",
+        "an atomic write made direct",
+        'handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")\n',
+        "handle, temporary = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC), str(path)\n",
+        STORE,
+    ),
+    Mutant(
+        "store/files.py",
+        "a checksum is not compared",
+        "if said != checksum_of(document):",
+        "if said is None:",
+        STORE,
+    ),
+    Mutant(
+        "store/files.py",
+        "NaN is allowed in files",
+        "write_atomic(path, json.dumps(sealed, indent=1, allow_nan=False)",
+        "write_atomic(path, json.dumps(sealed, indent=1)",
+        STORE,
+    ),
+    Mutant(
+        "store/records.py",
+        "the datasets of another result are believed",
+        "if hashlib.sha256(content).hexdigest() != digest:",
+        "if not content:",
+        STORE,
+    ),
+    Mutant(
+        "store/records.py",
+        "two ids share a file",
+        'return f"{clean}-{hashlib.sha256(id.encode()).hexdigest()[:8]}.json"',
+        'return f"{clean}.json"',
+        STORE,
+    ),
+    Mutant(
+        "store/records.py",
+        "half of what a function made is taken for all of it",
+        'r.origin.get("records") == len(found) and accept(r)',
+        "accept(r)",
+        STORE,
+    ),
+    Mutant(
+        "store/runs.py",
+        "a probability beyond 1",
+        "min(math.fsum(record.total_failure_prob for record in records), 1.0)",
+        "math.fsum(record.total_failure_prob for record in records)",
+        STORE,
+    ),
+    Mutant(
+        "store/lock.py",
+        "two runs take one lock",
+        "os.O_CREAT | os.O_EXCL | os.O_WRONLY",
+        "os.O_CREAT | os.O_WRONLY",
+        STORE,
+    ),
+    Mutant(
+        "store/lock.py",
+        "the lock of a process that has ended is kept for ever",
+        "    except ProcessLookupError:\n        return False",
+        "    except ProcessLookupError:\n        return True",
+        STORE,
+    ),
+)
