@@ -52,9 +52,11 @@ BETS = ("tests/engine/test_bets.py",)
 EXACT = ("tests/engine/test_exact.py",)
 ADDITIVE = ("tests/mechanisms/test_additive_noise.py", "tests/engine/test_additive_audits.py")
 SAMPLER = ("tests/mechanisms/test_mechanisms.py", *AUDIT)
-INDEPENDENCE = ("tests/mechanisms/test_independence.py",)
-JUDGING = ("tests/ledger/test_judging.py", "tests/ledger/test_ledger.py")
-LEDGER = ("tests/ledger/test_ledger.py", "tests/ledger/test_judging.py")
+MECHANISMS = "tests/mechanisms/test_mutants_of_the_mechanisms.py"
+INDEPENDENCE = (MECHANISMS, "tests/mechanisms/test_independence.py")
+ROWS = "tests/ledger/test_mutants_of_the_ledger.py"
+JUDGING = (ROWS, "tests/ledger/test_judging.py", "tests/ledger/test_ledger.py")
+LEDGER = (ROWS, "tests/ledger/test_ledger.py", "tests/ledger/test_judging.py")
 STORE = ("tests/store",)
 
 MUTANTS = (
@@ -322,9 +324,9 @@ MUTANTS = (
     ),
     Mutant(
         "engine/explore.py",
-        "nothing is left to certify with",
-        "return min(max(budget, MIN_PILOT), task.draws - 1)",
-        "return max(budget, MIN_PILOT)",
+        "the draws on pairs that were given up are not counted",
+        'draw(pair, more, "explore")), pilot * len(pairs) + more',
+        'draw(pair, more, "explore")), more',
         AUDIT,
     ),
     Mutant(
@@ -494,7 +496,7 @@ MUTANTS = (
         "the time that is left grows",
         "left = self.timeout - (time.perf_counter() - self.begun)",
         "left = self.timeout + (time.perf_counter() - self.begun)",
-        ("tests/mechanisms/test_watch.py",),
+        (MECHANISMS, "tests/mechanisms/test_watch.py"),
     ),
     # --- ledger ---
     Mutant(

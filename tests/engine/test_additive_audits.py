@@ -10,10 +10,12 @@ from scipy.stats import binom
 
 from dpaudit import ApproxDP, GaussianDP, PureDP
 from dpaudit.engine import counts
+from dpaudit.engine.additive import certify
 from dpaudit.engine.additive.candidates import screen
 from dpaudit.engine.additive.events import LikelihoodRatio, RatioEvent
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms.additive import AdditiveNoise
+from dpaudit.mechanisms.sampler import PROBE_SIZE
 from dpaudit.stats import oracles
 from dpaudit.stats.noise import Noise
 from tests.mechanisms.test_additive_noise import (
@@ -76,6 +78,7 @@ def test_events_that_are_impossible_or_sure_do_no_harm(distance):
         if distance == 0:
             assert finding.epsilon.lower == 0
             assert finding.delta.lower == 0
+            assert not any(finding.profile.certified_delta)
         else:
             assert finding.epsilon.lower > 5
             assert finding.delta.lower > 0.99
@@ -163,6 +166,41 @@ def test_screened_moments_are_those_of_the_events():
             assert event.words
             assert event.label
             assert event.inside(event.axis(judge["left"])).shape == (50,)
+
+
+# --- soundness, exactly ---
+
+
+def test_failure_prob_is_divided_over_all_questions(monkeypatch):
+    given = []
+    original = certify.RateBounds.from_excess
+
+    def recording(epsilon, delta, failure_prob):
+        given.append(failure_prob)
+        return original(epsilon, delta, failure_prob)
+
+    monkeypatch.setattr(certify.RateBounds, "from_excess", recording)
+    for ball in (None, around):
+        given.clear()
+        mechanism = AdditiveNoise(uniform, scale=1.0, ball=ball)
+        look(mechanism, CLAIM, pair(0.5, -0.5), draws=2000, failure_prob=0.01)
+        assert len(given) > 2
+        assert sum(given) <= 0.01 * (1 + 1e-12)
+
+
+def test_no_centre_is_explored_and_certified_with():
+    seen = []
+
+    def recorded(data, size, *, rng):
+        drawn = data[0] + rng.normal(size=size)
+        if size != PROBE_SIZE:
+            seen.extend(drawn.tolist())
+        return drawn
+
+    pairs = [pair(0.5, 0.0), pair(1.0, 0.0)]
+    finding, _ = look(AdditiveNoise(recorded, scale=1.0), CLAIM, pairs, draws=1500)
+    assert len(seen) == 2 * sum(finding.draws.values())
+    assert len(set(seen)) == len(seen)
 
 
 # --- soundness, counted over whole audits ---

@@ -234,6 +234,13 @@ def test_an_audit_takes_its_draws_and_a_few_probes(draws: int) -> None:
         assert draws <= asked <= draws + 5 * PROBE_SIZE
 
 
+def test_a_mutant_gets_the_budget_of_the_mechanism_and_no_more() -> None:
+    """Else that it was killed would not show that the mechanism would have been."""
+    mechanism, mutant = Counting(), Counting()
+    audit(mechanism, PureDP(1.0), ONE, draws=1000, seed=1, mutant=mutant)
+    assert mutant.draws == mechanism.draws
+
+
 def test_a_family_needs_draws_enough_to_explore_every_pair() -> None:
     audit(laplace, PureDP(1.0), [ONE, TWO], draws=107, seed=1)
     with pytest.raises(ValueError, match="draws must be an integer >= 107 to explore 2 pairs"):

@@ -1,0 +1,37 @@
+"""Tests for mistakes that `benchmarks.mutation` planted and no other test had found."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+from dpaudit.errors import MechanismError, MechanismTimeout
+from dpaudit.mechanisms.independence import FALSE_REFUSAL, IndependenceCheck
+from dpaudit.mechanisms.watch import Watch
+
+
+def test_a_refusal_waits_for_the_evidence_that_its_probability_needs() -> None:
+    """The same call again and again is one toss each time, so the evidence grows slowly."""
+    needed = math.log(4 / FALSE_REFUSAL)
+    check, calls = IndependenceCheck("copies"), np.array([0.1, 0.2, 0.3, 0.4])
+    evidence: list[float] = []
+    for _ in range(60):
+        check.add(calls, np.zeros((1, 4), dtype=bool))
+        evidence.append(check.log_evidence)
+        if check.log_evidence > needed:
+            break
+        check.judge()
+    assert sum(x > needed / 2.3 for x in evidence) > 5  # a limit to base 10 would be met here
+    with pytest.raises(MechanismError, match="ignores rng"):
+        check.judge()
+
+
+def test_the_time_of_an_audit_runs_out() -> None:
+    watch = Watch(timeout=100.0, begun=time.perf_counter() - 101.0)
+    with pytest.raises(MechanismTimeout, match="more than timeout = 100 s"), watch.limit("slow"):
+        pytest.fail("it was called")
+    with Watch(timeout=100.0, begun=time.perf_counter() - 1.0).limit("quick"):
+        pass
