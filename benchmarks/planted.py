@@ -358,11 +358,11 @@ MUTANTS = (
         BETS,
     ),
     Mutant(
-        "engine/certificate.py",
+        "engine/counts.py",
         ">= for >: what meets its claim exactly is refuted",
-        "refuted = epsilon.lower > point[0] or delta.lower > point[1]",
-        "refuted = epsilon.lower >= point[0] or delta.lower >= point[1]",
-        (*ADDITIVE, *AUDIT),
+        "refuted = epsilons[for_epsilon] > point[0] or deltas[for_delta] > point[1]",
+        "refuted = epsilons[for_epsilon] >= point[0] or deltas[for_delta] >= point[1]",
+        AUDIT,
     ),
     Mutant(
         "engine/judging.py",
@@ -487,7 +487,7 @@ MUTANTS = (
     Mutant(
         "mechanisms/independence.py",
         "the stake is not shared by the forecasters",
-        "special.logsumexp(np.logaddexp(self._grown(), kept))) - math.log(len(_SO_FAR))",
+        "special.logsumexp(np.logaddexp(self._grown(), kept))) - math.log(FORECASTERS)",
         "special.logsumexp(np.logaddexp(self._grown(), kept)))",
         INDEPENDENCE,
     ),
@@ -586,9 +586,9 @@ MUTANTS = (
     ),
     Mutant(
         "store/files.py",
-        "NaN is allowed in files",
-        "write_atomic(path, json.dumps(sealed, indent=1, allow_nan=False)",
-        "write_atomic(path, json.dumps(sealed, indent=1)",
+        "NaN is allowed in files that are read",
+        "parse_constant=_no_constant",
+        "parse_constant=float",
         STORE,
     ),
     Mutant(
