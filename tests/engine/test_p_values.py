@@ -1,0 +1,58 @@
+"""P-values of refutations, by enumeration: at most a with probability at most a.
+
+The regions behind them are not nested in their failure probability (each orders the outcomes by
+evidence of its own), so this is looked at, and not inferred.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpaudit.engine import counts
+from dpaudit.stats.proportions import Counts
+from dpaudit.stats.rates import RateBounds
+from dpaudit.stats.target import Target
+
+DRAWS, FAILURE_PROB = 12, 0.45
+AIM = Target(delta=0.0)
+
+
+def p_values(epsilon: float) -> np.ndarray[Any, Any]:
+    """Of all outcomes of one event that is declared to be likelier on the left; 1 if kept."""
+    found = np.ones((DRAWS + 1, DRAWS + 1))
+    task: Any = SimpleNamespace(failure_prob=FAILURE_PROB)
+    event: Any = SimpleNamespace(likelier="left", target=AIM)
+    for a, b in itertools.product(range(DRAWS + 1), repeat=2):
+        seen = Counts(a, DRAWS, b, DRAWS)
+        bound = RateBounds.from_counts(seen, "left", FAILURE_PROB, AIM)
+        if bound.lower_epsilon(0.0) > epsilon:
+            found[a, b] = counts._p_value(task, seen, event, 1.0, (epsilon, 0.0))
+    return found
+
+
+def worst(found: np.ndarray[Any, Any], epsilon: float) -> float:
+    """Largest ratio of P(p-value <= a) to a, over a and over rates on the edge of the claim."""
+    rare = np.linspace(0.005, 1 / (1 + math.exp(epsilon)), 60)
+    ways = np.arange(DRAWS + 1)[:, None]
+    left = binom.pmf(ways, DRAWS, math.exp(epsilon) * rare)
+    right = binom.pmf(ways, DRAWS, rare)
+    ratios = [
+        np.einsum("ag,ab,bg->g", left, (found <= level).astype(float), right).max() / level
+        for level in np.unique(found[found < 1])
+    ]
+    return float(max(ratios))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.25, 1.0])
+def test_p_values_are_small_no_more_often_than_they_say(epsilon: float) -> None:
+    found = p_values(epsilon)
+    assert len(np.unique(found)) > 4
+    assert 0.5 < worst(found, epsilon) <= 1
+    assert worst(found / 2, epsilon) > 1  # of a p-value that forgets one of two sides
