@@ -46,7 +46,7 @@ from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.pictures import OutputHistogram
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.events import Event, approximate_lower, approximate_upper, learn
-from dpaudit.mechanisms import IndependenceCheck, Sampler
+from dpaudit.mechanisms import SUSPICION, IndependenceCheck, Sampler
 from dpaudit.results import SequentialPath, Witness
 from dpaudit.stats import Counts, RateBounds
 
@@ -67,10 +67,6 @@ LEAST_CALL = 16
 LEAST_DRAWS = 128
 """Draws per dataset that were bet on before which nothing is refuted, so that their independence
 can be judged."""
-
-SUSPICION = math.log(20.0)
-"""Evidence of dependence from which a refutation waits for more draws. It ends in a refusal, or it
-fades, as it does nineteen times out of twenty for an honest mechanism before it even comes up."""
 
 FUTILE_AFTER = 0.3
 """Share of the budget before which no audit gives up."""
@@ -233,7 +229,8 @@ class Game:
             if self.refuted:
                 self.stopped = "the claim is refuted"
                 return
-            if self.spent >= FUTILE_AFTER * budget and self._is_futile():
+            waiting = self.refused > self.claim_level  # for draws that look independent
+            if self.spent >= FUTILE_AFTER * budget and not waiting and self._is_futile():
                 self.stopped = "no violation worth the rest of the budget is left"
                 return
 
@@ -245,7 +242,11 @@ class Game:
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim fell, on draws that look independent."""
+        """Whether the claim fell, on draws that look independent, or on the last of the budget.
+
+        Draws that look dependent are followed by more, which end in a refusal of the mechanism or
+        show it to be honest. Waiting only puts a refutation off, so it needs no argument.
+        """
         if self.refused <= self.claim_level or self.spent - self.explored < LEAST_DRAWS:
             return False
         suspicion = max(check.log_evidence for check in self.checks.values())
@@ -401,7 +402,8 @@ def _certify(game: Game) -> Certificate:
         event=event,
         bounds=(bounds,) if refused > 0 else (),
         search=game.exploration.search,
-        notes=no_floats_note(task, game.sampler),
+        notes=no_floats_note(task, game.sampler)
+        + tuple(check.note for check in game.checks.values() if check.note),
         sequential=SequentialPath(
             game.stopped,
             task.draws,

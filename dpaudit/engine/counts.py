@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,9 @@ def look(task: Task, mechanism: Any, role: str) -> Certificate:
     """
     sampler = task.sampler(mechanism, role)
     exploration = explore(task, sampler, role, share=EXPLORE_SHARE)
-    counts, histograms = _count(task, sampler, exploration)
-    return _certify(task, sampler, exploration, counts, histograms)
+    counts, histograms, doubts = _count(task, sampler, exploration)
+    found = _certify(task, sampler, exploration, counts, histograms)
+    return replace(found, notes=(*found.notes, *doubts))
 
 
 def no_floats_note(task: Task, sampler: Sampler) -> tuple[str, ...]:
@@ -55,13 +57,14 @@ def _events(exploration: Exploration) -> list[Event]:
 
 def _count(
     task: Task, sampler: Sampler, exploration: Exploration
-) -> tuple[list[Counts], list[Histogram]]:
-    """Count the frozen events on fresh draws, call by call."""
+) -> tuple[list[Counts], list[Histogram], list[str]]:
+    """Count the frozen events on fresh draws, call by call; also return doubts about these."""
     pair, events = exploration.pair, _events(exploration)
     certifying = task.draws - exploration.explored
     sample = exploration.sample
     pictures = [OutputHistogram.plan(event, sample) for event in events]
     hits = {side: np.zeros(len(events), dtype=np.int64) for side in ("left", "right")}
+    doubts = []
     for side, data in (("left", pair.left), ("right", pair.right)):
         check, drawn = IndependenceCheck(sampler.name), 0
         for outputs in sampler.chunks(data, certifying, "certify", side):
@@ -76,11 +79,12 @@ def _count(
                     picture.add(side, encoded, values[id(event.score)])
             drawn += len(outputs)
         check.judge()
+        doubts += [check.note] * bool(check.note)
     counts = [
         Counts(int(left), certifying, int(right), certifying)
         for left, right in zip(hits["left"], hits["right"], strict=True)
     ]
-    return counts, [picture.done() for picture in pictures]
+    return counts, [picture.done() for picture in pictures], doubts
 
 
 def _certify(

@@ -1,7 +1,7 @@
 """Calling a mechanism with care: the shapes it may have, checks of its contract, additive noise."""
 
 from dpaudit.mechanisms.additive import AdditiveNoise, slack
-from dpaudit.mechanisms.independence import IndependenceCheck
+from dpaudit.mechanisms.independence import SUSPICION, IndependenceCheck
 from dpaudit.mechanisms.protocols import (
     ExactMechanism,
     SampledMechanism,
@@ -14,6 +14,7 @@ from dpaudit.mechanisms.streams import generator
 from dpaudit.mechanisms.watch import Watch
 
 __all__ = [
+    "SUSPICION",
     "AdditiveNoise",
     "ExactMechanism",
     "IndependenceCheck",

@@ -18,7 +18,11 @@ Each forecaster looks at one *context*: the draw before in the call, or some pla
 draw one tile before; how the call has gone so far; the same place in the call before, in the first
 call, or in an earlier call that began with the same draws. Within a context it forecasts by the
 rule of Krichevsky and Trofimov, whose product depends on counts only. Independent draws make every
-context useless and cost it about half the logarithm of the draws; dependent ones pay on every draw.
+context useless and cost it about half the logarithm of the draws; dependent ones pay on every
+draw. Other forecasters give every call a rate of its own, by a beta-binomial distribution whose
+variance is so many times that of independent draws. They see what no context does, such as noise
+that draws share in any order, once it inflates the variance about fourfold.
+
 The forecasters share one stake. Where the event changes, as between the batches of a sequential
 audit, the product goes on with a new denominator; part of the stake enters at each such point, so
 that a long honest beginning does not hide what comes later.
@@ -26,8 +30,11 @@ that a long honest beginning does not hide what comes later.
 **Repeats.** If a call begins with the very draw that an earlier call began with, is it a copy? Take
 two neighbouring draws (u, v) of the earlier call, and the draw w of the later one at the place of
 u. Independent draws do not know in which order u and v came, so that of the cases in which w equals
-exactly one of them, it equals u with probability one half; each call serves once as the original.
-A coin that always falls on u is a copy, for continuous and discrete draws alike.
+exactly one of them, it equals u with probability one half. A coin that always falls on u is a
+copy, for continuous and discrete draws alike. A call is compared once, as the copy or as the
+original: so the tosses rest on different draws, are independent, and one may stop at any of them.
+Draws are compared as values: the bytes between the fields of a record, or behind a short text,
+depend on the place and on the other draws of the call, and would be no draws at all.
 
 References
 ----------
@@ -37,6 +44,7 @@ Krichevsky and Trofimov (1981), "The performance of universal encoding".
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,6 +59,9 @@ Array = NDArray[Any]
 Fired = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
+SUSPICION = math.log(20.0)
+"""Evidence of dependence that is told; an honest mechanism ever shows as much once in 20 runs."""
+
 FALSE_REFUSAL = 1e-9
 """Probability, at most, that an honest mechanism is refused: over both datasets, both statistics
 and all looks together."""
@@ -62,6 +73,7 @@ _WINDOW = 2**13  # draws of each call that are looked at: enough, and a long run
 _EVENTS = 3
 _COPIED = 64  # draws of a call that are kept for the test of repeats
 _REMEMBERED = 1024  # earlier calls that may be copied
+INFLATIONS = (1.5, 2.0, 3.0, 5.0, 10.0, 30.0)  # of the variance of how often a call fires
 _BINS = np.array([-4.0, -2.0, -1.0, 1.0, 2.0, 4.0])
 _SO_FAR = (
     [f"one draw foretells the draw {lag} places after it" for lag in LAGS]
@@ -70,6 +82,8 @@ _SO_FAR = (
     + ["a call goes on as an earlier one that began with the same draws" for _ in PREFIXES]
     + ["the draws of one call go together"]
 )
+_AS_ONE = [f"rates differ between calls as if of 1 / {by:g} of the draws" for by in INFLATIONS]
+FORECASTERS = len(_SO_FAR) + len(_AS_ONE)
 
 
 @dataclass
@@ -78,6 +92,7 @@ class _Segment:
 
     events: int
     counts: NDArray[np.int64] = field(init=False)
+    calls: Floats = field(init=False)
     first: Fired | None = None
     before: Fired | None = None
     begun: list[dict[bytes, Fired]] = field(default_factory=lambda: [{} for _ in PREFIXES])
@@ -86,16 +101,17 @@ class _Segment:
 
     def __post_init__(self) -> None:
         self.counts = np.zeros((len(_SO_FAR), self.events, len(_BINS) + 1, 2), dtype=np.int64)
+        self.calls = np.zeros((len(INFLATIONS), self.events))  # log probability of what was seen
         self.hits = np.full(self.events, 0.5)
 
     def log_evidence(self) -> Floats:
         """Logarithm of E for each forecaster: the mean over the events."""
         on, off = self.counts[..., 1], self.counts[..., 0]
         forecast = (special.betaln(on + 0.5, off + 0.5) - special.betaln(0.5, 0.5)).sum(axis=-1)
-        ones, zeros = on.sum(axis=-1), off.sum(axis=-1)
-        total = np.maximum(ones + zeros, 1)
-        best = special.xlogy(ones, ones / total) + special.xlogy(zeros, zeros / total)
-        mean: Floats = special.logsumexp(forecast - best, axis=-1) - math.log(self.events)
+        logs = forecast - _best(on.sum(axis=-1), off.sum(axis=-1))
+        hits = self.hits - 0.5
+        logs = np.concatenate([logs, self.calls - _best(hits, self.draws - hits)])
+        mean: Floats = special.logsumexp(logs, axis=-1) - math.log(self.events)
         return mean
 
     def add(self, whole: Fired, starts: list[bytes]) -> None:
@@ -125,6 +141,7 @@ class _Segment:
                 known[start] = fired
             row += 1
         self._running(row, fired)
+        self._whole_call(fired)
         self.first = fired if self.first is None else self.first
         self.before = fired
         self.hits += fired.sum(axis=1)
@@ -142,6 +159,15 @@ class _Segment:
         table[:, 0, 1] += after - both
         table[:, 0, 0] += then.shape[1] - known - after + both
 
+    def _whole_call(self, fired: Fired) -> None:
+        """Forecast the call as a whole: its rate is drawn about that of earlier calls."""
+        size, hits = fired.shape[1], fired.sum(axis=1)
+        rate = self.hits / (self.draws + 1.0)
+        for row, by in enumerate(INFLATIONS):
+            weight = 1.0 / ((by - 1) / max(size - 1, 1) + 1 / (self.draws + 1))
+            a, b = weight * rate, weight * (1 - rate)
+            self.calls[row] += special.betaln(a + hits, b + size - hits) - special.betaln(a, b)
+
     def _running(self, row: int, fired: Fired) -> None:
         """Count what followed on the rate of the call so far, against that of earlier calls."""
         rate = self.hits / (self.draws + 1.0)
@@ -154,6 +180,12 @@ class _Segment:
             code = 2 * context[1:] + fired[event, 1:]
             shape = (len(_BINS) + 1, 2)
             self.counts[row, event] += np.bincount(code, minlength=2 * shape[0]).reshape(shape)
+
+
+def _best(ones: Any, zeros: Any) -> Any:
+    """Logarithm of the largest probability that any one rate gives to so many of each."""
+    total = np.maximum(ones + zeros, 1)
+    return special.xlogy(ones, ones / total) + special.xlogy(zeros, zeros / total)
 
 
 class IndependenceCheck:
@@ -170,7 +202,7 @@ class IndependenceCheck:
         self._segment: _Segment | None = None
         self._key: Any = None
         self._segments = 0
-        self._started = np.full(len(_SO_FAR), -math.inf)  # log of what the entered stakes became
+        self._started = np.full(FORECASTERS, -math.inf)  # log of what the entered stakes became
         self._originals: dict[bytes, list[Array]] = {}
         self._calls = self._copies = self._same = self._other = 0
 
@@ -212,7 +244,10 @@ class IndependenceCheck:
         """Compare a call with an earlier one that began alike, pair of draws by pair of draws."""
         start = cells[0].tobytes()
         waiting = self._originals.setdefault(start, [])
-        if waiting:
+        if not waiting:
+            if len(self._originals) <= _REMEMBERED:
+                waiting.append(cells)
+        else:
             original = waiting.pop()
             pairs = (min(len(cells), len(original)) - 1) // 2
             w, u, v = (
@@ -223,8 +258,6 @@ class IndependenceCheck:
             self._same += int((is_u & ~is_v).sum())
             self._other += int((is_v & ~is_u).sum())
             self._copies += bool(pairs and is_u.all() and (is_u & ~is_v).any())
-        if len(self._originals) <= _REMEMBERED and len(waiting) < _REMEMBERED:
-            waiting.append(cells)
 
     @property
     def log_evidence(self) -> float:
@@ -235,24 +268,34 @@ class IndependenceCheck:
         if self._segment is None:
             return 0.0
         kept = -math.log(self._segments + 2)  # of the stake, for segments to come
-        return float(special.logsumexp(np.logaddexp(self._grown(), kept))) - math.log(len(_SO_FAR))
+        return float(special.logsumexp(np.logaddexp(self._grown(), kept))) - math.log(FORECASTERS)
 
     def _repeated(self) -> float:
         """Logarithm of a bet on u with a uniform prior over the bias of the coin."""
         tosses = self._same + self._other
         return tosses * math.log(2) + float(special.betaln(self._same + 1, self._other + 1))
 
+    @property
+    def note(self) -> str:
+        """A sentence for a result whose draws look dependent, short of a refusal; else empty."""
+        if self.log_evidence < SUSPICION:
+            return ""
+        return (
+            f"The draws of {self._name} look dependent, though not beyond doubt (evidence of e^"
+            f"{self.log_evidence:.1f} against independence): draw noise of shape [size, ...]."
+        )
+
     def judge(self) -> None:
         """Raise :class:`MechanismError` when the draws so far cannot be independent."""
         limit = math.log(4 / FALSE_REFUSAL)  # two datasets, two statistics
         if self._repeated() > limit:
             raise MechanismError(
-                f"{self._name} ignores rng: {self._copies} of {self._calls} calls repeat the draws "
-                "of an earlier call, though their generators differ; draw from rng only, and seed "
-                "nothing else with less than 128 bits of it"
+                f"{self._name} ignores rng: of {self._calls} calls, {self._copies} repeat the "
+                "draws of another one, though their generators differ; draw from rng only, and "
+                "seed nothing else with less than 128 bits of it"
             )
         if self._foretold() > limit:
-            how = _SO_FAR[int(self._grown().argmax())]
+            how = [*_SO_FAR, *_AS_ONE][int(self._grown().argmax())]
             raise MechanismError(
                 f"{self._name} shares its noise: its draws are not independent ({how}). Draw noise "
                 "of shape [size, ...]"
@@ -260,9 +303,30 @@ class IndependenceCheck:
 
 
 def _cells(outputs: Array) -> NDArray[np.uint8]:
-    """Bytes of each draw, shape [size, bytes]."""
-    flat = np.ascontiguousarray(outputs).reshape(len(outputs), -1)
-    return flat.view(np.uint8).reshape(len(outputs), -1)
+    """Bytes that tell the values of the draws apart, and nothing else; shape [size, bytes]."""
+    size = len(outputs)
+    if outputs.dtype.names:
+        parts = [_cells(outputs[name]) for name in outputs.dtype.names]
+    elif outputs.dtype.kind in "US":
+        texts = outputs.reshape(size, -1)
+        digests = [b"".join(map(_digest, row.tolist())) for row in texts]
+        return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(size, -1)
+    else:
+        # In two doubles: whole numbers may be integers in one call and floats in another.
+        exact = outputs.reshape(size, -1).astype(np.longdouble)
+        high = exact.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            low = (exact - high).astype(np.float64)
+        parts = []
+        for part in (high, low):
+            part = np.where(np.isnan(part), np.nan, part + 0.0)
+            parts.append(np.ascontiguousarray(part).view(np.uint8).reshape(size, -1))
+    return np.concatenate(parts, axis=1)
+
+
+def _digest(text: str | bytes) -> bytes:
+    raw = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    return hashlib.blake2b(raw, digest_size=16).digest()
 
 
 def same_draws(a: Array, b: Array) -> bool:

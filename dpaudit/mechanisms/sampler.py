@@ -139,7 +139,9 @@ class Sampler:
             return
         self._warned = True
         spent = self.seconds
+        saw_reals = self.saw_reals  # nothing of a result may depend on the clock
         self._call(data, 4 * PROBE_SIZE, "timing")
+        self.saw_reals = saw_reals
         per_draw = max((self.seconds - spent - each) / (3 * PROBE_SIZE), 0.0)
         per_call = max(each - per_draw * PROBE_SIZE, 0.0)
         seconds = per_draw * self.watch.total + per_call * 2 * CALLS

@@ -89,11 +89,15 @@ def _alarm(seconds: float, words: str) -> Iterator[None]:
         raise MechanismTimeout(words)
 
     handler = signal.signal(signal.SIGALRM, stop)
+    begun = time.perf_counter()
     remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    finally:  # also where the alarm rang while we were stopping it
+        signal.signal(signal.SIGALRM, signal.SIG_DFL if handler is None else handler)
         if remaining:
-            signal.setitimer(signal.ITIMER_REAL, remaining, interval)
+            left = max(remaining - (time.perf_counter() - begun), 1e-6)
+            signal.setitimer(signal.ITIMER_REAL, left, interval)

@@ -44,6 +44,8 @@ class Verdict(StrEnum):
 
     def __eq__(self, other: object) -> bool:
         """Compare with a verdict or with its words, in any case; refuse a text that is none."""
+        if isinstance(other, StrEnum):  # of another vocabulary, perhaps: then as texts
+            return str.__eq__(self, other)
         return self is (Verdict(other) if isinstance(other, str) else other)
 
     def __ne__(self, other: object) -> bool:

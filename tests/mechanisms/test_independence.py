@@ -83,7 +83,8 @@ def test_one_that_forgets_its_denominator_is_found_out(monkeypatch) -> None:
     def wrong(self: Any) -> Any:
         on, off = self.counts[..., 1], self.counts[..., 0]
         forecast = independence.special.betaln(on + 0.5, off + 0.5) - math.log(math.pi)
-        return forecast.sum(axis=-1)[:, 0] + (on + off).sum(axis=-1)[:, 0] * math.log(2)
+        logs = forecast.sum(axis=-1)[:, 0] + (on + off).sum(axis=-1)[:, 0] * math.log(2)
+        return np.concatenate([logs, self.calls[:, 0] + self.draws * math.log(2)])
 
     monkeypatch.setattr(independence._Segment, "log_evidence", wrong)
     assert expectation(0.01, (5, 5), IndependenceCheck._foretold) > 1
@@ -104,6 +105,52 @@ def test_honest_calls_are_refused_no_more_often_than_said(monkeypatch, calls, ra
         except MechanismError:
             alarms += 1
     assert binom.sf(alarms - 1, 300, 0.2) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("dtype", ["longdouble", "U9", "S9", "aligned"])
+def test_bytes_that_are_no_values_are_not_compared(dtype) -> None:
+    """What lies between the fields of a record, behind a short text, in a long double's tail."""
+    rng = np.random.default_rng(6)
+    kind = np.dtype([("a", "i1"), ("b", "f8")], align=True) if dtype == "aligned" else dtype
+    check = IndependenceCheck("f")
+    for fill in range(CALLS):
+        values = rng.integers(2, size=64)
+        call = np.frombuffer(bytearray([fill]) * (64 * np.dtype(kind).itemsize), dtype=kind).copy()
+        if dtype == "aligned":
+            call["a"], call["b"] = values, -0.0 if fill % 2 else 0.0
+        else:
+            call[:] = values
+        check.add(call, np.zeros((1, 64), dtype=bool))
+    check.judge()
+    assert check._copies == 0
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.2])
+def test_the_width_of_a_text_foretells_nothing(rate) -> None:
+    """The longest text of a call sets the width of all: how a call begins must not tell it."""
+    total = 0.0
+    for sequence in itertools.product((0, 1), repeat=10):
+        ones = sum(sequence)
+        calls = np.split(np.array(sequence), [5])
+        outputs = [np.array(["yes, indeed" if fired else "no" for fired in call]) for call in calls]
+        evidence = check_of(calls, outputs)._foretold()
+        total += rate**ones * (1 - rate) ** (10 - ones) * math.exp(evidence)
+    assert total <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("shape", [(5, 5, 5), (3, 3, 3, 3, 3)])
+def test_one_may_stop_at_any_comparison(shape) -> None:
+    """A call that was compared is no original: or its draws would be tossed twice."""
+    total = 0.0
+    for sequence in itertools.product((0, 1), repeat=sum(shape)):
+        check, best = IndependenceCheck("f"), 0.0
+        for call in np.split(np.array(sequence), np.cumsum(shape)[:-1]):
+            check.add(call, np.zeros((1, len(call)), dtype=bool))
+            best = math.exp(check._repeated())
+            if best > 1:
+                break
+        total += best / 2 ** len(sequence)
+    assert total <= 1 + 1e-12
 
 
 # --- what is seen ---
@@ -191,10 +238,19 @@ def test_the_false_alarm_that_was_found(seed) -> None:
         audit(shared, PureDP(1.0), pair, draws=100_000, seed=seed, sequential=True)
 
 
+def test_noise_shared_in_any_order_is_seen_once_many_draws_share_it() -> None:
+    def shuffled(rng: np.random.Generator, size: int) -> Any:
+        return rng.permutation(in_groups(rng, size, of=8))
+
+    for seed in range(10):
+        with pytest.raises(MechanismError, match="rates differ between calls"):
+            audit(noisy(shuffled), PureDP(1.0), PAIR, seed=seed, draws=20_000)
+
+
 def test_rates_that_differ_between_calls_are_seen() -> None:
     rng = np.random.default_rng(2)
     differing = rng.random((CALLS, 1000)) < rng.beta(40, 40, size=(CALLS, 1))
-    with pytest.raises(MechanismError, match="the draws of one call go together"):
+    with pytest.raises(MechanismError, match="rates differ between calls"):
         check_of(differing).judge()
     check_of(rng.random((CALLS, 1000)) < 0.5).judge()
 
@@ -262,7 +318,9 @@ def test_rare_answers_from_a_generator_of_its_own_are_refused_as_copies() -> Non
 
 
 def test_copies_are_counted_in_the_refusal() -> None:
-    with pytest.raises(MechanismError, match=r"ignores rng: \d+ of 64 calls repeat the draws"):
+    with pytest.raises(
+        MechanismError, match=r"ignores rng: of 64 calls, \d+ repeat the draws of another"
+    ):
         audit(noisy(four_bit_seed), PureDP(1.0), PAIR, draws=20_000, seed=1)
 
 
@@ -275,6 +333,6 @@ def test_copies_of_any_kind_of_output_are_seen(dtype) -> None:
     check = IndependenceCheck("f")
     for _ in range(4):
         check.add(np.asarray(made).astype(dtype), fired)
-    assert check._copies == 3
+    assert check._copies == 2  # each call is compared once
     with pytest.raises(MechanismError, match="ignores rng"):
         check.judge()

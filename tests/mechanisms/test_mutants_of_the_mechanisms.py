@@ -14,11 +14,11 @@ from dpaudit.mechanisms.watch import Watch
 
 
 def test_a_refusal_waits_for_the_evidence_that_its_probability_needs() -> None:
-    """The same call again and again is one toss each time, so the evidence grows slowly."""
+    """The same call again and again is one toss for two calls, so the evidence grows slowly."""
     needed = math.log(4 / FALSE_REFUSAL)
     check, calls = IndependenceCheck("copies"), np.array([0.1, 0.2, 0.3, 0.4])
     evidence: list[float] = []
-    for _ in range(60):
+    for _ in range(120):
         check.add(calls, np.zeros((1, 4), dtype=bool))
         evidence.append(check.log_evidence)
         if check.log_evidence > needed:

@@ -254,3 +254,11 @@ def test_not_refuted_may_be_spelt_with_a_blank_and_nothing_else_is_a_verdict():
     for word in ("passed", "REFUTE", ""):
         with pytest.raises(ValueError, match="not a valid Verdict"):
             assert word == Verdict.REFUTED
+
+
+@pytest.mark.parametrize("other", [*Expectation, None, 3], ids=str)
+def test_verdicts_compare_with_other_vocabularies_the_same_from_both_sides(other):
+    for verdict in Verdict:
+        same = str(other) == str(verdict)
+        assert (verdict == other) is (other == verdict) is same
+        assert (verdict != other) is (other != verdict) is not same

@@ -195,7 +195,7 @@ def _p_value(task: Task, plan: Plan, values: CentreValues) -> float:
     for i, question in enumerate(plan.questions):
         wealth = question.bet.log_wealth(*values.pair(i), *plan.point)
         logs.append(-wealth - math.log(question.failure_prob / task.failure_prob))
-    return min(math.exp(min(logs, default=0.0)), task.failure_prob)
+    return math.exp(min([*logs, math.log(task.failure_prob)]))
 
 
 class _CentersOnly:
