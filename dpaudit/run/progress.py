@@ -20,6 +20,9 @@ FOLDER = ".progress"
 EVERY = 0.5
 """Seconds between two writes of a worker."""
 
+LEAST_SHARE = 0.01
+"""Of an audit, from which the time that is left is foretold: the first draws tell of setting up."""
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -47,7 +50,8 @@ class Progress:
 
     def left(self, now: float) -> float | None:
         """Seconds that are left, if it goes on as it went so far; None where nobody knows yet."""
-        return (now - self.started) * (1 / self.share - 1) if self.share > 0 else None
+        known = self.share >= LEAST_SHARE
+        return (now - self.started) * (1 / self.share - 1) if known else None
 
     def words(self, now: float) -> str:
         """Say how far it has come.

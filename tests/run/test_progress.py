@@ -33,6 +33,7 @@ def clock(monkeypatch):
     ("done", "seconds", "words"),
     [
         (0, 10, "a: 0%"),
+        (0.9, 10, "a: 1%"),
         (35, 65, "a: 35%, about 2 min left"),
         (50, 3, "a: 50%, about 3 s left"),
         (50, 80, "a: 50%, about 80 s left"),
