@@ -204,3 +204,11 @@ def test_the_picture_has_a_bar_for_each_outcome() -> None:
     assert result.histogram.left == (750_000, 250_000)
     assert result.histogram.right == (250_000, 750_000)
     assert result.histogram.inside in ((True, False), (False, True))
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_profile_is_that_of_the_worse_direction(swapped: bool) -> None:
+    """An outcome that only one dataset can have costs delta in one direction only."""
+    p, q = [0.5, 0.5, 0.0], [0.4, 0.4, 0.2]
+    profile = _audit(_two(q, p) if swapped else _two(p, q), PureDP(1.0)).profile
+    assert profile.certified_delta == pytest.approx([0.2] * len(profile.epsilon), abs=1e-12)
