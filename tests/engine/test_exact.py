@@ -23,7 +23,7 @@ from dpaudit import (
     audit,
 )
 from dpaudit.claims.notions import Claim
-from dpaudit.stats import oracles
+from dpaudit.stats import hockey_stick, oracles
 
 BASE = [[0.0], [0.0]]
 ONE, TWO = (NeighborPair([[0.0], [x]], BASE) for x in (1.0, 2.0))
@@ -69,6 +69,10 @@ def test_both_directions_are_looked_at(swap: bool) -> None:
     assert result.witness.likelier == ("right" if swap else "left")
     assert result.witness.event == "outcome = 0"
     assert (result.witness.likely, result.witness.rare) == (0.5, 0.1)
+    grid = result.profile.epsilon
+    worse = [max(hockey_stick(p, q, e), hockey_stick(q, p, e)) for e in grid]
+    assert result.profile.certified_delta == pytest.approx(worse)
+    assert any(hockey_stick(q, p, e) < delta for e, delta in zip(grid, worse, strict=True))
 
 
 def test_outcomes_that_only_one_side_has_give_infinity() -> None:
