@@ -45,6 +45,15 @@ def test_the_worst_pair_of_several_is_certified(order: list[NeighborPair]) -> No
         assert 1.7 < result.certified_epsilon <= 2.0
 
 
+def test_pairs_that_were_given_up_are_paid_from_the_same_budget() -> None:
+    drawn = []
+    for pairs in (TWO, [ONE, TWO, ONE, TWO]):
+        counts = audit(laplace, PureDP(1.0), pairs, draws=20_000, seed=1).epsilon.counts
+        assert counts is not None
+        drawn.append(counts.draws_left)
+    assert drawn[0] == drawn[1] < 20_000
+
+
 def test_equal_sides_certify_nothing() -> None:
     same = NeighborPair([[0.0]], [[0.0]])
     assert audit(laplace, PureDP(0.5), same, draws=5000, seed=1).certified_epsilon == 0.0
