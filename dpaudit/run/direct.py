@@ -47,13 +47,13 @@ def audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
         draws=origin["draws"],
         failure_prob=origin["failure_prob"],
         seed=seed,
-        mutant=mutant,
+        mutants=() if mutant is None else [mutant],
         sequential=origin["sequential"],
         float_attack=origin["float_attack"],
         id=origin["target"],
     )
     now = {
-        "replays": seeded(mechanism, mutant),
+        "replays": seeded(mechanism, () if mutant is None else [mutant]),
         "versions": versions(),
         "sources": sources(Path.cwd()),
     }
