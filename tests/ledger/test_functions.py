@@ -189,7 +189,7 @@ def loud(data, size, *, rng):
 
 def audit_both(auditor):
     auditor.check_contraction(lambda x: x / 2, 0.5)
-    auditor.check(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), mutant=loud, draws=20_000)
+    auditor.check(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), mutants=[loud], draws=20_000)
 """
 
 

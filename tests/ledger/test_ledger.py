@@ -404,11 +404,31 @@ def test_a_privacy_guarantee_is_attacked_with_an_audit():
     pair = NeighborPair([[0.0]], [[1.0]])
     quiet = lambda data, size, *, rng: data.sum() + 0.3 * rng.laplace(size=size)  # noqa: E731
     book = ledger()
-    book.audit(noisy, PureDP(1.0), pair, mutant=quiet, draws=20_000)
+    result = book.audit(noisy, PureDP(1.0), pair, mutants=[quiet], draws=20_000)
     assert book.result().power is Power.KILLED
     assert 0.8 < book.result().tightest <= 1
-    book.audit(noisy, PureDP(0.5), pair, mutant=quiet, draws=20_000)
+    (attempt,) = book.result().attempts
+    assert attempt.mutant == "3 of 3 killed"
+    assert attempt.failure_prob == result.total_failure_prob == pytest.approx(2e-6)
+    book.audit(noisy, PureDP(0.5), pair, mutants=[quiet], draws=20_000)
     assert book.result().verdict is LedgerVerdict.REFUTED
+    assert book.result().attempts[1].mutant == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "power", "mutant"),
+    [
+        ({}, Power.KILLED, "2 of 2 killed"),
+        ({"mutants": [noisy]}, Power.SURVIVED, "2 of 3 killed"),
+        ({"mutants": None}, Power.NONE, ""),
+    ],
+)
+def test_power_of_an_audit_is_that_of_its_mutants(options, power, mutant):
+    """One that was given must be killed; of those of the noise some have to."""
+    book = ledger()
+    book.audit(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), draws=4000, **options)
+    (attempt,) = book.result().attempts
+    assert (attempt.power, attempt.mutant) == (power, mutant)
 
 
 def test_attacks_do_not_depend_on_each_other():

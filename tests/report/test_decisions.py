@@ -68,19 +68,19 @@ def test_all_that_matters_is_counted(some):
     assert found.sentence.startswith("2 of 7 claims are refuted.")
     assert found.more == (
         "2 audits had no power: their silence means nothing. 1 audit demonstrates a known "
-        "violation. 2 audits found nothing and killed their mutant, which proves no privacy."
+        "violation. 2 audits found nothing and killed mutants, which proves no privacy."
     )
     assert [card.result.status.key for card in found.cards] == ["refuted", "refuted", "no_power"]
     assert [(r.status.key, close) for r, _, close in found.lines] == [
         ("powerless", "84 % of the claim"),
-        ("known", "3.67 times the claim"),
+        ("known", "3.34 times the claim"),
     ]
 
 
 def test_quiet_run_is_no_praise(some):
     found = told(some["kept"])
     assert found.sentence == "No claim is refuted."
-    assert found.more == "1 audit found nothing and killed its mutant, which proves no privacy."
+    assert found.more == "1 audit found nothing and killed mutants, which proves no privacy."
     assert (found.tone, found.cards, found.lines) == ("not_refuted", (), ())
     assert told(some["known"]).sentence == "No claim is refuted, but for known violations."
     assert told(some["powerless"]).sentence == "This run says nothing about privacy."
@@ -100,13 +100,13 @@ def test_lost_violations_are_looked_at_and_open_ones_kept_in_mind(some):
 def test_advice_of_a_result_comes_before_that_of_the_house(some):
     advised = replace(some["powerless"], advice="try 10 items for each user")
     assert told(advised).cards[0].next == "Try 10 items for each user."
-    assert "until the mutant is killed" in told(replace(some["powerless"], advice="")).cards[0].next
+    assert "until a mutant is killed" in told(replace(some["powerless"], advice="")).cards[0].next
 
 
 def test_reason_of_a_known_violation_stands_beside_it(some, tmp_path):
     known = some["known"].with_origin({"reason": "no <noise> on the count"}, Expectation.REFUTED)
     ((_, _, close),) = told(known).lines
-    assert close == "3.67 times the claim: no <noise> on the count"
+    assert close == "3.34 times the claim: no <noise> on the count"
     page = write_report(tmp_path, run_of([]), [known]).read_text()
     assert "It was declared because: no &lt;noise&gt; on the count</p>" in page
 
@@ -135,7 +135,7 @@ def test_page_shows_it_before_anything_else(some, tmp_path):
     assert head < page.index('<section class="tiles"') < page.index('<table id="summary"')
     assert "<dt>Note</dt><dd>The last bits &lt;betray&gt;.</dd>" in page
     assert "<dt>Do next</dt><dd><strong>See &lt;b&gt;.</strong></dd>" in page
-    assert "Besides REFUTED (known) audit_x::known 3.67 times the claim" in text
+    assert "Besides REFUTED (known) audit_x::known 3.34 times the claim" in text
     assert 'class="scale"' in page
 
 

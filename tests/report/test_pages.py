@@ -20,6 +20,7 @@ from dpaudit import AdditiveNoise, ApproxDP, GaussianDP, NeighborPair, PureDP, S
 from dpaudit.report.page import ASSETS
 from dpaudit.report.pages import write_report
 from dpaudit.results import severity
+from dpaudit.results.mutants import Fate, MutantResult
 from dpaudit.results.result import AuditResult
 from dpaudit.results.status import STATUSES
 from dpaudit.results.verdicts import Expectation
@@ -47,12 +48,12 @@ check = functools.partial(audit, claim=PureDP(1.0, source="a <b>source</b>"), pa
 @functools.cache
 def results_of_all_kinds() -> list[AuditResult]:
     origin = {"kind": "file", "path": "audits/audit_x.py"}
-    kept = check(noisy_sum, draws=2000, mutant=loud, id="audit_x::kept").with_origin(
+    kept = check(noisy_sum, draws=2000, mutants=[loud], id="audit_x::kept").with_origin(
         origin, "not_refuted"
     )
     refuted = check(loud, draws=2000, id="audit_x::refuted").with_origin(origin, "not_refuted")
-    powerless = check(noisy_sum, draws=2000, mutant=noisy_sum, id="audit_x::powerless")
-    exact = check(Response(), draws=2000, id="audit_x::exact")
+    powerless = check(noisy_sum, draws=2000, mutants=[noisy_sum], id="audit_x::powerless")
+    exact = check(Response(), draws=2000, mutants=None, id="audit_x::exact")
     return [
         kept,
         refuted,
@@ -254,11 +255,10 @@ def test_finding_holds_all_that_it_takes_to_judge_and_redo(reader, results):
     text = reader.text()
     kept = results[0]
     assert kept.witness.counts is not None
-    assert kept.mutant is not None
     for words in (
         kept.witness.sentence(),
         kept.pair_words,
-        kept.mutant.witness.sentence(),
+        *(mutant.name for mutant in kept.mutants),
         "600 to explore and 1 400 to certify",
         "(no guarantee)",
         f"audits/{KINDS['audit'].file_name(kept.id)}",
@@ -316,10 +316,85 @@ def test_infinity_is_a_sign_and_sorts_last(results, tmp_path):
     assert 'data-sort="inf"' in page
 
 
-def test_missing_mutant_is_said(results, tmp_path):
-    text = text_of([r for r in results if r.id == "audit_x::refuted"], tmp_path)
-    assert "no mutant" in text
-    assert "has not shown that it could find a violation" in text
+# --- mutants ---
+
+
+NOISE = "line 3 of f.py (laplace, scale 1)"
+MUTANTS = (
+    MutantResult("half <b>&\"'", Fate.KILLED, 1.0000004, 1e-6, 1400, "a pair", "output > <1"),
+    MutantResult(f"{NOISE} removed", Fate.KILLED, math.inf, 1e-6, 300, "", "x", NOISE, True),
+    MutantResult(f"{NOISE} halved", Fate.SURVIVED, 0.12349, 1e-6, 12_345, "", "", NOISE),
+    MutantResult("computed", Fate.SURVIVED, 0.0, 0.0, 0, note="weaker than one that survived"),
+    MutantResult("broken", Fate.NOT_RUN, 0.0, 0.0, 0, note="it raised KeyError: '<x>'"),
+)
+
+
+def table_of_mutants(page: str) -> list[tuple[str, ...]]:
+    """Return the rows of the table: class of the fate, and the text of every cell."""
+    (table,) = re.findall(r'<table class="counts mutants">.*?<tbody>(.*?)</tbody>', page, re.S)
+    rows = re.findall(
+        r"<tr><th[^>]*>(.*?)</th>" + r'<td class="(\w+)">(.*?)</td>' + "<td>(.*?)</td>" * 2, table
+    )
+    assert len(rows) == table.count("<tr>")
+    return [tuple(html.unescape(cell) for cell in row) for row in rows]
+
+
+def test_table_of_mutants_tells_name_fate_epsilon_and_draws(special, tmp_path):
+    result = replace(special["kept"], mutants=MUTANTS)
+    page = write_report(tmp_path, run_of([result]), [result]).read_text()
+    assert table_of_mutants(page) == [
+        ("half <b>&\"'", "killed", "killed", "> 1", "1\u202f400"),
+        (f"{NOISE} removed", "killed", "killed", "≥ ∞", "300"),
+        (f"{NOISE} halved", "survived", "survived", "≥ 0.1234", "12\u202f345"),
+        ("computed", "survived", "survived", "≥ 0", ""),
+        ("broken", "survived", "not run", "", ""),
+    ]
+    text = Reader(page).text()
+    assert "Mutants2 of 4 killed, each on the claim and the pairs of this audit" in text
+    assert "<b>&" not in page
+
+
+def test_what_is_behind_the_fate_of_a_mutant_is_one_hover_away(special, tmp_path):
+    result = replace(special["kept"], mutants=MUTANTS)
+    page = write_report(tmp_path, run_of([result]), [result]).read_text()
+    titles = [v for tag, name, v in Reader(page).attributes if (tag, name) == ("th", "title")]
+    assert titles == ["output > <1", "x", "weaker than one that survived", MUTANTS[-1].note]
+
+
+def test_summary_sorts_by_the_share_of_mutants_that_were_killed(special, tmp_path):
+    kept = special["kept"]
+    some = [kept.mutants, MUTANTS, MUTANTS[2:], MUTANTS[4:]]
+    many = [replace(kept, id=f"with {i}", mutants=mutants) for i, mutants in enumerate(some)]
+    page = write_report(tmp_path, run_of(many), many).read_text()
+    cells = re.findall(
+        r'data-label="Mutants" class="right" data-sort="([^"]*)"><span class="(\w+)">(.*?)</span>'
+        r' <span class="quiet">(.*?)</span>',
+        page,
+    )
+    killed = sum(mutant.killed for mutant in kept.mutants)
+    assert killed
+    assert cells == [
+        (str(kept.mutation_score), "killed", f"{killed} of {len(kept.mutants)}", "killed"),
+        ("0.5", "killed", "2 of 4", "killed"),
+        ("0", "survived", "0 of 2", "killed"),
+        ("0", "survived", "0 of 0", "killed"),
+    ]
+
+
+def test_want_of_mutants_is_said(results, tmp_path):
+    text = text_of([r for r in results if r.id == "audit_x::exact"], tmp_path)
+    assert "Mutantsnone, so this audit has not shown that it could find a violation" in text
+    assert "NO POWER (no mutants)" in text
+
+
+def test_refuted_audit_needs_no_mutants_and_says_so(results, tmp_path):
+    (refuted,) = (r for r in results if r.id == "audit_x::refuted")
+    assert refuted.mutants == ()
+    page = write_report(tmp_path, run_of([refuted]), [refuted]).read_text()
+    text = Reader(page).text()
+    assert "Mutantsnot needed: what is refuted needs no proof of power" in text
+    assert "has not shown" not in text
+    assert '<td data-label="Mutants" class="right" data-sort="-1"><span class="quiet">not' in page
 
 
 def test_report_of_nothing(tmp_path):
@@ -424,10 +499,15 @@ def special() -> dict[str, AuditResult]:
     claim = ApproxDP(1.0, 1e-6)
     found = [
         check(loud, draws=2000, sequential=True, id="sequential"),
-        check(ball, claim=claim, draws=2000, mutant=broad, id="additive"),
-        check(AdditiveNoise(lambda data: data.sum(), scale=5.0), claim=claim, id="closed"),
+        check(ball, claim=claim, draws=2000, mutants=[broad], id="additive"),
+        check(
+            AdditiveNoise(lambda data: data.sum(), scale=5.0),
+            claim=claim,
+            mutants=None,
+            id="closed",
+        ),
         check(loud, claim=GaussianDP(1.0), draws=2000, id="gaussian"),
-        check(noisy_sum, draws=2000, mutant=loud, id="kept"),
+        check(noisy_sum, draws=2000, mutants=[loud], id="kept"),
     ]
     return {result.id: result for result in found}
 
@@ -438,7 +518,7 @@ def parts_of(result, tmp_path) -> tuple[str, list[str]]:
     return Reader(page).text(), re.findall(r"<figcaption>(.*?)</figcaption>", page)
 
 
-USUAL = ["Privacy profile", "Where the outputs fall", "Power"]
+USUAL = ["Privacy profile", "Where the outputs fall"]
 
 
 def test_sequential_audit_says_what_it_spent_and_why(special, tmp_path):

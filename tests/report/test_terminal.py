@@ -53,6 +53,22 @@ def test_other_audits_say_no_more_than_before():
     assert "stopped" not in finding(result)
 
 
+def test_mutants_are_counted_in_a_line_and_told_one_by_one_in_a_finding():
+    result = check(noisy_sum, mutants=[loud])
+    assert "  mutants 3 of 3 killed  " in line_of(result)
+    lines = finding(result).splitlines()
+    first = lines.index("  mutants    3 of 3 killed")
+    told = lines[first + 1 : first + 4]
+    assert [line.split("  ")[-1] for line in told] == [mutant.name for mutant in result.mutants]
+    assert all(line.startswith("    killed: epsilon >") for line in told)
+
+
+@pytest.mark.parametrize("mechanism", [loud, noisy_sum])
+def test_without_mutants_none_are_counted(mechanism):
+    result = check(mechanism, mutants=None)
+    assert "  mutants " not in line_of(result) + finding(result)
+
+
 def test_claim_refuted_by_a_hair_is_exceeded_and_not_repeated(stopped):
     barely = replace(stopped, epsilon=replace(stopped.epsilon, lower=1.00000129))
     assert "epsilon > 1 of 1 claimed" in line_of(barely)

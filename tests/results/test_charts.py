@@ -49,6 +49,7 @@ class Response:
 
 
 check = functools.partial(audit, pairs=PAIR, draws=2000, seed=1)
+alone = functools.partial(check, mutants=None)
 loud = functools.partial(noisy_sum, scale=0.2)
 SMALL = ApproxDP(1.0, 1e-6)
 
@@ -56,17 +57,17 @@ SMALL = ApproxDP(1.0, 1e-6)
 @functools.cache
 def found() -> dict[str, AuditResult]:
     made = [
-        check(noisy_sum, PureDP(1.0), mutant=loud, id="kept"),
+        check(noisy_sum, PureDP(1.0), mutants=[loud], id="kept"),
         check(loud, PureDP(1.0), id="broken"),
-        check(Response(), PureDP(1.0), mutant=Response(), id="exact"),
-        check(often_silent, SMALL, id="silent"),
-        check(labels, SMALL, id="worded"),
-        check(AdditiveNoise(some_centers, scale=1.0, ball=([0.5], 0.5)), SMALL, id="additive"),
-        check(AdditiveNoise(lambda data: data.sum(), scale=1.0), SMALL, id="closed"),
-        check(loud, PureDP(1.0), sequential=True, id="stopped"),
-        check(loud, GaussianDP(1.0), id="curve"),
-        check(noisy_sum, PureDP(0.0), id="nothing claimed"),
-        check(noisy_sum, ApproxDP(20.0, 1e-9), id="much claimed"),
+        check(Response(), PureDP(1.0), mutants=[Response()], id="exact"),
+        alone(often_silent, SMALL, id="silent"),
+        alone(labels, SMALL, id="worded"),
+        alone(AdditiveNoise(some_centers, scale=1.0, ball=([0.5], 0.5)), SMALL, id="additive"),
+        alone(AdditiveNoise(lambda data: data.sum(), scale=1.0), SMALL, id="closed"),
+        alone(loud, PureDP(1.0), sequential=True, id="stopped"),
+        alone(loud, GaussianDP(1.0), id="curve"),
+        alone(noisy_sum, PureDP(0.0), id="nothing claimed"),
+        alone(noisy_sum, ApproxDP(20.0, 1e-9), id="much claimed"),
     ]
     return {result.id: result for result in made}
 
@@ -75,7 +76,7 @@ KINDS = [
     "kept", "broken", "exact", "silent", "worded", "additive", "closed", "stopped", "curve",
     "nothing claimed", "much claimed",
 ]  # fmt: skip
-ALWAYS = [charts.profile, charts.histogram, charts.power, charts.tradeoff]
+ALWAYS = [charts.profile, charts.histogram, charts.tradeoff]
 
 
 def words(svg: str) -> list[str]:
@@ -200,24 +201,6 @@ def test_infinite_edges_end_with_the_axis():
     svg = charts.histogram(replace(found()["kept"], histogram=wide))
     assert "inf" not in svg
     assert ET.fromstring(svg) is not None
-
-
-def test_power_compares_with_the_claim():
-    svg = charts.power(found()["kept"])
-    shown = words(svg)
-    assert shown[0] == "claimed epsilon 1"
-    assert {"mechanism", "mutant"} <= set(shown)
-    assert 'fill="var(--certified)"' in svg
-    assert 'fill="var(--violation)"' in charts.power(found()["broken"])
-    assert "none given" in words(charts.power(found()["broken"]))
-
-
-def test_power_gives_infinity_a_head():
-    broken = found()["broken"]
-    sure = replace(broken, epsilon=replace(broken.epsilon, lower=math.inf))
-    svg = charts.power(sure)
-    assert "≥ ∞" in words(svg)
-    assert svg.count("l15 16l-15 16z") == 1
 
 
 def test_wealth_shows_where_it_stopped_and_why():

@@ -22,7 +22,16 @@ def laplace(data, size, *, rng, scale=1.0):
 @functools.cache
 def result(scale, *, sequential=False):
     noisy = functools.partial(laplace, scale=scale)
-    return audit(noisy, PureDP(1.0), ONE, draws=3000, seed=1, sequential=sequential, id=f"{scale}")
+    return audit(
+        noisy,
+        PureDP(1.0),
+        ONE,
+        draws=3000,
+        seed=1,
+        sequential=sequential,
+        id=f"{scale}",
+        mutants=None,
+    )
 
 
 def test_without_a_refutation_there_is_nothing_to_adjust():
@@ -65,7 +74,7 @@ def test_the_event_refutes_at_its_p_value_and_hardly_below():
 
 def test_what_is_computed_has_no_p_value_to_speak_of():
     noise = AdditiveNoise(lambda data: data.sum(axis=0), "laplace", 0.5)
-    assert audit(noise, PureDP(1.0), ONE, seed=1).p_value == 0.0
+    assert audit(noise, PureDP(1.0), ONE, seed=1, mutants=None).p_value == 0.0
 
 
 def test_bets_on_probabilities_have_one_too():
@@ -73,7 +82,7 @@ def test_bets_on_probabilities_have_one_too():
         return (rng.random(size) < 0.5) * data.sum()
 
     noise = AdditiveNoise(centres, "gaussian", 0.5, ball=([0.5], 0.6))
-    found = audit(noise, ApproxDP(1.0, 1e-5), ONE, draws=5000, seed=1)
+    found = audit(noise, ApproxDP(1.0, 1e-5), ONE, draws=5000, seed=1, mutants=None)
     assert found.verdict == "REFUTED"
     assert found.p_value <= found.failure_prob
 

@@ -38,7 +38,7 @@ RECORD = SearchRecord("outlier(n_users=5)", ("size", "side"), TRIALS, 640)
 
 @pytest.fixture(scope="module")
 def plain() -> AuditResult:
-    return audit(noisy_sum, PureDP(1.0), PAIR, draws=2000, seed=1, id="plain")
+    return audit(noisy_sum, PureDP(1.0), PAIR, draws=2000, seed=1, id="plain", mutants=None)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_landscape_info_holds_the_trials_that_were_drawn(found):
 
 
 def test_landscape_of_a_curve_is_in_parts_of_the_claim(plain):
-    result = audit(noisy_sum, GaussianDP(2.0), PAIR, draws=2000, seed=1, id="curve")
+    result = audit(noisy_sum, GaussianDP(2.0), PAIR, draws=2000, seed=1, id="curve", mutants=None)
     info = searches.landscape_info(replace(result, search=RECORD))
     assert (info.claim, info.ylabel) == (1.0, "expected, of the claim")
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from dpaudit.results.mutants import Fate, MutantResult
 from dpaudit.results.notebook import html_of, text_of
 from dpaudit.results.verdicts import Expectation
 from tests.results.test_charts import KINDS, found
@@ -25,7 +26,7 @@ def test_every_kind_of_result_has_a_table_and_a_picture(kind):
     root = ET.fromstring(shown)
     assert len(root.findall(".//svg")) == 2  # the bar and the profile
     names = [cell.text for cell in root.iter("th")]
-    assert {"Claim", "Mechanism", "Certified δ", "Mutant", "Event", "Pair"} <= set(names)
+    assert {"Claim", "Mechanism", "Certified δ", "Mutants", "Event", "Pair"} <= set(names)
     assert ("Estimated ε" in names) is (result.failure_prob > 0)
     assert len(shown) < 20_000
     assert "var(" not in shown
@@ -38,19 +39,41 @@ def test_table_holds_the_numbers_that_matter():
     assert cells["Claim"] == "1-DP"
     assert re.fullmatch(r"≥ 0\.\d+ at δ = 0: \d+ % of the claim", cells["Certified ε"])
     assert cells["Estimated ε"].endswith("(no guarantee)")
-    assert re.fullmatch(r".*: killed, ε ≥ [\d.]+", cells["Mutant"])
+    assert re.fullmatch(r"[23] of 3 killed(; not the noise of line .*)?", cells["Mutants"])
     assert cells["Draws"].startswith("600 to explore and 1,400 to certify, per dataset; wrong")
     assert (cells["Note"], cells["Next"]) == ("odd", "try more")
 
 
-def test_what_users_wrote_is_escaped():
-    result = replace(
-        found()["kept"], id=NASTY, mechanism=NASTY, pair_words=NASTY, notes=(NASTY,), advice=NASTY
+def test_mutants_that_were_not_killed_are_named():
+    killed = MutantResult("half", Fate.KILLED, 2.0, 1e-6, 700)
+    survived = replace(killed, name="a\nbit less", fate=Fate.SURVIVED)
+    broken = replace(killed, name="broken", fate=Fate.NOT_RUN, note="it raised")
+
+    def told(*mutants) -> tuple[str | None, str]:
+        result = replace(found()["kept"], mutants=mutants)
+        cells = {row[0].text: row[1].text for row in ET.fromstring(html_of(result)).iter("tr")}
+        (line,) = [t for t in text_of(result).splitlines() if t.startswith("  mutants ")]
+        return cells["Mutants"], line
+
+    assert told() == ("none", "  mutants    none")
+    assert told(killed) == ("1 of 1 killed", "  mutants    1 of 1 killed")
+    assert told(killed, survived, broken) == (
+        "1 of 2 killed, 1 not run; not a\nbit less; broken",
+        "  mutants    1 of 2 killed, 1 not run; not a bit less; broken",
     )
+
+
+def test_what_users_wrote_is_escaped():
+    mutant = MutantResult(NASTY, Fate.SURVIVED, 0.0, 1e-6, 700)
+    result = replace(
+        found()["kept"], id=NASTY, mechanism=NASTY, pair_words=NASTY, notes=(NASTY,), advice=NASTY,
+        mutants=(mutant,),
+    )  # fmt: skip
     shown = html_of(result)
     assert "<script" not in shown
     texts = [element.text for element in ET.fromstring(shown).iter() if element.text]
     assert texts.count(NASTY) == 5
+    assert texts.count(f"0 of 1 killed; not {NASTY}") == 1
 
 
 def test_verdicts_have_their_tone():
@@ -72,9 +95,11 @@ def test_verdicts_have_their_tone():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_text_is_one_screen(kind):
+    mutant = MutantResult("a\nmistake " * 90, Fate.SURVIVED, 0.0, 1e-6, 700)
     long = replace(
-        found()[kind], mechanism="f" * 300, notes=("a note\n" * 80,) * 5, advice="more " * 90
-    )
+        found()[kind], mechanism="f" * 300, notes=("a note\n" * 80,) * 5, advice="more " * 90,
+        mutants=(mutant,) * 60,
+    )  # fmt: skip
     for result in (found()[kind], long):
         lines = text_of(result).splitlines()
         assert 9 <= len(lines) <= 15
@@ -85,7 +110,7 @@ def test_text_is_one_screen(kind):
 def test_text_tells_the_same_numbers():
     text = text_of(found()["broken"])
     assert re.search(r"certified +epsilon >= 3\.\d+ of 1 claimed, delta >= [\d.]+ of 0", text)
-    assert "mutant     none was given" in text
+    assert "mutants    none" in text
     exact = text_of(found()["exact"])
     assert "none, the probabilities were computed" in exact
     sure = replace(found()["broken"], epsilon=replace(found()["broken"].epsilon, lower=math.inf))

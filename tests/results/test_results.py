@@ -14,14 +14,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit import AuditResult, NeighborPair, PureDP, Verdict, audit
-from dpaudit.results.estimates import Estimate, Histogram, Profile, Witness
+from dpaudit.results.estimates import Estimate, Histogram, Profile, Slack, SlackPoint, Witness
+from dpaudit.results.mutants import Fate, MutantResult
 from dpaudit.results.rounding import beyond, claimed_below
-from dpaudit.results.verdicts import Expectation, MutantResult
+from dpaudit.results.verdicts import Expectation
 from dpaudit.stats.proportions import Counts
 
 COUNTS = Counts(90, 100, 10, 100)
 WITNESS = Witness("output > 1.5", "left", COUNTS, 0.8, 0.2)
-
+NOISE = "line 3 of noisy.py (laplace, scale 1)"
+MUTANTS = (
+    MutantResult("half", Fate.KILLED, 1.9, 4e-6, 1400, "pair", "output > 1.5"),
+    MutantResult(
+        f"{NOISE} removed", Fate.KILLED, math.inf, 2e-6, 512, "pair", "output = 0", NOISE, True
+    ),
+    MutantResult(
+        f"{NOISE} halved in the last call", Fate.SURVIVED, 0.1, 2e-6, 700, "pair", "", NOISE,
+        False, "last",
+    ),
+    MutantResult(
+        f"{NOISE} not refreshed", Fate.SURVIVED, 0.0, 0.0, 0, "", "", NOISE, False, "all",
+        "weaker than one that survived",
+    ),
+    MutantResult("broken", Fate.NOT_RUN, 0.0, 2e-6, 64, note="it raised KeyError: 'x'"),
+)  # fmt: skip
 
 CLAIM = {
     "notion": "pure_dp",
@@ -53,7 +69,7 @@ def _result(**changes: Any) -> AuditResult:
         failure_prob=1e-5,
         p_value=1e-9,
         draws={"explore": 30, "certify": 70},
-        mutant=MutantResult("mutant", Verdict.NOT_REFUTED, 0.1, 1e-5, "pair", WITNESS, 0.2),
+        mutants=MUTANTS,
         expected=Expectation.REFUTED,
         seed=2**63,
         seconds=1.5,
@@ -70,11 +86,9 @@ def _trip(result: AuditResult) -> AuditResult:
 
 TRIPS: dict[str, dict[str, Any]] = {
     "plain": {},
-    "no mutant": {"mutant": None, "expected": None, "origin": {}},
+    "no mutants": {"mutants": (), "expected": None, "origin": {}},
     "infinite": {"epsilon": Estimate(math.inf, math.inf, math.inf, 0.0, "pmf", None, True)},
-    "infinite mutant": {
-        "mutant": MutantResult("t", Verdict.REFUTED, math.inf, 0.0, "pair", WITNESS, 0.0)
-    },
+    "infinite mutant": {"mutants": (MutantResult("t", Fate.KILLED, math.inf, 0.0, 0),)},
     "infinite claim": {"claim": {**CLAIM, "epsilon": math.inf}},
     "infinite profile": {"profile": Profile((0.0, math.inf), (0.5, 0.1), (0.6, 0.1), (0.4, 0.0))},
     "infinite edge": {
@@ -89,8 +103,9 @@ TRIPS: dict[str, dict[str, Any]] = {
     "the word inf": {"id": "inf", "mechanism": "inf", "pair_words": "inf", "reason": "inf"},
     "inf as a source": {"claim": {**CLAIM, "source": "inf"}},
     "inf as a mutant": {
-        "mutant": MutantResult("inf", Verdict.REFUTED, 1.0, 0.0, "inf", WITNESS, 0.0)
+        "mutants": (MutantResult("inf", Fate.KILLED, 1.0, 0.0, 9, "inf", "inf", "inf"),)
     },
+    "only what was not run": {"mutants": MUTANTS[-1:]},
     "tiny": {"failure_prob": 5e-324, "seconds": 1e-17},
     "huge parameter": {"claim": {**CLAIM, "parameters": {"mu": [math.inf]}}},
 }
@@ -109,11 +124,23 @@ def test_a_real_result_makes_the_trip_without_its_live_event() -> None:
         return data.sum() + rng.laplace(size=size)
 
     pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
-    result = audit(mechanism, PureDP(1.0), pair, draws=2000, seed=np.int64(3), mutant=mechanism)
+    result = audit(mechanism, PureDP(1.0), pair, draws=2000, seed=np.int64(3), mutants=[mechanism])
     assert _trip(result) == result
     assert result.event is not None
     assert _trip(result).event is None
     json.dumps(result.row(), allow_nan=False)
+    assert {mutant.is_given for mutant in result.mutants} == {True, False}
+
+
+def test_mutants_of_every_fate_make_the_trip() -> None:
+    assert {mutant.fate for mutant in MUTANTS} == set(Fate)
+    back = _trip(_result()).mutants
+    assert back == MUTANTS
+    assert [type(mutant.fate) for mutant in back] == [Fate] * len(MUTANTS)
+    stored = _result().to_json()["mutants"]
+    assert [mutant["fate"] for mutant in stored] == [
+        "killed", "killed", "survived", "survived", "not run"
+    ]  # fmt: skip
 
 
 def test_nothing_that_is_stored_is_nan() -> None:
@@ -129,8 +156,9 @@ def _without(key: str) -> Callable[[dict[str, Any]], Any]:
 DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "no schema": _without("schema"),
     "other schema": lambda d: {**d, "schema": 999},
+    "schema before there were many mutants": lambda d: {**d, "schema": 4},
     "schema in words": lambda d: {**d, "schema": "1"},
-    **{f"no {f}": _without(f) for f in ("id", "claim", "epsilon", "witness", "draws", "mutant")},
+    **{f"no {f}": _without(f) for f in ("id", "claim", "epsilon", "witness", "draws", "mutants")},
     "more": lambda d: {**d, "mismatch": 1},
     "unknown verdict": lambda d: {**d, "verdict": "passed"},
     "claim is a list": lambda d: {**d, "claim": []},
@@ -143,7 +171,18 @@ DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
         **d, "epsilon": {**d["epsilon"], "counts": {**d["epsilon"]["counts"], "hits_left": 1.5}}
     },
     "witness is a word": lambda d: {**d, "witness": "output > 1"},
-    "mutant is a word": lambda d: {**d, "mutant": "laplace"},
+    "mutants are a word": lambda d: {**d, "mutants": "laplace"},
+    "mutants are words": lambda d: {**d, "mutants": ["laplace"]},
+    "mutants are one": lambda d: {**d, "mutants": d["mutants"][0]},
+    "a mutant with another fate": lambda d: {
+        **d, "mutants": [{**d["mutants"][0], "fate": "refuted"}]
+    },
+    "a mutant with a verdict": lambda d: {
+        **d, "mutants": [{**d["mutants"][0], "verdict": "refuted"}]
+    },
+    "a mutant without a fate": lambda d: {
+        **d, "mutants": [_without("fate")(d["mutants"][0])]
+    },
 }  # fmt: skip
 
 
@@ -160,8 +199,33 @@ def test_names_tell_claimed_certified_and_estimated_apart() -> None:
     assert result.estimated_epsilon == 2.2
     row = result.row()
     assert row["certified_epsilon"] == 1.4
-    assert row["mutant"] == {"name": "mutant", "verdict": "not_refuted", "certified_epsilon": 0.1}
-    assert _result(mutant=None).row()["mutant"] is None
+    assert row["mutation_score"] == 0.5
+    assert row["mutants"][0] == {"name": "half", "fate": "killed", "certified_epsilon": 1.9}
+    told = [(mutant["name"], mutant["fate"]) for mutant in row["mutants"]]
+    assert told == [(mutant.name, mutant.fate.value) for mutant in MUTANTS]
+    json.dumps(row, allow_nan=False)
+    none = _result(mutants=()).row()
+    assert (none["mutation_score"], none["mutants"]) == (None, [])
+
+
+def test_the_score_is_of_the_mutants_that_could_be_run() -> None:
+    assert _result().mutation_score == 0.5
+    assert _result(mutants=MUTANTS[:2]).mutation_score == 1.0
+    assert _result(mutants=MUTANTS[2:4]).mutation_score == 0.0
+    assert _result(mutants=MUTANTS[4:]).mutation_score is None
+    assert _result(mutants=()).mutation_score is None
+
+
+def test_the_whole_failure_probability_is_that_of_mechanism_mutants_and_slack() -> None:
+    assert _result().total_failure_prob == math.fsum([1e-5, 4e-6, 2e-6, 2e-6, 0.0, 2e-6])
+    assert _result(mutants=()).total_failure_prob == 1e-5
+    slack = Slack((SlackPoint(0.9, 1.1, True), SlackPoint(0.5, 0.4, False)), "pair", 1e-6)
+    assert _result(mutants=MUTANTS[:1], slack=slack).total_failure_prob == pytest.approx(1.6e-5)
+
+
+def test_what_was_refused_at_an_earlier_schema_says_so() -> None:
+    with pytest.raises(ValueError, match="schema must be 5 for this version of dpaudit, got 4"):
+        AuditResult.from_json({**_result().to_json(), "schema": 4})
 
 
 def test_the_summary_says_it_all() -> None:
@@ -176,6 +240,19 @@ def test_the_summary_says_it_all() -> None:
         "because",
     ):
         assert words in text
+
+
+def test_the_summary_has_a_line_for_each_mutant() -> None:
+    lines = str(_result()).splitlines()
+    first = lines.index("  mutants    2 of 4 killed, 1 not run")
+    assert lines[first + 1 :] == [
+        "    killed: epsilon >= 1.9, 1,400 draws  half",
+        f"    killed: epsilon >= inf, 512 draws  {NOISE} removed",
+        f"    survived: epsilon >= 0.1, 700 draws  {NOISE} halved in the last call",
+        f"    survived: weaker than one that survived  {NOISE} not refreshed",
+        "    not run: it raised KeyError: 'x'  broken",
+    ]
+    assert "mutants" not in str(_result(mutants=()))
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,14 @@ def noisy(data, size, *, rng):
     return data.sum() + rng.laplace(size=size)
 
 
-RESULT = audit(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), draws=200, seed=1, mutant=noisy)
+RESULT = audit(
+    noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), draws=200, seed=1, mutants=[noisy]
+)
 FAILING = {"refuted", "no_power", "lost"}
 
 
 @pytest.mark.parametrize(
-    ("verdict", "expected", "mutant", "key"),
+    ("verdict", "expected", "mutants", "key"),
     [
         (Verdict.REFUTED, Expectation.NOT_REFUTED, True, "refuted"),
         (Verdict.REFUTED, None, False, "refuted"),
@@ -36,9 +38,10 @@ FAILING = {"refuted", "no_power", "lost"}
         (Verdict.NOT_REFUTED, Expectation.NOT_REFUTED, True, "not_refuted"),
     ],
 )
-def test_outcome_of_an_audit(verdict, expected, mutant, key):
+def test_outcome_of_an_audit(verdict, expected, mutants, key):
+    assert RESULT.mutants
     result = replace(
-        RESULT, verdict=verdict, expected=expected, mutant=RESULT.mutant if mutant else None
+        RESULT, verdict=verdict, expected=expected, mutants=RESULT.mutants if mutants else ()
     )
     assert result.status is STATUSES[key]
     assert (result.mismatch is not None) == (key in FAILING)

@@ -38,7 +38,7 @@ from mine import half, honest, unclipped
 PAIR = NeighborPair([[1.0]], [[0.0]])
 
 def audit_honest(auditor):
-    auditor.check(honest, PureDP(1.0), PAIR, mutant=half, draws=1000)
+    auditor.check(honest, PureDP(1.0), PAIR, mutants=[half], draws=1000)
 """
 
 BROKEN = """
@@ -197,6 +197,15 @@ def test_audit_of_one_function(home):
     )
     assert honest.code == 0
     assert honest.out.startswith("NOT REFUTED  mine:honest")
+    assert "  mutants    3 of 3 killed\n    killed: epsilon >" in honest.out
+    alone = dpaudit(home, "audit", "mine:honest", "--epsilon", "1", "--draws", "1000")
+    assert alone.code == 0
+    assert alone.out.startswith("NOT REFUTED  mine:honest")
+    assert "  mutants    2 of 2 killed\n    killed: epsilon >" in alone.out
+    blunt = dpaudit(
+        home, "audit", "mine:honest", "--epsilon", "1", "--mutant", "mine:honest", "--draws", "1000"
+    )
+    assert blunt.out.startswith("NO POWER  mine:honest")
     caught = dpaudit(
         home, "audit", "mine.py:unclipped", "--epsilon", "1", "--out", "found", "--draws", "1000"
     )
@@ -239,6 +248,18 @@ def test_replay_gives_the_same_numbers(home):
     named = dpaudit(home, "replay", stored, "--details").out.splitlines()
     assert named[-2].startswith("differs   witness.counts.hits_left: ")
     assert named[-1] == "NOT the same: 1 value differs"
+
+
+def test_replay_makes_the_mutants_again(home):
+    dpaudit(home, "run", "--jobs", "0")
+    stored = "reports/audits/audit_mine.audit_honest.json"
+    mutants = home.json(stored)["mutants"]
+    assert [mutant["fate"] for mutant in mutants] == ["killed"] * 3
+    mutants[1]["fate"] = "survived"
+    home.reseal(stored, mutants=mutants)
+    wrong = dpaudit(home, "replay", stored, "--details")
+    assert wrong.code == 1
+    assert wrong.out.splitlines()[-2].startswith("differs   mutants[1].fate: ")
 
 
 def test_replay_of_a_single_function(home):

@@ -36,14 +36,14 @@ PAIR = NeighborPair([[1.0]], [[0.0]])
 
 ONE = """
 def audit_one(auditor):
-    auditor.check(honest, PureDP(1.0), PAIR, mutant=half, draws=600)
+    auditor.check(honest, PureDP(1.0), PAIR, mutants=[half], draws=600)
 """
 
 TWO = ONE.replace("audit_one", "audit_two")
 
 BARE = """
 def audit_bare(auditor):
-    auditor.check(honest, PureDP(1.0), PAIR, draws=600)
+    auditor.check(honest, PureDP(1.0), PAIR, mutants=None, draws=600)
 """
 
 BROKEN = """
@@ -107,6 +107,14 @@ def test_a_strict_run_fails_without_power(make, way):
     assert same.code == 1
     assert "1 without power" in same.out
     assert run(home, "-k", "one", *["--strict"] * (way == "option")).code == 0
+
+
+def test_a_strict_run_is_content_with_mutants_of_the_noise(make):
+    home = make(BARE.replace("mutants=None, ", ""))
+    result = run(home, "--strict")
+    assert result.code == 0
+    assert "NOT REFUTED        audit_mine::audit_bare" in result.out
+    assert "  mutants 2 of 2 killed  " in result.out
 
 
 def test_strict_spares_a_known_violation_of_a_larger_profile(make):
@@ -301,8 +309,9 @@ def test_replay_of_changed_code_says_so_first_and_in_few_lines(make):
 
 
 def test_times_are_no_difference():
-    old, new = {"mutant": {"seconds": 1.0, "x": [1, 2]}}, {"mutant": {"seconds": 2.0, "x": [1, 3]}}
-    assert differences("result", old, new) == ["result.mutant.x[1]: 2 against 3"]
+    old = {"mutants": [{"seconds": 1.0, "x": [1, 2]}], "seconds": 7.0}
+    new = {"mutants": [{"seconds": 2.0, "x": [1, 3]}], "seconds": 8.0}
+    assert differences("result", old, new) == ["result.mutants[0].x[1]: 2 against 3"]
 
 
 def test_replay_runs_nothing_outside_of_its_project_without_trust(make):
@@ -463,7 +472,7 @@ def audit_slow(auditor):
     auditor.check(slow, PureDP(1.0), PAIR, draws=600)
 
 def audit_patient(auditor):
-    auditor.check(honest, PureDP(1.0), PAIR, draws=600, timeout=1000)
+    auditor.check(honest, PureDP(1.0), PAIR, mutants=None, draws=600, timeout=1000)
 """
 
 
@@ -487,4 +496,4 @@ def test_an_audit_that_takes_too_long_is_broken_off(make):
     result = run(make(SLOW), "--timeout", "0.2")
     assert result.code == 1
     assert "timeout = 0.2 s" in result.out
-    assert "NO POWER (no mutant) audit_mine::audit_patient" in result.out
+    assert "NO POWER (no mutants) audit_mine::audit_patient" in result.out

@@ -58,7 +58,7 @@ def louder(data, size, *, rng):
     return data.sum() + rng.laplace(scale=0.1, size=size)
 
 def audit_noisy(auditor):
-    auditor.check(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), mutant=louder, draws=800)
+    auditor.check(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), mutants=[louder], draws=800)
 """
 
 

@@ -22,7 +22,7 @@ def laplace(scale):
 
 HONEST = """
 def audit_honest(auditor):
-    auditor.check(laplace(1.0), PureDP(1.0), PAIR, mutant=laplace(0.1), draws=800)
+    auditor.check(laplace(1.0), PureDP(1.0), PAIR, mutants=[laplace(0.1)], draws=800)
 """
 
 BROKEN = """
@@ -100,13 +100,53 @@ def test_mutant_that_survives_fails_the_audit(project):
     blunt = HONEST.replace("laplace(0.1)", "laplace(1.0)")
     result = run(project(blunt))
     assert result.code == 1
-    result.matches("NO POWER  audit_case::audit_honest", "*1 without power*")
+    result.matches(
+        "NO POWER  audit_case::audit_honest",
+        "  reason     no violation found, but the mutant laplace_1.0 survived too *",
+        "  mutants    2 of 3 killed",
+        "    survived: epsilon >= 0*, * draws  laplace_1.0",
+        "    killed: epsilon >* 1*, * draws  the noise of line * of audit_case.py *removed",
+        "    killed: epsilon >* 1*, * draws  the noise of line * of audit_case.py *halved",
+        "*1 without power*",
+    )
 
 
 def test_without_mutant_there_is_no_verdict_and_no_failure(project):
-    result = run(project(HONEST.replace(", mutant=laplace(0.1)", "")))
+    result = run(project(HONEST.replace("mutants=[laplace(0.1)]", "mutants=None")))
     assert result.code == 0
-    result.matches("NO POWER (no mutant)  audit_case::audit_honest", "*1 no verdict*")
+    result.matches("NO POWER (no mutants)  audit_case::audit_honest", "*1 no verdict*")
+    assert "  mutants " not in result.out
+
+
+def test_mutants_of_the_noise_show_power_where_none_was_given(project):
+    here = project(HONEST.replace("mutants=[laplace(0.1)], ", ""))
+    result = run(here, "-v", "--dpaudit-out=out")
+    assert result.code == 0
+    result.matches("*audit_honest NOT REFUTED*", "*1 not refuted*")
+    (row,) = here.json("out/results.json")["audits"]
+    assert row["mutation_score"] == 1.0
+    line = 1 + AUDITS.splitlines().index(
+        "        return data.sum() + rng.laplace(scale=scale, size=size)"
+    )
+    noise = f"the noise of line {line} of audit_case.py (laplace, scale 1)"
+    assert [mutant["name"] for mutant in row["mutants"]] == [f"{noise} removed", f"{noise} halved"]
+
+
+def test_noise_that_is_not_seen_gives_no_mutants_and_says_why(project):
+    own = """
+def audit_own(auditor):
+    def noisy(data, size, *, rng):
+        return data.sum() + np.random.Generator(rng.bit_generator).laplace(size=size)
+    auditor.check(noisy, PureDP(1.0), PAIR, draws=800)
+"""
+    result = run(project(own))
+    assert result.code == 0
+    result.matches(
+        "NO POWER (no mutants)  audit_case::audit_own",
+        "  reason     no violation found, and there is no mutant to show power: line * of "
+        "audit_case.py takes rng.bit_generator, and what is drawn with it is not seen: *",
+        "  next       give a mutant, *",
+    )
 
 
 def test_known_violation_does_not_fail(project):
@@ -214,7 +254,7 @@ def test_parametrize_and_k_work(project):
     many = """
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def audit_many(auditor, scale):
-    auditor.check(laplace(scale), PureDP(1.0), PAIR, mutant=laplace(0.1), draws=800)
+    auditor.check(laplace(scale), PureDP(1.0), PAIR, mutants=[laplace(0.1)], draws=800)
 """
     result = run(project(many), "-k", "2.0", "-v")
     assert result.code == 0
@@ -259,12 +299,17 @@ def test_results_have_the_documented_fields(project):
     (row,) = document["audits"]
     assert set(row) == {
         "id", "mechanism", "claim", "pair", "verdict", "expected", "certified_epsilon",
-        "certified_delta", "estimated_epsilon", "failure_prob", "draws", "event", "mutant", "seed",
-        "seconds", "detectable_epsilon", "certified_mu", "p_value",
+        "certified_delta", "estimated_epsilon", "failure_prob", "draws", "event", "mutants",
+        "mutation_score", "seed", "seconds", "detectable_epsilon", "certified_mu", "p_value",
     }  # fmt: skip
     assert {"notion", "epsilon", "delta", "relation", "source"} <= set(row["claim"])
     assert set(row["draws"]) == {"explore", "certify"}
-    assert set(row["mutant"]) == {"name", "verdict", "certified_epsilon"}
+    assert row["mutation_score"] == 1.0
+    assert len(row["mutants"]) == 3
+    for mutant in row["mutants"]:
+        assert set(mutant) == {"name", "fate", "certified_epsilon"}
+        assert mutant["fate"] == "killed"
+        assert mutant["certified_epsilon"] > 1
     assert document["run"]["family_wise_error"] == pytest.approx(2e-6)
     assert document["run"]["complete"] is True
     assert (here.path / "out" / "index.html").read_text().startswith("<!doctype html>")
@@ -313,7 +358,8 @@ from dpaudit import NeighborPair, PureDP, SlowAuditWarning
 def audit_slow(auditor):
     warnings.warn("slow", SlowAuditWarning)
     pair = NeighborPair([[0.0]], [[1.0]])
-    auditor.check(lambda data, size, *, rng: rng.laplace(size=size), PureDP(1.0), pair, draws=100)
+    mechanism = lambda data, size, *, rng: rng.laplace(size=size)
+    auditor.check(mechanism, PureDP(1.0), pair, mutants=None, draws=100)
 """
     )
     run = pytester.runpytest("--dpaudit", "-p", "no:cacheprovider", "-k", "slow")

@@ -140,7 +140,7 @@ def test_audits_carry_their_curves() -> None:
         return data.sum() + rng.standard_normal(size)
 
     pair = NeighborPair([[0.0]], [[1.0]])
-    result = audit(noisy, GaussianDP(0.5), pair, draws=20_000, seed=1)
+    result = audit(noisy, GaussianDP(0.5), pair, draws=20_000, seed=1, mutants=None)
     assert result.curves is not None
     assert 0.7 < result.curves.certified_mu < 1.0
     beyond = np.array(result.curves.certified_beta) < np.array(result.curves.claimed_beta)
@@ -153,7 +153,7 @@ def test_what_is_computed_has_exact_curves() -> None:
             return np.array([0.75, 0.25] if data.sum() > 0 else [0.25, 0.75])
 
     pair = NeighborPair([[1.0]], [[0.0]])
-    result = audit(Flip(), PureDP(1.0), pair, seed=1)
+    result = audit(Flip(), PureDP(1.0), pair, seed=1, mutants=None)
     assert result.curves is not None
     assert result.detectable_epsilon is None
     at = list(ERRORS).index(min(ERRORS, key=lambda a: abs(a - 0.25)))

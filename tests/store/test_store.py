@@ -34,6 +34,7 @@ from dpaudit.ledger.rows import (
     StatementResult,
 )
 from dpaudit.ledger.statements import Statement
+from dpaudit.results import Fate
 from dpaudit.store.files import CHECKSUM, write_atomic, write_sealed
 from dpaudit.store.lock import LOCK, hold
 from dpaudit.store.records import (
@@ -68,7 +69,7 @@ class Exact:
         return [0.5, 0.5]
 
 
-RESULT = audit(laplace, PureDP(1.0), PAIR, draws=100, seed=1, mutant=laplace, id="audit_x::one")
+RESULT = audit(laplace, PureDP(1.0), PAIR, draws=100, seed=1, mutants=[laplace], id="audit_x::one")
 RUN = Run(
     profile="quick",
     seed=1,
@@ -201,6 +202,29 @@ def test_results_come_back_as_they_were(tmp_path: Path) -> None:
     assert load_result(path) == RESULT
     named = _named("prüfung::δ [漢字]")
     assert load_result(save_record(tmp_path, named)) == named
+
+
+def test_mutants_come_back_as_they_were(tmp_path: Path) -> None:
+    given = RESULT.mutants[0]
+    fates = (
+        given,
+        replace(given, name="certain", fate=Fate.KILLED, certified_epsilon=math.inf),
+        replace(given, name='prüfung "δ"\n', fate=Fate.NOT_RUN, note="raised KeyError: 'x'"),
+        *RESULT.mutants[1:],
+    )
+    assert {mutant.fate for mutant in fates} == set(Fate)
+    result = replace(RESULT, mutants=fates)
+    back = load_result(save_record(tmp_path, result))
+    assert back == result
+    assert back.mutants == fates
+    assert back.mutation_score == result.mutation_score
+
+
+def test_a_result_with_a_single_mutant_is_of_an_earlier_version(tmp_path: Path) -> None:
+    path = save_record(tmp_path, RESULT)
+    reseal(path, schema=4)
+    with pytest.raises(StoreError, match="has schema 4, .* reads 5: run `dpaudit run` again"):
+        load_result(path)
 
 
 def test_runs_come_back_as_they_were(tmp_path: Path) -> None:
@@ -598,13 +622,14 @@ def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_family_wise_error_counts_every_audit_and_every_mutant() -> None:
-    alone = replace(RESULT, mutant=None)
+    alone = replace(RESULT, mutants=())
     assert family_wise_error([]) == 0.0
     assert family_wise_error([alone]) == 1e-6
+    assert len(RESULT.mutants) > 1  # together they cost as much as the audit
     assert family_wise_error([RESULT, alone]) == pytest.approx(3e-6)
     assert family_wise_error([alone] * 2_000_000) == 1.0
 
 
 def test_power_of_a_computed_mechanism_is_not_shown_by_a_sampled_mutant() -> None:
     with pytest.raises(TypeError, match="must be of one kind"):
-        audit(Exact(), PureDP(1.0), PAIR, draws=100, seed=1, mutant=laplace)
+        audit(Exact(), PureDP(1.0), PAIR, draws=100, seed=1, mutants=[laplace])

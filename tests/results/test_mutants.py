@@ -1,0 +1,177 @@
+"""How mutants fared: the score, the words, and what of the noise an audit would not miss."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import pytest
+
+from dpaudit.results.mutants import (
+    Fate,
+    MutantResult,
+    mutation_score,
+    score_words,
+    strongest,
+    unnoticed,
+)
+
+NOISE, COIN, SAMPLE = "line 3 of f.py (laplace)", "line 5 of f.py (random)", "line 7 of f.py"
+KILLED, SURVIVED, NOT_RUN = Fate.KILLED, Fate.SURVIVED, Fate.NOT_RUN
+
+
+def mutant(fate: Fate, name: str = "half", epsilon: float = 2.0, **changes) -> MutantResult:
+    """A mutant that was given."""
+    return replace(MutantResult(name, fate, epsilon, 1e-6, 700), **changes)
+
+
+def gone(fate: Fate, noise: str = NOISE, calls: str = "all", **changes) -> MutantResult:
+    """A mutant in which a noise is gone."""
+    return mutant(fate, f"{noise} gone", noise=noise, certain=True, calls=calls, **changes)
+
+
+def less(fate: Fate, noise: str = NOISE, calls: str = "all") -> MutantResult:
+    """A mutant in which there is less of a noise."""
+    return replace(gone(fate, noise, calls), name=f"{noise} halved", certain=False)
+
+
+# --- the score ---
+
+
+@pytest.mark.parametrize(
+    ("fates", "score", "words"),
+    [
+        ([], (0, 0), "0 of 0 killed"),
+        ([KILLED], (1, 1), "1 of 1 killed"),
+        ([SURVIVED], (0, 1), "0 of 1 killed"),
+        ([KILLED, SURVIVED, KILLED], (2, 3), "2 of 3 killed"),
+        ([KILLED, NOT_RUN, SURVIVED, NOT_RUN], (1, 2), "1 of 2 killed, 2 not run"),
+        ([NOT_RUN], (0, 0), "0 of 0 killed, 1 not run"),
+    ],
+)
+def test_what_was_not_run_does_not_count(fates, score, words):
+    mutants = [mutant(fate) for fate in fates]
+    assert mutation_score(mutants) == score
+    assert score_words(mutants) == words
+
+
+def test_a_mutant_was_given_unless_it_changes_a_noise():
+    assert mutant(KILLED).is_given
+    assert not gone(KILLED).is_given
+    assert [mutant(fate).killed for fate in Fate] == [True, False, False]
+
+
+# --- in words ---
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (mutant(KILLED), "killed: epsilon >= 2, 700 draws"),
+        (mutant(KILLED, draws=12_345), "killed: epsilon >= 2, 12,345 draws"),
+        (mutant(KILLED, epsilon=1.0000004), "killed: epsilon > 1, 700 draws"),
+        (mutant(KILLED, epsilon=math.inf, draws=0), "killed: epsilon >= inf, computed"),
+        (mutant(SURVIVED, epsilon=0.99999), "survived: epsilon >= 0.9999, 700 draws"),
+        (mutant(SURVIVED, epsilon=0.0), "survived: epsilon >= 0, 700 draws"),
+        (
+            mutant(SURVIVED, epsilon=0.0, draws=0, note="weaker than one that survived"),
+            "survived: weaker than one that survived",
+        ),
+        (mutant(NOT_RUN, epsilon=0.0, note="it raised KeyError"), "not run: it raised KeyError"),
+        (mutant(NOT_RUN, epsilon=0.3, note="never reached"), "not run: never reached"),
+    ],
+)
+def test_words_tell_the_fate_and_what_is_behind_it(result, words):
+    assert result.words(claimed_epsilon=1.0) == words
+
+
+# --- what would not be missed ---
+
+
+def test_a_noise_whose_removal_survives_is_not_noticed():
+    assert unnoticed([gone(SURVIVED)]) == [NOISE]
+    assert unnoticed([gone(KILLED)]) == []
+    assert unnoticed([gone(KILLED), gone(SURVIVED, COIN)]) == [COIN]
+    assert unnoticed([]) == []
+
+
+@pytest.mark.parametrize("fates", list(itertools.permutations(Fate, 2)))
+def test_a_selection_is_noticed_at_either_end(fates):
+    """Only one of them may break the claim: nobody sampled at all leaks nothing."""
+    both = [gone(fate, SAMPLE) for fate in fates]
+    assert unnoticed(both) == ([] if KILLED in fates else [SAMPLE])
+
+
+def test_of_a_selection_neither_end_of_which_is_noticed_there_is_one_line():
+    assert unnoticed([gone(SURVIVED, SAMPLE), gone(SURVIVED, SAMPLE)]) == [SAMPLE]
+
+
+def test_what_could_not_be_run_tells_nothing():
+    assert unnoticed([gone(NOT_RUN), gone(NOT_RUN, COIN, "last")]) == []
+
+
+def test_less_noise_that_survives_is_no_noise_that_can_be_removed():
+    assert unnoticed([gone(KILLED), less(SURVIVED), less(SURVIVED, calls="last")]) == []
+
+
+def test_less_noise_that_is_killed_does_not_show_that_its_removal_is_noticed():
+    assert unnoticed([gone(SURVIVED), less(KILLED)]) == [NOISE]
+
+
+def test_mutants_that_were_given_change_no_noise():
+    assert unnoticed([mutant(SURVIVED)]) == []
+    assert unnoticed([mutant(KILLED), gone(SURVIVED)]) == [NOISE]
+
+
+def test_a_single_call_is_named_where_all_of_them_together_are_noticed():
+    assert unnoticed([gone(KILLED), gone(KILLED, calls="first"), gone(SURVIVED, calls="last")]) == [
+        f"the last call of {NOISE}"
+    ]
+    assert unnoticed([gone(SURVIVED), gone(SURVIVED, calls="first")]) == [NOISE]
+
+
+@pytest.mark.parametrize("calls", ["first", "last"])
+def test_a_single_call_of_a_selection_is_noticed_at_either_end_too(calls):
+    whole = [gone(KILLED, SAMPLE), gone(SURVIVED, SAMPLE)]
+    ends = [gone(SURVIVED, SAMPLE, calls), gone(KILLED, SAMPLE, calls)]
+    assert unnoticed([*whole, *ends]) == []
+    assert unnoticed([*whole, *ends[:1]]) == [f"the {calls} call of {SAMPLE}"]
+
+
+def test_another_call_that_is_noticed_excuses_none():
+    other = {"first": "last", "last": "first"}
+    for calls in other:
+        mutants = [gone(KILLED), gone(KILLED, calls=calls), gone(SURVIVED, calls=other[calls])]
+        assert unnoticed(mutants) == [f"the {other[calls]} call of {NOISE}"]
+
+
+def test_whole_noises_come_before_single_calls():
+    mutants = [gone(SURVIVED, NOISE, "first"), gone(KILLED), gone(SURVIVED, COIN)]
+    assert unnoticed(mutants) == [COIN, f"the first call of {NOISE}"]
+
+
+# --- the one to show ---
+
+
+def test_the_mutant_to_show_is_the_one_that_was_hardest_to_kill():
+    easy, hard = gone(KILLED, epsilon=math.inf), less(KILLED)
+    assert strongest([easy, hard]) is hard
+    assert strongest([hard, easy]) is hard
+
+
+def test_a_survivor_is_shown_only_where_nothing_was_killed():
+    survivor, killed = gone(SURVIVED, COIN, epsilon=0.5), gone(KILLED, epsilon=math.inf)
+    assert strongest([survivor, killed]) is killed
+    assert strongest([survivor]) is survivor
+
+
+def test_a_mutant_that_was_given_is_shown_before_others():
+    given = mutant(KILLED, epsilon=5.0)
+    assert strongest([less(KILLED), given, gone(KILLED)]) is given
+
+
+def test_what_was_not_run_is_not_shown():
+    assert strongest([]) is None
+    assert strongest([mutant(NOT_RUN)]) is None
+    assert strongest([mutant(NOT_RUN, epsilon=0.0), gone(KILLED)]) == gone(KILLED)
