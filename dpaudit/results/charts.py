@@ -367,11 +367,11 @@ def _panel(
     y = _linear(0.0, top, info.ylabel if named else "")
     chart = Chart(x, y, palette, *size)
     for stage in _in_order(info.stage):
-        at = [i for i, own in enumerate(info.stage) if own == stage]
-        dots = ([panel.x[i] for i in at], [info.expected[i] for i in at])
+        at = [(x, i) for x, i in zip(panel.x, panel.shown, strict=True) if info.stage[i] == stage]
+        dots = ([x for x, _ in at], [info.expected[i] for _, i in at])
         chart.dots(*dots, _STAGES.get(stage, "muted"), radius=2.6)
-    if info.winner is not None:
-        at_winner = ([panel.x[info.winner]], [info.expected[info.winner]])
+    if info.winner in panel.shown:
+        at_winner = ([panel.x[panel.shown.index(info.winner)]], [info.expected[info.winner]])
         chart.dots(*at_winner, "claimed", radius=5.5, hollow=True)
     chart.level("claimed", y=info.claim, width=1.4)
     return chart

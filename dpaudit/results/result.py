@@ -232,6 +232,7 @@ class AuditResult:
             f"  witness    {self.witness.sentence()}"
             + " (of the last batch; the evidence is of all)" * (self.sequential is not None),
             f"  pair       {self.pair_words}",
+            *([] if self.search is None else [f"  searched   {self.search.words()}"]),
             f"  certified  epsilon {beyond(self.certified_epsilon, self.claimed_epsilon)} at "
             f"delta = {self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, estimated "
             f"{self.estimated_epsilon:.4g}); delta >= {at_least(self.certified_delta, 3)} at "
