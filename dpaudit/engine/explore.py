@@ -160,7 +160,8 @@ def _searched(
     least = math.ceil((2 * LEAST_BUDGET + 1) / EXPLORE_SHARE)
     if task.draws < least:
         raise ArgumentError(
-            f"draws must be an integer >= {least} to search {space.name}, got {task.draws}"
+            f"draws must be an integer >= {least} to search {space.name}, got {task.draws}; "
+            "a pair that is named needs fewer"
         )
     example = next(iter(task.pairs))
     with asking_for_data(space):

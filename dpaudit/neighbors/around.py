@@ -27,27 +27,26 @@ _SHOWN = 64
 """Values seen in given data, at most, among which a search chooses."""
 
 
-def holders(crowd: Crowd, values: Array) -> SearchSpace:
+def holders(crowd: Crowd, kinds: Array, levels: Levels) -> SearchSpace:
     """Return the space of pairs in which `count` users hold a value, or one fewer.
 
-    Aims at counts that are compared with a threshold: rare categories, propose-test-release,
-    "enough users" checks. Searches the `count`, and which of `values` they hold and the `rest`.
+    Aims at counts that are compared with a threshold, and at quantiles: rare categories,
+    propose-test-release, "enough users" checks, bounds estimated from the data. Searches the
+    `count`, and what is `held`: a category, of which all others hold another; or the highest value,
+    where all others hold the lowest.
     """
-    kinds = {
-        f"{values[held]} against {values[rest]}": (held, rest)
-        for held in range(len(values))
-        for rest in range(len(values))
-        if held != rest
+    values = {
+        f"{held} against {rest}": crowd.values(rest, held)
+        for held, rest in ((kinds[1], kinds[0]), (levels.high, levels.low))
     }
 
     def build(*, count: int, held: str) -> NeighborPair:
-        mine, theirs = kinds[held]
-        others = np.full(crowd.n_users - 1, theirs)
-        others[: count - 1] = mine
-        left, right = crowd.row(values[mine]), crowd.row(values[theirs])
-        return crowd.pair(crowd.rows(values[others]), left, right, f"holders({count}: {held})")
+        rest, mine = values[held]
+        others = values[held][(np.arange(crowd.n_users - 1) < count - 1).astype(int)]
+        words = f"holders({count}: {held})"
+        return crowd.pair(crowd.rows(others), crowd.row(mine), crowd.row(rest), words)
 
-    ranges: dict[str, Range] = {"count": _range(crowd.n_users, 1), "held": Choice(tuple(kinds))}
+    ranges: dict[str, Range] = {"count": _range(crowd.n_users, 1), "held": Choice(tuple(values))}
     return SearchSpace(build, ranges, name="holders")
 
 

@@ -286,7 +286,7 @@ def _farthest(crowd: Crowd) -> tuple[NeighborPair, ...]:
 def _spaces(
     crowd: Crowd, scales: list[Levels], kinds: Array, positions: Interval | Magnitude | None
 ) -> tuple[SearchSpace, ...]:
-    spaces = [holders(crowd, kinds[:3] if len(kinds) > 3 else kinds)]
+    spaces = [holders(crowd, kinds, scales[0])]
     if positions is None:
         return tuple(spaces)
     n_users, levels = crowd.n_users, scales[0]

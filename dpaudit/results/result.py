@@ -28,7 +28,7 @@ from dpaudit.stats import Curves
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 
 @dataclass(frozen=True)

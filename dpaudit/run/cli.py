@@ -25,6 +25,7 @@ from dpaudit.run.invoke import (
     Selection,
     TextPath,
     failure_prob_option,
+    numbers_as_written,
     run_options,
 )
 from dpaudit.run.settings import Settings
@@ -240,16 +241,38 @@ def _print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
 
 @cli.command()
 @click.argument("target", metavar="MODULE:FUNCTION")
-@click.option("--epsilon", required=True, type=float, help="Claimed epsilon, >= 0.")
-@click.option("--delta", default=0.0, show_default=True, type=float, help="Claimed, in [0, 1].")
+@click.option("--epsilon", type=float, help="Claimed epsilon, >= 0; or give --mu or --rho.")
+@click.option("--delta", type=float, help="Claimed beside epsilon, in [0, 1]. Default: 0.")
+@click.option("--mu", type=float, help="Claimed mu of Gaussian DP, > 0.")
+@click.option("--rho", type=float, help="Claimed rho of zero-concentrated DP, > 0.")
+@click.option(
+    "--relation",
+    type=click.Choice(["replace_user", "add_remove_user"]),
+    help="What neighbours are. Default: replace_user.",
+)
 @click.option(
     "--pair",
-    default="far_user:n_users=20",
-    show_default=True,
-    help="Recipe of the neighbouring pair, as NAME:argument=value,...; NAME from far_user, "
-    "clip_boundary_user, all_others_equal, two_clusters, majority_flip, constant_against_random, "
-    "threshold_decider, value_pattern, value_patterns. A range LOW..HIGH or log:LOW..HIGH, or a "
-    "choice A|B, is searched for the worst pair.",
+    help="Where to look instead of the portfolio, as NAME:argument=value,...; NAME is a recipe "
+    "(far_user, clip_boundary_user, all_others_equal, two_clusters, majority_flip, "
+    "constant_against_random, threshold_decider, value_pattern, value_patterns), of which a range "
+    "LOW..HIGH or log:LOW..HIGH, or a choice A|B, is searched for the worst pair; or a ready space "
+    "(outlier, clusters, edge, which_user, which_batch, query_values), or portfolio.",
+)
+@click.option(
+    "--like",
+    metavar="DATA",
+    help="Dataset such as FUNCTION takes, [n_users, m, ...]: a .npy file, or a Python expression "
+    "with np. The portfolio has its shape and range, and looks around it too.",
+)
+@click.option("--users", type=int, help="Users of the portfolio's data. Default: 20.")
+@click.option("--m", type=int, help="Items of each user. Default: 8.")
+@click.option("--dim", type=int, help="Dimension of an item. Default: items are numbers.")
+@click.option(
+    "--range",
+    nargs=2,
+    callback=numbers_as_written,
+    metavar="LOW HIGH",
+    help="Domain of the data; of whole numbers if both are. Default: any number.",
 )
 @click.option("--mutant", metavar="MODULE:FUNCTION", help="Mutant, to show power.")
 @click.option("--draws", default=100_000, show_default=True, type=int, help="Draws per dataset.")
@@ -261,7 +284,8 @@ def _print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
 def audit(target: str, seed: int, out: Path | None, **asked: Any) -> int:
     """Audit one function f(data, size, *, rng) -> [size, ...], without writing a file.
 
-    MODULE is a module or a path to a .py file.
+    MODULE is a module or a path to a .py file. Where no --pair is named, a portfolio of pairs that
+    realistic mistakes fall for is searched for the worst.
     """
     from dpaudit.report import replay_command
     from dpaudit.run.direct import audit_function

@@ -41,6 +41,18 @@ class TextPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+def numbers_as_written(
+    ctx: click.Context, param: click.Parameter, value: tuple[str, ...] | None
+) -> tuple[int | float, ...] | None:
+    """Read numbers, whole ones where they are written as such; refuse what is none."""
+    if value is None:
+        return None
+    try:
+        return tuple(int(word) if word.lstrip("+-").isdecimal() else float(word) for word in value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+
+
 def run_options(command: F) -> F:
     """Add the options that every command has which runs audits or checks."""
     options = (

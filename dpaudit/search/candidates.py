@@ -30,6 +30,9 @@ Where = SearchSpace | Portfolio
 CENTRES = 3
 """Candidates, at most, around which a local round makes steps."""
 
+_WHOLE = 0.3
+"""Part of the room of a portfolio's spaces that one may take to be tried whole."""
+
 _TRIES = 20
 _FIXED = -1
 
@@ -122,7 +125,7 @@ class Candidates:
         self.example = where.example(rng=rng)
         self.trials: list[Trial | Candidate] = []
         self._seen: set[tuple[float, ...]] = set()
-        self._each = 1
+        self._designs: list[int] = []
         self._fill: Iterator[tuple[int, Point]] = iter(())
 
     # --- the design ---
@@ -138,22 +141,37 @@ class Candidates:
         rounds : int
             Local rounds to come. What they add of the designs falls between the first points.
         """
-        room = count + count // 4 if self.pairs else count
-        given = self.pairs[: room // 2] if self.spaces else self.pairs[:room]
-        candidates = [self._given(pair) for pair in given]
-        if not self.spaces:
-            return candidates
-        self._each = count
-        if isinstance(self.where, Portfolio):
-            self._each = max(int(0.8 * (room - len(given)) / len(self.spaces)), 1)
+        if isinstance(self.where, SearchSpace):
+            candidates, sizes = [], [count]
+        else:
+            room = count + count // 4
+            most = room // 2 if self.spaces else room
+            candidates = [self._given(pair) for pair in self.pairs[:most]]
+            sizes = self._sizes(room - len(candidates)) if self.spaces else []
         fills = []
-        for arm in range(min(len(self.spaces), max(room - len(given), 1))):
+        for arm, size in enumerate(sizes):
             dimension = len(self.spaces[arm].ranges)
-            points = design_points(dimension, self._each * (1 + rounds), rng=self.rng)
-            fills.append([(arm, point) for point in points[self._each :]])
-            candidates += self._designed(arm, points[: self._each])
-        self._fill = itertools.chain.from_iterable(zip(*fills, strict=True))
+            points = design_points(dimension, size * (1 + rounds), rng=self.rng)
+            fills.append([(arm, point) for point in points[size:]])
+            candidates += self._designed(arm, points[:size])
+        self._designs = sizes
+        turns = itertools.zip_longest(*fills)
+        self._fill = (at for turn in turns for at in turn if at is not None)
         return candidates
+
+    def _sizes(self, room: int) -> list[int]:
+        """Share the room: spaces so small that it holds them are tried whole, the others alike.
+
+        Where there is room for some spaces only, these are the first ones.
+        """
+        whole = [space.size <= room * _WHOLE for space in self.spaces]
+        left = room - sum(int(s.size) for s, fits in zip(self.spaces, whole, strict=True) if fits)
+        each = max(int(0.8 * left / max(whole.count(False), 1)), 1)
+        sizes = [
+            int(space.size) if fits else each
+            for space, fits in zip(self.spaces, whole, strict=True)
+        ]
+        return sizes[: max(room, 1)]
 
     def _given(self, pair: NeighborPair) -> Candidate:
         nowhere: Point = np.empty(0)
@@ -164,9 +182,9 @@ class Candidates:
 
     def _designed(self, arm: int, points: Array) -> list[Candidate]:
         space = self.spaces[arm]
-        chosen: Iterator[Point] = itertools.chain(
-            extra_points(len(space.ranges), len(points) // 4), points
-        )
+        extra = extra_points(len(space.ranges), max(len(points) // 4, 1))
+        # The centre alone stands for a design of one point.
+        chosen: Iterator[Point] = itertools.chain(extra, points[len(points) == 1 :])
         if space.size <= len(points):
             cells = [(np.arange(n) + 0.5) / n for n in (r.steps or 1 for r in space.ranges)]
             chosen = (np.array(cell) for cell in itertools.product(*cells))
@@ -238,7 +256,7 @@ class Candidates:
 
     def _radius(self, arm: int, halvings: int) -> float:
         dimension = len(self.spaces[arm].ranges)
-        return float(self._each ** (-1.0 / dimension) / 2**halvings)
+        return float(self._designs[arm] ** (-1.0 / dimension) / 2**halvings)
 
     def _near(self, centre: Candidate, radius: float) -> Point:
         """Step in some of the parameters: by `radius` at most, or to any other choice."""
