@@ -193,8 +193,9 @@ def test_file_that_cannot_be_collected_is_a_failure_and_costs_the_others_nothing
 
 def test_audit_of_one_function(home):
     honest = dpaudit(
-        home, "audit", "mine:honest", "--epsilon", "1", "--mutant", "mine:half", "--draws", "2000"
-    )
+        home, "audit", "mine:honest", "--epsilon", "1", "--m", "1",
+        "--mutant", "mine:half", "--draws", "2000",
+    )  # fmt: skip
     assert honest.code == 0
     assert honest.out.startswith("NOT REFUTED  mine:honest")
     caught = dpaudit(
