@@ -5,7 +5,8 @@
 Every bug is what somebody writes who thinks of items instead of users, of one relation instead of
 another, or of typical data; its counterpart keeps the claim for all data, and says why. Both are
 audited as a user would who knows no worst pair: `pairs=None`, or `neighbors.portfolio(data_like)`
-where the data are not plain numbers. A user owns a row of `data`, of m items; one user is replaced.
+where the data are not plain numbers. A user owns a row of `data`, of m items; one user is replaced,
+where nothing else is said.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from dpaudit.neighbors import portfolio
 
 PURE = PureDP(1.0, relation=Relation.REPLACE_USER)
 APPROX = ApproxDP(1.0, 1e-5, relation=Relation.REPLACE_USER)
+ADD_REMOVE = PureDP(1.0, relation=Relation.ADD_REMOVE_USER)
 KINDS = 4
 """Categories 0 to 3, where a mechanism counts them."""
 
@@ -165,6 +167,23 @@ def selection_per_item(data, size, *, rng):
 
 def selection_per_user(data, size, *, rng):
     return best_candidate(data, size, rng, data.shape[1])
+
+
+def divided_by_the_number_of_users(data, size, *, rng):
+    return (users(data).sum() + rng.laplace(scale=1.0, size=size)) / len(data)
+
+
+def divided_by_a_noisy_number(data, size, *, rng):
+    total = users(data).sum() + rng.laplace(scale=2.0, size=size)
+    return total / np.maximum(len(data) + rng.laplace(scale=2.0, size=size), 1.0)
+
+
+def distinct_values_by_one(data, size, *, rng):
+    return len(np.unique(data)) + rng.laplace(scale=1.0, size=size)
+
+
+def distinct_values_by_m(data, size, *, rng):
+    return len(np.unique(data)) + rng.laplace(scale=data.shape[1], size=size)
 
 
 # --- scales and bounds taken from the data -----------------------------------------------------
@@ -434,6 +453,19 @@ CASES = (
         selection_per_user,
         "m items, each at distance 0 to 1 from a candidate, move a score by m",
     ),
+    Case(
+        "distinct values, sensitivity 1",
+        distinct_values_by_one,
+        distinct_values_by_m,
+        "a user has at most m values that nobody else has",
+    ),
+    Case(
+        "exact number of users under add/remove",
+        divided_by_the_number_of_users,
+        divided_by_a_noisy_number,
+        "sum and number move by 1, each at epsilon 1/2",
+        ADD_REMOVE,
+    ),
     Case("scale estimated from the data", scale_from_the_data, mean_of_users, MEAN),
     Case("clip bound estimated from the data", bound_from_the_data, mean_of_users, MEAN),
     Case("clamped to the range of the data", clamped_to_the_data, clamped_to_the_domain, MEAN),
@@ -511,7 +543,7 @@ CASES = (
 
 def look(case: Case, mechanism: Callable[..., Any], draws: int, seed: int):
     """Audit one of the two as somebody would who knows no worst pair."""
-    pairs = None if case.like is None else portfolio(case.like())
+    pairs = None if case.like is None else portfolio(case.like(), relation=case.claim.relation)
     return audit(mechanism, case.claim, pairs, draws=draws, seed=seed)
 
 
@@ -534,7 +566,7 @@ def main() -> None:
         print(
             f"| {case.story} | {'yes' if refuted[-1] else 'NO'} | {found.certified_epsilon:.2f} | "
             f"{honest.certified_epsilon:.2f}{' REFUTED' * wrong[-1]} | {found.seconds:.1f} | "
-            f"{found.pair_words.partition(': ' + str(PURE.relation))[0]} |",
+            f"{found.pair_words.partition(f': {case.claim.relation}')[0]} |",
             flush=True,
         )
     print(

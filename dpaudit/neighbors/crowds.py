@@ -85,8 +85,10 @@ class Crowd:
 
     def rows(self, values: ArrayLike) -> Array:
         """Return the others, from one value for each of them, or one for all."""
-        values = np.broadcast_to(self._cast(values), (self.n_users - 1,))
-        return np.stack([self.row(value) for value in values])
+        cast = self._cast(values)
+        rows = np.empty((self.n_users - 1, *self.item_shape), dtype=self.dtype)
+        rows[...] = cast.reshape(-1, *[1] * len(self.item_shape))
+        return rows
 
     def some(self, value: Any, rest: Any, items: slice) -> Array:
         """Return a user some of whose items hold `value`, the others `rest`."""

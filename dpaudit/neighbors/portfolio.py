@@ -30,7 +30,7 @@ FARTHEST = 1e6
 """Where one user of such data goes."""
 
 _SMALLEST = 1e-5
-_MOST_CELLS = 10**7
+_MOST_CELLS = 10**6
 _KINDS = 32
 _SIZES = (20, 8)
 
@@ -154,7 +154,7 @@ def portfolio(
     if math.prod((n_users, *item_shape)) > _MOST_CELLS:
         raise ArgumentError(
             f"a dataset of a portfolio may hold {_MOST_CELLS:,} values, got n_users={n_users} "
-            f"with items of shape {item_shape}"
+            f"with items of shape {item_shape}; some of the users will do"
         )
     empty = _missing(missing, data, dtype)
     crowd = Crowd(n_users, item_shape, dtype, relation)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,9 @@ CENTRES = 3
 _WHOLE = 0.3
 """Part of the room of a portfolio's spaces that one may take to be tried whole."""
 
+_KEPT = 2**20
+"""Bytes of a pair, at most, that is kept while others are looked at."""
+
 _TRIES = 20
 _FIXED = -1
 
@@ -51,8 +54,8 @@ class Candidate:
         Where in the unit cube of its space; empty for a pair that was given.
     parameters : dict
         Plain values by name.
-    pair : NeighborPair
-        What is drawn on.
+    make : callable
+        Returns the pair to draw on.
     stage : str
         The last stage that it reached.
     name : str
@@ -67,11 +70,16 @@ class Candidate:
     arm: int
     point: Point
     parameters: dict[str, Any]
-    pair: NeighborPair
+    make: Callable[[], NeighborPair]
     stage: str
     name: str
     looks: list[tuple[Array, Array]] = field(default_factory=list)
     score: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def pair(self) -> NeighborPair:
+        """What is drawn on."""
+        return self.make()
 
     @property
     def draws(self) -> int:
@@ -176,7 +184,7 @@ class Candidates:
     def _given(self, pair: NeighborPair) -> Candidate:
         nowhere: Point = np.empty(0)
         index = len(self.trials)
-        candidate = Candidate(index, _FIXED, nowhere, {}, pair, "design", pair.recipe)
+        candidate = Candidate(index, _FIXED, nowhere, {}, lambda: pair, "design", pair.recipe)
         self.trials.append(candidate)
         return candidate
 
@@ -202,8 +210,12 @@ class Candidates:
         parameters = space.at(point)
         shown = {name: plain(value) for name, value in parameters.items()}
         name = self._name(space)
+
+        def build() -> NeighborPair:
+            return space.pair(parameters, rng=np.random.default_rng(self.entropy))
+
         try:
-            pair = space.pair(parameters, rng=np.random.default_rng(self.entropy))
+            pair = build()
         except ArgumentError as error:
             self.trials.append(Trial(shown, 0.0, 0, stage, f"no valid pair: {error}", arm=name))
             return None
@@ -212,7 +224,10 @@ class Candidates:
                 f"the pairs of a search share one relation, got {self.example.relation}, and "
                 f"{pair.relation} at {in_words(parameters)}"
             )
-        candidate = Candidate(len(self.trials), arm, point, shown, pair, stage, name)
+        # Hundreds of large pairs would not fit into memory: these are built again for each look.
+        large = pair.left.nbytes + pair.right.nbytes > _KEPT
+        make = build if large else (lambda: pair)
+        candidate = Candidate(len(self.trials), arm, point, shown, make, stage, name)
         self.trials.append(candidate)
         return candidate
 

@@ -190,9 +190,10 @@ class _Search:
         if not survivors:
             raise self.candidates.none_valid()
         best = self._final(survivors)
-        self.sampler.begin(best.pair.left, best.pair.right)
+        pair = best.pair
+        self.sampler.begin(pair.left, pair.right)
         record = self.candidates.record(self.budget - self.left_over)
-        return SearchResult(best.pair, record, best.drawn())
+        return SearchResult(pair, record, best.drawn())
 
     # --- stages ---
 
@@ -235,11 +236,11 @@ class _Search:
         return best_first(finalists)[0]
 
     def _look(self, candidate: Candidate, draws: int, stage: str) -> None:
-        role = f"search {candidate.index} look {len(candidate.looks)}"
+        role, pair = f"search {candidate.index} look {len(candidate.looks)}", candidate.pair
         self.sampler.turn()
         try:
-            left = self.sampler.draw(candidate.pair.left, draws, role, "left")
-            right = self.sampler.draw(candidate.pair.right, draws, role, "right")
+            left = self.sampler.draw(pair.left, draws, role, "left")
+            right = self.sampler.draw(pair.right, draws, role, "right")
         except MechanismError as error:
             where = candidate.name or self.candidates.where.name
             if candidate.parameters:

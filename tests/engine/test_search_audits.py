@@ -363,6 +363,6 @@ def test_an_engine_that_certifies_on_what_the_search_saw_is_found_out(
 def test_candidates_add_up_their_looks() -> None:
     pair = neighbors.far_user(n_users=3)
     looks = [(np.zeros(3), np.ones(3)), (np.zeros(2), np.ones(2))]
-    candidate = Candidate(0, 0, np.zeros(1), {}, pair, "design", "", looks)
+    candidate = Candidate(0, 0, np.zeros(1), {}, lambda: pair, "design", "", looks)
     assert candidate.draws == 5
     assert [side.sum() for side in candidate.drawn()] == [0, 5]

@@ -216,7 +216,7 @@ def test_query_values_get_their_patterns() -> None:
         ({"n_users": 5.0}, TypeError, "n_users must be an integer >= 2, got 5.0"),
         ({"m": 0}, ArgumentError, "m must be an integer >= 1, got 0"),
         ({"dim": 0}, ArgumentError, "dim must be an integer >= 1, got 0"),
-        ({"n_users": 10**6, "m": 100}, ArgumentError, "may hold 10,000,000 values"),
+        ({"n_users": 10**5, "m": 100}, ArgumentError, "may hold 1,000,000 values"),
         ({"relation": "replace_user"}, TypeError, "relation must be a Relation"),
         ({"missing": 1}, TypeError, "missing must be True, False or None, got 1"),
         ({"low": 0, "high": 5, "missing": True}, ArgumentError, "data of int64 do not have"),

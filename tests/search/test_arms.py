@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpaudit import ArgumentError, MechanismError, NeighborPair, PureDP, Relation, _json, neighbors
 from dpaudit.neighbors import Choice, Integer, Interval, Portfolio, SearchSpace, portfolio
 from dpaudit.results import landscape_info, search_words
-from dpaudit.search import SearchRecord, landscape, ranking, search_computed
+from dpaudit.search import SearchRecord, candidates, landscape, ranking, search_computed
 from dpaudit.search import halving as running
 from dpaudit.search.candidates import Candidates
 from dpaudit.search.halving import LEAST_BUDGET
@@ -73,6 +73,23 @@ def test_where_there_is_room_for_some_spaces_these_are_the_first() -> None:
     spaces = tuple(SearchSpace(far, {"distance": Interval(1, 2)}, name=f"s{i}") for i in range(30))
     designed = Candidates(Portfolio("mine", (), spaces), np.random.default_rng(1)).design(8, 4)
     assert [c.name for c in designed] == [f"s{i}" for i in range(10)]
+
+
+def test_large_pairs_are_built_again_and_give_the_same_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    built: list[float] = []
+
+    def build(*, distance: float) -> NeighborPair:
+        built.append(distance)
+        return far(distance=distance)
+
+    held = Portfolio("mine", (NEAR,), (SearchSpace(build, {"distance": Interval(0.1, 1)}),))
+    kept = run(held, unclipped, budget=900).record
+    once = len(built)
+    monkeypatch.setattr(candidates, "_KEPT", 0)
+    assert run(held, unclipped, budget=900).record == kept
+    assert len(built) > 2 * once
 
 
 # --- the search -------------------------------------------------------------------------------
