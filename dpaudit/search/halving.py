@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError, MechanismError
-from dpaudit.events import Goal, learn
+from dpaudit.events import Goal, expectation, learn
 from dpaudit.mechanisms import Sampler
 from dpaudit.neighbors import NeighborPair, Portfolio, SearchSpace, in_words
 from dpaudit.search.candidates import Candidate, Candidates, best_first
@@ -139,8 +139,8 @@ def search(
        radius that shrinks; a quarter of the new candidates continue the design instead. Each
        round is halved like the design, so that nobody competes on draws much fewer than the
        others.
-    3. The best are judged once more, on fresh draws alone, since the winner of hundreds of
-       comparisons looks better than it is.
+    3. The best are judged once more, by events that are frozen before the draws that judge them,
+       since the winner of hundreds of comparisons looks better than it is.
     """
     if _validate.integer(1, budget=budget) < LEAST_BUDGET:
         raise ArgumentError(
@@ -160,6 +160,19 @@ def _primary_only(goal: Goal) -> Goal:
 def _score(left: Array, right: Array, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
     """Judge a candidate: the epsilon it is expected to certify; of equals, its separation."""
     expected, separation = learn(left, right, goal, rng=rng).objective
+    return max(expected, 0.0), max(separation, -1.0)
+
+
+def _judged(candidate: Candidate, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
+    """Judge a finalist by an event that is frozen before the last half of its last look.
+
+    The best of thousands of events looks good on the draws that chose it, above all where outputs
+    have many coordinates: a pair on which nothing happens must not win by that.
+    """
+    left, right = candidate.drawn()
+    fresh = len(candidate.looks[-1][0]) // 2
+    event = learn(left[:-fresh], right[:-fresh], goal, rng=rng).primary
+    expected, separation = expectation(event, left[-fresh:], right[-fresh:], goal)
     return max(expected, 0.0), max(separation, -1.0)
 
 
@@ -227,12 +240,12 @@ class _Search:
         return found
 
     def _final(self, survivors: list[Candidate]) -> Candidate:
-        """Spend what is left on the best few; the best on these fresh draws alone wins."""
+        """Spend what is left on the best few; the best on draws that chose nothing wins."""
         finalists = best_first(survivors)[: max(min(FINALISTS, self.left_over // _LEAST_FINAL), 1)]
         each, rest = divmod(self.left_over, len(finalists))
         for place, candidate in enumerate(finalists):
             self._look(candidate, each + (place < rest), FINAL)
-            candidate.score = _score(*candidate.looks[-1], self.goal, self.rng)
+            candidate.score = _judged(candidate, self.goal, self.rng)
         return best_first(finalists)[0]
 
     def _look(self, candidate: Candidate, draws: int, stage: str) -> None:
