@@ -31,6 +31,7 @@ FARTHEST = 1e6
 
 _SMALLEST = 1e-5
 _MOST_CELLS = 10**6
+_WHOLE = 2**53  # whole numbers that a float holds
 _KINDS = 32
 _SIZES = (20, 8)
 
@@ -130,7 +131,7 @@ def portfolio(
     Examples
     --------
     >>> portfolio(n_users=10, m=4, low=0.0, high=1.0)
-    Portfolio(portfolio(n_users=10, m=4, low=0, high=1): 24 pairs, 7 spaces)
+    Portfolio(portfolio(n_users=10, m=4, low=0, high=1): 17 pairs, 7 spaces)
     """
     checked_relation(relation)
     if missing is not None and not isinstance(missing, bool):
@@ -158,8 +159,8 @@ def portfolio(
         )
     empty = _missing(missing, data, dtype)
     crowd = Crowd(n_users, item_shape, dtype, relation)
-    if domain is not None and dtype.kind not in "iuf":
-        raise ArgumentError(f"low and high need data that are numbers, got {dtype}")
+    if domain is not None:
+        _check_domain(domain, data, dtype)
     scales, kinds, positions = _levels(crowd, data, domain)
     pairs = crowds(crowd, scales, kinds, missing=empty)
     if domain is None and data is None:
@@ -211,6 +212,8 @@ def _check_data(data: Array, n_users: int, m: int, dim: int | None) -> None:
         )
     if data.dtype.kind == "f" and not np.isfinite(data).any():
         raise ArgumentError("data_like must hold at least one finite number, got none")
+    if data.dtype.kind == "f" and np.isinf(data).any():
+        raise ArgumentError("data_like must hold finite numbers, and NaN for missing ones, got inf")
     given = {"n_users": (n_users, _SIZES[0], 0), "m": (m, _SIZES[1], 1), "dim": (dim, None, 2)}
     for name, (value, default, axis) in given.items():
         shape = data.shape[axis] if axis < data.ndim else None
@@ -218,6 +221,25 @@ def _check_data(data: Array, n_users: int, m: int, dim: int | None) -> None:
             raise ArgumentError(
                 f"{name} is taken from data_like, of shape {data.shape}; got {name}={value!r}"
             )
+
+
+def _check_domain(domain: tuple[Any, Any], data: Array | None, dtype: np.dtype[Any]) -> None:
+    """Refuse a domain that the data leave, or that their dtype cannot hold."""
+    low, high = domain
+    if dtype.kind not in "iuf":
+        raise ArgumentError(f"low and high need data that are numbers, got {dtype}")
+    if dtype.kind in "iu":
+        least, most = max(np.iinfo(dtype).min, -_WHOLE), min(np.iinfo(dtype).max, _WHOLE)
+        if not (isinstance(low, int) and least <= low and high <= most):
+            raise ArgumentError(
+                f"low and high must be whole numbers from {least} to {most} for data of {dtype}, "
+                f"got {low!r} and {high!r}"
+            )
+    if data is not None and bool(((data < low) | (data > high)).any()):
+        raise ArgumentError(
+            f"data_like must lie within low = {low!r} and high = {high!r}, got values from "
+            f"{np.nanmin(data)!r} to {np.nanmax(data)!r}"
+        )
 
 
 def _missing(missing: bool | None, data: Array | None, dtype: np.dtype[Any]) -> bool:
