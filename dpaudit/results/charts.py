@@ -312,6 +312,9 @@ def _apart(ticks: list[tuple[float, str]]) -> list[tuple[float, str]]:
 
 # --- searches ----------------------------------------------------------------------------------
 
+_WORD = 64.0
+"""Width of a word of 12 letters below an axis."""
+
 _STAGES = {"design": "mutant", "local": "estimated", "final": "certified"}
 
 
@@ -355,7 +358,8 @@ def _panel(
     low, high = min(finite), max(finite)
     if panel.words is not None:
         places = [(float(i), short(word, 12)) for i, word in enumerate(panel.words)]
-        x = Axis(-0.5, len(panel.words) - 0.5, places[:: math.ceil(len(places) / 4) or 1], name)
+        shown = places[:: math.ceil(len(places) / max(int(size[0] / _WORD), 4)) or 1]
+        x = Axis(-0.5, len(panel.words) - 0.5, shown, name)
     elif panel.log:
         decades = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
         ticks = [(10.0**k, power_of_ten(10.0**k)) for k in decades]

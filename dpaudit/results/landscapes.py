@@ -78,7 +78,7 @@ class LandscapeInfo:
 def landscape_info(result: Shown) -> LandscapeInfo:
     """Return expectations against parameters; ``ValueError`` for an audit without a search.
 
-    Of a portfolio: against where each pair came from, then against the winner's own parameters.
+    Of a portfolio: against where each pair came from.
     """
     record = result.search
     if record is None:
@@ -87,17 +87,16 @@ def landscape_info(result: Shown) -> LandscapeInfo:
     best = ranking(record, 1)
     curve = result.claim["notion"] in _CURVES
     winner = next((i for i, trial in enumerate(drawn) if best and trial is best[0]), None)
-    names = record.parameters
-    panels: list[PanelInfo] = []
     if record.is_portfolio:
-        own = () if winner is None else tuple(drawn[winner].parameters)
-        names = own + tuple(name for name in names if name not in own)
-        arms = [trial.arm if trial.parameters else _GIVEN for trial in drawn]
-        panels.append(_panel_of(_ARM, arms, tuple(range(len(drawn)))))
-    shown = names[: MAX_PANELS - len(panels)]
+        arms = [trial.arm.partition("(")[0] if trial.parameters else _GIVEN for trial in drawn]
+        panels: tuple[PanelInfo, ...] = (_panel_of(_ARM, arms, tuple(range(len(drawn)))),)
+        left_out = record.parameters
+    else:
+        panels = tuple(_panel(name, drawn) for name in record.parameters[:MAX_PANELS])
+        left_out = record.parameters[MAX_PANELS:]
     return LandscapeInfo(
-        panels=(*panels, *(_panel(name, drawn) for name in shown)),
-        left_out=names[len(shown) :],
+        panels=panels,
+        left_out=left_out,
         expected=tuple(trial.expected_epsilon for trial in drawn),
         stage=tuple(trial.stage for trial in drawn),
         winner=winner,

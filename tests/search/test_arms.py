@@ -218,9 +218,11 @@ def test_pictures_and_tables_of_a_portfolio_tell_the_arms() -> None:
     record = record_of(Portfolio("mine", (NEAR, FAR), (SMALL, LARGE)))
     result = replace(result, search=record)
     info = landscape_info(result)
-    assert info.panels[0].parameter == "space"
-    assert set(info.panels[0].words or ()) <= {"given pairs", "small", "large"}
-    assert all(len(panel.x) == len(panel.shown) for panel in info.panels)
+    (panel,) = info.panels
+    assert panel.parameter == "space"
+    assert panel.words == ("given pairs", "large", "small")
+    assert len(panel.x) == len(panel.shown) == len(info.expected)
+    assert info.left_out == ("distance", "n_users")
     assert charts.landscape(result).startswith("<svg")
     words = search_words(record)
     assert (words.kind, words.parameters) == ("portfolio", ("pair",))
