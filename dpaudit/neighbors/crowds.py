@@ -111,9 +111,10 @@ class Crowd:
         )
 
     def _cast(self, value: ArrayLike) -> Array:
-        if self.dtype.kind in "iu":
-            value = np.rint(np.asarray(value))
-        return np.asarray(value).astype(self.dtype)
+        array = np.asarray(value)
+        if self.dtype.kind in "iu" and array.dtype.kind == "f":
+            array = np.rint(array)
+        return array.astype(self.dtype)
 
 
 def _insert(others: Array, at: int, row: Array) -> Array:

@@ -260,18 +260,18 @@ def _levels(
     seen = None
     if data is not None:
         seen = np.unique(data[np.isfinite(data)] if data.dtype.kind == "f" else data)
-        if crowd.dtype.kind not in "iuf":
+        # Whole numbers so large are names of something, and no float could hold them.
+        names = crowd.dtype.kind in "iu" and max(-int(seen[0]), int(seen[-1])) > _WHOLE
+        if names or crowd.dtype.kind not in "iuf":
             return [_of_values(seen, data)], thinned(seen, _KINDS), None
         if domain is None and len(seen) > 1:
             domain = seen[0].item(), seen[-1].item()
     if domain is None:  # nothing is known, or the data hold one value only, which tells no range
-        small = UNIT if crowd.dtype.kind == "f" else 1
-        scales = [_numbers(crowd, -size, size) for size in (FAR * small, UNIT * small)]
-        if crowd.dtype.kind == "u":
-            scales = [_numbers(crowd, 0, size) for size in (int(FAR), 1)]
-        kinds = crowd.values(*range(max(crowd.m, 4) + 1))
-        low = 0.0 if crowd.dtype.kind == "u" else -FAR
-        return scales, kinds, Magnitude(_SMALLEST * FAR, FAR) if low else Interval(low, FAR)
+        signed = crowd.dtype.kind != "u"
+        scales = [_numbers(crowd, -size if signed else 0.0, size) for size in (FAR, UNIT)]
+        kinds = crowd.values(*range(min(max(crowd.m, 4), int(FAR)) + 1))
+        wide = Magnitude(_SMALLEST * FAR, FAR) if signed else Interval(0.0, FAR)
+        return scales, kinds, wide
     low, high = domain
     levels = _numbers(crowd, low, high)
     kinds = levels.spread if seen is None or len(seen) < 2 else seen

@@ -49,6 +49,8 @@ SHAPES: list[tuple[dict[str, Any], tuple[int, ...], str]] = [
     ({"data_like": np.zeros((4, 2, 2, 3))}, (4, 2, 2, 3), "float64"),
     ({"data_like": np.full((4, 2), 7, dtype="u1")}, (4, 2), "uint8"),
     ({"data_like": np.arange(24).reshape(4, 3, 2)}, (4, 3, 2), "int64"),
+    ({"data_like": np.full((4, 200), 7, dtype="i1")}, (4, 200), "int8"),
+    ({"data_like": np.array([[2**62, 5], [7, -(2**62)]])}, (2, 2), "int64"),
     ({"data_like": NUMBERS > 0}, (6, 3), "bool"),
     ({"data_like": WORDS}, (4, 2), "<U4"),
     ({"data_like": RECORDS}, (3, 1), str(RECORDS.dtype)),
@@ -163,6 +165,12 @@ def test_plain_removal_is_among_the_pairs_around_data() -> None:
 def test_rows_of_words_are_made_of_the_words_that_were_seen() -> None:
     for pair in members(portfolio(WORDS)):
         assert set(np.unique(pair.left)) <= {"bus", "car", "foot"}
+
+
+def test_numbers_that_are_names_are_handled_as_names() -> None:
+    ids = np.array([[2**62 + 1, 5], [7, -(2**62) - 1]])
+    for pair in members(portfolio(ids)):
+        assert set(np.unique(pair.left).tolist()) <= set(ids.ravel().tolist())
 
 
 def test_users_are_empty_only_where_items_may_be_missing() -> None:
