@@ -158,6 +158,19 @@ def test_a_mechanism_that_breaks_is_placed_in_its_arm() -> None:
         run(Portfolio("mine", (NEAR, FAR)), brittle)
 
 
+def test_finalists_do_not_win_by_luck() -> None:
+    """Nothing happens on any pair; on the draws that chose it, some event always looks good."""
+
+    def blank(data: Array, size: int, *, rng: Generator) -> Array:
+        return rng.laplace(size=(size, 6))
+
+    records = [run(neighbors.edge(9), blank, budget=1200, seed=seed).record for seed in range(3)]
+    finals = [t for record in records for t in record.trials if t.stage == "final"]
+    others = [t for record in records for t in record.trials if t.stage != "final"]
+    assert sum(t.expected_epsilon > 0.1 for t in finals) <= len(finals) // 4
+    assert sum(t.expected_epsilon > 0.1 for t in others) > 5
+
+
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_the_window_is_found_among_all_arms(monkeypatch: pytest.MonkeyPatch) -> None:
