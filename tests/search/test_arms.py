@@ -92,6 +92,17 @@ def test_large_pairs_are_built_again_and_give_the_same_search(
     assert len(built) > 2 * once
 
 
+@pytest.mark.parametrize("halvings", [0, 1, 3])
+def test_steps_shrink_from_round_to_round(halvings: int) -> None:
+    made = Candidates(SMALL, np.random.default_rng(1))
+    centre = made.design(16, 4)[0]
+    new = made.proposals([centre], 8, halvings, "local")
+    steps = sorted(float(np.abs(c.point - centre.point).max()) for c in new)
+    radius = 1 / 16 / 2**halvings
+    assert sum(step <= radius for step in steps) >= 6  # the others continue the design
+    assert radius / 3 < max(step for step in steps if step <= radius)
+
+
 # --- the search -------------------------------------------------------------------------------
 
 
