@@ -101,7 +101,16 @@ def counted(counts, delta, failure_prob):
 def scored(name, scores, delta, draws, failure_prob, seed):
     """Certified epsilon of each method from scores, an event still to be chosen."""
     claim = PureDP(1.0) if delta == 0 else ApproxDP(1.0, delta)
-    ours = audit(scores, claim, PAIR, draws=draws, failure_prob=failure_prob, seed=seed, id=name)
+    ours = audit(
+        scores,
+        claim,
+        PAIR,
+        draws=draws,
+        failure_prob=failure_prob,
+        seed=seed,
+        id=name,
+        mutants=None,
+    )
     rng = np.random.default_rng(seed)
     left, right = (scores(side, draws, rng=rng) for side in (PAIR.left, PAIR.right))
     auditor = CanaryScoreAuditor(left, right)

@@ -118,6 +118,7 @@ def judge(mode, name, seeds, draws, failure_prob):
             seed=seed,
             sequential=mode == "sequential",
             id=name,
+            mutants=None,
         )
         refuted += result.verdict is Verdict.REFUTED
         truth = [delta(float(e)) for e in result.profile.epsilon]

@@ -4,6 +4,7 @@ from . import errors as errors
 from . import events as events
 from . import ledger as ledger
 from . import mechanisms as mechanisms
+from . import mutants as mutants
 from . import neighbors as neighbors
 from . import report as report
 from . import results as results

@@ -32,7 +32,9 @@ def audit_deterministic_centers(auditor):
         AdditiveNoise(clipped_mean, scale=sigma),
         ApproxDP(EPSILON, TINY_DELTA, Relation.REPLACE_USER, "Balle and Wang 2018, Theorem 8"),
         USERS,
-        mutant=AdditiveNoise(clipped_mean, scale=sigma / 2),  # adding instead of replacing a user
+        mutants=[
+            AdditiveNoise(clipped_mean, scale=sigma / 2)
+        ],  # adding instead of replacing a user
     )
 
 
@@ -83,6 +85,6 @@ def audit_subsampled_gaussian(auditor):
             "hockey-stick divergence of the mixture, by quadrature",
         ),
         WITH_AND_WITHOUT,
-        mutant=noisy(partial(sampled_sum, rate=1.0)),  # forgets to sample
+        mutants=[noisy(partial(sampled_sum, rate=1.0))],  # forgets to sample
         draws_factor=0.3,
     )

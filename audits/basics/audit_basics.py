@@ -29,7 +29,7 @@ def audit_laplace(auditor):
         partial(noise.laplace_mechanism, sensitivity=1.0, epsilon=EPSILON),
         claim,
         ONE_VALUE,
-        mutant=partial(noise_mutants.laplace_half_scale, sensitivity=1.0, epsilon=EPSILON),
+        mutants=[partial(noise_mutants.laplace_half_scale, sensitivity=1.0, epsilon=EPSILON)],
     )
 
 
@@ -39,7 +39,7 @@ def audit_laplace_vector(auditor):
         partial(noise.laplace_mechanism, sensitivity=1.0, epsilon=EPSILON),
         PureDP(EPSILON, relation, "Dwork and Roth 2014, Theorem 3.6"),
         nb.value_patterns(5, relation=relation),
-        mutant=partial(noise_mutants.laplace_half_scale, sensitivity=1.0, epsilon=EPSILON),
+        mutants=[partial(noise_mutants.laplace_half_scale, sensitivity=1.0, epsilon=EPSILON)],
     )
 
 
@@ -49,10 +49,12 @@ def audit_gaussian_classic(auditor):
         partial(noise.gaussian_mechanism, sigma=sigma),
         ApproxDP(EPSILON, DELTA, source="Dwork and Roth 2014, Theorem A.1"),
         ONE_VALUE,
-        mutant=partial(
-            noise.gaussian_mechanism,
-            sigma=noise_mutants.classic_gaussian_sigma_no_log(1.0, EPSILON, DELTA),
-        ),
+        mutants=[
+            partial(
+                noise.gaussian_mechanism,
+                sigma=noise_mutants.classic_gaussian_sigma_no_log(1.0, EPSILON, DELTA),
+            )
+        ],
     )
 
 
@@ -62,7 +64,7 @@ def audit_gaussian_analytic(auditor):
         partial(noise.gaussian_mechanism, sigma=sigma),
         ApproxDP(EPSILON, DELTA, source="Balle and Wang 2018, Theorem 8"),
         ONE_VALUE,
-        mutant=partial(noise_mutants.gaussian_variance_as_deviation, sigma=sigma),
+        mutants=[partial(noise_mutants.gaussian_variance_as_deviation, sigma=sigma)],
         draws_factor=5,  # at delta = 1e-5 the mutant, whose epsilon is 2.07, needs these draws
     )
 
@@ -72,7 +74,7 @@ def audit_gaussian_gdp(auditor):
         partial(noise.gaussian_mechanism, sigma=1.0),
         GaussianDP(1.0, source="Dong, Roth and Su 2022, Theorem 2.7"),
         ONE_VALUE,
-        mutant=partial(noise.gaussian_mechanism, sigma=0.5),
+        mutants=[partial(noise.gaussian_mechanism, sigma=0.5)],
     )
 
 
@@ -81,7 +83,7 @@ def audit_gaussian_zcdp(auditor):
         partial(noise.gaussian_mechanism, sigma=1.0),
         ZeroConcentratedDP(0.5, source="Bun and Steinke 2016, Proposition 1.6"),
         ONE_VALUE,
-        mutant=partial(noise.gaussian_mechanism, sigma=0.5),
+        mutants=[partial(noise.gaussian_mechanism, sigma=0.5)],
     )
 
 
@@ -93,7 +95,7 @@ def audit_gaussian_10d(auditor):
         ApproxDP(EPSILON, DELTA, relation, "Balle and Wang 2018, Theorem 8"),
         nb.value_pattern("all_above", 10, relation=relation),
         # calibrated to the change of one coordinate instead of the L2 norm of them all
-        mutant=partial(noise.gaussian_mechanism, sigma=sigma / np.sqrt(10)),
+        mutants=[partial(noise.gaussian_mechanism, sigma=sigma / np.sqrt(10))],
     )
 
 
@@ -102,7 +104,9 @@ def audit_discrete_laplace(auditor):
         partial(noise.discrete_laplace_mechanism, sensitivity=1, epsilon=EPSILON),
         PureDP(EPSILON, source="Ghosh, Roughgarden and Sundararajan 2009"),
         NeighborPair(np.array(11), np.array(10), relation=Relation.WITHIN_SENSITIVITY),
-        mutant=partial(noise_mutants.discrete_laplace_half_scale, sensitivity=1, epsilon=EPSILON),
+        mutants=[
+            partial(noise_mutants.discrete_laplace_half_scale, sensitivity=1, epsilon=EPSILON)
+        ],
     )
 
 
@@ -111,7 +115,7 @@ def audit_randomized_response(auditor):
         partial(noise.randomized_response, epsilon=EPSILON),
         PureDP(EPSILON, source="Warner 1965"),
         NeighborPair(np.array([1]), np.array([0])),
-        mutant=partial(noise_mutants.randomized_response_doubled, epsilon=EPSILON),
+        mutants=[partial(noise_mutants.randomized_response_doubled, epsilon=EPSILON)],
     )
 
 
@@ -120,9 +124,11 @@ def audit_exponential_mechanism(auditor):
         partial(selection.exponential_mechanism, sensitivity=1.0, epsilon=EPSILON),
         PureDP(EPSILON, source="McSherry and Talwar 2007, Theorem 6"),
         nb.value_patterns(5),
-        mutant=partial(
-            selection_mutants.exponential_mechanism_monotone, sensitivity=1.0, epsilon=EPSILON
-        ),
+        mutants=[
+            partial(
+                selection_mutants.exponential_mechanism_monotone, sensitivity=1.0, epsilon=EPSILON
+            )
+        ],
     )
 
 
@@ -131,9 +137,9 @@ def audit_report_noisy_max(auditor):
         partial(selection.report_noisy_max, sensitivity=1.0, epsilon=EPSILON),
         PureDP(EPSILON, source="Dwork and Roth 2014, Claim 3.9, general queries"),
         nb.value_patterns(5),
-        mutant=partial(
-            selection_mutants.report_noisy_max_monotone, sensitivity=1.0, epsilon=EPSILON
-        ),
+        mutants=[
+            partial(selection_mutants.report_noisy_max_monotone, sensitivity=1.0, epsilon=EPSILON)
+        ],
     )
 
 
@@ -145,7 +151,7 @@ def audit_noisy_histogram(auditor):
         partial(histogram.noisy_histogram, n_bins=4, epsilon=EPSILON),
         PureDP(EPSILON, Relation.REPLACE_USER, "Dwork and Roth 2014, Example 3.2"),
         NeighborPair(items, moved, recipe="a user moves to another bin"),
-        mutant=partial(histogram_mutants.noisy_histogram_add_remove, n_bins=4, epsilon=EPSILON),
+        mutants=[partial(histogram_mutants.noisy_histogram_add_remove, n_bins=4, epsilon=EPSILON)],
     )
 
 
@@ -161,7 +167,9 @@ def audit_user_mean(auditor):
             nb.far_user(n_users=20, m=8, distance=100.0),
             nb.two_clusters(n_users=21, m=8, distance=1.0),
         ],
-        mutant=partial(means_mutants.clipped_user_mean_add_remove, clip_norm=1.0, epsilon=EPSILON),
+        mutants=[
+            partial(means_mutants.clipped_user_mean_add_remove, clip_norm=1.0, epsilon=EPSILON)
+        ],
     )
 
 
@@ -171,7 +179,7 @@ def audit_user_mean_without_clipping(auditor):
         partial(means.clipped_user_mean, clip_norm=1.0, epsilon=EPSILON),
         PureDP(EPSILON, Relation.REPLACE_USER, "Laplace mechanism at user-level sensitivity"),
         nb.far_user(n_users=20, m=8, distance=5.0),
-        mutant=partial(means_mutants.user_mean_unclipped, clip_norm=1.0, epsilon=EPSILON),
+        mutants=[partial(means_mutants.user_mean_unclipped, clip_norm=1.0, epsilon=EPSILON)],
     )
 
 
@@ -188,10 +196,12 @@ def audit_user_mean_gaussian(auditor):
         partial(means.clipped_user_mean_gaussian, clip_norm=1.0, epsilon=EPSILON, delta=DELTA),
         ApproxDP(EPSILON, DELTA, Relation.REPLACE_USER, "analytic Gaussian at user level"),
         pair,
-        mutant=partial(
-            means_mutants.clipped_user_mean_gaussian_by_coordinate,
-            clip_norm=1.0,
-            epsilon=EPSILON,
-            delta=DELTA,
-        ),
+        mutants=[
+            partial(
+                means_mutants.clipped_user_mean_gaussian_by_coordinate,
+                clip_norm=1.0,
+                epsilon=EPSILON,
+                delta=DELTA,
+            )
+        ],
     )

@@ -21,7 +21,7 @@ def audit_user_mean_anywhere(auditor):
         partial(means.clipped_user_mean, clip_norm=1.0, epsilon=EPSILON),
         PureDP(EPSILON, Relation.REPLACE_USER, "Laplace mechanism at user-level sensitivity"),
         sr.outlier(n_users=20, low=-3.0, high=3.0),
-        mutant=partial(means_mutants.user_mean_unclipped, clip_norm=1.0, epsilon=EPSILON),
+        mutants=[partial(means_mutants.user_mean_unclipped, clip_norm=1.0, epsilon=EPSILON)],
     )
 
 

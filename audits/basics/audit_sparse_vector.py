@@ -49,7 +49,7 @@ def audit_above_threshold(auditor):
             low_then_high(1, 4),
             query_pair([1.0, 0.0], [0.0, 1.0], "crossing"),
         ],
-        mutant=partial(mutants.above_threshold_exact_threshold, threshold=0.0, epsilon=EPSILON),
+        mutants=[partial(mutants.above_threshold_exact_threshold, threshold=0.0, epsilon=EPSILON)],
         draws_factor=4,  # the mutant shows in runs of yeses: probability 0.004, ratio e^2
     )
 
@@ -59,7 +59,7 @@ def audit_above_threshold_that_never_halts(auditor):
         partial(sv.above_threshold, threshold=0.0, epsilon=EPSILON),
         PureDP(EPSILON, QUERIES, "user_level_sco v2 Lemma 17"),
         low_then_high(5, 5),
-        mutant=partial(mutants.above_threshold_never_halts, threshold=0.0, epsilon=EPSILON),
+        mutants=[partial(mutants.above_threshold_never_halts, threshold=0.0, epsilon=EPSILON)],
         draws_factor=2,
     )
 
@@ -85,12 +85,14 @@ def audit_fixed_threshold_sparse_vector(auditor):
         ask,
         claim,
         query_pair(np.full(100, 0.25), np.full(100, -0.75), "100 equal queries, all above"),
-        mutant=partial(
-            mutants.fixed_threshold_sparse_vector_without_cutoff,
-            thresholds=0.0,
-            cutoff=cutoff,
-            epsilon=noise_epsilon,
-        ),
+        mutants=[
+            partial(
+                mutants.fixed_threshold_sparse_vector_without_cutoff,
+                thresholds=0.0,
+                cutoff=cutoff,
+                epsilon=noise_epsilon,
+            )
+        ],
     )
 
 
@@ -102,13 +104,15 @@ def audit_variant_1(auditor):
         partial(variants.svt1, thresholds=0.0, cutoff=5, epsilon=EPSILON, sensitivity=1.0),
         PureDP(EPSILON, QUERIES, "Lyu, Su and Li 2017, Theorem 2"),
         low_then_high(5, 5),
-        mutant=partial(
-            mutants.svt1_cutoff_not_in_noise,
-            thresholds=0.0,
-            cutoff=5,
-            epsilon=EPSILON,
-            sensitivity=1.0,
-        ),
+        mutants=[
+            partial(
+                mutants.svt1_cutoff_not_in_noise,
+                thresholds=0.0,
+                cutoff=5,
+                epsilon=EPSILON,
+                sensitivity=1.0,
+            )
+        ],
         draws_factor=4,  # the mutant's best event has probability 0.004
     )
 
@@ -118,13 +122,15 @@ def audit_variant_2(auditor):
         partial(variants.svt2, thresholds=0.0, cutoff=4, epsilon=EPSILON, sensitivity=1.0),
         PureDP(EPSILON, QUERIES, "Dwork and Roth 2014, Algorithm 2"),
         query_pair([-2.0, -2.0, 2.0] * 4, [-1.0, -1.0, 1.0] * 4, "no, no, yes, four times"),
-        mutant=partial(
-            mutants.svt2_cutoff_not_in_noise,
-            thresholds=0.0,
-            cutoff=4,
-            epsilon=EPSILON,
-            sensitivity=1.0,
-        ),
+        mutants=[
+            partial(
+                mutants.svt2_cutoff_not_in_noise,
+                thresholds=0.0,
+                cutoff=4,
+                epsilon=EPSILON,
+                sensitivity=1.0,
+            )
+        ],
         draws_factor=4,  # the mutant's best event has probability 0.005 and a ratio of only e^1.66
     )
 
@@ -139,7 +145,7 @@ def audit_variant_3(auditor):
         partial(ask, epsilon=EPSILON),
         PureDP(EPSILON, QUERIES, "Roth 2011, lecture notes"),
         query_pair([-1.0] * 8 + [0.0], [0.0] * 8 + [-1.0], "8 queries low, then one that answers"),
-        mutant=partial(ask, epsilon=2 * EPSILON),
+        mutants=[partial(ask, epsilon=2 * EPSILON)],
         draws_factor=4,
     )
 
@@ -151,7 +157,7 @@ def audit_variant_4(auditor):
         partial(ask, epsilon=EPSILON),
         PureDP(EPSILON, QUERIES, "Lee and Clifton 2014"),
         low_then_high(5, 5),
-        mutant=partial(ask, epsilon=2 * EPSILON),
+        mutants=[partial(ask, epsilon=2 * EPSILON)],
     )
 
 
@@ -162,7 +168,7 @@ def audit_variant_5(auditor):
         partial(ask, epsilon=EPSILON),
         PureDP(EPSILON, QUERIES, "Stoddard, Chen and Machanavajjhala 2014"),
         query_pair([0.0, 1.0], [1.0, 0.0], "crossing"),
-        mutant=partial(ask, epsilon=2 * EPSILON),
+        mutants=[partial(ask, epsilon=2 * EPSILON)],
     )
 
 
@@ -174,5 +180,5 @@ def audit_variant_6(auditor):
         partial(ask, epsilon=EPSILON),
         PureDP(EPSILON, QUERIES, "Chen, Xiao, Zhang and Xu 2015"),
         query_pair(np.r_[-half, half], np.r_[half, -half], "10 queries rise, then 10 fall"),
-        mutant=partial(ask, epsilon=2 * EPSILON),
+        mutants=[partial(ask, epsilon=2 * EPSILON)],
     )

@@ -69,7 +69,7 @@ def audit_first_above_threshold(auditor):
                 recipe="7 rise, the last falls",
             ),
         ],
-        mutant=partial(mutants.first_above_threshold_exact_threshold, **options),
+        mutants=[partial(mutants.first_above_threshold_exact_threshold, **options)],
         slack=less_noise(sparse_vector.first_above_threshold, **options),
         draws_factor=4,  # the mutant is seen in runs of noes, which are rare
     )
@@ -82,7 +82,7 @@ def audit_bounded_laplace(auditor):
         partial(noise.bounded_laplace_mechanism, **options),
         ApproxDP(EPSILON, 0.01, relation, f"{PAPER} Fact 3"),
         NeighborPair(np.array(1.0), np.array(0.0), relation=relation, recipe="0 and 1"),
-        mutant=partial(mutants.bounded_laplace_one_scale, **options),
+        mutants=[partial(mutants.bounded_laplace_one_scale, **options)],
         slack=less_noise(noise.bounded_laplace_mechanism, **options),
     )
 
@@ -104,7 +104,7 @@ def audit_fast_radius(auditor):
         partial(radius.fast_radius, **options),
         ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Lemma 5"),
         SearchSpace(edge_of_the_crowd, {"inside": Integer(20, 39), "place": Interval(0.5, 2.0)}),
-        mutant=partial(mutants.fast_radius_of_a_fraction, **options),
+        mutants=[partial(mutants.fast_radius_of_a_fraction, **options)],
         slack=less_noise(radius.fast_radius, **options),
     )
 
@@ -115,7 +115,7 @@ def audit_radius_finder(auditor):
         partial(baselines.radius_finder, **options),
         ApproxDP(EPSILON, 0.0, REPLACE, "Haghifam, Steinke and Ullman 2024, Algorithm 1"),
         moved(groups((353, 0.0), (47, 10.0)), 0.0, "354 or 353 of 400 in one place"),
-        mutant=partial(mutants.radius_finder_one_count, **options),
+        mutants=[partial(mutants.radius_finder_one_count, **options)],
         slack=less_noise(baselines.radius_finder, **options),
         draws_factor=0.3,
     )
@@ -145,7 +145,7 @@ def audit_fast_center(auditor):
         partial(center.fast_center, **CENTER),
         ApproxDP(EPSILON, CENTER_DELTA, REPLACE, f"{PAPER} Lemma 9"),
         [*center_pairs(), moved(groups((10, 1e5), (11, 0.0), d=2), 1e5, "two halves far apart")],
-        mutant=partial(mutants.fast_center_untested, **CENTER),
+        mutants=[partial(mutants.fast_center_untested, **CENTER)],
         draws_factor=0.1,
     )
 
@@ -158,9 +158,9 @@ def audit_fast_center_centers(auditor):
         AdditiveNoise(centers, "gaussian", sigma),
         ApproxDP(EPSILON, CENTER_DELTA, REPLACE, f"{PAPER} Lemma 9"),
         center_pairs(),
-        mutant=AdditiveNoise(
-            centers, "gaussian", 2.0 / (400 * EPSILON)
-        ),  # as if one point moved it
+        mutants=[
+            AdditiveNoise(centers, "gaussian", 2.0 / (400 * EPSILON))
+        ],  # as if one point moved it
         slack=less_smoothing(centers, sigma),
         draws_factor=0.1,
     )
@@ -205,7 +205,7 @@ def audit_stable_dpsgd(auditor):
         phases(boosting.stable_dpsgd, **options),
         ApproxDP(EPSILON, BOOST_DELTA, REPLACE, f"{PAPER} Lemma 12"),
         WARS,
-        mutant=phases(mutants.stable_dpsgd_forgetting_m, **options),
+        mutants=[phases(mutants.stable_dpsgd_forgetting_m, **options)],
         draws_factor=0.1,
     )
 
@@ -221,7 +221,9 @@ def audit_stable_dpsgd_centers(auditor):
         AdditiveNoise(centers, "gaussian", plan.sigmas[0]),
         ApproxDP(EPSILON, BOOST_DELTA, REPLACE, f"{PAPER} Lemma 12"),
         EVEN,
-        mutant=AdditiveNoise(centers, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)),
+        mutants=[
+            AdditiveNoise(centers, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1))
+        ],
         slack=less_smoothing(centers, plan.sigmas[0]),
         draws_factor=0.1,
     )
@@ -233,7 +235,7 @@ def audit_fixed_order_dpsgd(auditor):
         phases(boosting.fixed_order_dpsgd, **options),
         ZeroConcentratedDP(0.5, REPLACE, f"{PAPER} Remark 1"),
         WARS,
-        mutant=phases(mutants.fixed_order_dpsgd_one_access, **options),
+        mutants=[phases(mutants.fixed_order_dpsgd_one_access, **options)],
         draws_factor=0.1,
     )
 
@@ -255,9 +257,9 @@ def audit_fixed_order_dpsgd_centers(auditor):
         AdditiveNoise(first_center, "gaussian", plan.sigmas[0]),
         ZeroConcentratedDP(0.5, REPLACE, f"{PAPER} Remark 1"),
         EVEN,
-        mutant=AdditiveNoise(
-            first_center, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)
-        ),
+        mutants=[
+            AdditiveNoise(first_center, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1))
+        ],
         slack=less_smoothing(first_center, plan.sigmas[0]),
     )
 
@@ -276,7 +278,7 @@ def audit_dpgd(auditor):
         run(baselines.dpgd),
         ZeroConcentratedDP(0.1, REPLACE, "Haghifam, Steinke and Ullman 2024, Algorithm 3"),
         WARS,
-        mutant=run(mutants.dpgd_one_step),
+        mutants=[run(mutants.dpgd_one_step)],
         slack={x: run(partial(baselines.dpgd, noise_multiplier=x)) for x in SLACK},
         draws_factor=0.1,
     )
@@ -291,7 +293,7 @@ def audit_warm_start(auditor):
         partial(composed.warm_start, **options),
         ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Theorem 3"),
         CROWD,
-        mutant=partial(mutants.warm_start_subsampling_is_noise, **options),
+        mutants=[partial(mutants.warm_start_subsampling_is_noise, **options)],
         slack=less_noise(composed.warm_start, **options),
         draws_factor=0.2,
     )
@@ -310,7 +312,7 @@ def audit_private_geometric_median(auditor):
         partial(composed.private_geometric_median, **options),
         ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Theorem 4"),
         moved(groups((2, -1.0), (3, 1.0)), -1.0, "the majority flips"),
-        mutant=partial(mutants.private_geometric_median_exact_start, **options),
+        mutants=[partial(mutants.private_geometric_median_exact_start, **options)],
         slack=less_noise(
             composed.private_geometric_median, (0.1, 0.01, 1e-3, 1e-4, 1e-5), **options
         ),

@@ -212,7 +212,9 @@ def gradient_descent(ledger):
         ZeroConcentratedDP(0.5),
         NeighborPair([[1e6], [-1e6], [1e6]], [[1e6], [-1e6], [-1e6]]),
         # the noise of one step for all 16
-        mutant=lambda data, size, *, rng: mechanism(data, size, rng=rng, noise=1 / math.sqrt(16)),
+        mutants=[
+            lambda data, size, *, rng: mechanism(data, size, rng=rng, noise=1 / math.sqrt(16))
+        ],
         draws=10_000,
     )
     ledger.note("After the published code and not the text of HSU24, which was not at hand.")

@@ -428,7 +428,9 @@ def privacy_of_stable_dpsgd(ledger):
             1e6 * np.array([[-1.0], [-1], [1], [1], [-1]]),
         ),
         # noise for one access of each row
-        mutant=AdditiveNoise(centers, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1)),
+        mutants=[
+            AdditiveNoise(centers, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1))
+        ],
         draws=20_000,
     )
     ledger.note("Loose: the printed noise costs 9 rho / 14, and m is about twice what is needed.")

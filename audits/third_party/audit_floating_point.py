@@ -27,7 +27,7 @@ def audit_reference_laplace(auditor, epsilon):
         partial(NAIVE, epsilon=epsilon),
         PureDP(epsilon, source="Dwork and Roth 2014, Theorem 3.6, for real numbers"),
         ONE_VALUE,
-        mutant=partial(NAIVE, epsilon=2 * epsilon),
+        mutants=[partial(NAIVE, epsilon=2 * epsilon)],
         float_attack=True,
     )
 
@@ -40,7 +40,7 @@ def audit_opendp_laplace_bits(auditor):
         ),
         PureDP(EPSILON, source="OpenDP make_laplace"),
         ONE_VALUE,
-        mutant=partial(NAIVE, epsilon=EPSILON),
+        mutants=[partial(NAIVE, epsilon=EPSILON)],
         draws_factor=0.4,
         float_attack=True,
     )
@@ -53,7 +53,7 @@ def audit_diffprivlib_laplace_bits(auditor):
         partial(diffprivlib_noise, name="Laplace", epsilon=EPSILON, sensitivity=1),
         PureDP(EPSILON, source="diffprivlib Laplace"),
         ONE_VALUE,
-        mutant=partial(NAIVE, epsilon=EPSILON),
+        mutants=[partial(NAIVE, epsilon=EPSILON)],
         draws_factor=0.5,
         float_attack=True,
     )

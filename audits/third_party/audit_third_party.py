@@ -97,7 +97,7 @@ def audit_opendp_laplace(auditor):
         partial(noise, scale=1 / EPSILON),
         PureDP(EPSILON, source="OpenDP make_laplace"),
         ONE_VALUE,
-        mutant=partial(noise, scale=0.5 / EPSILON),
+        mutants=[partial(noise, scale=0.5 / EPSILON)],
         draws_factor=0.4,
     )
 
@@ -112,7 +112,7 @@ def audit_opendp_gaussian(auditor):
         partial(noise, scale=sigma),
         ApproxDP(EPSILON, DELTA, source="OpenDP make_gaussian, sigma by Balle and Wang 2018"),
         ONE_VALUE,
-        mutant=partial(noise, scale=sigma / 3),
+        mutants=[partial(noise, scale=sigma / 3)],
         draws_factor=0.4,
     )
 
@@ -124,7 +124,7 @@ def audit_opendp_geometric(auditor):
         partial(noise, scale=1 / EPSILON),
         PureDP(EPSILON, source="OpenDP make_laplace on integers"),
         ONE_COUNT,
-        mutant=partial(noise, scale=0.5 / EPSILON),
+        mutants=[partial(noise, scale=0.5 / EPSILON)],
     )
 
 
@@ -134,7 +134,7 @@ def audit_opendp_noisy_max(auditor):
         partial(opendp_noisy_max, scale=2 / EPSILON),
         PureDP(EPSILON, source="OpenDP make_noisy_max, permute and flip"),
         SCORES,
-        mutant=partial(opendp_noisy_max, scale=1 / EPSILON),
+        mutants=[partial(opendp_noisy_max, scale=1 / EPSILON)],
         draws_factor=0.2,
     )
 
@@ -146,7 +146,7 @@ def audit_opendp_bounded_mean(auditor):
         partial(opendp_mean, scale=scale),
         PureDP(EPSILON, Relation.REPLACE_USER, "OpenDP make_mean and make_laplace"),
         [USERS, nb.far_user(n_users=20, distance=1e6)],
-        mutant=partial(opendp_mean, scale=scale / 2),
+        mutants=[partial(opendp_mean, scale=scale / 2)],
         draws_factor=0.1,
     )
 
@@ -196,7 +196,7 @@ def audit_diffprivlib_noise(auditor, name):
         partial(noise, sensitivity=1),
         PureDP(EPSILON, source=f"diffprivlib {name}"),
         ONE_COUNT if name == "Geometric" else ONE_VALUE,
-        mutant=partial(noise, sensitivity=1, epsilon=2 * EPSILON),
+        mutants=[partial(noise, sensitivity=1, epsilon=2 * EPSILON)],
         draws_factor=0.5,
     )
 
@@ -209,7 +209,7 @@ def audit_diffprivlib_gaussian(auditor, name):
         partial(noise, epsilon=EPSILON),
         ApproxDP(EPSILON, DELTA, source=f"diffprivlib {name}"),
         ONE_VALUE,
-        mutant=partial(noise, epsilon=EPSILON, sensitivity=1 / 3),
+        mutants=[partial(noise, epsilon=EPSILON, sensitivity=1 / 3)],
         draws_factor=5,  # at delta = 1e-5 the mutant, whose epsilon is 2.5 or more, needs as many
     )
 
@@ -222,7 +222,7 @@ def audit_diffprivlib_selection(auditor, name):
         partial(select, sensitivity=1.0),
         PureDP(EPSILON, within_sensitivity(1.0), f"diffprivlib {name}"),
         SCORES,
-        mutant=partial(select, sensitivity=0.5),
+        mutants=[partial(select, sensitivity=0.5)],
         draws_factor=0.5,
     )
 
@@ -233,6 +233,6 @@ def audit_diffprivlib_bounded_mean(auditor):
         partial(diffprivlib_mean, epsilon=EPSILON),
         PureDP(EPSILON, Relation.REPLACE_USER, "diffprivlib tools.mean"),
         [USERS, nb.far_user(n_users=20, distance=1e6)],
-        mutant=partial(diffprivlib_mean, epsilon=2 * EPSILON),
+        mutants=[partial(diffprivlib_mean, epsilon=2 * EPSILON)],
         draws_factor=0.1,
     )

@@ -10,21 +10,26 @@ be picked afterwards.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import Claim
-from dpaudit.engine import bets, counts, exact
-from dpaudit.engine.additive import certify as additive
-from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.judging import advice, detectable, fate_of, judge, notes
+from dpaudit.engine.judging import advice, detectable, judge, notes
+from dpaudit.engine.looking import look
+from dpaudit.engine.mutation import Fates, fates_of, mutants_of
 from dpaudit.engine.provenance import versions
-from dpaudit.engine.request import Pairs, checked_task, checked_variants, checked_watch
+from dpaudit.engine.request import (
+    Pairs,
+    checked_mutants,
+    checked_task,
+    checked_variants,
+    checked_watch,
+)
 from dpaudit.engine.task import Task
 from dpaudit.events import FloatAttack
-from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, mechanism_name
+from dpaudit.mechanisms import mechanism_name
 from dpaudit.neighbors import NeighborPair, family
 from dpaudit.results import AuditResult, Slack, SlackPoint
 from dpaudit.stats import curves_of
@@ -40,7 +45,7 @@ def audit(
     draws: int = DEFAULT_DRAWS,
     failure_prob: float = DEFAULT_FAILURE_PROB,
     seed: int,
-    mutant: Any = None,
+    mutants: Sequence[Any] | None = (),
     sequential: bool = False,
     float_attack: bool | FloatAttack = False,
     slack: Mapping[float, Any] | None = None,
@@ -133,23 +138,24 @@ def audit(
         draws=draws,
         failure_prob=failure_prob,
         seed=seed,
-        mutant=mutant,
         sequential=sequential,
         float_attack=float_attack,
         id=id,
         watch=watch,
     )
+    given = checked_mutants(mutants, mechanism)
     variants = checked_variants(slack, mechanism)
-    watch.total = 2 * task.draws * (1 + (mutant is not None) + len(variants))
+    shares = 1 + (0 if given is None else 1 + len(given)) + len(variants)
+    watch.total = 2 * task.draws * shares
     found = look(task, mechanism, "mechanism")
-    killed = fate = None
-    if mutant is not None:
-        begun = time.perf_counter()
-        killed = look(task, mutant, "mutant")
-        fate = fate_of(mutant, killed, time.perf_counter() - begun)
-    probe = killed.pair if killed is not None and killed.refuted else found.pair
+    # A refutation needs no proof of power.
+    fates = Fates()
+    if given is not None and not found.refuted:
+        fates = fates_of(task, mutants_of(task, mechanism, found, given), found)
     reach = None if found.refuted else detectable(found)
-    verdict, reason = judge(found, fate, reach)
+    verdict, reason = judge(found, fates, reach, wanted=given is not None)
+    slack_found = _frontier(task, variants, fates.killed_on or found.pair) if variants else None
+    watch.finish()
     epsilon, delta = found.point
     return AuditResult(
         id=task.name,
@@ -174,11 +180,11 @@ def audit(
         failure_prob=found.epsilon.failure_prob,
         p_value=found.p_value,
         draws=found.draws,
-        mutant=fate,
+        mutants=fates.results,
         expected=None,
         seed=task.seed,
         seconds=time.perf_counter() - start,
-        mechanism_seconds=found.mechanism_seconds + (killed.mechanism_seconds if killed else 0.0),
+        mechanism_seconds=found.mechanism_seconds + fates.seconds,
         versions=versions(),
         curves=curves_of(found.bounds, task.grid, task.claimed, delta, found.epsilon.lower)
         if found.bounds
@@ -187,34 +193,12 @@ def audit(
         sequential=found.sequential,
         long_profile=found.long_profile,
         search=found.search,
-        slack=_frontier(task, variants, probe) if variants else None,
+        slack=slack_found,
         notes=notes(found),
-        advice=advice(task, verdict, killed),
+        advice=advice(task, verdict, fates),
         pair=found.pair,
         event=found.event,
     )
-
-
-def look(task: Task, mechanism: Any, role: str) -> Certificate:
-    """Look at one mechanism in the way that suits its kind.
-
-    Parameters
-    ----------
-    task : Task
-        What is asked.
-    mechanism : callable, AdditiveNoise or ExactMechanism
-        The mechanism, its mutant, or a variant.
-    role : str
-        Which of them; names the streams of random numbers.
-    """
-    with task.data_unchanged(mechanism_name(mechanism)):
-        if isinstance(mechanism, ExactMechanism):
-            return exact.look(task, mechanism, role)
-        if isinstance(mechanism, AdditiveNoise):
-            return additive.look(task, mechanism, role)
-        if task.sequential:
-            return bets.look(task, mechanism, role)
-        return counts.look(task, mechanism, role)
 
 
 def _frontier(task: Task, variants: list[tuple[float, Any]], pair: NeighborPair) -> Slack:

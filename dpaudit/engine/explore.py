@@ -109,6 +109,13 @@ def explore(
     return Exploration(pair, learnt(pair, draws, explored, role), draws, explored, record)
 
 
+def least_draws(space: SearchSpace | Portfolio | None, pairs: int) -> int:
+    """Return the draws per dataset with which a space, or so many pairs, can be explored."""
+    if space is not None:
+        return math.ceil((2 * LEAST_BUDGET + 1) / EXPLORE_SHARE)
+    return math.ceil(2 * MIN_PILOT * pairs / EXPLORE_SHARE) if pairs > 1 else 0
+
+
 def explore_budget(
     task: Task, sampler: Sampler, share: float = EXPLORE_SHARE, most: float = math.inf
 ) -> int:
@@ -157,7 +164,7 @@ def _searched(
     task: Task, space: SearchSpace | Portfolio, sampler: Sampler, role: str
 ) -> tuple[NeighborPair, Draws, int, SearchRecord]:
     """Search with half of the exploration draws, and spend the rest on the pair found."""
-    least = math.ceil((2 * LEAST_BUDGET + 1) / EXPLORE_SHARE)
+    least = least_draws(space, 0)
     if task.draws < least:
         raise ArgumentError(
             f"draws must be an integer >= {least} to search {space.name}, got {task.draws}; "

@@ -8,26 +8,24 @@ import numpy as np
 
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.counts import rates_seen
+from dpaudit.engine.mutation import Fates
 from dpaudit.engine.planning import detectable_epsilon, draws_for
 from dpaudit.engine.task import PRIMARY_SHARE, Task
 from dpaudit.events import explanation
-from dpaudit.mechanisms import mechanism_name
-from dpaudit.results import MutantResult, Verdict, at_least, at_most, beyond
+from dpaudit.results import (
+    MutantResult,
+    Verdict,
+    at_least,
+    at_most,
+    beyond,
+    mutation_score,
+    strongest,
+    unnoticed,
+)
 
+_NAMED = 3  # noises in a reason
 _MANY = 10**9  # draws that nobody makes: then another pair is the better advice
-
-
-def fate_of(mutant: object, found: Certificate, seconds: float) -> MutantResult:
-    """Return how a mutant fared."""
-    return MutantResult(
-        name=mechanism_name(mutant),
-        verdict=Verdict.REFUTED if found.refuted else Verdict.NO_POWER,
-        certified_epsilon=found.epsilon.lower,
-        failure_prob=found.epsilon.failure_prob,
-        pair_words=found.pair.describe(),
-        witness=found.witness,
-        seconds=seconds,
-    )
+_BY_LUCK = 30  # times the draws; what would take more is within the luck of those that were made
 
 
 def detectable(found: Certificate) -> float | None:
@@ -50,28 +48,74 @@ def detectable(found: Certificate) -> float | None:
 
 
 def judge(
-    found: Certificate, mutant: MutantResult | None, reach: float | None
+    found: Certificate, fates: Fates, reach: float | None, *, wanted: bool = True
 ) -> tuple[Verdict, str]:
-    """Return the verdict and the sentence behind it."""
+    """Return the verdict and the sentence behind it.
+
+    Parameters
+    ----------
+    found : Certificate
+        What was found of the mechanism.
+    fates : Fates
+        What became of its mutants.
+    reach : float or None
+        Epsilon that its event would have shown; see :func:`detectable`.
+    wanted : bool, optional
+        Whether mutants were asked for.
+    """
     epsilon, delta = found.point
     if found.refuted:
         return Verdict.REFUTED, (
             f"epsilon is {beyond(found.epsilon.lower, epsilon, ('at least', 'more than'))} at "
             f"delta = {delta:g}, where {epsilon:.4g} was claimed"
         )
-    if mutant is None:
-        return Verdict.NO_POWER, "no violation found, and no mutant was given to show power"
-    same = mutant.pair_words == found.pair.describe()
-    where = "" if same else f" on the pair {mutant.pair_words}"
-    if mutant.verdict is Verdict.REFUTED:
-        return Verdict.NOT_REFUTED, (
-            f"no violation found; the mutant {mutant.name} was killed with "
-            f"epsilon {beyond(mutant.certified_epsilon, epsilon)}{where}{_reach_words(reach)}"
+    nothing = "no violation found"
+    if not fates.results:
+        why = "no mutant was wanted to show power"
+        if wanted:
+            why = f"there is no mutant to show power: {fates.unseen or 'it draws no noise'}"
+        return Verdict.NO_POWER, f"{nothing}, and {why}"
+    given = [m for m in fates.results if m.is_given and not m.killed]
+    if given:
+        fate = "could not be run" if given[0].note else "survived too"
+        return Verdict.NO_POWER, (
+            f"{nothing}, but the mutant {given[0].name} {fate} ({_why(given[0], found)})"
         )
-    return Verdict.NO_POWER, (
-        f"no violation found, but the mutant {mutant.name} survived too "
-        f"(epsilon >= {at_least(mutant.certified_epsilon)}{where})"
+    killed, judged = mutation_score(fates.results)
+    if not killed:
+        every = "no mutant could be run" if not judged else f"all {judged} mutants survived"
+        unseen = f": {fates.unseen}" if fates.unseen else ""
+        return Verdict.NO_POWER, f"{nothing}, but {every}{unseen}"
+    shown = strongest(fates.results)
+    assert shown is not None
+    return Verdict.NOT_REFUTED, (
+        f"{nothing}; {killed} of {judged} mutants were killed, {shown.name} with epsilon "
+        f"{beyond(shown.certified_epsilon, epsilon)}{_reach_words(reach)}{_unnoticed_words(fates)}"
     )
+
+
+def _why(mutant: MutantResult, found: Certificate) -> str:
+    if mutant.note:
+        return mutant.note
+    where = (
+        "" if mutant.pair_words == found.pair.describe() else f" on the pair {mutant.pair_words}"
+    )
+    return f"epsilon >= {at_least(mutant.certified_epsilon)}{where}"
+
+
+def _unnoticed_words(fates: Fates) -> str:
+    """Name what of the noise could be removed, and what was not looked at."""
+    noises = unnoticed(fates.results)
+    said = [
+        f"the noise of {noise} can be removed and this audit does not notice"
+        if noise.startswith("line ")
+        else f"{noise} can be removed and this audit does not notice"
+        for noise in noises[:_NAMED]
+    ]
+    if len(noises) > _NAMED:
+        said.append(f"nor would it miss {len(noises) - _NAMED} others")
+    said += [f"not all of its randomness gave mutants: {fates.unseen}"] * bool(fates.unseen)
+    return "".join(f"; {words}" for words in said)
 
 
 def _reach_words(reach: float | None) -> str:
@@ -85,7 +129,7 @@ def _reach_words(reach: float | None) -> str:
     )
 
 
-def advice(task: Task, verdict: Verdict, mutant: Certificate | None) -> str:
+def advice(task: Task, verdict: Verdict, fates: Fates) -> str:
     """Say what to try next where silence means nothing: the one thing that is likeliest to help.
 
     Parameters
@@ -94,19 +138,22 @@ def advice(task: Task, verdict: Verdict, mutant: Certificate | None) -> str:
         What was asked.
     verdict : Verdict
         What was concluded.
-    mutant : Certificate or None
-        What was found of the mutant.
+    fates : Fates
+        What became of the mutants.
     """
     if verdict is not Verdict.NO_POWER:
         return ""
     if task.space is None and all(pair.is_null for pair in task.pairs):
         return "another pair: the two datasets of this one are equal"
+    mutant = fates.likeliest
     if mutant is None:
         return (
-            "give a mutant, the same mechanism with one realistic mistake such as half of its "
-            "noise (mutant=...): an audit that refutes it has shown that it would notice"
+            "give a mutant, the same mechanism with one realistic mistake: "
+            "mutants=[mutants.scaled(scale=0.5)] for a partial with a keyword scale, "
+            "mutants.without('my_module.clip'), or a function of your own; an audit that refutes "
+            "it has shown that it would notice"
         )
-    draws = _draws_that_would_do(task, mutant)
+    draws = _draws_that_would_do(task, mutant, fates.failure_prob)
     if draws is not None:
         return (
             f"more draws: the mutant violates the claim by what was seen of it, and about "
@@ -123,10 +170,10 @@ def advice(task: Task, verdict: Verdict, mutant: Certificate | None) -> str:
             "another pair: search for the worst one, as in "
             "search.outlier(n_users=50, low=..., high=...), or stretch this one"
         )
-    return "a larger mistake in the mutant: what this one does is not seen on any pair tried"
+    return "a larger mistake in the mutant: what is changed is not seen on any pair tried"
 
 
-def _draws_that_would_do(task: Task, mutant: Certificate) -> int | None:
+def _draws_that_would_do(task: Task, mutant: Certificate, failure_prob: float) -> int | None:
     """Return draws per dataset that would refute a mutant, by what was seen of it; or None."""
     counts, (epsilon, delta) = mutant.epsilon.counts, mutant.point
     if counts is None or mutant.epsilon.value <= epsilon:
@@ -135,8 +182,8 @@ def _draws_that_would_do(task: Task, mutant: Certificate) -> int | None:
     likely, rare = float(seen.likely[0]), float(seen.rare[0])
     if likely <= math.exp(min(epsilon, 600.0)) * rare + delta:
         return None
-    draws = draws_for(likely, rare, epsilon, delta, task.failure_prob * PRIMARY_SHARE)
-    if draws is None or not task.draws < draws <= _MANY:
+    draws = draws_for(likely, rare, epsilon, delta, failure_prob * PRIMARY_SHARE)
+    if draws is None or not task.draws < draws <= min(_BY_LUCK * task.draws, _MANY):
         return None
     digits = 10 ** max(math.floor(math.log10(draws)) - 1, 0)
     return int(np.ceil(draws / digits) * digits)

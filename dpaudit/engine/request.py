@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpaudit import _validate
 from dpaudit.claims import Claim, Relation
 from dpaudit.engine.bets import LEAST_DRAWS
-from dpaudit.engine.explore import MIN_PILOT
-from dpaudit.engine.task import EXPLORE_SHARE, Task
+from dpaudit.engine.explore import least_draws
+from dpaudit.engine.task import Task
 from dpaudit.errors import ArgumentError, PairError
 from dpaudit.events import FloatAttack
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Watch, generator, mechanism_name
+from dpaudit.mutants import Change
 from dpaudit.neighbors import (
     NeighborPair,
     PairFamily,
@@ -38,7 +38,6 @@ def checked_task(
     draws: int,
     failure_prob: float,
     seed: int,
-    mutant: Any,
     sequential: bool,
     float_attack: bool | FloatAttack,
     id: str | None,
@@ -56,9 +55,8 @@ def checked_task(
     draws = _validate.integer(MIN_DRAWS, draws=draws)
     if draws > MAX_DRAWS:
         raise ArgumentError(f"draws must be an integer <= {MAX_DRAWS}, got {draws}")
-    for name, value in (("mechanism", mechanism), ("mutant", mutant)):
-        if not callable(value) and not isinstance(value, ExactMechanism | None):
-            raise TypeError(f"{name} must be a function f(data, size, *, rng), got {value!r}")
+    if not callable(mechanism) and not isinstance(mechanism, ExactMechanism):
+        raise TypeError(f"mechanism must be a function f(data, size, *, rng), got {mechanism!r}")
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
     seed = _validate.integer(0, seed=seed)
     name = mechanism_name(mechanism) if id is None else id
@@ -70,18 +68,12 @@ def checked_task(
         candidates = family(pairs.example(rng=generator(seed, name, "example")))
     else:
         candidates = family(pairs)
-    least = math.ceil(2 * MIN_PILOT * len(candidates) / EXPLORE_SHARE)
-    if len(candidates) > 1 and draws < least:
+    least = least_draws(None, len(candidates))
+    if draws < least:
         raise ArgumentError(
             f"draws must be an integer >= {least} to explore {len(candidates)} pairs, got {draws}"
         )
     _check_relation(claim, candidates)
-    if mutant is not None and kind_of(mutant) != kind_of(mechanism):
-        raise TypeError(
-            "mechanism and mutant must be of one kind, because power is shown on the same budget; "
-            f"got {mechanism_name(mechanism)}, which {kind_of(mechanism)}, and "
-            f"{mechanism_name(mutant)}, which {kind_of(mutant)}"
-        )
     for flag, value in (("sequential", sequential), ("float_attack", float_attack)):
         allowed = (bool, FloatAttack) if flag == "float_attack" else (bool,)
         if not isinstance(value, allowed):
@@ -119,6 +111,32 @@ def default_portfolio(claim: Claim) -> Portfolio:
             "values there are: give neighbors.portfolio(dim=k, relation=claim.relation)"
         )
     return portfolio(relation=relation)
+
+
+def checked_mutants(mutants: Sequence[Any] | None, mechanism: Any) -> tuple[Any, ...] | None:
+    """Return the mutants that were given, changes among them; None where none is wanted."""
+    if mutants is None:
+        return None
+    if callable(mutants) or isinstance(mutants, str) or not isinstance(mutants, Iterable):
+        raise TypeError(
+            f"mutants must be a list of mechanisms with one mistake each, or None, got {mutants!r}"
+        )
+    given = tuple(mutants)
+    for mutant in given:
+        if isinstance(mutant, Change):
+            continue
+        if not callable(mutant) and not isinstance(mutant, ExactMechanism):
+            raise TypeError(
+                "mutants must hold functions f(data, size, *, rng), or changes such as "
+                f"mutants.without(...), got {mutant!r}"
+            )
+        if kind_of(mutant) != kind_of(mechanism):
+            raise TypeError(
+                "mechanism and mutant must be of one kind, because power is shown on the same "
+                f"budget; got {mechanism_name(mechanism)}, which {kind_of(mechanism)}, and "
+                f"{mechanism_name(mutant)}, which {kind_of(mutant)}"
+            )
+    return given
 
 
 def checked_watch(progress: Any, timeout: float | None, call_timeout: float | None) -> Watch:

@@ -31,7 +31,7 @@ from dpaudit.ledger.rows import (
 )
 from dpaudit.ledger.statements import Statement
 from dpaudit.mechanisms import generator
-from dpaudit.results import AuditResult, Verdict
+from dpaudit.results import AuditResult, Verdict, score_words
 from dpaudit.stats import lower_proportion
 
 EXAMPLES = {"quick": 300, "full": 3_000, "release": 30_000}
@@ -262,9 +262,11 @@ class Ledger:
         )
 
     def audit(
-        self, mechanism: Any, claim: Claim, pairs: Any, *, mutant: Any, draws: int, **options: Any
+        self, mechanism: Any, claim: Claim, pairs: Any, *, draws: int, **options: Any
     ) -> AuditResult:
         """Attempt a privacy guarantee with a whole audit; see :func:`dpaudit.audit`.
+
+        Its mutants are made from its noise; give `mutants` to add others.
 
         A certified violation refutes the statement; the ratio is that of certified to claimed
         epsilon.
@@ -274,7 +276,6 @@ class Ledger:
             mechanism,
             claim,
             pairs,
-            mutant=mutant,
             draws=draws,
             seed=self.seed,
             failure_prob=options.pop("failure_prob", FAILURE_PROB),
@@ -289,7 +290,7 @@ class Ledger:
         }
         certified, claimed = result.certified_epsilon, result.claimed_epsilon
         power = Power.NONE
-        if result.mutant is not None and not refuted:
+        if result.mutants and not refuted:
             power = Power.KILLED if result.verdict is Verdict.NOT_REFUTED else Power.SURVIVED
         self._add(
             Attempt(
@@ -300,7 +301,7 @@ class Ledger:
                 where=where,
                 counterexample=Counterexample(where, certified, claimed) if refuted else None,
                 power=power,
-                mutant="" if result.mutant is None else result.mutant.name,
+                mutant=score_words(result.mutants) if result.mutants else "",
                 failure_prob=result.total_failure_prob,
             )
         )

@@ -1,7 +1,12 @@
 """Calling a mechanism with care: the shapes it may have, checks of its contract, additive noise."""
 
 from dpaudit.mechanisms.additive import AdditiveNoise, slack
-from dpaudit.mechanisms.independence import SUSPICION, IndependenceCheck
+from dpaudit.mechanisms.independence import (
+    SUSPICION,
+    IndependenceCheck,
+    is_constant,
+    same_draws,
+)
 from dpaudit.mechanisms.protocols import (
     ExactMechanism,
     SampledMechanism,
@@ -22,8 +27,10 @@ __all__ = [
     "Sampler",
     "Watch",
     "generator",
+    "is_constant",
     "is_seeded",
     "mechanism_name",
+    "same_draws",
     "slack",
     "unseeded",
 ]

@@ -96,6 +96,15 @@ class AdditiveNoise:
         noisy: Floats = centers + self.noise.sample(centers.shape, rng=rng)
         return noisy
 
+    def with_centers(self, centers: Callable[..., Any], **options: Any) -> AdditiveNoise:
+        """Return the mechanism with other centres; with another `ball` where one is given."""
+        ball = options.get("ball", self._ball)
+        return AdditiveNoise(centers, self.noise.kind, self.noise.scale, ball=ball)
+
+    def with_scale(self, scale: float) -> AdditiveNoise:
+        """Return the mechanism with another noise scale."""
+        return AdditiveNoise(self.centers, self.noise.kind, scale, ball=self._ball)
+
     def center(self, data: Array) -> Floats:
         """Return the centre of a deterministic mechanism, ``[d]``, checked."""
         try:

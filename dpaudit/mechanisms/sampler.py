@@ -31,6 +31,8 @@ CALLS = 64
 """Calls, at least, that the draws of one side are spread over, so that one call's luck is not
 taken for the mechanism's distribution."""
 
+_DRAWN_AT_ONCE = 64  # to explore
+
 LONG = 600.0
 """Seconds from which an audit is said to take long."""
 
@@ -176,8 +178,9 @@ class Sampler:
             yield outputs
 
     def draw(self, data: Array, draws: int, role: str, side: str) -> Array:
-        """Return all chunks as one array."""
-        return np.concatenate(list(self.chunks(data, draws, role, side)))
+        """Return all chunks as one array: to explore, so that few draws take few calls."""
+        calls = min(CALLS, max(draws // _DRAWN_AT_ONCE, 1))
+        return np.concatenate(list(self.chunks(data, draws, role, side, calls=calls)))
 
     def _call(self, data: Array, size: int, *labels: str | int) -> Array:
         rng = generator(self._seed, *self._labels, *labels)

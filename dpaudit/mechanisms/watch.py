@@ -44,6 +44,10 @@ class Watch:
         if self.progress is not None:
             self.progress(min(self.done, self.total), self.total)
 
+    def finish(self) -> None:
+        """Tell that nothing is left to do, where less was drawn than planned."""
+        self.note(max(self.total - self.done, 0))
+
     @contextmanager
     def limit(self, name: str) -> Iterator[None]:
         """End one call of a mechanism when its time, or that of the audit, is over.

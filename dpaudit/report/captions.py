@@ -31,7 +31,6 @@ def pictures(result: AuditResult) -> list[Picture]:
     plots: list[tuple[Callable[[AuditResult], str], str, str]] = [
         (charts.profile, "Privacy profile", _profile_words(result)),
         (charts.histogram, "Where the outputs fall", _histogram_words(result)),
-        (charts.power, "Power", "The mechanism and its mutant, on the same claim."),
     ]
     if tradeoff_info(result).informative:
         plots.append((charts.tradeoff, "Trade-off curve", _tradeoff_words(result)))

@@ -122,10 +122,7 @@ def _whole(results: Sequence[AuditResult]) -> tuple[str, str, str]:
         known = len(found["known"]) + len(found["open"])
         more.append(f"{_audits(known)} demonstrate{'s' * (known == 1)} a known violation.")
     if rest:
-        more.append(
-            f"{_audits(rest)} found nothing and killed {'its' if rest == 1 else 'their'} mutant, "
-            "which proves no privacy."
-        )
+        more.append(f"{_audits(rest)} found nothing and killed mutants, which proves no privacy.")
     if found["refuted"]:
         worst = found["refuted"][0]
         count = len(found["refuted"])
@@ -193,9 +190,7 @@ def next_step(result: AuditResult) -> str:
     if key == "lost":
         return "If the mechanism was mended, take the mark away; else the audit itself is broken."
     if result.verdict is Verdict.NO_POWER:
-        return (
-            "More draws, a pair from a search, or more items per user, until the mutant is killed."
-        )
+        return "More draws, a pair from a search, or more items per user, until a mutant is killed."
     if result.certified_epsilon == math.inf:
         return (
             "Look for a value that is returned without noise: outputs of one dataset cannot come "

@@ -19,8 +19,11 @@ from dpaudit.results import (
     STATUSES,
     AuditResult,
     Estimate,
+    Fate,
+    MutantResult,
     datasets,
     least,
+    mutation_score,
     number,
     search_words,
     severity,
@@ -136,10 +139,8 @@ def _audit(out: Path, run: Run, result: AuditResult) -> dict[str, Any]:
         "note": _note(result),
         "certified": words.beside(result.certified_epsilon, result.claimed_epsilon),
         "bound": words.beside(result.certified_epsilon, result.claimed_epsilon, sign="≥ "),
-        "mutant": result.mutant
-        and words.beside(result.mutant.certified_epsilon, result.claimed_epsilon),
-        "mutant_bound": result.mutant
-        and words.beside(result.mutant.certified_epsilon, result.claimed_epsilon, sign="≥ "),
+        "killed": mutation_score(result.mutants),
+        "mutants": [_mutant(mutant, result) for mutant in result.mutants],
         "bar": Markup(severity.bar(result)),
         "ratio": severity.severity(result),
         "close": severity.closeness(result),
@@ -152,6 +153,18 @@ def _audit(out: Path, run: Run, result: AuditResult) -> dict[str, Any]:
         "pictures": pictures(result),
         "languages": _languages(result),
         "search": result.search and search_words(result.search),
+    }
+
+
+def _mutant(mutant: MutantResult, result: AuditResult) -> dict[str, Any]:
+    """Gather what the table of mutants shows of one."""
+    bound = words.beside(mutant.certified_epsilon, result.claimed_epsilon, sign="≥ ")
+    return {
+        "name": mutant.name,
+        "fate": mutant.fate.value,
+        "bound": "" if mutant.fate is Fate.NOT_RUN else bound,
+        "draws": mutant.draws,
+        "why": mutant.note or mutant.event,
     }
 
 

@@ -13,10 +13,18 @@ from dpaudit.results.estimates import (
 from dpaudit.results.family import holm
 from dpaudit.results.infos import tradeoff_info
 from dpaudit.results.landscapes import landscape_info, search_words
+from dpaudit.results.mutants import (
+    Fate,
+    MutantResult,
+    mutation_score,
+    score_words,
+    strongest,
+    unnoticed,
+)
 from dpaudit.results.result import SCHEMA_VERSION, AuditResult
 from dpaudit.results.rounding import at_least, at_most, beyond
 from dpaudit.results.status import STATUSES, Status, worst
-from dpaudit.results.verdicts import Expectation, MutantResult, Verdict
+from dpaudit.results.verdicts import Expectation, Verdict
 from dpaudit.results.words import beside, least, number, short
 
 __all__ = [
@@ -25,6 +33,7 @@ __all__ = [
     "AuditResult",
     "Estimate",
     "Expectation",
+    "Fate",
     "Histogram",
     "LongProfile",
     "MutantResult",
@@ -42,9 +51,13 @@ __all__ = [
     "holm",
     "landscape_info",
     "least",
+    "mutation_score",
     "number",
+    "score_words",
     "search_words",
     "short",
+    "strongest",
     "tradeoff_info",
+    "unnoticed",
     "worst",
 ]

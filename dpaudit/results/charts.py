@@ -18,7 +18,6 @@ from dpaudit.results.infos import (
     HistogramInfo,
     ProfileInfo,
     histogram_info,
-    power_info,
     profile_info,
     slack_info,
     tradeoff_info,
@@ -225,27 +224,6 @@ def joined(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
             low = found.pop()[0]
         found.append((low, high))
     return found
-
-
-# --- power -------------------------------------------------------------------------------------
-
-
-def power(result: Shown, palette: Palette = themed) -> str:
-    """Draw what was certified of mechanism and mutant beside the claim."""
-    info = power_info(result)
-    names = [(float(i), f"{bar.label}\n{bar.words}") for i, bar in enumerate(info.bars)]
-    x = _linear(0.0, info.limit, "certified epsilon at the claimed delta")
-    chart = Chart(x, Axis(1.6, -0.6, names, bare=True), palette)
-    for place, bar in enumerate(info.bars):
-        own = "violation" if bar.above else "certified"
-        role = own if place == 0 else "mutant"
-        if bar.length > 0:
-            chart.box((0.0, bar.length), (place - 0.23, place + 0.23), role)
-        if bar.certified_epsilon == math.inf:
-            chart.arrow(info.limit, place, role)
-    label = f"claimed epsilon {number(info.claimed_epsilon)}"
-    chart.level("claimed", x=info.claimed_epsilon, width=2.2, dash="", label=label)
-    return chart.svg("Power")
 
 
 # --- sequential audits, slack ------------------------------------------------------------------

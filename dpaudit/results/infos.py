@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from dpaudit.results.estimates import SlackPoint
 from dpaudit.results.verdicts import Shown, Verdict
-from dpaudit.results.words import beside
 from dpaudit.stats import ERRORS, tradeoff_of_profile
 
 MAX_CATEGORIES = 20
@@ -326,63 +325,3 @@ def _commonest(rows: list[_Row]) -> list[_Row]:
             left, right = sum(row[1] for row in rest), sum(row[2] for row in rest)
             kept.append((f"{len(rest)} others{where}", left, right, fires))
     return kept
-
-
-# --- power -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class PowerBar:
-    """One bar of :func:`dpaudit.results.charts.power`.
-
-    Parameters
-    ----------
-    label, words : str
-        Whose bar it is, and its number in words.
-    certified_epsilon : float or None
-        May be ``inf``; None when there is no mutant.
-    length : float
-        Where the bar ends on the axis; finite.
-    above : bool
-        Whether the claim was refuted.
-    """
-
-    label: str
-    words: str
-    certified_epsilon: float | None
-    length: float
-    above: bool
-
-
-@dataclass(frozen=True)
-class PowerInfo:
-    """What :func:`dpaudit.results.charts.power` shows: bars, the claim, and the axis' end."""
-
-    bars: tuple[PowerBar, ...]
-    claimed_epsilon: float
-    limit: float
-
-
-def power_info(result: Shown) -> PowerInfo:
-    """Return the certified epsilon of the mechanism and of its mutant beside the claim."""
-    claimed, mutant = result.claimed_epsilon, result.mutant
-    found = [(result.certified_epsilon, result.verdict)]
-    if mutant is not None:
-        found.append((mutant.certified_epsilon, mutant.verdict))
-    limit = 1.15 * max([claimed, *(value for value, _ in found if math.isfinite(value))])
-    if any(value == math.inf for value, _ in found):
-        limit = max(limit, 2 * claimed)
-    limit = limit or 1.0
-    bars = [
-        PowerBar(
-            label,
-            beside(value, claimed, sign="≥ "),
-            value,
-            min(value, limit),
-            verdict is Verdict.REFUTED,
-        )
-        for label, (value, verdict) in zip(("mechanism", "mutant"), found, strict=False)
-    ]
-    if mutant is None:
-        bars.append(PowerBar("mutant", "none given", None, 0.0, False))
-    return PowerInfo(tuple(bars), claimed, limit)

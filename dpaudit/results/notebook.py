@@ -8,10 +8,11 @@ from typing import Protocol
 
 from dpaudit.results import charts, severity
 from dpaudit.results.estimates import Witness
+from dpaudit.results.mutants import score_words
 from dpaudit.results.rounding import at_least, beyond
 from dpaudit.results.status import Status
 from dpaudit.results.svg import neutral
-from dpaudit.results.verdicts import Shown, Verdict
+from dpaudit.results.verdicts import Shown
 from dpaudit.results.words import beside, duration, least, number, short
 
 _TONES = {"refuted": "#c4302b", "known": "#a0558c", "not_refuted": "#5f7890"}
@@ -62,7 +63,7 @@ class Told(Shown, Protocol):
 
     @property
     def seconds(self) -> float:
-        """Of the audit with its mutant."""
+        """Of the audit with its mutants."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -117,7 +118,7 @@ def _rows(result: Told) -> Iterator[tuple[str, str]]:
         yield "Estimated ε", f"{number(result.estimated_epsilon)} (no guarantee)"
     if reach := severity.reach(result):
         yield "Reach", f"this event {reach}"
-    yield "Mutant", _mutant(result)
+    yield "Mutants", _mutants(result)
     yield "Event", result.witness.sentence()
     yield "Pair", result.pair_words
     yield "Draws", _draws(result)
@@ -127,13 +128,11 @@ def _rows(result: Told) -> Iterator[tuple[str, str]]:
         yield "Next", result.advice
 
 
-def _mutant(result: Told) -> str:
-    mutant = result.mutant
-    if mutant is None:
-        return "none was given"
-    fate = "killed" if mutant.verdict is Verdict.REFUTED else "survived"
-    bound = beside(mutant.certified_epsilon, result.claimed_epsilon, sign="≥ ")
-    return f"{mutant.name}: {fate}, ε {bound}"
+def _mutants(result: Told) -> str:
+    if not result.mutants:
+        return "none"
+    left = [mutant.name for mutant in result.mutants if not mutant.killed]
+    return score_words(result.mutants) + (f"; not {'; '.join(left)}" if left else "")
 
 
 def _draws(result: Told) -> str:
@@ -160,7 +159,7 @@ def text_of(result: Told) -> str:
         ("estimated", f"epsilon {result.estimated_epsilon:.4g}, without guarantee"),
         ("event", result.witness.sentence()),
         ("pair", result.pair_words),
-        ("mutant", _mutant(result)),
+        ("mutants", _mutants(result)),
         ("draws", _draws(result)),
         *(("note", note) for note in result.notes[:2]),
         *([("next", result.advice)] if result.advice else []),

@@ -19,9 +19,15 @@ from dpaudit.results.estimates import (
     Slack,
     Witness,
 )
+from dpaudit.results.mutants import (
+    MutantResult,
+    mutant_lines,
+    mutation_score,
+    score_words,
+)
 from dpaudit.results.rounding import at_least, beyond
 from dpaudit.results.status import Status, status_of
-from dpaudit.results.verdicts import Expectation, MutantResult, Verdict
+from dpaudit.results.verdicts import Expectation, Verdict
 from dpaudit.search import SearchRecord
 from dpaudit.stats import Curves
 
@@ -67,20 +73,21 @@ class AuditResult:
         Outputs of both sides along the witness.
     failure_prob : float
         Probability that any certified number of the mechanism is wrong; 0 when computed exactly.
-        The mutant's numbers have a failure probability of their own.
+        The numbers of the mutants have one of their own, together as large.
     p_value : float
         Of the claim: the smallest failure probability, shared in the same way, at which these draws
         refute it; 1 where they do not refute it.
     draws : dict
         ``explore`` and ``certify``: draws per dataset.
-    mutant : MutantResult or None
-        The mutant.
+    mutants : tuple of MutantResult
+        How the mutants fared, those that were given first; empty where none was wanted, none could
+        be made, or the claim is refuted.
     expected : Expectation or None
         What was declared; None for a direct call.
     seed : int
         Root seed.
     seconds, mechanism_seconds : float
-        Wall time of the audit with its mutant, and the part of it spent in their code.
+        Wall time of the audit with its mutants, and the part of it spent in their code.
     versions : dict
         Of dpaudit, Python and the libraries that the numbers depend on.
     curves : Curves or None
@@ -124,7 +131,7 @@ class AuditResult:
     failure_prob: float
     p_value: float
     draws: dict[str, int]
-    mutant: MutantResult | None
+    mutants: tuple[MutantResult, ...]
     expected: Expectation | None
     seed: int
     seconds: float
@@ -162,7 +169,7 @@ class AuditResult:
     @property
     def status(self) -> Status:
         """What became of the audit beside what was expected of it."""
-        return status_of(self.verdict, self.expected, has_mutant=self.mutant is not None)
+        return status_of(self.verdict, self.expected, has_mutant=bool(self.mutants))
 
     @property
     def mismatch(self) -> str | None:
@@ -202,11 +209,17 @@ class AuditResult:
 
     @property
     def total_failure_prob(self) -> float:
-        """Probability, at most, that any certified number is wrong, of mutant and slack too."""
+        """Probability, at most, that any certified number is wrong, of mutants and slack too."""
         spent = [self.failure_prob]
-        spent += [] if self.mutant is None else [self.mutant.failure_prob]
+        spent += [mutant.failure_prob for mutant in self.mutants]
         spent += [] if self.slack is None else [len(self.slack.points) * self.slack.failure_prob]
         return math.fsum(spent)
+
+    @property
+    def mutation_score(self) -> float | None:
+        """Share of the mutants that were killed, of those that could be run; None without any."""
+        killed, judged = mutation_score(self.mutants)
+        return killed / judged if judged else None
 
     def summary(self, word: str | None = None, replay: str | None = None) -> str:
         """Return the finding in a few lines: verdict, witness, pair, numbers, and how to redo it.
@@ -218,7 +231,7 @@ class AuditResult:
         replay : str, optional
             The command that makes the audit again.
         """
-        claim, mutant = self.claim, self.mutant
+        claim = self.claim
         source = f" ({claim['source']})" if claim["source"] else ""
         probability = (
             f"wrong with probability <= {self.failure_prob:g}"
@@ -242,12 +255,12 @@ class AuditResult:
         if self.sequential is not None:
             spent = f"{sum(self.draws.values()):,} of {self.sequential.budget:,} draws per dataset"
             lines.append(f"  stopped    {self.sequential.stopped}, after {spent}")
-        if mutant is not None:
-            fate = "killed" if mutant.verdict is Verdict.REFUTED else "survived"
-            lines.append(
-                f"  mutant     {mutant.name}: {fate}, epsilon "
-                f"{beyond(mutant.certified_epsilon, self.claimed_epsilon)}"
-            )
+        if self.mutants:
+            lines.append(f"  mutants    {score_words(self.mutants)}")
+            lines += [
+                f"    {mutant.words(self.claimed_epsilon)}  {mutant.name}"
+                for mutant in self.mutants
+            ]
         if self.slack is not None:
             lines.append(f"  slack      {self._slack_words(self.slack)}")
         lines += [f"  next       {self.advice}"] * bool(self.advice)
@@ -300,11 +313,10 @@ class AuditResult:
 
     def row(self) -> dict[str, Any]:
         """Return the summary row of ``results.json``: plain data, ``inf`` as the word."""
-        mutant = self.mutant and {
-            "name": self.mutant.name,
-            "verdict": self.mutant.verdict.value,
-            "certified_epsilon": self.mutant.certified_epsilon,
-        }
+        mutants = [
+            {"name": m.name, "fate": m.fate.value, "certified_epsilon": m.certified_epsilon}
+            for m in self.mutants
+        ]
         row = {
             "id": self.id,
             "mechanism": self.mechanism,
@@ -321,7 +333,8 @@ class AuditResult:
             "p_value": self.p_value,
             "draws": self.draws,
             "event": self.witness.event,
-            "mutant": mutant,
+            "mutation_score": self.mutation_score,
+            "mutants": mutants,
             "seed": self.seed,
             "seconds": round(self.seconds, 3),
         }

@@ -68,11 +68,11 @@ STATUSES = {
         ),
         Status(
             "powerless",
-            "NO POWER (no mutant)",
+            "NO POWER (no mutants)",
             "no verdict",
             "p",
             "yellow",
-            "Nothing was found, and no mutant was given: silence means nothing.",
+            "Nothing was found, and there were no mutants: silence means nothing.",
         ),
         Status(
             "open",
@@ -97,7 +97,7 @@ STATUSES = {
             "not refuted",
             ".",
             "green",
-            "Nothing was found by an audit that killed the mutant. This proves no privacy.",
+            "Nothing was found by an audit that killed mutants. This proves no privacy.",
             common=True,
         ),
     )

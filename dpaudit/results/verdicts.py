@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -12,8 +11,8 @@ from dpaudit.results.estimates import (
     Profile,
     SequentialPath,
     Slack,
-    Witness,
 )
+from dpaudit.results.mutants import MutantResult
 from dpaudit.search import SearchRecord
 from dpaudit.stats import Curves
 
@@ -25,11 +24,12 @@ class Verdict(StrEnum):
     """A violation of the claim is certified."""
 
     NOT_REFUTED = "not_refuted"
-    """No violation was found, by an audit that killed the mutant."""
+    """No violation was found, by an audit that killed mutants; the reason names what of the
+    mechanism's noise it would not miss."""
 
     NO_POWER = "no_power"
-    """No violation was found, but the mutant survived (or none was given): silence means
-    nothing."""
+    """No violation was found, but no mutant was killed, or one that was given survived: silence
+    means nothing."""
 
     @property
     def words(self) -> str:
@@ -68,22 +68,6 @@ class Expectation(StrEnum):
 
     EITHER = "either"
     """A known violation that needs a larger budget than this run has."""
-
-
-@dataclass(frozen=True)
-class MutantResult:
-    """How the mutant fared on the same claim, pairs and budget.
-
-    Its verdict is REFUTED when it was killed, and NO_POWER when it survived.
-    """
-
-    name: str
-    verdict: Verdict
-    certified_epsilon: float
-    failure_prob: float
-    pair_words: str
-    witness: Witness
-    seconds: float
 
 
 class Shown(Protocol):
@@ -134,7 +118,7 @@ class Shown(Protocol):
         """Along the witness."""
 
     @property
-    def mutant(self) -> MutantResult | None:
+    def mutants(self) -> tuple[MutantResult, ...]:
         """Of the same audit."""
 
     @property

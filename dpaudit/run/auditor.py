@@ -59,7 +59,7 @@ class Auditor:
         | Portfolio
         | None = None,
         *,
-        mutant: Any = None,
+        mutants: Sequence[Any] | None = (),
         draws: int | None = None,
         draws_factor: float | None = None,
         sequential: bool | None = None,
@@ -73,7 +73,7 @@ class Auditor:
 
         Parameters
         ----------
-        mechanism, claim, pairs, mutant, float_attack, slack
+        mechanism, claim, pairs, mutants, float_attack, slack
             As in :func:`dpaudit.audit`.
         draws : int, optional
             Draws per dataset, whatever the profile; not together with `draws_factor`.
@@ -112,14 +112,14 @@ class Auditor:
                 draws=draws,
                 failure_prob=self.settings.failure_prob,
                 seed=self.settings.seed,
-                mutant=mutant,
+                mutants=mutants,
                 sequential=self._sequential(mechanism) if sequential is None else sequential,
                 float_attack=float_attack,
                 slack=slack,
                 id=id,
                 progress=None if self.progress is None else self.progress.report_progress,
                 timeout=self.settings.timeout if timeout is None else timeout,
-            ).with_origin({"replays": seeded(mechanism, mutant)}, self.expected)
+            ).with_origin({"replays": seeded(mechanism, mutants)}, self.expected)
         finally:
             if self.progress is not None:
                 self.progress.end()
@@ -187,6 +187,6 @@ class Auditor:
         )
 
 
-def seeded(mechanism: Any, mutant: Any) -> bool:
+def seeded(mechanism: Any, mutants: Sequence[Any] | None) -> bool:
     """Whether a replay of the audit must give the same counts."""
-    return is_seeded(mechanism) and (mutant is None or is_seeded(mutant))
+    return all(map(is_seeded, [mechanism, *(mutants or ())]))

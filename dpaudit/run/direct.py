@@ -15,6 +15,7 @@ from dpaudit.run.invoke import import_from_here
 
 if TYPE_CHECKING:
     from dpaudit.claims import Claim
+    from dpaudit.mutants import NoiseMutants
     from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
     from dpaudit.results import AuditResult
 
@@ -28,7 +29,7 @@ def audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
 
     claim, pairs = claim_of(origin), pairs_of(origin, seed)
     mechanism = load_target(origin["target"])
-    mutant = None if origin["mutant"] is None else load_target(origin["mutant"])
+    mutants = None if origin["mutants"] is None else [load_target(m) for m in origin["mutants"]]
     result = audit(
         mechanism,
         claim,
@@ -36,18 +37,37 @@ def audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
         draws=origin["draws"],
         failure_prob=origin["failure_prob"],
         seed=seed,
-        mutant=mutant,
+        mutants=mutants,
         sequential=origin["sequential"],
         float_attack=origin["float_attack"],
         id=origin["target"],
     )
     now = {
-        "replays": seeded(mechanism, mutant),
+        "replays": seeded(mechanism, mutants),
         "versions": versions(),
         "sources": sources(Path.cwd()),
     }
     return result.with_origin({**origin, **now}, Expectation.NOT_REFUTED)
 
+
+def mutants_of_function(origin: dict[str, Any], seed: int) -> NoiseMutants:
+    """Return the mutants of a function's noise, found on some data of the pairs described."""
+    from dpaudit.mechanisms import generator
+    from dpaudit.mutants import of_noise
+    from dpaudit.neighbors import Portfolio, SearchSpace, family
+
+    described = pairs_of(origin, seed)
+    if isinstance(described, Portfolio) and described.pairs:
+        shown = list(described.pairs)
+    elif isinstance(described, SearchSpace | Portfolio):
+        shown = [described.example(rng=generator(seed, origin["target"], "example"))]
+    else:
+        shown = list(family(described))
+    datasets = [data for pair in shown[:_RUN_ON] for data in (pair.left, pair.right)]
+    return of_noise(load_target(origin["target"]), datasets, seed=seed)
+
+
+_RUN_ON = 6  # pairs
 
 # --- what is asked ----------------------------------------------------------------------------
 

@@ -192,7 +192,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def auditor(request: pytest.FixtureRequest) -> Auditor:
-    """Check mechanisms against claims: ``auditor.check(mechanism, claim, pairs, mutant=...)``."""
+    """Check mechanisms against claims: ``auditor.check(mechanism, claim, pairs)``."""
     found: Auditor | None = getattr(request.node.stash.get(_jobs, None), "auditor", None)
     if found is None:
         pytest.fail(

@@ -70,9 +70,8 @@ def check_inside(record: Record) -> None:
     places: dict[str, Path | None] = {}
     if "path" in origin:
         places[str(origin["path"])] = Path(str(origin["path"])).resolve()
-    for name in ("target", "mutant"):
-        if origin.get(name) is not None:
-            places[str(origin[name])] = file_of(str(origin[name]))
+    named = [origin.get("target"), *(origin.get("mutants") or ())]
+    places |= {str(name): file_of(str(name)) for name in named if name is not None}
     for name, place in places.items():
         if place is None:
             continue  # there is nothing that would be run

@@ -14,7 +14,7 @@ from dpaudit.report import (
     statement_lines,
     summary,
 )
-from dpaudit.results import STATUSES, AuditResult, beside
+from dpaudit.results import STATUSES, AuditResult, beside, score_words
 from dpaudit.store import Record
 
 
@@ -67,8 +67,8 @@ def facts_of(record: Record) -> list[str]:
     claimed = record.claimed_epsilon
     certified = beside(record.certified_epsilon, claimed, 3, ">= ")
     words = [f"epsilon {certified} of {claimed:.3g} claimed"]
-    if record.mutant is not None:
-        words.append(f"mutant {beside(record.mutant.certified_epsilon, claimed, 3, '>= ')}")
+    if record.mutants:
+        words.append(f"mutants {score_words(record.mutants)}")
     if record.sequential is not None:
         words.append(draws_used(record))
     return [*words, f"{record.seconds:.1f} s"]

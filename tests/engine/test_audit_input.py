@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dpaudit import (
+    AdditiveNoise,
     ApproxDP,
     AuditResult,
     GaussianDP,
@@ -40,7 +41,7 @@ from tests.engine.test_audit import (
 @pytest.mark.parametrize("order", [[ONE, TWO], [TWO, ONE]])
 def test_the_worst_pair_of_several_is_certified(order: list[NeighborPair]) -> None:
     for pairs in (order, PairFamily("both", tuple(order))):
-        result = audit(laplace, PureDP(1.0), pairs, draws=20_000, seed=1)
+        result = audit(laplace, PureDP(1.0), pairs, draws=20_000, seed=1, mutants=None)
         assert result.pair_words.startswith("two")
         assert 1.7 < result.certified_epsilon <= 2.0
 
@@ -48,7 +49,9 @@ def test_the_worst_pair_of_several_is_certified(order: list[NeighborPair]) -> No
 def test_pairs_that_were_given_up_are_paid_from_the_same_budget() -> None:
     drawn = []
     for pairs in (TWO, [ONE, TWO, ONE, TWO]):
-        counts = audit(laplace, PureDP(1.0), pairs, draws=20_000, seed=1).epsilon.counts
+        counts = audit(
+            laplace, PureDP(1.0), pairs, draws=20_000, seed=1, mutants=None
+        ).epsilon.counts
         assert counts is not None
         drawn.append(counts.draws_left)
     assert drawn[0] == drawn[1] < 20_000
@@ -56,13 +59,18 @@ def test_pairs_that_were_given_up_are_paid_from_the_same_budget() -> None:
 
 def test_equal_sides_certify_nothing() -> None:
     same = NeighborPair([[0.0]], [[0.0]])
-    assert audit(laplace, PureDP(0.5), same, draws=5000, seed=1).certified_epsilon == 0.0
+    assert (
+        audit(laplace, PureDP(0.5), same, draws=5000, seed=1, mutants=None).certified_epsilon == 0.0
+    )
 
 
 def test_pairs_may_have_sides_of_different_shapes() -> None:
     pair = NeighborPair([[0.0], [1.0]], [[0.0]], relation=Relation.ADD_REMOVE_USER)
     claim = PureDP(1.0, Relation.ADD_REMOVE_USER)
-    assert audit(laplace, claim, pair, draws=2000, seed=1).claim["relation"] == "add_remove_user"
+    assert (
+        audit(laplace, claim, pair, draws=2000, seed=1, mutants=None).claim["relation"]
+        == "add_remove_user"
+    )
 
 
 RELATIONS = [
@@ -86,10 +94,10 @@ def test_claims_are_audited_under_their_own_relation_only(pair: NeighborPair) ->
     for relation in RELATIONS:
         claim = PureDP(1.0, relation)
         if relation == pair.relation:
-            audit(laplace, claim, pair, draws=50, seed=1)
+            audit(laplace, claim, pair, draws=50, seed=1, mutants=None)
         else:
             with pytest.raises(PairError, match="the claim speaks of .* but the pair is of"):
-                audit(laplace, claim, pair, draws=50, seed=1)
+                audit(laplace, claim, pair, draws=50, seed=1, mutants=None)
 
 
 # --- outputs ----------------------------------------------------------------------------------
@@ -116,7 +124,7 @@ def test_outputs_of_every_kind_are_audited_end_to_end(name: str) -> None:
         return OUTPUTS[name](laplace(data, size, rng=rng, scale=0.25), rng)
 
     pair = NeighborPair([[0.0], [0.5]], [[0.0], [-0.5]])
-    result = audit(mechanism, PureDP(0.5), pair, draws=6000, seed=1)
+    result = audit(mechanism, PureDP(0.5), pair, draws=6000, seed=1, mutants=None)
     assert result.verdict is Verdict.REFUTED
     assert AuditResult.from_json(result.to_json()) == result
 
@@ -124,7 +132,7 @@ def test_outputs_of_every_kind_are_audited_end_to_end(name: str) -> None:
 @pytest.mark.parametrize("draws", [20, 23, 50])
 def test_tiny_budgets_are_enough_to_run(draws: int) -> None:
     for mechanism in (laplace, vector, exposes, constant):
-        result = audit(mechanism, PureDP(1.0), ONE, draws=draws, seed=1)
+        result = audit(mechanism, PureDP(1.0), ONE, draws=draws, seed=1, mutants=None)
         assert result.draws["explore"] >= 8
 
 
@@ -148,7 +156,11 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"pairs": 3}, TypeError, "^pairs must be"),
     ({"pairs": [ONE, PAIRS[1]]}, ValueError, "share one relation"),
     ({"mechanism": 3}, TypeError, "^mechanism must be a function"),
-    ({"mutant": 3}, TypeError, "must be a function"),
+    ({"mutants": 3}, TypeError, "must be a list"),
+    ({"mutants": laplace}, TypeError, "must be a list"),
+    ({"mutants": "half"}, TypeError, "must be a list"),
+    ({"mutants": [laplace, 3]}, TypeError, "must hold functions"),
+    ({"mutants": [AdditiveNoise(laplace, scale=1.0)]}, TypeError, "must be of one kind"),
     ({"id": 5}, TypeError, "^id must be"),
 ]
 
@@ -166,7 +178,7 @@ def test_bad_arguments_are_refused_by_name(
 
 def test_the_seed_must_be_given() -> None:
     with pytest.raises(TypeError, match="seed"):
-        audit(laplace, PureDP(1.0), ONE)  # type: ignore[call-arg]
+        audit(laplace, PureDP(1.0), ONE, mutants=None)  # type: ignore[call-arg]
 
 
 def test_a_claim_of_ones_own_may_be_audited() -> None:
@@ -186,7 +198,7 @@ def test_a_claim_of_ones_own_may_be_audited() -> None:
             return {"slope": 0.1}
 
     assert isinstance(Linear(), Claim)
-    result = audit(exposes, Linear(), ONE, draws=500, seed=1)
+    result = audit(exposes, Linear(), ONE, draws=500, seed=1, mutants=None)
     assert result.verdict is Verdict.REFUTED
     assert result.claim["parameters"] == {"slope": 0.1}
 
@@ -210,6 +222,7 @@ def test_a_floating_point_attack_without_floats_says_that_it_did_nothing(sequent
             seed=1,
             sequential=sequential,
             float_attack=float_attack,
+            mutants=None,
         )
         return result.notes
 
@@ -240,6 +253,7 @@ def test_huge_outputs_are_audited_without_a_warning(
                 seed=1,
                 sequential=sequential,
                 float_attack=attack,
+                mutants=None,
             )
             edges = result.histogram.edges
             assert edges is None or (np.diff(edges) > 0).all()
@@ -252,6 +266,6 @@ def test_huge_outputs_are_audited_without_a_warning(
 )
 @pytest.mark.parametrize("sequential", [False, True])
 def test_absurd_claims_are_audited_without_a_warning(claim: Any, sequential: bool) -> None:
-    result = audit(laplace, claim, ONE, draws=2000, seed=1, sequential=sequential)
+    result = audit(laplace, claim, ONE, draws=2000, seed=1, sequential=sequential, mutants=None)
     refuted = isinstance(claim, PureDP) and claim.claimed_epsilon < 1e-200
     assert result.verdict is (Verdict.REFUTED if refuted else Verdict.NO_POWER)

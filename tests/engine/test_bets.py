@@ -108,7 +108,12 @@ def test_levels_without_evidence_are_left_alone() -> None:
 def test_a_gross_mistake_is_caught_within_a_twentieth_of_the_budget() -> None:
     for seed in range(5):
         result = audit(
-            functools.partial(laplace, scale=0.5), PureDP(1.0), ONE, seed=seed, sequential=True
+            functools.partial(laplace, scale=0.5),
+            PureDP(1.0),
+            ONE,
+            seed=seed,
+            sequential=True,
+            mutants=None,
         )
         assert result.verdict is Verdict.REFUTED
         assert sum(result.draws.values()) <= 5000
@@ -116,7 +121,7 @@ def test_a_gross_mistake_is_caught_within_a_twentieth_of_the_budget() -> None:
 
 
 def test_the_path_ends_where_the_evidence_is_in() -> None:
-    result = audit(tenfold, PureDP(1.0), ONE, seed=1, sequential=True)
+    result = audit(tenfold, PureDP(1.0), ONE, seed=1, sequential=True, mutants=None)
     path = result.sequential
     assert path is not None
     assert path.stopped == "the claim is refuted"
@@ -127,16 +132,16 @@ def test_the_path_ends_where_the_evidence_is_in() -> None:
 
 def test_a_budget_in_which_independence_could_not_be_judged_is_refused() -> None:
     with pytest.raises(ValueError, match="draws must be an integer >= 256 for a sequential audit"):
-        audit(tenfold, PureDP(1.0), ONE, draws=255, seed=1, sequential=True)
+        audit(tenfold, PureDP(1.0), ONE, draws=255, seed=1, sequential=True, mutants=None)
 
 
 def test_an_honest_mechanism_is_given_up_early_and_says_what_it_would_have_seen() -> None:
-    result = audit(laplace, PureDP(1.0), ONE, seed=1, sequential=True, mutant=tenfold)
+    result = audit(laplace, PureDP(1.0), ONE, seed=1, sequential=True, mutants=[tenfold])
     assert result.verdict is Verdict.NOT_REFUTED
     assert result.sequential is not None
     assert "no violation worth" in result.sequential.stopped
     assert sum(result.draws.values()) < 60_000
-    assert result.mutant is not None
+    assert result.mutants[0].killed
     assert 0.7 < result.certified_epsilon < 1.0
     assert result.detectable_epsilon is not None
     assert 1.0 < result.detectable_epsilon < 1.1
@@ -155,7 +160,9 @@ def test_a_violation_within_reach_is_not_given_up() -> None:
     """Seen only after 30% of the budget, where audits begin to ask whether to go on."""
     slightly = functools.partial(laplace, scale=0.88)
     for seed in range(3):
-        result = audit(slightly, PureDP(1.0), ONE, draws=20_000, seed=seed, sequential=True)
+        result = audit(
+            slightly, PureDP(1.0), ONE, draws=20_000, seed=seed, sequential=True, mutants=None
+        )
         if result.verdict is Verdict.REFUTED and sum(result.draws.values()) > 6000:
             return
     pytest.fail("no seed was refuted after the first 30% of its budget")
@@ -167,29 +174,35 @@ def test_a_family_of_pairs_is_searched_first() -> None:
     def noisy_sum(data: Array, size: int, *, rng: np.random.Generator) -> Array:
         return data.sum() + rng.laplace(size=size)
 
-    result = audit(noisy_sum, PureDP(0.3), far, seed=1, sequential=True)
+    result = audit(noisy_sum, PureDP(0.3), far, seed=1, sequential=True, mutants=None)
     assert result.verdict is Verdict.REFUTED
     assert result.pair_words == far[1].describe()
 
 
 @pytest.mark.parametrize("claim", [ApproxDP(1.0, 1e-3), GaussianDP(1.0)], ids=str)
 def test_claims_with_a_delta_and_curves_work_too(claim: Any) -> None:
-    broken = audit(functools.partial(gaussian, sigma=0.25), claim, ONE, seed=1, sequential=True)
+    broken = audit(
+        functools.partial(gaussian, sigma=0.25), claim, ONE, seed=1, sequential=True, mutants=None
+    )
     assert broken.verdict is Verdict.REFUTED
     assert broken.certified_delta >= broken.claimed_delta
-    kept = audit(functools.partial(gaussian, sigma=4.0), claim, ONE, seed=1, sequential=True)
+    kept = audit(
+        functools.partial(gaussian, sigma=4.0), claim, ONE, seed=1, sequential=True, mutants=None
+    )
     assert kept.verdict is Verdict.NO_POWER
 
 
 def test_it_replays() -> None:
-    first, again = (audit(laplace, PureDP(1.0), ONE, seed=3, sequential=True) for _ in range(2))
+    first, again = (
+        audit(laplace, PureDP(1.0), ONE, seed=3, sequential=True, mutants=None) for _ in range(2)
+    )
     assert first.sequential == again.sequential
     assert first.witness == again.witness
 
 
 @pytest.mark.parametrize("draws", [256, 300])
 def test_a_budget_smaller_than_a_batch_is_spent_and_no_more(draws: int) -> None:
-    result = audit(tenfold, PureDP(1.0), ONE, draws=draws, seed=1, sequential=True)
+    result = audit(tenfold, PureDP(1.0), ONE, draws=draws, seed=1, sequential=True, mutants=None)
     assert sum(result.draws.values()) <= draws
     assert result.verdict in (Verdict.REFUTED, Verdict.NO_POWER)
 
@@ -203,9 +216,9 @@ def exposes(data: Array, size: int, *, rng: np.random.Generator) -> Array:
 
 
 def test_events_that_never_or_always_fire_are_no_trouble() -> None:
-    nothing = audit(constant, PureDP(1.0), ONE, seed=1, sequential=True, draws=5000)
+    nothing = audit(constant, PureDP(1.0), ONE, seed=1, sequential=True, draws=5000, mutants=None)
     assert nothing.certified_epsilon == 0.0
-    everything = audit(exposes, PureDP(5.0), ONE, seed=1, sequential=True)
+    everything = audit(exposes, PureDP(5.0), ONE, seed=1, sequential=True, mutants=None)
     assert everything.verdict is Verdict.REFUTED
 
 
@@ -221,7 +234,7 @@ def coin(data: Array, size: int, *, rng: np.random.Generator) -> Array:
 @pytest.mark.parametrize("draws", [256, 3000])
 def test_a_mechanism_that_ignores_its_data_certifies_nothing(claim: Any, draws: int) -> None:
     for seed in range(3):
-        result = audit(coin, claim, ONE, draws=draws, seed=seed, sequential=True)
+        result = audit(coin, claim, ONE, draws=draws, seed=seed, sequential=True, mutants=None)
         assert result.certified_epsilon == result.certified_delta == 0.0
         assert not any(result.profile.certified_delta)
         assert result.curves is None
@@ -232,7 +245,7 @@ def test_noise_shared_by_the_draws_of_a_call_is_refused() -> None:
         return data.sum() + rng.laplace(scale=2.0) + rng.laplace(scale=0.1, size=size)
 
     with pytest.raises(MechanismError, match="shares its noise"):
-        audit(shared, PureDP(1.0), ONE, seed=1, sequential=True)
+        audit(shared, PureDP(1.0), ONE, seed=1, sequential=True, mutants=None)
 
 
 # --- soundness --------------------------------------------------------------------------------
@@ -271,13 +284,22 @@ def test_the_soundness_test_catches_a_mutant(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_certified_epsilon_stays_below_the_truth() -> None:
     truth = oracles.laplace(1.0, 0.5).epsilon(0.0)
-    result = audit(functools.partial(laplace, scale=0.5), PureDP(3.0), ONE, seed=2, sequential=True)
+    result = audit(
+        functools.partial(laplace, scale=0.5),
+        PureDP(3.0),
+        ONE,
+        seed=2,
+        sequential=True,
+        mutants=None,
+    )
     assert result.verdict is Verdict.NO_POWER
     assert 1.4 < result.certified_epsilon < truth
 
 
 def test_events_are_live() -> None:
-    result = audit(tenfold, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), seed=1, sequential=True)
+    result = audit(
+        tenfold, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), seed=1, sequential=True, mutants=None
+    )
     assert isinstance(result.event, Event)
     assert result.curves is not None
     assert result.curves.certified_mu >= 0

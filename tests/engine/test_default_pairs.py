@@ -55,7 +55,7 @@ def test_planted_bugs_are_refuted_and_their_counterparts_are_not(story: str) -> 
     planted = case(story)
     pairs = None if planted.like is None else portfolio(planted.like())
     for mechanism, expected in ((planted.bug, True), (planted.correct, False)):
-        result = audit(mechanism, planted.claim, pairs, draws=DRAWS, seed=1)
+        result = audit(mechanism, planted.claim, pairs, draws=DRAWS, seed=1, mutants=None)
         assert (result.verdict is Verdict.REFUTED) is expected
         assert result.search is not None
         assert "searched   portfolio(" in result.summary()
@@ -82,7 +82,7 @@ def test_a_portfolio_that_lacks_the_idea_misses_the_bug(story: str, ideas: tuple
     planted = case(story)
     whole = portfolio(None if planted.like is None else planted.like())
     for held, expected in ((whole, True), (without(whole, *ideas), False)):
-        result = audit(planted.bug, planted.claim, held, draws=DRAWS, seed=1)
+        result = audit(planted.bug, planted.claim, held, draws=DRAWS, seed=1, mutants=None)
         assert (result.verdict is Verdict.REFUTED) is expected
 
 
@@ -92,11 +92,11 @@ def leaves(data: Array, size: int, *, rng: Generator) -> Array:
 
 
 def test_the_default_follows_the_relation_of_the_claim() -> None:
-    gone = audit(leaves, PureDP(1.0, Relation.ADD_REMOVE_USER), draws=DRAWS, seed=1)
+    gone = audit(leaves, PureDP(1.0, Relation.ADD_REMOVE_USER), draws=DRAWS, seed=1, mutants=None)
     assert gone.verdict is Verdict.REFUTED
     assert "add_remove_user" in gone.pair_words
     for relation in (None, Relation.REPLACE_USER):
-        kept = audit(leaves, PureDP(1.0, relation), draws=5000, seed=1)
+        kept = audit(leaves, PureDP(1.0, relation), draws=5000, seed=1, mutants=None)
         assert kept.verdict is not Verdict.REFUTED
         assert "replace_user" in kept.pair_words
 
@@ -104,18 +104,20 @@ def test_the_default_follows_the_relation_of_the_claim() -> None:
 def test_query_values_must_say_how_many_they_are() -> None:
     claim = PureDP(1.0, Relation.WITHIN_SENSITIVITY)
     with pytest.raises(ArgumentError, match="how many query values there are: give neighbors.port"):
-        audit(leaves, claim, seed=1)
+        audit(leaves, claim, seed=1, mutants=None)
 
     def noisy(data: Array, size: int, *, rng: Generator) -> Array:
         return data + rng.laplace(size=(size, len(data)))
 
     held = portfolio(dim=3, relation=Relation.WITHIN_SENSITIVITY)
-    assert audit(noisy, claim, held, draws=5000, seed=1).verdict is Verdict.REFUTED
+    assert audit(noisy, claim, held, draws=5000, seed=1, mutants=None).verdict is Verdict.REFUTED
 
 
 def test_the_audit_follows_its_seed() -> None:
     planted = case("items clipped, not users")
-    first, again = (audit(planted.correct, PureDP(1.0), draws=2000, seed=5) for _ in range(2))
+    first, again = (
+        audit(planted.correct, PureDP(1.0), draws=2000, seed=5, mutants=None) for _ in range(2)
+    )
     assert replace(first, seconds=0, mechanism_seconds=0) == replace(
         again, seconds=0, mechanism_seconds=0
     )
@@ -123,10 +125,10 @@ def test_the_audit_follows_its_seed() -> None:
 
 def test_sequential_audits_and_curves_take_the_default() -> None:
     planted = case("the mean clipped, not the users")
-    early = audit(planted.bug, PureDP(1.0), draws=DRAWS, seed=1, sequential=True)
+    early = audit(planted.bug, PureDP(1.0), draws=DRAWS, seed=1, sequential=True, mutants=None)
     assert early.verdict is Verdict.REFUTED
     assert early.search is not None
-    curve = audit(planted.bug, GaussianDP(1.0), draws=DRAWS, seed=1)
+    curve = audit(planted.bug, GaussianDP(1.0), draws=DRAWS, seed=1, mutants=None)
     assert curve.verdict is Verdict.REFUTED
 
 
@@ -134,7 +136,7 @@ def test_too_few_draws_say_how_many_and_what_else() -> None:
     with pytest.raises(
         ArgumentError, match=r"draws must be .* got 500; a pair that is named needs"
     ):
-        audit(leaves, PureDP(1.0), draws=500, seed=1)
+        audit(leaves, PureDP(1.0), draws=500, seed=1, mutants=None)
 
 
 def test_additive_noise_takes_the_default() -> None:
@@ -142,7 +144,9 @@ def test_additive_noise_takes_the_default() -> None:
         return np.clip(data, -1, 1).mean()
 
     # The sensitivity is 2 / 20; half of the scale that this needs.
-    result = audit(AdditiveNoise(centers, "laplace", scale=0.05), PureDP(1.0), draws=5000, seed=1)
+    result = audit(
+        AdditiveNoise(centers, "laplace", scale=0.05), PureDP(1.0), draws=5000, seed=1, mutants=None
+    )
     assert result.certified_epsilon == pytest.approx(2.0)
     assert result.search is not None
     assert result.search.words().startswith("portfolio(n_users=20, m=8): ")
@@ -172,15 +176,15 @@ def test_a_mechanism_that_cannot_take_the_data_is_told_how_to_declare_its_own(
 ) -> None:
     declare = rf"{words}.*neighbors.portfolio\(data_like\).*--like, --range, --m, --dim, --users"
     with pytest.raises(MechanismError, match=declare):
-        audit(mechanism, PureDP(1.0), draws=5000, seed=1)
+        audit(mechanism, PureDP(1.0), draws=5000, seed=1, mutants=None)
 
 
 def test_other_breaches_of_the_contract_are_none_of_the_datas() -> None:
     with pytest.raises(MechanismError, match="ignores rng") as caught:
-        audit(constant_noise, PureDP(1.0), draws=5000, seed=1)
+        audit(constant_noise, PureDP(1.0), draws=5000, seed=1, mutants=None)
     assert "portfolio" not in str(caught.value)
     with pytest.raises(MechanismError, match="negative") as caught:
-        audit(picky, PureDP(1.0), neighbors.outlier(5, low=-1.0), draws=5000, seed=1)
+        audit(picky, PureDP(1.0), neighbors.outlier(5, low=-1.0), draws=5000, seed=1, mutants=None)
     assert "portfolio" not in str(caught.value)
 
 
@@ -202,10 +206,14 @@ def test_exact_mechanisms_find_the_worst_pair_of_a_space() -> None:
         {"threshold": Integer(1, 20), "m": Choice((1, 2))},
         name="deciders",
     )
-    result = audit(Threshold(), PureDP(1.0), space, seed=1)
+    result = audit(Threshold(), PureDP(1.0), space, seed=1, mutants=None)
     worst = max(
         audit(
-            Threshold(), PureDP(1.0), space.pair({"threshold": t, "m": 1}, rng=None), seed=1
+            Threshold(),
+            PureDP(1.0),
+            space.pair({"threshold": t, "m": 1}, rng=None),
+            seed=1,
+            mutants=None,
         ).certified_epsilon  # type: ignore[arg-type]
         for t in range(1, 21)
     )
@@ -219,7 +227,7 @@ def test_exact_mechanisms_find_the_worst_pair_of_a_space() -> None:
 
 @pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(1.0, 0.01), GaussianDP(0.5)])
 def test_exact_mechanisms_take_the_default(claim: Any) -> None:
-    result = audit(Threshold(), claim, seed=1, mutant=Threshold())
+    result = audit(Threshold(), claim, seed=1, mutants=[Threshold()])
     assert result.verdict is Verdict.REFUTED
     assert result.pair is not None
     assert {int((side[:, 0] > 0).sum()) for side in (result.pair.left, result.pair.right)} == {
@@ -238,7 +246,7 @@ def test_exact_mechanisms_climb_to_a_peak_between_the_points_of_a_design() -> No
     space = SearchSpace(
         lambda *, distance: neighbors.far_user(n_users=3, distance=distance), ranges
     )
-    result = audit(Peak(), PureDP(1.0), space, seed=1)
+    result = audit(Peak(), PureDP(1.0), space, seed=1, mutants=None)
     assert result.certified_epsilon == pytest.approx(np.log(5), abs=1e-3)
 
 
@@ -248,14 +256,14 @@ def test_a_pmf_that_cannot_take_the_data_is_told_how_to_declare_its_own() -> Non
             return [0.5, 0.5][int(data.min())]
 
     with pytest.raises(MechanismError, match=r"pmf raised.*found by the search at .*--like"):
-        audit(Categories(), PureDP(1.0), seed=1)
+        audit(Categories(), PureDP(1.0), seed=1, mutants=None)
 
     class NoPmf:
         def pmf(self, data: Array) -> Any:
             return [0.5, 0.6]
 
     with pytest.raises(MechanismError, match="NoPmf.pmf: "):
-        audit(NoPmf(), PureDP(1.0), seed=1)
+        audit(NoPmf(), PureDP(1.0), seed=1, mutants=None)
 
 
 def test_exact_mutants_search_for_themselves() -> None:
@@ -263,10 +271,10 @@ def test_exact_mutants_search_for_themselves() -> None:
         def pmf(self, data: Array) -> list[float]:
             return [0.5, 0.5]
 
-    result = audit(Fair(), PureDP(1.0), seed=1, mutant=Threshold())
+    result = audit(Fair(), PureDP(1.0), seed=1, mutants=[Threshold()])
     assert result.verdict is Verdict.NOT_REFUTED
 
 
 def test_pairs_may_be_given_as_ever() -> None:
     pair = NeighborPair([[1.0]], [[0.0]])
-    assert audit(leaves, PureDP(1.0), pair, draws=100, seed=1).search is None
+    assert audit(leaves, PureDP(1.0), pair, draws=100, seed=1, mutants=None).search is None

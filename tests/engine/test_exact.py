@@ -45,7 +45,7 @@ def _two(p: Any, q: Any) -> Exact:
 
 
 def _audit(mechanism: Any, claim: Claim, pairs: Any = ONE, **arguments: Any) -> AuditResult:
-    return audit(mechanism, claim, pairs, seed=0, **arguments)
+    return audit(mechanism, claim, pairs, seed=0, **{"mutants": None, **arguments})
 
 
 def test_the_exact_epsilon_is_found_and_certain() -> None:
@@ -199,8 +199,8 @@ def test_errors_of_the_pmf_are_reported() -> None:
 
 def test_a_computed_mutant_shows_power() -> None:
     good, bad = _two([0.6, 0.4], [0.4, 0.6]), _two([0.9, 0.1], [0.1, 0.9])
-    assert _audit(good, PureDP(1.0), mutant=bad).verdict is Verdict.NOT_REFUTED
-    assert _audit(good, PureDP(1.0), mutant=good).verdict is Verdict.NO_POWER
+    assert _audit(good, PureDP(1.0), mutants=[bad]).verdict is Verdict.NOT_REFUTED
+    assert _audit(good, PureDP(1.0), mutants=[good]).verdict is Verdict.NO_POWER
 
 
 def test_the_picture_has_a_bar_for_each_outcome() -> None:

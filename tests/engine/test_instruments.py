@@ -51,7 +51,9 @@ class Flip:
 
 @pytest.mark.parametrize("mu", [1e-3, 1.0, 20.0, 38.0, 100.0])
 def test_exact_curves_stay_below_the_truth_however_private(mu: float) -> None:
-    result = audit(AdditiveNoise(total, scale=1 / mu), ApproxDP(1.0, 1e-6), ONE, seed=1)
+    result = audit(
+        AdditiveNoise(total, scale=1 / mu), ApproxDP(1.0, 1e-6), ONE, seed=1, mutants=None
+    )
     if result.curves is None:
         assert mu == 1e-3
         return
@@ -64,7 +66,7 @@ def test_exact_curves_stay_below_the_truth_however_private(mu: float) -> None:
 
 @pytest.mark.parametrize("epsilon", [1.0, 10.0, 20.0])
 def test_a_gaussian_keeps_no_pure_claim(epsilon: float) -> None:
-    result = audit(AdditiveNoise(total, scale=1.0), PureDP(epsilon), ONE, seed=1)
+    result = audit(AdditiveNoise(total, scale=1.0), PureDP(epsilon), ONE, seed=1, mutants=None)
     assert result.verdict is Verdict.REFUTED
     assert result.certified_epsilon == math.inf
 
@@ -72,21 +74,25 @@ def test_a_gaussian_keeps_no_pure_claim(epsilon: float) -> None:
 @pytest.mark.parametrize("mu", [1e-4, 0.01, 1.0, 6.0, 20.0])
 @pytest.mark.parametrize("factor", [1.0, 0.5])
 def test_a_gaussian_claim_is_kept_exactly(mu: float, factor: float) -> None:
-    result = audit(AdditiveNoise(total, scale=1 / mu), GaussianDP(factor * mu), ONE, seed=1)
+    result = audit(
+        AdditiveNoise(total, scale=1 / mu), GaussianDP(factor * mu), ONE, seed=1, mutants=None
+    )
     assert (result.verdict is Verdict.REFUTED) == (factor < 1)
     assert result.claimed_epsilon > 0 or factor < 1 or mu < 1e-3
 
 
 @pytest.mark.parametrize("claim", [ZeroConcentratedDP(0.5), RenyiDP([2.0], [1.0])], ids=str)
 def test_an_exact_profile_is_compared_away_from_epsilon_zero(claim: Any) -> None:
-    result = audit(AdditiveNoise(total, scale=1.0), claim, ONE, seed=1)
+    result = audit(AdditiveNoise(total, scale=1.0), claim, ONE, seed=1, mutants=None)
     assert result.verdict is Verdict.NO_POWER
     assert result.claimed_epsilon > 0
 
 
 def test_a_far_user_is_not_too_far_for_laplace_noise() -> None:
     far = NeighborPair([[1e6]], [[0.0]])
-    result = audit(AdditiveNoise(total, "laplace", scale=1.0), PureDP(1.0), far, seed=1)
+    result = audit(
+        AdditiveNoise(total, "laplace", scale=1.0), PureDP(1.0), far, seed=1, mutants=None
+    )
     assert result.verdict is Verdict.REFUTED
     assert 100 < result.certified_epsilon <= 1e6
     assert "computed exactly" not in str(result)
@@ -106,7 +112,7 @@ def test_a_far_user_is_not_too_far_for_laplace_noise() -> None:
 )
 def test_a_mutant_of_another_kind_shows_no_power(mechanism: Any, mutant: Any) -> None:
     with pytest.raises(TypeError, match="must be of one kind"):
-        audit(mechanism, PureDP(1.0), ONE, seed=1, draws=1000, mutant=mutant)
+        audit(mechanism, PureDP(1.0), ONE, seed=1, draws=1000, mutants=[mutant])
 
 
 @pytest.mark.parametrize("flag", ["sequential", "float_attack"])
@@ -130,7 +136,14 @@ def test_a_mechanism_of_additive_noise_may_be_searched() -> None:
         return np.asarray(np.clip(data, 0, 0.5).mean(axis=(0, 1)))
 
     mechanism = AdditiveNoise(clipped, scale=0.05)
-    result = audit(mechanism, ApproxDP(1.0, 1e-9), search.outlier(n_users=5), seed=1, draws=20_000)
+    result = audit(
+        mechanism,
+        ApproxDP(1.0, 1e-9),
+        search.outlier(n_users=5),
+        seed=1,
+        draws=20_000,
+        mutants=None,
+    )
     assert result.search is not None
     assert result.verdict is Verdict.REFUTED
     assert result.epsilon.method.startswith("computed")
@@ -167,7 +180,9 @@ def test_a_sequential_audit_takes_small_steps_after_a_long_search() -> None:
         return data.sum() + rng.laplace(scale=0.2, size=size)
 
     space = search.outlier(n_users=5)
-    result = audit(sensitive, PureDP(1.0), space, seed=1, draws=100_000, sequential=True)
+    result = audit(
+        sensitive, PureDP(1.0), space, seed=1, draws=100_000, sequential=True, mutants=None
+    )
     assert result.verdict is Verdict.REFUTED
     assert result.draws["certify"] < 3000
 
@@ -180,5 +195,5 @@ def test_a_buffer_that_is_used_again_does_no_harm() -> None:
         return buffer[:size]
 
     pair = nb.value_pattern("one_above", 1)
-    result = audit(reuses, PureDP(1.0), pair, seed=1, draws=5000)
+    result = audit(reuses, PureDP(1.0), pair, seed=1, draws=5000, mutants=None)
     assert 0.5 < result.certified_epsilon < 1.0

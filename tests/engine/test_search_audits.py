@@ -294,7 +294,9 @@ def test_default_recipes_do_not_find_it() -> None:
         neighbors.constant_against_random(n_users=USERS, m=1, rng=np.random.default_rng(1)),
     ]
     for seed in range(3):
-        result = audit(thresholded_mean, PureDP(EPSILON), grid, draws=100_000, seed=seed)
+        result = audit(
+            thresholded_mean, PureDP(EPSILON), grid, draws=100_000, seed=seed, mutants=None
+        )
         assert result.verdict.words != "REFUTED"
         assert result.certified_epsilon <= EPSILON
 
@@ -346,11 +348,13 @@ def test_an_engine_that_certifies_on_what_the_search_saw_is_found_out(
     """Refused are 8 lies of 14; it lies in all of them."""
     fresh = Sampler.chunks
 
-    def reused(self: Sampler, data: Array, draws: int, role: str, side: str) -> Iterator[Array]:
+    def reused(
+        self: Sampler, data: Array, draws: int, role: str, side: str, **spread: int
+    ) -> Iterator[Array]:
         seen = self.__dict__.setdefault("seen", {})
         if role == "certify":
             return iter(np.array_split(np.resize(seen[side], (draws, 12)), 8))
-        seen[side] = np.concatenate(list(fresh(self, data, draws, role, side)))
+        seen[side] = np.concatenate(list(fresh(self, data, draws, role, side, **spread)))
         return iter([seen[side]])
 
     monkeypatch.setattr(Sampler, "chunks", reused)

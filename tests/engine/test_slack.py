@@ -28,7 +28,7 @@ def test_slack_tells_how_far_the_noise_could_shrink():
         SLACK_PAIR,
         draws=20_000,
         seed=1,
-        mutant=laplace_with(0.3),
+        mutants=[laplace_with(0.3)],
         slack={x: laplace_with(x) for x in (0.4, 0.8, 0.6)},
     )
     assert [point.multiplier for point in result.slack.points] == [0.8, 0.6, 0.4]
@@ -37,7 +37,12 @@ def test_slack_tells_how_far_the_noise_could_shrink():
     assert "slack      refuted with 0.4 times the noise" in str(result)
     assert AuditResult.from_json(result.to_json()).slack == result.slack
     again = audit(
-        laplace_with(1.0), PureDP(1.0), SLACK_PAIR, draws=20_000, seed=1, mutant=laplace_with(0.3)
+        laplace_with(1.0),
+        PureDP(1.0),
+        SLACK_PAIR,
+        draws=20_000,
+        seed=1,
+        mutants=[laplace_with(0.3)],
     )
     assert again.epsilon == result.epsilon  # the frontier changes nothing else
     assert again.slack is None
@@ -47,14 +52,18 @@ def test_slack_tells_how_far_the_noise_could_shrink():
 
 def test_the_picture_holds_the_mechanism_itself():
     slack = {0.5: laplace_with(0.5), 0.01: laplace_with(0.01)}
-    result = audit(laplace_with(1.0), PureDP(1.0), SLACK_PAIR, draws=20_000, seed=1, slack=slack)
+    result = audit(
+        laplace_with(1.0), PureDP(1.0), SLACK_PAIR, draws=20_000, seed=1, slack=slack, mutants=None
+    )
     info = slack_info(result)
     assert info.multipliers == (0.01, 0.5, 1.0)
     assert info.certified[0] == info.limit == 3.0
     assert info.refuted == (True, False, False)
     assert info.refuted_from == 0.01
     with pytest.raises(ValueError, match="without slack"):
-        slack_info(audit(laplace_with(1.0), PureDP(1.0), SLACK_PAIR, draws=1000, seed=1))
+        slack_info(
+            audit(laplace_with(1.0), PureDP(1.0), SLACK_PAIR, draws=1000, seed=1, mutants=None)
+        )
 
 
 def test_slack_of_an_exact_profile():
@@ -67,6 +76,7 @@ def test_slack_of_an_exact_profile():
         SLACK_PAIR,
         seed=1,
         slack={0.5: AdditiveNoise(centers, scale=5.0), 0.1: AdditiveNoise(centers, scale=1.0)},
+        mutants=None,
     )
     assert [point.refuted for point in result.slack.points] == [False, True]
     assert result.slack.points[1].certified_epsilon == pytest.approx(
@@ -86,4 +96,12 @@ def test_slack_of_an_exact_profile():
 )
 def test_bad_slack_is_refused(slack, error):
     with pytest.raises((TypeError, ValueError), match=error):
-        audit(laplace_with(1.0), PureDP(1.0), SLACK_PAIR, draws=1000, seed=1, slack=slack)
+        audit(
+            laplace_with(1.0),
+            PureDP(1.0),
+            SLACK_PAIR,
+            draws=1000,
+            seed=1,
+            slack=slack,
+            mutants=None,
+        )

@@ -235,7 +235,7 @@ def test_the_false_alarm_that_was_found(seed) -> None:
 
     pair = NeighborPair([0.0], [1.0])
     with pytest.raises(MechanismError, match="shares its noise"):
-        audit(shared, PureDP(1.0), pair, draws=100_000, seed=seed, sequential=True)
+        audit(shared, PureDP(1.0), pair, draws=100_000, seed=seed, sequential=True, mutants=None)
 
 
 def test_noise_shared_in_any_order_is_seen_once_many_draws_share_it() -> None:
@@ -244,7 +244,7 @@ def test_noise_shared_in_any_order_is_seen_once_many_draws_share_it() -> None:
 
     for seed in range(10):
         with pytest.raises(MechanismError, match="rates differ between calls"):
-            audit(noisy(shuffled), PureDP(1.0), PAIR, seed=seed, draws=20_000)
+            audit(noisy(shuffled), PureDP(1.0), PAIR, seed=seed, draws=20_000, mutants=None)
 
 
 def test_rates_that_differ_between_calls_are_seen() -> None:
@@ -294,7 +294,9 @@ def subsampled_once(data: Any, size: int, *, rng: np.random.Generator) -> Any:
 def test_dependent_draws_are_refused(mechanism, sequential) -> None:
     pair = NeighborPair(np.zeros((20, 1)), np.r_[np.zeros((19, 1)), [[1.0]]])
     with pytest.raises(MechanismError, match=r"shares its noise.*Draw noise of shape \[size"):
-        audit(mechanism, PureDP(1.0), pair, draws=100_000, seed=1, sequential=sequential)
+        audit(
+            mechanism, PureDP(1.0), pair, draws=100_000, seed=1, sequential=sequential, mutants=None
+        )
 
 
 def test_noise_drawn_once_and_returned_many_times_is_refused() -> None:
@@ -306,7 +308,7 @@ def test_noise_drawn_once_and_returned_many_times_is_refused() -> None:
 
     for mechanism, seed in itertools.product((once, coin), range(5)):
         with pytest.raises(MechanismError, match="shares its noise"):
-            audit(mechanism, PureDP(1.0), PAIR, draws=10_000, seed=seed)
+            audit(mechanism, PureDP(1.0), PAIR, draws=10_000, seed=seed, mutants=None)
 
 
 def test_rare_answers_from_a_generator_of_its_own_are_refused_as_copies() -> None:
@@ -314,14 +316,14 @@ def test_rare_answers_from_a_generator_of_its_own_are_refused_as_copies() -> Non
         return (np.random.default_rng(0).random(size) < 0.004 * (size > 64)).astype(int)
 
     with pytest.raises(MechanismError, match=r"ignores rng|shares its noise"):
-        audit(own, PureDP(1.0), PAIR, draws=100_000, seed=1)
+        audit(own, PureDP(1.0), PAIR, draws=100_000, seed=1, mutants=None)
 
 
 def test_copies_are_counted_in_the_refusal() -> None:
     with pytest.raises(
         MechanismError, match=r"ignores rng: of 64 calls, \d+ repeat the draws of another"
     ):
-        audit(noisy(four_bit_seed), PureDP(1.0), PAIR, draws=20_000, seed=1)
+        audit(noisy(four_bit_seed), PureDP(1.0), PAIR, draws=20_000, seed=1, mutants=None)
 
 
 @pytest.mark.parametrize("dtype", ["U3", "S3", "i8", [("a", "f8"), ("b", "i4")]])

@@ -305,7 +305,7 @@ def test_breaking_the_contract_on_the_third_certifying_chunk_is_refused(
     draws = 300_000  # 90,000 explored in 2 chunks a side, 210,000 certified in 4
     mechanism = Later(bad, good=10 + 4 + 2)
     with pytest.raises(MechanismError, match=f"^later .*{words}"):
-        audit(mechanism, PureDP(1.0), NeighborPair(DATA, DATA), draws=draws, seed=1)
+        audit(mechanism, PureDP(1.0), NeighborPair(DATA, DATA), draws=draws, seed=1, mutants=None)
     assert mechanism.calls >= 17
 
 
@@ -320,7 +320,14 @@ def test_input_changed_by_large_calls_only_is_refused() -> None:
         return data.sum() + rng.laplace(size=size)
 
     with pytest.raises(MechanismError, match="^clips_in_place changes its input"):
-        audit(clips_in_place, PureDP(1.0), NeighborPair(DATA, DATA), draws=20_000, seed=1)
+        audit(
+            clips_in_place,
+            PureDP(1.0),
+            NeighborPair(DATA, DATA),
+            draws=20_000,
+            seed=1,
+            mutants=None,
+        )
 
 
 @pytest.mark.parametrize(
@@ -346,7 +353,7 @@ def test_records_whose_fields_change_between_calls_are_refused(second: Any) -> N
             return out
 
     with pytest.raises(MechanismError, match="one shape and kind"):
-        audit(Changes(), PureDP(1.0), NeighborPair(DATA, DATA), draws=20_000, seed=1)
+        audit(Changes(), PureDP(1.0), NeighborPair(DATA, DATA), draws=20_000, seed=1, mutants=None)
 
 
 def test_noise_shared_by_the_draws_of_a_call_is_refused_where_other_noise_hides_it() -> None:
@@ -358,7 +365,7 @@ def test_noise_shared_by_the_draws_of_a_call_is_refused_where_other_noise_hides_
     pair = NeighborPair(DATA, DATA)
     for seed in range(5):
         with pytest.raises(MechanismError, match="independent|shares"):
-            audit(shared_threshold, PureDP(0.1), pair, draws=5000, seed=seed)
+            audit(shared_threshold, PureDP(0.1), pair, draws=5000, seed=seed, mutants=None)
 
 
 # --- never refused ----------------------------------------------------------------------------
@@ -396,7 +403,7 @@ def test_honest_mechanisms_are_never_refused(mechanism: Callable[..., Any]) -> N
         sampler = Sampler(mechanism, seed=seed, labels=("a", "mechanism"))
         sampler.begin(DATA, DATA)
         assert sampler.draw(DATA, 70, "explore", "left").shape[0] == 70
-    audit(mechanism, PureDP(1.0), NeighborPair(DATA, DATA), draws=200, seed=1)
+    audit(mechanism, PureDP(1.0), NeighborPair(DATA, DATA), draws=200, seed=1, mutants=None)
 
 
 def test_integers_among_floats_are_still_numbers() -> None:

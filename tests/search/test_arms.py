@@ -238,7 +238,7 @@ def test_pictures_and_tables_of_a_portfolio_tell_the_arms() -> None:
     from dpaudit import audit
     from dpaudit.results import charts
 
-    result = audit(unclipped, PureDP(1.0), FAR, draws=1000, seed=1)
+    result = audit(unclipped, PureDP(1.0), FAR, draws=1000, seed=1, mutants=None)
     record = record_of(Portfolio("mine", (NEAR, FAR), (SMALL, LARGE)))
     result = replace(result, search=record)
     info = landscape_info(result)

@@ -1,0 +1,304 @@
+"""The audit of the mutants: each on the claim and the pairs of the audit, most of them briefly.
+
+A mutant that is grossly wrong is killed within a few hundred draws, by bets on the pair on which
+the audit ended. Those that are left are looked at again, by counts on all pairs and with more
+draws, the grossest changes first, until the mutants of the noise have spent as many draws together
+as the audit itself. Only if nothing was killed by then, the one that came closest is given the
+whole budget; so is a mutant that was given.
+
+All looks are settled in number beforehand and share one `failure_prob`: so the mutants of an audit
+cost, together, as much of the run's family-wise error as the audit itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dpaudit.engine.bets import LEAST_DRAWS as LEAST_BET
+from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.explore import least_draws
+from dpaudit.engine.looking import look
+from dpaudit.engine.task import Task
+from dpaudit.errors import MechanismError, MechanismTimeout
+from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, mechanism_name
+from dpaudit.mutants import ALL, ALL_NOISE, CERTAIN, Change, Mutant, NoiseMutants, of_noise
+from dpaudit.neighbors import NeighborPair, family
+from dpaudit.results import Fate, MutantResult, short
+
+LOOKS = 4
+"""Looks at one mutant, at most: two for the removal of a noise, one more if nothing was killed."""
+
+LEAST_LOOK, FIRST_LOOK = 4 * LEAST_BET, 2_000
+"""Draws per dataset of a first look, at least and at most."""
+
+_FIRST_PARTS = 4  # of the pool, of which first looks take one
+_SHARE_OF_REMOVED = 0.5  # of what is left, for noise whose removal was not noticed at first
+
+_RECORDED_PAIRS = 3
+_NOTE = 200
+_IMPLIED = "weaker than one that survived"
+
+
+@dataclass(frozen=True)
+class Fates:
+    """What became of the mutants.
+
+    Parameters
+    ----------
+    results : tuple of MutantResult
+        In the order in which they were made, given ones first.
+    unseen : str
+        Why some randomness of the mechanism gave no mutants; empty where all did.
+    likeliest : Certificate or None
+        Of the survivors, the one that came closest; of those that were given, if there are any.
+    killed_on : NeighborPair or None
+        A pair on which a mutant was killed that was not gross, if there is one.
+    seconds : float
+        Spent in the code of the mutants.
+    failure_prob : float
+        Of one look at one mutant.
+    """
+
+    results: tuple[MutantResult, ...] = ()
+    unseen: str = ""
+    likeliest: Certificate | None = None
+    killed_on: NeighborPair | None = None
+    seconds: float = 0.0
+    failure_prob: float = 0.0
+
+
+def mutants_of(
+    task: Task, mechanism: Any, found: Certificate, given: Sequence[Any]
+) -> NoiseMutants:
+    """Return the mutants of an audit: those given, then those of the noise.
+
+    Parameters
+    ----------
+    task : Task
+        What is asked.
+    mechanism : callable, AdditiveNoise or ExactMechanism
+        Whose mutants.
+    found : Certificate
+        What the audit of the mechanism found; its noise is looked for on that pair, and on a few
+        others.
+    given : sequence
+        Mechanisms, and changes such as ``without("my_module.clip")``.
+    """
+    pairs = [found.pair, *list(task.pairs)[: _RECORDED_PAIRS - 1]]
+    datasets = [data for pair in pairs for data in (pair.left, pair.right)]
+    made = of_noise(mechanism, datasets, seed=task.seed)
+    return replace(made, mutants=(*named(given, mechanism), *made.mutants))
+
+
+def named(given: Iterable[Any], mechanism: Any) -> list[Mutant]:
+    """Return mutants that were given, with a name that no other one has."""
+    mutants: list[Mutant] = []
+    for one in given:
+        name = one.name if isinstance(one, Change) else mechanism_name(one)
+        made = one(mechanism) if isinstance(one, Change) else one
+        count = sum(mutant.name.partition(" #")[0] == name for mutant in mutants)
+        mutants.append(Mutant(f"{name} #{count + 1}" if count else name, made))
+    return mutants
+
+
+@dataclass(eq=False)
+class _Contender:
+    """A mutant under audit."""
+
+    mutant: Mutant
+    rounds: int = 0
+    draws: int = 0
+    found: Certificate | None = None
+    note: str = ""
+    is_implied: bool = False
+
+    @property
+    def is_killed(self) -> bool:
+        """Whether the audit noticed it."""
+        return self.found is not None and self.found.refuted and not self.note
+
+    @property
+    def draws_outputs(self) -> bool:
+        """Whether it can be audited sequentially."""
+        return not isinstance(self.mutant.mechanism, ExactMechanism | AdditiveNoise)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether another look may kill it."""
+        return not (self.note or self.is_killed or self.is_implied)
+
+    def look(self, task: Task) -> None:
+        """Look at it once more; a mutant that cannot be run is no news of the mechanism."""
+        self.rounds += 1
+        role = f"mutant {self.mutant.name} round {self.rounds}"
+        try:
+            found = look(task, self.mutant.mechanism, role)
+        except MechanismTimeout:
+            raise
+        except MechanismError as error:
+            self.note = short(str(error), _NOTE)
+            return
+        self.draws += sum(found.draws.values())
+        self.found = found  # of more draws than any before
+        if not found.refuted and not self.mutant.has_effect:
+            self.note = "its code was never reached on these data"
+
+    def result(self, failure_prob: float) -> MutantResult:
+        """Return what became of it."""
+        mutant, found = self.mutant, self.found
+        fate = Fate.SURVIVED
+        if self.is_killed:
+            fate = Fate.KILLED
+        elif self.note or (found is None and not self.is_implied):
+            fate = Fate.NOT_RUN
+        return MutantResult(
+            mutant.name,
+            fate,
+            0.0 if found is None else found.epsilon.lower,
+            failure_prob if self.draws else 0.0,
+            self.draws,
+            "" if found is None else found.pair.describe(),
+            found.witness.event if found is not None and found.refuted else "",
+            mutant.noise,
+            mutant.change in CERTAIN,
+            mutant.calls,
+            self.note or _IMPLIED * self.is_implied,
+        )
+
+
+@dataclass(eq=False)
+class _Contest:
+    """All mutants of one audit, and the draws per dataset that those of the noise may still spend.
+
+    What is left of a noise is looked at only if its removal is noticed: a mutant that is halved,
+    not refreshed, or changed in one call only is weaker.
+    """
+
+    task: Task
+    pair: NeighborPair
+    contenders: list[_Contender]
+    pool: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pool = self.task.draws
+
+    def play(self) -> None:
+        """Look at all that matter, and again at those that are left."""
+        of_noise = [c for c in self.contenders if c.mutant.noise]
+        gone = [c for c in of_noise if c.mutant.rank == 0]
+        everything = [c for c in gone if c.mutant.noise == ALL_NOISE]
+        self._first(everything)
+        self._first([c for c in gone if c not in everything])
+        self._again([c for c in gone if not self._is_noticed(c)], _SHARE_OF_REMOVED)
+        for rank in sorted({c.mutant.rank for c in of_noise} - {0}):
+            weaker = [c for c in of_noise if c.mutant.rank == rank]
+            for contender in weaker:
+                contender.is_implied = not self._may_be_noticed(contender)
+            self._first(weaker)
+        self._again([c for c in of_noise if not self._is_noticed(c)], 1.0)
+        given = [c for c in self.contenders if not c.mutant.noise]
+        self._first(given)
+        self._look(given, self.task, self.task.draws)
+        if not any(c.is_killed for c in self.contenders):
+            self._last_resort(gone)
+
+    def _first(self, contenders: list[_Contender]) -> None:
+        """Bet on the pair of the audit, briefly."""
+        alive = [c for c in contenders if c.is_alive]
+        if alive:
+            task = replace(self.task, pairs=family(self.pair), space=None)
+            each = self.pool // (_FIRST_PARTS * len(alive))
+            self._look(alive, task, min(max(each, LEAST_LOOK), FIRST_LOOK), bet=True)
+
+    def _again(self, contenders: list[_Contender], share: float) -> None:
+        """Count on all pairs, as many as some of the pool allows for."""
+        pool = int(share * self.pool)
+        alive = sorted((c for c in contenders if c.is_alive), key=_by_promise)
+        alive = alive[: max(pool, 0) // min(2 * FIRST_LOOK, self.task.draws)]
+        if alive:
+            self._look(alive, self.task, pool // len(alive))
+
+    def _last_resort(self, gone: list[_Contender]) -> None:
+        """Spend the budget of the audit on the mutant that came closest: else it has no power."""
+        closest = sorted((c for c in gone if c.is_alive), key=_by_promise)
+        self._look(closest[:1], self.task, self.task.draws)
+
+    def _look(
+        self, contenders: list[_Contender], task: Task, draws: int, *, bet: bool = False
+    ) -> None:
+        task = replace(task, draws=min(draws, self.task.draws), sequential=False)
+        if task.draws < least_draws(task.space, len(task.pairs)):
+            task = replace(task, pairs=family(self.pair), space=None)
+        betting = replace(task, sequential=bet and task.draws >= 2 * LEAST_BET)
+        for contender in filter(lambda c: c.is_alive, contenders):
+            before = contender.draws
+            contender.look(betting if contender.draws_outputs else task)
+            self.pool -= (contender.draws - before) * bool(contender.mutant.noise)
+
+    def _is_noticed(self, contender: _Contender) -> bool:
+        """Whether another mutant showed that the same removal is noticed."""
+        mutant = contender.mutant
+        return mutant.change in CERTAIN and self._kills_removal(mutant.noise, mutant.calls)
+
+    def _may_be_noticed(self, contender: _Contender) -> bool:
+        """Whether the mutants of which this one is a part were noticed."""
+        mutant = contender.mutant
+        is_part = mutant.calls != ALL and mutant.change not in CERTAIN
+        return self._kills_removal(mutant.noise, ALL) and (
+            not is_part or self._kills_removal(mutant.noise, mutant.calls)
+        )
+
+    def _kills_removal(self, noise: str, calls: str) -> bool:
+        return any(
+            c.is_killed
+            for c in self.contenders
+            if (c.mutant.noise, c.mutant.calls) == (noise, calls) and c.mutant.change in CERTAIN
+        )
+
+
+def _by_promise(contender: _Contender) -> tuple[int, float, float]:
+    """Order of mutants: the grossest change first; of equals, the one that came closest."""
+    found = contender.found
+    bounds = (0.0, 0.0) if found is None else (-found.epsilon.lower, -found.epsilon.value)
+    return (contender.mutant.rank, *bounds)
+
+
+def fates_of(task: Task, made: NoiseMutants, found: Certificate) -> Fates:
+    """Audit the mutants of a mechanism.
+
+    Parameters
+    ----------
+    task : Task
+        What was asked.
+    made : NoiseMutants
+        Its mutants; see :func:`mutants_of`.
+    found : Certificate
+        What was found of the mechanism.
+    """
+    if not made.mutants:
+        return Fates(unseen=made.unseen)
+    each = task.failure_prob / len(made.mutants)
+    contest = _Contest(
+        replace(task, failure_prob=each / LOOKS),
+        found.pair,
+        [_Contender(mutant) for mutant in made.mutants],
+    )
+    contest.play()
+    seen = [c for c in contest.contenders if c.found is not None and not c.note]
+    survivors = [c for c in seen if not c.is_killed]
+    given = [c for c in survivors if not c.mutant.noise]
+    left = [c.found for c in given or survivors if c.found is not None]
+    killed = [c for c in seen if c.found is not None and c.found.refuted]
+    subtle = [
+        c.found.pair for c in killed if c.found is not None and c.mutant.change not in CERTAIN
+    ]
+    return Fates(
+        tuple(contender.result(each) for contender in contest.contenders),
+        made.unseen,
+        max(left, key=lambda certificate: certificate.epsilon.value, default=None),
+        subtle[0] if subtle else None,
+        sum(c.found.mechanism_seconds for c in seen if c.found is not None),
+        each / LOOKS,
+    )

@@ -1,0 +1,30 @@
+"""Mutants: a mechanism with one mistake, which an audit must notice.
+
+Those of its noise are made by themselves (:func:`of_noise`). :func:`without`, :func:`patch` and
+:func:`scaled` make others, for the ``mutants`` of an audit.
+"""
+
+from dpaudit.mutants.code import Change, patch, scaled, without
+from dpaudit.mutants.noise import ALL, ALL_NOISE, CERTAIN, Mutant, NoiseMutants, of_noise
+from dpaudit.mutants.recorder import Recorder
+from dpaudit.mutants.sites import Recording, Site, record
+from dpaudit.mutants.treatments import TREATMENTS, Treatment
+
+__all__ = [
+    "ALL",
+    "ALL_NOISE",
+    "CERTAIN",
+    "TREATMENTS",
+    "Change",
+    "Mutant",
+    "NoiseMutants",
+    "Recorder",
+    "Recording",
+    "Site",
+    "Treatment",
+    "of_noise",
+    "patch",
+    "record",
+    "scaled",
+    "without",
+]

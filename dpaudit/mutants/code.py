@@ -1,0 +1,364 @@
+"""Mutants made by changing code: a function taken out or replaced, a parameter scaled.
+
+They are given to an audit in the place of hand-written ones: ``mutants=[without("my.clip")]``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import gc
+import importlib
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dpaudit import _validate
+from dpaudit.errors import ArgumentError
+from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, is_seeded, mechanism_name
+from dpaudit.mutants.recorder import is_own
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A mistake that can be made in a mechanism; give it to an audit among its ``mutants``.
+
+    Parameters
+    ----------
+    name : str
+        What is done, in words.
+    apply : callable
+        ``apply(mechanism) -> mechanism``.
+    """
+
+    name: str
+    apply: Callable[[Any], Any] = field(repr=False)
+
+    def __call__(self, mechanism: Any) -> Any:
+        """Return the mechanism with the mistake."""
+        return self.apply(mechanism)
+
+
+def without(name: str) -> Change:
+    """Take a function out: it returns its first argument while the mechanism runs.
+
+    For clipping, projections, normalisations: what maps data to data. A test is replaced by
+    :func:`patch`.
+
+    Parameters
+    ----------
+    name : str
+        ``module.function`` or ``module.Class.method``; of a method the first argument after
+        ``self``.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown name, one that is no function, and one that cannot be replaced everywhere.
+
+    Examples
+    --------
+    >>> without("statistics.fmean")
+    Change(name='without statistics.fmean')
+    """
+    target = Target.named(name)
+
+    def identity(*args: Any, **kwargs: Any) -> Any:
+        args = args[target.skipped :]
+        if args:
+            return args[0]
+        return next(iter(kwargs.values()))
+
+    return Change(f"without {name}", lambda mechanism: _patched(mechanism, target, identity))
+
+
+def patch(name: str, replacement: Callable[..., Any]) -> Change:
+    """Replace a function while the mechanism runs, wherever it is known and by whatever name.
+
+    Parameters
+    ----------
+    name : str
+        ``module.function`` or ``module.Class.method``.
+    replacement : callable
+        What is called in its place, with the same arguments.
+
+    Raises
+    ------
+    ArgumentError
+        As for :func:`without`.
+    """
+    if not callable(replacement):
+        raise TypeError(f"replacement must be a function, got {replacement!r}")
+    target = Target.named(name)
+    words = f"{name} replaced by {mechanism_name(replacement)}"
+    return Change(words, lambda mechanism: _patched(mechanism, target, replacement))
+
+
+def scaled(of: Callable[..., Any] | None = None, /, **factors: float) -> Change:
+    """Multiply parameters by factors, for noise that does not come from numpy.
+
+    Parameters
+    ----------
+    of : functools.partial, optional
+        What makes the mechanism, with its parameters as keywords; when omitted the mechanism is
+        itself a ``partial``, whose keywords are meant.
+    **factors : float
+        By the name of the parameter.
+
+    Raises
+    ------
+    ArgumentError
+        When the parameter is not a keyword of the ``partial``, or is no number.
+
+    Examples
+    --------
+    >>> def noisy_sum(data, size, *, scale, rng):
+    ...     return data.sum() + rng.laplace(scale=scale, size=size)
+    >>> halved = scaled(scale=0.5)(functools.partial(noisy_sum, scale=2.0))
+    >>> halved.keywords
+    {'scale': 1.0}
+    """
+    if not factors:
+        raise ArgumentError("factors must name a parameter, as in scaled(scale=0.5), got none")
+    factors = {key: _validate.finite(**{key: value}) for key, value in factors.items()}
+    if of is not None:
+        _keywords(of, factors, "of")
+    words = ", ".join(f"{key} times {value:g}" for key, value in factors.items())
+
+    def apply(mechanism: Any) -> Any:
+        if of is not None:
+            return _keywords(of, factors, "of")()
+        return _keywords(mechanism, factors, "mechanism")
+
+    return Change(words, apply)
+
+
+def _keywords(made: Any, factors: dict[str, float], name: str) -> functools.partial[Any]:
+    """Return a partial with some of its keywords multiplied."""
+    if not isinstance(made, functools.partial):
+        raise ArgumentError(
+            f"{name} must be a functools.partial whose keywords are scaled, got {made!r}; of a "
+            "mechanism made by a factory, give scaled(partial(factory, parameter=...), ...)"
+        )
+    scaled = {}
+    for key, factor in factors.items():
+        if key not in made.keywords:
+            known = ", ".join(made.keywords) or "none"
+            raise ArgumentError(f"{key} must be a keyword of {name}, which has {known}")
+        try:
+            scaled[key] = made.keywords[key] * factor
+        except TypeError:
+            raise ArgumentError(f"{key} must be a number, got {made.keywords[key]!r}") from None
+    return functools.partial(made, **scaled)
+
+
+# --- replacing functions ---
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A function that can be replaced, and all places that know it.
+
+    Parameters
+    ----------
+    name : str
+        By which it was given.
+    original : callable
+        What it is.
+    skipped : int
+        Arguments before the first that the caller writes: 1 for a method.
+    """
+
+    name: str
+    original: Any
+    skipped: int
+
+    @classmethod
+    def named(cls, name: str) -> Target:
+        """Look a name up; refuse one that is unknown or no function."""
+        if not isinstance(name, str) or "." not in name:
+            raise ArgumentError(f"name must read module.function, got {name!r}")
+        owner, found = _looked_up(name)
+        original = inspect.getattr_static(owner, name.rpartition(".")[2])
+        if not callable(found):
+            raise ArgumentError(f"name must name a function, got {name!r}, which is {found!r}")
+        is_method = isinstance(owner, type) and isinstance(original, types.FunctionType)
+        return cls(name, original, int(is_method))
+
+    def holders(self) -> list[tuple[Any, str]]:
+        """Return (module or class, name) of every place that knows the function.
+
+        Raises
+        ------
+        ArgumentError
+            When something else holds it too, such as a closure or a ``partial``: it would go on
+            calling the original.
+        """
+        found = [
+            (owner, key)
+            for owner in _owners()
+            for key, value in list(vars(owner).items())
+            if value is self.original
+        ]
+        elsewhere = _held_elsewhere(self.original, found)
+        if elsewhere:
+            raise ArgumentError(
+                f"{self.name} cannot be replaced everywhere: {elsewhere} holds it too, and would "
+                "go on calling the original; name the function that calls it instead"
+            )
+        return found
+
+
+@dataclass(eq=False)
+class Patch:
+    """A replacement that is in force during calls, and put back after each, whatever happens."""
+
+    target: Target
+    replacement: Callable[..., Any]
+    calls: int = 0
+
+    def __post_init__(self) -> None:
+        self.holders = self.target.holders()
+
+        @functools.wraps(self.replacement)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            self.calls += 1
+            return self.replacement(*args, **kwargs)
+
+        is_static = isinstance(self.target.original, staticmethod)
+        self.put_in = staticmethod(counted) if is_static else counted
+
+    @contextmanager
+    def in_force(self) -> Iterator[None]:
+        """Replace the function everywhere, and put it back."""
+        known = set(sys.modules)
+        done = []
+        try:
+            for owner, key in self.holders:
+                setattr(owner, key, self.put_in)
+                done.append((owner, key))
+            yield
+        finally:
+            for owner, key in done:
+                setattr(owner, key, self.target.original)
+            # A module imported meanwhile has taken over the replacement.
+            for name in set(sys.modules) - known:
+                for key, value in list(vars(sys.modules[name]).items()):
+                    if value is self.put_in:
+                        setattr(sys.modules[name], key, self.target.original)
+
+
+class Patched:
+    """A mechanism during whose calls a function is replaced; called like the mechanism itself."""
+
+    def __init__(self, mechanism: Any, patch: Patch) -> None:
+        self.mechanism, self.patch = mechanism, patch
+        self.__name__ = f"{mechanism_name(mechanism)} with {patch.target.name} replaced"
+        self.dpaudit_unseeded = not is_seeded(mechanism)
+
+    @property
+    def changed(self) -> int:
+        """How often the replacement was called."""
+        return self.patch.calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the mechanism with the function replaced."""
+        with self.patch.in_force():
+            return self.mechanism(*args, **kwargs)
+
+
+class PatchedPmf(Patched):
+    """The same of a mechanism with a pmf."""
+
+    def pmf(self, data: Array) -> Any:
+        """Return the pmf with the function replaced."""
+        with self.patch.in_force():
+            return self.mechanism.pmf(data)
+
+
+def _patched(mechanism: Any, target: Target, replacement: Callable[..., Any]) -> Any:
+    made = Patch(target, replacement)
+    if isinstance(mechanism, ExactMechanism):
+        return PatchedPmf(mechanism, made)
+    if not isinstance(mechanism, AdditiveNoise):
+        return Patched(mechanism, made)
+    # What keeps centres in their ball may be the very function that is gone.
+    centers = Patched(mechanism.centers, made)
+    return mechanism.with_centers(functools.wraps(mechanism.centers)(centers), ball=None)
+
+
+def _owners() -> Iterator[Any]:
+    """Yield all modules, and the classes that they define."""
+    for module in list(sys.modules.values()):
+        if isinstance(module, types.ModuleType):
+            yield module
+            for value in list(vars(module).values()):
+                if isinstance(value, type) and value.__module__ == module.__name__:
+                    yield value
+
+
+def _held_elsewhere(original: Any, holders: list[tuple[Any, str]]) -> str:
+    """Return what else holds a function and may call it; empty if nothing does."""
+    spaces = set()
+    for owner, _ in holders:
+        space = vars(owner)
+        inner = gc.get_referents(space) if isinstance(owner, type) else [space]
+        spaces |= {id(one) for one in inner}
+    itself = id(original)  # a closure over the function would be found among its holders
+    for referrer in gc.get_referrers(original):
+        if isinstance(referrer, types.CellType) and _is_closed_over(referrer):
+            return "a closure or a decorator"
+        if isinstance(referrer, functools.partial):
+            return "a functools.partial"
+        if isinstance(referrer, types.MethodType):
+            return "a bound method that was kept"
+        if isinstance(referrer, tuple) and any(
+            isinstance(user, types.FunctionType) and user.__defaults__ is referrer
+            for user in gc.get_referrers(referrer)
+        ):
+            return "a default argument"
+        if isinstance(referrer, dict) and id(referrer) not in spaces:
+            key = next((k for k, value in referrer.items() if id(value) == itself), None)
+            if key != "original":  # of a target
+                return f"a dict or an object, as {key!r},"
+        if isinstance(referrer, list):
+            return "a list"
+    return ""
+
+
+def _is_closed_over(cell: Any) -> bool:
+    """Whether a function that may belong to a mechanism closes over a cell."""
+    closures = [one for one in gc.get_referrers(cell) if isinstance(one, tuple)]
+    functions = [one for closure in closures for one in gc.get_referrers(closure)]
+    return any(isinstance(one, types.FunctionType) and is_own(one.__code__) for one in functions)
+
+
+def _looked_up(name: str) -> tuple[Any, Any]:
+    """Return what a dotted name means, and what it is an attribute of."""
+    parts = name.split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        module_name = ".".join(parts[:end])
+        try:
+            found = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            if error.name is not None and not module_name.startswith(error.name):
+                raise ArgumentError(f"name: importing {module_name} failed: {error}") from error
+            continue
+        owner: Any = None
+        for part in parts[end:]:
+            owner, known = found, dir(found)
+            if part not in known:
+                close = difflib.get_close_matches(part, known, n=1)
+                hint = f"; did you mean {close[0]}?" if close else ""
+                raise ArgumentError(f"name must name a function: {module_name} has no {part}{hint}")
+            found = getattr(found, part)
+        return owner, found
+    raise ArgumentError(f"name must begin with a module, got {name!r}, of which none is found")

@@ -1,0 +1,271 @@
+"""The mutants that a mechanism's own noise gives, without a line of code changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, mechanism_name
+from dpaudit.mutants.recorder import Key, Plan, run
+from dpaudit.mutants.sites import Recording, Site, record
+from dpaudit.mutants.treatments import HALVED, HIGH_END, LOW_END, REMOVED, STALE, TREATMENTS
+
+Array = NDArray[Any]
+
+ALL, FIRST, LAST = "all", "first", "last"
+ALL_NOISE = "all of its noise"
+CERTAIN = (REMOVED, LOW_END, HIGH_END)
+"""Changes after which a noise is gone."""
+
+_WORDS = {
+    REMOVED: "removed",
+    HALVED: "halved",
+    LOW_END: "made certain, at its low end",
+    HIGH_END: "made certain, at its high end",
+    STALE: "not refreshed",
+}
+_WHEN = {ALL: "", FIRST: " in the first call", LAST: " in the last call"}
+
+
+@dataclass(frozen=True, eq=False)
+class Mutant:
+    """A mechanism with one mistake.
+
+    Parameters
+    ----------
+    name : str
+        Words that no other mutant of the mechanism has.
+    mechanism : callable, AdditiveNoise or ExactMechanism
+        What is audited.
+    noise : str
+        The noise that was changed, in words; empty when the mistake is of another kind.
+    change : str
+        What was done to it: "removed", "halved", "stale", "low end" or "high end"; empty for
+        another mistake.
+    calls : {"all", "first", "last"}
+        At which of its calls.
+    """
+
+    name: str
+    mechanism: Any
+    noise: str = ""
+    change: str = ""
+    calls: str = ALL
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether anything was changed in what was drawn so far; unknown counts as yes."""
+        inner = getattr(self.mechanism, "centers", self.mechanism)
+        return bool(getattr(inner, "changed", 1))
+
+    @property
+    def rank(self) -> int:
+        """Order in which mutants are audited: the grossest first."""
+        alone = 0 if self.calls == ALL else 3
+        return alone + (0 if self.change in CERTAIN else 2 if self.change == STALE else 1)
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseMutants:
+    """The mutants of a mechanism's noise.
+
+    Parameters
+    ----------
+    sites : tuple of Site
+        Where it draws.
+    mutants : tuple of Mutant
+        The grossest first.
+    unseen : str
+        Why some of its randomness gives no mutants; empty where all does.
+    """
+
+    sites: tuple[Site, ...]
+    mutants: tuple[Mutant, ...]
+    unseen: str = ""
+
+    def summary(self) -> str:
+        """Return where noise is drawn, how often, and what becomes of it, in a few lines."""
+        often = {str(site): site.frequency for site in self.sites}
+        lines = []
+        for noise in dict.fromkeys(mutant.noise for mutant in self.mutants):
+            lines.append(f"  {noise}" + (f": {often[noise]}" if noise in often else ""))
+            lines += [
+                f"    {_WORDS.get(m.change, m.name)}{_WHEN[m.calls]}"
+                for m in self.mutants
+                if m.noise == noise
+            ]
+        if not lines and not self.unseen:
+            lines.append("  it draws no noise")
+        if self.unseen:
+            lines.append(f"  not all of its randomness gives mutants: {self.unseen}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+def of_noise(mechanism: Any, datasets: Iterable[Array], *, seed: int) -> NoiseMutants:
+    """Return the mutants of a mechanism's noise.
+
+    Parameters
+    ----------
+    mechanism : callable, AdditiveNoise or ExactMechanism
+        Its noise is found by running it; see :func:`dpaudit.mutants.record`. The final noise of an
+        :class:`AdditiveNoise` is one more; a pmf is sharpened to its square, or made certain.
+    datasets : iterable of ndarray
+        Inputs on which it is run.
+    seed : int
+        Of the generators for that.
+    """
+    if isinstance(mechanism, ExactMechanism):
+        return NoiseMutants((), tuple(_of_pmf(mechanism)))
+    if not isinstance(mechanism, AdditiveNoise):
+        return _of_sampled(mechanism, datasets, seed)
+    final = _of_final_noise(mechanism)
+    if not mechanism.is_random:
+        return NoiseMutants((), tuple(final))
+    inner = _of_sampled(mechanism.centers, datasets, seed)
+    mutants = [*final]
+    for mutant in inner.mutants:
+        outer = mechanism.with_centers(mutant.mechanism)
+        if mutant.noise == ALL_NOISE:  # to which the final noise belongs
+            outer = next(m.mechanism for m in _of_final_noise(outer) if m.change == mutant.change)
+        mutants.append(replace(mutant, mechanism=outer))
+    mutants.sort(key=lambda mutant: mutant.rank)
+    return NoiseMutants(inner.sites, tuple(mutants), inner.unseen)
+
+
+# --- mechanisms that draw ---
+
+
+class ChangedNoise:
+    """A mechanism with changes at some of its sites; called like the mechanism itself.
+
+    Parameters
+    ----------
+    mechanism : callable
+        ``f(data, size, *, rng)``.
+    found : Recording
+        Its sites.
+    keys : sequence of Key
+        Which of them are changed.
+    change : str
+        What is done to their draws.
+    calls : {"all", "first", "last"}
+        To which of the calls; to all where several sites are changed.
+    words : str
+        What that is called.
+    """
+
+    def __init__(
+        self,
+        mechanism: Any,
+        found: Recording,
+        keys: Sequence[Key],
+        change: str,
+        words: str,
+        calls: str = ALL,
+    ) -> None:
+        self.mechanism, self.found, self.keys = mechanism, found, keys
+        self.change, self.calls = change, calls
+        self.changed = 0
+        self.site = found.sites[found.keys.index(keys[0])]
+        self.__name__ = f"{mechanism_name(mechanism)}, {words}"
+
+    def __call__(self, data: Array, size: int, *, rng: np.random.Generator) -> Any:
+        """Return `size` draws; where calls of one draw are told apart, draw by draw."""
+        in_order = self.calls != ALL or self.change == STALE
+        if not (in_order and self.site.by_run) or size == 0:
+            return self._draw(data, size, rng)
+        return np.concatenate([np.asarray(self._draw(data, 1, rng)) for _ in range(size)])
+
+    def _draw(self, data: Array, size: int, rng: np.random.Generator) -> Any:
+        only = {ALL: None, FIRST: 0}.get(self.calls, self.site.most - 1)
+        if self.calls == LAST and self.site.least < self.site.most:
+            only = self._last(data, size, rng)
+        plans = [Plan(key, self.change, only) for key in self.keys]
+        calls = self.found.calls(size)
+        drawn, log = run(self.mechanism, data, size, rng, *plans, calls=calls)
+        self.changed += log.changed
+        return drawn
+
+    def _last(self, data: Array, size: int, rng: np.random.Generator) -> int:
+        """Return the index of the last call, by drawing once without changes."""
+        bits = rng.bit_generator
+        state = bits.state
+        log = run(self.mechanism, data, size, rng)[1]
+        bits.state = state
+        (key,) = self.keys
+        return log.seen[key].calls - 1 if key in log.seen else 0
+
+
+def _of_sampled(mechanism: Any, datasets: Iterable[Array], seed: int) -> NoiseMutants:
+    found = record(mechanism, datasets, seed=seed)
+    mutants = []
+    for key, site in zip(found.keys, found.sites, strict=True):
+        for change, calls in _changes(site):
+            words = f"the noise of {site} {_WORDS[change]}{_WHEN[calls]}"
+            made = ChangedNoise(mechanism, found, [key], change, words, calls)
+            mutants.append(Mutant(words, made, str(site), change, calls))
+    # What a mistake in a sensitivity would do that all noise shares.
+    noises = [key for key in found.keys if REMOVED in TREATMENTS[key[0]].changes]
+    for change in (REMOVED, HALVED) if len(noises) > 1 else ():
+        words = f"{ALL_NOISE} {_WORDS[change]}"
+        made = ChangedNoise(mechanism, found, noises, change, words)
+        mutants.append(Mutant(words, made, ALL_NOISE, change))
+    mutants.sort(key=lambda mutant: mutant.rank)
+    return NoiseMutants(found.sites, tuple(mutants), found.unseen)
+
+
+def _changes(site: Site) -> Iterator[tuple[str, str]]:
+    changes = TREATMENTS[site.method].changes
+    yield from ((change, ALL) for change in changes)
+    if site.most > 1 and not site.in_threads:
+        yield STALE, ALL
+        yield from ((change, calls) for calls in (FIRST, LAST) for change in changes)
+
+
+# --- mechanisms of known noise ---
+
+
+def _of_final_noise(mechanism: AdditiveNoise) -> Iterator[Mutant]:
+    noise, centers = mechanism.noise, mechanism.centers
+    words = f"the final noise ({noise.kind}, scale {noise.scale:.4g})"
+
+    def bare(data: Array, size: int, *, rng: np.random.Generator) -> Array:
+        if mechanism.is_random:
+            return np.asarray(centers(data, size, rng=rng), dtype=float)
+        center = np.asarray(centers(data), dtype=float)
+        return np.broadcast_to(center, (size, *center.shape))
+
+    bare.__name__ = f"{mechanism.name} without its final noise"
+    yield Mutant(f"{words} removed", bare, words, REMOVED)
+    yield Mutant(f"{words} halved", mechanism.with_scale(noise.scale / 2), words, HALVED)
+
+
+class ChangedPmf:
+    """An exact mechanism whose outcomes are more certain than they should be."""
+
+    def __init__(self, mechanism: ExactMechanism, change: str) -> None:
+        self.mechanism, self.change = mechanism, change
+        self.__name__ = f"{mechanism_name(mechanism)}, pmf {_PMF_WORDS[change]}"
+
+    def pmf(self, data: Array) -> Array:
+        """Return the square of the pmf, or all probability on its first mode."""
+        pmf = np.asarray(self.mechanism.pmf(data), dtype=float)
+        if self.change == REMOVED:
+            return np.asarray(np.arange(len(pmf)) == pmf.argmax(), dtype=float)
+        squares = (pmf / pmf.max()) ** 2
+        return np.asarray(squares / squares.sum())
+
+
+_PMF_WORDS = {REMOVED: "put on its mode", HALVED: "squared and normalised"}
+
+
+def _of_pmf(mechanism: ExactMechanism) -> Iterator[Mutant]:
+    for change, words in _PMF_WORDS.items():
+        yield Mutant(f"the pmf {words}", ChangedPmf(mechanism, change), "the pmf", change)

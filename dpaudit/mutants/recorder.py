@@ -1,0 +1,294 @@
+"""A generator that tells where it was used, and changes what it draws there.
+
+Mechanisms are handed a :class:`Recorder` in the place of their generator. It is a
+``numpy.random.Generator`` on the same bits, so that without changes the very same numbers are
+drawn. Each call of a method belongs to a *site*: the method and the lines of code that led to it.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+
+from dpaudit.errors import MechanismError
+from dpaudit.mutants.treatments import LOW_END, STALE, TREATMENTS
+
+Line = tuple[str, str, int]
+"""File, function and number of a line of code."""
+
+Key = tuple[str, tuple[Line, ...]]
+"""Method of the generator, and the lines that led to the call, the innermost first."""
+
+_HERE = str(Path(__file__).parent.parent)
+_LIBRARIES = (
+    str(Path(np.__file__).parent),
+    str(Path(np.__file__).parent.parent / "scipy"),
+    _HERE,
+)
+_STANDARD = sysconfig.get_paths()["stdlib"]
+_SITE_PACKAGES = ("site-packages", "dist-packages")
+
+
+@dataclass
+class Seen:
+    """What is seen of one site in one call of a mechanism.
+
+    Parameters
+    ----------
+    calls : int
+        How often the method was called.
+    numbers : int
+        How many numbers it drew in all.
+    shown : list of float
+        Smallest and largest value of the argument that tells how much noise there is.
+    in_threads : bool
+        Whether another thread called than the one that the mechanism was called in.
+    """
+
+    calls: int = 0
+    numbers: int = 0
+    shown: list[float] = field(default_factory=list)
+    in_threads: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One change at some of the calls of one site.
+
+    Parameters
+    ----------
+    key : Key
+        Which site.
+    change : str
+        What is done; see :mod:`dpaudit.mutants.treatments`.
+    only : int, optional
+        Index of the only call that is changed; all calls when omitted.
+    """
+
+    key: Key
+    change: str
+    only: int | None = None
+
+
+@dataclass
+class Log:
+    """What a recorder and its children share."""
+
+    plans: dict[Key, Plan] = field(default_factory=dict)
+    seen: dict[Key, Seen] = field(default_factory=dict)
+    changed: int = 0
+    states: dict[Key, Any] = field(default_factory=dict)
+    thread: int = field(default_factory=threading.get_ident)
+    calls: int = 0
+    most: float = math.inf
+    inside: threading.local = field(default_factory=threading.local)
+
+
+class Recorder(Generator):
+    """A generator that records its sites and carries out plans.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        Whose bits are used, and used up.
+    plans : Plan
+        What is changed; nothing by default.
+
+    Attributes
+    ----------
+    log : Log
+        What was seen, also of spawned children.
+    """
+
+    log: Log
+
+    def __init__(self, rng: Generator, *plans: Plan, log: Log | None = None) -> None:
+        super().__init__(rng.bit_generator)
+        self.log = Log({plan.key: plan for plan in plans}) if log is None else log
+
+    def spawn(self, n_children: int) -> list[Generator]:
+        """Spawn children that are recorded too."""
+        seeds = Generator.bit_generator.__get__(self).spawn(n_children)
+        return [Recorder(Generator(bits), log=self.log) for bits in seeds]
+
+    @property
+    def bit_generator(self) -> Any:
+        """The source of bits; what is made of it draws unseen."""
+        if not getattr(self.log.inside, "numpy", False):
+            self._noted(("bit_generator", _lines(sys._getframe(1))), {})
+        return Generator.bit_generator.__get__(self)
+
+    def _draw(self, method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Draw, note where, and change what was drawn where that is planned."""
+        drawn_by = getattr(Generator, method)
+        inside = self.log.inside
+        if getattr(inside, "numpy", False):  # numpy's own methods call each other
+            return drawn_by(self, *args, **kwargs)
+        inside.numpy = True
+        try:
+            key = (method, _lines(sys._getframe(2)))
+            bound = _SIGNATURES[method].bind(self, *args, **kwargs)
+            bound.apply_defaults()
+            # The input of what works in place is gone afterwards.
+            before = {**bound.arguments}
+            if "x" in before:
+                before["x"] = copy.copy(before["x"])
+            plan = self._planned(key)
+            if plan is not None and plan.change == STALE:
+                return self._noted(
+                    key, before, self._stale(key, lambda: drawn_by(self, *args, **kwargs))
+                )
+            drawn = self._noted(key, before, drawn_by(self, *args, **kwargs))
+            if plan is None:
+                return drawn
+            self.log.changed += 1
+            return _put(method, plan.change, bound.arguments, before, drawn)
+        finally:
+            inside.numpy = False
+
+    def _planned(self, key: Key) -> Plan | None:
+        """Return what is to be done to the next call at a site."""
+        plan = self.log.plans.get(key)
+        index = self.log.seen[key].calls if key in self.log.seen else 0
+        return plan if plan is not None and plan.only in (None, index) else None
+
+    def _stale(self, key: Key, draw: Callable[[], Any]) -> Any:
+        """Draw with the bits of the first call at this site, and leave the stream where it is."""
+        bits = Generator.bit_generator.__get__(self)
+        if key not in self.log.states:
+            self.log.states[key] = bits.state
+            return draw()
+        now, bits.state = bits.state, self.log.states[key]
+        try:
+            self.log.changed += 1
+            return draw()
+        finally:
+            bits.state = now
+
+    def _noted(self, key: Key, arguments: Mapping[str, Any], drawn: Any = None) -> Any:
+        """Take down a call, and return what was drawn."""
+        seen = self.log.seen.setdefault(key, Seen())
+        seen.calls += 1
+        self.log.calls += 1
+        if self.log.calls > self.log.most:
+            raise MechanismError(
+                f"it does not end: its rng was called {self.log.calls:,} times, a hundred times "
+                "as often as by the mechanism that it was made of"
+            )
+        seen.numbers += np.size(arguments["x"] if drawn is None and "x" in arguments else drawn)
+        seen.in_threads |= threading.get_ident() != self.log.thread
+        shown = TREATMENTS[key[0]].shown if key[0] in TREATMENTS else ""
+        try:
+            values = np.asarray(arguments[shown], dtype=float).ravel()
+        except (KeyError, TypeError, ValueError):  # None, or nothing that is a number
+            return drawn
+        values = values[~np.isnan(values)]
+        if values.size:
+            seen.shown = [
+                min([*seen.shown[:1], float(values.min())]),
+                max([*seen.shown[1:], float(values.max())]),
+            ]
+        return drawn
+
+
+def _put(
+    method: str, change: str, arguments: Mapping[str, Any], before: Mapping[str, Any], drawn: Any
+) -> Any:
+    """Put changed draws where the method put its own."""
+    treatment = TREATMENTS[method]
+    if method == "shuffle":
+        x = before["x"]
+        if isinstance(x, np.ndarray):
+            arguments["x"][...] = treatment.changed(change, before, x)
+        else:
+            arguments["x"][:] = x if change == LOW_END else x[::-1]
+        return None
+    changed = treatment.changed(change, before, drawn)
+    if arguments.get("out") is None:
+        return changed
+    drawn[...] = changed
+    return drawn
+
+
+def _recorded(name: str) -> Callable[..., Any]:
+    def method(self: Recorder, *args: Any, **kwargs: Any) -> Any:
+        return self._draw(name, args, kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"Draw as ``numpy.random.Generator.{name}``, on the record."
+    return method
+
+
+_SIGNATURES = {name: inspect.signature(getattr(Generator, name)) for name in TREATMENTS}
+for _name in TREATMENTS:
+    setattr(Recorder, _name, _recorded(_name))
+
+
+_OWN: dict[CodeType, bool] = {}
+
+
+def is_own(code: CodeType) -> bool:
+    """Whether some code belongs to the mechanism, not to a library that draws on its behalf."""
+    known = _OWN.get(code)
+    if known is None:
+        file = code.co_filename
+        standard = file.startswith(_STANDARD) and not any(word in file for word in _SITE_PACKAGES)
+        known = _OWN[code] = not (standard or file.startswith(("<frozen", *_LIBRARIES)))
+    return known
+
+
+def _lines(frame: FrameType | None) -> tuple[Line, ...]:
+    """Return the lines of the mechanism that led here, the innermost first.
+
+    They end where the mechanism was called, and where a function calls itself: else every depth of
+    a recursion would be another site. Of a mechanism that is itself a function of a library, the
+    line that drew.
+    """
+    lines: list[Line] = []
+    codes: set[CodeType] = set()
+    drew = frame
+    while frame is not None and frame.f_code not in (CALLED_BY, *codes):
+        if is_own(frame.f_code):
+            codes.add(frame.f_code)
+            lines.append(_line(frame))
+        frame = frame.f_back
+    return tuple(lines) or ((_line(drew),) if drew is not None else ())
+
+
+def _line(frame: FrameType) -> Line:
+    return frame.f_code.co_filename, frame.f_code.co_qualname, frame.f_lineno
+
+
+def run(
+    mechanism: Callable[..., Any],
+    data: Any,
+    size: int,
+    rng: Generator,
+    *plans: Plan,
+    calls: float = math.inf,
+) -> tuple[Any, Log]:
+    """Call a mechanism with a recorder, and return its draws and what was seen.
+
+    Where about so many calls of `rng` are expected, a hundred times as many are an error: a loop
+    that waits for noise never ends without it.
+    """
+    recorder = Recorder(rng, *plans)
+    recorder.log.most = _LEAST_END + 100 * calls
+    with np.errstate(all="ignore"):  # a mechanism without its noise may divide by zero
+        return mechanism(data, size, rng=recorder), recorder.log
+
+
+CALLED_BY = run.__code__
+_LEAST_END = 1000

@@ -1,0 +1,237 @@
+"""Where a mechanism draws its noise: its sites, found by running it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import MechanismError, place
+from dpaudit.mechanisms import generator, is_constant, is_seeded, mechanism_name, same_draws
+from dpaudit.mutants.recorder import Key, Line, Log, Plan, run
+from dpaudit.mutants.treatments import TREATMENTS
+
+Array = NDArray[Any]
+
+RUNS = 7
+"""Draws of the larger call that is recorded; the smaller one has a single draw."""
+
+_SEEDS = 2
+UNSEEN = "bit_generator"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place in the code of a mechanism where it draws from its generator.
+
+    Parameters
+    ----------
+    method : str
+        Method of ``numpy.random.Generator``.
+    lines : tuple of (file, function, number)
+        Lines of code that led to the call, the innermost first; files by their names.
+    least, most : int
+        How often the method is called there, for one draw of the mechanism if `by_run`, else for
+        all draws of a call together.
+    by_run : bool
+        Whether every draw of the mechanism makes calls of its own, as a loop over draws does.
+    shown : (float, float) or None
+        Smallest and largest value of the argument that tells how much noise there is.
+    in_threads : bool
+        Whether it is called from threads of the mechanism's own, so that its calls have no order.
+    via : int
+        Index of the line that tells it from another site with the same innermost line; 0 when
+        there is none.
+    """
+
+    method: str
+    lines: tuple[Line, ...]
+    least: int
+    most: int
+    by_run: bool
+    shown: tuple[float, float] | None
+    in_threads: bool = False
+    via: int = 0
+
+    @property
+    def parameter(self) -> str:
+        """Name of the argument that `shown` speaks of."""
+        return TREATMENTS[self.method].shown if self.shown is not None else ""
+
+    @property
+    def where(self) -> str:
+        """The innermost line, as ``line 42 of noise.py``, and another where that is not enough."""
+        here = _words(self.lines[0])
+        return f"{here}, reached by {_words(self.lines[self.via])}" if self.via else here
+
+    @property
+    def draws(self) -> str:
+        """What is drawn, as ``normal, scale 0.3``."""
+        if self.shown is None:
+            return self.method
+        low, high = (f"{value:.4g}" for value in self.shown)
+        amount = low if low == high else f"{low} to {high}"
+        return f"{self.method}, {self.parameter} {amount}"
+
+    @property
+    def frequency(self) -> str:
+        """How often it is called, in words."""
+        times = f"{self.most}" if self.least == self.most else f"{self.least} to {self.most}"
+        calls = f"{times} call{'s' * (times != '1')}"
+        return f"{calls} for each draw" if self.by_run else f"{calls} for all draws"
+
+    def __str__(self) -> str:
+        return f"{self.where} ({self.draws})"
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What was found by running a mechanism on some data.
+
+    Parameters
+    ----------
+    sites : tuple of Site
+        In the order in which they were first reached.
+    keys : tuple of Key
+        By which the recorder knows them.
+    unseen : str
+        Why some randomness was not seen, and what to do about it; empty where all was.
+    """
+
+    sites: tuple[Site, ...]
+    keys: tuple[Key, ...]
+    unseen: str = ""
+
+    def calls(self, size: int) -> int:
+        """Return how often the generator is called for so many draws, about."""
+        return sum(site.most * (size if site.by_run else 1) for site in self.sites)
+
+
+def record(mechanism: Callable[..., Any], datasets: Iterable[Array], *, seed: int) -> Recording:
+    """Run a mechanism on some datasets and return where it draws.
+
+    Parameters
+    ----------
+    mechanism : callable
+        ``f(data, size, *, rng) -> [size, ...]``.
+    datasets : iterable of ndarray
+        On which it is run, for one draw and for seven; what it does on no other data is seen.
+    seed : int
+        Of the generators.
+
+    Raises
+    ------
+    MechanismError
+        When the mechanism raises.
+    """
+    name, datasets = mechanism_name(mechanism), list(datasets)
+    looks: list[tuple[Log, Log]] = []
+    for index, data in enumerate(datasets):
+        for repeat in range(_SEEDS):
+            one, many = (
+                _called(mechanism, name, data, size, generator(seed, "sites", index, repeat, size))
+                for size in (1, RUNS)
+            )
+            looks.append((one, many))
+    keys = list(dict.fromkeys(key for pair in looks for log in pair for key in log.seen))
+    taken = [key for key in keys if key[0] == UNSEEN]
+    keys = [key for key in keys if key[0] != UNSEEN]
+    found = Recording(_told_apart([_site(key, looks) for key in keys]), tuple(keys))
+    return replace(found, unseen=_unseen(mechanism, datasets, found, taken, seed))
+
+
+def _told_apart(sites: list[Site]) -> tuple[Site, ...]:
+    """Name the line that tells sites with the same words apart."""
+    told = []
+    for site in sites:
+        twins = [other.lines for other in sites if str(other) == str(site) and other is not site]
+        depth = range(1, len(site.lines))
+        via = (i for i in depth if all(t[: i + 1] != site.lines[: i + 1] for t in twins))
+        told.append(replace(site, via=next(via, 0)) if twins else site)
+    return tuple(told)
+
+
+def _called(
+    mechanism: Callable[..., Any], name: str, data: Array, size: int, rng: np.random.Generator
+) -> Log:
+    try:
+        return run(mechanism, data, size, rng)[1]
+    except (Exception, SystemExit) as error:
+        raise MechanismError(
+            f"{name} raised {type(error).__name__}: {error} ({place(error)}while its noise was "
+            f"recorded, data of shape {np.shape(data)}, size={size})"
+        ) from error
+
+
+def _site(key: Key, looks: list[tuple[Log, Log]]) -> Site:
+    one = [log.seen[key] for log, _ in looks if key in log.seen]
+    many = [log.seen[key] for _, log in looks if key in log.seen]
+    by_run = bool(one and many) and _is_by_run(
+        (sum(s.calls for s in one), sum(s.numbers for s in one)),
+        (sum(s.calls for s in many), sum(s.numbers for s in many)),
+    )
+    # Of calls that serve all draws together, those of a call with several draws are counted.
+    counted = [s.calls for s in (one if by_run else many or one)]
+    absent = len(looks) - len(one if by_run else many)
+    shown = [value for s in one + many for value in s.shown]
+    return Site(
+        key[0],
+        tuple((PurePath(file).name, function, number) for file, function, number in key[1]),
+        0 if absent else min(counted),
+        max(counted),
+        by_run,
+        (min(shown), max(shown)) if shown else None,
+        any(s.in_threads for s in one + many),
+    )
+
+
+def _is_by_run(one: tuple[int, int], many: tuple[int, int]) -> bool:
+    """Whether more draws make more calls, and not larger ones."""
+    calls, numbers = many[0] / one[0], (many[1] / many[0]) / max(one[1] / one[0], 1e-9)
+    return calls > RUNS / 3 and numbers < RUNS / 3
+
+
+def _unseen(
+    mechanism: Callable[..., Any],
+    datasets: list[Array],
+    found: Recording,
+    taken: list[Key],
+    seed: int,
+) -> str:
+    """Say where randomness comes from elsewhere: with all sites made certain, something varies."""
+    advice = "draw from the methods of the rng that is handed over (rng.normal, rng.laplace, ...)"
+    if taken:
+        return (
+            f"{_words(taken[0][1][0])} takes rng.bit_generator, and what is drawn with it is not "
+            f"seen: {advice}"
+        )
+    if not is_seeded(mechanism):
+        return "it draws from an entropy source of its own, not from rng"
+    plans = [Plan(key, TREATMENTS[key[0]].changes[0]) for key in found.keys]
+    try:
+        calls = [
+            np.asarray(
+                run(
+                    mechanism, datasets[0], RUNS, generator(seed, "still", i), *plans,
+                    calls=found.calls(RUNS),
+                )[0]
+            )
+            for i in range(2)
+        ]  # fmt: skip
+        certain = all(map(is_constant, calls)) and same_draws(*calls)
+    except Exception:  # a mechanism that cannot do without its noise tells nothing here
+        return ""
+    if certain:
+        return ""
+    if not found.sites:
+        return f"it makes a generator of its own, so that no noise is seen: {advice}"
+    return f"it varies even where all noise that is seen is removed: {advice}"
+
+
+def _words(line: Line) -> str:
+    file, _, number = line
+    return f"line {number} of {PurePath(file).name}"

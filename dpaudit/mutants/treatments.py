@@ -1,0 +1,310 @@
+"""What the mutants of a noise do to each method of the generator: one table.
+
+Every change starts from what the method really drew, so that a mutant uses up as much randomness as
+its mechanism.
+
+*Noise* has a centre: the mean, or the median where there is no finite mean. ``removed`` puts the
+centre in the place of every draw, ``halved`` halves each draw's deviation from it. Draws that are
+integers stay integers, rounded towards the centre.
+
+*Selection* decides rather than blurs: which users are sampled, which coin falls. ``low end`` and
+``high end`` make it certain: the smallest or the largest value, the first or the last elements, the
+order as it is or reversed. Uniform numbers serve both purposes and are treated in both ways.
+
+``stale`` is not in the table, because it needs none: the generator is put back to where it was
+before the first call, so that the same deviates come again, whatever the parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special, stats
+
+Arguments = Mapping[str, Any]
+Array = NDArray[Any]
+
+REMOVED, HALVED, LOW_END, HIGH_END, STALE = "removed", "halved", "low end", "high end", "stale"
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """How the draws of one method are changed.
+
+    Parameters
+    ----------
+    centre : callable, optional
+        ``centre(arguments) -> array_like``, from the arguments of the call by name; None where the
+        method draws no noise.
+    low, high : callable, optional
+        ``low(arguments, drawn) -> array_like``: the draws made certain; None where the method does
+        not select.
+    shown : str
+        The argument that tells how much noise there is; empty when there is none.
+    """
+
+    centre: Callable[[Arguments], ArrayLike] | None = None
+    low: Callable[[Arguments, Any], ArrayLike] | None = None
+    high: Callable[[Arguments, Any], ArrayLike] | None = None
+    shown: str = ""
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What can be done to one call, the grossest first."""
+        noise, selects = self.centre is not None, self.low is not None
+        possible = {REMOVED: noise, LOW_END: selects, HIGH_END: selects, HALVED: noise}
+        return tuple(change for change, is_possible in possible.items() if is_possible)
+
+    def changed(self, change: str, arguments: Arguments, drawn: Any) -> Any:
+        """Return what stands in the place of some draws, of the same shape and dtype.
+
+        Parameters
+        ----------
+        change : {"removed", "halved", "low end", "high end"}
+            What is done, one of `changes`.
+        arguments : mapping
+            Of the call, by name, defaults included.
+        drawn : array or number or bytes
+            What the method drew.
+        """
+        if isinstance(drawn, bytes):
+            return (b"\x00" if change == LOW_END else b"\xff") * len(drawn)
+        seen = np.asarray(drawn)
+        if change in (LOW_END, HIGH_END):
+            end = self.low if change == LOW_END else self.high
+            assert end is not None
+            value = np.broadcast_to(np.asarray(end(arguments, drawn)), seen.shape)
+        else:
+            assert self.centre is not None
+            value = _towards(np.asarray(self.centre(arguments)), seen, change)
+        changed = value.astype(seen.dtype)
+        if isinstance(drawn, np.ndarray):
+            return changed
+        return changed[()] if isinstance(drawn, np.generic) else changed.item()
+
+
+def _towards(centre: Array, drawn: Array, change: str) -> Array:
+    """Move draws to their centre, or half of the way."""
+    integers = drawn.dtype.kind in "iu"
+    centre = np.broadcast_to(np.rint(centre) if integers else centre, drawn.shape)
+    if change == REMOVED:
+        return centre
+    half = (drawn - centre) / 2
+    return np.asarray(centre + (np.trunc(half) if integers else half))
+
+
+# --- centres ---
+
+
+def _argument(name: str) -> Callable[[Arguments], ArrayLike]:
+    def centre(arguments: Arguments) -> ArrayLike:
+        return np.asarray(arguments[name])
+
+    return centre
+
+
+def _zero(arguments: Arguments) -> ArrayLike:
+    return 0.0
+
+
+def _numbers(arguments: Arguments, *names: str) -> list[Array]:
+    return [np.asarray(arguments[name], dtype=float) for name in names]
+
+
+def _mean_or(
+    finite: Callable[..., Array], mean: Callable[..., ArrayLike], median: Callable[..., ArrayLike]
+) -> Callable[..., Array]:
+    """Return the mean where it is finite, and the median elsewhere."""
+
+    def centre(*parameters: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.where(finite(*parameters), mean(*parameters), median(*parameters))
+
+    return centre
+
+
+_pareto = _mean_or(
+    lambda a: a > 1, lambda a: 1 / (a - 1), lambda a: np.expm1(math.log(2) / a)
+)  # of Lomax, as numpy draws it
+_zipf = _mean_or(
+    lambda a: a > 2,
+    lambda a: special.zeta(a - 1) / special.zeta(a),
+    lambda a: stats.zipf.median(a),
+)
+_f = _mean_or(lambda m, n: n > 2, lambda m, n: n / (n - 2), lambda m, n: stats.f.median(m, n))
+_noncentral_f = _mean_or(
+    lambda m, n, c: n > 2,
+    lambda m, n, c: n * (m + c) / (m * (n - 2)),
+    lambda m, n, c: stats.ncf.median(m, n, c),
+)
+
+
+def _of(formula: Callable[..., ArrayLike], *names: str) -> Callable[[Arguments], ArrayLike]:
+    """Return a centre that is a formula of some arguments."""
+
+    def centre(arguments: Arguments) -> ArrayLike:
+        return formula(*_numbers(arguments, *names))
+
+    return centre
+
+
+# --- ends ---
+
+
+def _first_choice(arguments: Arguments, drawn: Any) -> Array:
+    return _chosen(arguments, drawn, last=False)
+
+
+def _last_choice(arguments: Arguments, drawn: Any) -> Array:
+    return _chosen(arguments, drawn, last=True)
+
+
+def _chosen(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
+    """Choose the first or last elements that have a probability, in order."""
+    a, axis = arguments["a"], arguments["axis"]
+    population = np.arange(a) if np.ndim(a) == 0 else np.asarray(a)
+    possible = np.arange(population.shape[axis])
+    if arguments["p"] is not None:
+        possible = possible[np.asarray(arguments["p"]) > 0]
+    size = arguments["size"]
+    count = 1 if size is None else int(np.prod(size))
+    if arguments["replace"]:
+        chosen = np.full(count, possible[-1 if last else 0])
+    else:
+        chosen = possible[len(possible) - count :] if last else possible[:count]
+    taken = np.take(population, chosen, axis=axis)
+    return taken.reshape(np.shape(drawn))
+
+
+def _ordered(arguments: Arguments, drawn: Any) -> Array:
+    x = arguments["x"]
+    return np.arange(x) if isinstance(x, int | np.integer) else np.asarray(x)
+
+
+def _reversed(arguments: Arguments, drawn: Any) -> Array:
+    values = _ordered(arguments, drawn)
+    axis = arguments["axis"]
+    if axis is None:  # of `permuted`, which then takes the array as one sequence
+        return values.ravel()[::-1].reshape(values.shape)
+    return np.flip(values, axis)
+
+
+def _bounds(arguments: Arguments) -> tuple[Array, Array]:
+    """Smallest and largest value of ``integers``."""
+    low, high = arguments["low"], arguments["high"]
+    low, high = (0, low) if high is None else (low, high)
+    return np.asarray(low), np.asarray(high) - (not arguments["endpoint"])
+
+
+def _below(end: ArrayLike, drawn: Any, towards: ArrayLike) -> Array:
+    """Return the largest number below the end that a uniform number may be."""
+    dtype = np.asarray(drawn).dtype
+    return np.asarray(np.nextafter(np.asarray(end, dtype), np.asarray(towards, dtype), dtype=dtype))
+
+
+def _one_category(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
+    """All of a multinomial draw in the first or the last category that has a probability."""
+    shares = np.asarray(arguments["pvals"], dtype=float)
+    possible = np.flatnonzero(shares.reshape(-1, shares.shape[-1]).max(axis=0) > 0)
+    counts = np.zeros(np.shape(drawn), dtype=np.int64)
+    counts[..., possible[-1 if last else 0]] = arguments["n"]
+    return counts
+
+
+def _colors(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
+    """Take the sample from the first colours, or from the last, as far as they go."""
+    colors = np.asarray(arguments["colors"])
+    ordered = colors[::-1] if last else colors
+    before = np.concatenate([[0], np.cumsum(ordered)[:-1]])
+    taken = np.clip(arguments["nsample"] - before, 0, ordered)
+    return np.asarray(taken[::-1] if last else taken)
+
+
+def _scarcest(arguments: Arguments, drawn: Any) -> Array:
+    return np.asarray(np.maximum(0, np.subtract(arguments["nsample"], arguments["nbad"])))
+
+
+def _most(arguments: Arguments, drawn: Any) -> Array:
+    return np.asarray(np.minimum(arguments["nsample"], arguments["ngood"]))
+
+
+_PERMUTED = Treatment(low=_ordered, high=_reversed)
+
+TREATMENTS: dict[str, Treatment] = {
+    # noise about its location
+    "normal": Treatment(_argument("loc"), shown="scale"),
+    "laplace": Treatment(_argument("loc"), shown="scale"),
+    "logistic": Treatment(_argument("loc"), shown="scale"),
+    "gumbel": Treatment(
+        _of(lambda loc, scale: loc + np.euler_gamma * scale, "loc", "scale"), shown="scale"
+    ),
+    "vonmises": Treatment(_argument("mu"), shown="kappa"),
+    "multivariate_normal": Treatment(_argument("mean")),
+    "standard_normal": Treatment(_zero),
+    "standard_cauchy": Treatment(_zero),
+    "standard_t": Treatment(_zero, shown="df"),
+    "triangular": Treatment(
+        _of(lambda a, b, c: (a + b + c) / 3, "left", "mode", "right"), shown="right"
+    ),
+    # positive noise, about its mean
+    "exponential": Treatment(_argument("scale"), shown="scale"),
+    "standard_exponential": Treatment(lambda _: 1.0),
+    "gamma": Treatment(_of(lambda shape, scale: shape * scale, "shape", "scale"), shown="scale"),
+    "standard_gamma": Treatment(_argument("shape"), shown="shape"),
+    "chisquare": Treatment(_argument("df"), shown="df"),
+    "noncentral_chisquare": Treatment(_of(lambda df, nonc: df + nonc, "df", "nonc"), shown="df"),
+    "f": Treatment(_of(_f, "dfnum", "dfden"), shown="dfden"),
+    "noncentral_f": Treatment(_of(_noncentral_f, "dfnum", "dfden", "nonc"), shown="dfden"),
+    "lognormal": Treatment(_of(lambda m, s: np.exp(m + s**2 / 2), "mean", "sigma"), shown="sigma"),
+    "rayleigh": Treatment(
+        _of(lambda scale: scale * math.sqrt(math.pi / 2), "scale"), shown="scale"
+    ),
+    "wald": Treatment(_argument("mean"), shown="scale"),
+    "weibull": Treatment(_of(lambda a: special.gamma(1 + 1 / a), "a"), shown="a"),
+    "pareto": Treatment(_of(_pareto, "a"), shown="a"),
+    "power": Treatment(_of(lambda a: a / (a + 1), "a"), shown="a"),
+    "beta": Treatment(_of(lambda a, b: a / (a + b), "a", "b"), shown="a"),
+    "dirichlet": Treatment(_of(lambda alpha: alpha / alpha.sum(), "alpha")),
+    # noise in integers, about its mean
+    "geometric": Treatment(_of(lambda p: 1 / p, "p"), shown="p"),
+    "poisson": Treatment(_argument("lam"), shown="lam"),
+    "negative_binomial": Treatment(_of(lambda n, p: n * (1 - p) / p, "n", "p"), shown="p"),
+    "logseries": Treatment(_of(lambda p: -p / (np.log1p(-p) * (1 - p)), "p"), shown="p"),
+    "zipf": Treatment(_of(_zipf, "a"), shown="a"),
+    # uniform numbers: noise by inversion, or a coin
+    "random": Treatment(
+        lambda _: 0.5, lambda _, drawn: 0.0, lambda _, drawn: _below(1.0, drawn, 0.0)
+    ),
+    "uniform": Treatment(
+        _of(lambda low, high: (low + high) / 2, "low", "high"),
+        lambda a, _: a["low"],
+        lambda a, drawn: _below(a["high"], drawn, a["low"]),
+        shown="high",
+    ),
+    # selection
+    "integers": Treatment(
+        low=lambda a, _: _bounds(a)[0], high=lambda a, _: _bounds(a)[1], shown="high"
+    ),
+    "choice": Treatment(low=_first_choice, high=_last_choice, shown="size"),
+    "permutation": _PERMUTED,
+    "permuted": _PERMUTED,
+    "shuffle": _PERMUTED,
+    "binomial": Treatment(low=lambda a, _: 0, high=lambda a, _: a["n"], shown="p"),
+    "multinomial": Treatment(
+        low=lambda a, drawn: _one_category(a, drawn, last=False),
+        high=lambda a, drawn: _one_category(a, drawn, last=True),
+    ),
+    "hypergeometric": Treatment(low=_scarcest, high=_most, shown="nsample"),
+    "multivariate_hypergeometric": Treatment(
+        low=lambda a, drawn: _colors(a, drawn, last=False),
+        high=lambda a, drawn: _colors(a, drawn, last=True),
+        shown="nsample",
+    ),
+    "bytes": Treatment(low=lambda a, _: 0, high=lambda a, _: 255),
+}
+"""By method of :class:`numpy.random.Generator`."""

@@ -1,0 +1,133 @@
+"""How the mutants of an audit fared, and what they say of its power."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from dpaudit.results.rounding import beyond
+
+
+class Fate(StrEnum):
+    """What became of a mutant."""
+
+    KILLED = "killed"
+    """The audit refuted it."""
+
+    SURVIVED = "survived"
+    """The audit did not notice it."""
+
+    NOT_RUN = "not run"
+    """It could not be audited: it raised, its draws are dependent, its code was never reached."""
+
+
+@dataclass(frozen=True)
+class MutantResult:
+    """How one mutant fared on the same claim and pairs.
+
+    Parameters
+    ----------
+    name : str
+        What the mistake is, in words.
+    fate : Fate
+        Whether the audit noticed.
+    certified_epsilon : float
+        Certified of the mutant at the claimed delta; 0 where nothing is.
+    failure_prob : float
+        Probability that this number is wrong.
+    draws : int
+        Draws per dataset that it was given in all.
+    pair_words : str
+        The pair on which it was killed, or looked at last; empty where it was not run.
+    event : str
+        The event that killed it; empty for others.
+    noise : str
+        The noise that was changed, in words; empty for a mutant that was given.
+    certain : bool
+        Whether that noise was gone altogether.
+    calls : {"all", "first", "last"}
+        Which of its calls were changed.
+    note : str
+        Why it was not run, or not looked at; empty where it was.
+    """
+
+    name: str
+    fate: Fate
+    certified_epsilon: float
+    failure_prob: float
+    draws: int
+    pair_words: str = ""
+    event: str = ""
+    noise: str = ""
+    certain: bool = False
+    calls: str = "all"
+    note: str = ""
+
+    @property
+    def is_given(self) -> bool:
+        """Whether it was given to the audit, not made by it."""
+        return not self.noise
+
+    @property
+    def killed(self) -> bool:
+        """Whether the audit noticed."""
+        return self.fate is Fate.KILLED
+
+    def words(self, claimed_epsilon: float) -> str:
+        """Return its fate and what is behind it, in one line."""
+        if self.note:
+            return f"{self.fate}: {self.note}"
+        bound = beyond(self.certified_epsilon, claimed_epsilon)
+        drawn = f", {self.draws:,} draws" if self.draws else ", computed"
+        return f"{self.fate}: epsilon {bound}{drawn}"
+
+
+def mutation_score(mutants: Sequence[MutantResult]) -> tuple[int, int]:
+    """Return how many mutants were killed, of how many that were run."""
+    return sum(m.killed for m in mutants), sum(m.fate is not Fate.NOT_RUN for m in mutants)
+
+
+def score_words(mutants: Sequence[MutantResult]) -> str:
+    """Return the mutation score in words."""
+    killed, judged = mutation_score(mutants)
+    left = len(mutants) - judged
+    return f"{killed} of {judged} killed" + (f", {left} not run" if left else "")
+
+
+def mutant_lines(mutants: Sequence[MutantResult], claimed_epsilon: float) -> list[str]:
+    """Return one line for each mutant; those that are implied to survive share one."""
+    told = [m for m in mutants if not (m.note and m.fate is Fate.SURVIVED)]
+    implied = len(mutants) - len(told)
+    lines = [f"    {m.words(claimed_epsilon)}  {m.name}" for m in told]
+    if implied:
+        lines.append(f"    survived: {implied} more, each weaker than one that survived")
+    return lines
+
+
+def unnoticed(mutants: Sequence[MutantResult]) -> list[str]:
+    """Return which noises can be removed without being noticed, those of all calls first.
+
+    A noise is noticed when one of the mutants in which it is gone was killed: of a selection, at
+    either end. What could not be run tells nothing and is left out.
+    """
+    judged = [m for m in mutants if m.certain and m.fate is not Fate.NOT_RUN]
+    noticed = {(m.noise, m.calls) for m in judged if m.killed}
+    removed = dict.fromkeys((m.noise, m.calls) for m in judged)
+    missed = [key for key in removed if key not in noticed]
+    whole = [noise for noise, calls in missed if calls == "all"]
+    return whole + [
+        f"the {calls} call of {noise}"
+        for noise, calls in missed
+        if calls != "all" and noise not in whole
+    ]
+
+
+def strongest(mutants: Sequence[MutantResult]) -> MutantResult | None:
+    """Return the mutant to show where there is room for one: one that was given before others."""
+    order = sorted(
+        (m for m in mutants if m.fate is not Fate.NOT_RUN),
+        key=lambda m: (m.is_given, m.killed, -m.certified_epsilon),
+        reverse=True,
+    )
+    return order[0] if order else None

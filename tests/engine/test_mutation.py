@@ -1,0 +1,286 @@
+"""The audit of the mutants: what they cost, what is said of them, and that they show power."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import (
+    AdditiveNoise,
+    ApproxDP,
+    AuditResult,
+    NeighborPair,
+    PureDP,
+    Verdict,
+    audit,
+    mutants,
+    neighbors,
+    search,
+    unseeded,
+)
+from dpaudit.engine import mutation
+from dpaudit.results import Fate, MutantResult, mutation_score, unnoticed
+
+Array = np.ndarray
+Generator = np.random.Generator
+ONE = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]], recipe="one")
+FAR = neighbors.far_user(n_users=5, distance=3.0)
+
+
+def laplace(data: Array, size: int, *, rng: Generator, scale: float = 1.0) -> Array:
+    return data.sum() + rng.laplace(scale=scale, size=size)
+
+
+def two_answers(data: Array, size: int, *, rng: Generator) -> Array:
+    """The second answer is of no use to anybody, and its noise hides nothing."""
+    first = data.sum() + rng.laplace(size=size)
+    second = rng.normal(size=size)
+    return np.stack([first, second], axis=1)
+
+
+def stepwise(data: Array, size: int, *, rng: Generator) -> Array:
+    """Two answers with noise of their own, at half of the budget each; together they say 2 x."""
+    steps = []
+    for sign in (1, -1):
+        steps.append(sign * data.sum() + rng.laplace(scale=2.0, size=size))
+    return np.stack(steps, axis=1)
+
+
+def clip(data: Array) -> Array:
+    return np.clip(data, 0.0, 1.0)
+
+
+def clipped_sum(data: Array, size: int, *, rng: Generator) -> Array:
+    return clip(data).sum() + rng.laplace(size=size)
+
+
+def audited(mechanism: Any, pair: Any = ONE, **options: Any) -> AuditResult:
+    options = {"draws": 20_000, "seed": 1, **options}
+    return audit(mechanism, options.pop("claim", PureDP(1.0)), pair, **options)
+
+
+def named(result: AuditResult, *words: str) -> MutantResult:
+    found = [m for m in result.mutants if all(word in m.name for word in words)]
+    assert len(found) == 1, [m.name for m in result.mutants]
+    return found[0]
+
+
+# --- power that nobody wrote ---
+
+
+def test_an_honest_mechanism_is_not_refuted_and_its_mutants_are_killed() -> None:
+    result = audited(laplace)
+    assert result.verdict is Verdict.NOT_REFUTED
+    assert mutation_score(result.mutants) == (2, 2)
+    assert result.mutation_score == 1.0
+    assert "2 of 2 mutants were killed" in result.reason
+    assert unnoticed(result.mutants) == []
+
+
+def test_gross_mutants_cost_a_few_hundred_draws() -> None:
+    assert named(audited(laplace, draws=100_000), "removed").draws < 1000
+
+
+def test_a_refuted_claim_needs_no_mutants() -> None:
+    result = audited(partial(laplace, scale=0.5))
+    assert result.verdict is Verdict.REFUTED
+    assert result.mutants == ()
+    assert result.total_failure_prob == result.failure_prob
+
+
+def test_none_switches_them_off() -> None:
+    result = audited(laplace, mutants=None)
+    assert (result.verdict, result.mutants) == (Verdict.NO_POWER, ())
+    assert "no mutant was wanted" in result.reason
+
+
+def test_an_audit_that_notices_nothing_has_no_power() -> None:
+    result = audited(laplace, NeighborPair([[0.0]], [[0.0]]), draws=5000)
+    assert result.verdict is Verdict.NO_POWER
+    assert "all 2 mutants survived" in result.reason
+
+
+def test_noise_that_can_be_removed_unnoticed_is_named() -> None:
+    result = audited(two_answers)
+    assert result.verdict is Verdict.NOT_REFUTED
+    (missed,) = unnoticed(result.mutants)
+    assert missed.endswith("of test_mutation.py (normal, scale 1)")
+    assert f"{missed} can be removed and this audit does not notice" in result.reason
+    assert named(result, "normal", "halved").note == "weaker than one that survived"
+    assert named(result, "normal", "halved").draws == 0
+
+
+def test_noise_of_one_call_is_told_from_that_of_all() -> None:
+    result = audited(stepwise, claim=PureDP(1.0), draws=50_000)
+    assert result.verdict is Verdict.NOT_REFUTED
+    for words in ("removed", "removed in the first", "removed in the last", "not refreshed"):
+        found = [m for m in result.mutants if m.name.endswith((words, f"{words} call"))]
+        assert [m.fate for m in found if "all of" not in m.name] == [Fate.KILLED], words
+
+
+# --- those that are given ---
+
+
+def test_a_given_mutant_comes_first_and_must_be_killed() -> None:
+    caught = audited(laplace, mutants=[partial(laplace, scale=0.5)])
+    assert caught.verdict is Verdict.NOT_REFUTED
+    assert caught.mutants[0].name == "laplace(scale=0.5)"
+    assert caught.mutants[0].is_given
+    assert not caught.mutants[1].is_given
+    missed = audited(laplace, mutants=[partial(laplace, scale=0.99)])
+    assert missed.verdict is Verdict.NO_POWER
+    assert "the mutant laplace(scale=0.99) survived too" in missed.reason
+
+
+def test_mutants_of_one_name_are_told_apart() -> None:
+    result = audited(laplace, mutants=[partial(laplace, scale=0.5), partial(laplace, scale=0.5)])
+    names = [m.name for m in result.mutants[:2]]
+    assert names == ["laplace(scale=0.5)", "laplace(scale=0.5) #2"]
+
+
+def test_changes_are_applied_to_the_mechanism() -> None:
+    here = __name__
+    result = audited(
+        clipped_sum,
+        FAR,
+        mutants=[mutants.without(f"{here}.clip"), mutants.patch(f"{here}.clip", np.copy)],
+    )
+    assert result.verdict is Verdict.NOT_REFUTED
+    assert result.mutants[0].name == f"without {here}.clip"
+    assert [m.fate for m in result.mutants[:2]] == [Fate.KILLED] * 2
+    assert clip(np.array(5.0)) == 1.0
+    scaled = audited(partial(laplace, scale=1.0), mutants=[mutants.scaled(scale=0.5)])
+    assert named(scaled, "scale times 0.5").killed
+
+
+def test_a_change_of_code_that_is_never_reached_tells_nothing() -> None:
+    result = audited(laplace, mutants=[mutants.without(f"{__name__}.clip")])
+    assert result.mutants[0].fate is Fate.NOT_RUN
+    assert result.mutants[0].note == "its code was never reached on these data"
+    assert result.verdict is Verdict.NO_POWER
+    assert "could not be run (its code was never reached" in result.reason
+
+
+def test_a_mutant_that_raises_is_no_news_of_the_mechanism() -> None:
+    def broken(data: Array, size: int, *, rng: Generator) -> Array:
+        raise ZeroDivisionError("by the mistake")
+
+    result = audited(laplace, mutants=[broken])
+    assert result.mutants[0].fate is Fate.NOT_RUN
+    assert "broken raised ZeroDivisionError: by the mistake" in result.mutants[0].note
+
+
+# --- mechanisms of all kinds ---
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "words"),
+    [
+        (
+            lambda data, size, *, rng: np.random.default_rng(rng.integers(9**9)).laplace(size=size),
+            "rng",
+        ),
+        (unseeded(lambda data, size, *, rng: np.random.default_rng().laplace(size=size)), "own"),
+        (lambda data, size, *, rng: np.zeros(size), "it draws no noise"),
+    ],
+)
+def test_where_no_noise_is_seen_that_is_said(mechanism: Any, words: str) -> None:
+    result = audited(mechanism, draws=2000)
+    assert result.verdict is Verdict.NO_POWER
+    assert words in result.reason
+    assert "give a mutant" in result.advice or result.mutants
+
+
+def test_computed_mechanisms_have_computed_mutants() -> None:
+    def total(data: Array) -> Array:
+        return data.sum(axis=0)
+
+    class Coin:
+        def pmf(self, data: Array) -> Array:
+            p = 0.7 if data.sum() else 0.3
+            return np.array([p, 1 - p])
+
+    for mechanism, claim in (
+        (AdditiveNoise(total, "laplace", 1.0), PureDP(1.0)),
+        (Coin(), PureDP(1.0)),
+    ):
+        result = audited(mechanism, claim=claim)
+        assert result.verdict is Verdict.NOT_REFUTED
+        assert named(result, "halved" if isinstance(mechanism, AdditiveNoise) else "squared").killed
+
+
+def test_a_search_and_families_are_gone_through_for_mutants_too() -> None:
+    """On the pair of the mechanism, where all is equal, no mutant shows anything."""
+    still = NeighborPair([[0.0], [0.0]], [[0.0], [1e-9]], recipe="hardly")
+    result = audited(laplace, [still, ONE], draws=20_000)
+    assert result.verdict is Verdict.NOT_REFUTED
+    space = search.outlier(n_users=5)
+    assert audited(laplace, space, draws=20_000).verdict is Verdict.NOT_REFUTED
+
+
+# --- what they cost ---
+
+
+@pytest.mark.parametrize("given", [(), [partial(laplace, scale=0.5)]])
+def test_all_mutants_together_cost_one_failure_prob(given: Any) -> None:
+    result = audited(stepwise, mutants=given, failure_prob=1e-5)
+    assert result.total_failure_prob <= 2e-5 * (1 + 1e-9)
+    assert all(0 < m.failure_prob < 1e-5 for m in result.mutants if m.draws)
+
+
+def test_looks_at_one_mutant_are_at_most_as_many_as_are_paid_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    roles: list[str] = []
+    original = mutation.look
+
+    def counted(task: Any, mechanism: Any, role: str) -> Any:
+        roles.append(role.partition(" round ")[0])
+        return original(task, mechanism, role)
+
+    monkeypatch.setattr(mutation, "look", counted)
+    for pair in (ONE, NeighborPair([[0.0]], [[0.0]])):
+        roles.clear()
+        audited(stepwise, pair, mutants=[laplace])
+        assert max(map(roles.count, roles)) <= mutation.LOOKS
+
+
+def test_mutants_of_the_noise_spend_as_much_as_the_audit_and_once_more_if_all_survive() -> None:
+    draws = 10_000
+    for pair, most in ((ONE, 1.0), (NeighborPair([[0.0]], [[0.0]]), 2.0)):
+        result = audited(stepwise, pair, draws=draws, claim=ApproxDP(1.0, 1e-3))
+        spent = sum(m.draws for m in result.mutants)
+        least = len(result.mutants) * mutation.LEAST_LOOK
+        assert spent <= most * draws + least
+
+
+def test_mutants_are_the_same_with_the_same_seed_and_change_nothing_of_the_audit() -> None:
+    first, again = audited(stepwise), audited(stepwise)
+    assert first.mutants == again.mutants
+    alone = audited(stepwise, mutants=None)
+    assert alone.epsilon == first.epsilon
+    assert alone.witness == first.witness
+    assert audited(stepwise, seed=2).mutants != first.mutants
+
+
+def test_few_draws_suffice_to_run() -> None:
+    result = audited(laplace, draws=20)
+    assert {m.fate for m in result.mutants} <= {Fate.SURVIVED, Fate.KILLED}
+
+
+@pytest.mark.statistical
+def test_mutants_that_are_private_are_killed_no_more_often_than_said() -> None:
+    """Of 60 audits with a mutant that just keeps the claim, at failure_prob 0.05.
+
+    It is killed by bad luck alone, with probability 0.05 at most in each. More than 14 of 60 have
+    probability below 1e-6.
+    """
+    quiet = partial(laplace, scale=1.05)  # refuted itself almost never
+    unlucky = 0
+    for seed in range(60):
+        result = audited(quiet, mutants=[laplace], draws=3000, seed=seed, failure_prob=0.05)
+        unlucky += bool(result.mutants) and result.mutants[0].killed
+    assert unlucky <= 14

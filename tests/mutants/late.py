@@ -1,0 +1,7 @@
+"""Knows a helper by another name; imported only while the helper is replaced."""
+
+from __future__ import annotations
+
+from tests.mutants.helpers import clip as shortened
+
+__all__ = ["shortened"]
