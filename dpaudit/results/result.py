@@ -257,10 +257,7 @@ class AuditResult:
             lines.append(f"  stopped    {self.sequential.stopped}, after {spent}")
         if self.mutants:
             lines.append(f"  mutants    {score_words(self.mutants)}")
-            lines += [
-                f"    {mutant.words(self.claimed_epsilon)}  {mutant.name}"
-                for mutant in self.mutants
-            ]
+            lines += mutant_lines(self.mutants, self.claimed_epsilon)
         if self.slack is not None:
             lines.append(f"  slack      {self._slack_words(self.slack)}")
         lines += [f"  next       {self.advice}"] * bool(self.advice)
