@@ -29,6 +29,8 @@ Array = NDArray[Any]
 Generator = np.random.Generator
 
 DRAWS = 20_000
+MORE_DRAWS = {"category released by its true count": 100_000}
+"""Of bugs that few of the pairs show: at 20,000 draws they are found half of the time."""
 
 
 def case(story: str) -> Case:
@@ -55,7 +57,8 @@ def test_planted_bugs_are_refuted_and_their_counterparts_are_not(story: str) -> 
     planted = case(story)
     pairs = None if planted.like is None else portfolio(planted.like())
     for mechanism, expected in ((planted.bug, True), (planted.correct, False)):
-        result = audit(mechanism, planted.claim, pairs, draws=DRAWS, seed=1, mutants=None)
+        draws = MORE_DRAWS.get(story, DRAWS)
+        result = audit(mechanism, planted.claim, pairs, draws=draws, seed=1, mutants=None)
         assert (result.verdict is Verdict.REFUTED) is expected
         assert result.search is not None
         assert "searched   portfolio(" in result.summary()
@@ -82,7 +85,8 @@ def test_a_portfolio_that_lacks_the_idea_misses_the_bug(story: str, ideas: tuple
     planted = case(story)
     whole = portfolio(None if planted.like is None else planted.like())
     for held, expected in ((whole, True), (without(whole, *ideas), False)):
-        result = audit(planted.bug, planted.claim, held, draws=DRAWS, seed=1, mutants=None)
+        draws = MORE_DRAWS.get(story, DRAWS)
+        result = audit(planted.bug, planted.claim, held, draws=draws, seed=1, mutants=None)
         assert (result.verdict is Verdict.REFUTED) is expected
 
 
