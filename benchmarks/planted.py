@@ -58,6 +58,8 @@ ROWS = "tests/ledger/test_mutants_of_the_ledger.py"
 JUDGING = (ROWS, "tests/ledger/test_judging.py", "tests/ledger/test_ledger.py")
 LEDGER = (ROWS, "tests/ledger/test_ledger.py", "tests/ledger/test_judging.py")
 STORE = ("tests/store",)
+PORTFOLIOS = ("tests/neighbors/test_portfolio.py", "tests/engine/test_default_pairs.py")
+ARMS = ("tests/search/test_arms.py", "tests/engine/test_search_audits.py")
 
 MUTANTS = (
     # --- stats ---
@@ -632,5 +634,55 @@ MUTANTS = (
         "    except ProcessLookupError:\n        return False",
         "    except ProcessLookupError:\n        return True",
         STORE,
+    ),
+    # --- neighbors, search ---
+    Mutant(
+        "neighbors/crowds.py",
+        "halves of one parity only: the user never takes the median of an even number",
+        "for below in sorted({others // 2, (others + 1) // 2}):",
+        "for below in sorted({others // 2}):",
+        PORTFOLIOS,
+    ),
+    Mutant(
+        "neighbors/crowds.py",
+        "users without data are forgotten",
+        "    if missing:\n        drafts.append(_empty(crowd, scales[0]))\n",
+        "",
+        PORTFOLIOS,
+    ),
+    Mutant(
+        "neighbors/around.py",
+        "thresholds are tipped by two users",
+        "(np.arange(crowd.n_users - 1) < count - 1)",
+        "(np.arange(crowd.n_users - 1) < count - 2)",
+        PORTFOLIOS,
+    ),
+    Mutant(
+        "neighbors/portfolio.py",
+        "data may leave the declared domain",
+        "if data is not None and bool(((data < low) | (data > high)).any()):",
+        "if data is None and bool(((data < low) | (data > high)).any()):",
+        PORTFOLIOS,
+    ),
+    Mutant(
+        "search/candidates.py",
+        "steps are as wide in the last round as in the first",
+        "return float(self._designs[arm] ** (-1.0 / dimension) / 2**halvings)",
+        "return float(self._designs[arm] ** (-1.0 / dimension))",
+        ARMS,
+    ),
+    Mutant(
+        "search/halving.py",
+        "finalists are judged on the draws that chose their events",
+        "event = learn(left[:-fresh], right[:-fresh], goal, rng=rng).primary",
+        "event = learn(left[-fresh:], right[-fresh:], goal, rng=rng).primary",
+        ARMS,
+    ),
+    Mutant(
+        "search/computed.py",
+        "the first pair that was computed is taken for the worst",
+        "best = best_first(known)[0]",
+        "best = known[0]",
+        ARMS,
     ),
 )

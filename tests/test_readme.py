@@ -41,15 +41,21 @@ def test_first_example_runs_and_refutes_as_shown():
     assert 2.8 <= result.certified_epsilon < 2.9
 
 
-def test_sharper_instruments_run(capsys):
+def test_audits_look_where_the_guide_says(capsys):
     example("docs/guide.md", 0)
+    where = "portfolio(n_users=20, m=8): 27 pairs and 7 spaces, "
+    assert capsys.readouterr().out.startswith(where)
+
+
+def test_sharper_instruments_run(capsys):
+    example("docs/guide.md", 1)
     printed = capsys.readouterr().out
     assert "epsilon is at least 1.1" in printed
     assert "draws per dataset refute the claim epsilon = 1" in printed
 
 
 def test_check_of_a_statement_runs():
-    jensen = example("docs/guide.md", 1)["jensen"]
+    jensen = example("docs/guide.md", 2)["jensen"]
     mark = marked(jensen)
     assert mark is not None
     ledger = Ledger(mark.row, seed=1)

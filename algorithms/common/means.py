@@ -106,10 +106,15 @@ def clipped_user_mean_gaussian(
 def _clipped_average(items: FloatArray, radius: float) -> FloatArray:
     """Return the average over users ``[d]`` of their means, each scaled back into the ball."""
     means = (items / items.shape[1]).sum(axis=1)  # divided first: a sum of items may overflow
+    clipped = clip_to_ball(means, radius)
+    return np.asarray((clipped / len(clipped)).sum(axis=0))
+
+
+def clip_to_ball(means: FloatArray, radius: float) -> FloatArray:
+    """Scale the rows ``[n_users, d]`` that lie outside the L2 ball of a radius back onto it."""
     # Norms are taken after division by the largest coordinate, so that no square overflows.
     largest = np.abs(means).max(axis=1, keepdims=True)
     directions = means / np.where(largest > 0, largest, 1.0)
     norms = np.linalg.norm(directions, axis=1, keepdims=True)
     limits = radius / np.where(norms > 0, norms, 1.0)
-    clipped = np.where(largest > limits, directions * limits, means)
-    return np.asarray((clipped / len(clipped)).sum(axis=0))
+    return np.where(largest > limits, directions * limits, means)

@@ -145,7 +145,6 @@ def audit_variant_3(auditor):
         partial(ask, epsilon=EPSILON),
         PureDP(EPSILON, QUERIES, "Roth 2011, lecture notes"),
         query_pair([-1.0] * 8 + [0.0], [0.0] * 8 + [-1.0], "8 queries low, then one that answers"),
-        mutants=[partial(ask, epsilon=2 * EPSILON)],
         draws_factor=4,
     )
 
@@ -157,7 +156,6 @@ def audit_variant_4(auditor):
         partial(ask, epsilon=EPSILON),
         PureDP(EPSILON, QUERIES, "Lee and Clifton 2014"),
         low_then_high(5, 5),
-        mutants=[partial(ask, epsilon=2 * EPSILON)],
     )
 
 
@@ -168,7 +166,6 @@ def audit_variant_5(auditor):
         partial(ask, epsilon=EPSILON),
         PureDP(EPSILON, QUERIES, "Stoddard, Chen and Machanavajjhala 2014"),
         query_pair([0.0, 1.0], [1.0, 0.0], "crossing"),
-        mutants=[partial(ask, epsilon=2 * EPSILON)],
     )
 
 
@@ -180,5 +177,4 @@ def audit_variant_6(auditor):
         partial(ask, epsilon=EPSILON),
         PureDP(EPSILON, QUERIES, "Chen, Xiao, Zhang and Xu 2015"),
         query_pair(np.r_[-half, half], np.r_[half, -half], "10 queries rise, then 10 fall"),
-        mutants=[partial(ask, epsilon=2 * EPSILON)],
     )

@@ -1,7 +1,8 @@
 """Real mechanisms of OpenDP and diffprivlib, through adapters of a few lines each.
 
-Install with ``pip install '.[third-party]'``. Mutants are the same mechanisms with half of the
-noise, or told twice the epsilon (a third for the Gaussians, whose small delta needs many draws).
+Install with ``pip install '.[third-party]'``. Their noise is not numpy's, so that no mutants are
+made from it: a parameter is scaled instead, to half of the noise or twice the epsilon (to a third
+for the Gaussians, whose small delta needs many draws).
 Budgets differ, because most of these libraries draw one at a time.
 
 OpenDP draws from the operating system and cannot be seeded: `dpaudit replay` compares verdicts.
@@ -15,7 +16,7 @@ from functools import cache, partial
 import numpy as np
 import pytest
 
-from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, within_sensitivity
+from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, mutants, within_sensitivity
 from dpaudit import neighbors as nb
 from dpaudit.mechanisms import unseeded
 
@@ -97,7 +98,7 @@ def audit_opendp_laplace(auditor):
         partial(noise, scale=1 / EPSILON),
         PureDP(EPSILON, source="OpenDP make_laplace"),
         ONE_VALUE,
-        mutants=[partial(noise, scale=0.5 / EPSILON)],
+        mutants=[mutants.scaled(scale=1 / 2)],
         draws_factor=0.4,
     )
 
@@ -112,7 +113,7 @@ def audit_opendp_gaussian(auditor):
         partial(noise, scale=sigma),
         ApproxDP(EPSILON, DELTA, source="OpenDP make_gaussian, sigma by Balle and Wang 2018"),
         ONE_VALUE,
-        mutants=[partial(noise, scale=sigma / 3)],
+        mutants=[mutants.scaled(scale=1 / 3)],
         draws_factor=0.4,
     )
 
@@ -124,7 +125,7 @@ def audit_opendp_geometric(auditor):
         partial(noise, scale=1 / EPSILON),
         PureDP(EPSILON, source="OpenDP make_laplace on integers"),
         ONE_COUNT,
-        mutants=[partial(noise, scale=0.5 / EPSILON)],
+        mutants=[mutants.scaled(scale=1 / 2)],
     )
 
 
@@ -134,7 +135,7 @@ def audit_opendp_noisy_max(auditor):
         partial(opendp_noisy_max, scale=2 / EPSILON),
         PureDP(EPSILON, source="OpenDP make_noisy_max, permute and flip"),
         SCORES,
-        mutants=[partial(opendp_noisy_max, scale=1 / EPSILON)],
+        mutants=[mutants.scaled(scale=1 / 2)],
         draws_factor=0.2,
     )
 
@@ -146,7 +147,7 @@ def audit_opendp_bounded_mean(auditor):
         partial(opendp_mean, scale=scale),
         PureDP(EPSILON, Relation.REPLACE_USER, "OpenDP make_mean and make_laplace"),
         [USERS, nb.far_user(n_users=20, distance=1e6)],
-        mutants=[partial(opendp_mean, scale=scale / 2)],
+        mutants=[mutants.scaled(scale=1 / 2)],
         draws_factor=0.1,
     )
 
@@ -196,7 +197,7 @@ def audit_diffprivlib_noise(auditor, name):
         partial(noise, sensitivity=1),
         PureDP(EPSILON, source=f"diffprivlib {name}"),
         ONE_COUNT if name == "Geometric" else ONE_VALUE,
-        mutants=[partial(noise, sensitivity=1, epsilon=2 * EPSILON)],
+        mutants=[mutants.scaled(epsilon=2)],
         draws_factor=0.5,
     )
 
@@ -209,7 +210,7 @@ def audit_diffprivlib_gaussian(auditor, name):
         partial(noise, epsilon=EPSILON),
         ApproxDP(EPSILON, DELTA, source=f"diffprivlib {name}"),
         ONE_VALUE,
-        mutants=[partial(noise, epsilon=EPSILON, sensitivity=1 / 3)],
+        mutants=[mutants.scaled(sensitivity=1 / 3)],
         draws_factor=5,  # at delta = 1e-5 the mutant, whose epsilon is 2.5 or more, needs as many
     )
 
@@ -222,7 +223,7 @@ def audit_diffprivlib_selection(auditor, name):
         partial(select, sensitivity=1.0),
         PureDP(EPSILON, within_sensitivity(1.0), f"diffprivlib {name}"),
         SCORES,
-        mutants=[partial(select, sensitivity=0.5)],
+        mutants=[mutants.scaled(sensitivity=1 / 2)],
         draws_factor=0.5,
     )
 
@@ -233,6 +234,6 @@ def audit_diffprivlib_bounded_mean(auditor):
         partial(diffprivlib_mean, epsilon=EPSILON),
         PureDP(EPSILON, Relation.REPLACE_USER, "diffprivlib tools.mean"),
         [USERS, nb.far_user(n_users=20, distance=1e6)],
-        mutants=[partial(diffprivlib_mean, epsilon=2 * EPSILON)],
+        mutants=[mutants.scaled(epsilon=2)],
         draws_factor=0.1,
     )

@@ -40,7 +40,7 @@ DEFAULT_DRAWS = 100_000
 def audit(
     mechanism: Any,
     claim: Claim,
-    pairs: Pairs,
+    pairs: Pairs | None = None,
     *,
     draws: int = DEFAULT_DRAWS,
     failure_prob: float = DEFAULT_FAILURE_PROB,
@@ -64,9 +64,10 @@ def audit(
         computed instead of estimated.
     claim : Claim
         What the mechanism promises.
-    pairs : NeighborPair, sequence of NeighborPair, PairFamily or SearchSpace
+    pairs : NeighborPair, sequence of NeighborPair, PairFamily, SearchSpace or Portfolio, optional
         Where to look. Of several pairs, all are explored and the most promising is certified; a
-        space (see :mod:`dpaudit.search`) is searched for the worst pair.
+        space or a portfolio is searched for the worst pair (see :mod:`dpaudit.search`). Default:
+        :func:`dpaudit.neighbors.portfolio` under the relation of the claim.
     draws : int, optional
         Draws per dataset in all, exploration included; at least 20. Default 100,000.
     failure_prob : float, optional

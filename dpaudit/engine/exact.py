@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +13,13 @@ from numpy.typing import NDArray
 
 from dpaudit.claims import Claim
 from dpaudit.engine.certificate import Bound, Certificate, severity
+from dpaudit.engine.explore import asking_for_data
 from dpaudit.engine.task import Task
 from dpaudit.errors import MechanismError, place
 from dpaudit.mechanisms import ExactMechanism, mechanism_name
-from dpaudit.neighbors import NeighborPair
+from dpaudit.neighbors import NeighborPair, Portfolio, SearchSpace
 from dpaudit.results import Histogram, Witness
+from dpaudit.search import search_computed
 from dpaudit.stats import RateBounds, hockey_stick, hockey_stick_inverse
 
 Floats = NDArray[np.float64]
@@ -23,25 +28,70 @@ SMALLEST_CLAIM = 1e-9
 """Delta below which claimed curves are not known."""
 
 _SHOWN_DRAWS = 10**6
+_MOST = 1e6  # an infinite epsilon, in records that are drawn
 
 
-def look(task: Task, mechanism: ExactMechanism) -> Certificate:
-    """Look at every pair in both directions and return the worst; nothing is left to chance."""
+def look(task: Task, mechanism: ExactMechanism, role: str = "mechanism") -> Certificate:
+    """Look at every pair in both directions and return the worst; nothing is left to chance.
+
+    A space or a portfolio is searched: every candidate is computed, and the worst is returned.
+    """
     start = time.perf_counter()
+    if task.space is not None:
+        return _searched(task, task.space, mechanism, role, start)
     found = [_look(task, mechanism, pair, start) for pair in task.pairs]
     return max(found, key=severity)  # the first of equals
+
+
+def _searched(
+    task: Task,
+    space: SearchSpace | Portfolio,
+    mechanism: ExactMechanism,
+    role: str,
+    start: float,
+) -> Certificate:
+    """Compute candidates of a search; the one that needs most is looked at whole."""
+
+    def judge(pair: NeighborPair) -> tuple[float, float]:
+        with refusing(mechanism):
+            return _needed(task, _pmf(mechanism, pair.left), _pmf(mechanism, pair.right))
+
+    with asking_for_data(space):
+        pair, record = search_computed(space, judge, rng=task.rng(role, "search"))
+    return replace(_look(task, mechanism, pair, start), search=record)
+
+
+def _needed(task: Task, left: Floats, right: Floats) -> tuple[float, float]:
+    """Return what is compared: epsilon needed, of a curve the worst ratio to it; then delta."""
+    both = ((left, right), (right, left))
+    if task.claim.point is not None:
+        epsilon, delta = task.claim.point
+        return (
+            min(max(hockey_stick_inverse(p, q, delta) for p, q in both), _MOST),
+            max(hockey_stick(p, q, epsilon) for p, q in both),
+        )
+    profile = [max(hockey_stick(p, q, float(e)) for p, q in both) for e in task.grid]
+    ratio = np.array(profile) / np.maximum(task.claimed, SMALLEST_CLAIM)
+    return min(float(ratio[1:].max()), _MOST), max(profile)
+
+
+@contextmanager
+def refusing(mechanism: ExactMechanism) -> Iterator[None]:
+    """Name the mechanism where its pmf is none."""
+    try:
+        yield
+    except ValueError as error:
+        raise MechanismError(f"{mechanism_name(mechanism)}.pmf: {error}") from None
 
 
 def _look(task: Task, mechanism: ExactMechanism, pair: NeighborPair, start: float) -> Certificate:
     left, right = _pmf(mechanism, pair.left), _pmf(mechanism, pair.right)
     directions = {"left": (left, right), "right": (right, left)}
-    try:
+    with refusing(mechanism):
         deltas = {
             side: np.array([hockey_stick(p, q, float(e)) for e in task.grid])
             for side, (p, q) in directions.items()
         }
-    except ValueError as error:
-        raise MechanismError(f"{mechanism_name(mechanism)}.pmf: {error}") from None
     profile = np.maximum(deltas["left"], deltas["right"])
     point = task.claim.point or task.worst_point(profile, SMALLEST_CLAIM)
     needs = {

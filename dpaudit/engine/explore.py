@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -11,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.task import EXPLORE_SHARE, Task
-from dpaudit.errors import ArgumentError
+from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
 from dpaudit.events import LEARN_SHARE, Selection, learn
 from dpaudit.mechanisms import Sampler
-from dpaudit.neighbors import NeighborPair, PairFamily
-from dpaudit.search import LEAST_BUDGET, SearchRecord, SearchSpace, search
+from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
+from dpaudit.search import LEAST_BUDGET, SearchRecord, search
 
 Draws = tuple[NDArray[Any], NDArray[Any]]
 """Draws on both datasets, left and right."""
@@ -108,7 +109,7 @@ def explore(
     return Exploration(pair, learnt(pair, draws, explored, role), draws, explored, record)
 
 
-def least_draws(space: SearchSpace | None, pairs: int) -> int:
+def least_draws(space: SearchSpace | Portfolio | None, pairs: int) -> int:
     """Return the draws per dataset with which a space, or so many pairs, can be explored."""
     if space is not None:
         return math.ceil((2 * LEAST_BUDGET + 1) / EXPLORE_SHARE)
@@ -160,22 +161,45 @@ def most_promising(
 
 
 def _searched(
-    task: Task, space: SearchSpace, sampler: Sampler, role: str
+    task: Task, space: SearchSpace | Portfolio, sampler: Sampler, role: str
 ) -> tuple[NeighborPair, Draws, int, SearchRecord]:
     """Search with half of the exploration draws, and spend the rest on the pair found."""
     least = least_draws(space, 0)
     if task.draws < least:
         raise ArgumentError(
-            f"draws must be an integer >= {least} to search {space.name}, got {task.draws}"
+            f"draws must be an integer >= {least} to search {space.name}, got {task.draws}; "
+            "a pair that is named needs fewer"
         )
     example = next(iter(task.pairs))
-    sampler.begin(example.left, example.right)
-    budget = explore_budget(task, sampler)
-    goal = task.goal(task.draws - budget)
-    found = search(space, sampler, budget // 2, goal, rng=task.rng(role, "search"))
+    with asking_for_data(space):
+        sampler.begin(example.left, example.right)
+        budget = explore_budget(task, sampler)
+        goal = task.goal(task.draws - budget)
+        found = search(space, sampler, budget // 2, goal, rng=task.rng(role, "search"))
     sampler.turn()
     fresh = _draw(sampler, found.pair, budget - budget // 2, "explore")
     return found.pair, _joined(found.drawn, fresh), budget, found.record
+
+
+@contextmanager
+def asking_for_data(space: SearchSpace | Portfolio) -> Iterator[None]:
+    """Say how to declare the data where a mechanism cannot take those that nobody named."""
+    try:
+        yield
+    except MechanismTimeout:
+        raise
+    except MechanismError as error:
+        # What it raised, or inf; other breaches of the contract are none of the data's.
+        if isinstance(space, Portfolio) and (error.__cause__ or " returned inf " in str(error)):
+            raise MechanismError(f"{error}; {_DECLARE}") from error
+        raise
+
+
+_DECLARE = (
+    "the data are those of a portfolio. If the mechanism is made for others, say so: "
+    "neighbors.portfolio(data_like) or its low=, high=, m=, dim=, n_users= "
+    "(--like, --range, --m, --dim, --users)"
+)
 
 
 def _draw(sampler: Sampler, pair: NeighborPair, draws: int, role: str) -> Draws:

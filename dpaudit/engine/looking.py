@@ -25,7 +25,7 @@ def look(task: Task, mechanism: Any, role: str) -> Certificate:
     """
     with task.data_unchanged(mechanism_name(mechanism)):
         if isinstance(mechanism, ExactMechanism):
-            return exact.look(task, mechanism)
+            return exact.look(task, mechanism, role)
         if isinstance(mechanism, AdditiveNoise):
             return additive.look(task, mechanism, role)
         if task.sequential:

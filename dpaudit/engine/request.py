@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dpaudit import _validate
-from dpaudit.claims import Claim
+from dpaudit.claims import Claim, Relation
 from dpaudit.engine.bets import LEAST_DRAWS
 from dpaudit.engine.explore import least_draws
 from dpaudit.engine.task import Task
@@ -14,20 +14,26 @@ from dpaudit.errors import ArgumentError, PairError
 from dpaudit.events import FloatAttack
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Watch, generator, mechanism_name
 from dpaudit.mutants import Change
-from dpaudit.neighbors import NeighborPair, PairFamily, family
-from dpaudit.search import SearchSpace
+from dpaudit.neighbors import (
+    NeighborPair,
+    PairFamily,
+    Portfolio,
+    SearchSpace,
+    family,
+    portfolio,
+)
 
 MIN_DRAWS, MAX_DRAWS = 20, 10**10
 
 _DRAWS = "draws its outputs"
 
-Pairs = NeighborPair | PairFamily | Sequence[NeighborPair] | SearchSpace
+Pairs = NeighborPair | PairFamily | Sequence[NeighborPair] | SearchSpace | Portfolio
 
 
 def checked_task(
     mechanism: Any,
     claim: Claim,
-    pairs: Pairs,
+    pairs: Pairs | None,
     *,
     draws: int,
     failure_prob: float,
@@ -56,12 +62,9 @@ def checked_task(
     name = mechanism_name(mechanism) if id is None else id
     if not isinstance(name, str) or not name:
         raise TypeError(f"id must be a text that is not empty, got {id!r}")
-    space = pairs if isinstance(pairs, SearchSpace) else None
-    if isinstance(pairs, SearchSpace):
-        if isinstance(mechanism, ExactMechanism):
-            raise TypeError(
-                "pairs must be pairs for a mechanism with a pmf; a search needs one that draws"
-            )
+    pairs = default_portfolio(claim) if pairs is None else pairs
+    space = pairs if isinstance(pairs, SearchSpace | Portfolio) else None
+    if isinstance(pairs, SearchSpace | Portfolio):
         candidates = family(pairs.example(rng=generator(seed, name, "example")))
     else:
         candidates = family(pairs)
@@ -97,6 +100,17 @@ def checked_task(
         float_attack=float_attack,
         watch=watch,
     )
+
+
+def default_portfolio(claim: Claim) -> Portfolio:
+    """Return where an audit looks when nobody names a pair."""
+    relation = claim.relation or Relation.REPLACE_USER
+    if relation.name == "within_sensitivity":
+        raise ArgumentError(
+            f"pairs must be given for a claim of {relation}, for nothing tells how many query "
+            "values there are: give neighbors.portfolio(dim=k, relation=claim.relation)"
+        )
+    return portfolio(relation=relation)
 
 
 def checked_mutants(mutants: Sequence[Any] | None, mechanism: Any) -> tuple[Any, ...] | None:

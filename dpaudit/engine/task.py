@@ -16,8 +16,7 @@ from dpaudit.claims import Claim
 from dpaudit.errors import MechanismError
 from dpaudit.events import LEARN_SHARE, FloatAttack, Goal
 from dpaudit.mechanisms import Sampler, Watch, generator
-from dpaudit.neighbors import NeighborPair, PairFamily
-from dpaudit.search import SearchSpace
+from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
 
 Floats = NDArray[np.float64]
 
@@ -41,7 +40,7 @@ class Task:
     claim : Claim
         What is claimed.
     pairs : PairFamily
-        Where to look; of a search space, an example of it.
+        Where to look; of what is searched, an example.
     draws : int
         Draws per dataset in all, exploration included.
     failure_prob : float
@@ -50,7 +49,7 @@ class Task:
         Root seed.
     name : str
         Id of the audit; with the seed it fixes every random number.
-    space : SearchSpace, optional
+    space : SearchSpace or Portfolio, optional
         Where the pair is searched for.
     sequential : bool
         Whether to stop as soon as the evidence is in.
@@ -66,7 +65,7 @@ class Task:
     failure_prob: float
     seed: int
     name: str
-    space: SearchSpace | None = None
+    space: SearchSpace | Portfolio | None = None
     sequential: bool = False
     float_attack: bool | FloatAttack = False
     watch: Watch = field(default_factory=Watch)

@@ -3,7 +3,7 @@
 from dpaudit.events.bits import FloatAttack, explanation
 from dpaudit.events.encoding import Column, number_words, row_words
 from dpaudit.events.expected import approximate_lower, approximate_upper
-from dpaudit.events.portfolio import LEARN_SHARE, Event, Goal, Selection, learn
+from dpaudit.events.portfolio import LEARN_SHARE, Event, Goal, Selection, expectation, learn
 from dpaudit.events.scores import OutcomeScore, TableScore
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "TableScore",
     "approximate_lower",
     "approximate_upper",
+    "expectation",
     "explanation",
     "learn",
     "number_words",

@@ -199,6 +199,24 @@ def learn(
     return chosen
 
 
+def expectation(
+    event: Event, left: NDArray[Any], right: NDArray[Any], goal: Goal
+) -> tuple[float, float]:
+    """Judge a frozen event on draws that had no part in it, as :attr:`Selection.objective` does.
+
+    Nothing was chosen on these draws, so that no luck is taken for a find.
+    """
+    hits = {"left": int(event(left).sum()), "right": int(event(right).sum())}
+    draws = {"left": len(left), "right": len(right)}
+    other = "right" if event.likelier == "left" else "left"
+    likely = _lower(np.array([hits[event.likelier]]), draws[event.likelier])
+    rare = _upper(np.array([hits[other]]), draws[other])
+    sure = ExpectedBounds.of(likely, rare, goal.draws, goal.primary_failure_prob)
+    (direct, mirrored), _ = _primary_values(sure, goal)
+    value = float(np.maximum(direct, mirrored)[0])
+    return value, float(excess_of_rates(likely, rare, 0.0)[0])
+
+
 def _plain(score: Score) -> bool:
     return isinstance(score, FeatureScore) and not score.feature.learnt
 

@@ -87,6 +87,26 @@ class NoiseMutants:
     mutants: tuple[Mutant, ...]
     unseen: str = ""
 
+    def summary(self) -> str:
+        """Return where noise is drawn, how often, and what becomes of it, in a few lines."""
+        often = {_noise_of(site): site.frequency for site in self.sites}
+        lines = []
+        for noise in dict.fromkeys(mutant.noise for mutant in self.mutants):
+            lines.append(f"  {noise}" + (f": {often[noise]}" if noise in often else ""))
+            lines += [
+                f"    {_WORDS.get(m.change, m.name)}{_WHEN[m.calls]}"
+                for m in self.mutants
+                if m.noise == noise
+            ]
+        if not lines and not self.unseen:
+            lines.append("  it draws no noise")
+        if self.unseen:
+            lines.append(f"  not all of its randomness gives mutants: {self.unseen}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
 
 def of_noise(mechanism: Any, datasets: Iterable[Array], *, seed: int) -> NoiseMutants:
     """Return the mutants of a mechanism's noise.
@@ -188,9 +208,10 @@ def _of_sampled(mechanism: Any, datasets: Iterable[Array], seed: int) -> NoiseMu
     mutants = []
     for key, site in zip(found.keys, found.sites, strict=True):
         for change, calls in _changes(site):
-            words = f"the noise of {site} {_WORDS[change]}{_WHEN[calls]}"
+            noise = _noise_of(site)
+            words = f"{noise} {_WORDS[change]}{_WHEN[calls]}"
             made = ChangedNoise(mechanism, found, [key], change, words, calls)
-            mutants.append(Mutant(words, made, str(site), change, calls))
+            mutants.append(Mutant(words, made, noise, change, calls))
     # What a mistake in a sensitivity would do that all noise shares.
     noises = [key for key in found.keys if REMOVED in TREATMENTS[key[0]].changes]
     for change in (REMOVED, HALVED) if len(noises) > 1 else ():
@@ -199,6 +220,10 @@ def _of_sampled(mechanism: Any, datasets: Iterable[Array], seed: int) -> NoiseMu
         mutants.append(Mutant(words, made, ALL_NOISE, change))
     mutants.sort(key=lambda mutant: mutant.rank)
     return NoiseMutants(found.sites, tuple(mutants), found.unseen)
+
+
+def _noise_of(site: Site) -> str:
+    return f"the noise of {site}"
 
 
 def _changes(site: Site) -> Iterator[tuple[str, str]]:

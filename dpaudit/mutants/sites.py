@@ -81,7 +81,8 @@ class Site:
     def frequency(self) -> str:
         """How often it is called, in words."""
         times = f"{self.most}" if self.least == self.most else f"{self.least} to {self.most}"
-        return f"{times} call{'s' * (times != '1')} for each {'draw' if self.by_run else 'batch'}"
+        calls = f"{times} call{'s' * (times != '1')}"
+        return f"{calls} for each draw" if self.by_run else f"{calls} for all draws"
 
     def __str__(self) -> str:
         return f"{self.where} ({self.draws})"

@@ -55,7 +55,7 @@ class NeighborPair:
 
     def __post_init__(self) -> None:
         checked_relation(self.relation)
-        left, right = _alike(_frozen("left", self.left), _frozen("right", self.right))
+        left, right = _alike(as_data("left", self.left), as_data("right", self.right))
         object.__setattr__(self, "left", left)
         object.__setattr__(self, "right", right)
         if self.relation.name == "within_sensitivity":
@@ -141,7 +141,8 @@ def family(pairs: NeighborPair | PairFamily | Sequence[NeighborPair]) -> PairFam
     return PairFamily(f"{len(members)} pairs", members)
 
 
-def _frozen(name: str, value: ArrayLike) -> Array:
+def as_data(name: str, value: ArrayLike) -> Array:
+    """Return a read-only copy of a dataset; refuse tables, ragged arrays and objects."""
     if hasattr(value, "columns") or hasattr(value, "iloc"):
         raise PairError(
             f"{name} must be an array [n_users, m, ...], got a {type(value).__name__}, whose rows "

@@ -290,6 +290,9 @@ def _apart(ticks: list[tuple[float, str]]) -> list[tuple[float, str]]:
 
 # --- searches ----------------------------------------------------------------------------------
 
+_WORD = 64.0
+"""Width of a word of 12 letters below an axis."""
+
 _STAGES = {"design": "mutant", "local": "estimated", "final": "certified"}
 
 
@@ -333,7 +336,8 @@ def _panel(
     low, high = min(finite), max(finite)
     if panel.words is not None:
         places = [(float(i), short(word, 12)) for i, word in enumerate(panel.words)]
-        x = Axis(-0.5, len(panel.words) - 0.5, places[:: math.ceil(len(places) / 4) or 1], name)
+        shown = places[:: math.ceil(len(places) / max(int(size[0] / _WORD), 4)) or 1]
+        x = Axis(-0.5, len(panel.words) - 0.5, shown, name)
     elif panel.log:
         decades = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
         ticks = [(10.0**k, power_of_ten(10.0**k)) for k in decades]
@@ -345,11 +349,11 @@ def _panel(
     y = _linear(0.0, top, info.ylabel if named else "")
     chart = Chart(x, y, palette, *size)
     for stage in _in_order(info.stage):
-        at = [i for i, own in enumerate(info.stage) if own == stage]
-        dots = ([panel.x[i] for i in at], [info.expected[i] for i in at])
+        at = [(x, i) for x, i in zip(panel.x, panel.shown, strict=True) if info.stage[i] == stage]
+        dots = ([x for x, _ in at], [info.expected[i] for _, i in at])
         chart.dots(*dots, _STAGES.get(stage, "muted"), radius=2.6)
-    if info.winner is not None:
-        at_winner = ([panel.x[info.winner]], [info.expected[info.winner]])
+    if info.winner in panel.shown:
+        at_winner = ([panel.x[panel.shown.index(info.winner)]], [info.expected[info.winner]])
         chart.dots(*at_winner, "claimed", radius=5.5, hollow=True)
     chart.level("claimed", y=info.claim, width=1.4)
     return chart

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dpaudit.results.verdicts import Shown
 from dpaudit.results.words import count, number, plain_value
@@ -14,6 +15,7 @@ MAX_PANELS = 4
 MAX_TRIALS = 10
 _LOG_SPAN = 100.0
 _FEW = 6
+_ARM, _GIVEN = "space", "given pairs"
 _CURVES = ("gaussian_dp", "renyi_dp", "zcdp")
 
 
@@ -31,12 +33,15 @@ class PanelInfo:
         Values that are no numbers, or few whole numbers; None for other numbers.
     log : bool
         Whether the values span so much that a log scale is needed.
+    shown : tuple of int
+        Which of the trials have it; in a portfolio only those of some of its spaces.
     """
 
     parameter: str
     x: tuple[float, ...]
     words: tuple[str, ...] | None
     log: bool
+    shown: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -71,33 +76,49 @@ class LandscapeInfo:
 
 
 def landscape_info(result: Shown) -> LandscapeInfo:
-    """Return expectations against parameters; ``ValueError`` for an audit without a search."""
+    """Return expectations against parameters; ``ValueError`` for an audit without a search.
+
+    Of a portfolio: against where each pair came from.
+    """
     record = result.search
     if record is None:
         raise ValueError(f"{result.id} did not search for its pair: there is nothing to draw")
-    drawn = [trial for trial in record.trials if trial.draws > 0]
+    drawn = [trial for trial in record.trials if trial.valid]
     best = ranking(record, 1)
     curve = result.claim["notion"] in _CURVES
+    winner = next((i for i, trial in enumerate(drawn) if best and trial is best[0]), None)
+    if record.is_portfolio:
+        arms = [trial.arm.partition("(")[0] if trial.parameters else _GIVEN for trial in drawn]
+        panels: tuple[PanelInfo, ...] = (_panel_of(_ARM, arms, tuple(range(len(drawn)))),)
+        left_out = record.parameters
+    else:
+        panels = tuple(_panel(name, drawn) for name in record.parameters[:MAX_PANELS])
+        left_out = record.parameters[MAX_PANELS:]
     return LandscapeInfo(
-        panels=tuple(_panel(name, drawn) for name in record.parameters[:MAX_PANELS]),
-        left_out=record.parameters[MAX_PANELS:],
+        panels=panels,
+        left_out=left_out,
         expected=tuple(trial.expected_epsilon for trial in drawn),
         stage=tuple(trial.stage for trial in drawn),
-        winner=next((i for i, trial in enumerate(drawn) if best and trial is best[0]), None),
+        winner=winner,
         claim=1.0 if curve else result.claimed_epsilon,
         ylabel="expected, of the claim" if curve else "expected epsilon",
     )
 
 
 def _panel(name: str, trials: Sequence[Trial]) -> PanelInfo:
-    values = [trial.parameters[name] for trial in trials]
+    shown = tuple(i for i, trial in enumerate(trials) if name in trial.parameters)
+    return _panel_of(name, [trials[i].parameters[name] for i in shown], shown)
+
+
+def _panel_of(name: str, values: Sequence[Any], shown: tuple[int, ...]) -> PanelInfo:
     kinds = {type(value) for value in values}
     if kinds <= {int, float} and not (kinds == {int} and len(set(values)) <= _FEW):
         x = tuple(float(value) for value in values)
-        return PanelInfo(name, x, None, bool(x) and min(x) > 0 and max(x) >= _LOG_SPAN * min(x))
+        log = bool(x) and min(x) > 0 and max(x) >= _LOG_SPAN * min(x)
+        return PanelInfo(name, x, None, log, shown)
     choices = sorted(set(values)) if kinds == {int} else sorted(set(values), key=plain_value)
     words = tuple(plain_value(value) for value in choices)
-    return PanelInfo(name, tuple(float(choices.index(v)) for v in values), words, False)
+    return PanelInfo(name, tuple(float(choices.index(v)) for v in values), words, False, shown)
 
 
 @dataclass(frozen=True)
@@ -116,6 +137,7 @@ class TrialRow:
 class SearchWords:
     """What the page says of a search: what it cost, its best trials, what was no pair."""
 
+    kind: str
     space: str
     parameters: tuple[str, ...]
     cost: str
@@ -126,21 +148,26 @@ class SearchWords:
 
 def search_words(record: SearchRecord) -> SearchWords:
     """Return the account of a search, honest about what it tried."""
-    failed = [trial for trial in record.trials if trial.draws == 0]
+    failed = [trial for trial in record.trials if not trial.valid]
     tried = f"{len(record.trials)} trial" + "s" * (len(record.trials) != 1)
-    cost = f"{tried}, {count(record.draws_spent)} draws per dataset"
+    spent = count(record.draws_spent)
+    cost = f"{tried}, {spent} draws per dataset" if record.draws_spent else f"{tried}, computed"
     if failed:
         cost += f"; {len(failed)} gave no valid pair"
     reasons = collections.Counter(trial.note or "no reason given" for trial in failed)
+    names = ("pair",) if record.is_portfolio else record.parameters
     return SearchWords(
+        kind="portfolio" if record.is_portfolio else "space",
         space=record.space,
-        parameters=record.parameters,
+        parameters=names,
         cost=cost,
-        draws=count(record.draws_spent),
+        draws=spent,
         rows=tuple(
             TrialRow(
                 rank,
-                tuple(plain_value(trial.parameters.get(name, "")) for name in record.parameters),
+                (_pair_words(trial),)
+                if record.is_portfolio
+                else tuple(plain_value(trial.parameters.get(name, "")) for name in names),
                 number(trial.expected_epsilon),
                 count(trial.draws),
                 trial.stage,
@@ -150,3 +177,8 @@ def search_words(record: SearchRecord) -> SearchWords:
         ),
         notes=tuple(f"{times}\u202f× {reason}" for reason, times in reasons.most_common(3)),
     )
+
+
+def _pair_words(trial: Trial) -> str:
+    own = ", ".join(f"{name}={plain_value(value)}" for name, value in trial.parameters.items())
+    return f"{trial.arm}: {own}" if own else trial.arm

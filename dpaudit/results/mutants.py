@@ -95,6 +95,16 @@ def score_words(mutants: Sequence[MutantResult]) -> str:
     return f"{killed} of {judged} killed" + (f", {left} not run" if left else "")
 
 
+def mutant_lines(mutants: Sequence[MutantResult], claimed_epsilon: float) -> list[str]:
+    """Return one line for each mutant; those that are implied to survive share one."""
+    told = [m for m in mutants if not (m.note and m.fate is Fate.SURVIVED)]
+    implied = len(mutants) - len(told)
+    lines = [f"    {m.words(claimed_epsilon)}  {m.name}" for m in told]
+    if implied:
+        lines.append(f"    survived: {implied} more, each weaker than one that survived")
+    return lines
+
+
 def unnoticed(mutants: Sequence[MutantResult]) -> list[str]:
     """Return which noises can be removed without being noticed, those of all calls first.
 

@@ -19,7 +19,12 @@ from dpaudit.results.estimates import (
     Slack,
     Witness,
 )
-from dpaudit.results.mutants import MutantResult, mutation_score, score_words
+from dpaudit.results.mutants import (
+    MutantResult,
+    mutant_lines,
+    mutation_score,
+    score_words,
+)
 from dpaudit.results.rounding import at_least, beyond
 from dpaudit.results.status import Status, status_of
 from dpaudit.results.verdicts import Expectation, Verdict
@@ -240,6 +245,7 @@ class AuditResult:
             f"  witness    {self.witness.sentence()}"
             + " (of the last batch; the evidence is of all)" * (self.sequential is not None),
             f"  pair       {self.pair_words}",
+            *([] if self.search is None else [f"  searched   {self.search.words()}"]),
             f"  certified  epsilon {beyond(self.certified_epsilon, self.claimed_epsilon)} at "
             f"delta = {self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, estimated "
             f"{self.estimated_epsilon:.4g}); delta >= {at_least(self.certified_delta, 3)} at "
@@ -251,10 +257,7 @@ class AuditResult:
             lines.append(f"  stopped    {self.sequential.stopped}, after {spent}")
         if self.mutants:
             lines.append(f"  mutants    {score_words(self.mutants)}")
-            lines += [
-                f"    {mutant.words(self.claimed_epsilon)}  {mutant.name}"
-                for mutant in self.mutants
-            ]
+            lines += mutant_lines(self.mutants, self.claimed_epsilon)
         if self.slack is not None:
             lines.append(f"  slack      {self._slack_words(self.slack)}")
         lines += [f"  next       {self.advice}"] * bool(self.advice)

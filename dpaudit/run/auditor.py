@@ -13,11 +13,10 @@ from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
 from dpaudit.ledger import LedgerVerdict, StatementResult
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, is_seeded
-from dpaudit.neighbors import NeighborPair, PairFamily
+from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
 from dpaudit.results import AuditResult, Expectation
 from dpaudit.run.progress import ProgressWriter
 from dpaudit.run.settings import PROFILES, Settings
-from dpaudit.search import SearchSpace
 
 if TYPE_CHECKING:
     from dpaudit.ledger import FunctionCheck
@@ -53,7 +52,12 @@ class Auditor:
         self,
         mechanism: Any,
         claim: Claim,
-        pairs: NeighborPair | PairFamily | Sequence[NeighborPair] | SearchSpace,
+        pairs: NeighborPair
+        | PairFamily
+        | Sequence[NeighborPair]
+        | SearchSpace
+        | Portfolio
+        | None = None,
         *,
         mutants: Sequence[Any] | None = (),
         draws: int | None = None,

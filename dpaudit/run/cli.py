@@ -1,4 +1,4 @@
-"""The command line: ``dpaudit run | ledger | audit | plan | report | replay``.
+"""The command line: ``dpaudit run | ledger | audit | mutants | plan | report | replay``.
 
 Exit codes: 0 no unexpected refutation; 1 something refuted or failed; 2 interrupted, 3 internal
 error, 4 wrong usage, 5 nothing collected, as in pytest.
@@ -24,6 +24,7 @@ from dpaudit.run.invoke import (
     USAGE,
     Selection,
     TextPath,
+    data_options,
     failure_prob_option,
     run_options,
 )
@@ -240,33 +241,45 @@ def _print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
 
 @cli.command()
 @click.argument("target", metavar="MODULE:FUNCTION")
-@click.option("--epsilon", required=True, type=float, help="Claimed epsilon, >= 0.")
-@click.option("--delta", default=0.0, show_default=True, type=float, help="Claimed, in [0, 1].")
+@click.option("--epsilon", type=float, help="Claimed epsilon, >= 0; or give --mu or --rho.")
+@click.option("--delta", type=float, help="Claimed beside epsilon, in [0, 1]. Default: 0.")
+@click.option("--mu", type=float, help="Claimed mu of Gaussian DP, > 0.")
+@click.option("--rho", type=float, help="Claimed rho of zero-concentrated DP, > 0.")
+@data_options
 @click.option(
-    "--pair",
-    default="far_user:n_users=20",
-    show_default=True,
-    help="Recipe of the neighbouring pair, as NAME:argument=value,...; NAME from far_user, "
-    "clip_boundary_user, all_others_equal, two_clusters, majority_flip, constant_against_random, "
-    "threshold_decider, value_pattern, value_patterns. A range LOW..HIGH or log:LOW..HIGH, or a "
-    "choice A|B, is searched for the worst pair.",
+    "--mutant",
+    "mutants",
+    multiple=True,
+    metavar="MODULE:FUNCTION",
+    help="A mutant of your own, beside those that are made from the noise. May be repeated.",
 )
-@click.option("--mutant", metavar="MODULE:FUNCTION", help="Mutant, to show power.")
+@click.option("--no-mutants", is_flag=True, help="Make none: then silence has no power.")
 @click.option("--draws", default=100_000, show_default=True, type=int, help="Draws per dataset.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed.")
 @failure_prob_option("In (0, 1).")
 @click.option("--sequential", is_flag=True, help="Stop as soon as the evidence is in.")
 @click.option("--float-attack", is_flag=True, help="Also look at the low bits of the outputs.")
 @click.option("--out", type=TextPath(), help="Also write the result into this directory.")
-def audit(target: str, seed: int, out: Path | None, **asked: Any) -> int:
+def audit(
+    target: str,
+    seed: int,
+    out: Path | None,
+    mutants: tuple[str, ...],
+    no_mutants: bool,
+    **asked: Any,
+) -> int:
     """Audit one function f(data, size, *, rng) -> [size, ...], without writing a file.
 
-    MODULE is a module or a path to a .py file.
+    MODULE is a module or a path to a .py file. Where no --pair is named, a portfolio of pairs that
+    realistic mistakes fall for is searched for the worst.
     """
     from dpaudit.report import replay_command
     from dpaudit.run.direct import audit_function
     from dpaudit.store import check_writable, save_record
 
+    if no_mutants and mutants:
+        raise click.UsageError("give --mutant or --no-mutants, not both")
+    asked["mutants"] = None if no_mutants else list(mutants)
     if out is not None:
         check_writable(out)
     try:
@@ -277,6 +290,25 @@ def audit(target: str, seed: int, out: Path | None, **asked: Any) -> int:
         save_record(out, result)
     click.echo(result.summary(replay=replay_command(result, out) if out is not None else None))
     return FAILED if result.mismatch else OK
+
+
+@cli.command()
+@click.argument("target", metavar="MODULE:FUNCTION")
+@data_options
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed.")
+def mutants(target: str, seed: int, **asked: Any) -> int:
+    """Print where a function draws its noise, and the mutants that it gives; audit nothing.
+
+    The function is run on a few datasets: of the pair, or of the portfolio.
+    """
+    from dpaudit.run.direct import mutants_of_function
+
+    try:
+        made = mutants_of_function({"target": target, **asked}, seed)
+    except TypeError as error:
+        raise click.UsageError(str(error)) from None
+    click.echo(f"{target}\n{made.summary()}")
+    return OK if made.mutants else NOTHING
 
 
 @cli.command()

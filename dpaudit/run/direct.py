@@ -14,32 +14,22 @@ import click
 from dpaudit.run.invoke import import_from_here
 
 if TYPE_CHECKING:
-    from dpaudit.neighbors import NeighborPair, PairFamily
+    from dpaudit.claims import Claim
+    from dpaudit.mutants import NoiseMutants
+    from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
     from dpaudit.results import AuditResult
-    from dpaudit.search import SearchSpace
 
 
 def audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
     """Make the audit that an ``origin`` of kind "function" describes."""
-    from dpaudit.claims import ApproxDP, PureDP
     from dpaudit.engine import audit
-    from dpaudit.mechanisms import generator
-    from dpaudit.neighbors import from_recipe
     from dpaudit.results import Expectation
     from dpaudit.run.auditor import seeded
     from dpaudit.run.provenance import sources, versions
-    from dpaudit.search import space_from_words
 
+    claim, pairs = claim_of(origin), pairs_of(origin, seed)
     mechanism = load_target(origin["target"])
-    mutant = None if origin["mutant"] is None else load_target(origin["mutant"])
-    pairs: NeighborPair | PairFamily | SearchSpace
-    if ".." in origin["pair"] or "|" in origin["pair"]:
-        pairs = space_from_words(origin["pair"])
-    else:
-        pairs = from_recipe(origin["pair"], rng=generator(seed, origin["target"], "pair"))
-    claim: PureDP | ApproxDP = PureDP(origin["epsilon"])
-    if origin["delta"] != 0:
-        claim = ApproxDP(origin["epsilon"], origin["delta"])
+    mutants = None if origin["mutants"] is None else [load_target(m) for m in origin["mutants"]]
     result = audit(
         mechanism,
         claim,
@@ -47,17 +37,123 @@ def audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
         draws=origin["draws"],
         failure_prob=origin["failure_prob"],
         seed=seed,
-        mutants=() if mutant is None else [mutant],
+        mutants=mutants,
         sequential=origin["sequential"],
         float_attack=origin["float_attack"],
         id=origin["target"],
     )
     now = {
-        "replays": seeded(mechanism, () if mutant is None else [mutant]),
+        "replays": seeded(mechanism, mutants),
         "versions": versions(),
         "sources": sources(Path.cwd()),
     }
     return result.with_origin({**origin, **now}, Expectation.NOT_REFUTED)
+
+
+def mutants_of_function(origin: dict[str, Any], seed: int) -> NoiseMutants:
+    """Return the mutants of a function's noise, found on some data of the pairs described."""
+    from dpaudit.mechanisms import generator
+    from dpaudit.mutants import of_noise
+    from dpaudit.neighbors import Portfolio, SearchSpace, family
+
+    described = pairs_of(origin, seed)
+    if isinstance(described, Portfolio) and described.pairs:
+        shown = list(described.pairs)
+    elif isinstance(described, SearchSpace | Portfolio):
+        shown = [described.example(rng=generator(seed, origin["target"], "example"))]
+    else:
+        shown = list(family(described))
+    datasets = [data for pair in shown[:_RUN_ON] for data in (pair.left, pair.right)]
+    return of_noise(load_target(origin["target"]), datasets, seed=seed)
+
+
+_RUN_ON = 6  # pairs
+
+# --- what is asked ----------------------------------------------------------------------------
+
+
+def claim_of(origin: dict[str, Any]) -> Claim:
+    """Return the claim of ``--epsilon`` with ``--delta``, of ``--mu`` or of ``--rho``."""
+    from dpaudit.claims import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
+    from dpaudit.neighbors import parse_value
+
+    names = [name for name in ("epsilon", "mu", "rho") if origin[name] is not None]
+    if len(names) != 1:
+        given = " and ".join(f"--{name}" for name in names) or "none of them"
+        raise click.UsageError(f"the claim is one of --epsilon, --mu and --rho; got {given}")
+    if origin["delta"] is not None and names != ["epsilon"]:
+        raise click.UsageError(f"--delta goes with --epsilon, got it with --{names[0]}")
+    relation = origin["relation"]
+    relation = None if relation is None else parse_value("relation", relation)
+    if names == ["mu"]:
+        return GaussianDP(origin["mu"], relation)
+    if names == ["rho"]:
+        return ZeroConcentratedDP(origin["rho"], relation)
+    delta = origin["delta"] or 0.0
+    if delta == 0.0:
+        return PureDP(origin["epsilon"], relation)
+    return ApproxDP(origin["epsilon"], delta, relation)
+
+
+def pairs_of(
+    origin: dict[str, Any], seed: int
+) -> NeighborPair | PairFamily | SearchSpace | Portfolio:
+    """Return where ``--pair`` says to look, or the portfolio of the data that are described."""
+    from dpaudit.mechanisms import generator
+    from dpaudit.neighbors import pairs_from_words, parse_value, portfolio
+
+    described = [name for name in _DESCRIBED if origin[name] is not None]
+    if origin["pair"] is not None:
+        if described:
+            raise click.UsageError(
+                f"--pair says where to look; --{described[0]} describes the data of the default, "
+                "the portfolio: give one of them"
+            )
+        return pairs_from_words(origin["pair"], rng=generator(seed, origin["target"], "pair"))
+    shape = [name for name in ("users", "m", "dim") if origin[name] is not None]
+    if origin["like"] is not None and shape:
+        raise click.UsageError(f"--like has the shape of the data; got --{shape[0]} as well")
+    data = None if origin["like"] is None else dataset_of(origin["like"])
+    low, high = origin["range"] or (None, None)
+    sizes = {"n_users": origin["users"], "m": origin["m"], "dim": origin["dim"]}
+    relation = {"relation": origin["relation"] and parse_value("relation", origin["relation"])}
+    given = {key: value for key, value in {**sizes, **relation}.items() if value is not None}
+    return portfolio(data, low=low, high=high, **given)
+
+
+_DESCRIBED = ("like", "users", "m", "dim", "range")
+
+
+def dataset_of(words: str) -> Any:
+    """Return the dataset in a .npy file, or the one that a Python expression makes."""
+    import numpy as np
+
+    if not is_code(words):
+        try:
+            return np.load(words, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise click.UsageError(f"--like: cannot read {words}: {error}") from None
+    try:
+        # The user's own words, as everything else on a command line.
+        first, again = (np.asarray(eval(words, {"np": np, "numpy": np})) for _ in range(2))
+    except Exception as error:
+        raise click.UsageError(
+            f"--like must be a .npy file or a Python expression with np, got {words!r}, which "
+            f"raised {type(error).__name__}: {error}"
+        ) from None
+    if first.shape != again.shape or first.tobytes() != again.tobytes():
+        raise click.UsageError(
+            f"--like must make the same data every time, so that a replay can: seed {words!r}"
+        )
+    return first
+
+
+def is_code(words: str) -> bool:
+    """Whether the words of ``--like`` are an expression, which is evaluated."""
+    return not words.endswith(".npy")
+
+
+# --- targets ----------------------------------------------------------------------------------
 
 
 def load_target(target: str) -> Any:

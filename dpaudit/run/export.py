@@ -33,7 +33,15 @@ from pathlib import Path
 import numpy as np
 from numpy import inf, nan  # noqa: F401
 
-from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, audit  # noqa: F401
+from dpaudit import (  # noqa: F401
+    ApproxDP,
+    GaussianDP,
+    NeighborPair,
+    PureDP,
+    Relation,
+    ZeroConcentratedDP,
+    audit,
+)
 
 ROOT = Path(__file__).resolve().parents[{depth}]
 PAIR = {pair}
@@ -156,20 +164,28 @@ def _function_test(result: AuditResult, file: Path, depth: int) -> str:
         ]
     else:
         lines = [f"found = importlib.import_module({module!r})"]
-    claim = f"PureDP({origin['epsilon']!r})"
-    if origin["delta"] != 0:
-        claim = f"ApproxDP({origin['epsilon']!r}, {origin['delta']!r})"
     return _FUNCTION.format(
         **_common(result, depth),
         target=origin["target"],
         loading="\n".join(f"    {line}" for line in lines),
         function=f"found.{function}",
-        claim=claim,
+        claim=_claim_code(origin),
         pair=_pair_code(pair, file),
         seed=result.seed,
         id=result.id,
         **{name: origin[name] for name in ("draws", "failure_prob", "sequential", "float_attack")},
     )
+
+
+def _claim_code(origin: dict[str, Any]) -> str:
+    """Return the expression of a claim; its relation is that of the pair."""
+    if origin["mu"] is not None:
+        return f"GaussianDP({origin['mu']!r})"
+    if origin["rho"] is not None:
+        return f"ZeroConcentratedDP({origin['rho']!r})"
+    if origin["delta"]:
+        return f"ApproxDP({origin['epsilon']!r}, {origin['delta']!r})"
+    return f"PureDP({origin['epsilon']!r})"
 
 
 def _item_test(result: AuditResult, file: Path, depth: int) -> str:

@@ -12,7 +12,7 @@ import click
 from dpaudit.errors import ArgumentError, DpauditError, StoreError
 from dpaudit.ledger import StatementResult
 from dpaudit.results import AuditResult
-from dpaudit.run.direct import audit_function, file_of
+from dpaudit.run.direct import audit_function, file_of, is_code
 from dpaudit.run.invoke import FAILED, OK, run_pytest
 from dpaudit.run.provenance import changed_sources, changed_versions, is_installed
 from dpaudit.run.settings import Settings
@@ -62,12 +62,16 @@ def replay_record(path: Path, *, details: bool, trust: bool) -> int:
 def check_inside(record: Record) -> None:
     """Refuse to run code of a stored record that lies outside the project it is replayed in."""
     origin, here = record.origin, Path.cwd().resolve()
+    if isinstance(like := origin.get("like"), str) and is_code(like):
+        raise click.UsageError(
+            f"the data are made by the expression {like!r}: a replay runs it. Give --trust if you "
+            "know who wrote the result"
+        )
     places: dict[str, Path | None] = {}
     if "path" in origin:
         places[str(origin["path"])] = Path(str(origin["path"])).resolve()
-    for name in ("target", "mutant"):
-        if origin.get(name) is not None:
-            places[str(origin[name])] = file_of(str(origin[name]))
+    named = [origin.get("target"), *(origin.get("mutants") or ())]
+    places |= {str(name): file_of(str(name)) for name in named if name is not None}
     for name, place in places.items():
         if place is None:
             continue  # there is nothing that would be run

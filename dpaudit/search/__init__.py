@@ -1,15 +1,34 @@
-"""The search for the worst pair of neighbours: spaces of pairs, and where most can be certified."""
+"""The search for the worst pair: where most can be certified, among pairs and spaces of pairs.
 
+What is searched is described in :mod:`dpaudit.neighbors`, and at hand here too.
+"""
+
+from dpaudit.neighbors import (
+    Choice,
+    Integer,
+    Interval,
+    Magnitude,
+    Portfolio,
+    SearchSpace,
+    clusters,
+    edge,
+    outlier,
+    query_values,
+    space_from_words,
+    which_batch,
+    which_user,
+)
+from dpaudit.search.computed import search_computed
 from dpaudit.search.halving import LEAST_BUDGET, SearchResult, search
-from dpaudit.search.presets import clusters, edge, outlier, query_values, which_batch, which_user
 from dpaudit.search.record import SearchRecord, Trial, landscape, ranking
-from dpaudit.search.spaces import Choice, Integer, Interval, SearchSpace, space_from_words
 
 __all__ = [
     "LEAST_BUDGET",
     "Choice",
     "Integer",
     "Interval",
+    "Magnitude",
+    "Portfolio",
     "SearchRecord",
     "SearchResult",
     "SearchSpace",
@@ -21,6 +40,7 @@ __all__ = [
     "query_values",
     "ranking",
     "search",
+    "search_computed",
     "space_from_words",
     "which_batch",
     "which_user",

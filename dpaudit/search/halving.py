@@ -8,10 +8,9 @@ is certified on draws that it never saw.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,19 +18,11 @@ from numpy.typing import NDArray
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError, MechanismError
-from dpaudit.events import Goal, learn
+from dpaudit.events import Goal, expectation, learn
 from dpaudit.mechanisms import Sampler
-from dpaudit.neighbors import NeighborPair
-from dpaudit.search.record import FINAL, SearchRecord, Trial
-from dpaudit.search.spaces import (
-    Choice,
-    Point,
-    SearchSpace,
-    design_points,
-    in_words,
-    no_valid_pair,
-    plain,
-)
+from dpaudit.neighbors import NeighborPair, Portfolio, SearchSpace, in_words
+from dpaudit.search.candidates import Candidate, Candidates, best_first
+from dpaudit.search.record import FINAL, SearchRecord
 
 Array = NDArray[Any]
 
@@ -46,11 +37,9 @@ LEAST_CANDIDATES, MOST_CANDIDATES = 8, 256
 SURVIVORS = 4
 LOCAL_ROUNDS = 4
 LOCAL_CANDIDATES = 4
-CENTRES = 3
 FINALISTS = 4
 
 _LEAST_FINAL = 32
-_TRIES = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,29 +59,6 @@ class SearchResult:
     pair: NeighborPair
     record: SearchRecord
     drawn: tuple[Array, Array]
-
-
-@dataclass(eq=False)
-class Candidate:
-    """A trial under way."""
-
-    index: int
-    point: Point
-    parameters: dict[str, Any]
-    pair: NeighborPair
-    stage: str
-    looks: list[tuple[Array, Array]] = field(default_factory=list)
-    score: tuple[float, float] = (0.0, 0.0)
-
-    @property
-    def draws(self) -> int:
-        """Draws per dataset so far."""
-        return sum(len(left) for left, _ in self.looks)
-
-    def drawn(self) -> tuple[Array, Array]:
-        """All draws so far."""
-        left, right = zip(*self.looks, strict=True)
-        return np.concatenate(left), np.concatenate(right)
 
 
 def halvings(candidates: int, keep: int) -> Iterator[tuple[int, int]]:
@@ -127,13 +93,6 @@ def _affordable(budget: int, keep: int, least: int, most: int) -> int:
     return count
 
 
-def _extra_points(dimension: int, count: int) -> Iterator[Point]:
-    """Yield the centre and as many corners as `count` leaves room for."""
-    yield np.full(dimension, 0.5)
-    for corner in itertools.islice(itertools.product((0.0, 1.0), repeat=dimension), count - 1):
-        yield np.array(corner)
-
-
 LEAST_BUDGET = math.ceil(
     halving_looks(LEAST_CANDIDATES + LEAST_CANDIDATES // 4, SURVIVORS)
     * LEAST_FIRST_DRAWS
@@ -143,7 +102,7 @@ LEAST_BUDGET = math.ceil(
 
 
 def search(
-    space: SearchSpace,
+    where: SearchSpace | Portfolio,
     sampler: Sampler,
     budget: int,
     goal: Goal,
@@ -154,9 +113,9 @@ def search(
 
     Parameters
     ----------
-    space : SearchSpace
-        Where to look. When it holds fewer parameters than the design has room for, all of them
-        are tried.
+    where : SearchSpace or Portfolio
+        Where to look. When a space holds fewer parameters than its design has room for, all of
+        them are tried. The pairs and spaces of a portfolio compete for one budget.
     sampler : Sampler
         Draws from the mechanism; trial 17 draws under the roles "search 17 look 0", ...
     budget : int
@@ -173,21 +132,22 @@ def search(
 
     Notes
     -----
-    1. A shifted Sobol design with the centre and some corners. The candidates get one look of
+    1. A shifted Sobol design of each space with its centre and some corners, beside the pairs that
+       a portfolio gives. The candidates get one look of
        `FIRST_DRAWS` draws or more, then the better half twice as many in all, and so on.
     2. Local rounds: around the best few distinct candidates, steps in some of the parameters, by a
        radius that shrinks; a quarter of the new candidates continue the design instead. Each
        round is halved like the design, so that nobody competes on draws much fewer than the
        others.
-    3. The best are judged once more, on fresh draws alone, since the winner of hundreds of
-       comparisons looks better than it is.
+    3. The best are judged once more, by events that are frozen before the draws that judge them,
+       since the winner of hundreds of comparisons looks better than it is.
     """
     if _validate.integer(1, budget=budget) < LEAST_BUDGET:
         raise ArgumentError(
             f"budget must be an integer >= {LEAST_BUDGET} draws per dataset, for one round of the "
             f"smallest search, got {budget}"
         )
-    return _Search(space, sampler, budget, _primary_only(goal), rng).run()
+    return _Search(where, sampler, budget, _primary_only(goal), rng).run()
 
 
 def _primary_only(goal: Goal) -> Goal:
@@ -203,94 +163,50 @@ def _score(left: Array, right: Array, goal: Goal, rng: np.random.Generator) -> t
     return max(expected, 0.0), max(separation, -1.0)
 
 
+def _judged(candidate: Candidate, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
+    """Judge a finalist by an event that is frozen before the last half of its last look.
+
+    The best of thousands of events looks good on the draws that chose it, above all where outputs
+    have many coordinates: a pair on which nothing happens must not win by that.
+    """
+    left, right = candidate.drawn()
+    fresh = len(candidate.looks[-1][0]) // 2
+    event = learn(left[:-fresh], right[:-fresh], goal, rng=rng).primary
+    expected, separation = expectation(event, left[-fresh:], right[-fresh:], goal)
+    return max(expected, 0.0), max(separation, -1.0)
+
+
 class _Search:
     """State of one search."""
 
     def __init__(
         self,
-        space: SearchSpace,
+        where: SearchSpace | Portfolio,
         sampler: Sampler,
         budget: int,
         goal: Goal,
         rng: np.random.Generator,
     ) -> None:
-        self.space, self.sampler, self.goal, self.rng = space, sampler, goal, rng
-        self.dimension = len(space.ranges)
+        self.sampler, self.goal, self.rng = sampler, goal, rng
         self.left_over = budget
         self.budget = budget
-        # The same state for every build: trials differ by their parameters alone.
-        self.entropy = int(rng.integers(2**63))
-        example = space.example(rng=rng)
-        self.relation = example.relation
+        self.candidates = Candidates(where, rng)
+        example = self.candidates.example
         sampler.begin(example.left, example.right)
-        self.trials: list[Trial | Candidate] = []
-        self.seen: set[tuple[float, ...]] = set()
 
     def run(self) -> SearchResult:
         design_budget = int(self.budget * DESIGN_SHARE)
         count = _affordable(design_budget, SURVIVORS, LEAST_CANDIDATES, MOST_CANDIDATES)
-        # Continued by the local rounds, so that what they add of it falls between the first.
-        points = design_points(self.dimension, count * (1 + LOCAL_ROUNDS), rng=self.rng)
-        fill = iter(points[count:])
-        survivors = self._halve(self._design(points[:count]), design_budget, SURVIVORS, "design")
-        survivors += self._local(survivors, fill, count)
+        designed = self.candidates.design(count, LOCAL_ROUNDS)
+        survivors = self._halve(designed, design_budget, SURVIVORS, "design")
+        survivors += self._local(survivors, designed, count)
         if not survivors:
-            failed = [trial for trial in self.trials if isinstance(trial, Trial)]
-            raise no_valid_pair(self.space, [f"{in_words(t.parameters)}: {t.note}" for t in failed])
+            raise self.candidates.none_valid()
         best = self._final(survivors)
-        self.sampler.begin(best.pair.left, best.pair.right)
-        trials = tuple(t if isinstance(t, Trial) else _as_trial(t) for t in self.trials)
-        spent = self.budget - self.left_over
-        record = SearchRecord(self.space.name, tuple(self.space.parameters), trials, spent)
-        return SearchResult(best.pair, record, best.drawn())
-
-    # --- candidates ---
-
-    def _design(self, points: Array) -> list[Candidate]:
-        extra = _extra_points(self.dimension, len(points) // 4)
-        chosen: Iterator[Point] = itertools.chain(extra, points)
-        if self.space.size <= len(points):
-            cells = [(np.arange(n) + 0.5) / n for n in (r.steps or 1 for r in self.space.ranges)]
-            chosen = (np.array(cell) for cell in itertools.product(*cells))
-        candidates = (self._candidate(point, "design") for point in chosen)
-        return [c for c in candidates if c is not None]
-
-    def _candidate(self, point: Point, stage: str) -> Candidate | None:
-        """Build the pair at a point; None, on record, if there is none, or it was seen before."""
-        point = self.space.snapped(point)
-        key = tuple(point.tolist())
-        if key in self.seen:
-            return None
-        self.seen.add(key)
-        parameters = self.space.at(point)
-        shown = {name: plain(value) for name, value in parameters.items()}
-        try:
-            pair = self.space.pair(parameters, rng=np.random.default_rng(self.entropy))
-        except ArgumentError as error:
-            self.trials.append(Trial(shown, 0.0, 0, stage, f"no valid pair: {error}"))
-            return None
-        if pair.relation != self.relation:
-            raise ArgumentError(
-                f"the pairs of a search share one relation, got {self.relation}, and "
-                f"{pair.relation} at {in_words(parameters)}"
-            )
-        candidate = Candidate(len(self.trials), point, shown, pair, stage)
-        self.trials.append(candidate)
-        return candidate
-
-    def _near(self, centre: Point, radius: float) -> Point:
-        """Step in some of the parameters: by `radius` at most, or to any other choice."""
-        point = centre.copy()
-        moved = self.rng.random(self.dimension) < 0.5
-        moved[self.rng.integers(self.dimension)] = True
-        for j in np.flatnonzero(moved):
-            values = self.space.ranges[j]
-            if isinstance(values, Choice):
-                point[j] = self.rng.random()
-            else:
-                reach = max(radius, 1.0 / values.steps if values.steps else 0.0)
-                point[j] += self.rng.uniform(-reach, reach)
-        return np.clip(point, 0.0, 1.0)
+        pair = best.pair
+        self.sampler.begin(pair.left, pair.right)
+        record = self.candidates.record(self.budget - self.left_over)
+        return SearchResult(pair, record, best.drawn())
 
     # --- stages ---
 
@@ -302,78 +218,48 @@ class _Search:
             return []
         first = budget // halving_looks(len(candidates), keep)
         for alive, looks in halvings(len(candidates), keep):
-            candidates = self._best(candidates)[:alive]
+            candidates = best_first(candidates)[:alive]
             for candidate in candidates:
                 self._look(candidate, first * looks, stage)
                 candidate.score = _score(*candidate.drawn(), self.goal, self.rng)
-        return self._best(candidates)
+        return best_first(candidates)
 
     def _local(
-        self, survivors: list[Candidate], fill: Iterator[Point], designed: int
+        self, survivors: list[Candidate], designed: list[Candidate], count: int
     ) -> list[Candidate]:
         budget = int(self.budget * LOCAL_SHARE)
         least = halving_looks(LOCAL_CANDIDATES, 1) * LEAST_FIRST_DRAWS
         rounds = min(LOCAL_ROUNDS, budget // least)
-        radius = designed ** (-1.0 / self.dimension)
+        # Where all survivors are pairs that were given, steps are made around the best of the rest.
+        known = survivors if any(len(c.point) for c in survivors) else designed
         found: list[Candidate] = []
-        for _ in range(rounds):
-            count = _affordable(budget // rounds, 1, LOCAL_CANDIDATES, designed)
-            centres = self._centres(survivors + found, radius)
-            candidates = self._proposals(centres, fill, radius, count)
+        for done in range(rounds):
+            new = _affordable(budget // rounds, 1, LOCAL_CANDIDATES, count)
+            candidates = self.candidates.proposals(known + found, new, done, "local")
             found += self._halve(candidates, budget // rounds, 1, "local")
-            radius /= 2
         return found
 
-    def _proposals(
-        self, centres: list[Candidate], fill: Iterator[Point], radius: float, count: int
-    ) -> list[Candidate]:
-        candidates: list[Candidate] = []
-        around = itertools.cycle(centres)
-        for attempt in range(_TRIES * count):
-            if len(candidates) == count:
-                break
-            new = next(fill, None) if attempt % 4 == 3 or not centres else None
-            if new is None:
-                if not centres:
-                    break
-                new = self._near(next(around).point, radius)
-            candidate = self._candidate(new, "local")
-            if candidate is not None:
-                candidates.append(candidate)
-        return candidates
-
-    def _centres(self, candidates: list[Candidate], radius: float) -> list[Candidate]:
-        """Return the best few that are more than a radius apart."""
-        centres: list[Candidate] = []
-        for candidate in self._best(candidates):
-            if all(np.abs(candidate.point - c.point).max() > radius for c in centres):
-                centres.append(candidate)
-        return centres[:CENTRES]
-
     def _final(self, survivors: list[Candidate]) -> Candidate:
-        """Spend what is left on the best few; the best on these fresh draws alone wins."""
-        finalists = self._best(survivors)[: max(min(FINALISTS, self.left_over // _LEAST_FINAL), 1)]
+        """Spend what is left on the best few; the best on draws that chose nothing wins."""
+        finalists = best_first(survivors)[: max(min(FINALISTS, self.left_over // _LEAST_FINAL), 1)]
         each, rest = divmod(self.left_over, len(finalists))
         for place, candidate in enumerate(finalists):
             self._look(candidate, each + (place < rest), FINAL)
-            candidate.score = _score(*candidate.looks[-1], self.goal, self.rng)
-        return self._best(finalists)[0]
-
-    # --- draws and judgements ---
-
-    @staticmethod
-    def _best(candidates: list[Candidate]) -> list[Candidate]:
-        return sorted(candidates, key=_by_score)
+            candidate.score = _judged(candidate, self.goal, self.rng)
+        return best_first(finalists)[0]
 
     def _look(self, candidate: Candidate, draws: int, stage: str) -> None:
-        role = f"search {candidate.index} look {len(candidate.looks)}"
+        role, pair = f"search {candidate.index} look {len(candidate.looks)}", candidate.pair
         self.sampler.turn()
         try:
-            left = self.sampler.draw(candidate.pair.left, draws, role, "left")
-            right = self.sampler.draw(candidate.pair.right, draws, role, "right")
+            left = self.sampler.draw(pair.left, draws, role, "left")
+            right = self.sampler.draw(pair.right, draws, role, "right")
         except MechanismError as error:
-            where = f"{self.space.name}, {in_words(candidate.parameters)}"
-            raise MechanismError(f"{error}; found by the search at {where}") from error
+            where = candidate.name or self.candidates.where.name
+            if candidate.parameters:
+                where += f", {in_words(candidate.parameters)}"
+            # The same class: a call that takes too long is one here too.
+            raise type(error)(f"{error}; found by the search at {where}") from error
         if candidate.looks and left.shape[1:] != candidate.looks[0][0].shape[1:]:
             raise MechanismError(
                 f"{self.sampler.name} must return draws of one shape for the same data, got "
@@ -382,13 +268,3 @@ class _Search:
         candidate.looks.append((left, right))
         candidate.stage = stage
         self.left_over -= draws
-
-
-def _by_score(candidate: Candidate) -> tuple[float, float, int]:
-    expected, separation = candidate.score
-    return -expected, -separation, candidate.index
-
-
-def _as_trial(candidate: Candidate) -> Trial:
-    expected, separation = candidate.score
-    return Trial(candidate.parameters, expected, candidate.draws, candidate.stage, "", separation)

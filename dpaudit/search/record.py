@@ -26,13 +26,16 @@ class Trial:
         What its best event is expected to certify: epsilon at the claimed delta, or for a curve
         the ratio to the claim; 0 when nothing. An estimate from few draws, never a certificate.
     draws : int
-        Draws per dataset that it was given; 0 when the parameters give no valid pair.
+        Draws per dataset that it was given; 0 when the parameters give no valid pair, and where
+        everything is computed.
     stage : str
         The last stage that it reached: "design", "local", or "final" (judged on fresh draws).
     note : str
         Why there is no pair, else empty.
     separation : float
         Distance of the two sides beyond luck, which orders trials of equal expectation.
+    arm : str
+        The pair or the space of a portfolio that it came from; empty in the search of one space.
     """
 
     parameters: dict[str, Any]
@@ -41,6 +44,12 @@ class Trial:
     stage: str
     note: str = ""
     separation: float = 0.0
+    arm: str = ""
+
+    @property
+    def valid(self) -> bool:
+        """Whether there was a pair to look at."""
+        return not self.note
 
 
 @dataclass(frozen=True)
@@ -50,19 +59,48 @@ class SearchRecord:
     Parameters
     ----------
     space : str
-        Name of the search space.
+        Name of the search space or the portfolio.
     parameters : tuple of str
-        Names of its parameters.
+        Names of the parameters of all spaces.
     trials : tuple of Trial
         Failed ones included.
     draws_spent : int
-        Draws per dataset of all trials together.
+        Draws per dataset of all trials together; 0 where everything is computed.
+    pairs, spaces : int
+        How many pairs were given, and how many spaces.
     """
 
     space: str
     parameters: tuple[str, ...]
     trials: tuple[Trial, ...]
     draws_spent: int
+    pairs: int = 0
+    spaces: int = 1
+
+    @property
+    def is_portfolio(self) -> bool:
+        """Whether there was more than one space to look at."""
+        return self.pairs > 0 or self.spaces != 1
+
+    def words(self) -> str:
+        """Return one line: where the search looked, how many pairs it tried, what that cost.
+
+        Examples
+        --------
+        >>> trials = (Trial({"size": 2.0}, 0.5, 32, "design"),)
+        >>> SearchRecord("outlier", ("size",), trials, 32).words()
+        'outlier: 1 pair tried with 32 draws'
+        """
+        held = [_counted(self.pairs, "pair")] * (self.pairs > 0)
+        held += [_counted(self.spaces, "space")] * (self.spaces > 0)
+        where = f"{' and '.join(held)}, " if self.is_portfolio else ""
+        tried = f"{_counted(sum(trial.valid for trial in self.trials), 'pair')} tried"
+        cost = f"with {self.draws_spent:,} draws" if self.draws_spent else "by computation"
+        return f"{self.space}: {where}{tried} {cost}"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}" + "s" * (number != 1)
 
 
 def ranking(record: SearchRecord, k: int = 10) -> tuple[Trial, ...]:
@@ -71,7 +109,7 @@ def ranking(record: SearchRecord, k: int = 10) -> tuple[Trial, ...]:
     The first one is the pair that the audit went on with.
     """
     _validate.integer(1, k=k)
-    drawn = [trial for trial in record.trials if trial.draws > 0]
+    drawn = [trial for trial in record.trials if trial.valid]
     return tuple(
         sorted(
             drawn, key=lambda t: (t.stage == FINAL, t.expected_epsilon, t.separation), reverse=True
@@ -80,7 +118,7 @@ def ranking(record: SearchRecord, k: int = 10) -> tuple[Trial, ...]:
 
 
 def landscape(record: SearchRecord, parameter: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return one parameter of all trials with draws, sorted, and what each should certify.
+    """Return one parameter of all trials that have it, sorted, and what each should certify.
 
     Examples
     --------
@@ -90,7 +128,7 @@ def landscape(record: SearchRecord, parameter: str) -> tuple[NDArray[Any], NDArr
     ([1.0, 2.0], [0.1, 0.5])
     """
     _validate.choice(record.parameters, parameter=parameter)
-    drawn = [trial for trial in record.trials if trial.draws > 0]
+    drawn = [trial for trial in record.trials if trial.valid and parameter in trial.parameters]
     x = np.array([trial.parameters[parameter] for trial in drawn])
     order = np.argsort(x, kind="stable")
     return x[order], np.array([trial.expected_epsilon for trial in drawn], dtype=float)[order]

@@ -131,11 +131,6 @@ def test_flags_are_true_or_false(flag: str, value: Any) -> None:
         audit(noisy, PureDP(1.0), ONE, seed=1, **{flag: value})
 
 
-def test_a_pmf_is_not_searched() -> None:
-    with pytest.raises(TypeError, match="a search needs one that draws"):
-        audit(Flip(), PureDP(1.0), search.edge(n_users=3), seed=1, mutants=None)
-
-
 def test_a_mechanism_of_additive_noise_may_be_searched() -> None:
     def clipped(data: Array) -> Array:
         return np.asarray(np.clip(data, 0, 0.5).mean(axis=(0, 1)))

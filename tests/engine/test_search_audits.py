@@ -30,12 +30,13 @@ from dpaudit.engine.explore import explore
 from dpaudit.engine.task import Task
 from dpaudit.events.portfolio import Goal
 from dpaudit.mechanisms.sampler import Sampler
+from dpaudit.neighbors.presets import edge
+from dpaudit.neighbors.spaces import Choice, Interval, SearchSpace
 from dpaudit.search import Integer
 from dpaudit.search import halving as running
-from dpaudit.search.halving import LEAST_BUDGET, Candidate, halving_looks, halvings, search
-from dpaudit.search.presets import edge
+from dpaudit.search.candidates import Candidate
+from dpaudit.search.halving import LEAST_BUDGET, halving_looks, halvings, search
 from dpaudit.search.record import SearchRecord, Trial, landscape, ranking
-from dpaudit.search.spaces import Choice, Interval, SearchSpace
 from tests.search.test_search import (
     EPSILON,
     USERS,
@@ -366,6 +367,6 @@ def test_an_engine_that_certifies_on_what_the_search_saw_is_found_out(
 def test_candidates_add_up_their_looks() -> None:
     pair = neighbors.far_user(n_users=3)
     looks = [(np.zeros(3), np.ones(3)), (np.zeros(2), np.ones(2))]
-    candidate = Candidate(0, np.zeros(1), {}, pair, "design", looks)
+    candidate = Candidate(0, 0, np.zeros(1), {}, lambda: pair, "design", "", looks)
     assert candidate.draws == 5
     assert [side.sum() for side in candidate.drawn()] == [0, 5]

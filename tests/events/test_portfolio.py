@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpaudit.engine.pictures import OutputHistogram
 from dpaudit.events.expected import ExpectedBounds, approximate_lower, approximate_upper
-from dpaudit.events.portfolio import Event, Goal, Selection, learn
+from dpaudit.events.portfolio import Event, Goal, Selection, expectation, learn
 from dpaudit.events.scores import FeatureScore
 from dpaudit.stats import oracles
 from dpaudit.stats.proportions import lower_rates, upper_rates
@@ -311,3 +311,39 @@ def test_an_event_that_is_likelier_on_the_right_needs_no_table() -> None:
     assert isinstance(event.score, FeatureScore)
     assert (event.likelier, event.above) == ("right", True)
     assert _rates(event, left, right) == pytest.approx((0.1, 0.0), abs=0.01)
+
+
+# --- frozen events ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.05, None])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_frozen_event_is_judged_by_its_rates_on_fresh_draws(
+    delta: float | None, swapped: bool
+) -> None:
+    sides = (np.repeat([0.0, 1.0], [200, 800]), np.repeat([0.0, 1.0], [900, 100]))
+    left, right = sides[::-1] if swapped else sides
+    frozen = learn(left, right, _goal(delta), rng=np.random.default_rng(1)).primary
+    value, separation = expectation(frozen, left, right, _goal(delta))
+    p, q = approximate_lower([800], 1000, 0.1), approximate_upper([100], 1000, 0.1)
+    sure = ExpectedBounds.of(p, q, 20_000, 1e-5)
+    assert separation == pytest.approx(float((p - q)[0]))
+    if delta is not None:
+        assert value == pytest.approx(float(np.maximum(*sure.losses(delta))[0]))
+    else:
+        both = zip(GRID, _goal(None).claimed_deltas, strict=True)
+        ratios = [float(np.maximum(*sure.excesses(e))[0]) / d for e, d in both]
+        assert value == pytest.approx(max(ratios[1:]))
+
+
+def test_no_luck_is_taken_for_a_find() -> None:
+    """On draws of one distribution, thousands of events of 8 coordinates have their best."""
+    rng = np.random.default_rng(5)
+    lucky, frozen = [], []
+    for _ in range(20):
+        draws = rng.laplace(size=(4, 300, 8))
+        selection = learn(draws[0], draws[1], _goal(), rng=rng)
+        lucky.append(selection.objective[0])
+        frozen.append(expectation(selection.primary, draws[2], draws[3], _goal())[0])
+    assert sum(value > 0.1 for value in lucky) >= 15
+    assert sum(value > 0.1 for value in frozen) <= 3

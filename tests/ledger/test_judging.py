@@ -22,8 +22,8 @@ from dpaudit.ledger.judging import Judge
 from dpaudit.ledger.rows import LedgerVerdict, Method, Power
 from dpaudit.ledger.statements import Statement
 from dpaudit.neighbors.pairs import NeighborPair
+from dpaudit.neighbors.spaces import Interval
 from dpaudit.report.statements import counterexample_words
-from dpaudit.search.spaces import Interval
 
 ROW = Statement("toy.lemma1", "toy", "lemma", "x <= y")
 ONE = [{"n": 1}]

@@ -16,7 +16,7 @@ from dpaudit.ledger.domains import Array, Domain
 from dpaudit.ledger.falsifying import falsify, sweep
 from dpaudit.ledger.rows import LedgerVerdict, Method, Power, StatementResult, plain, ratio
 from dpaudit.ledger.statements import Statement, marked, read_statements, rows_of, statement
-from dpaudit.search.spaces import Choice, Integer, Interval
+from dpaudit.neighbors.spaces import Choice, Integer, Interval
 
 SQUARE = Domain(x=Interval(-2.0, 2.0), y=Interval(-2.0, 2.0))
 ROW = Statement("toy.lemma1", "toy", "lemma", "x <= y")

@@ -125,7 +125,7 @@ def test_run_shows_live_progress_on_a_terminal_only(home):
         (["run", "--out", "mine.py"], "cannot write mine.py: it is a file, not a directory"),
         (["run", "--bogus"], "No such option"),
         (["nonsense"], "No such command"),
-        (["audit", "mine:honest"], "Missing option '--epsilon'"),
+        (["audit", "mine:honest"], "claim is one of --epsilon, --mu and --rho; got none of them"),
         (["audit", "mine", "--epsilon", "1"], "must read MODULE:FUNCTION, got 'mine'"),
         (["audit", "mine:none", "--epsilon", "1"], "module mine has no function 'none'"),
         (["audit", "absent:f", "--epsilon", "1"], "cannot import absent: ModuleNotFoundError"),
@@ -193,8 +193,9 @@ def test_file_that_cannot_be_collected_is_a_failure_and_costs_the_others_nothing
 
 def test_audit_of_one_function(home):
     honest = dpaudit(
-        home, "audit", "mine:honest", "--epsilon", "1", "--mutant", "mine:half", "--draws", "1000"
-    )
+        home, "audit", "mine:honest", "--epsilon", "1", "--m", "1",
+        "--mutant", "mine:half", "--draws", "2000",
+    )  # fmt: skip
     assert honest.code == 0
     assert honest.out.startswith("NOT REFUTED  mine:honest")
     assert "  mutants    3 of 3 killed\n    killed: epsilon >" in honest.out
@@ -207,7 +208,7 @@ def test_audit_of_one_function(home):
     )
     assert blunt.out.startswith("NO POWER  mine:honest")
     caught = dpaudit(
-        home, "audit", "mine.py:unclipped", "--epsilon", "1", "--out", "found", "--draws", "1000"
+        home, "audit", "mine.py:unclipped", "--epsilon", "1", "--out", "found", "--draws", "2000"
     )
     assert caught.code == 1
     assert caught.out.startswith("REFUTED  mine.py:unclipped")
@@ -224,7 +225,7 @@ def test_deterministic_function_gets_a_large_finite_epsilon(home):
 @pytest.mark.parametrize(("function", "words"), [("wrong", "(objects)"), ("crash", "disk on fire")])
 def test_fault_of_the_mechanism_is_exit_1_with_one_line(home, function, words):
     result = dpaudit(
-        home, "audit", f"mine:{function}", "--epsilon", "1", "--out", "found", "--draws", "1000"
+        home, "audit", f"mine:{function}", "--epsilon", "1", "--out", "found", "--draws", "2000"
     )
     assert result.code == 1
     assert words in result.err
@@ -274,7 +275,7 @@ def test_replay_of_a_single_function(home):
         "--seed",
         "7",
         "--draws",
-        "1000",
+        "2000",
     )
     (stored,) = (home.path / "found" / "audits").glob("*.json")
     assert dpaudit(home, "replay", str(stored)).code == 0

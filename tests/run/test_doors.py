@@ -317,7 +317,7 @@ def test_times_are_no_difference():
 def test_replay_runs_nothing_outside_of_its_project_without_trust(make):
     home = make(ONE)
     run(home)
-    home.dpaudit("audit", "mine:unclipped", "--epsilon", "1", "--out", "found", "--draws", "600")
+    home.dpaudit("audit", "mine:unclipped", "--epsilon", "1", "--out", "found", "--draws", "1500")
     (found,) = (home.path / "found" / "audits").glob("*.json")
     assert home.dpaudit("replay", str(found)).code == 0
     (home.path / "inside").mkdir()

@@ -17,16 +17,16 @@ from dpaudit import ArgumentError, NeighborPair, PairError, PureDP, RecipeError,
 from dpaudit.events.portfolio import Goal
 from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.mechanisms.streams import generator
-from dpaudit.search.halving import LEAST_BUDGET, SearchResult, search
-from dpaudit.search.presets import clusters, edge, outlier, query_values, which_batch, which_user
-from dpaudit.search.spaces import (
+from dpaudit.neighbors.presets import clusters, edge, outlier, query_values, which_batch, which_user
+from dpaudit.neighbors.spaces import (
     Choice,
     Integer,
     Interval,
     SearchSpace,
     design_points,
-    space_from_words,
 )
+from dpaudit.neighbors.words import space_from_words
+from dpaudit.search.halving import LEAST_BUDGET, SearchResult, search
 
 Array = NDArray[Any]
 Generator = np.random.Generator

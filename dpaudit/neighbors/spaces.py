@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit.claims import Relation, checked_relation
 from dpaudit.errors import ArgumentError, PairError, RecipeError, place
-from dpaudit.mechanisms import mechanism_name
-from dpaudit.neighbors import RECIPES, NeighborPair, parse_value
+from dpaudit.neighbors.pairs import NeighborPair
 
 Point = NDArray[np.float64]
 """A place in the unit cube."""
@@ -120,7 +119,39 @@ class Choice:
         return self.values[_cell(u, self.steps)]
 
 
-Range = Interval | Integer | Choice
+@dataclass(frozen=True)
+class Magnitude:
+    """Numbers of either sign up to `most`, spread evenly in their logarithm down to `least`.
+
+    For data of unknown size: half of the unit interval holds numbers below ``sqrt(least * most)``.
+
+    Examples
+    --------
+    >>> [round(Magnitude(0.01, 100.0).at(u), 2) for u in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    [-100.0, -0.99, 0.0, 0.99, 100.0]
+    """
+
+    least: float
+    most: float
+
+    def __post_init__(self) -> None:
+        _validate.positive(least=self.least)
+        _validate.positive(most=self.most)
+        if not self.least < self.most:
+            raise ArgumentError(f"least must be below most = {self.most!r}, got {self.least!r}")
+
+    @property
+    def steps(self) -> None:
+        """No finite number of values."""
+
+    def at(self, u: float) -> float:
+        """Return the number at `u` in [0, 1]."""
+        v = 2 * u - 1
+        grown = math.expm1(abs(v) * math.log(self.most / self.least))
+        return math.copysign(min(grown / (self.most / self.least - 1), 1.0) * self.most, v)
+
+
+Range = Interval | Integer | Choice | Magnitude
 
 
 def _cell(u: float, steps: int) -> int:
@@ -139,7 +170,8 @@ class SearchSpace:
         a generator in the same state, so that trials differ by their parameters alone. It may
         raise ``PairError`` or ``ArgumentError`` where parameters do not go together.
     parameters : dict
-        :class:`Interval`, :class:`Integer` or :class:`Choice` of each argument to search.
+        :class:`Interval`, :class:`Magnitude`, :class:`Integer` or :class:`Choice` of each argument
+        to search.
     name : str, optional
         Words for reports; the name of `build` when omitted.
 
@@ -169,11 +201,11 @@ class SearchSpace:
         if not isinstance(self.name, str):
             raise TypeError(f"name must be a text, got {self.name!r}")
         object.__setattr__(self, "parameters", dict(self.parameters))
-        object.__setattr__(self, "name", self.name or mechanism_name(self.build))
+        object.__setattr__(self, "name", self.name or _name_of(self.build))
         if not self.parameters:
             raise ArgumentError(f"parameters of {self.name} must hold at least one range, got none")
         for key, values in self.parameters.items():
-            if not isinstance(values, Interval | Integer | Choice):
+            if not isinstance(values, Range):
                 raise TypeError(f"{key} must be an Interval, Integer or Choice, got {values!r}")
         _check_arguments(self.build, self.parameters, self.name)
 
@@ -242,13 +274,13 @@ class SearchSpace:
                 return self.pair(parameters, rng=np.random.default_rng(entropy))
             except ArgumentError as error:
                 reasons.append(f"{in_words(parameters)}: {error}")
-        raise no_valid_pair(self, reasons)
+        raise no_valid_pair(self.name, reasons)
 
 
-def no_valid_pair(space: SearchSpace, reasons: list[str]) -> ArgumentError:
-    """Return the error for a space in which nothing was found to be a pair."""
+def no_valid_pair(name: str, reasons: list[str]) -> ArgumentError:
+    """Return the error for a search space in which nothing was found to be a pair."""
     return ArgumentError(
-        f"no parameters of the search space {space.name} give a valid pair, of {len(reasons)} "
+        f"no parameters of the search space {name} give a valid pair, of {len(reasons)} "
         f"that were tried; the first reasons are: {'; '.join(reasons[:_REASONS])}"
     )
 
@@ -287,6 +319,16 @@ def design_points(dimension: int, count: int, *, rng: np.random.Generator) -> ND
     return np.asarray((points + rng.random(dimension)) % 1.0)
 
 
+def _name_of(build: Callable[..., Any]) -> str:
+    """Return the name of a function, with the keywords that ``partial`` bound."""
+    bound: dict[str, Any] = {}
+    while isinstance(build, functools.partial):
+        bound = {**build.keywords, **bound}
+        build = build.func
+    name = str(getattr(build, "__name__", type(build).__name__))
+    return f"{name}({in_words(bound)})" if bound else name
+
+
 def _takes_rng(build: Callable[..., Any]) -> bool:
     try:
         return "rng" in inspect.signature(build).parameters
@@ -321,83 +363,6 @@ def _check_arguments(build: Callable[..., Any], parameters: Mapping[str, Any], n
         raise ArgumentError(
             f"{name} also needs {', '.join(missing)}: give a range, or bind it with partial"
         )
-
-
-def space_from_words(text: str) -> SearchSpace:
-    """Build a space from words such as ``far_user:n_users=20,distance=0.1..10``.
-
-    Parameters
-    ----------
-    text : str
-        Name of a recipe in ``dpaudit.neighbors.RECIPES``, a colon, and ``name=value`` separated by
-        commas. A value may be a range ``lo..hi``, of whole numbers if both ends are written as
-        such; ``log:lo..hi``, evenly spread in the logarithm; or a choice ``a|b|c``.
-
-    Raises
-    ------
-    ValueError
-        For an unknown recipe or argument, a bad range, or words without any range.
-
-    Examples
-    --------
-    >>> space_from_words("far_user:n_users=20..40,distance=log:0.1..10").parameters
-    {'n_users': Integer(low=20, high=40), 'distance': Interval(low=0.1, high=10.0, log=True)}
-    """
-    if not isinstance(text, str):
-        raise TypeError(f"text must be words such as far_user:distance=0.1..10, got {text!r}")
-    name, _, rest = text.partition(":")
-    _validate.choice(tuple(RECIPES), recipe=name)
-    recipe = RECIPES[name]
-    fixed: dict[str, Any] = {}
-    ranges: dict[str, Range] = {}
-    known = [key for key in inspect.signature(recipe).parameters if key != "rng"]
-    for item in filter(None, rest.split(",")):
-        key, equals, value = item.partition("=")
-        if not equals or not value or key not in known:
-            raise ArgumentError(
-                f"the recipe {name} takes name=value of {', '.join(known)}; got {item!r}"
-            )
-        if key in fixed or key in ranges:
-            raise ArgumentError(f"{key} must be given once, got {item!r} as well")
-        if "|" in value:
-            if not all(value.split("|")) or ".." in value or value.startswith("log:"):
-                raise ArgumentError(
-                    f"{key} must be a choice a|b of words or numbers, got {value!r}"
-                )
-            ranges[key] = Choice(tuple(parse_value(key, word) for word in value.split("|")))
-        elif ".." in value:
-            ranges[key] = _range(key, value)
-        else:
-            fixed[key] = parse_value(key, value)
-    if not ranges:
-        raise ArgumentError(
-            f"a search needs a range lo..hi or a choice a|b for some of {', '.join(known)}; "
-            f"got {text!r}"
-        )
-    return SearchSpace(_one_pair(functools.partial(recipe, **fixed), name), ranges, name=text)
-
-
-def _one_pair(build: Callable[..., Any], name: str) -> Callable[..., NeighborPair]:
-    if name == "value_patterns":
-        raise ArgumentError(
-            "recipe must give one pair, got value_patterns, which gives several; "
-            "search value_pattern with pattern=a|b|c instead"
-        )
-    return build
-
-
-def _range(key: str, words: str) -> Range:
-    log = words.startswith("log:")
-    low, _, high = words.removeprefix("log:").partition("..")
-    ends = [parse_value("", low), parse_value("", high)]
-    if not all(isinstance(end, int | float) for end in ends):
-        raise ArgumentError(f"{key} must be a range lo..hi of numbers, got {words!r}")
-    try:
-        if not log and all(isinstance(end, int) for end in ends):
-            return Integer(*ends)
-        return Interval(float(ends[0]), float(ends[1]), log)
-    except ArgumentError as error:
-        raise ArgumentError(f"{key}={words}: {error}") from None
 
 
 def dataset_relation(relation: Relation) -> Relation:

@@ -17,28 +17,40 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit.claims import Relation, checked_relation
 from dpaudit.errors import ArgumentError
-from dpaudit.neighbors import PATTERNS, NeighborPair, value_pattern
-from dpaudit.search.spaces import (
+from dpaudit.neighbors.pairs import NeighborPair
+from dpaudit.neighbors.spaces import (
     Choice,
     Integer,
     Interval,
+    Magnitude,
     Range,
     SearchSpace,
     dataset_relation,
     in_words,
 )
+from dpaudit.neighbors.values import PATTERNS, value_pattern
 
 Floats = NDArray[np.float64]
 
 _SMALLEST = 1e-3
 """Smallest size or separation that is searched, as a part of the domain."""
 
+_SMALLEST_WIDE = 1e-5
+"""The same where the size of the data is not known."""
+
 
 class _Users:
     """Builds pairs of datasets from one number for each user."""
 
     def __init__(
-        self, n_users: int, m: int, d: int | None, low: float, high: float, relation: Relation
+        self,
+        n_users: int,
+        m: int,
+        d: int | None,
+        low: float,
+        high: float,
+        relation: Relation,
+        wide: bool,
     ) -> None:
         self.n_users = _validate.integer(2, n_users=n_users)
         self.m = _validate.integer(1, m=m)
@@ -50,15 +62,22 @@ class _Users:
                 f"high - low must be a finite number, got low = {low!r} and high = {high!r}"
             )
         self.relation = dataset_relation(relation)
+        if not isinstance(wide, bool):
+            raise TypeError(f"wide must be True or False, got {wide!r}")
+        self.wide = wide
 
     @property
-    def positions(self) -> Interval:
-        return Interval(self.low, self.high)
+    def positions(self) -> Interval | Magnitude:
+        if not self.wide:
+            return Interval(self.low, self.high)
+        most = max(abs(self.low), abs(self.high))
+        return Magnitude(_SMALLEST_WIDE * most, most)
 
     @property
     def sizes(self) -> Interval:
         width = self.high - self.low
-        return Interval(_SMALLEST * width, width, log=True)
+        smallest = _SMALLEST_WIDE if self.wide else _SMALLEST
+        return Interval(smallest * width, width, log=True)
 
     def pair(
         self, others: Floats, left: float, right: float, words: str, user: int | None = None
@@ -87,6 +106,7 @@ def outlier(
     low: float = 0.0,
     high: float = 1.0,
     relation: Relation = Relation.REPLACE_USER,
+    wide: bool = False,
 ) -> SearchSpace:
     """One user who stands apart from others who lie close together.
 
@@ -107,8 +127,11 @@ def outlier(
         Domain of the data, default [0, 1].
     relation : Relation, optional
         Replace or add/remove a user.
+    wide : bool, optional
+        Whether positions and sizes are spread over many magnitudes, for data of which nobody said
+        how large they are. Default False.
     """
-    users = _Users(n_users, m, d, low, high, relation)
+    users = _Users(n_users, m, d, low, high, relation, wide)
 
     def build(*, others: float, spread: float, size: float, direction: int) -> NeighborPair:
         words = in_words({"others": others, "spread": spread, "size": direction * size})
@@ -133,6 +156,7 @@ def clusters(
     low: float = 0.0,
     high: float = 1.0,
     relation: Relation = Relation.REPLACE_USER,
+    wide: bool = False,
 ) -> SearchSpace:
     """Clusters of about one size; the user leaves the first one for another.
 
@@ -141,7 +165,7 @@ def clusters(
     which one the user `joins`: the next, the middle or the last one. Other parameters as in
     :func:`outlier`.
     """
-    users = _Users(n_users, m, d, low, high, relation)
+    users = _Users(n_users, m, d, low, high, relation, wide)
     most = _validate.integer(2, most=most)
     if most >= n_users:
         raise ArgumentError(f"most must be below n_users = {n_users}, got {most}")
@@ -173,6 +197,7 @@ def which_user(
     low: float = 0.0,
     high: float = 1.0,
     relation: Relation = Relation.REPLACE_USER,
+    wide: bool = False,
 ) -> SearchSpace:
     """One user, anywhere in the order of the data, who goes from `high` to `low`.
 
@@ -180,7 +205,7 @@ def which_user(
     the first or last user forgotten. Searches the index of the `user` and the value of all
     `others`. Other parameters as in :func:`outlier`.
     """
-    users = _Users(n_users, m, d, low, high, relation)
+    users = _Users(n_users, m, d, low, high, relation, wide)
 
     def build(*, user: int, others: float) -> NeighborPair:
         crowd = np.full(users.n_users - 1, others)
@@ -200,6 +225,7 @@ def which_batch(
     low: float = 0.0,
     high: float = 1.0,
     relation: Relation = Relation.REPLACE_USER,
+    wide: bool = False,
 ) -> SearchSpace:
     """One user, in any of the batches of an algorithm, who goes from `high` to `low`.
 
@@ -208,7 +234,7 @@ def which_batch(
     of the `mates` in the batch and that of all `others`. `batch_size` must be below `n_users`;
     other parameters as in :func:`outlier`.
     """
-    users = _Users(n_users, m, d, low, high, relation)
+    users = _Users(n_users, m, d, low, high, relation, wide)
     batch_size = _validate.integer(1, batch_size=batch_size)
     if batch_size >= n_users:
         raise ArgumentError(f"batch_size must be below n_users = {n_users}, got {batch_size}")
@@ -240,6 +266,7 @@ def edge(
     low: float = 0.0,
     high: float = 1.0,
     relation: Relation = Relation.REPLACE_USER,
+    wide: bool = False,
 ) -> SearchSpace:
     """All others at one place, which may be just beside a threshold that the user tips.
 
@@ -248,7 +275,7 @@ def edge(
     `step`: "across" from `high` on the left to `low` on the right, "up" from `high` to the others,
     "down" from the others to `low`. Other parameters as in :func:`outlier`.
     """
-    users = _Users(n_users, m, d, low, high, relation)
+    users = _Users(n_users, m, d, low, high, relation, wide)
 
     def build(*, position: float, step: str) -> NeighborPair:
         crowd = np.full(users.n_users - 1, position)

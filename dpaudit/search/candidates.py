@@ -1,0 +1,321 @@
+"""Candidates of a search: the pairs of a portfolio, points of its spaces, and steps around them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import ArgumentError
+from dpaudit.neighbors import (
+    Choice,
+    NeighborPair,
+    Point,
+    Portfolio,
+    SearchSpace,
+    design_points,
+    in_words,
+    no_valid_pair,
+    plain,
+)
+from dpaudit.search.record import SearchRecord, Trial
+
+Array = NDArray[Any]
+Where = SearchSpace | Portfolio
+
+CENTRES = 3
+"""Candidates, at most, around which a local round makes steps."""
+
+_WHOLE = 0.3
+"""Part of the room of a portfolio's spaces that one may take to be tried whole."""
+
+_KEPT = 2**20
+"""Bytes of a pair, at most, that is kept while others are looked at."""
+
+_TRIES = 20
+_FIXED = -1
+
+
+@dataclass(eq=False)
+class Candidate:
+    """A trial under way.
+
+    Parameters
+    ----------
+    index : int
+        Its number among all trials.
+    arm : int
+        Which space it is of; negative for a pair that was given.
+    point : ndarray
+        Where in the unit cube of its space; empty for a pair that was given.
+    parameters : dict
+        Plain values by name.
+    make : callable
+        Returns the pair to draw on.
+    stage : str
+        The last stage that it reached.
+    name : str
+        The arm, in words.
+    looks : list of two arrays
+        Draws on both sides, look by look.
+    score : (float, float)
+        How it was judged.
+    """
+
+    index: int
+    arm: int
+    point: Point
+    parameters: dict[str, Any]
+    make: Callable[[], NeighborPair]
+    stage: str
+    name: str
+    looks: list[tuple[Array, Array]] = field(default_factory=list)
+    score: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def pair(self) -> NeighborPair:
+        """What is drawn on."""
+        return self.make()
+
+    @property
+    def draws(self) -> int:
+        """Draws per dataset so far."""
+        return sum(len(left) for left, _ in self.looks)
+
+    def drawn(self) -> tuple[Array, Array]:
+        """All draws so far."""
+        left, right = zip(*self.looks, strict=True)
+        return np.concatenate(left), np.concatenate(right)
+
+    def trial(self) -> Trial:
+        """Return what goes on record."""
+        expected, separation = self.score
+        return Trial(
+            self.parameters, expected, self.draws, self.stage, "", separation, arm=self.name
+        )
+
+
+def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Sort candidates by their scores, the first of equals first."""
+    return sorted(candidates, key=lambda c: (-c.score[0], -c.score[1], c.index))
+
+
+def extra_points(dimension: int, count: int) -> Iterator[Point]:
+    """Yield the centre and as many corners as `count` leaves room for."""
+    yield np.full(dimension, 0.5)
+    for corner in itertools.islice(itertools.product((0.0, 1.0), repeat=dimension), count - 1):
+        yield np.array(corner)
+
+
+class Candidates:
+    """Makes the candidates of one search, each once, and keeps all trials.
+
+    Parameters
+    ----------
+    where : SearchSpace or Portfolio
+        Where to look; a space is a portfolio of one.
+    rng : numpy.random.Generator
+        Fixes all points.
+    """
+
+    def __init__(self, where: Where, rng: np.random.Generator) -> None:
+        self.where, self.rng = where, rng
+        self.pairs: tuple[NeighborPair, ...] = ()
+        self.spaces: tuple[SearchSpace, ...] = (where,) if isinstance(where, SearchSpace) else ()
+        if isinstance(where, Portfolio):
+            self.pairs, self.spaces = where.pairs, where.spaces
+        # The same state for every build: trials differ by their parameters alone.
+        self.entropy = int(rng.integers(2**63))
+        self.example = where.example(rng=rng)
+        self.trials: list[Trial | Candidate] = []
+        self._seen: set[tuple[float, ...]] = set()
+        self._designs: list[int] = []
+        self._fill: Iterator[tuple[int, Point]] = iter(())
+
+    # --- the design ---
+
+    def design(self, count: int, rounds: int) -> list[Candidate]:
+        """Return the first candidates: the given pairs, and designs of the spaces.
+
+        Parameters
+        ----------
+        count : int
+            How many there is room for, and a quarter more. Given pairs take half of the room at
+            most, the first ones first; the spaces share the rest alike.
+        rounds : int
+            Local rounds to come. What they add of the designs falls between the first points.
+        """
+        if isinstance(self.where, SearchSpace):
+            candidates, sizes = [], [count]
+        else:
+            room = count + count // 4
+            most = room // 2 if self.spaces else room
+            candidates = [self._given(pair) for pair in self.pairs[:most]]
+            sizes = self._sizes(room - len(candidates)) if self.spaces else []
+        fills = []
+        for arm, size in enumerate(sizes):
+            dimension = len(self.spaces[arm].ranges)
+            points = design_points(dimension, size * (1 + rounds), rng=self.rng)
+            fills.append([(arm, point) for point in points[size:]])
+            candidates += self._designed(arm, points[:size])
+        self._designs = sizes
+        turns = itertools.zip_longest(*fills)
+        self._fill = (at for turn in turns for at in turn if at is not None)
+        return candidates
+
+    def _sizes(self, room: int) -> list[int]:
+        """Share the room: spaces so small that it holds them are tried whole, the others alike.
+
+        Where there is room for some spaces only, these are the first ones.
+        """
+        whole = [space.size <= room * _WHOLE for space in self.spaces]
+        left = room - sum(int(s.size) for s, fits in zip(self.spaces, whole, strict=True) if fits)
+        each = max(int(0.8 * left / max(whole.count(False), 1)), 1)
+        sizes = [
+            int(space.size) if fits else each
+            for space, fits in zip(self.spaces, whole, strict=True)
+        ]
+        return sizes[: max(room, 1)]
+
+    def _given(self, pair: NeighborPair) -> Candidate:
+        nowhere: Point = np.empty(0)
+        index = len(self.trials)
+        candidate = Candidate(index, _FIXED, nowhere, {}, lambda: pair, "design", pair.recipe)
+        self.trials.append(candidate)
+        return candidate
+
+    def _designed(self, arm: int, points: Array) -> list[Candidate]:
+        space = self.spaces[arm]
+        extra = extra_points(len(space.ranges), max(len(points) // 4, 1))
+        # The centre alone stands for a design of one point.
+        chosen: Iterator[Point] = itertools.chain(extra, points[len(points) == 1 :])
+        if space.size <= len(points):
+            cells = [(np.arange(n) + 0.5) / n for n in (r.steps or 1 for r in space.ranges)]
+            chosen = (np.array(cell) for cell in itertools.product(*cells))
+        candidates = (self._candidate(arm, point, "design") for point in chosen)
+        return [c for c in candidates if c is not None]
+
+    def _candidate(self, arm: int, point: Point, stage: str) -> Candidate | None:
+        """Build the pair at a point; None, on record, if there is none, or it was seen before."""
+        space = self.spaces[arm]
+        point = space.snapped(point)
+        key = (arm, *point.tolist())
+        if key in self._seen:
+            return None
+        self._seen.add(key)
+        parameters = space.at(point)
+        shown = {name: plain(value) for name, value in parameters.items()}
+        name = self._name(space)
+
+        def build() -> NeighborPair:
+            return space.pair(parameters, rng=np.random.default_rng(self.entropy))
+
+        try:
+            pair = build()
+        except ArgumentError as error:
+            self.trials.append(Trial(shown, 0.0, 0, stage, f"no valid pair: {error}", arm=name))
+            return None
+        if pair.relation != self.example.relation:
+            raise ArgumentError(
+                f"the pairs of a search share one relation, got {self.example.relation}, and "
+                f"{pair.relation} at {in_words(parameters)}"
+            )
+        # Hundreds of large pairs would not fit into memory: these are built again for each look.
+        large = pair.left.nbytes + pair.right.nbytes > _KEPT
+        make = build if large else (lambda: pair)
+        candidate = Candidate(len(self.trials), arm, point, shown, make, stage, name)
+        self.trials.append(candidate)
+        return candidate
+
+    def _name(self, space: SearchSpace) -> str:
+        return "" if isinstance(self.where, SearchSpace) else space.name
+
+    # --- local rounds ---
+
+    def proposals(
+        self, candidates: list[Candidate], count: int, halvings: int, stage: str
+    ) -> list[Candidate]:
+        """Return new candidates: steps around the best of some, and more of the designs.
+
+        Parameters
+        ----------
+        candidates : list of Candidate
+            Where the best are looked for. Given pairs have nothing around them.
+        count : int
+            How many are wanted.
+        halvings : int
+            How often the radius of the steps was halved.
+        stage : str
+            What they are called.
+        """
+        centres = self._centres(candidates, halvings)
+        new: list[Candidate] = []
+        around = itertools.cycle(centres)
+        for attempt in range(_TRIES * count):
+            if len(new) == count:
+                break
+            at = next(self._fill, None) if attempt % 4 == 3 or not centres else None
+            if at is None:
+                if not centres:
+                    break
+                centre = next(around)
+                at = centre.arm, self._near(centre, self._radius(centre.arm, halvings))
+            candidate = self._candidate(*at, stage)
+            if candidate is not None:
+                new.append(candidate)
+        return new
+
+    def _radius(self, arm: int, halvings: int) -> float:
+        dimension = len(self.spaces[arm].ranges)
+        return float(self._designs[arm] ** (-1.0 / dimension) / 2**halvings)
+
+    def _near(self, centre: Candidate, radius: float) -> Point:
+        """Step in some of the parameters: by `radius` at most, or to any other choice."""
+        ranges = self.spaces[centre.arm].ranges
+        point = centre.point.copy()
+        moved = self.rng.random(len(ranges)) < 0.5
+        moved[self.rng.integers(len(ranges))] = True
+        for j in np.flatnonzero(moved):
+            values = ranges[j]
+            if isinstance(values, Choice):
+                point[j] = self.rng.random()
+            else:
+                reach = max(radius, 1.0 / values.steps if values.steps else 0.0)
+                point[j] += self.rng.uniform(-reach, reach)
+        return np.clip(point, 0.0, 1.0)
+
+    def _centres(self, candidates: list[Candidate], halvings: int) -> list[Candidate]:
+        """Return the best few that are more than a radius apart."""
+        centres: list[Candidate] = []
+        for candidate in best_first(c for c in candidates if c.arm != _FIXED):
+            radius = self._radius(candidate.arm, halvings)
+            if all(
+                candidate.arm != c.arm or np.abs(candidate.point - c.point).max() > radius
+                for c in centres
+            ):
+                centres.append(candidate)
+        return centres[:CENTRES]
+
+    # --- the record ---
+
+    def record(self, draws_spent: int) -> SearchRecord:
+        """Return all trials as plain data."""
+        names = [name for space in self.spaces for name in space.parameters]
+        return SearchRecord(
+            self.where.name,
+            tuple(dict.fromkeys(names)),
+            tuple(t if isinstance(t, Trial) else t.trial() for t in self.trials),
+            draws_spent,
+            pairs=len(self.pairs),
+            spaces=len(self.spaces),
+        )
+
+    def none_valid(self) -> ArgumentError:
+        """Return the error for a search in which nothing was found to be a pair."""
+        failed = [trial for trial in self.trials if isinstance(trial, Trial)]
+        reasons = [f"{in_words(t.parameters)}: {t.note}" for t in failed]
+        return no_valid_pair(self.where.name, reasons)

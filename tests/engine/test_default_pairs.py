@@ -1,0 +1,284 @@
+"""Audits that name no pair: what they find, what they say, and exact ones that search."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from benchmarks.portfolio import CASES, Case
+from dpaudit import (
+    AdditiveNoise,
+    ApproxDP,
+    ArgumentError,
+    GaussianDP,
+    MechanismError,
+    NeighborPair,
+    PureDP,
+    Relation,
+    Verdict,
+    audit,
+    neighbors,
+)
+from dpaudit.neighbors import Choice, Integer, Interval, Portfolio, SearchSpace, portfolio
+
+Array = NDArray[Any]
+Generator = np.random.Generator
+
+DRAWS = 20_000
+MORE_DRAWS = {"category released by its true count": 100_000}
+"""Of bugs that few of the pairs show: at 20,000 draws they are found half of the time."""
+
+
+def case(story: str) -> Case:
+    (found,) = [case for case in CASES if case.story == story]
+    return found
+
+
+# --- what it finds ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        "items clipped, not users",
+        "sensitivity of a median 1/n",
+        "category released by its true count",
+        "scale estimated from the data",
+        "the first users for a random sample",
+        "no answer without data",
+        "words that occur, and no others",
+    ],
+)
+def test_planted_bugs_are_refuted_and_their_counterparts_are_not(story: str) -> None:
+    planted = case(story)
+    pairs = None if planted.like is None else portfolio(planted.like())
+    for mechanism, expected in ((planted.bug, True), (planted.correct, False)):
+        draws = MORE_DRAWS.get(story, DRAWS)
+        result = audit(mechanism, planted.claim, pairs, draws=draws, seed=1, mutants=None)
+        assert (result.verdict is Verdict.REFUTED) is expected
+        assert result.search is not None
+        assert "searched   portfolio(" in result.summary()
+
+
+def without(held: Portfolio, *ideas: str) -> Portfolio:
+    """The portfolio as somebody would have it who did not think of these."""
+    return Portfolio(
+        "mutant",
+        tuple(pair for pair in held.pairs if not pair.recipe.startswith(ideas)),
+        tuple(space for space in held.spaces if not space.name.startswith(ideas)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("story", "ideas"),
+    [
+        ("the first users for a random sample", ("place", "which_")),
+        ("no answer without data", ("empty_", "only_user", "missing_", "extreme")),
+        ("category released by its true count", ("holders",)),
+    ],
+)
+def test_a_portfolio_that_lacks_the_idea_misses_the_bug(story: str, ideas: tuple[str, ...]) -> None:
+    planted = case(story)
+    whole = portfolio(None if planted.like is None else planted.like())
+    for held, expected in ((whole, True), (without(whole, *ideas), False)):
+        draws = MORE_DRAWS.get(story, DRAWS)
+        result = audit(planted.bug, planted.claim, held, draws=draws, seed=1, mutants=None)
+        assert (result.verdict is Verdict.REFUTED) is expected
+
+
+def leaves(data: Array, size: int, *, rng: Generator) -> Array:
+    """Count users with the noise of half the claim; their number is public under replacement."""
+    return len(data) + rng.laplace(scale=0.5, size=size)
+
+
+def test_the_default_follows_the_relation_of_the_claim() -> None:
+    gone = audit(leaves, PureDP(1.0, Relation.ADD_REMOVE_USER), draws=DRAWS, seed=1, mutants=None)
+    assert gone.verdict is Verdict.REFUTED
+    assert "add_remove_user" in gone.pair_words
+    for relation in (None, Relation.REPLACE_USER):
+        kept = audit(leaves, PureDP(1.0, relation), draws=5000, seed=1, mutants=None)
+        assert kept.verdict is not Verdict.REFUTED
+        assert "replace_user" in kept.pair_words
+
+
+def test_query_values_must_say_how_many_they_are() -> None:
+    claim = PureDP(1.0, Relation.WITHIN_SENSITIVITY)
+    with pytest.raises(ArgumentError, match="how many query values there are: give neighbors.port"):
+        audit(leaves, claim, seed=1, mutants=None)
+
+    def noisy(data: Array, size: int, *, rng: Generator) -> Array:
+        return data + rng.laplace(size=(size, len(data)))
+
+    held = portfolio(dim=3, relation=Relation.WITHIN_SENSITIVITY)
+    assert audit(noisy, claim, held, draws=5000, seed=1, mutants=None).verdict is Verdict.REFUTED
+
+
+def test_the_audit_follows_its_seed() -> None:
+    planted = case("items clipped, not users")
+    first, again = (
+        audit(planted.correct, PureDP(1.0), draws=2000, seed=5, mutants=None) for _ in range(2)
+    )
+    assert replace(first, seconds=0, mechanism_seconds=0) == replace(
+        again, seconds=0, mechanism_seconds=0
+    )
+
+
+def test_sequential_audits_and_curves_take_the_default() -> None:
+    planted = case("the mean clipped, not the users")
+    early = audit(planted.bug, PureDP(1.0), draws=DRAWS, seed=1, sequential=True, mutants=None)
+    assert early.verdict is Verdict.REFUTED
+    assert early.search is not None
+    curve = audit(planted.bug, GaussianDP(1.0), draws=DRAWS, seed=1, mutants=None)
+    assert curve.verdict is Verdict.REFUTED
+
+
+def test_too_few_draws_say_how_many_and_what_else() -> None:
+    with pytest.raises(
+        ArgumentError, match=r"draws must be .* got 500; a pair that is named needs"
+    ):
+        audit(leaves, PureDP(1.0), draws=500, seed=1, mutants=None)
+
+
+def test_additive_noise_takes_the_default() -> None:
+    def centers(data: Array) -> Any:
+        return np.clip(data, -1, 1).mean()
+
+    # The sensitivity is 2 / 20; half of the scale that this needs.
+    result = audit(
+        AdditiveNoise(centers, "laplace", scale=0.05), PureDP(1.0), draws=5000, seed=1, mutants=None
+    )
+    assert result.certified_epsilon == pytest.approx(2.0)
+    assert result.search is not None
+    assert result.search.words().startswith("portfolio(n_users=20, m=8): ")
+
+
+# --- data that the mechanism does not take ----------------------------------------------------
+
+
+def picky(data: Array, size: int, *, rng: Generator) -> Array:
+    if data.min() < 0:
+        raise ValueError("negative")
+    return data.clip(0, 1).mean() + rng.laplace(size=size)
+
+
+def overflowing(data: Array, size: int, *, rng: Generator) -> Array:
+    with np.errstate(over="ignore"):
+        return np.exp(10 * data.sum()) + rng.laplace(size=size)
+
+
+def constant_noise(data: Array, size: int, *, rng: Generator) -> Array:
+    return data.clip(0, 1).mean() + np.random.default_rng(1).laplace(size=size)
+
+
+@pytest.mark.parametrize(("mechanism", "words"), [(picky, "negative"), (overflowing, "inf")])
+def test_a_mechanism_that_cannot_take_the_data_is_told_how_to_declare_its_own(
+    mechanism: Any, words: str
+) -> None:
+    declare = rf"{words}.*neighbors.portfolio\(data_like\).*--like, --range, --m, --dim, --users"
+    with pytest.raises(MechanismError, match=declare):
+        audit(mechanism, PureDP(1.0), draws=5000, seed=1, mutants=None)
+
+
+def test_other_breaches_of_the_contract_are_none_of_the_datas() -> None:
+    with pytest.raises(MechanismError, match="ignores rng") as caught:
+        audit(constant_noise, PureDP(1.0), draws=5000, seed=1, mutants=None)
+    assert "portfolio" not in str(caught.value)
+    with pytest.raises(MechanismError, match="negative") as caught:
+        audit(picky, PureDP(1.0), neighbors.outlier(5, low=-1.0), draws=5000, seed=1, mutants=None)
+    assert "portfolio" not in str(caught.value)
+
+
+# --- exact mechanisms -------------------------------------------------------------------------
+
+
+class Threshold:
+    """Answers by a fair coin that is bent where `count` users or more hold something positive."""
+
+    def pmf(self, data: Array) -> list[float]:
+        count = int((data[:, 0] > 0).sum())
+        heads = 0.5 if count < 13 else 0.9
+        return [heads, 1 - heads]
+
+
+def test_exact_mechanisms_find_the_worst_pair_of_a_space() -> None:
+    space = SearchSpace(
+        lambda *, threshold, m: neighbors.threshold_decider(n_users=20, m=m, threshold=threshold),
+        {"threshold": Integer(1, 20), "m": Choice((1, 2))},
+        name="deciders",
+    )
+    result = audit(Threshold(), PureDP(1.0), space, seed=1, mutants=None)
+    worst = max(
+        audit(
+            Threshold(),
+            PureDP(1.0),
+            space.pair({"threshold": t, "m": 1}, rng=None),
+            seed=1,
+            mutants=None,
+        ).certified_epsilon  # type: ignore[arg-type]
+        for t in range(1, 21)
+    )
+    assert result.certified_epsilon == pytest.approx(worst) == pytest.approx(np.log(5))
+    assert result.verdict is Verdict.REFUTED
+    assert result.failure_prob == 0
+    assert result.search is not None
+    assert len(result.search.trials) == 40
+    assert "40 pairs tried by computation" in result.summary()
+
+
+@pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(1.0, 0.01), GaussianDP(0.5)])
+def test_exact_mechanisms_take_the_default(claim: Any) -> None:
+    result = audit(Threshold(), claim, seed=1, mutants=[Threshold()])
+    assert result.verdict is Verdict.REFUTED
+    assert result.pair is not None
+    assert {int((side[:, 0] > 0).sum()) for side in (result.pair.left, result.pair.right)} == {
+        12,
+        13,
+    }
+
+
+def test_exact_mechanisms_climb_to_a_peak_between_the_points_of_a_design() -> None:
+    class Peak:
+        def pmf(self, data: Array) -> list[float]:
+            heads = 0.5 + 0.4 * np.exp(-(((data[-1, 0] - 0.7234) / 0.01) ** 2))
+            return [heads, 1 - heads]
+
+    ranges = {"distance": Interval(0.0001, 1.0)}
+    space = SearchSpace(
+        lambda *, distance: neighbors.far_user(n_users=3, distance=distance), ranges
+    )
+    result = audit(Peak(), PureDP(1.0), space, seed=1, mutants=None)
+    assert result.certified_epsilon == pytest.approx(np.log(5), abs=1e-3)
+
+
+def test_a_pmf_that_cannot_take_the_data_is_told_how_to_declare_its_own() -> None:
+    class Categories:
+        def pmf(self, data: Array) -> Any:
+            return [0.5, 0.5][int(data.min())]
+
+    with pytest.raises(MechanismError, match=r"pmf raised.*found by the search at .*--like"):
+        audit(Categories(), PureDP(1.0), seed=1, mutants=None)
+
+    class NoPmf:
+        def pmf(self, data: Array) -> Any:
+            return [0.5, 0.6]
+
+    with pytest.raises(MechanismError, match="NoPmf.pmf: "):
+        audit(NoPmf(), PureDP(1.0), seed=1, mutants=None)
+
+
+def test_exact_mutants_search_for_themselves() -> None:
+    class Fair:
+        def pmf(self, data: Array) -> list[float]:
+            return [0.5, 0.5]
+
+    result = audit(Fair(), PureDP(1.0), seed=1, mutants=[Threshold()])
+    assert result.verdict is Verdict.NOT_REFUTED
+
+
+def test_pairs_may_be_given_as_ever() -> None:
+    pair = NeighborPair([[1.0]], [[0.0]])
+    assert audit(leaves, PureDP(1.0), pair, draws=100, seed=1, mutants=None).search is None

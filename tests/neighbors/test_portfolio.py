@@ -1,0 +1,331 @@
+"""The portfolio: what it holds, that its pairs are neighbours in the domain, what it refuses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpaudit import ArgumentError, NeighborPair, PairError, Relation, neighbors, within_sensitivity
+from dpaudit.neighbors import Magnitude, Portfolio, portfolio
+
+Array = NDArray[Any]
+
+WORDS = np.array([["bus", "car"], ["car", "car"], ["foot", "bus"], ["car", "foot"]])
+RECORDS = np.array([[(1, 2.0)], [(2, 3.0)], [(1, 2.0)]], dtype=[("a", "i4"), ("b", "f8")])
+NUMBERS = np.random.default_rng(1).normal(size=(6, 3))
+BOTH = (Relation.REPLACE_USER, Relation.ADD_REMOVE_USER)
+
+
+def members(held: Portfolio, points: int = 40) -> list[NeighborPair]:
+    """The pairs, and some of each space."""
+    rng = np.random.default_rng(7)
+    found = list(held.pairs)
+    for space in held.spaces:
+        for point in rng.random((points, len(space.ranges))):
+            try:
+                found.append(space.pair(space.at(point), rng=rng))
+            except PairError:  # the two sides are equal
+                continue
+    return found
+
+
+SHAPES: list[tuple[dict[str, Any], tuple[int, ...], str]] = [
+    ({}, (20, 8), "float64"),
+    ({"n_users": 2, "m": 1}, (2, 1), "float64"),
+    ({"n_users": 5, "m": 3, "dim": 2}, (5, 3, 2), "float64"),
+    ({"low": 0, "high": 9}, (20, 8), "int64"),
+    ({"low": 0, "high": 1}, (20, 8), "int64"),
+    ({"low": 0.0, "high": 1}, (20, 8), "float64"),
+    ({"low": -3.0, "high": -1.0, "m": 2}, (20, 2), "float64"),
+    ({"missing": True}, (20, 8), "float64"),
+    ({"data_like": NUMBERS}, (6, 3), "float64"),
+    ({"data_like": NUMBERS.astype("f4")}, (6, 3), "float32"),
+    ({"data_like": NUMBERS[:, 0]}, (6,), "float64"),
+    ({"data_like": np.zeros((4, 2))}, (4, 2), "float64"),
+    ({"data_like": np.zeros((4, 2, 2, 3))}, (4, 2, 2, 3), "float64"),
+    ({"data_like": np.full((4, 2), 7, dtype="u1")}, (4, 2), "uint8"),
+    ({"data_like": np.arange(24).reshape(4, 3, 2)}, (4, 3, 2), "int64"),
+    ({"data_like": np.full((4, 200), 7, dtype="i1")}, (4, 200), "int8"),
+    ({"data_like": np.array([[2**62, 5], [7, -(2**62)]])}, (2, 2), "int64"),
+    ({"data_like": NUMBERS > 0}, (6, 3), "bool"),
+    ({"data_like": WORDS}, (4, 2), "<U4"),
+    ({"data_like": RECORDS}, (3, 1), str(RECORDS.dtype)),
+]
+
+
+@pytest.mark.parametrize("relation", BOTH)
+@pytest.mark.parametrize(("arguments", "shape", "dtype"), SHAPES)
+def test_all_members_are_neighbours_of_one_shape_and_dtype(
+    arguments: dict[str, Any], shape: tuple[int, ...], dtype: str, relation: Relation
+) -> None:
+    found = members(portfolio(**arguments, relation=relation))
+    gone = relation == Relation.ADD_REMOVE_USER
+    for pair in found:
+        assert pair.relation == relation
+        assert pair.left.shape == shape
+        assert pair.right.shape == (shape[0] - gone, *shape[1:])
+        assert str(pair.left.dtype) == str(pair.right.dtype) == dtype
+        assert not pair.is_null
+        assert pair.user is not None
+    if shape[0] > 2:
+        assert {0, shape[0] - 1} <= {pair.user for pair in found}, "first and last in the order"
+
+
+@pytest.mark.parametrize("relation", BOTH)
+@pytest.mark.parametrize(
+    ("arguments", "low", "high"),
+    [
+        ({"low": 0.0, "high": 1.0}, 0.0, 1.0),
+        ({"low": -3.5, "high": -1.0, "dim": 2}, -3.5, -1.0),
+        ({"low": 0, "high": 1}, 0, 1),
+        ({"data_like": NUMBERS}, NUMBERS.min(), NUMBERS.max()),
+        ({"data_like": np.arange(12).reshape(4, 3)}, 0, 11),
+        ({"data_like": NUMBERS, "low": -9.0, "high": 9.0}, -9.0, 9.0),
+    ],
+)
+def test_a_declared_domain_is_kept_and_used_up(
+    arguments: Any, low: float, high: float, relation: Relation
+) -> None:
+    found = members(portfolio(**arguments, relation=relation))
+    both = [side for pair in found for side in (pair.left, pair.right)]
+    assert min(side.min() for side in both) == low
+    assert max(side.max() for side in both) == high
+
+
+def test_an_open_domain_has_many_magnitudes_of_both_signs() -> None:
+    found = members(portfolio())
+    users = np.concatenate([np.abs(pair.left[pair.user]).ravel() for pair in found])
+    sizes = np.floor(np.log10(users[users > 0]))
+    assert {-2, -1, 0, 1, 2, 6} <= set(sizes.astype(int).tolist())
+    assert min(pair.left.min() for pair in found) == -100
+
+
+def recipes(held: Portfolio) -> set[str]:
+    return {pair.recipe.partition("(")[0] for pair in held.pairs}
+
+
+def test_every_idea_is_there() -> None:
+    usual = {"across", "lone_user", "halves", "leaves_crowd", "one_item", "mixed_items", "place"}
+    usual |= {"rare_value", "many_values", "spread"}
+    assert recipes(portfolio()) == usual
+    assert recipes(portfolio(missing=True)) == usual | {"empty_user", "missing_item", "only_user"}
+    assert recipes(portfolio(dim=2)) == usual | {"one_axis", "opposite_axes"}
+    assert recipes(portfolio(m=1)) == usual - {"one_item", "mixed_items", "many_values"}
+    ready = [space.name.partition("(")[0] for space in portfolio().spaces]
+    assert ready == [
+        "holders", "edge", "outlier", "clusters", "some_items", "which_user", "which_batch"
+    ]  # fmt: skip
+    around = [space.name for space in portfolio(NUMBERS).spaces[:3]]
+    assert around == ["extreme", "copied", "placed"]
+    assert [space.name for space in portfolio(WORDS).spaces] == [
+        "extreme", "copied", "seen", "holders"
+    ]  # fmt: skip
+
+
+def test_halves_leave_the_balance_to_the_user() -> None:
+    """With both parities: one user takes the median, however ties are broken."""
+    for n_users in (9, 10):
+        halves = [p for p in portfolio(n_users=n_users, m=1).pairs if p.recipe.startswith("halv")]
+        gaps = {int((p.left > 0).sum() - (p.right > 0).sum()) for p in halves}
+        assert gaps == {1}
+        for at in ((n_users - 1) // 2, n_users // 2):  # the lower and the upper median
+            medians = {tuple(np.sort(s[:, 0])[at] for s in (p.left, p.right)) for p in halves}
+            assert any(left != right for left, right in medians)
+
+
+@pytest.mark.parametrize("relation", BOTH)
+def test_around_given_data_all_others_stay_as_they_are(relation: Relation) -> None:
+    held = portfolio(NUMBERS, relation=relation)
+    users = set()
+    for space in held.spaces[:3]:
+        for point in np.random.default_rng(3).random((60, len(space.ranges))):
+            try:
+                pair = space.pair(space.at(point), rng=np.random.default_rng(0))
+            except PairError:  # the item is the lowest already
+                continue
+            others = np.delete(pair.left, pair.user, axis=0)
+            np.testing.assert_array_equal(others, np.delete(NUMBERS, pair.user, axis=0))
+            users.add(pair.user)
+    assert users == set(range(len(NUMBERS)))
+
+
+def test_plain_removal_is_among_the_pairs_around_data() -> None:
+    copied = portfolio(NUMBERS, relation=Relation.ADD_REMOVE_USER).spaces[1]
+    pair = copied.pair({"user": 2, "offset": 0}, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(pair.left, NUMBERS)
+
+
+def test_rows_of_words_are_made_of_the_words_that_were_seen() -> None:
+    for pair in members(portfolio(WORDS)):
+        assert set(np.unique(pair.left)) <= {"bus", "car", "foot"}
+
+
+def test_numbers_that_are_names_are_handled_as_names() -> None:
+    ids = np.array([[2**62 + 1, 5], [7, -(2**62) - 1]])
+    for pair in members(portfolio(ids)):
+        assert set(np.unique(pair.left).tolist()) <= set(ids.ravel().tolist())
+
+
+def test_users_are_empty_only_where_items_may_be_missing() -> None:
+    gaps = np.where(NUMBERS > 0.5, np.nan, NUMBERS)
+    for arguments, expected in (
+        ({}, False),
+        ({"missing": True}, True),
+        ({"data_like": NUMBERS}, False),
+        ({"data_like": gaps}, True),
+    ):
+        pairs = members(portfolio(**arguments))
+        assert any(np.isnan(p.left).any() for p in pairs) is expected
+        empty = any(np.isnan(p.left[p.user]).all() for p in pairs)
+        assert empty is expected
+    # Around the data their own gaps stay; nowhere else is one where the caller says so.
+    own = portfolio(gaps, missing=False)
+    assert not any(np.isnan(pair.left).any() for pair in own.pairs)
+
+
+def test_every_threshold_on_a_count_is_crossed() -> None:
+    """For each t there is a pair of t holders of a category against t - 1."""
+    space = portfolio(n_users=6, m=2).spaces[0]
+    crossed = set()
+    for count in range(1, 7):
+        pair = space.pair({"count": count, "held": "1.0 against 0.0"}, rng=np.random.default_rng(0))
+        crossed.add(tuple(int((side[:, 0] == 1).sum()) for side in (pair.left, pair.right)))
+    assert crossed == {(t, t - 1) for t in range(1, 7)}
+
+
+def test_query_values_get_their_patterns() -> None:
+    relation = within_sensitivity(2.0, norm="l1")
+    held = portfolio(dim=4, relation=relation)
+    assert {pair.relation for pair in held.pairs} == {relation}
+    assert [space.name for space in held.spaces] == ["query_values(k=4)"]
+    values = np.array([5.0, 7.0, 9.0])
+    around = portfolio(values, relation=relation)
+    assert np.abs(around.pairs[0].left - values).sum() == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"low": math.nan, "high": 1.0}, ArgumentError, "low must be a finite number, got nan"),
+        ({"low": 0.0, "high": math.inf}, ArgumentError, "high must be a finite number, got inf"),
+        ({"low": "a", "high": 1.0}, TypeError, "low must be a finite number, got 'a'"),
+        ({"low": 1.0, "high": 1.0}, ArgumentError, "low must be below high = 1.0, got 1.0"),
+        ({"low": 2, "high": 1}, ArgumentError, "low must be below high = 1, got 2"),
+        ({"low": -1e308, "high": 1e308}, ArgumentError, "high - low must be a finite number"),
+        ({"low": 1.0}, ArgumentError, "give low and high or neither, got low=1.0 and high=None"),
+        ({"n_users": 1}, ArgumentError, "n_users must be an integer >= 2, got 1"),
+        ({"n_users": 5.0}, TypeError, "n_users must be an integer >= 2, got 5.0"),
+        ({"m": 0}, ArgumentError, "m must be an integer >= 1, got 0"),
+        ({"dim": 0}, ArgumentError, "dim must be an integer >= 1, got 0"),
+        ({"n_users": 10**5, "m": 100}, ArgumentError, "may hold 1,000,000 values"),
+        ({"relation": "replace_user"}, TypeError, "relation must be a Relation"),
+        ({"missing": 1}, TypeError, "missing must be True, False or None, got 1"),
+        ({"low": 0, "high": 5, "missing": True}, ArgumentError, "data of int64 do not have"),
+        ({"data_like": []}, ArgumentError, "at least 2 users .* got shape \\(0,\\)"),
+        ({"data_like": np.zeros((3, 0))}, ArgumentError, "at least one item each"),
+        ({"data_like": [[1.0, 2.0]]}, ArgumentError, "at least 2 users"),
+        ({"data_like": 3.0}, ArgumentError, "at least 2 users"),
+        ({"data_like": [[1.0], [1.0, 2.0]]}, PairError, "data_like must be a rectangular array"),
+        ({"data_like": [[{}], [None]]}, PairError, "data_like must be an array of numbers"),
+        ({"data_like": [[1j], [2.0]]}, ArgumentError, "numbers, booleans, strings or records"),
+        ({"data_like": np.full((3, 2), np.nan)}, ArgumentError, "at least one finite number"),
+        ({"data_like": [[1.0], [math.inf]]}, ArgumentError, "NaN for missing ones, got inf"),
+        ({"data_like": NUMBERS, "low": 0.0, "high": 9.0}, ArgumentError, "must lie within low = 0"),
+        ({"data_like": [[1], [2]], "low": 0.5, "high": 9}, ArgumentError, "must be whole numbers"),
+        (
+            {"data_like": np.ones((2, 2), "u1"), "low": -1, "high": 9},
+            ArgumentError,
+            "from 0 to 255 for data of uint8, got -1 and 9",
+        ),
+        ({"low": 0, "high": 2**60}, ArgumentError, "for data of int64, got 0 and 11529"),
+        ({"data_like": [["a"], ["a"]]}, ArgumentError, "at least two different values"),
+        ({"data_like": WORDS, "low": 0, "high": 1}, ArgumentError, "data that are numbers"),
+        ({"data_like": NUMBERS, "m": 4}, ArgumentError, r"m is taken from data_like.*got m=4"),
+        ({"data_like": NUMBERS, "n_users": 4}, ArgumentError, "n_users is taken from data_like"),
+        ({"data_like": NUMBERS, "dim": 4}, ArgumentError, "dim is taken from data_like"),
+        ({"relation": Relation.WITHIN_SENSITIVITY}, ArgumentError, "dim must be given for query"),
+        (
+            {"relation": Relation.WITHIN_SENSITIVITY, "data_like": NUMBERS},
+            ArgumentError,
+            r"data_like must be query values \[k\]",
+        ),
+    ],
+)
+def test_bad_input_is_refused_in_words(arguments: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        portfolio(**arguments)
+
+
+def test_portfolios_of_ones_own_are_checked() -> None:
+    pair, space = neighbors.far_user(n_users=3), neighbors.edge(5)
+    gone = neighbors.far_user(n_users=3, relation=Relation.ADD_REMOVE_USER)
+    same = NeighborPair([[1.0]], [[1.0]])
+    assert repr(Portfolio("mine", [pair], (space,))) == "Portfolio(mine: 1 pairs, 1 spaces)"  # type: ignore[arg-type]
+    for arguments, error, words in (
+        (("mine", ()), ArgumentError, "holds no pair and no space"),
+        (("", (pair,)), TypeError, "name must be a text"),
+        (("mine", (space,)), TypeError, "pairs must hold NeighborPair objects"),
+        (("mine", (), (pair,)), TypeError, "spaces must hold SearchSpace objects"),
+        (("mine", (pair, gone)), ArgumentError, "share one relation"),
+        (("mine", (same,)), ArgumentError, "must differ"),
+    ):
+        with pytest.raises(error, match=words):
+            Portfolio(*arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "words"),
+    [
+        (0.0, 1.0, "least must be"),
+        (1.0, math.inf, "most must be"),
+        (2.0, 1.0, "must be below most"),
+    ],
+)
+def test_magnitudes_refuse_bad_ends(least: float, most: float, words: str) -> None:
+    with pytest.raises(ArgumentError, match=words):
+        Magnitude(least, most)
+
+
+def test_magnitudes_are_odd_and_rise_over_all_sizes() -> None:
+    sizes = Magnitude(1e-3, 100.0)
+    u = np.linspace(0, 1, 101)
+    values = np.array([sizes.at(x) for x in u])
+    assert (np.diff(values) > 0).all()
+    np.testing.assert_allclose(values, -values[::-1], atol=1e-12)
+    assert (values[0], values[50], values[-1]) == (-100.0, 0.0, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("portfolio:m=4", "portfolio(n_users=20, m=4)"),
+        ("outlier:n_users=20,m=8", "outlier(n_users=20)"),
+        ("which_batch:n_users=9,batch_size=3", "which_batch(n_users=9, size=3)"),
+        ("clusters:n_users=9,wide=True", "clusters(n_users=9)"),
+        ("far_user:n_users=5,distance=1..2", "far_user:n_users=5,distance=1..2"),
+    ],
+)
+def test_spaces_have_words(words: str, name: str) -> None:
+    found = neighbors.pairs_from_words(words, rng=np.random.default_rng(0))
+    assert isinstance(found, Portfolio | neighbors.SearchSpace)
+    assert found.name == name
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
+        ("outlyer:n_users=3", ArgumentError, "did you mean outlier?"),
+        ("outlier", ArgumentError, "the recipe outlier also needs n_users"),
+        ("outlier:n_users=3,speed=2", ArgumentError, "takes name=value of n_users, m, d, low"),
+        ("portfolio:data_like=x", ArgumentError, "takes name=value of n_users, m, dim"),
+        ("portfolio:m=2,m=3", ArgumentError, "m must be given once"),
+        ("portfolio:m=x", TypeError, "m must be an integer"),
+    ],
+)  # fmt: skip
+def test_bad_words_are_refused(words: str, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message.replace("?", r"\?")):
+        neighbors.pairs_from_words(words, rng=np.random.default_rng(0))

@@ -1,0 +1,197 @@
+"""`dpaudit audit` without a pair: claims, descriptions of the data, conflicts, and the replay."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+MODULE = """
+import numpy as np
+
+def mean(data, size, *, rng):
+    users = data.reshape(len(data), -1).mean(axis=1).clip(-1, 1)
+    return users.mean() + rng.laplace(scale=2 / len(data), size=size)
+
+def per_item(data, size, *, rng):
+    return data.clip(-1, 1).mean() + rng.laplace(scale=2 / data.size, size=size)
+
+def categories(data, size, *, rng):
+    counts = np.bincount(data[:, 0], minlength=3)[:3]  # whole numbers >= 0 only
+    return counts + rng.laplace(scale=0.5, size=(size, 3))
+
+def words(data, size, *, rng):
+    return (data == "bus").any(axis=1).sum() + rng.laplace(scale=0.2, size=size)
+
+def gauss(data, size, *, rng):
+    users = data.mean(axis=1).clip(-1, 1)
+    return users.mean() + rng.normal(scale=2 / len(data), size=size)
+
+def population(data, size, *, rng):
+    return len(data) + rng.laplace(scale=0.2, size=size)
+
+def shape(data, size, *, rng):
+    assert data.shape[1:] == (3, 2), data.shape
+    return mean(data, size, rng=rng)
+"""
+
+DRAWS = ("--draws", "4000")
+WORDS = 'np.random.default_rng(0).choice(["bus", "car"], (9, 2))'
+
+
+@pytest.fixture
+def home(home):
+    return home.write(mine=MODULE)
+
+
+def stored_in(home, name="found"):
+    (stored,) = (home.path / name / "audits").glob("*.json")
+    return str(stored.relative_to(home.path))
+
+
+def test_without_a_pair_the_portfolio_is_searched(home):
+    caught = home.dpaudit("audit", "mine:per_item", "--epsilon", "1", *DRAWS)
+    assert caught.code == 1
+    assert caught.out.startswith("REFUTED  mine:per_item")
+    where = r"  searched   portfolio\(n_users=20, m=8\): 27 pairs and 7 spaces, "
+    assert re.search(where + r"\d+ pairs tried with 600 draws", caught.out)
+    honest = home.dpaudit("audit", "mine:mean", "--epsilon", "1", *DRAWS)
+    assert honest.code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["mine:gauss", "--mu", "1"], "claim      1-GDP"),
+        (["mine:gauss", "--rho", "0.5"], "claim      0.5-zCDP"),
+        (["mine:gauss", "--epsilon", "1", "--delta", "0.5"], "claim      (1, 0.5)-DP"),
+        (["mine:shape", "--epsilon", "1", "--m", "3", "--dim", "2"], "(n_users=20, m=3, dim=2)"),
+        (["mine:mean", "--epsilon", "1", "--users", "9", "--m", "1"], "shape 9x1"),
+        (["mine:mean", "--epsilon", "1", "--range", "0", "2.5"], "low=0, high=2.5): "),
+        (["mine:mean", "--epsilon", "1", "--range", "-1", "1"], "low=-1, high=1): "),
+        (["mine:mean", "--epsilon", "1", "--pair", "outlier:n_users=9"], "outlier(n_users=9): "),
+        (["mine:mean", "--epsilon", "1", "--pair", "which_user:n_users=5"], "which_user(n_use"),
+        (["mine:mean", "--epsilon", "1", "--pair", "clusters:n_users=9"], "clusters(n_users=9): "),
+        (["mine:mean", "--epsilon", "1", "--pair", "portfolio:m=4"], "(n_users=20, m=4): 27 pairs"),
+        (["mine:mean", "--epsilon", "1", "--pair", "far_user:n_users=5"], "far_user(distance=100)"),
+        (["mine:shape", "--epsilon", "1", "--like", "np.eye(6).reshape(6, 3, 2)"], "6x3x2"),
+    ],
+)  # fmt: skip
+def test_options_say_what_is_claimed_and_where_to_look(home, args, words):
+    result = home.dpaudit("audit", *args, *DRAWS)
+    assert result.code == 0, result.err
+    assert words in result.out
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["mine:gauss", "--mu", "0.2"],
+        ["mine:gauss", "--rho", "0.01"],
+        ["mine:categories", "--epsilon", "1", "--range", "0", "4"],
+        ["mine:words", "--epsilon", "1", "--like", WORDS],
+        ["mine:population", "--epsilon", "1", "--relation", "add_remove_user"],
+    ],
+)
+def test_violations_are_found_by_each_of_them(home, args):
+    result = home.dpaudit("audit", *args, *DRAWS)
+    assert result.code == 1, result.err
+    assert result.out.startswith("REFUTED")
+
+
+def test_data_of_a_file_are_looked_around(home):
+    np.save(home.path / "data.npy", np.random.default_rng(0).integers(0, 3, (12, 2)))
+    result = home.dpaudit(
+        "audit", "mine:categories", "--epsilon", "1", "--like", "data.npy", *DRAWS
+    )
+    assert result.code == 1
+    assert "portfolio(data_like=12x2): " in result.out
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--mu", "1", "--rho", "1"], "--epsilon, --mu and --rho; got --mu and --rho"),
+        (["--epsilon", "1", "--mu", "1"], "got --epsilon and --mu"),
+        (["--mu", "1", "--delta", "0.1"], "--delta goes with --epsilon, got it with --mu"),
+        (["--mu", "-1"], "mu must be"),
+        (["--epsilon", "1", "--pair", "portfolio", "--like", "x.npy"], "--like describes the data"),
+        (["--epsilon", "1", "--pair", "edge:n_users=5", "--m", "3"], "--m describes the data"),
+        (["--epsilon", "1", "--like", "np.eye(3)", "--users", "3"], "--like has the shape of the"),
+        (["--epsilon", "1", "--range", "1", "0"], "low must be below high = 0, got 1"),
+        (["--epsilon", "1", "--range", "0", "much"], "could not convert string to float: 'much'"),
+        (["--epsilon", "1", "--range", "0", "inf"], "high must be a finite number"),
+        (["--epsilon", "1", "--m", "0"], "m must be an integer >= 1, got 0"),
+        (["--epsilon", "1", "--relation", "neighbours"], "replace_user"),
+        (["--epsilon", "1", "--like", "absent.npy"], "--like: cannot read absent.npy"),
+        (["--epsilon", "1", "--like", "mine.npy"], "--like: cannot read mine.npy"),
+        (["--epsilon", "1", "--like", "np.nothing(3)"], "raised AttributeError"),
+        (["--epsilon", "1", "--like", "1 +"], "raised SyntaxError"),
+        (["--epsilon", "1", "--like", "[[1], [1, 2]]"], "raised ValueError"),
+        (["--epsilon", "1", "--like", "[[1.0]]"], "at least 2 users"),
+        (
+            ["--epsilon", "1", "--like", "np.random.default_rng().normal(size=(5, 2))"],
+            "must make the same data every time, so that a replay can: seed",
+        ),
+        (["--epsilon", "1", "--draws", "300"], "a pair that is named needs fewer"),
+        (
+            ["--epsilon", "1", "--relation", "add_remove_user", "--pair", "far_user:n_users=5"],
+            "the claim speaks of add_remove_user, but the pair is of replace_user",
+        ),
+        (["--epsilon", "1", "--pair", "outlyer:n_users=3"], "did you mean outlier?"),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_together_is_wrong_usage(home, args, words):
+    (home.path / "mine.npy").write_text("no array")
+    result = home.dpaudit("audit", "mine:mean", *args)
+    assert result.code == 4, result.out + result.err
+    assert words in result.err.replace("\n", " ")
+    assert "Traceback" not in result.err
+
+
+def test_a_mechanism_for_other_data_is_told_what_to_say(home):
+    result = home.dpaudit("audit", "mine:categories", "--epsilon", "1", *DRAWS)
+    assert result.code == 1
+    assert "(--like, --range, --m, --dim, --users)" in result.err
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["--epsilon", "1"],
+        ["--mu", "0.3", "--m", "3", "--range", "0", "1"],
+        ["--epsilon", "1", "--delta", "0.01", "--relation", "add_remove_user", "--users", "7"],
+        ["--rho", "0.1", "--like", "data.npy"],
+        ["--epsilon", "1", "--pair", "outlier:n_users=9,m=2"],
+    ],
+)
+def test_replays_make_the_same_audit(home, args):
+    np.save(home.path / "data.npy", np.random.default_rng(0).normal(size=(6, 2)))
+    home.dpaudit("audit", "mine:per_item", *args, *DRAWS, "--out", "found", "--seed", "3")
+    again = home.dpaudit("replay", stored_in(home))
+    assert again.code == 0, again.out + again.err
+    assert again.out.splitlines()[-1] == "the same"
+
+
+def test_a_replay_evaluates_a_stored_expression_only_if_it_is_trusted(home):
+    made = "(__import__('pathlib').Path('made').write_text('x'), np.eye(5))[1]"
+    home.dpaudit("audit", "mine:mean", "--epsilon", "1", "--like", made, *DRAWS, "--out", "found")
+    (home.path / "made").unlink()
+    refused = home.dpaudit("replay", stored_in(home))
+    assert refused.code == 4
+    assert "a replay runs it. Give --trust" in refused.err.replace("\n", " ")
+    assert not (home.path / "made").exists()
+    trusted = home.dpaudit("replay", stored_in(home), "--trust")
+    assert trusted.code == 0, trusted.out + trusted.err
+    assert trusted.out.splitlines()[-1] == "the same"
+    assert (home.path / "made").exists()
+
+
+@pytest.mark.parametrize("claim", [["--mu", "0.2"], ["--rho", "0.01"], ["--epsilon", "0.1"]])
+def test_what_was_refuted_becomes_a_test_with_its_claim(home, claim):
+    home.dpaudit("audit", "mine:gauss", *claim, *DRAWS, "--out", "found")
+    assert home.dpaudit("replay", stored_in(home), "--export-test", "test_gauss.py").code == 0
+    found = home.pytest("test_gauss.py", "-q")
+    assert found.code == 1
+    assert "AssertionError" in found.out
