@@ -47,15 +47,23 @@ def test_audits_look_where_the_guide_says(capsys):
     assert capsys.readouterr().out.startswith(where)
 
 
+def test_mutants_are_made_and_killed(capsys):
+    result = example("docs/guide.md", 1)["result"]
+    assert result.verdict == "NOT REFUTED"
+    printed = capsys.readouterr().out
+    assert "2 calls for all draws" in printed
+    assert "without numpy.clip" in printed
+
+
 def test_sharper_instruments_run(capsys):
-    example("docs/guide.md", 1)
+    example("docs/guide.md", 2)
     printed = capsys.readouterr().out
     assert "epsilon is at least 1.1" in printed
     assert "draws per dataset refute the claim epsilon = 1" in printed
 
 
 def test_check_of_a_statement_runs():
-    jensen = example("docs/guide.md", 2)["jensen"]
+    jensen = example("docs/guide.md", 3)["jensen"]
     mark = marked(jensen)
     assert mark is not None
     ledger = Ledger(mark.row, seed=1)

@@ -74,11 +74,13 @@ def audit(
         Probability that any certified number of the result is wrong, in (0, 1). Default 1e-6.
     seed : int
         Root seed, >= 0: with `id` it fixes every random number.
-    mutant : callable or ExactMechanism, optional
-        A mutant: the same mechanism with one realistic mistake. The audit proves its power
-        by refuting it on the same claim, pairs and budget; of several pairs the mutant may be
-        killed on another one. Without a mutant the verdict of an audit that finds nothing is
-        NO_POWER.
+    mutants : sequence, optional
+        The audit proves its power on mutants, the mechanism with one mistake each, audited on the
+        same claim and pairs (see :mod:`dpaudit.engine.mutation`). They are made from its noise;
+        what is given here is added, and must be killed: mechanisms with a mistake of another kind,
+        and changes such as ``mutants.without("my_module.clip")`` or ``mutants.scaled(scale=0.5)``.
+        None makes none, and then an audit that finds nothing has NO_POWER. A refuted claim needs
+        no mutants.
     sequential : bool, optional
         Stop as soon as the claim is refuted or no violation worth finding is left, `draws` being
         the most that is spent; see :mod:`dpaudit.engine.bets`. For mechanisms that draw, and are
@@ -88,8 +90,8 @@ def audit(
         values and scales to try. Default False.
     slack : mapping of float to mechanism, optional
         The same mechanism with its noise multiplied by each number, to see how far the noise
-        could shrink: each is audited with the same draws, on the pair on which the mutant was
-        killed, or else on the pair of the mechanism; they share `failure_prob`.
+        could shrink: each is audited with the same draws, on the pair on which a mutant was
+        killed that was not gross, or else on the pair of the mechanism; they share `failure_prob`.
     id : str, optional
         Name of the audit; the mechanism's name when omitted.
     progress : callable, optional
@@ -195,7 +197,7 @@ def audit(
         search=found.search,
         slack=slack_found,
         notes=notes(found),
-        advice=advice(task, verdict, fates),
+        advice=advice(task, verdict, fates, wanted=given is not None),
         pair=found.pair,
         event=found.event,
     )

@@ -124,7 +124,7 @@ def _reach_words(reach: float | None) -> str:
     )
 
 
-def advice(task: Task, verdict: Verdict, fates: Fates) -> str:
+def advice(task: Task, verdict: Verdict, fates: Fates, *, wanted: bool = True) -> str:
     """Say what to try next where silence means nothing: the one thing that is likeliest to help.
 
     Parameters
@@ -135,11 +135,15 @@ def advice(task: Task, verdict: Verdict, fates: Fates) -> str:
         What was concluded.
     fates : Fates
         What became of the mutants.
+    wanted : bool, optional
+        Whether mutants were asked for.
     """
     if verdict is not Verdict.NO_POWER:
         return ""
     if task.space is None and all(pair.is_null for pair in task.pairs):
         return "another pair: the two datasets of this one are equal"
+    if not wanted:
+        return "leave mutants=None out: mutants are then made from the noise, and show power"
     mutant = fates.likeliest
     if mutant is None:
         return (

@@ -113,6 +113,7 @@ class _Contender:
     found: Certificate | None = None
     note: str = ""
     is_implied: bool = False
+    seconds: float = 0.0
 
     @property
     def is_killed(self) -> bool:
@@ -138,9 +139,11 @@ class _Contender:
         except MechanismTimeout:
             raise
         except MechanismError as error:
-            self.note = short(str(error), _NOTE)
+            own = f"{mechanism_name(self.mutant.mechanism)} "
+            self.note = short(str(error).removeprefix(own), _NOTE)
             return
         self.draws += sum(found.draws.values())
+        self.seconds += found.mechanism_seconds
         self.found = found  # of more draws than any before
         if not found.refuted and not self.mutant.has_effect:
             self.note = "its code was never reached on these data"
@@ -299,6 +302,6 @@ def fates_of(task: Task, made: NoiseMutants, found: Certificate) -> Fates:
         made.unseen,
         max(left, key=lambda certificate: certificate.epsilon.value, default=None),
         subtle[0] if subtle else None,
-        sum(c.found.mechanism_seconds for c in seen if c.found is not None),
+        sum(c.seconds for c in contest.contenders),
         each / LOOKS,
     )

@@ -31,7 +31,7 @@ from dpaudit.ledger.rows import (
 )
 from dpaudit.ledger.statements import Statement
 from dpaudit.mechanisms import generator
-from dpaudit.results import AuditResult, Verdict, score_words
+from dpaudit.results import AuditResult, Verdict, mutation_score
 from dpaudit.stats import lower_proportion
 
 EXAMPLES = {"quick": 300, "full": 3_000, "release": 30_000}
@@ -290,7 +290,8 @@ class Ledger:
         }
         certified, claimed = result.certified_epsilon, result.claimed_epsilon
         power = Power.NONE
-        if result.mutants and not refuted:
+        killed, judged = mutation_score(result.mutants)
+        if judged and not refuted:
             power = Power.KILLED if result.verdict is Verdict.NOT_REFUTED else Power.SURVIVED
         self._add(
             Attempt(
@@ -301,7 +302,7 @@ class Ledger:
                 where=where,
                 counterexample=Counterexample(where, certified, claimed) if refuted else None,
                 power=power,
-                mutant=score_words(result.mutants) if result.mutants else "",
+                mutant=f"{killed} of {judged}" if judged else "",
                 failure_prob=result.total_failure_prob,
             )
         )

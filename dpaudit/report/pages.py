@@ -19,7 +19,6 @@ from dpaudit.results import (
     STATUSES,
     AuditResult,
     Estimate,
-    Fate,
     MutantResult,
     datasets,
     least,
@@ -162,9 +161,10 @@ def _mutant(mutant: MutantResult, result: AuditResult) -> dict[str, Any]:
     return {
         "name": mutant.name,
         "fate": mutant.fate.value,
-        "bound": "" if mutant.fate is Fate.NOT_RUN else bound,
+        "bound": "" if mutant.note else bound,
         "draws": mutant.draws,
-        "why": mutant.note or mutant.event,
+        "note": mutant.note,
+        "event": mutant.event,
     }
 
 

@@ -130,7 +130,7 @@ def _rows(result: Told) -> Iterator[tuple[str, str]]:
 
 def _mutants(result: Told) -> str:
     if not result.mutants:
-        return "none"
+        return "not needed" if result.status.key in ("refuted", "known") else "none"
     left = [mutant.name for mutant in result.mutants if not mutant.killed]
     return score_words(result.mutants) + (f"; not {'; '.join(left)}" if left else "")
 

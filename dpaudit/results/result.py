@@ -169,7 +169,8 @@ class AuditResult:
     @property
     def status(self) -> Status:
         """What became of the audit beside what was expected of it."""
-        return status_of(self.verdict, self.expected, has_mutant=bool(self.mutants))
+        given = any(mutant.is_given for mutant in self.mutants)
+        return status_of(self.verdict, self.expected, has_given=given)
 
     @property
     def mismatch(self) -> str | None:
@@ -311,7 +312,7 @@ class AuditResult:
     def row(self) -> dict[str, Any]:
         """Return the summary row of ``results.json``: plain data, ``inf`` as the word."""
         mutants = [
-            {"name": m.name, "fate": m.fate.value, "certified_epsilon": m.certified_epsilon}
+            {"name": m.name, "fate": m.fate.value, "certified_epsilon": encode(m.certified_epsilon)}
             for m in self.mutants
         ]
         row = {

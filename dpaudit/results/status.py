@@ -63,16 +63,16 @@ STATUSES = {
             "without power",
             "P",
             "bold yellow",
-            "Nothing was found, and no mutant was killed: silence means nothing.",
+            "Nothing was found, but a mutant that was given survived: silence means nothing.",
             common=True,
         ),
         Status(
             "powerless",
-            "NO POWER (no mutants)",
+            "NO POWER (none killed)",
             "no verdict",
             "p",
             "yellow",
-            "Nothing was found, and there were no mutants: silence means nothing.",
+            "Nothing was found, and no mutant was killed: silence means nothing.",
         ),
         Status(
             "open",
@@ -105,13 +105,16 @@ STATUSES = {
 """By key, in the order in which a reader should look at them."""
 
 
-def status_of(verdict: Verdict, expected: Expectation | None, *, has_mutant: bool) -> Status:
-    """Return what became of an audit, beside what was expected of it."""
+def status_of(verdict: Verdict, expected: Expectation | None, *, has_given: bool) -> Status:
+    """Return what became of an audit, beside what was expected of it.
+
+    Silence without power fails a plain run where somebody gave a mutant, and a strict one always.
+    """
     refuted = verdict is Verdict.REFUTED
     if expected in (Expectation.REFUTED, Expectation.EITHER):
         missed = "lost" if expected == Expectation.REFUTED else "open"
         key = "known" if refuted else missed
-    elif verdict is Verdict.NO_POWER and not has_mutant and expected is not Expectation.POWER:
+    elif verdict is Verdict.NO_POWER and not has_given and expected is not Expectation.POWER:
         key = "powerless"
     else:
         key = verdict.value

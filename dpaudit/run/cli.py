@@ -77,7 +77,7 @@ def _default() -> list[str]:
 @run_options
 @failure_prob_option("Of each audit, in (0, 1).")
 @click.option("--sequential", is_flag=True, help="Stop each audit as soon as the evidence is in.")
-@click.option("--strict", is_flag=True, help="NO POWER fails, also where no mutant was given.")
+@click.option("--strict", is_flag=True, help="NO POWER fails, whether mutants were given or not.")
 @click.option("--timeout", type=float, help="Break an audit off after so many seconds.")
 def run(
     paths: tuple[Path, ...],

@@ -64,6 +64,7 @@ def test_{name}():
         seed={seed},
         sequential={sequential!r},
         float_attack={float_attack!r},
+        mutants=None,
         id={id!r},
     )
     result.assert_not_refuted(power=False)

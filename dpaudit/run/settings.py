@@ -31,7 +31,7 @@ class Settings:
     sequential : bool
         Whether audits stop as soon as the evidence is in, unless they say otherwise.
     strict : bool
-        Whether silence without power fails the run, also where there were no mutants.
+        Whether silence without power fails the run, also where no mutant was given.
     timeout : float, optional
         Seconds after which an audit is broken off, > 0; by default none.
     """

@@ -384,7 +384,7 @@ def test_summary_sorts_by_the_share_of_mutants_that_were_killed(special, tmp_pat
 def test_want_of_mutants_is_said(results, tmp_path):
     text = text_of([r for r in results if r.id == "audit_x::exact"], tmp_path)
     assert "Mutantsnone, so this audit has not shown that it could find a violation" in text
-    assert "NO POWER (no mutants)" in text
+    assert "NO POWER (none killed)" in text
 
 
 def test_refuted_audit_needs_no_mutants_and_says_so(results, tmp_path):

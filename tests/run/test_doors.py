@@ -496,4 +496,4 @@ def test_an_audit_that_takes_too_long_is_broken_off(make):
     result = run(make(SLOW), "--timeout", "0.2")
     assert result.code == 1
     assert "timeout = 0.2 s" in result.out
-    assert "NO POWER (no mutants) audit_mine::audit_patient" in result.out
+    assert "NO POWER (none killed) audit_mine::audit_patient" in result.out

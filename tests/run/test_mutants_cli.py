@@ -1,0 +1,136 @@
+"""`dpaudit mutants`, and the mutants of `dpaudit audit`, as a user types them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.run.conftest import Home
+
+MODULE = """
+import numpy as np
+
+def clip(data):
+    return np.clip(data, 0, 1)
+
+def total(data, size, *, rng):
+    return clip(data).mean(axis=1).sum() + rng.laplace(size=size)
+
+def half(data, size, *, rng):
+    return clip(data).mean(axis=1).sum() + rng.laplace(scale=0.5, size=size)
+
+def nearly(data, size, *, rng):
+    return clip(data).mean(axis=1).sum() + rng.laplace(scale=0.99, size=size)
+
+def walk(data, size, *, rng):
+    place = np.zeros(size)
+    for _ in range(3):
+        place += rng.normal(scale=2.0, size=size)
+    return place + data.sum()
+
+def own(data, size, *, rng):
+    return data.sum() + np.random.default_rng(3).laplace(size=size)
+
+def broken(data, size, *, rng):
+    raise RuntimeError("no")
+"""
+
+LAPLACE = "  the noise of line 8 of mine.py (laplace, scale 1): 1 call for all draws"
+
+
+@pytest.fixture
+def mine(home: Home) -> Home:
+    return home.write(mine=MODULE)
+
+
+def test_sites_and_mutants_are_printed_without_an_audit(mine: Home) -> None:
+    done = mine.dpaudit("mutants", "mine:total")
+    assert done.code == 0
+    assert done.out.splitlines() == ["mine:total", LAPLACE, "    removed", "    halved"]
+
+
+def test_calls_of_one_line_are_told_apart(mine: Home) -> None:
+    done = mine.dpaudit("mutants", "mine.py:walk", "--m", "1", "--users", "5")
+    assert done.code == 0
+    assert done.out.splitlines()[1:] == [
+        "  the noise of line 19 of mine.py (normal, scale 2): 3 calls for all draws",
+        "    removed",
+        "    halved",
+        "    not refreshed",
+        "    removed in the first call",
+        "    removed in the last call",
+        "    halved in the first call",
+        "    halved in the last call",
+    ]
+
+
+def test_a_mechanism_whose_noise_is_not_seen_is_told_what_to_do(mine: Home) -> None:
+    done = mine.dpaudit("mutants", "mine:own", "--pair", "far_user:n_users=5")
+    assert done.code == 5
+    assert "it makes a generator of its own, so that no noise is seen: draw from" in done.out
+
+
+def test_a_mechanism_that_raises_is_an_error(mine: Home) -> None:
+    done = mine.dpaudit("mutants", "mine:broken")
+    assert done.code == 1
+    assert "broken raised RuntimeError: no" in done.err
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["mine:nothing"], "has no function 'nothing'"),
+        (["mine:total", "--pair", "far"], "pair must name a recipe"),
+        (["mine:total", "--pair", "far_user:n_users=5", "--m", "3"], "give one of them"),
+    ],
+)
+def test_wrong_usage_is_refused(mine: Home, args: list[str], words: str) -> None:
+    done = mine.dpaudit("mutants", *args)
+    assert done.code == 4
+    assert words in done.err
+
+
+AUDIT = ("audit", "mine:total", "--epsilon", "1", "--pair", "far_user:n_users=5", "--draws", "4000")
+
+
+def test_an_audit_shows_the_table(mine: Home) -> None:
+    done = mine.dpaudit(*AUDIT, "--mutant", "mine:half", "--mutant", "mine:half")
+    assert done.code == 0
+    done.matches(
+        "NOT REFUTED  mine:total",
+        "  mutants    4 of 4 killed",
+        "    killed: epsilon *, * draws  half",
+        "    killed: epsilon *, * draws  half #2",
+        "    killed: epsilon *, * draws  the noise of line 8 of mine.py (laplace, scale 1) removed",
+        "    killed: epsilon *, * draws  the noise of line 8 of mine.py (laplace, scale 1) halved",
+    )
+
+
+def test_a_mutant_that_survives_fails_the_command(mine: Home) -> None:
+    done = mine.dpaudit(*AUDIT, "--mutant", "mine:nearly")
+    assert done.code == 1
+    assert done.out.startswith("NO POWER  mine:total")
+    assert "the mutant nearly survived too" in done.out
+
+
+def test_without_mutants_silence_has_no_power(mine: Home) -> None:
+    done = mine.dpaudit(*AUDIT, "--no-mutants")
+    assert done.code == 0
+    assert done.out.startswith("NO POWER  mine:total")
+    assert "leave mutants=None out" in done.out
+    both = mine.dpaudit(*AUDIT, "--no-mutants", "--mutant", "mine:half")
+    assert (both.code, "give --mutant or --no-mutants, not both" in both.err) == (4, True)
+
+
+@pytest.mark.parametrize("asked", [(), ("--no-mutants",), ("--mutant", "mine:half")])
+def test_a_replay_makes_the_same_mutants(mine: Home, asked: tuple[str, ...]) -> None:
+    mine.dpaudit(*AUDIT, *asked, "--out", "found")
+    (stored,) = (mine.path / "found" / "audits").glob("*.json")
+    found: dict[str, Any] = json.loads(stored.read_text())
+    assert len(found["mutants"]) == (0 if "--no-mutants" in asked else 2 + len(asked) // 2)
+    assert str(mine.path) not in stored.read_text()
+    again = mine.dpaudit("replay", str(stored))
+    assert again.code == 0
+    assert again.out.endswith("the same\n")
