@@ -31,7 +31,7 @@ def test_no_two_mutants_are_the_same() -> None:
 def test_every_room_that_decides_a_verdict_has_mutants() -> None:
     rooms = Counter(mutant.room for mutant in MUTANTS)
     assert len(MUTANTS) >= 60
-    for room in ("stats", "events", "engine", "mechanisms", "ledger", "store"):
+    for room in ("stats", "events", "engine", "mechanisms", "mutants", "ledger", "store"):
         assert rooms[room] >= 6, room
 
 

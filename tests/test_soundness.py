@@ -137,8 +137,10 @@ def test_an_engine_that_certifies_on_its_exploration_draws_is_found_out(
     """It lies in about 85% of the audits of equal data: more than 11 of 40, all but surely."""
     fresh = Sampler.chunks
 
-    def reused(self: Sampler, data: Array, draws: int, role: str, side: str) -> Any:
-        return fresh(self, data, draws, "explore" if role == "certify" else role, side)
+    def reused(self: Sampler, data: Array, draws: int, role: str, side: str, **spread: int) -> Any:
+        if role != "certify":
+            return fresh(self, data, draws, role, side, **spread)
+        return iter([self.draw(data, draws, "explore", side)])
 
     monkeypatch.setattr(Sampler, "chunks", reused)
     monkeypatch.setattr(counts, "EXPLORE_SHARE", 0.5)

@@ -199,13 +199,14 @@ def test_audit_of_one_function(home):
     assert honest.code == 0
     assert honest.out.startswith("NOT REFUTED  mine:honest")
     assert "  mutants    3 of 3 killed\n    killed: epsilon >" in honest.out
-    alone = dpaudit(home, "audit", "mine:honest", "--epsilon", "1", "--draws", "1000")
+    alone = dpaudit(home, "audit", "mine:honest", "--epsilon", "1", "--m", "1", "--draws", "2000")
     assert alone.code == 0
     assert alone.out.startswith("NOT REFUTED  mine:honest")
     assert "  mutants    2 of 2 killed\n    killed: epsilon >" in alone.out
     blunt = dpaudit(
-        home, "audit", "mine:honest", "--epsilon", "1", "--mutant", "mine:honest", "--draws", "1000"
-    )
+        home, "audit", "mine:honest", "--epsilon", "1", "--m", "1",
+        "--mutant", "mine:honest", "--draws", "2000",
+    )  # fmt: skip
     assert blunt.out.startswith("NO POWER  mine:honest")
     caught = dpaudit(
         home, "audit", "mine.py:unclipped", "--epsilon", "1", "--out", "found", "--draws", "2000"
