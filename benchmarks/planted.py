@@ -391,7 +391,7 @@ MUTANTS = (
     Mutant(
         "engine/mutation.py",
         "a mutant draws the mechanism's noise again",
-        'role = f"mutant {self.mutant.name} round {self.rounds}"',
+        'role = f"mutant {self.index} round {self.rounds}"',
         'role = "mechanism"',
         AUDIT,
     ),
@@ -419,7 +419,7 @@ MUTANTS = (
     Mutant(
         "engine/mutation.py",
         "a mutant that changed nothing counts as a survivor",
-        "if not found.refuted and not self.mutant.has_effect:",
+        "if found is not None and not found.refuted and not mutant.has_effect:",
         "if False:",
         MUTATION,
     ),

@@ -106,7 +106,11 @@ def _why(mutant: MutantResult, found: Certificate) -> str:
 def _unnoticed_words(fates: Fates) -> str:
     """Name what of the noise could be removed, and what was not looked at."""
     noises = unnoticed(fates.results)
-    said = [f"{noise} can be removed and this audit does not notice" for noise in noises[:_NAMED]]
+    said = [
+        f"{noise} can be removed and this audit does not notice"
+        + (f" in {draws:,} draws" if draws else "")
+        for noise, draws in list(noises.items())[:_NAMED]
+    ]
     if len(noises) > _NAMED:
         said.append(f"nor would it miss {len(noises) - _NAMED} others")
     said += [f"not all of its randomness gave mutants: {fates.unseen}"] * bool(fates.unseen)

@@ -38,7 +38,9 @@ _SHARE_OF_REMOVED = 0.5  # of what is left, for noise whose removal was not noti
 
 _RECORDED_PAIRS = 3
 _NOTE = 200
-_IMPLIED = "weaker than one that survived"
+_LEAST_PATIENCE = 10.0
+_SPENT = "the draws for mutants were spent on others"
+_SKIPPED = "the same change of all calls survived"
 
 
 @dataclass(frozen=True)
@@ -88,8 +90,19 @@ def mutants_of(
     """
     pairs = [found.pair, *list(task.pairs)[: _RECORDED_PAIRS - 1]]
     datasets = [data for pair in pairs for data in (pair.left, pair.right)]
-    made = of_noise(mechanism, datasets, seed=task.seed)
+    try:
+        with task.watch.calls_within(_patience(found)):
+            made = of_noise(mechanism, datasets, seed=task.seed, watch=task.watch)
+    except MechanismError as error:
+        if task.watch.is_over:
+            raise
+        made = NoiseMutants((), (), f"its noise could not be recorded: {short(str(error), _NOTE)}")
     return replace(made, mutants=(*named(given, mechanism), *made.mutants))
+
+
+def _patience(found: Certificate) -> float:
+    """Seconds after which one call of a mutant is taken for one that never ends."""
+    return _LEAST_PATIENCE + 2 * found.mechanism_seconds
 
 
 def named(given: Iterable[Any], mechanism: Any) -> list[Mutant]:
@@ -108,11 +121,12 @@ class _Contender:
     """A mutant under audit."""
 
     mutant: Mutant
+    index: int
     rounds: int = 0
     draws: int = 0
     found: Certificate | None = None
     note: str = ""
-    is_implied: bool = False
+    is_skipped: bool = False
     seconds: float = 0.0
 
     @property
@@ -128,16 +142,19 @@ class _Contender:
     @property
     def is_alive(self) -> bool:
         """Whether another look may kill it."""
-        return not (self.note or self.is_killed or self.is_implied)
+        return not (self.note or self.is_killed or self.is_skipped)
 
     def look(self, task: Task) -> None:
         """Look at it once more; a mutant that cannot be run is no news of the mechanism."""
         self.rounds += 1
-        role = f"mutant {self.mutant.name} round {self.rounds}"
+        role = f"mutant {self.index} round {self.rounds}"
         try:
             found = look(task, self.mutant.mechanism, role)
-        except MechanismTimeout:
-            raise
+        except MechanismTimeout as error:
+            if task.watch.is_over:
+                raise
+            self.note = short(str(error), _NOTE)
+            return
         except MechanismError as error:
             own = f"{mechanism_name(self.mutant.mechanism)} "
             self.note = short(str(error).removeprefix(own), _NOTE)
@@ -145,16 +162,16 @@ class _Contender:
         self.draws += sum(found.draws.values())
         self.seconds += found.mechanism_seconds
         self.found = found  # of more draws than any before
-        if not found.refuted and not self.mutant.has_effect:
-            self.note = "its code was never reached on these data"
 
     def result(self, failure_prob: float) -> MutantResult:
         """Return what became of it."""
         mutant, found = self.mutant, self.found
+        if found is not None and not found.refuted and not mutant.has_effect:
+            self.note = "its code was never reached on these data"
         fate = Fate.SURVIVED
         if self.is_killed:
             fate = Fate.KILLED
-        elif self.note or (found is None and not self.is_implied):
+        elif self.note or found is None or self.is_skipped:
             fate = Fate.NOT_RUN
         return MutantResult(
             mutant.name,
@@ -167,7 +184,7 @@ class _Contender:
             mutant.noise,
             mutant.change in CERTAIN,
             mutant.calls,
-            self.note or _IMPLIED * self.is_implied,
+            self.note or (_SKIPPED if self.is_skipped else _SPENT * (found is None)),
         )
 
 
@@ -175,8 +192,7 @@ class _Contender:
 class _Contest:
     """All mutants of one audit, and the draws per dataset that those of the noise may still spend.
 
-    What is left of a noise is looked at only if its removal is noticed: a mutant that is halved,
-    not refreshed, or changed in one call only is weaker.
+    Where a change of all calls survived, the same change of one call alone is not looked at.
     """
 
     task: Task
@@ -196,20 +212,23 @@ class _Contest:
         self._first([c for c in gone if c not in everything])
         self._again([c for c in gone if not self._is_noticed(c)], _SHARE_OF_REMOVED)
         for rank in sorted({c.mutant.rank for c in of_noise} - {0}):
-            weaker = [c for c in of_noise if c.mutant.rank == rank]
-            for contender in weaker:
-                contender.is_implied = not self._may_be_noticed(contender)
-            self._first(weaker)
-        self._again([c for c in of_noise if not self._is_noticed(c)], 1.0)
+            of_rank = [c for c in of_noise if c.mutant.rank == rank]
+            for contender in of_rank:
+                contender.is_skipped = self._is_part_of_a_survivor(contender)
+            self._first(of_rank)
+        self._again([c for c in of_noise if c.mutant.rank > 0], 1.0)
         given = [c for c in self.contenders if not c.mutant.noise]
         self._first(given)
         self._look(given, self.task, self.task.draws)
         if not any(c.is_killed for c in self.contenders):
-            self._last_resort(gone)
+            self._last_resort([c for c in of_noise if c.mutant.calls == ALL])
 
     def _first(self, contenders: list[_Contender]) -> None:
         """Bet on the pair of the audit, briefly."""
         alive = [c for c in contenders if c.is_alive]
+        if alive and alive[0].mutant.noise and alive[0].mutant.rank:
+            # Of what is left of a noise, as many as there are draws for.
+            alive = alive[: max(self.pool, 0) // LEAST_LOOK]
         if alive:
             task = replace(self.task, pairs=family(self.pair), space=None)
             each = self.pool // (_FIRST_PARTS * len(alive))
@@ -223,9 +242,9 @@ class _Contest:
         if alive:
             self._look(alive, self.task, pool // len(alive))
 
-    def _last_resort(self, gone: list[_Contender]) -> None:
+    def _last_resort(self, whole: list[_Contender]) -> None:
         """Spend the budget of the audit on the mutant that came closest: else it has no power."""
-        closest = sorted((c for c in gone if c.is_alive), key=_by_promise)
+        closest = sorted((c for c in whole if c.is_alive), key=lambda c: _by_promise(c)[1:])
         self._look(closest[:1], self.task, self.task.draws)
 
     def _look(
@@ -245,12 +264,14 @@ class _Contest:
         mutant = contender.mutant
         return mutant.change in CERTAIN and self._kills_removal(mutant.noise, mutant.calls)
 
-    def _may_be_noticed(self, contender: _Contender) -> bool:
-        """Whether the mutants of which this one is a part were noticed."""
+    def _is_part_of_a_survivor(self, contender: _Contender) -> bool:
+        """Whether one call is changed, of a noise whose every call can be changed unnoticed."""
         mutant = contender.mutant
-        is_part = mutant.calls != ALL and mutant.change not in CERTAIN
-        return self._kills_removal(mutant.noise, ALL) and (
-            not is_part or self._kills_removal(mutant.noise, mutant.calls)
+        return mutant.calls != ALL and any(
+            c.found is not None and not c.is_killed and not c.note
+            for c in self.contenders
+            if (c.mutant.noise, c.mutant.change, c.mutant.calls)
+            == (mutant.noise, mutant.change, ALL)
         )
 
     def _kills_removal(self, noise: str, calls: str) -> bool:
@@ -286,9 +307,10 @@ def fates_of(task: Task, made: NoiseMutants, found: Certificate) -> Fates:
     contest = _Contest(
         replace(task, failure_prob=each / LOOKS),
         found.pair,
-        [_Contender(mutant) for mutant in made.mutants],
+        [_Contender(mutant, index) for index, mutant in enumerate(made.mutants)],
     )
-    contest.play()
+    with task.watch.calls_within(_patience(found)):
+        contest.play()
     seen = [c for c in contest.contenders if c.found is not None and not c.note]
     survivors = [c for c in seen if not c.is_killed]
     given = [c for c in survivors if not c.mutant.noise]

@@ -6,6 +6,7 @@ draws. How close its order comes to the likelihood ratio decides how much can be
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -323,14 +324,20 @@ def boosted_score(
     return ModelScore("boosted-tree score", read)
 
 
+@functools.cache
+def _thread_pools() -> Any:
+    """Look the libraries up once: it takes longer than a small model does."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
 @contextmanager
 def _quietly_on_one_thread() -> Iterator[None]:
     """One thread, so that sums come out the same on every machine; no convergence chatter."""
     import warnings
 
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1), warnings.catch_warnings():
+    with _thread_pools().limit(limits=1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 

@@ -134,12 +134,12 @@ class Sampler:
         The calls of the probe were timed. Where they alone look slow, one larger call tells how
         much of the time each draw takes, and how much each call.
         """
-        if self._warned or self.watch.total == 0:
+        if self._warned or self.watch.total == 0 or self.watch.is_warned:
             return
         each = self._fastest  # the first call may have had to set something up
         if each / PROBE_SIZE * self.watch.total < LONG:
             return
-        self._warned = True
+        self._warned = self.watch.is_warned = True  # of the mechanism, not of its mutants
         spent = self.seconds
         saw_reals = self.saw_reals  # nothing of a result may depend on the clock
         self._call(data, 4 * PROBE_SIZE, "timing")

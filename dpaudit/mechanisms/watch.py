@@ -36,6 +36,7 @@ class Watch:
     call_timeout: float | None = None
     total: int = 0
     done: int = 0
+    is_warned: bool = False
     begun: float = field(default_factory=time.perf_counter)
 
     def note(self, draws: int) -> None:
@@ -43,6 +44,21 @@ class Watch:
         self.done += draws
         if self.progress is not None:
             self.progress(min(self.done, self.total), self.total)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time of the whole audit is spent."""
+        return self.timeout is not None and time.perf_counter() - self.begun >= self.timeout
+
+    @contextmanager
+    def calls_within(self, seconds: float) -> Iterator[None]:
+        """Allow no call more than so many seconds for a while, or less where less is allowed."""
+        before = self.call_timeout
+        self.call_timeout = seconds if before is None else min(before, seconds)
+        try:
+            yield
+        finally:
+            self.call_timeout = before
 
     def finish(self) -> None:
         """Tell that nothing is left to do, where less was drawn than planned."""

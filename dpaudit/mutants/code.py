@@ -12,6 +12,7 @@ import importlib
 import inspect
 import sys
 import types
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -72,10 +73,10 @@ def without(name: str) -> Change:
     target = Target.named(name)
 
     def identity(*args: Any, **kwargs: Any) -> Any:
-        args = args[target.skipped :]
-        if args:
-            return args[0]
-        return next(iter(kwargs.values()))
+        first = [*args[target.skipped :], *kwargs.values()][:1]
+        if not first:
+            raise ArgumentError(f"without {name}: it was called without an argument to return")
+        return first[0]
 
     return Change(f"without {name}", lambda mechanism: _patched(mechanism, target, identity))
 
@@ -163,6 +164,9 @@ def _keywords(made: Any, factors: dict[str, float], name: str) -> functools.part
 # --- replacing functions ---
 
 
+_HEAP_TYPE = 1 << 9  # a class of Python code, in `type.__flags__`
+
+
 @dataclass(frozen=True, eq=False)
 class Target:
     """A function that can be replaced, and all places that know it.
@@ -190,7 +194,13 @@ class Target:
         original = inspect.getattr_static(owner, name.rpartition(".")[2])
         if not callable(found):
             raise ArgumentError(f"name must name a function, got {name!r}, which is {found!r}")
-        is_method = isinstance(owner, type) and isinstance(original, types.FunctionType)
+        if isinstance(owner, type) and not owner.__flags__ & _HEAP_TYPE:
+            raise ArgumentError(
+                f"name must name a function of Python code, got {name!r}, a method of a built-in "
+                "type, which cannot be replaced"
+            )
+        with_self = (types.FunctionType, classmethod)
+        is_method = isinstance(owner, type) and isinstance(original, with_self)
         return cls(name, original, int(is_method))
 
     def holders(self) -> list[tuple[Any, str]]:
@@ -233,8 +243,8 @@ class Patch:
             self.calls += 1
             return self.replacement(*args, **kwargs)
 
-        is_static = isinstance(self.target.original, staticmethod)
-        self.put_in = staticmethod(counted) if is_static else counted
+        kind = type(self.target.original)
+        self.put_in = kind(counted) if kind in (staticmethod, classmethod) else counted
 
     @contextmanager
     def in_force(self) -> Iterator[None]:
@@ -243,8 +253,8 @@ class Patch:
         done = []
         try:
             for owner, key in self.holders:
+                done.append((owner, key))  # first: an alarm may ring at any moment
                 setattr(owner, key, self.put_in)
-                done.append((owner, key))
             yield
         finally:
             for owner, key in done:
@@ -329,8 +339,10 @@ def _held_elsewhere(original: Any, holders: list[tuple[Any, str]]) -> str:
             key = next((k for k, value in referrer.items() if id(value) == itself), None)
             if key != "original":  # of a target
                 return f"a dict or an object, as {key!r},"
-        if isinstance(referrer, list):
-            return "a list"
+        if isinstance(referrer, list | tuple | deque):
+            return f"a {type(referrer).__name__}"
+        if type(referrer).__flags__ & _HEAP_TYPE and not isinstance(referrer, type | Target):
+            return f"an object of the class {type(referrer).__name__}"
     return ""
 
 

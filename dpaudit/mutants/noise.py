@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, mechanism_name
+from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Watch, is_seeded, mechanism_name
 from dpaudit.mutants.recorder import Key, Plan, run
 from dpaudit.mutants.sites import Recording, Site, record
 from dpaudit.mutants.treatments import HALVED, HIGH_END, LOW_END, REMOVED, STALE, TREATMENTS
@@ -28,6 +28,7 @@ _WORDS = {
     HIGH_END: "made certain, at its high end",
     STALE: "not refreshed",
 }
+_SHARPER = "made sharper, its probabilities squared"
 _WHEN = {ALL: "", FIRST: " in the first call", LAST: " in the last call"}
 
 
@@ -108,7 +109,9 @@ class NoiseMutants:
         return self.summary()
 
 
-def of_noise(mechanism: Any, datasets: Iterable[Array], *, seed: int) -> NoiseMutants:
+def of_noise(
+    mechanism: Any, datasets: Iterable[Array], *, seed: int, watch: Watch | None = None
+) -> NoiseMutants:
     """Return the mutants of a mechanism's noise.
 
     Parameters
@@ -120,15 +123,17 @@ def of_noise(mechanism: Any, datasets: Iterable[Array], *, seed: int) -> NoiseMu
         Inputs on which it is run.
     seed : int
         Of the generators for that.
+    watch : Watch, optional
+        How long calls may take.
     """
     if isinstance(mechanism, ExactMechanism):
         return NoiseMutants((), tuple(_of_pmf(mechanism)))
     if not isinstance(mechanism, AdditiveNoise):
-        return _of_sampled(mechanism, datasets, seed)
+        return _of_sampled(mechanism, datasets, seed, watch)
     final = _of_final_noise(mechanism)
     if not mechanism.is_random:
         return NoiseMutants((), tuple(final))
-    inner = _of_sampled(mechanism.centers, datasets, seed)
+    inner = _of_sampled(mechanism.centers, datasets, seed, watch, least=1)
     mutants = [*final]
     for mutant in inner.mutants:
         outer = mechanism.with_centers(mutant.mechanism)
@@ -175,6 +180,7 @@ class ChangedNoise:
         self.changed = 0
         self.site = found.sites[found.keys.index(keys[0])]
         self.__name__ = f"{mechanism_name(mechanism)}, {words}"
+        self.dpaudit_unseeded = not is_seeded(mechanism)
 
     def __call__(self, data: Array, size: int, *, rng: np.random.Generator) -> Any:
         """Return `size` draws; where calls of one draw are told apart, draw by draw."""
@@ -203,18 +209,22 @@ class ChangedNoise:
         return log.seen[key].calls - 1 if key in log.seen else 0
 
 
-def _of_sampled(mechanism: Any, datasets: Iterable[Array], seed: int) -> NoiseMutants:
-    found = record(mechanism, datasets, seed=seed)
+def _of_sampled(
+    mechanism: Any, datasets: Iterable[Array], seed: int, watch: Watch | None, *, least: int = 2
+) -> NoiseMutants:
+    found = record(mechanism, datasets, seed=seed, watch=watch)
     mutants = []
     for key, site in zip(found.keys, found.sites, strict=True):
         for change, calls in _changes(site):
             noise = _noise_of(site)
-            words = f"{noise} {_WORDS[change]}{_WHEN[calls]}"
+            sharper = change == HALVED and TREATMENTS[site.method].sharpen is not None
+            words = f"{noise} {_SHARPER if sharper else _WORDS[change]}{_WHEN[calls]}"
             made = ChangedNoise(mechanism, found, [key], change, words, calls)
             mutants.append(Mutant(words, made, noise, change, calls))
     # What a mistake in a sensitivity would do that all noise shares.
-    noises = [key for key in found.keys if REMOVED in TREATMENTS[key[0]].changes]
-    for change in (REMOVED, HALVED) if len(noises) > 1 else ():
+    # Uniform numbers are left as they are: a coin that always falls at 0.5 removes no noise.
+    noises = [key for key in found.keys if TREATMENTS[key[0]].is_noise]
+    for change in (REMOVED, HALVED) if len(noises) >= least else ():
         words = f"{ALL_NOISE} {_WORDS[change]}"
         made = ChangedNoise(mechanism, found, noises, change, words)
         mutants.append(Mutant(words, made, ALL_NOISE, change))
@@ -227,7 +237,9 @@ def _noise_of(site: Site) -> str:
 
 
 def _changes(site: Site) -> Iterator[tuple[str, str]]:
-    changes = TREATMENTS[site.method].changes
+    treatment = TREATMENTS[site.method]
+    mild = treatment.centre is not None or site.has_probabilities
+    changes = tuple(change for change in treatment.changes if change != HALVED or mild)
     yield from ((change, ALL) for change in changes)
     if site.most > 1 and not site.in_threads:
         yield STALE, ALL

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.random import Generator
 
 from dpaudit.errors import MechanismError
-from dpaudit.mutants.treatments import LOW_END, STALE, TREATMENTS
+from dpaudit.mutants.treatments import HALVED, LOW_END, STALE, TREATMENTS
 
 Line = tuple[str, str, int]
 """File, function and number of a line of code."""
@@ -55,12 +55,15 @@ class Seen:
         Smallest and largest value of the argument that tells how much noise there is.
     in_threads : bool
         Whether another thread called than the one that the mechanism was called in.
+    has_probabilities : bool
+        Whether a call named probabilities that can be sharpened.
     """
 
     calls: int = 0
     numbers: int = 0
     shown: list[float] = field(default_factory=list)
     in_threads: bool = False
+    has_probabilities: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ class Log:
     """What a recorder and its children share."""
 
     plans: dict[Key, Plan] = field(default_factory=dict)
+    methods: frozenset[str] = frozenset()
     seen: dict[Key, Seen] = field(default_factory=dict)
     changed: int = 0
     states: dict[Key, Any] = field(default_factory=dict)
@@ -116,7 +120,10 @@ class Recorder(Generator):
 
     def __init__(self, rng: Generator, *plans: Plan, log: Log | None = None) -> None:
         super().__init__(rng.bit_generator)
-        self.log = Log({plan.key: plan for plan in plans}) if log is None else log
+        if log is None:
+            methods = frozenset(plan.key[0] for plan in plans)
+            log = Log({plan.key: plan for plan in plans}, methods)
+        self.log = log
 
     def spawn(self, n_children: int) -> list[Generator]:
         """Spawn children that are recorded too."""
@@ -138,25 +145,47 @@ class Recorder(Generator):
             return drawn_by(self, *args, **kwargs)
         inside.numpy = True
         try:
+            self._count()
+            log = self.log
+            if log.plans and method not in log.methods:  # nothing is recorded beside a plan
+                return drawn_by(self, *args, **kwargs)
             key = (method, _lines(sys._getframe(2)))
+            plan = self._planned(key)
+            if log.plans and plan is None:
+                log.seen.setdefault(key, Seen()).calls += 1
+                return drawn_by(self, *args, **kwargs)
             bound = _SIGNATURES[method].bind(self, *args, **kwargs)
             bound.apply_defaults()
             # The input of what works in place is gone afterwards.
             before = {**bound.arguments}
             if "x" in before:
                 before["x"] = copy.copy(before["x"])
-            plan = self._planned(key)
             if plan is not None and plan.change == STALE:
                 return self._noted(
                     key, before, self._stale(key, lambda: drawn_by(self, *args, **kwargs))
                 )
+            sharpen = TREATMENTS[method].sharpen
+            if plan is not None and plan.change == HALVED and sharpen is not None:
+                sharper = sharpen(bound.arguments)
+                log.changed += sharper is not None
+                bound.arguments.update(sharper or {})
+                return self._noted(key, before, drawn_by(*bound.args, **bound.kwargs))
             drawn = self._noted(key, before, drawn_by(self, *args, **kwargs))
             if plan is None:
                 return drawn
-            self.log.changed += 1
+            log.changed += 1
             return _put(method, plan.change, bound.arguments, before, drawn)
         finally:
             inside.numpy = False
+
+    def _count(self) -> None:
+        """Count a call; refuse to go on for ever."""
+        self.log.calls += 1
+        if self.log.calls > self.log.most:
+            raise MechanismError(
+                f"it does not end: its rng was called {self.log.calls:,} times, a hundred times "
+                "as often as by the mechanism that it was made of"
+            )
 
     def _planned(self, key: Key) -> Plan | None:
         """Return what is to be done to the next call at a site."""
@@ -181,14 +210,11 @@ class Recorder(Generator):
         """Take down a call, and return what was drawn."""
         seen = self.log.seen.setdefault(key, Seen())
         seen.calls += 1
-        self.log.calls += 1
-        if self.log.calls > self.log.most:
-            raise MechanismError(
-                f"it does not end: its rng was called {self.log.calls:,} times, a hundred times "
-                "as often as by the mechanism that it was made of"
-            )
-        seen.numbers += np.size(arguments["x"] if drawn is None and "x" in arguments else drawn)
+        shuffled = drawn is None and "x" in arguments
+        seen.numbers += len(arguments["x"]) if shuffled else np.size(drawn)
         seen.in_threads |= threading.get_ident() != self.log.thread
+        sharpen = TREATMENTS[key[0]].sharpen if key[0] in TREATMENTS else None
+        seen.has_probabilities |= sharpen is not None and sharpen(arguments) is not None
         shown = TREATMENTS[key[0]].shown if key[0] in TREATMENTS else ""
         try:
             values = np.asarray(arguments[shown], dtype=float).ravel()

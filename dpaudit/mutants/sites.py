@@ -10,8 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import MechanismError, place
-from dpaudit.mechanisms import generator, is_constant, is_seeded, mechanism_name, same_draws
+from dpaudit.errors import MechanismError, MechanismTimeout, place
+from dpaudit.mechanisms import (
+    Watch,
+    generator,
+    is_constant,
+    is_seeded,
+    mechanism_name,
+    same_draws,
+)
 from dpaudit.mutants.recorder import Key, Line, Log, Plan, run
 from dpaudit.mutants.treatments import TREATMENTS
 
@@ -43,9 +50,13 @@ class Site:
         Smallest and largest value of the argument that tells how much noise there is.
     in_threads : bool
         Whether it is called from threads of the mechanism's own, so that its calls have no order.
+    has_probabilities : bool
+        Whether it selects by probabilities that are named.
     via : int
         Index of the line that tells it from another site with the same innermost line; 0 when
         there is none.
+    copy : int
+        Counts sites that no line tells apart.
     """
 
     method: str
@@ -55,7 +66,9 @@ class Site:
     by_run: bool
     shown: tuple[float, float] | None
     in_threads: bool = False
+    has_probabilities: bool = False
     via: int = 0
+    copy: int = 1
 
     @property
     def parameter(self) -> str:
@@ -85,7 +98,7 @@ class Site:
         return f"{calls} for each draw" if self.by_run else f"{calls} for all draws"
 
     def __str__(self) -> str:
-        return f"{self.where} ({self.draws})"
+        return f"{self.where} ({self.draws})" + (f" #{self.copy}" if self.copy > 1 else "")
 
 
 @dataclass(frozen=True)
@@ -111,7 +124,13 @@ class Recording:
         return sum(site.most * (size if site.by_run else 1) for site in self.sites)
 
 
-def record(mechanism: Callable[..., Any], datasets: Iterable[Array], *, seed: int) -> Recording:
+def record(
+    mechanism: Callable[..., Any],
+    datasets: Iterable[Array],
+    *,
+    seed: int,
+    watch: Watch | None = None,
+) -> Recording:
     """Run a mechanism on some datasets and return where it draws.
 
     Parameters
@@ -122,18 +141,28 @@ def record(mechanism: Callable[..., Any], datasets: Iterable[Array], *, seed: in
         On which it is run, for one draw and for seven; what it does on no other data is seen.
     seed : int
         Of the generators.
+    watch : Watch, optional
+        How long calls may take.
 
     Raises
     ------
     MechanismError
-        When the mechanism raises.
+        When the mechanism raises, or takes too long.
     """
     name, datasets = mechanism_name(mechanism), list(datasets)
+    watch = Watch() if watch is None else watch
     looks: list[tuple[Log, Log]] = []
     for index, data in enumerate(datasets):
         for repeat in range(_SEEDS):
             one, many = (
-                _called(mechanism, name, data, size, generator(seed, "sites", index, repeat, size))
+                _called(
+                    mechanism,
+                    name,
+                    data,
+                    size,
+                    generator(seed, "sites", index, repeat, size),
+                    watch,
+                )
                 for size in (1, RUNS)
             )
             looks.append((one, many))
@@ -141,25 +170,35 @@ def record(mechanism: Callable[..., Any], datasets: Iterable[Array], *, seed: in
     taken = [key for key in keys if key[0] == UNSEEN]
     keys = [key for key in keys if key[0] != UNSEEN]
     found = Recording(_told_apart([_site(key, looks) for key in keys]), tuple(keys))
-    return replace(found, unseen=_unseen(mechanism, datasets, found, taken, seed))
+    return replace(found, unseen=_unseen(mechanism, datasets, found, taken, seed, watch))
 
 
 def _told_apart(sites: list[Site]) -> tuple[Site, ...]:
     """Name the line that tells sites with the same words apart."""
-    told = []
+    told: list[Site] = []
     for site in sites:
         twins = [other.lines for other in sites if str(other) == str(site) and other is not site]
         depth = range(1, len(site.lines))
         via = (i for i in depth if all(t[: i + 1] != site.lines[: i + 1] for t in twins))
-        told.append(replace(site, via=next(via, 0)) if twins else site)
+        apart = replace(site, via=next(via, 0)) if twins else site
+        copies = sum(str(replace(other, copy=1)) == str(apart) for other in told)
+        told.append(replace(apart, copy=copies + 1))
     return tuple(told)
 
 
 def _called(
-    mechanism: Callable[..., Any], name: str, data: Array, size: int, rng: np.random.Generator
+    mechanism: Callable[..., Any],
+    name: str,
+    data: Array,
+    size: int,
+    rng: np.random.Generator,
+    watch: Watch,
 ) -> Log:
     try:
-        return run(mechanism, data, size, rng)[1]
+        with watch.limit(name):
+            return run(mechanism, data, size, rng)[1]
+    except MechanismTimeout:
+        raise
     except (Exception, SystemExit) as error:
         raise MechanismError(
             f"{name} raised {type(error).__name__}: {error} ({place(error)}while its noise was "
@@ -186,6 +225,7 @@ def _site(key: Key, looks: list[tuple[Log, Log]]) -> Site:
         by_run,
         (min(shown), max(shown)) if shown else None,
         any(s.in_threads for s in one + many),
+        any(s.has_probabilities for s in one + many),
     )
 
 
@@ -201,6 +241,7 @@ def _unseen(
     found: Recording,
     taken: list[Key],
     seed: int,
+    watch: Watch,
 ) -> str:
     """Say where randomness comes from elsewhere: with all sites made certain, something varies."""
     advice = "draw from the methods of the rng that is handed over (rng.normal, rng.laplace, ...)"
@@ -213,15 +254,16 @@ def _unseen(
         return "it draws from an entropy source of its own, not from rng"
     plans = [Plan(key, TREATMENTS[key[0]].changes[0]) for key in found.keys]
     try:
-        calls = [
-            np.asarray(
-                run(
-                    mechanism, datasets[0], RUNS, generator(seed, "still", i), *plans,
-                    calls=found.calls(RUNS),
-                )[0]
-            )
-            for i in range(2)
-        ]  # fmt: skip
+        with watch.limit(mechanism_name(mechanism)):
+            calls = [
+                np.asarray(
+                    run(
+                        mechanism, datasets[0], RUNS, generator(seed, "still", i), *plans,
+                        calls=found.calls(RUNS),
+                    )[0]
+                )
+                for i in range(2)
+            ]  # fmt: skip
         certain = all(map(is_constant, calls)) and same_draws(*calls)
     except Exception:  # a mechanism that cannot do without its noise tells nothing here
         return ""

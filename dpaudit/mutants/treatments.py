@@ -9,7 +9,8 @@ integers stay integers, rounded towards the centre.
 
 *Selection* decides rather than blurs: which users are sampled, which coin falls. ``low end`` and
 ``high end`` make it certain: the smallest or the largest value, the first or the last elements, the
-order as it is or reversed. Uniform numbers serve both purposes and are treated in both ways.
+order as it is or reversed. Uniform numbers serve both purposes and are treated in both ways. Where
+a selection names its probabilities, ``halved`` squares and normalises them: half the temperature.
 
 ``stale`` is not in the table, because it needs none: the generator is put back to where it was
 before the first call, so that the same deviates come again, whatever the parameters.
@@ -46,18 +47,28 @@ class Treatment:
         not select.
     shown : str
         The argument that tells how much noise there is; empty when there is none.
+    sharpen : callable, optional
+        ``sharpen(arguments) -> arguments``: probabilities squared and normalised, as if an
+        exponential mechanism spent its epsilon twice; None where the call names no probabilities.
     """
 
     centre: Callable[[Arguments], ArrayLike] | None = None
     low: Callable[[Arguments, Any], ArrayLike] | None = None
     high: Callable[[Arguments, Any], ArrayLike] | None = None
     shown: str = ""
+    sharpen: Callable[[Arguments], dict[str, Any] | None] | None = None
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether the method blurs and does nothing else."""
+        return self.centre is not None and self.low is None
 
     @property
     def changes(self) -> tuple[str, ...]:
         """What can be done to one call, the grossest first."""
         noise, selects = self.centre is not None, self.low is not None
-        possible = {REMOVED: noise, LOW_END: selects, HIGH_END: selects, HALVED: noise}
+        milder = noise or self.sharpen is not None
+        possible = {REMOVED: noise, LOW_END: selects, HIGH_END: selects, HALVED: milder}
         return tuple(change for change, is_possible in possible.items() if is_possible)
 
     def changed(self, change: str, arguments: Arguments, drawn: Any) -> Any:
@@ -82,10 +93,20 @@ class Treatment:
         else:
             assert self.centre is not None
             value = _towards(np.asarray(self.centre(arguments)), seen, change)
-        changed = value.astype(seen.dtype)
+        kind = seen.dtype.kind
+        if kind in "iu" and value.dtype.kind == "f":
+            value = np.clip(value, *_inner_range(seen.dtype))
+        # A text may be longer than the one that was drawn.
+        changed = value.astype(seen.dtype if kind not in "US" else value.dtype)
         if isinstance(drawn, np.ndarray):
             return changed
         return changed[()] if isinstance(drawn, np.generic) else changed.item()
+
+
+def _inner_range(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Smallest and largest double that an integer type holds."""
+    info = np.iinfo(dtype)
+    return float(info.min), float(np.nextafter(float(info.max), 0.0))
 
 
 def _towards(centre: Array, drawn: Array, change: str) -> Array:
@@ -144,6 +165,11 @@ _noncentral_f = _mean_or(
 )
 
 
+def _logseries(p: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return np.where(p > 0, -p / (np.log1p(-p) * (1 - p)), 1.0)
+
+
 def _of(formula: Callable[..., ArrayLike], *names: str) -> Callable[[Arguments], ArrayLike]:
     """Return a centre that is a formula of some arguments."""
 
@@ -167,17 +193,21 @@ def _last_choice(arguments: Arguments, drawn: Any) -> Array:
 def _chosen(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
     """Choose the first or last elements that have a probability, in order."""
     a, axis = arguments["a"], arguments["axis"]
-    population = np.arange(a) if np.ndim(a) == 0 else np.asarray(a)
-    possible = np.arange(population.shape[axis])
-    if arguments["p"] is not None:
-        possible = possible[np.asarray(arguments["p"]) > 0]
     size = arguments["size"]
     count = 1 if size is None else int(np.prod(size))
-    if arguments["replace"]:
-        chosen = np.full(count, possible[-1 if last else 0])
+    population = None if np.ndim(a) == 0 else np.asarray(a)
+    n = int(np.asarray(a)) if population is None else population.shape[axis]
+    if arguments["p"] is None:
+        first = n - (1 if arguments["replace"] else count) if last else 0
+        chosen = np.full(count, first) if arguments["replace"] else np.arange(first, first + count)
     else:
-        chosen = possible[len(possible) - count :] if last else possible[:count]
-    taken = np.take(population, chosen, axis=axis)
+        possible = np.flatnonzero(np.asarray(arguments["p"]) > 0)
+        ends = possible[-1:] if last else possible[:1]
+        several = possible[len(possible) - count :] if last else possible[:count]
+        chosen = np.repeat(ends, count) if arguments["replace"] else several
+    taken = chosen if population is None else np.take(population, chosen, axis=axis)
+    if size is None and population is not None and population.ndim == 1:
+        return np.asarray(taken[0])
     return taken.reshape(np.shape(drawn))
 
 
@@ -233,6 +263,21 @@ def _most(arguments: Arguments, drawn: Any) -> Array:
     return np.asarray(np.minimum(arguments["nsample"], arguments["ngood"]))
 
 
+def _sharpened(name: str) -> Callable[[Arguments], dict[str, Any] | None]:
+    """Square the probabilities that an argument holds; of a binomial, against their complements."""
+
+    def sharpen(arguments: Arguments) -> dict[str, Any] | None:
+        if arguments[name] is None:
+            return None
+        p = np.asarray(arguments[name], dtype=float)
+        if name == "p" and "n" in arguments:  # of a binomial
+            return {**arguments, name: p**2 / (p**2 + (1 - p) ** 2)}
+        squares = (p / p.max()) ** 2
+        return {**arguments, name: squares / squares.sum(axis=-1, keepdims=True)}
+
+    return sharpen
+
+
 _PERMUTED = Treatment(low=_ordered, high=_reversed)
 
 TREATMENTS: dict[str, Treatment] = {
@@ -243,7 +288,9 @@ TREATMENTS: dict[str, Treatment] = {
     "gumbel": Treatment(
         _of(lambda loc, scale: loc + np.euler_gamma * scale, "loc", "scale"), shown="scale"
     ),
-    "vonmises": Treatment(_argument("mu"), shown="kappa"),
+    "vonmises": Treatment(
+        _of(lambda mu: (mu + math.pi) % (2 * math.pi) - math.pi, "mu"), shown="kappa"
+    ),
     "multivariate_normal": Treatment(_argument("mean")),
     "standard_normal": Treatment(_zero),
     "standard_cauchy": Treatment(_zero),
@@ -274,7 +321,7 @@ TREATMENTS: dict[str, Treatment] = {
     "geometric": Treatment(_of(lambda p: 1 / p, "p"), shown="p"),
     "poisson": Treatment(_argument("lam"), shown="lam"),
     "negative_binomial": Treatment(_of(lambda n, p: n * (1 - p) / p, "n", "p"), shown="p"),
-    "logseries": Treatment(_of(lambda p: -p / (np.log1p(-p) * (1 - p)), "p"), shown="p"),
+    "logseries": Treatment(_of(_logseries, "p"), shown="p"),
     "zipf": Treatment(_of(_zipf, "a"), shown="a"),
     # uniform numbers: noise by inversion, or a coin
     "random": Treatment(
@@ -290,14 +337,17 @@ TREATMENTS: dict[str, Treatment] = {
     "integers": Treatment(
         low=lambda a, _: _bounds(a)[0], high=lambda a, _: _bounds(a)[1], shown="high"
     ),
-    "choice": Treatment(low=_first_choice, high=_last_choice, shown="size"),
+    "choice": Treatment(low=_first_choice, high=_last_choice, sharpen=_sharpened("p")),
     "permutation": _PERMUTED,
     "permuted": _PERMUTED,
     "shuffle": _PERMUTED,
-    "binomial": Treatment(low=lambda a, _: 0, high=lambda a, _: a["n"], shown="p"),
+    "binomial": Treatment(
+        low=lambda a, _: 0, high=lambda a, _: a["n"], shown="p", sharpen=_sharpened("p")
+    ),
     "multinomial": Treatment(
         low=lambda a, drawn: _one_category(a, drawn, last=False),
         high=lambda a, drawn: _one_category(a, drawn, last=True),
+        sharpen=_sharpened("pvals"),
     ),
     "hypergeometric": Treatment(low=_scarcest, high=_most, shown="nsample"),
     "multivariate_hypergeometric": Treatment(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -96,31 +97,38 @@ def score_words(mutants: Sequence[MutantResult]) -> str:
 
 
 def mutant_lines(mutants: Sequence[MutantResult], claimed_epsilon: float) -> list[str]:
-    """Return one line for each mutant; those that are implied to survive share one."""
-    told = [m for m in mutants if not (m.note and m.fate is Fate.SURVIVED)]
-    implied = len(mutants) - len(told)
+    """Return one line for each mutant; those that were not run for one reason share one."""
+    reasons = Counter(m.note for m in mutants if m.note)
+    told = [m for m in mutants if reasons[m.note] < _SHARED]
     lines = [f"    {m.words(claimed_epsilon)}  {m.name}" for m in told]
-    if implied:
-        lines.append(f"    survived: {implied} more, each weaker than one that survived")
-    return lines
+    return lines + [
+        f"    not run: {count} mutants, {note}"
+        for note, count in reasons.items()
+        if count >= _SHARED
+    ]
 
 
-def unnoticed(mutants: Sequence[MutantResult]) -> list[str]:
-    """Return which noises can be removed without being noticed, those of all calls first.
+_SHARED = 3
 
-    A noise is noticed when one of the mutants in which it is gone was killed: of a selection, at
-    either end. What could not be run tells nothing and is left out.
+
+def unnoticed(mutants: Sequence[MutantResult]) -> dict[str, int]:
+    """Return which noises can be removed without being noticed, and in how many draws.
+
+    Those of all calls come first. A noise is noticed when one of the mutants in which it is gone
+    was killed: of a selection, at either end. What was not run tells nothing and is left out.
     """
     judged = [m for m in mutants if m.certain and m.fate is not Fate.NOT_RUN]
     noticed = {(m.noise, m.calls) for m in judged if m.killed}
-    removed = dict.fromkeys((m.noise, m.calls) for m in judged)
-    missed = [key for key in removed if key not in noticed]
-    whole = [noise for noise, calls in missed if calls == "all"]
-    return whole + [
-        f"the {calls} call of {noise}"
-        for noise, calls in missed
+    missed: dict[tuple[str, str], int] = {}
+    for m in judged:
+        if (key := (m.noise, m.calls)) not in noticed:
+            missed[key] = max(missed.get(key, 0), m.draws)
+    whole = {noise: draws for (noise, calls), draws in missed.items() if calls == "all"}
+    return whole | {
+        f"the {calls} call of {noise}": draws
+        for (noise, calls), draws in missed.items()
         if calls != "all" and noise not in whole
-    ]
+    }
 
 
 def strongest(mutants: Sequence[MutantResult]) -> MutantResult | None:

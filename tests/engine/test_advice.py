@@ -24,7 +24,12 @@ def advised(mechanism, pairs, **options) -> str:
 
 
 def test_without_a_mutant_a_mutant() -> None:
-    assert advised(total, FAR, draws=2000).startswith("give a mutant")
+    assert advised(total, FAR, draws=2000).startswith("leave mutants=None out")
+
+    def constant(data, size, *, rng):
+        return np.zeros(size)
+
+    assert advised(constant, FAR, draws=2000, mutants=()).startswith("give a mutant")
 
 
 def test_where_the_mutant_shows_it_by_eye_more_draws() -> None:

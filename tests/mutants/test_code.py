@@ -213,3 +213,40 @@ def test_what_a_factory_makes_is_made_again() -> None:
 def test_bad_factors_are_refused(change: Any, words: str) -> None:
     with pytest.raises(ArgumentError, match=words):
         change()
+
+
+class Holder:
+    """Keeps a function as an attribute."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    @classmethod
+    def doubled(cls, data: Any) -> Any:
+        """Return twice the data."""
+        return 2 * data
+
+
+def held_by_an_object(data: Any) -> Any:
+    return data
+
+
+HOLDER = Holder(held_by_an_object)
+
+
+def test_objects_that_hold_a_function_are_found() -> None:
+    with pytest.raises(ArgumentError, match="holds it too"):
+        without(f"{__name__}.held_by_an_object")(clipped)
+
+
+def test_class_methods_are_replaced_as_such() -> None:
+    def by_class(data: Array, size: int, *, rng: Generator) -> Array:
+        return np.full(size, Holder(None).doubled(data).sum())
+
+    assert ran(without(f"{__name__}.Holder.doubled"), by_class)[0] == 2.0
+    assert Holder.doubled(3) == 6
+
+
+def test_what_cannot_be_replaced_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="a method of a built-in type, which cannot"):
+        without("numpy.ndarray.clip")

@@ -348,3 +348,39 @@ def test_every_noise_of_the_algorithms_is_found() -> None:
         assert found.unseen == "", mechanism
         seen |= {(file, number) for site in found.sites for file, _, number in site.lines[:1]}
     assert lines_that_draw() - seen == set()
+
+
+def test_selection_by_probabilities_is_sharpened() -> None:
+    def exponential(data: Array, size: int, *, rng: Generator) -> Array:
+        return rng.choice(3, size=size, p=[0.6, 0.3, 0.1])
+
+    def response(data: Array, size: int, *, rng: Generator) -> Array:
+        return rng.binomial(1, 0.75, size=size)
+
+    sharper = mutants(exponential)["halved, all"]
+    assert "made sharper, its probabilities squared" in sharper.name
+    counts = np.bincount(called(sharper, 100_000), minlength=3) / 100_000
+    np.testing.assert_allclose(counts, np.array([36, 9, 1]) / 46, atol=0.01)
+    assert called(mutants(response)["halved, all"], 100_000).mean() == pytest.approx(0.9, abs=0.01)
+
+
+def test_a_selection_that_names_no_probabilities_is_not_sharpened() -> None:
+    sampled = of_noise(subsampled, [DATA], seed=0).mutants
+    assert not [m for m in sampled if "sharper" in m.name]
+    assert "halved, all" not in mutants(lambda data, size, *, rng: rng.choice(3, size=size))
+
+
+def test_sites_that_no_line_tells_apart_are_counted() -> None:
+    source = "def noise(rng, size):\n    return rng.normal(size=size)\n"
+    makers = []
+    for folder in ("a", "b"):
+        names: dict[str, Any] = {}
+        exec(compile(source, f"{folder}/noise.py", "exec"), names)
+        makers.append(names["noise"])
+
+    def both(data: Array, size: int, *, rng: Generator) -> Array:
+        return np.sum([noise(rng, size) for noise in makers], axis=0)
+
+    words = [str(site) for site in record(both, [DATA], seed=0).sites]
+    assert len(words) == len(set(words)) == 2
+    assert words[1] == f"{words[0]} #2"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit import MechanismError
 from dpaudit.mutants.recorder import Plan, Recorder, run
 from dpaudit.mutants.treatments import REMOVED, STALE
 
@@ -166,3 +167,28 @@ def test_a_recorder_of_a_recorder_draws_the_same() -> None:
     assert (
         Recorder(Recorder(np.random.default_rng(3))).normal() == np.random.default_rng(3).normal()
     )
+
+
+def test_lists_of_any_shape_are_shuffled() -> None:
+    def draws(rng: Generator) -> list[Any]:
+        ragged: list[Any] = [[0], [1, 2], [3, 4, 5]]
+        rng.shuffle(ragged)
+        return ragged
+
+    assert changed(draws, "low end") == [[0], [1, 2], [3, 4, 5]]
+    assert changed(draws, "high end") == [[3, 4, 5], [1, 2], [0]]
+
+
+def test_calls_without_end_are_refused_and_others_are_not_slowed() -> None:
+    def draws(rng: Generator) -> float:
+        rng.laplace()
+        return max(float(rng.normal()) for _ in range(5000))
+
+    key = next(iter(recorded(draws)[1].seen))
+    with pytest.raises(MechanismError, match="it does not end: its rng was called 1,201 times"):
+        run(
+            lambda data, size, *, rng: draws(rng), None, 1, np.random.default_rng(1),
+            Plan(key, REMOVED), calls=2,
+        )  # fmt: skip
+    _, log = recorded(draws, Plan(key, REMOVED))
+    assert [k[0] for k in log.seen] == ["laplace"]  # nothing is taken down beside a plan

@@ -324,7 +324,7 @@ MUTANTS = (
     MutantResult("half <b>&\"'", Fate.KILLED, 1.0000004, 1e-6, 1400, "a pair", "output > <1"),
     MutantResult(f"{NOISE} removed", Fate.KILLED, math.inf, 1e-6, 300, "", "x", NOISE, True),
     MutantResult(f"{NOISE} halved", Fate.SURVIVED, 0.12349, 1e-6, 12_345, "", "", NOISE),
-    MutantResult("computed", Fate.SURVIVED, 0.0, 0.0, 0, note="weaker than one that survived"),
+    MutantResult("computed", Fate.SURVIVED, 0.0, 0.0, 0, note="the same change"),
     MutantResult("broken", Fate.NOT_RUN, 0.0, 0.0, 0, note="it raised KeyError: '<x>'"),
 )
 
@@ -346,8 +346,14 @@ def test_table_of_mutants_tells_name_fate_epsilon_and_draws(special, tmp_path):
         ("half <b>&\"'", "killed", "killed", "> 1", "1\u202f400"),
         (f"{NOISE} removed", "killed", "killed", "≥ ∞", "300"),
         (f"{NOISE} halved", "survived", "survived", "≥ 0.1234", "12\u202f345"),
-        ("computed", "survived", "survived", "≥ 0", ""),
-        ("broken", "survived", "not run", "", ""),
+        ("computed", "survived", 'survived <span class="quiet">the same change</span>', "", ""),
+        (
+            "broken",
+            "survived",
+            "not run <span class=\"quiet\">it raised KeyError: '<x>'</span>",
+            "",
+            "",
+        ),
     ]
     text = Reader(page).text()
     assert "Mutants2 of 4 killed, each on the claim and the pairs of this audit" in text
@@ -358,7 +364,8 @@ def test_what_is_behind_the_fate_of_a_mutant_is_one_hover_away(special, tmp_path
     result = replace(special["kept"], mutants=MUTANTS)
     page = write_report(tmp_path, run_of([result]), [result]).read_text()
     titles = [v for tag, name, v in Reader(page).attributes if (tag, name) == ("th", "title")]
-    assert titles == ["output > <1", "x", "weaker than one that survived", MUTANTS[-1].note]
+    assert titles == ["output > <1", "x"]
+    assert ' <span class="quiet">it raised KeyError: &#39;&lt;x&gt;&#39;</span>' in page
 
 
 def test_summary_sorts_by_the_share_of_mutants_that_were_killed(special, tmp_path):

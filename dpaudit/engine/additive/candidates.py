@@ -382,7 +382,10 @@ def _ratios(
     """Likelihood-ratio sets in both directions, cut at quantiles of their scores."""
     ratio = LikelihoodRatio(noise, learn["left"][:mixture], learn["right"][:mixture])
     scores = {s: ratio.scores(judge[s], auxiliary) for s in SIDES}
+    room = {s: ratio.rounding(judge[s], auxiliary) for s in SIDES}
     for sign in (1.0, -1.0):
+        # As certified: against the side that the ratio favours.
+        rounded = {"left": -sign * room["left"], "right": sign * room["right"]}
         both = sign * np.concatenate([scores[s].ravel() for s in SIDES])
         tail = np.geomspace(0.05, 1 / len(both), _RATIO_CUTS // 2)
         levels = np.concatenate([np.linspace(0.05, 0.95, _RATIO_CUTS // 2), 1 - tail])
@@ -390,5 +393,8 @@ def _ratios(
         makers = [partial(RatioEvent, ratio, sign, float(t)) for t in cuts]
         yield (
             list(makers),
-            {s: np.array([(sign * scores[s] > t).mean(axis=0) for t in cuts]) for s in SIDES},
+            {
+                s: np.array([(sign * scores[s] + rounded[s] > t).mean(axis=0) for t in cuts])
+                for s in SIDES
+            },
         )

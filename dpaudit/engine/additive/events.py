@@ -15,6 +15,7 @@ from dpaudit.stats import Ball, Box, HalfSpace, Noise, Region, Slab
 Floats = NDArray[np.float64]
 
 _SCORE_CELLS = 2**17  # of one block, which stays in the cache
+_ROUNDINGS = 64  # in the ratio of one coordinate, with room to spare
 _NAMED_COORDINATES = 3
 _NAMED_SIDES = 4
 
@@ -22,10 +23,14 @@ _NAMED_SIDES = 4
 class IntegratedEvent(Protocol):
     """A set of outputs, seen through the centres that may lead to it."""
 
-    def values(self, noise: Noise, centers: Floats, auxiliary: Floats) -> Floats:
+    def values(
+        self, noise: Noise, centers: Floats, auxiliary: Floats, *, rounded: float = 0.0
+    ) -> Floats:
         """Return the probability of the event given each centre, ``[size]`` for ``[size, d]``.
 
         Exact, or an average over the auxiliary noise ``[k, size, d]``, whose expectation it is.
+        What rounding leaves open is decided upwards where `rounded` is 1, and downwards where it is
+        -1: so no bound rests on how a sum of doubles came out.
         """
 
     def largest(self, noise: Noise, ball: tuple[Floats, float] | None) -> float:
@@ -61,7 +66,9 @@ class RegionEvent:
     region: Region
     place: str
 
-    def values(self, noise: Noise, centers: Floats, auxiliary: Floats) -> Floats:
+    def values(
+        self, noise: Noise, centers: Floats, auxiliary: Floats, *, rounded: float = 0.0
+    ) -> Floats:
         """Return exact probabilities."""
         return noise.probability(self.region, centers)
 
@@ -165,6 +172,21 @@ class LikelihoodRatio:
         self._last = (centers, auxiliary, found)
         return found
 
+    def rounding(self, centers: Floats, auxiliary: Floats) -> float:
+        """Return how far the computed ratio may lie from the true one.
+
+        For Laplace noise the ratio is constant over whole regions. An event that is cut there would
+        tell the noise by the last bits of a sum of doubles, which are none of the mechanism's.
+        """
+        scale = self.noise.scale
+        everything = (centers, self.left, self.right)
+        largest = max(float(np.abs(x).max(initial=0.0)) for x in everything) / scale
+        largest += float(np.abs(auxiliary).max(initial=0.0)) / scale
+        middle = self.left.mean(axis=0)
+        apart = max(float(np.abs(x - middle).max(initial=0.0)) for x in everything) / scale
+        steps = _ROUNDINGS * centers.shape[1] * np.finfo(float).eps
+        return float(steps * (1.0 + largest) * (1.0 + apart))
+
 
 @dataclass(frozen=True, eq=False)
 class RatioEvent:
@@ -189,10 +211,13 @@ class RatioEvent:
     sign: float
     threshold: float
 
-    def values(self, noise: Noise, centers: Floats, auxiliary: Floats) -> Floats:
+    def values(
+        self, noise: Noise, centers: Floats, auxiliary: Floats, *, rounded: float = 0.0
+    ) -> Floats:
         """Return the share of auxiliary noise vectors that lead into the event."""
         scores = self.sign * self.ratio.scores(centers, auxiliary)
-        return np.asarray((scores > self.threshold).mean(axis=0))
+        room = rounded * self.ratio.rounding(centers, auxiliary) if rounded else 0.0
+        return np.asarray((scores + room > self.threshold).mean(axis=0))
 
     def largest(self, noise: Noise, ball: tuple[Floats, float] | None) -> float:
         """Return 1: a share of few draws can always be whole."""

@@ -62,7 +62,9 @@ class CentreValues:
         for side in SIDES:
             for i, candidate in enumerate(candidates):
                 event = candidate.event
-                values = event.values(plan.noise, centers[side], auxiliary)
+                # Downwards where large values help the bound, upwards where small ones do.
+                rounded = -1.0 if side == candidate.likelier else 1.0
+                values = event.values(plan.noise, centers[side], auxiliary, rounded=rounded)
                 self._values[side][i, self._done : self._done + size] = values
                 along = event.axis(centers[side])
                 above[side].append(along > self._cuts[side, i])
