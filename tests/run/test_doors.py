@@ -36,7 +36,7 @@ PAIR = NeighborPair([[1.0]], [[0.0]])
 
 ONE = """
 def audit_one(auditor):
-    auditor.check(honest, PureDP(1.0), PAIR, mutants=[half], draws=600)
+    auditor.check(honest, PureDP(1.0), PAIR, mutants=[half], draws=3000)
 """
 
 TWO = ONE.replace("audit_one", "audit_two")
@@ -482,7 +482,7 @@ def audit_warning(auditor):
     from dpaudit.errors import SlowAuditWarning
     warnings.warn("this takes [an hour]", SlowAuditWarning)
     warnings.warn("that is nobody's business")
-    auditor.check(honest, PureDP(1.0), PAIR, draws=600)
+    auditor.check(honest, PureDP(1.0), PAIR, draws=3000)
 """
 
 

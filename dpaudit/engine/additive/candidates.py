@@ -381,8 +381,8 @@ def _ratios(
 ) -> Iterator[Family]:
     """Likelihood-ratio sets in both directions, cut at quantiles of their scores."""
     ratio = LikelihoodRatio(noise, learn["left"][:mixture], learn["right"][:mixture])
-    scores = {s: ratio.scores(judge[s], auxiliary) for s in SIDES}
-    room = {s: ratio.rounding(judge[s], auxiliary) for s in SIDES}
+    found = {s: ratio.scores(judge[s], auxiliary) for s in SIDES}
+    scores, room = ({s: found[s][part] for s in SIDES} for part in (0, 1))
     for sign in (1.0, -1.0):
         # As certified: against the side that the ratio favours.
         rounded = {"left": -sign * room["left"], "right": sign * room["right"]}

@@ -16,6 +16,9 @@ Floats = NDArray[np.float64]
 
 _SCORE_CELLS = 2**17  # of one block, which stays in the cache
 _ROUNDINGS = 64  # in the ratio of one coordinate, with room to spare
+_WIDE = 1e12
+"""Spread of centres, in squared noise scales, from which squares are taken of differences."""
+
 _NAMED_COORDINATES = 3
 _NAMED_SIDES = 4
 
@@ -145,47 +148,42 @@ class LikelihoodRatio:
 
     def __init__(self, noise: Noise, left: Floats, right: Floats) -> None:
         self.noise, self.left, self.right = noise, left, right
-        self._last: tuple[Floats, Floats, Floats] | None = None
+        self._last: tuple[Floats, Floats, Floats, Floats] | None = None
 
-    def __call__(self, points: Floats) -> Floats:
-        """Return left over right, ``[size]`` for points ``[size, d]``."""
+    def __call__(self, points: Floats) -> tuple[Floats, Floats]:
+        """Return left over right at points ``[size, d]``, and how far rounding may have moved it.
+
+        For Laplace noise the ratio is constant over whole regions, and between clusters of centres
+        for Gaussian noise too. An event that is cut there would tell the noise by the last bits of
+        a sum of doubles, which are none of the mechanism's.
+
+        Returns
+        -------
+        ratio, room : ndarray, shape [size]
+        """
         d = points.shape[1]
         cells = max(len(self.left), len(self.right)) * (d if self.noise.kind == "laplace" else 1)
         step = max(_SCORE_CELLS // cells, 1)
         parts = [points[i : i + step] for i in range(0, len(points), step)]
-        return np.concatenate(
-            [
-                _log_mixture(self.noise, self.left, x) - _log_mixture(self.noise, self.right, x)
-                for x in parts
-            ]
-        )
+        found = [
+            [_log_mixture(self.noise, mixture, x) for mixture in (self.left, self.right)]
+            for x in parts
+        ]
+        ratio = np.concatenate([left - right for (left, _), (right, _) in found])
+        return ratio, np.concatenate([left + right for (_, left), (_, right) in found])
 
-    def scores(self, centers: Floats, auxiliary: Floats) -> Floats:
-        """Return the ratio at ``centers + auxiliary``, ``[k, size]``; the last answer is kept.
+    def scores(self, centers: Floats, auxiliary: Floats) -> tuple[Floats, Floats]:
+        """Return ratio and room at ``centers + auxiliary``, ``[k, size]``; the last are kept.
 
         Several events cut the same ratio, one after the other.
         """
         last = self._last
         if last is not None and last[0] is centers and last[1] is auxiliary:
-            return last[2]
-        found = np.array([self(centers + draw) for draw in auxiliary])
-        self._last = (centers, auxiliary, found)
-        return found
-
-    def rounding(self, centers: Floats, auxiliary: Floats) -> float:
-        """Return how far the computed ratio may lie from the true one.
-
-        For Laplace noise the ratio is constant over whole regions. An event that is cut there would
-        tell the noise by the last bits of a sum of doubles, which are none of the mechanism's.
-        """
-        scale = self.noise.scale
-        everything = (centers, self.left, self.right)
-        largest = max(float(np.abs(x).max(initial=0.0)) for x in everything) / scale
-        largest += float(np.abs(auxiliary).max(initial=0.0)) / scale
-        middle = self.left.mean(axis=0)
-        apart = max(float(np.abs(x - middle).max(initial=0.0)) for x in everything) / scale
-        steps = _ROUNDINGS * centers.shape[1] * np.finfo(float).eps
-        return float(steps * (1.0 + largest) * (1.0 + apart))
+            return last[2], last[3]
+        found = [self(centers + draw) for draw in auxiliary]
+        ratio, room = (np.array(part) for part in zip(*found, strict=True))
+        self._last = (centers, auxiliary, ratio, room)
+        return ratio, room
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,9 +213,9 @@ class RatioEvent:
         self, noise: Noise, centers: Floats, auxiliary: Floats, *, rounded: float = 0.0
     ) -> Floats:
         """Return the share of auxiliary noise vectors that lead into the event."""
-        scores = self.sign * self.ratio.scores(centers, auxiliary)
-        room = rounded * self.ratio.rounding(centers, auxiliary) if rounded else 0.0
-        return np.asarray((scores + room > self.threshold).mean(axis=0))
+        ratio, room = self.ratio.scores(centers, auxiliary)
+        scores = self.sign * ratio + rounded * room
+        return np.asarray((scores > self.threshold).mean(axis=0))
 
     def largest(self, noise: Noise, ball: tuple[Floats, float] | None) -> float:
         """Return 1: a share of few draws can always be whole."""
@@ -251,18 +249,32 @@ class RatioEvent:
         )
 
 
-def _log_mixture(noise: Noise, centers: Floats, points: Floats) -> Floats:
+def _log_mixture(noise: Noise, centers: Floats, points: Floats) -> tuple[Floats, Floats]:
+    """Return the log density of a mixture at some points, and a bound of its rounding error."""
+    d = points.shape[1]
+    steps = _ROUNDINGS * d * float(np.finfo(float).eps)
+    size = np.abs(points).max(axis=1) / noise.scale  # a point is itself a rounded sum
+    spread = 0.0
     if noise.kind == "laplace":
         apart = np.abs(points[:, None, :] - centers[None, :, :]).sum(axis=2) / noise.scale
     else:
-        # Around a common middle, so that the squares do not cancel.
         middle = centers.mean(axis=0)
         x, c = (points - middle) / noise.scale, (centers - middle) / noise.scale
-        apart = (c**2).sum(axis=1) / 2 - x @ c.T + ((x**2).sum(axis=1) / 2)[:, None]
+        spread = float((c**2).sum(axis=1).max())
+        if spread < _WIDE:
+            # Around a common middle, so that the squares do not cancel.
+            apart = (c**2).sum(axis=1) / 2 - x @ c.T + ((x**2).sum(axis=1) / 2)[:, None]
+        else:
+            spread = 0.0
+            apart = (((points[:, None, :] - centers[None, :, :]) / noise.scale) ** 2).sum(
+                axis=2
+            ) / 2
     near = apart.min(axis=1)
     with np.errstate(under="ignore"):
         total = np.exp(near[:, None] - apart).sum(axis=1)
-    return np.asarray(np.log(total) - near - math.log(len(centers)))
+    slope = 1.0 if noise.kind == "laplace" else 1.0 + np.sqrt(2 * np.maximum(near, 0.0))
+    room = steps * ((1.0 + size) * slope + np.abs(near) + spread)
+    return np.asarray(np.log(total) - near - math.log(len(centers))), np.asarray(room)
 
 
 def direction_words(direction: Floats, name: str) -> str:
