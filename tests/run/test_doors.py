@@ -110,7 +110,7 @@ def test_a_strict_run_fails_without_power(make, way):
 
 
 def test_a_strict_run_is_content_with_mutants_of_the_noise(make):
-    home = make(BARE.replace("mutants=None, ", ""))
+    home = make(BARE.replace("mutants=None, draws=600", "draws=3000"))
     result = run(home, "--strict")
     assert result.code == 0
     assert "NOT REFUTED        audit_mine::audit_bare" in result.out
