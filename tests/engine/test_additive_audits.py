@@ -139,7 +139,10 @@ def test_likelihood_ratios_are_those_of_the_mixtures():
 
         ratio = LikelihoodRatio(noise, left, right)
         expected = [math.log(density(x, left) / density(x, right)) for x in points]
-        np.testing.assert_allclose(ratio(points), expected, rtol=1e-8, atol=1e-10)
+        found, room = ratio(points)
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
+        assert (np.abs(found - expected) <= room).all()
+        assert room.max() < 1e-9
         event = RatioEvent(ratio, -1.0, 0.3)
         shares = event.values(noise, points, np.zeros((2, 40, 3)))
         np.testing.assert_array_equal(shares, -np.array(expected) > 0.3)
