@@ -27,14 +27,14 @@ from dpaudit.mutants import ALL, ALL_NOISE, CERTAIN, Change, Mutant, NoiseMutant
 from dpaudit.neighbors import NeighborPair, family
 from dpaudit.results import Fate, MutantResult, short
 
-LOOKS = 4
-"""Looks at one mutant, at most: two for the removal of a noise, one more if nothing was killed."""
+LOOKS = 3
+"""Looks at one mutant, at most: a brief one, a longer one, and one more if nothing was killed."""
 
 LEAST_LOOK, FIRST_LOOK = 4 * LEAST_BET, 2_000
 """Draws per dataset of a first look, at least and at most."""
 
 _FIRST_PARTS = 4  # of the pool, of which first looks take one
-_SHARE_OF_REMOVED = 0.5  # of what is left, for noise whose removal was not noticed at first
+_SHARE = 0.5  # of what is left, for a second look at changes of all calls
 
 _RECORDED_PAIRS = 3
 _NOTE = 200
@@ -210,13 +210,16 @@ class _Contest:
         everything = [c for c in gone if c.mutant.noise == ALL_NOISE]
         self._first(everything)
         self._first([c for c in gone if c not in everything])
-        self._again([c for c in gone if not self._is_noticed(c)], _SHARE_OF_REMOVED)
-        for rank in sorted({c.mutant.rank for c in of_noise} - {0}):
-            of_rank = [c for c in of_noise if c.mutant.rank == rank]
-            for contender in of_rank:
-                contender.is_skipped = self._is_part_of_a_survivor(contender)
-            self._first(of_rank)
-        self._again([c for c in of_noise if c.mutant.rank > 0], 1.0)
+        self._again([c for c in gone if not self._is_noticed(c)], _SHARE)
+        milder = [c for c in of_noise if c.mutant.calls == ALL and c not in gone]
+        self._first(milder)
+        self._again(milder, _SHARE)
+        # Only now is it known which changes of all calls survive.
+        single = [c for c in of_noise if c.mutant.calls != ALL]
+        for contender in single:
+            contender.is_skipped = self._is_part_of_a_survivor(contender)
+        self._first(single)
+        self._again(single, 1.0)
         given = [c for c in self.contenders if not c.mutant.noise]
         self._first(given)
         self._look(given, self.task, self.task.draws)

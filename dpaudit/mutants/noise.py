@@ -94,11 +94,8 @@ class NoiseMutants:
         lines = []
         for noise in dict.fromkeys(mutant.noise for mutant in self.mutants):
             lines.append(f"  {noise}" + (f": {often[noise]}" if noise in often else ""))
-            lines += [
-                f"    {_WORDS.get(m.change, m.name)}{_WHEN[m.calls]}"
-                for m in self.mutants
-                if m.noise == noise
-            ]
+            of_noise = [mutant.name for mutant in self.mutants if mutant.noise == noise]
+            lines += [f"    {name.removeprefix(noise).strip()}" for name in of_noise]
         if not lines and not self.unseen:
             lines.append("  it draws no noise")
         if self.unseen:

@@ -121,6 +121,15 @@ def test_noise_of_one_call_is_told_from_that_of_all() -> None:
         assert [m.fate for m in found if "all of" not in m.name] == [Fate.KILLED], words
 
 
+def test_one_call_is_left_out_only_where_the_same_change_of_all_calls_survives() -> None:
+    for pair in (ONE, NeighborPair([[0.0], [1.0]], [[0.0], [0.8]], recipe="near")):
+        result = audited(stepwise, pair, draws=50_000)
+        whole = {(m.noise, "halved" in m.name): m for m in result.mutants if m.calls == "all"}
+        for mutant in result.mutants:
+            if mutant.note == "the same change of all calls survived":
+                assert not whole[mutant.noise, "halved" in mutant.name].killed
+
+
 # --- those that are given ---
 
 
