@@ -122,12 +122,19 @@ def test_noise_of_one_call_is_told_from_that_of_all() -> None:
 
 
 def test_one_call_is_left_out_only_where_the_same_change_of_all_calls_survives() -> None:
-    for pair in (ONE, NeighborPair([[0.0], [1.0]], [[0.0], [0.8]], recipe="near")):
-        result = audited(stepwise, pair, draws=50_000)
-        whole = {(m.noise, "halved" in m.name): m for m in result.mutants if m.calls == "all"}
-        for mutant in result.mutants:
-            if mutant.note == "the same change of all calls survived":
-                assert not whole[mutant.noise, "halved" in mutant.name].killed
+    """Two noises where one is enough: that both are halved is seen by the longer look alone."""
+
+    def twice(data: Array, size: int, *, rng: Generator) -> Array:
+        first, second = (rng.laplace(size=size) for _ in range(2))
+        return data.sum() + first + second
+
+    result = audited(twice, draws=100_000)
+    (both,) = (m for m in result.mutants if m.name.endswith("(laplace, scale 1) halved"))
+    assert both.killed
+    assert both.draws > mutation.FIRST_LOOK
+    single = [m for m in result.mutants if "halved in the" in m.name]
+    assert len(single) == 2
+    assert not [m for m in single if m.note == "the same change of all calls survived"]
 
 
 # --- those that are given ---
