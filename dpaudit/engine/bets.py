@@ -308,7 +308,7 @@ class Game:
     def _play_batch(self, bets: list[Bet], size: int, role: str) -> None:
         """Draw one batch and settle the bets after each call; stop where the claim falls."""
         pair = self.exploration.pair
-        calls = min(LOOKS, max(size // LEAST_CALL, 1))
+        calls = min(LOOKS, max(size // LEAST_CALL, 1), self.task.calls(size))
         streams = [
             self.sampler.chunks(data, size, role, side, calls=calls)
             for side, data in (("left", pair.left), ("right", pair.right))

@@ -67,7 +67,8 @@ def _count(
     doubts = []
     for side, data in (("left", pair.left), ("right", pair.right)):
         check, drawn = IndependenceCheck(sampler.name), 0
-        for outputs in sampler.chunks(data, certifying, "certify", side):
+        calls = task.calls(certifying)
+        for outputs in sampler.chunks(data, certifying, "certify", side, calls=calls):
             encoded = events[0].encoder(outputs)
             scores = {id(event.score): event.score for event in events}
             values = {key: score(encoded) for key, score in scores.items()}

@@ -23,7 +23,17 @@ from dpaudit.engine.looking import look
 from dpaudit.engine.task import Task
 from dpaudit.errors import MechanismError, MechanismTimeout
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, mechanism_name
-from dpaudit.mutants import ALL, ALL_NOISE, CERTAIN, Change, Mutant, NoiseMutants, of_noise
+from dpaudit.mutants import (
+    ALL,
+    ALL_NOISE,
+    CERTAIN,
+    HALVED,
+    REMOVED,
+    Change,
+    Mutant,
+    NoiseMutants,
+    of_noise,
+)
 from dpaudit.neighbors import NeighborPair, family
 from dpaudit.results import Fate, MutantResult, short
 
@@ -140,6 +150,11 @@ class _Contender:
         return not isinstance(self.mutant.mechanism, ExactMechanism | AdditiveNoise)
 
     @property
+    def certified(self) -> float:
+        """Epsilon that was certified of it."""
+        return 0.0 if self.found is None else self.found.epsilon.lower
+
+    @property
     def is_alive(self) -> bool:
         """Whether another look may kill it."""
         return not (self.note or self.is_killed or self.is_skipped)
@@ -176,7 +191,7 @@ class _Contender:
         return MutantResult(
             mutant.name,
             fate,
-            0.0 if found is None else found.epsilon.lower,
+            self.certified,
             failure_prob if self.draws else 0.0,
             self.draws,
             "" if found is None else found.pair.describe(),
@@ -246,9 +261,15 @@ class _Contest:
             self._look(alive, self.task, pool // len(alive))
 
     def _last_resort(self, whole: list[_Contender]) -> None:
-        """Spend the budget of the audit on the mutant that came closest: else it has no power."""
-        closest = sorted((c for c in whole if c.is_alive), key=lambda c: _by_promise(c)[1:])
-        self._look(closest[:1], self.task, self.task.draws)
+        """Spend the budget of the audit on one mutant: else the audit has no power.
+
+        On less noise rather than on a choice that is made certain, maybe the same on both sides;
+        on the one of which most is certified, which of little noise may be more than of none; or
+        else on the grossest, as what so few draws estimate says little.
+        """
+        alive = [c for c in whole if c.is_alive]
+        alive.sort(key=lambda c: (c.mutant.change not in (REMOVED, HALVED), -c.certified))
+        self._look(alive[:1], self.task, self.task.draws)
 
     def _look(
         self, contenders: list[_Contender], task: Task, draws: int, *, bet: bool = False
@@ -288,8 +309,8 @@ class _Contest:
 def _by_promise(contender: _Contender) -> tuple[int, float, float]:
     """Order of mutants: the grossest change first; of equals, the one that came closest."""
     found = contender.found
-    bounds = (0.0, 0.0) if found is None else (-found.epsilon.lower, -found.epsilon.value)
-    return (contender.mutant.rank, *bounds)
+    estimated = 0.0 if found is None else found.epsilon.value
+    return contender.mutant.rank, -contender.certified, -estimated
 
 
 def fates_of(task: Task, made: NoiseMutants, found: Certificate) -> Fates:
@@ -308,7 +329,7 @@ def fates_of(task: Task, made: NoiseMutants, found: Certificate) -> Fates:
         return Fates(unseen=made.unseen)
     each = task.failure_prob / len(made.mutants)
     contest = _Contest(
-        replace(task, failure_prob=each / LOOKS),
+        replace(task, failure_prob=each / LOOKS, is_brief=True),
         found.pair,
         [_Contender(mutant, index) for index, mutant in enumerate(made.mutants)],
     )

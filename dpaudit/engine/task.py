@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpaudit.claims import Claim
 from dpaudit.errors import MechanismError
 from dpaudit.events import LEARN_SHARE, FloatAttack, Goal
-from dpaudit.mechanisms import Sampler, Watch, generator
+from dpaudit.mechanisms import CALLS, Sampler, Watch, generator
 from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
 
 Floats = NDArray[np.float64]
@@ -28,6 +28,7 @@ PRIMARY_SHARE = 0.9
 
 _EXPECTED_PROFILE_EVENTS = 8
 _GRID = 25
+_BRIEF_CALLS, _BRIEF_CALL = 8, 256  # calls, at least; draws of each, where there are more calls
 _LARGEST_EPSILON = 600.0  # of the grid for a curve; exponentials stay finite
 
 
@@ -55,6 +56,9 @@ class Task:
         Whether to stop as soon as the evidence is in.
     float_attack : bool or FloatAttack
         Whether the low bits of outputs are looked at too.
+    is_brief : bool
+        Whether it is enough to know if the claim falls, as of a mutant: no profile is certified,
+        and draws are spread over few calls.
     watch : Watch
         Told of progress, and asked how long calls may take.
     """
@@ -68,6 +72,7 @@ class Task:
     space: SearchSpace | Portfolio | None = None
     sequential: bool = False
     float_attack: bool | FloatAttack = False
+    is_brief: bool = False
     watch: Watch = field(default_factory=Watch)
 
     @cached_property
@@ -96,6 +101,10 @@ class Task:
         labels = (self.name, role)
         return Sampler(mechanism, seed=self.seed, labels=labels, watch=self.watch, finite=finite)
 
+    def calls(self, draws: int) -> int:
+        """Return over how many calls so many certifying draws are spread."""
+        return min(max(draws // _BRIEF_CALL, _BRIEF_CALLS), CALLS) if self.is_brief else CALLS
+
     def attack_on(self, pair: NeighborPair) -> FloatAttack | None:
         """Return the guesses of the floating-point attack on a pair; None where it is not made."""
         if isinstance(self.float_attack, FloatAttack):
@@ -109,9 +118,10 @@ class Task:
             epsilons=self.grid,
             claimed_deltas=self.claimed,
             draws=certifying_draws,
-            primary_failure_prob=self.failure_prob * PRIMARY_SHARE,
+            primary_failure_prob=self.failure_prob * (1.0 if self.is_brief else PRIMARY_SHARE),
             profile_failure_prob=self.failure_prob * (1 - PRIMARY_SHARE) / _EXPECTED_PROFILE_EVENTS,
             learn_share=learn_share,
+            wants_profile=not self.is_brief,
         )
 
     def worst_point(self, profile: Floats, least: float = 1e-300) -> tuple[float, float]:

@@ -43,8 +43,8 @@ SELECTION_LEVEL = 0.1
 
 _TRIFLE = 0.003
 MAX_CUTS = 240
-_LOGISTIC_DRAWS = 40_000
-_BOOSTED_DRAWS = 25_000
+_LEAST_LOGISTIC, _LOGISTIC_DRAWS = 200, 40_000
+_LEAST_BOOSTED, _BOOSTED_DRAWS = 1_000, 25_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +117,8 @@ class Goal:
         Given to the primary event, and to each event of the profile.
     learn_share : float
         Part of the exploration draws on which scores are learnt.
+    wants_profile : bool
+        Whether events are chosen for the profile too, or the primary one alone.
     """
 
     delta: float | None
@@ -126,6 +128,7 @@ class Goal:
     primary_failure_prob: float
     profile_failure_prob: float
     learn_share: float = LEARN_SHARE
+    wants_profile: bool = True
 
 
 @dataclass(frozen=True)
@@ -249,10 +252,11 @@ def _scores(
     if features and len(encoder.columns) > 1:
         whole = OutcomeScore.learn(encoder, left, right)
         models: list[Score | None] = [whole, additive_score(tables)]
-        if min(len(left), len(right)) >= 200:
+        least = min(len(left), len(right))
+        if least >= _LEAST_LOGISTIC and any(f.ordered for f in features):
             few = slice(None, _LOGISTIC_DRAWS)
-            if any(f.ordered for f in features):
-                models.append(logistic_score(features, left[few], right[few]))
+            models.append(logistic_score(features, left[few], right[few]))
+        if least >= _LEAST_BOOSTED:
             few = slice(None, _BOOSTED_DRAWS)
             models.append(boosted_score(features, left[few], right[few], rng))
         scores += [model for model in models if model is not None]
@@ -324,6 +328,8 @@ def _choose(encoder: Encoder, cuts: Sequence[_Cuts], goal: Goal) -> Selection:
                     target = Target(delta=goal.delta)
                 as_is = bool(direct[top] >= mirrored[top])
                 primary = _event(encoder, c, top, side, as_is, target, goal.learn_share)
+            if not goal.wants_profile:
+                continue
             sure = ExpectedBounds.of(likely, rare, goal.draws, goal.profile_failure_prob)
             for i, epsilon in enumerate(goal.epsilons):
                 direct, mirrored = sure.excesses(epsilon)

@@ -14,11 +14,12 @@ from dpaudit.mechanisms.protocols import (
     mechanism_name,
     unseeded,
 )
-from dpaudit.mechanisms.sampler import Sampler
+from dpaudit.mechanisms.sampler import CALLS, Sampler
 from dpaudit.mechanisms.streams import generator
 from dpaudit.mechanisms.watch import Watch
 
 __all__ = [
+    "CALLS",
     "SUSPICION",
     "AdditiveNoise",
     "ExactMechanism",

@@ -8,12 +8,14 @@ from dpaudit.mutants.code import Change, patch, scaled, without
 from dpaudit.mutants.noise import ALL, ALL_NOISE, CERTAIN, Mutant, NoiseMutants, of_noise
 from dpaudit.mutants.recorder import Recorder
 from dpaudit.mutants.sites import Recording, Site, record
-from dpaudit.mutants.treatments import TREATMENTS, Treatment
+from dpaudit.mutants.treatments import HALVED, REMOVED, TREATMENTS, Treatment
 
 __all__ = [
     "ALL",
     "ALL_NOISE",
     "CERTAIN",
+    "HALVED",
+    "REMOVED",
     "TREATMENTS",
     "Change",
     "Mutant",

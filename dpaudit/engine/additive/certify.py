@@ -115,9 +115,10 @@ def _evaluate(
     values = CentreValues(plan)
     checks = {side: IndependenceCheck(sampler.name) for side in ("left", "right")}
     balls = plan.centers.balls
+    calls = task.calls(certifying)
     chunks = zip(
-        sampler.chunks(pair.left, certifying, "certify", "left"),
-        sampler.chunks(pair.right, certifying, "certify", "right"),
+        sampler.chunks(pair.left, certifying, "certify", "left", calls=calls),
+        sampler.chunks(pair.right, certifying, "certify", "right", calls=calls),
         strict=True,
     )
     for index, outputs in enumerate(chunks):

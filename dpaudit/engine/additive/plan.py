@@ -128,11 +128,14 @@ class Plan:
         rest_share = (1 - FIRST_SHARE) / (1 + PROFILE_EPSILONS)
         grid, failure_prob = task.grid, task.failure_prob
         cost = math.log(2 / (failure_prob * rest_share))
-        best = np.array([judged.best(Target(epsilon=float(e)), cost) for e in grid])
-        point = task.claim.point or task.worst_point(best)
+        point = task.claim.point
+        best = np.zeros(len(grid))
+        if point is None or not task.is_brief:
+            best = np.array([judged.best(Target(epsilon=float(e)), cost) for e in grid])
+        point = point or task.worst_point(best)
         targets = [Target(delta=point[1]), Target(epsilon=point[0])]
         certifiable = grid[(best > 0) & (grid != point[0])]
-        if len(certifiable):
+        if len(certifiable) and not task.is_brief:
             picks = np.linspace(0, len(certifiable) - 1, PROFILE_EPSILONS).round().astype(int)
             targets += [Target(epsilon=float(e)) for e in certifiable[np.unique(picks)]]
         shares = [FIRST_SHARE] + [(1 - FIRST_SHARE) / (len(targets) - 1)] * (len(targets) - 1)
@@ -140,9 +143,9 @@ class Plan:
             judged.question(target, failure_prob * share)
             for target, share in zip(targets, shares, strict=True)
         ]
-        long = extended(grid, judged.best_excess)
-        questions = tuple(question for question, _ in asked)
-        estimates, objective = judged.estimating(long), asked[0][1]
+        questions, objective = tuple(question for question, _ in asked), asked[0][1]
+        long = grid if task.is_brief else extended(grid, judged.best_excess)
+        estimates = () if task.is_brief else judged.estimating(long)
         return cls(noise, centers, budget, questions, estimates, point, long, objective)
 
 
