@@ -286,8 +286,8 @@ MUTANTS = (
     Mutant(
         "engine/counts.py",
         "exploration draws are used to certify",
-        'sampler.chunks(data, certifying, "certify", side)',
-        'sampler.chunks(data, certifying, "explore", side)',
+        'sampler.chunks(data, certifying, "certify", side, calls=calls)',
+        'sampler.chunks(data, certifying, "explore", side, calls=calls)',
         AUDIT,
     ),
     Mutant(
@@ -405,8 +405,8 @@ MUTANTS = (
     Mutant(
         "engine/mutation.py",
         "every look at a mutant gets its whole failure_prob",
-        "replace(task, failure_prob=each / LOOKS)",
-        "replace(task, failure_prob=each)",
+        "failure_prob=each / LOOKS, is_brief",
+        "failure_prob=each, is_brief",
         MUTATION,
     ),
     Mutant(
@@ -524,8 +524,8 @@ MUTANTS = (
     Mutant(
         "engine/additive/certify.py",
         "exploration centres are used to certify",
-        'sampler.chunks(pair.left, certifying, "certify", "left")',
-        'sampler.chunks(pair.left, certifying, "explore", "left")',
+        'sampler.chunks(pair.left, certifying, "certify", "left", calls=calls)',
+        'sampler.chunks(pair.left, certifying, "explore", "left", calls=calls)',
         ADDITIVE,
     ),
     Mutant(
@@ -645,8 +645,8 @@ MUTANTS = (
     Mutant(
         "ledger/rows.py",
         "a claim holds though an attempt judged nothing",
-        "if not attempts or any(attempt.empty for attempt in attempts):",
-        "if not attempts:",
+        "if not on_it + readings or any(attempt.empty for attempt in on_it + readings):",
+        "if not on_it + readings:",
         LEDGER,
     ),
     Mutant(

@@ -46,6 +46,8 @@ LEAST_LOOK, FIRST_LOOK = 4 * LEAST_BET, 2_000
 _FIRST_PARTS = 4  # of the pool, of which first looks take one
 _SHARE = 0.5  # of what is left, for a second look at changes of all calls
 
+_AGAIN = 8  # second looks at least, of which each has a part of a small budget
+
 _RECORDED_PAIRS = 3
 _NOTE = 200
 _LEAST_PATIENCE = 10.0
@@ -256,7 +258,8 @@ class _Contest:
         """Count on all pairs, as many as some of the pool allows for."""
         pool = int(share * self.pool)
         alive = sorted((c for c in contenders if c.is_alive), key=_by_promise)
-        alive = alive[: max(pool, 0) // min(2 * FIRST_LOOK, self.task.draws)]
+        least = min(2 * FIRST_LOOK, max(self.task.draws // _AGAIN, 2 * LEAST_LOOK))
+        alive = alive[: max(pool, 0) // least]
         if alive:
             self._look(alive, self.task, pool // len(alive))
 
@@ -306,11 +309,11 @@ class _Contest:
         )
 
 
-def _by_promise(contender: _Contender) -> tuple[int, float, float]:
+def _by_promise(contender: _Contender) -> tuple[int, bool, float, float]:
     """Order of mutants: the grossest change first; of equals, the one that came closest."""
-    found = contender.found
+    mutant, found = contender.mutant, contender.found
     estimated = 0.0 if found is None else found.epsilon.value
-    return contender.mutant.rank, -contender.certified, -estimated
+    return mutant.rank, mutant.change != REMOVED, -contender.certified, -estimated
 
 
 def fates_of(task: Task, made: NoiseMutants, found: Certificate) -> Fates:

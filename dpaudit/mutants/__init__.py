@@ -1,10 +1,10 @@
 """Mutants: a mechanism with one mistake, which an audit must notice.
 
-Those of its noise are made by themselves (:func:`of_noise`). :func:`without`, :func:`patch` and
-:func:`scaled` make others, for the ``mutants`` of an audit.
+Those of its noise are made by themselves (:func:`of_noise`). :func:`without`, :func:`patch`,
+:func:`quieter` and :func:`scaled` make others, for the ``mutants`` of an audit.
 """
 
-from dpaudit.mutants.code import Change, patch, scaled, without
+from dpaudit.mutants.code import Change, patch, quieter, scaled, without
 from dpaudit.mutants.noise import ALL, ALL_NOISE, CERTAIN, Mutant, NoiseMutants, of_noise
 from dpaudit.mutants.recorder import Recorder
 from dpaudit.mutants.sites import Recording, Site, record
@@ -26,6 +26,7 @@ __all__ = [
     "Treatment",
     "of_noise",
     "patch",
+    "quieter",
     "record",
     "scaled",
     "without",

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
@@ -101,6 +102,45 @@ def patch(name: str, replacement: Callable[..., Any]) -> Change:
     target = Target.named(name)
     words = f"{name} replaced by {mechanism_name(replacement)}"
     return Change(words, lambda mechanism: _patched(mechanism, target, replacement))
+
+
+def quieter(name: str, factor: float = 0.0) -> Change:
+    """Multiply the noise that a function adds to its first argument.
+
+    For a noise that the code draws in several steps, such as by inverting a distribution function,
+    of which no single line is the noise. The function draws as ever; what it returns is moved
+    towards its first argument.
+
+    Parameters
+    ----------
+    name : str
+        ``module.function``; it returns its first argument, or arrays of it, with noise added.
+    factor : float
+        At least 0, where nothing is left of the noise, and below 1.
+
+    Raises
+    ------
+    ArgumentError
+        As for :func:`without`, and for a factor out of range.
+
+    Examples
+    --------
+    >>> quieter("random.Random.gauss", 0.5)
+    Change(name='random.Random.gauss with 0.5 of its noise')
+    """
+    if not (isinstance(factor, int | float) and 0 <= factor < 1):
+        raise ArgumentError(f"factor must be at least 0 and below 1, got {factor!r}")
+    target = Target.named(name)
+
+    def moved(*args: Any, **kwargs: Any) -> Any:
+        first = [*args[target.skipped :], *kwargs.values()][:1]
+        if not first:
+            raise ArgumentError(f"quieter {name}: it was called without an argument to return")
+        value = np.asarray(first[0])
+        return value + factor * (np.asarray(target.original(*args, **kwargs)) - value)
+
+    words = f"{name} without its noise" if factor == 0 else f"{name} with {factor:g} of its noise"
+    return Change(words, lambda mechanism: _patched(mechanism, target, moved))
 
 
 def scaled(of: Callable[..., Any] | None = None, /, **factors: float) -> Change:

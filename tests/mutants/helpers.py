@@ -84,3 +84,8 @@ class Clipper:
 
 
 constant = 3
+
+
+def with_noise(value, size, *, rng):
+    """Noise by inversion, in two draws."""
+    return value + rng.choice([-1.0, 1.0], size) * -np.log1p(-rng.random(size))

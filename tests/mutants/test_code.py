@@ -11,7 +11,7 @@ import pytest
 
 from dpaudit import AdditiveNoise, ArgumentError, unseeded
 from dpaudit.mechanisms import is_seeded
-from dpaudit.mutants import Change, patch, scaled, without
+from dpaudit.mutants import Change, patch, quieter, scaled, without
 from tests.mutants import helpers, importer
 
 Array = np.ndarray
@@ -171,6 +171,23 @@ def test_decorated_functions_are_replaced_whole() -> None:
 
     assert ran(without(f"{HELPERS}.cached"), squared)[0] == 3
     assert helpers.cached(3) == 9
+
+
+def test_noise_is_moved_towards_the_first_argument() -> None:
+    def noisy(data: Array, size: int, *, rng: Generator) -> Array:
+        return helpers.with_noise(data.sum(), size, rng=rng)
+
+    whole = noisy(DATA, 3, rng=np.random.default_rng(1))
+    for factor in (0.0, 0.25):
+        less = quieter(f"{HELPERS}.with_noise", factor)(noisy)
+        found = less(DATA, 3, rng=np.random.default_rng(1))
+        np.testing.assert_allclose(found, 2.0 + factor * (whole - 2.0), rtol=1e-14)
+
+
+@pytest.mark.parametrize("factor", [1.0, -0.1, float("nan"), "0.5"])
+def test_a_factor_that_leaves_the_noise_is_refused(factor: Any) -> None:
+    with pytest.raises(ArgumentError, match="factor must be at least 0 and below 1"):
+        quieter(f"{HELPERS}.with_noise", factor)
 
 
 def test_a_replacement_must_be_callable() -> None:
