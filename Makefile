@@ -57,6 +57,8 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.tightness
 	$(BIN)/python -m benchmarks.refutation
 	$(BIN)/python -m benchmarks.portfolio
+	$(BIN)/python -m benchmarks.falsifiers
+	$(BIN)/python -m benchmarks.mutants
 	$(BIN)/python -m benchmarks.speed
 
 clean:

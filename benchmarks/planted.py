@@ -57,8 +57,15 @@ MECHANISMS = "tests/mechanisms/test_mutants_of_the_mechanisms.py"
 INDEPENDENCE = (MECHANISMS, "tests/mechanisms/test_independence.py")
 ROWS = "tests/ledger/test_mutants_of_the_ledger.py"
 JUDGING = (ROWS, "tests/ledger/test_judging.py", "tests/ledger/test_ledger.py")
-LEDGER = (ROWS, "tests/ledger/test_ledger.py", "tests/ledger/test_judging.py")
+LEDGER = (
+    ROWS,
+    "tests/ledger/test_attempts.py",
+    "tests/ledger/test_ledger.py",
+    "tests/ledger/test_judging.py",
+    "tests/ledger/test_paper.py",
+)
 STORE = ("tests/store",)
+PAGE = ("tests/report/test_ledger_page.py",)
 PORTFOLIOS = ("tests/neighbors/test_portfolio.py", "tests/engine/test_default_pairs.py")
 ARMS = ("tests/search/test_arms.py", "tests/engine/test_search_audits.py")
 
@@ -650,14 +657,56 @@ MUTANTS = (
         LEDGER,
     ),
     Mutant(
-        "ledger/rows.py",
+        "ledger/attempt.py",
         "neighbouring doubles have the ratio 1",
         "return max(found, math.nextafter(1.0, 2.0)) if lhs > rhs else found",
         "return found",
         JUDGING,
     ),
     Mutant(
-        "ledger/attempts.py",
+        "ledger/rows.py",
+        "a broken step of a proof refutes the statement",
+        "return LedgerVerdict.HOLDS_PROOF_BROKEN",
+        "return LedgerVerdict.REFUTED",
+        LEDGER,
+    ),
+    Mutant(
+        "ledger/rows.py",
+        "edges count as attempts on the statement",
+        "on_it = [attempt for attempt in attempts if attempt.role is Role.STATEMENT]",
+        "on_it = [a for a in attempts if a.role in (Role.STATEMENT, Role.EDGE)]",
+        LEDGER,
+    ),
+    Mutant(
+        "ledger/rows.py",
+        "an edge that does not fail is passed over",
+        "if attempt.role is Role.EDGE and not attempt.violated:",
+        "if attempt.role is Role.EDGE and attempt.empty:",
+        LEDGER,
+    ),
+    Mutant(
+        "ledger/premises.py",
+        "what was attacked end to end rests on its premises",
+        "for id in () if row.stands_alone else row.stated.premises:",
+        "for id in row.stated.premises:",
+        LEDGER,
+    ),
+    Mutant(
+        "ledger/cases.py",
+        "a mutant changes nothing",
+        "return self.of(lambda **case: function(**{**case, **known}))",
+        "return self.of(lambda **case: function(**{**known, **case}))",
+        LEDGER,
+    ),
+    Mutant(
+        "report/erratum.py",
+        "the least harmful comes first",
+        "harm = len(order) if row.harm is None else order.index(row.harm)",
+        "harm = -1 if row.harm is None else -order.index(row.harm)",
+        PAGE,
+    ),
+    Mutant(
+        "ledger/attacks.py",
         "a frequency above what is allowed refutes, without a bound",
         "Counterexample(case, bound, allowed) if bound > allowed else None",
         "Counterexample(case, bound, allowed) if hits > allowed * draws else None",

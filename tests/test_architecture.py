@@ -20,6 +20,7 @@ ONLY_IN = {
     "pytest": {"run"},
     "sklearn": {"events"},
     "jinja2": {"report"},
+    "latex2mathml": {"report"},
     "rich": {"run"},
     "click": {"run"},
 }

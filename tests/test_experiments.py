@@ -28,7 +28,7 @@ from audits.geometric_median.experiments.setup import (
     STABLE,
     TUNED,
 )
-from dpaudit.ledger.statements import read_statements
+from dpaudit.ledger.paper import read_paper
 
 TINY = setup.Size(
     "tiny", 2, 2, {CLUSTER: (4.0,), HEAVY: (8.0,)}, (20, 40), 2, 2,
@@ -114,7 +114,7 @@ def test_rules_name_what_the_paper_leaves_open():
 
 def test_claims_are_rows_of_the_ledger():
     table = Path(__file__).parents[1] / "audits" / "geometric_median" / "statements.md"
-    assert set(claims.CLAIMS) <= set(read_statements(table, "geometric_median"))
+    assert set(claims.CLAIMS) <= set(read_paper(table).rows)
 
 
 def test_growth_exponent():

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from dpaudit.ledger.attempt import Power
 from dpaudit.ledger.attempts import Ledger
-from dpaudit.ledger.rows import LedgerVerdict, Power
+from dpaudit.ledger.paper import Statement
+from dpaudit.ledger.rows import LedgerVerdict
 from dpaudit.ledger.statements import marked
 from dpaudit.run.cli import cli
 
@@ -66,7 +68,7 @@ def test_check_of_a_statement_runs():
     jensen = example("docs/guide.md", 3)["jensen"]
     mark = marked(jensen)
     assert mark is not None
-    ledger = Ledger(mark.row, seed=1)
+    ledger = Ledger(Statement(mark.id, "paper", text=mark.text), seed=1)
     jensen(ledger)
     result = ledger.result()
     assert (result.verdict, result.power) == (LedgerVerdict.HOLDS, Power.KILLED)

@@ -405,3 +405,6 @@ def step_size_of_dpgd(ledger):
         "it; after 39 steps 1.5 and 1.75 have about a third of its error. That larger ones do "
         "better on GaussianCluster its footnote 9 says.",
     )
+
+
+FORMER = True

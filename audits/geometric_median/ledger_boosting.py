@@ -449,3 +449,6 @@ def sum_over_phases(ledger):
         exact=partial,
     )
     ledger.note("The sum is 9 rho / 14: the noise could be a fifth smaller.")
+
+
+FORMER = True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 from scipy.stats import binom, chi2
@@ -16,21 +15,25 @@ from algorithms.geometric_median.center import (
     fast_center_sigma,
 )
 from algorithms.geometric_median.reference import geometric_median, quantile_radius
-from dpaudit.ledger import Array, Domain, statement
-from dpaudit.search import Interval
+from audits.geometric_median.conventions import ANY_DELTA, EPSILON, UNIT
+from dpaudit.ledger import Array, statement
+from dpaudit.search import Choice, Integer, Interval
 
-EPSILONS = Interval(1e-3, 1.0, log=True)
-DELTAS = Interval(1e-12, 0.999, log=True)
-USERS = Interval(1.0, 1e9, log=True)
+SCORES = {"n": Interval(1.0, 1e9, log=True), "delta": ANY_DELTA}
+SCORES["extremal"] = [
+    {"n": n, "delta": delta} for n, delta in ((1.0, 0.999), (1e9, 0.999), (1e9, 1e-12))
+]
+CLOUDS = {
+    "places": Array(Interval(-6.0, 6.0), ("m", "d")),
+    "copies": Array(Interval(0.0, 1.0), ("m",)),
+    "m": Choice((3, 4, 6)),
+    "d": Choice((1, 2)),
+}
 
 
 def samples(n, delta, constant=600.0, union=True):
     """Return k; without the union bound over n points, a mutant's."""
     return math.ceil(constant * math.log(18 * (n if union else 1) / delta))
-
-
-def weight(hits, k):
-    return np.clip((hits - 0.5 * k) / (0.25 * k), 0.0, 1.0)
 
 
 def bounded_laplace_tail(x, scale, delta):
@@ -44,68 +47,60 @@ def bounded_laplace_tail(x, scale, delta):
 
 @statement("gm.alg3")
 def fast_center_as_printed(ledger):
-    def scales(n, epsilon, delta):
-        """Of Facts 2 and 3 at (epsilon / 2, delta / 6), for sensitivities 12 and 400 / n."""
-        n = math.ceil(n)
+    """FastCenter counts in f_i how many of k = 600 log(18n/delta) random points lie within 2 r_hat
+    of x_i, and clips p_i = (f_i - 0.5k) / (0.25k) to [0, 1]. With b = (24/epsilon) log(24/delta)
+    and Z = sum_i p_i, it returns 0 if Z + Laplace(24/epsilon), bounded by b, is <= 0.55 n + b; else
+    sum_i p_i x_i / Z + N(0, sigma^2 I), sigma = (1600 r_hat / (n epsilon)) sqrt(log(12/delta)).
+
+    k is no integer: it is rounded up. S^(i) on line 4 is S_i of line 3. The constants are those of
+    Facts 2 and 3 at (epsilon / 2, delta / 6), for sensitivities 12 and 400 r_hat / n.
+    """
+
+    @ledger.identity(
+        "k and sigma, against Facts 2 and 3", n=Integer(1, 10**9), epsilon=EPSILON,
+        delta=ANY_DELTA, moved=400, mutant={"moved": 216 / 0.55},
+    )  # fmt: skip
+    def constants(n, epsilon, delta, moved):
         half, sixth = epsilon / 2, delta / 6
-        return (
-            np.array(
-                [
-                    fast_center_samples(n, delta),
-                    fast_center_sigma(n, 1.0, epsilon, delta),
-                    24 / epsilon * math.log(24 / delta),
-                ]
-            ),
-            np.array(
-                [
-                    samples(n, delta),
-                    2 * (400 / n) / half * math.sqrt(math.log(2 / sixth)),
-                    12 / half * math.log(4 / sixth),
-                ]
-            ),
-        )
+        printed = [
+            math.ceil(600 * math.log(18 * n / delta)),
+            2 * (moved / n) / half * math.sqrt(math.log(2 / sixth)),
+        ]
+        return [fast_center_samples(n, delta), fast_center_sigma(n, 1.0, epsilon, delta)], printed
 
-    def relative(**case):
-        found, wanted = scales(**case)
-        return found / wanted, np.ones(3)
+    @ledger.identity(
+        "lines 4 to 6 on given samples",
+        points=Array(UNIT, ("n", 2)), table=Array(Interval(0.0, 1.0), ("n", 8)), n=Integer(1, 9),
+        reach=2.0, mutant={"reach": 1.0},
+    )  # fmt: skip
+    def weights(points, table, reach):
+        chosen = np.minimum((table * len(points)).astype(int), len(points) - 1)
+        printed = []
+        for x, row in zip(points, chosen, strict=True):
+            f = sum(math.dist(x, points[j]) <= reach * 0.4 for j in row)
+            printed.append(min(max(0.0, (f - 0.5 * 8) / (0.25 * 8)), 1.0))
+        return center_weights(points, chosen, 0.4), np.array(printed)
 
-    ledger.identity(
-        Domain(n=USERS, epsilon=EPSILONS, delta=DELTAS),
-        relative,
-        claim="k = 600 log(18 n / delta) rounded up, 1600, 24: those of Facts 2 and 3",
-    )
-    ledger.identity(
-        [{"hits": h} for h in range(9)],
-        lambda hits: (
-            center_weights([[0.0], [9.0]], np.array([[0] * hits + [1] * (8 - hits)] * 2), 1.0)[0],
-            [0, 0, 0, 0, 0, 0.5, 1, 1, 1][hits],
-        ),
-        claim="the weights, for k = 8",
-    )
     # All points in one place: Z = n, and only the noise is random.
-    n, epsilon, delta, place = 200, 1.0, 0.5, np.array([1.0, -2.0, 5.0])
-    sigma = fast_center_sigma(n, 1.0, epsilon, delta)
+    place, n, delta = np.array([1.0, -2.0, 5.0]), 200, 0.5
     passes = bounded_laplace_tail(24 * math.log(48) - 0.45 * n, 24.0, delta)
-    middle = sigma**2 * chi2.ppf(0.5, 3)
+    middle = fast_center_sigma(n, 1.0, 1.0, delta) ** 2 * chi2.ppf(0.5, 3)
 
-    def ends(size, *, rng, event, noise=1.0):
+    def ends(size, *, rng, event, noise):
         out = fast_center(
-            np.tile(place, (n, 1)), size, radius=1.0, epsilon=epsilon, delta=delta,
+            np.tile(place, (n, 1)), size, radius=1.0, epsilon=1.0, delta=delta,
             noise_multiplier=noise, rng=rng,
         )  # fmt: skip
         gave_up = (out == 0).all(axis=1)
         near = ((out - place) ** 2).sum(axis=1) <= middle
         return {"gives up": gave_up, "goes on": ~gave_up, "near": near & ~gave_up}[event]
 
-    for event, probability in (("gives up", 1 - passes), ("goes on", passes), ("near", passes / 2)):
+    for event, allowed in (("gives up", 1 - passes), ("goes on", passes), ("near", passes / 2)):
         ledger.monte_carlo(
-            partial(ends, event=event),
-            probability,
-            draws=20_000,
-            claim=f"it {event} no more often than it may",
-            mutant=partial(ends, event=event, noise=2.0 if event == "gives up" else 0.5),
-        )
-    ledger.note("k is no integer: it is rounded up. S^(i) on line 4 is S_i of line 3.")
+            f"lines 8 to 14: it {event} no more often than it may",
+            allowed=allowed, draws=20_000, event=event, noise=1.0,
+            mutant={"noise": 2.0 if event == "gives up" else 0.5},
+        )(ends)  # fmt: skip
 
 
 # --- subsampled scores ---
@@ -121,42 +116,34 @@ def tails(n, delta, **options):
     )
 
 
-SCORES = Domain(n=USERS, delta=DELTAS)
-
-
-EDGES = [{"n": 1.0, "delta": 0.999}, {"n": 1e9, "delta": 0.999}, {"n": 1e9, "delta": 1e-12}]
-
-
-def inaccurate(n, delta, **options):
-    """Probability that (7) fails for some point."""
-    return n * max(tails(n, delta, **options)[:2]), delta / 18
+def inaccurate(n, delta, constant=600.0, union=True):
+    """Probability that (7) fails for some point, each at its worst."""
+    return n * max(tails(n, delta, constant=constant, union=union)[:2]), delta / 18
 
 
 @statement("gm.eq7")
 def scores_are_accurate(ledger):
-    ledger.falsify(
-        SCORES,
-        inaccurate,
-        claim="exact binomial tails, over all points",
-        extremal=EDGES,
-        mutant=partial(inaccurate, union=False),
-    )
-    ledger.falsify(
-        SCORES,
-        partial(inaccurate, constant=200.0),
-        claim="even with k = 200 log(18 n / delta)",
-        extremal=EDGES,
-        mutant=partial(inaccurate, constant=180.0),
-    )
-    ledger.note("k = 200 log(18 n / delta) is enough, and 200 is sharp as n / delta grows.")
+    """Let f_star_i be the mean of f_i over the samples of Algorithm 3. With probability at least 1
+    - delta/18, for all i in [n], f_star_i >= 0.75 k implies f_i >= 0.7 k, and f_star_i <= 0.45 k
+    implies f_i <= 0.5 k.
 
+    k = 200 log(18 n / delta) is enough, and 200 is sharp as n / delta grows. The printed chain for
+    the second implication is right: with epsilon of Fact 1 at least 1/9 and epsilon mu at least
+    k / 20 its bound is exp(-k / 400), which k makes (delta / (18 n))^1.5.
+    """
+    exact = {"union": True, **SCORES}
+    ledger.falsify("exact tails", mutant={"union": False}, **exact)(inaccurate)
+    ledger.sharper().falsify("k = 200 log(18 n / delta)", constant=200.0,
+                             mutant={"constant": 180.0}, **exact)(inaccurate)  # fmt: skip
 
-def clouds(sizes=(3, 4, 6), dimensions=(1, 2)):
-    return [
-        Domain(places=Array(Interval(-6.0, 6.0), (m, d)), copies=Array(Interval(0.0, 1.0), (m,)))
-        for m in sizes
-        for d in dimensions
-    ]
+    @ledger.step("Fact 1 with epsilon = 1/9, for scores up to .45 k").falsify(
+        share=Interval(0.05, 0.45), over=0.05, mutant={"over": 0.02}, **SCORES | {"extremal": ()}
+    )
+    def chain(n, delta, share, over):
+        """-log of both sides: exp(-e^2 mu / (2 + e)) at (1 + e) mu = .5 k."""
+        k = 600 * math.log(18 * n / delta)
+        e = (0.45 + over) / share - 1
+        return math.log(18 * n / delta), e * e * share * k / (2 + e)
 
 
 def split(places, copies, n):
@@ -171,67 +158,59 @@ def adjacent(places, radius=2.0):
     return apart <= radius * (1 + 1e-12)
 
 
+def around_median(places, copies):
+    """Places, multiplicities and distances from the median, in units of r_hat = r^(.75)."""
+    places, times = split(places, copies, 100)
+    points = np.repeat(places, times, axis=0)
+    middle = geometric_median(points).point
+    radius = quantile_radius(points, 0.75, middle)
+    if radius < 1e-6:
+        return None
+    return places / radius, times, np.linalg.norm(places - middle, axis=1) / radius
+
+
 @statement("gm.lemma7")
 def survivors_are_near(ledger):
-    def around(places, copies):
-        """Places, multiplicities and distances from the median, in units of r_hat = r^(.75)."""
-        places, times = split(places, copies, 100)
-        points = np.repeat(places, times, axis=0)
-        middle = geometric_median(points).point
-        radius = quantile_radius(points, 0.75, middle)
-        if radius < 1e-6:
-            return None
-        return places / radius, times, np.linalg.norm(places - middle, axis=1) / radius
+    """Assume r_hat >= r^(0.75) in Algorithm 3. With probability at least 1 - delta/18, every i with
+    p_i > 0 satisfies norm(x_i - x_star) <= 3 r_hat, and Z >= 0.6 n.
 
-    def far(places, copies):
-        if (found := around(places, copies)) is None:
+    3 is sharp. Z >= .6 n is loose: .74 n is what the worst data give, with 54, 21 and 25 % of the
+    points at 0, 1 and 3. The proof prints f* >= .7 k where .75 k is meant and used.
+    """
+    worst = {"places": np.array([[0.0], [1.0], [3.0]]), "copies": np.array([0.54, 0.21, 0.25])}
+    delta, places, times = 0.9, *split(worst["places"], worst["copies"], 400)
+    copies = np.repeat(adjacent(places) @ times, times)
+    far = np.repeat(places, times, axis=0)[:, 0] > 3 + 1e-9
+
+    @ledger.monte_carlo(
+        "on the data where both are tight",
+        allowed=delta / 18, draws=1_000, least=0.6, mutant={"least": 0.75},
+    )  # fmt: skip
+    def fails(size, *, rng, least):
+        k = samples(400, delta)
+        hits = _points.binomial_hits(copies, k, size, rng)
+        p = np.clip((hits - 0.5 * k) / (0.25 * k), 0.0, 1.0)
+        return (p.sum(axis=0) < least * 400) | (p[far] > 0).any(axis=0)
+
+    step, tight = ledger.step("a score above .45 k only near x_star"), [worst]
+
+    @step.falsify("within 3 r_hat", extremal=tight, bound=3.0, mutant={"bound": 2.7}, **CLOUDS)
+    def distance(places, copies, bound):
+        if (found := around_median(places, copies)) is None:
             return None
         places, times, away = found
         score = adjacent(places) @ times / times.sum()
-        return float(away[score > 0.45].max()), 3.0
+        return float(away[score > 0.45].max()), bound
 
-    def score(places, copies):
-        if (found := around(places, copies)) is None:
+    step = ledger.step("a score of .75 k within r^(.75) of x_star")
+
+    @step.falsify("at least", extremal=tight, share=0.75, mutant={"share": 0.8}, **CLOUDS)
+    def score(places, copies, share):
+        if (found := around_median(places, copies)) is None:
             return None
         places, times, away = found
-        return 0.75 * times.sum(), float((adjacent(places) @ times)[away <= 1 + 1e-9].min())
-
-    worst = {"places": np.array([[0.0], [1.0], [3.0]]), "copies": np.array([0.54, 0.21, 0.25])}
-    ledger.falsify(
-        clouds(), far, claim="a score above .45 k: within 3 r_hat", extremal=[worst], mutant=0.9
-    )
-    ledger.falsify(
-        clouds(), score, claim="within r^(.75): a score of .75 k at least", extremal=[worst]
-    )
-    ledger.falsify(
-        SCORES,
-        inaccurate,
-        claim="(7) holds for all points, so that a weight is .8 or more where f* >= .75 k",
-        examples=ledger.examples // 3,
-        extremal=EDGES,
-        mutant=partial(inaccurate, union=False),
-    )
-    n, delta = 400, 0.9
-    places, times = split(worst["places"], worst["copies"], n)
-    k, copies = samples(n, delta), np.repeat(adjacent(places) @ times, times)
-    points = np.repeat(places, times, axis=0)[:, 0]
-
-    def fails(size, *, rng, least=0.6):
-        p = weight(_points.binomial_hits(copies, k, size, rng), k)
-        return (p.sum(axis=0) < least * n) | (p[points > 3.0 + 1e-9] > 0).any(axis=0)
-
-    ledger.monte_carlo(
-        fails,
-        delta / 18,
-        draws=1_000,
-        claim="on the data where both are tight",
-        where={"n": n, "delta": delta},
-        mutant=partial(fails, least=0.75),
-    )
-    ledger.note(
-        "3 is sharp. Z >= .6 n is loose: .74 n is what the worst data give. The proof prints "
-        "f* >= .7 k where .75 k is meant and used."
-    )
+        least = (adjacent(places) @ times)[away <= 1 + 1e-9].min()
+        return share * times.sum(), float(least)
 
 
 # --- survivors in one ball ---
@@ -243,68 +222,57 @@ def largest_weights(places, times):
     return np.where(score <= 0.45, 0.0, np.where(score <= 0.55, 0.4, 1.0)), score
 
 
-CHAIN = {"places": np.array([[0.0], [2.0], [4.0]]), "copies": np.array([0.02, 0.431, 0.549])}
-WEAK_CHAIN = {  # where Z is .45 n only
-    "places": np.array([[0.0], [2.0], [4.0], [6.0], [8.0]]),
-    "copies": np.array([0.005, 0.455, 0.08, 0.455, 0.005]),
-}
-LONG_CHAIN = {
-    "places": np.array([[0.0], [2.0], [4.0], [6.0]]),
-    "copies": np.array([0.289, 0.249, 0.343, 0.119]),
-}
+def chain_of(*shares):
+    """Return so many points at 0, 2, 4, ..."""
+    places = 2.0 * np.arange(len(shares))[:, None]
+    return {"places": places, "copies": np.array(shares)}
+
+
+CHAIN = chain_of(0.02, 0.431, 0.549)
+WEAK_CHAIN = chain_of(0.005, 0.455, 0.08, 0.455, 0.005)  # where Z is .45 n only
+LONG_CHAIN = chain_of(0.289, 0.249, 0.343, 0.119)
 
 
 @statement("gm.lemma8")
 def survivors_lie_in_a_ball(ledger):
-    def accurate(n, delta, **options):
-        return n * sum(tails(n, delta, **options)[1:]), delta / 9
+    """Let (8) be that for all i in [n], f_star_i <= 0.45 k implies f_i <= 0.5 k, and f_star_i <=
+    0.55 k implies f_i <= 0.6 k, where f_star_i is the mean of f_i. If (8) and Z > 0.55 n, then some
+    ball of radius 4 r_hat contains all x_i with p_i > 0. Moreover, (8) occurs with probability at
+    least 1 - delta/9.
 
-    ledger.falsify(
-        SCORES,
-        accurate,
-        claim="(8) with probability 1 - delta / 9: exact binomial tails",
-        extremal=EDGES,
-        mutant=partial(accurate, union=False),
-    )
+    Around a data point, as in the proof, 4 is sharp: 29, 25, 34 and 12 % lie at 0, 2, 4 and 6 (in
+    units of r_hat), all survive, and the two points with a score above .55 k, 2 and 4, are 4 away
+    from one. No two survivors are further apart than 6, which is sharp too: balls of radius 2
+    around two that are would leave less than .1 n points, but more than .25 n have a score above
+    .55 k, and any of those in one ball is within 4 of the other's center. On a line that makes a
+    ball of radius 3.
+    """
 
-    def survivors(places, copies, least=0.55):
-        """Places, which of them survive with Z > .55 n, and which have a score above .55 k."""
+    @ledger.falsify("(8) by exact binomial tails", union=True, mutant={"union": False}, **SCORES)
+    def accurate(n, delta, union):
+        return n * sum(tails(n, delta, union=union)[1:]), delta / 9
+
+    some = {**CLOUDS, "extremal": [CHAIN, LONG_CHAIN, WEAK_CHAIN], "least": 0.55}
+
+    def survivors(places, copies, least):
+        """Distances to survivors, from all of them, and from those with a score above .55 k."""
         places, times = split(places, copies, 1000)
         top, score = largest_weights(places, times)
-        return None if top @ times <= least * 1000 else (places, top > 0, score > 0.55)
-
-    def ball(places, copies, radius=4.0):
-        if (found := survivors(places, copies)) is None:
+        if top @ times <= least * 1000:
             return None
-        places, alive, strong = found
         apart = np.linalg.norm(places[:, None] - places[None], axis=2)
-        return float(apart[strong][:, alive].max(axis=1).min()), radius
+        return apart[top > 0][:, top > 0], apart[score > 0.55][:, top > 0]
 
-    def diameter(places, copies, **options):
-        if (found := survivors(places, copies, **options)) is None:
-            return None
-        places, alive, _ = found
-        return float(np.linalg.norm(places[alive][:, None] - places[alive], axis=2).max()), 6.0
+    @ledger.falsify(
+        "around a point with a score above .55 k", radius=4.0, mutant={"radius": 3.0}, **some
+    )
+    def ball(places, copies, least, radius):
+        found = survivors(places, copies, least)
+        return None if found is None else (float(found[1].max(axis=1).min()), radius)
 
-    ledger.falsify(
-        clouds(),
-        ball,
-        claim="within 4 r_hat of a point with a score above .55 k",
-        extremal=[CHAIN, LONG_CHAIN],
-        mutant=partial(ball, radius=3.0),
+    @ledger.sharper().falsify(
+        "no two survivors are further apart than 6", mutant={"least": 0.0}, **some
     )
-    ledger.falsify(
-        clouds(),
-        diameter,
-        claim="no two survivors are further apart than 6 r_hat",
-        extremal=[CHAIN, LONG_CHAIN, WEAK_CHAIN],
-        mutant=partial(diameter, least=0.0),
-    )
-    ledger.note(
-        "Around a data point 4 is sharp: 29, 25, 34 and 12 % lie at 0, 2, 4 and 6 (in units of "
-        "r_hat), all survive, and the two points with a score above .55 k, 2 and 4, are 4 away "
-        "from one. No two survivors are further apart than 6, which is sharp too: balls of radius "
-        "2 around two that are would leave less than .1 n points, but more than .25 n have a score "
-        "above .55 k, and any of those in one ball is within 4 of the other's center. On a line "
-        "that makes a ball of radius 3."
-    )
+    def diameter(places, copies, least):
+        found = survivors(places, copies, least)
+        return None if found is None else (float(found[0].max()), 6.0)

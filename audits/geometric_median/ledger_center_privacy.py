@@ -7,45 +7,48 @@ from fractions import Fraction
 from functools import partial
 
 import numpy as np
+from scipy.stats import binom
 
 from algorithms.common.noise import bounded_laplace_delta
-from algorithms.geometric_median.center import center_weights, fast_center_sigma
+from algorithms.geometric_median.center import center_weights, fast_center, fast_center_sigma
+from audits.geometric_median.audit_algorithms import (
+    groups,
+    moved,
+)
+from audits.geometric_median.conventions import ANY_DELTA, EPSILON
 from audits.geometric_median.ledger_center import (
     CHAIN,
     LONG_CHAIN,
     bounded_laplace_tail,
-    clouds,
     largest_weights,
     samples,
     split,
 )
 from audits.geometric_median.ledger_warm_start import log_tail
-from dpaudit.ledger import Array, Domain, statement
-from dpaudit.search import Integer, Interval
+from dpaudit import ApproxDP, Relation
+from dpaudit.ledger import Array, statement
+from dpaudit.mutants import quieter
+from dpaudit.search import Choice, Integer, Interval
 from dpaudit.stats import oracles
 
-EPSILONS = Interval(1e-3, 1.0, log=True)
-DELTAS = Interval(1e-12, 0.999, log=True)
+DELTA_AND_EPSILON = {"epsilon": EPSILON, "delta": ANY_DELTA}
+CLOUDS = {
+    "places": Array(Interval(-6.0, 6.0), ("m", "d")),
+    "copies": Array(Interval(0.0, 1.0), ("m",)),
+    "m": Choice((3, 4, 5)),
+    "d": Choice((1, 2)),
+}
 
 
 @statement("gm.lemma9.Z")
 def sensitivity_of_the_weights(ledger):
-    def change(points, other, table, limit):
-        n, k = len(points), table.shape[1]
-        chosen = np.minimum((table * n).astype(int), n - 1)
-        if (chosen[:-1] == n - 1).sum() > limit * k:
-            return None
-        replaced = points.copy()
-        replaced[-1] = other
-        return center_weights(points, chosen, 1.0) - center_weights(replaced, chosen, 1.0)
+    """Let D and D' differ in the nth entry. In Algorithm 3 on equal samples, in which n occurs at
+    most 2k times among those of i in [n - 1], abs(Z - Z') <= 12, and even (9), sum_i abs(p_i -
+    p'_i) <= 12.
 
-    def total(points, other, table, limit=2, bound=12.0):
-        moved = change(points, other, table, limit)
-        return None if moved is None else (abs(float(moved.sum())), bound)
-
-    def absolute(points, other, table, limit=2, bound=12.0):
-        moved = change(points, other, table, limit)
-        return None if moved is None else (float(np.abs(moved).sum()), bound)
+    9 is sharp, for n >= 9: the weight of the replaced point moves by 1, not by 4. The noise of
+    line 8 could be of scale 18 / epsilon.
+    """
 
     def worst(rows):
         """Some rows hold k / 4 copies of n, which carry their weight from 1 to 0; k = 8."""
@@ -56,33 +59,28 @@ def sensitivity_of_the_weights(ledger):
         points[0] = 50.0  # no neighbour of the others
         return {"points": points, "other": np.array([9.0]), "table": (table + 0.5) / n}
 
-    domains = [
-        Domain(
-            points=Array(Interval(-3.0, 3.0), (n, 1)),
-            other=Array(Interval(-6.0, 6.0), (1,)),
-            table=Array(Interval(0.0, 1.0), (n, 4)),
-        )
-        for n in (1, 2, 6, 10)
-    ]
-    for inequality, claim in ((total, "|Z - Z'|"), (absolute, "(9), sum of |p - p'|")):
-        ledger.falsify(
-            domains,
-            inequality,
-            claim=f"{claim} <= 12",
-            extremal=[worst(8), worst(12), worst(16)],
-            mutant=partial(inequality, limit=3),
-        )
-    ledger.falsify(
-        domains,
-        partial(absolute, bound=9.0),
-        claim="sum of |p - p'| <= 9",
-        extremal=[worst(8)],
-        mutant=partial(absolute, bound=8.0),
+    domain = {
+        "points": Array(Interval(-3.0, 3.0), ("n", 1)),
+        "other": Array(Interval(-6.0, 6.0), (1,)),
+        "table": Array(Interval(0.0, 1.0), ("n", 4)),
+        "n": Choice((1, 2, 6, 10)),
+    }
+    some = {**domain, "extremal": [worst(8), worst(12), worst(16)], "bound": 12.0, "limit": 2}
+
+    @ledger.falsify("|Z - Z'| <= 12", total=True, mutant={"limit": 3}, **some)
+    @ledger.falsify("(9), sum of |p - p'| <= 12", total=False, mutant={"limit": 3}, **some)
+    @ledger.sharper().falsify(
+        "sum of |p - p'| <= 9", total=False, mutant={"bound": 8.0}, **{**some, "bound": 9.0}
     )
-    ledger.note(
-        "9 is sharp, for n >= 9: the weight of the replaced point moves by 1, not by 4. The noise "
-        "of line 8 could be of scale 18 / epsilon."
-    )
+    def change(points, other, table, limit, bound, total):
+        n, k = len(points), table.shape[1]
+        chosen = np.minimum((table * n).astype(int), n - 1)
+        if (chosen[:-1] == n - 1).sum() > limit * k:
+            return None
+        replaced = points.copy()
+        replaced[-1] = other
+        moved = center_weights(points, chosen, 1.0) - center_weights(replaced, chosen, 1.0)
+        return abs(float(moved.sum())) if total else float(np.abs(moved).sum()), bound
 
 
 def filled(room, total):
@@ -133,138 +131,165 @@ FARTHEST = {
 
 @statement("gm.lemma9.400")
 def sensitivity_of_the_mean(ledger):
-    def inequality(places, copies, bound=400.0):
-        moved = displacement(places, copies)
-        return None if moved is None else (moved, bound)
+    """Let D and D' differ in the nth entry. In Algorithm 3 on equal samples, in which n occurs at
+    most 2k times among those of i in [n - 1], under (8) and for Z, Z' > 0.55 n, the weighted
+    averages satisfy norm(xbar - xbar') <= (96 + 104 + 16) r_hat / (0.55 n) <= 400 r_hat / n.
 
-    ledger.falsify(
-        clouds((3, 4, 5)),
-        inequality,
-        claim="adversarial weights, all within (8), (9) and Z > .55 n",
+    Loose: the worst found is 62 r_hat / n for n = 1000 (31 for n = 20, 63 for n = 10^5), where .1,
+    55, 22 and 23 % of the points lie at 0, 2, 4 and 6 r_hat. 211 r_hat / n is proved at once:
+    Z' (xbar - xbar') is the sum of (p_i - p_i') (x_i - xbar) over the others and of two terms for
+    the replaced point, and the balls of Lemma 8 have centers within 4 r_hat of one another. 400
+    sets the noise of line 13.
+    """
+
+    @ledger.falsify(
+        "adversarial weights, all within (8), (9) and Z > .55 n",
         extremal=[FARTHEST, CHAIN, LONG_CHAIN],
-        mutant=partial(inequality, bound=27 / 0.55),
+        bound=400.0,
+        mutant={"bound": 27 / 0.55},  # forgets the 8 r_hat between survivors
+        **CLOUDS,
     )
+    def far(places, copies, bound):
+        found = displacement(places, copies)
+        return None if found is None else (found, bound)
 
-    def printed(first, second, third, least=Fraction(11, 20)):
-        return (first + second + third) / least, Fraction(400)
+    step = ledger.step("the arithmetic of the last line")
+    half = {"least": Fraction(1, 2)}
 
-    ledger.sweep(
-        [{"first": 8 * 12, "second": 8 * (1 + 12), "third": 16}],
-        printed,
-        exact=printed,
-        claim="the arithmetic: (96 + 104 + 16) / .55 = 392.7",
-        mutant=partial(printed, least=Fraction(1, 2)),
+    @step.sweep("(8 12 + 8 (1 + 12) + 16) / .55 = 392.7", parts=216, bound=400, mutant=half)
+    @ledger.sharper().sweep(
+        "a weight of 8 within 12 r_hat, and of 1 within 8 and 12", parts=116, bound=211, mutant=half
     )
-
-    def around_the_mean(others, first, second, least=Fraction(11, 20)):
-        return (others + first + second) / least, Fraction(211)
-
-    ledger.sweep(
-        [{"others": 8 * 12, "first": 8, "second": 12}],
-        around_the_mean,
-        exact=around_the_mean,
-        claim="211 by subtracting xbar: a weight of 8 within 12 r_hat, and of 1 within 8 and 12",
-        mutant=partial(around_the_mean, least=Fraction(1, 2)),
-    )
-    ledger.note(
-        "Loose: the worst found is 62 r_hat / n for n = 1000 (31 for n = 20, 63 for n = 10^5), "
-        "where .1, 55, 22 and 23 % of the points lie at 0, 2, 4 and 6 r_hat. 211 r_hat / n is "
-        "proved at once: Z' (xbar - xbar') is the sum of (p_i - p_i') (x_i - xbar) over the others "
-        "and of two terms for the replaced point, and the balls of Lemma 8 have centers within "
-        "4 r_hat of one another. 400 sets the noise of line 13. The mutant forgets the 8 r_hat "
-        "between survivors: 27 / .55."
-    )
+    def arithmetic(parts, bound, least=Fraction(11, 20)):
+        return parts / least, Fraction(bound)
 
 
 @statement("gm.lemma9.n20")
 def common_survivors(ledger):
+    """For n >= 20, where at least 0.55 n indices have p_i > 0 for D and at least 0.55 n for D', at
+    least two indices survive in both, and one of them stands for the same point.
+
+    10 is enough; for 9 only one is common. And below it is not needed: there line 9 passes with
+    probability delta / 100 at most, so that the answer is 0, and private, anyway.
+    """
+
+    @ledger.sweep(
+        "beyond 2000 by 2 * .55 n - n = .1 n", n=range(20, 2000), mutant={"least": Fraction(1, 2)}
+    )
+    @ledger.sharper().sweep("from n = 10 on", n=range(10, 20), mutant={"least": Fraction(1, 2)})
     def common(n, least=Fraction(11, 20)):
         """Two, and how many survive in both where more than .55 n do in each."""
         return 2, 2 * (math.floor(least * n) + 1) - n
 
-    ledger.sweep(
-        [{"n": n} for n in range(20, 2000)],
-        common,
-        claim="two common survivors for n >= 20; beyond 2000 by 2 * .55 n - n = .1 n",
-        mutant=partial(common, least=Fraction(1, 2)),
+    @ledger.sharper().falsify(
+        "for n <= 20 line 9 passes with probability delta at most, whatever the data",
+        n=Integer(1, 20),
+        extremal=[{"n": 20, "epsilon": 1.0, "delta": 0.999}],
+        offset=True,
+        mutant={"offset": False},
+        **DELTA_AND_EPSILON,
     )
-    ledger.sweep(
-        [{"n": n} for n in range(10, 20)],
-        common,
-        claim="from n = 10 on",
-        mutant=lambda n: common(n - 1),
-    )
-
-    def passes(n, epsilon, delta, offset=True):
+    def passes(n, epsilon, delta, offset):
         """Line 9 where Z = n, which is the most."""
         short = offset * 24 / epsilon * math.log(24 / delta) - 0.45 * n
         return bounded_laplace_tail(max(short, 0.0), 24 / epsilon, delta), delta
 
-    ledger.falsify(
-        Domain(n=Integer(1, 20), epsilon=EPSILONS, delta=DELTAS),
-        passes,
-        claim="for n <= 20 line 9 passes with probability delta at most, whatever the data",
-        extremal=[{"n": 20, "epsilon": 1.0, "delta": 0.999}],
-        mutant=partial(passes, offset=False),
-    )
-    ledger.note(
-        "10 is enough (for 9 only one is common). And below it is not needed: there line 9 passes "
-        "with probability delta / 100 at most, so that the answer is 0, and private, anyway."
-    )
 
-
-@statement("gm.lemma9")
+@statement("gm.lemma9", expected="holds_proof_broken")
 def privacy_of_fast_center(ledger):
-    def copies(n, delta, limit=2):
-        """Both inequality as -log: the probability itself is below the smallest float."""
+    """If n >= 20, Algorithm 3 is (epsilon, delta)-DP.
+
+    It holds as (epsilon, 11 delta / 18). Copies of n are counted over i in [n] in one place of the
+    proof; [n - 1] is meant.
+    """
+    options = {"radius": 1.0, "epsilon": 1.0, "delta": 0.1}
+    laplace = "algorithms.geometric_median.center.bounded_laplace_mechanism"
+    alone = groups((293, 0.0))
+    edge = alone.copy()
+    edge[-1] = 2.0
+    for pair, given in (
+        (moved(alone, 1e3, "Z = .55 n + 24 log(24 / delta), or one less"), (0.0, 0.01, 0.03, 0.5)),
+        (moved(edge, -2.0, "a survivor on either edge"), ()),
+    ):
+        ledger.audit(
+            partial(fast_center, **options),
+            ApproxDP(1.0, 0.1, Relation.REPLACE_USER),
+            pair,
+            draws=1_500,
+            mutants=[quieter(laplace, factor) for factor in given],
+            survivors="Halved noise is not noticed, and need not be: on these data Z moves by 1, "
+            "and by 9 at most on any, where line 8 has noise for 12; the mean by 4 r_hat / n, and "
+            "by 62 r_hat / n on any that was found, where line 13 has noise for 400. What line 3 "
+            "samples is no noise that privacy rests on.",
+        )
+
+    @ledger.step("Fact 1 on the copies of n").falsify(
+        "more than 2 k of them with probability delta / 18, exactly",
+        n=Integer(4, 10**9),
+        delta=Interval(1e-290, 0.999, log=True),
+        extremal=[{"n": 20, "delta": 0.999}, {"n": 10**9, "delta": 1e-290}],
+        limit=2,
+        mutant={"limit": 1},
+    )
+    def copies(n, delta, limit):
+        """Both sides as -log: the probability itself is below the smallest float."""
         k = samples(n, delta)
         return math.log(18 / delta), -log_tail(limit * k, (n - 1) * k, 1 / n)
 
-    ledger.falsify(
-        Domain(n=Integer(4, 10**9), delta=Interval(1e-290, 0.999, log=True)),
-        copies,
-        claim="the index n is sampled more than 2 k times with probability delta / 18, exactly",
-        extremal=[{"n": 20, "delta": 0.999}, {"n": 10**9, "delta": 1e-290}],
-        mutant=partial(copies, limit=1),
+    @ledger.step("the budget").falsify(
+        "without conditioning: exact deltas of lines 9 and 14, and both bad events",
+        extremal=[{"epsilon": 1.0, "delta": delta} for delta in (0.999, 1e-3)],
+        factor=1.0,
+        mutant={"factor": 0.5},
+        **DELTA_AND_EPSILON,
     )
-
-    def spent(epsilon, delta, factor=1.0):
-        """Exact deltas of lines 9 and 14, and the bad events: copies, (8) twice."""
+    def spent(epsilon, delta, factor):
         noise = 1600 * factor * math.sqrt(math.log(12 / delta)) / epsilon
         laplace = bounded_laplace_delta(epsilon / 2, math.log(24 / delta))
         gauss = float(oracles.gaussian(400.0, noise).delta(epsilon / 2))
         return laplace + gauss + delta / 18 + 2 * delta / 9, 11 * delta / 18
 
-    domain = Domain(epsilon=EPSILONS, delta=DELTAS)
-    ledger.falsify(
-        domain,
-        spent,
-        claim="without conditioning on (8): exact deltas and both bad events, 11 delta / 18",
-        extremal=[{"epsilon": 1.0, "delta": delta} for delta in (0.999, 1e-3)],
-        mutant=partial(spent, factor=0.5),
-    )
-    n = 1000
-    moved = displacement(**FARTHEST, n=n)
+    furthest = displacement(**FARTHEST, n=1000)
 
-    def noise(epsilon, delta, sensitivity=400.0):
-        sigma = n * fast_center_sigma(n, 1.0, epsilon, delta) * sensitivity / 400
+    @ledger.step("the noise of line 13").falsify(
+        "where the mean moves furthest, of what was found: exact delta",
+        extremal=[{"epsilon": 1.0, "delta": 0.01}],
+        moved=furthest,
+        sensitivity=400.0,
+        mutant={"sensitivity": 8.0},  # of one moved survivor
+        **DELTA_AND_EPSILON,
+    )
+    def line_14(epsilon, delta, moved, sensitivity):
+        sigma = 1000 * fast_center_sigma(1000, 1.0, epsilon, delta) * sensitivity / 400
         return float(oracles.gaussian(moved, sigma).delta(epsilon / 2)), delta / 6
 
-    ledger.falsify(
-        domain,
-        noise,
-        claim="line 14 where the mean moves furthest, of what was found: exact delta",
-        extremal=[{"epsilon": 1.0, "delta": 0.01}],
-        mutant=partial(noise, sensitivity=8.0),
+    conditioning = ledger.step(
+        "both runs are conditioned on (8), and still coupled by their samples",
+        mends="bound P[A(D) in E] on the event that (8) holds for both datasets, and add "
+        "2 delta / 9 for it: then nothing is conditioned",
     )
-    ledger.note(
-        "True, as (epsilon, 11 delta / 18), but not as printed: (8) is an event of the dataset, "
-        "and conditioning each run on it changes the distribution of the two samples unequally, "
-        "so that runs are no longer coupled. Bounding P[D in E] on the event that (8) holds for "
-        "both is what works: 2 delta / 9 for it, delta / 18 for the copies, delta / 3 for lines 9 "
-        "and 14. Copies are counted over i in [n] in one place; [n - 1] is meant. Mutants allow "
-        "k copies, spend all of epsilon on the Gaussian, and take the 8 r_hat / n of one moved "
-        "survivor for 400 r_hat / n. No audit comes near the claim: where the mean moves by 62 "
-        "r_hat / n, the furthest that was found, line 14 is (epsilon, delta)-DP with a twentieth "
-        "of its noise (delta >= 1e-6)."
+
+    @conditioning.sweep(
+        "n = 2: both points in one place, of which (8) asks nothing, or far from each other",
+        k=1000,
+        lhs="total variation distance between the samples of the two runs, each given its (8)",
+        rhs="what the coupling needs",
     )
+    def apart(k):
+        high = binom.sf(3 * k // 5, k, 0.5)  # f > .6 k although f* = .5 k
+        return 1 - (1 - high) ** 2, 0.0
+
+    branch = ledger.step(
+        "'whenever this branch is entered, Z > .55 n (and similarly Z' > .55 n)'",
+        mends="where Z' <= .55 n the other run never enters it, and that this one does is part of "
+        "the delta / 6 of Fact 3, as the noise is bounded",
+    )
+
+    @branch.sweep(
+        "12 of 21 points in one place, the others far from all; one of the 12 leaves",
+        n=21,
+        lhs=".55 n",
+        rhs="Z' of the coupled run",
+    )
+    def other_weights(n):
+        return 0.55 * n, 11.0

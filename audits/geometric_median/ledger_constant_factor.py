@@ -405,3 +405,6 @@ def other_quantiles(ledger):
         "apart it ends at beta^2 n; two clusters of 48 % reach .46 n at a radius as small as one "
         "likes, with the median far from all. So a threshold exists only for beta^2 > 1/2."
     )
+
+
+FORMER = True

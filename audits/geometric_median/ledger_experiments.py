@@ -302,3 +302,6 @@ def degrees_of_freedom(ledger):
         "By 1.5 to 1.8 over ten seeds, at most after 4 passes, where DPGD's error is .001 r_hat "
         "for nu = 2.5 and .0006 for 10. With 20 trials, as in the paper, one run in ten says 2."
     )
+
+
+FORMER = True

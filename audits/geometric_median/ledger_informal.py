@@ -150,3 +150,6 @@ def warm_start_in_the_introduction(ledger):
         "algorithm never fails, as its constants are loose, and with 200 users it mostly does. "
         "r > 0 rules out data of which nine tenths coincide."
     )
+
+
+FORMER = True

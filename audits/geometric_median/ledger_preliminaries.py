@@ -289,3 +289,6 @@ def robustness(ledger):
         "2 s / (2 s - 1), half of it at best (see gm.intro.lem4use): where |S| = 0. Mutant: n "
         "for n - 2 |S|."
     )
+
+
+FORMER = True

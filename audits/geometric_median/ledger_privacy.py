@@ -407,3 +407,6 @@ def above_threshold_guarantees(ledger):
         "alpha = 4 Delta log(2 T / gamma) / epsilon would do, with gamma / 3 for gamma: the two "
         "noises together exceed it with probability gamma / (3 T): sharp as gamma goes to 0."
     )
+
+
+FORMER = True

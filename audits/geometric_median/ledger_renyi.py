@@ -138,3 +138,6 @@ def gaussian_renyi_privacy(ledger):
         method=Method.NUMERIC,
         tolerance=1e-8,
     )
+
+
+FORMER = True

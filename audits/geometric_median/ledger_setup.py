@@ -321,3 +321,6 @@ def what_the_protocol_leaves_out(ledger):
         "and how gamma = .75 enters FastRadius, whose threshold is .775 n. Figures can be redone "
         "in several ways, and they differ.",
     )
+
+
+FORMER = True

@@ -408,3 +408,6 @@ def running_time(ledger):
         "Neither depends on R / r, as the printed bound does, whose logarithm of log(R/r) may be "
         "negative."
     )
+
+
+FORMER = True

@@ -403,3 +403,6 @@ def last_noise(ledger):
         claim="exact chi-square tail",
         mutant=lambda **case: tail(**case, constant=1.0),
     )
+
+
+FORMER = True

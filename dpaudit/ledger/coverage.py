@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.errors import StoreError
+from dpaudit.ledger.paper import Statement, ledger_files, paper_at, paper_of
 from dpaudit.ledger.rows import LedgerVerdict, StatementResult
-from dpaudit.ledger.statements import Statement, ledger_files, paper_of, rows_of
 
 NOT_RUN = "not run: "
 """How the note of a row begins whose check was not run."""
@@ -44,28 +44,16 @@ class LedgerFile:
     @classmethod
     def from_plain(cls, data: Mapping[str, Any]) -> LedgerFile:
         """Rebuild what :meth:`plain` gave."""
-        own = {id: Statement(**row) for id, row in data["own"].items()}
+        own = {
+            id: Statement(**{**row, "premises": tuple(row["premises"])})
+            for id, row in data["own"].items()
+        }
         return cls(dict(data["checks"]), own, data["problem"])
 
 
 def open_row(row: Statement, note: str) -> StatementResult:
     """Return the row of a statement that no check looked at: open, and expected to be."""
-    return StatementResult(
-        row.id,
-        row.paper,
-        row.kind,
-        row.text,
-        LedgerVerdict.OPEN,
-        note=note,
-        expected=LedgerVerdict.OPEN,
-        hidden=row.hidden,
-    )
-
-
-def same_words(result: StatementResult, row: Statement) -> bool:
-    """Whether a result is of this statement, as its table words it now."""
-    said = (result.id, result.paper, result.kind, result.statement, result.hidden)
-    return said == (row.id, row.paper, row.kind, row.text, row.hidden)
+    return StatementResult(row, LedgerVerdict.OPEN, note=note, expected=LedgerVerdict.OPEN)
 
 
 def account(
@@ -101,7 +89,7 @@ def account(
     rows, problems = [], []
     for (paper, _), parts in sorted(papers.items(), key=lambda item: item[0]):
         try:
-            table = rows_of(next(iter(parts)))
+            table = paper_at(next(iter(parts))).rows
         except StoreError as error:
             table = {}
             problems.append(str(error))

@@ -5,6 +5,7 @@ hypothesis draws from a domain and shrinks inside it; the numeric search moves i
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from dpaudit.search import Choice, Integer, Interval
 
 Range = Interval | Integer | Choice
 
+_MOST_LENGTHS = 8  # of one axis
+
 
 @dataclass(frozen=True)
 class Array:
@@ -29,27 +32,47 @@ class Array:
     ----------
     entries : Interval
         Range of every entry.
-    shape : tuple of int
-        Of the array; no axis is empty.
+    shape : tuple of int or str
+        Of the array; no axis is empty. A name stands for another part of the domain, an Integer or
+        a Choice of integers: ``Domain(points=Array(UNIT, ("n", "d")), n=Integer(1, 6), d=2)``.
     """
 
     entries: Interval
-    shape: tuple[int, ...]
+    shape: tuple[int | str, ...]
 
     def __post_init__(self) -> None:
         if not isinstance(self.entries, Interval):
             raise TypeError(f"entries must be an Interval, got {self.entries!r}")
-        if not self.shape or any(not isinstance(s, int) or s < 1 for s in self.shape):
-            raise ArgumentError(f"shape must hold integers >= 1, got {self.shape!r}")
+        axes = self.shape if isinstance(self.shape, tuple) else ()
+        if not axes or any(not isinstance(s, str) and not _is_length(s) for s in axes):
+            raise ArgumentError(
+                f"shape must hold integers >= 1 and names of other parts, got {self.shape!r}"
+            )
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of those axes whose length another part of the domain gives."""
+        return tuple(axis for axis in self.shape if isinstance(axis, str))
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The shape, where no axis is named."""
+        return tuple(axis for axis in self.shape if not isinstance(axis, str))
 
     @property
     def size(self) -> int:
         """Number of entries."""
-        return math.prod(self.shape)
+        return math.prod(self.lengths)
+
+    def sized(self, lengths: Mapping[str, int]) -> Array:
+        """Return the array with its named axes given."""
+        return Array(
+            self.entries, tuple(lengths[s] if isinstance(s, str) else s for s in self.shape)
+        )
 
     def at(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the array at `u` in the unit cube, shape ``[size]``."""
-        return np.array([self.entries.at(float(x)) for x in u]).reshape(self.shape)
+        return np.array([self.entries.at(float(x)) for x in u]).reshape(self.lengths)
 
 
 class Domain:
@@ -58,7 +81,8 @@ class Domain:
     Parameters
     ----------
     **parts
-        Interval, Integer, Choice or Array; anything else is a constant of every case.
+        Interval, Integer, Choice or Array; anything else is a constant of every case. A part that
+        names an axis is one of the case too.
     """
 
     def __init__(self, **parts: Any) -> None:
@@ -67,6 +91,32 @@ class Domain:
             raise ArgumentError(
                 "a domain must hold at least one Interval, Integer, Choice or Array"
             )
+
+        for name, part in parts.items():
+            for axis in part.axes if isinstance(part, Array) else ():
+                if not all(map(_is_length, _values(parts.get(axis)))):
+                    raise ArgumentError(
+                        f"axis {axis!r} of {name} must be another part of the domain: an Integer, "
+                        f"a Choice of integers or an integer, >= 1; got {parts.get(axis)!r}"
+                    )
+
+    def sized(self) -> list[Domain]:
+        """Return the domains in which every axis has a length: few, the ends among them."""
+        arrays = {key: part for key, part in self.parts.items() if isinstance(part, Array)}
+        axes = list(dict.fromkeys(axis for array in arrays.values() for axis in array.axes))
+        if not axes:
+            return [self]
+        choices = [_few(_values(self.parts[axis])) for axis in axes]
+        some = []
+        for lengths in itertools.product(*choices):
+            given = dict(zip(axes, lengths, strict=True))
+            parts = {**self.parts, **given}
+            some.append(
+                Domain(
+                    **{k: arrays[k].sized(given) if k in arrays else p for k, p in parts.items()}
+                )
+            )
+        return some
 
     def __repr__(self) -> str:
         return f"Domain({', '.join(f'{key}={part!r}' for key, part in self.parts.items())})"
@@ -102,9 +152,28 @@ class Domain:
         return st.fixed_dictionaries({key: _strategy(part) for key, part in self.parts.items()})
 
 
+def _is_length(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _values(part: Any) -> tuple[Any, ...]:
+    """Return the lengths that a part allows; one that is none where it allows none."""
+    if isinstance(part, Integer):
+        return tuple(range(part.low, part.high + 1))
+    return tuple(part.values) if isinstance(part, Choice) else (part,)
+
+
+def _few(values: tuple[int, ...]) -> list[int]:
+    """Return all values, or some: both ends, and those near the lower one rather than others."""
+    if len(values) <= _MOST_LENGTHS:
+        return list(values)
+    at = np.geomspace(1, len(values), _MOST_LENGTHS).round().astype(int) - 1
+    return [values[i] for i in np.unique(at)]
+
+
 def _holds(part: Any, value: Any) -> bool:
     if isinstance(part, Array):
-        return np.shape(value) == part.shape and _between(part.entries, value)
+        return np.shape(value) == part.lengths and _between(part.entries, value)
     if isinstance(part, Interval):
         return _between(part, value)
     if isinstance(part, Integer):
@@ -126,7 +195,7 @@ def _strategy(part: Any) -> st.SearchStrategy[Any]:
     if isinstance(part, Interval):
         return _floats(part)
     if isinstance(part, Array):
-        return hnp.arrays(np.float64, part.shape, elements=_floats(part.entries))
+        return hnp.arrays(np.float64, part.lengths, elements=_floats(part.entries))
     return st.just(part)
 
 

@@ -22,11 +22,13 @@ from hypothesis import strategies as st
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
+from dpaudit.ledger.attempt import Attempt, Method, Power
 from dpaudit.ledger.domains import Domain
 from dpaudit.ledger.judging import DEFAULT_TOLERANCE, Inequality, Judge, record
-from dpaudit.ledger.rows import Attempt, Method, Power
 from dpaudit.ledger.seeding import SEEDED
 from dpaudit.ledger.simplifying import simplify
+from dpaudit.ledger.tracing import trace_of
+from dpaudit.search import Interval
 
 HALVED = 0.5
 
@@ -94,7 +96,13 @@ def falsify(
         starts = [*extremal, *(case for _, case in judge.best)]
         return _search(cases, domains, other, seed, examples, starts, shrinks=0)
 
-    return _attempt(judge, Method.PROPERTY, claim, mutant, again, weak)
+    logarithmic = frozenset(
+        name
+        for domain in domains
+        for name, part in domain.parts.items()
+        if isinstance(part, Interval) and part.log
+    )
+    return _attempt(judge, Method.PROPERTY, claim, mutant, again, weak, logarithmic)
 
 
 def sweep(
@@ -147,6 +155,7 @@ def _attempt(
     mutant: Inequality | float | None,
     again: Callable[[Judge], Judge],
     weak: list[str],
+    logarithmic: frozenset[str] = frozenset(),
 ) -> Attempt:
     if mutant is not None and not callable(mutant):
         mutant = _validate.failure_prob(mutant=mutant)
@@ -163,11 +172,12 @@ def _attempt(
         judge.judged,
         judge.rejected,
         judge.tightest if judge.judged else None,
-        record(judge.where) if judge.judged else {},
-        judge.counterexample,
-        power,
-        words,
-        tuple(weak),
+        where=record(judge.where) if judge.judged else {},
+        counterexample=judge.counterexample,
+        power=power,
+        mutant=words,
+        weak=tuple(weak),
+        trace=trace_of(judge.seen, judge.counterexample, logarithmic),
     )
 
 

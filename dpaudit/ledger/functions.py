@@ -20,8 +20,8 @@ from dpaudit import _validate
 from dpaudit.claims import NORMS
 from dpaudit.errors import ArgumentError, MechanismError, place
 from dpaudit.ledger import strategies
+from dpaudit.ledger.attempt import Attempt, Method, plain
 from dpaudit.ledger.falsifying import falsify, sweep
-from dpaudit.ledger.rows import Attempt, Method, plain
 from dpaudit.mechanisms import mechanism_name
 from dpaudit.neighbors import NeighborPair
 

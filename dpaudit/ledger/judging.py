@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.ledger.rows import Counterexample, plain, ratio
+from dpaudit.errors import ArgumentError
+from dpaudit.ledger.attempt import Counterexample, plain, ratio
 
 Inequality = Callable[..., tuple[Any, Any] | None]
 """``inequality(case) -> (lhs, rhs)``, or None where the case lies outside the hypotheses.
@@ -33,6 +34,8 @@ DEFAULT_TOLERANCE = 1e-9
 _STEADY = 3  # first cases that are computed twice
 _NEAR = 1e-6  # relative: where floats come so close, exact arithmetic is asked
 _KEPT = 6
+_FLOATS = 1e300
+_PICTURE = 150  # cases, at least, where so many are judged
 
 
 @dataclass
@@ -65,6 +68,9 @@ class Judge:
     counterexample: Counterexample | None = None
     breaking: Any = None
     best: list[tuple[float, Any]] = field(default_factory=list)
+    seen: list[tuple[dict[str, float], float]] = field(default_factory=list)
+    """The numbers of some of the cases, with their ratios: every so many, as they came."""
+    _every: int = 1
 
     def __call__(self, case: Any) -> float | None:
         """Return the ratio of a case; None where it says nothing."""
@@ -74,6 +80,7 @@ class Judge:
             return None
         tight, lhs, rhs, broken = found
         self.judged += 1
+        self._remember(case, tight)
         if tight > self.tightest:
             self.tightest, self.where = tight, case
             self.best = [*self.best[1 - _KEPT :], (tight, case)]
@@ -83,6 +90,14 @@ class Judge:
             self.counterexample = Counterexample(record(case), lhs, rhs, self.exact is not None)
             self.breaking = case
         return tight
+
+    def _remember(self, case: Any, tight: float) -> None:
+        """Keep enough for a picture, and no more."""
+        if self.judged % self._every or not isinstance(case, Mapping):
+            return
+        self.seen.append(({k: float(v) for k, v in case.items() if _is_number(v)}, tight))
+        if len(self.seen) >= 2 * _PICTURE:
+            self.seen, self._every = self.seen[1::2], 2 * self._every
 
     def _judged(self, case: Any) -> tuple[float, float, float, bool] | None:
         """Return ratio, both sides, and whether the claim fails; None where nothing is said."""
@@ -118,6 +133,24 @@ class Judge:
         return tight, left, right, tight > 1.0 + self.tolerance
 
 
+def apart(a: Any, b: Any, floor: float) -> float:
+    """Return the largest difference of two entries, relative to the larger.
+
+    Infinite where one is NaN; relative to `floor`, where both are smaller.
+    """
+    left, right = np.asarray(a), np.asarray(b)
+    if np.iscomplexobj(left) or np.iscomplexobj(right) or left.size == 0:
+        raise ArgumentError(f"values must be real numbers, at least one; got {a!r} and {b!r}")
+    if left.shape != right.shape:
+        raise ArgumentError(f"values must have one shape, got {left.shape} and {right.shape}")
+    left, right = left.astype(float), right.astype(float)
+    different = ~(left == right)  # equal infinities agree, a NaN agrees with nothing
+    left, right = left[different], right[different]
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(left - right) / np.maximum(np.maximum(np.abs(left), np.abs(right)), floor)
+    return math.inf if np.isnan(apart).any() else float(apart.max(initial=0.0))
+
+
 def call(inequality: Inequality, case: Any) -> tuple[Any, Any] | None:
     """Return the two sides of a case."""
     try:
@@ -142,6 +175,12 @@ def record(case: Any) -> dict[str, Any]:
     """Return a case as plain data that can be handed over again."""
     found = plain(case)
     return found if isinstance(found, dict) else {"case": found}
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        return False
+    return abs(_float(value)) < _FLOATS
 
 
 def _are_rational(*inequality: Any) -> bool:

@@ -12,19 +12,20 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
-
 from dpaudit import _json
+from dpaudit.ledger.attempt import Attempt, Counterexample, Method, Power, Role
+from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.status import row_status
 from dpaudit.results import Status
 
-LEDGER_SCHEMA = 3
+LEDGER_SCHEMA = 4
 
 
 class LedgerVerdict(StrEnum):
     """What became of a statement, in the order in which a reader should look at them."""
 
     REFUTED = "refuted"
+    HOLDS_PROOF_BROKEN = "holds_proof_broken"
     AMBIGUOUS = "ambiguous"
     VACUOUS = "vacuous"
     OPEN = "open"
@@ -34,6 +35,8 @@ class LedgerVerdict(StrEnum):
     @property
     def words(self) -> str:
         """The verdict as people read it."""
+        if self is LedgerVerdict.HOLDS_PROOF_BROKEN:
+            return "holds, proof broken"
         return self.value.replace("_", " ")
 
     @property
@@ -43,7 +46,10 @@ class LedgerVerdict(StrEnum):
 
 
 _MEANINGS = {
-    LedgerVerdict.REFUTED: "A counterexample was found; where a repair is known, it stands beside.",
+    LedgerVerdict.REFUTED: "A counterexample was found within the paper's own conventions; where a "
+    "repair is known, it stands beside.",
+    LedgerVerdict.HOLDS_PROOF_BROKEN: "The statement stood every attack, but a step of the printed "
+    "proof fails; what mends it stands beside.",
     LedgerVerdict.AMBIGUOUS: "It can be read in several ways, and they do not agree.",
     LedgerVerdict.VACUOUS: "Its hypotheses cannot be met, or not at a size that anyone runs.",
     LedgerVerdict.OPEN: "No check was written yet, or the check broke off.",
@@ -52,139 +58,14 @@ _MEANINGS = {
 }
 
 
-class Method(StrEnum):
-    """How a verdict was reached, the firmest first."""
+class Harm(StrEnum):
+    """Whom a mistake in a paper hurts, the worst first."""
 
-    EXACT = "exact"
-    NUMERIC = "numeric"
-    PROPERTY = "property"
-    MONTE_CARLO = "monte_carlo"
-    ARGUMENT = "argument"
-
-    @property
-    def words(self) -> str:
-        """The method as people read it."""
-        return self.value.replace("_", " ")
-
-
-class Power(StrEnum):
-    """Whether the mutant of a check was refuted."""
-
-    KILLED = "killed"
-    PARTLY = "partly"
-    """Killed, but some attempts of the row have no mutant."""
-    SURVIVED = "survived"
-    NONE = "none"
-
-
-@dataclass(frozen=True)
-class Counterexample:
-    """A case in which a claim fails.
-
-    Parameters
-    ----------
-    case : dict
-        The inputs, as plain data that can be handed to the check again.
-    lhs, rhs : float
-        The two sides there. A NaN breaks any claim, and becomes the infinity that breaks it.
-    exact : bool
-        Whether they were computed in exact or high-precision arithmetic as well.
-    nan : bool
-        Whether a side was a NaN.
-    """
-
-    case: dict[str, Any]
-    lhs: float
-    rhs: float
-    exact: bool = False
-    nan: bool = False
-
-    def __post_init__(self) -> None:
-        if math.isnan(self.lhs) or math.isnan(self.rhs):
-            object.__setattr__(self, "nan", True)
-        if math.isnan(self.lhs):
-            object.__setattr__(self, "lhs", math.inf)
-        if math.isnan(self.rhs):
-            object.__setattr__(self, "rhs", -math.inf)
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One attempt to break one claim ``lhs <= rhs``.
-
-    Parameters
-    ----------
-    claim : str
-        What was attacked, in words.
-    method : Method
-        How.
-    examples : int
-        Cases that were judged.
-    rejected : int
-        Cases outside the hypotheses, which say nothing.
-    tightest : float or None
-        Largest lhs / rhs found; None where the claim is no inequality.
-    where : dict
-        The case in which it was found.
-    counterexample : Counterexample or None
-        A counterexample, made small.
-    power : Power
-        Whether the mutant was refuted: the same claim with its constant halved, unless said
-        otherwise.
-    mutant : str
-        What the mutant was.
-    weak : tuple of str
-        Why the attempt means less than it should.
-    failure_prob : float
-        Probability, at most, that it refutes or kills its mutant by bad luck; 0 without draws.
-    """
-
-    claim: str
-    method: Method
-    examples: int
-    rejected: int = 0
-    tightest: float | None = None
-    where: dict[str, Any] = field(default_factory=dict)
-    counterexample: Counterexample | None = None
-    power: Power = Power.NONE
-    mutant: str = ""
-    weak: tuple[str, ...] = ()
-    failure_prob: float = 0.0
-
-    @property
-    def violated(self) -> bool:
-        """Whether a counterexample was found."""
-        return self.counterexample is not None
-
-    @property
-    def empty(self) -> bool:
-        """Whether it judged nothing, so that not to be violated means nothing."""
-        return self.examples == 0 and self.method is not Method.ARGUMENT
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data for strict JSON."""
-        return dict(_json.encode(self))
-
-
-@dataclass(frozen=True)
-class Repair:
-    """A corrected statement, attacked like the original.
-
-    Parameters
-    ----------
-    statement : str
-        The corrected text.
-    attempts : tuple of Attempt
-        What it was tried with.
-    """
-
-    statement: str
-    attempts: tuple[Attempt, ...] = ()
-
-    @property
-    def verdict(self) -> LedgerVerdict:
-        """Whether the corrected statement stood."""
-        return verdict_of(self.attempts)
+    PRIVACY = "privacy"
+    ACCURACY = "accuracy"
+    TIME = "running time"
+    CONSTANT = "a constant"
+    WORDS = "the wording"
 
 
 @dataclass(frozen=True)
@@ -193,20 +74,20 @@ class StatementResult:
 
     Parameters
     ----------
-    id : str
-        Such as "gm.lemma11".
-    paper, kind, statement : str
-        Where it stands, what it is, and its text.
+    stated : Statement
+        What is judged, where it stands, and what it rests on.
     verdict : LedgerVerdict
         What became of it.
     method : Method or None
         The weakest link among the attempts that it stood, or the one that broke it.
     attempts : tuple of Attempt
-        Everything that was tried.
-    repair : Repair or None
-        A corrected statement.
+        Everything that was tried, on it and around it.
     note : str
         What a reader should know.
+    consequence : str
+        Whom it hurts that the statement, or its proof, is wrong, and how.
+    harm : Harm or None
+        The same as a word, by which an erratum is sorted.
     seconds : float
         Time spent.
     seed : int
@@ -215,28 +96,82 @@ class StatementResult:
         What the check declares to find.
     origin : dict
         What a replay needs.
-    hidden : str
-        The constants that the paper hides.
     needs_power : bool
         Whether a mutant that survives fails the run; not of a user's functions, whose bounds may be
         loose.
     """
 
-    id: str
-    paper: str
-    kind: str
-    statement: str
+    stated: Statement
     verdict: LedgerVerdict
     method: Method | None = None
     attempts: tuple[Attempt, ...] = ()
-    repair: Repair | None = None
     note: str = ""
+    consequence: str = ""
+    harm: Harm | None = None
     seconds: float = 0.0
     seed: int = 0
     expected: LedgerVerdict = LedgerVerdict.HOLDS
     origin: dict[str, Any] = field(default_factory=dict)
-    hidden: str = ""
     needs_power: bool = True
+
+    @property
+    def id(self) -> str:
+        """Such as "gm.lemma11"."""
+        return self.stated.id
+
+    @property
+    def paper(self) -> str:
+        """Name of the paper."""
+        return self.stated.paper
+
+    @property
+    def kind(self) -> str:
+        """Such as lemma."""
+        return self.stated.kind
+
+    @property
+    def statement(self) -> str:
+        """Its text."""
+        return self.stated.text
+
+    # --- attempts by what they are made on ---
+
+    def made_on(self, *roles: Role) -> tuple[Attempt, ...]:
+        """Return the attempts of some roles."""
+        return tuple(attempt for attempt in self.attempts if attempt.role in roles)
+
+    @property
+    def on_statement(self) -> tuple[Attempt, ...]:
+        """Attempts on what the paper says, or on readings of it."""
+        return self.made_on(Role.STATEMENT, Role.READING)
+
+    @property
+    def broken_steps(self) -> tuple[Attempt, ...]:
+        """Steps of the printed proof that fail."""
+        return tuple(attempt for attempt in self.made_on(Role.STEP) if attempt.violated)
+
+    @property
+    def edges(self) -> tuple[Attempt, ...]:
+        """Failures outside the conventions of the paper."""
+        return tuple(attempt for attempt in self.made_on(Role.EDGE) if attempt.violated)
+
+    @property
+    def repair(self) -> str:
+        """The corrected statement; empty where there is none."""
+        return next((attempt.subject for attempt in self.made_on(Role.REPAIR)), "")
+
+    @property
+    def repair_verdict(self) -> LedgerVerdict | None:
+        """Whether the corrected statement stood."""
+        made = self.made_on(Role.REPAIR)
+        return verdict_of(replace(a, role=Role.STATEMENT) for a in made) if made else None
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it was attacked end to end, so that it rests on no premise."""
+        return any(attempt.end_to_end for attempt in self.on_statement)
+
+    # --- what became of it ---
 
     @property
     def status(self) -> Status:
@@ -244,11 +179,8 @@ class StatementResult:
         trouble = ""
         if self.verdict is not self.expected:
             trouble = f"{self.expected.words} was declared"
-        elif self.repair_verdict in (LedgerVerdict.REFUTED, LedgerVerdict.OPEN):
-            trouble = f"the repair is {self.repair_verdict.words}"
         elif self.mismatch is not None:
-            empty = self.verdict is LedgerVerdict.OPEN
-            trouble = "an attempt judged no case" if empty else "a mutant survived"
+            trouble = next((short for _, short in self._troubles()), "")
         return row_status(self.verdict, self.verdict.words, self.verdict.meaning, trouble)
 
     @property
@@ -258,69 +190,85 @@ class StatementResult:
             return "an attempt judged no case: all lie outside the hypotheses"
         if self.verdict is not self.expected:
             return f"the verdict is {self.verdict.words}, {self.expected.words} was declared"
+        return next((sentence for sentence, _ in self._troubles()), None)
+
+    def _troubles(self) -> Iterable[tuple[str, str]]:
+        """Yield why the row fails a run although its verdict is the declared one, and in short."""
         if self.repair_verdict is LedgerVerdict.REFUTED:
-            return "the repair is refuted too"
+            yield "the repair is refuted too", "the repair is refuted"
         if self.repair_verdict is LedgerVerdict.OPEN:
-            return "the repair was not attacked in a single case"
+            yield "the repair was not attacked in a single case", "the repair is open"
+        for attempt in self.attempts:
+            if attempt.empty:
+                yield f"an attempt judged no case: {attempt.claim}", "an attempt judged no case"
+            if attempt.role is Role.EDGE and not attempt.violated:
+                yield (
+                    f"nothing fails outside {attempt.subject}: {attempt.claim}",
+                    "an edge case stood",
+                )
+            if attempt.role is Role.SHARPER and attempt.violated:
+                yield f"the sharper claim fails: {attempt.claim}", "a sharper claim fails"
+            if attempt.unexplained and self.needs_power:
+                yield (
+                    f"{attempt.unexplained[0]} survived, and the row does not say why",
+                    "a mutant survived",
+                )
         if self.power is Power.SURVIVED and self.needs_power:
-            return "a mutant survived, so an attempt has no power"
-        return None
+            yield "a mutant survived, so an attempt has no power", "a mutant survived"
 
     @property
     def examples(self) -> int:
-        """Cases that were judged, over all attempts."""
-        return sum(attempt.examples for attempt in self.attempts)
+        """Cases that were judged, over all attempts on it."""
+        return sum(attempt.examples for attempt in self.attempts if attempt.role is not Role.REPAIR)
 
     @property
     def tightest(self) -> float | None:
-        """Largest lhs / rhs found, over all attempts."""
-        ratios = [attempt.tightest for attempt in self.attempts if attempt.tightest is not None]
+        """Largest lhs / rhs of the statement itself."""
+        ratios = [a.tightest for a in self.on_statement if a.tightest is not None]
         return max(ratios, default=None)
 
     @property
-    def every_attempt(self) -> tuple[Attempt, ...]:
-        """The attempts on it and on its repair."""
-        return self.attempts + (self.repair.attempts if self.repair is not None else ())
-
-    @property
     def total_failure_prob(self) -> float:
-        """Probability, at most, that any attempt on it or on its repair misleads by bad luck."""
-        return math.fsum(attempt.failure_prob for attempt in self.every_attempt)
+        """Probability, at most, that any attempt misleads by bad luck."""
+        return math.fsum(attempt.failure_prob for attempt in self.attempts)
 
     @property
     def counterexample(self) -> Counterexample | None:
-        """The first counterexample found."""
-        return next((a.counterexample for a in self.attempts if a.counterexample is not None), None)
+        """The first counterexample to the statement; of a broken proof, to its step."""
+        for attempts in (self.on_statement, self.broken_steps):
+            for attempt in attempts:
+                if attempt.counterexample is not None:
+                    return attempt.counterexample
+        return None
 
     @property
     def power(self) -> Power:
         """Whether the attempts that were stood killed their mutants; the repair's count too."""
-        stood = [attempt for attempt in self.every_attempt if not attempt.violated]
+        stood = [attempt for attempt in self.attempts if not attempt.violated]
         powers = {attempt.power for attempt in stood if attempt.method is not Method.ARGUMENT}
         if Power.SURVIVED in powers:
             return Power.SURVIVED
         if powers == {Power.KILLED, Power.NONE}:
             return Power.PARTLY
-        return powers.pop() if powers else Power.NONE
+        return powers.pop() if len(powers) == 1 else Power.PARTLY if powers else Power.NONE
 
     @property
     def weak(self) -> tuple[str, ...]:
         """Why the check means less than it should, over all attempts."""
-        return tuple(f"{a.claim}: {reason}" for a in self.every_attempt for reason in a.weak)
+        return tuple(f"{a.claim}: {reason}" for a in self.attempts for reason in a.weak)
 
-    @property
-    def repair_verdict(self) -> LedgerVerdict | None:
-        """Whether the corrected statement stood."""
-        return None if self.repair is None else self.repair.verdict
+    # --- plain data ---
 
     def row(self) -> dict[str, Any]:
         """Return the flat row of ``results.json``."""
         shown = (
-            "id", "paper", "kind", "statement", "verdict", "method", "examples", "tightest",
-            "counterexample", "repair", "repair_verdict", "note", "seconds", "power", "weak",
+            "id", "paper", "kind", "statement", "stated", "verdict", "method", "examples",
+            "tightest", "counterexample", "repair", "repair_verdict", "note", "harm",
+            "consequence", "seconds", "power", "weak",
         )  # fmt: skip
         row = {name: getattr(self, name) for name in shown}
-        row["repair"] = None if self.repair is None else self.repair.statement
+        row["edges"] = [edge.subject for edge in self.edges]
+        row["broken_steps"] = [step.subject for step in self.broken_steps]
         row["seconds"] = round(self.seconds, 3)
         return dict(_json.encode(row))
 
@@ -343,58 +291,21 @@ class StatementResult:
 
 
 def verdict_of(attempts: Iterable[Attempt]) -> LedgerVerdict:
-    """Return what attempts alone lead to: a claim holds when it stood all of them, and they tried.
+    """Return what attempts alone lead to.
 
-    An attempt that judged nothing leaves the claim open.
+    A statement holds when it stood all attempts on it, and they tried: one that judged nothing
+    leaves it open. It holds with a broken proof where a step of that fails. Readings of which some
+    fail make it ambiguous. What is found of edges, sharper claims and repairs says nothing of it.
     """
     attempts = tuple(attempts)
-    if any(attempt.violated for attempt in attempts):
+    on_it = [attempt for attempt in attempts if attempt.role is Role.STATEMENT]
+    readings = [attempt for attempt in attempts if attempt.role is Role.READING]
+    if any(attempt.violated for attempt in on_it):
         return LedgerVerdict.REFUTED
-    if not attempts or any(attempt.empty for attempt in attempts):
+    if not on_it + readings or any(attempt.empty for attempt in on_it + readings):
         return LedgerVerdict.OPEN
+    if any(attempt.violated for attempt in readings):
+        return LedgerVerdict.AMBIGUOUS
+    if any(attempt.violated for attempt in attempts if attempt.role is Role.STEP):
+        return LedgerVerdict.HOLDS_PROOF_BROKEN
     return LedgerVerdict.HOLDS
-
-
-def ratio(lhs: float, rhs: float) -> float:
-    """Return how tight ``lhs <= rhs`` is: at most 1 exactly where it holds.
-
-    The quotient where both sides are positive; 0 or infinite where rhs is 0; where a side is
-    negative, 1 plus the difference relative to the larger one. A NaN on either side breaks any
-    claim: infinite.
-
-    Examples
-    --------
-    >>> ratio(1.0, 2.0), ratio(0.0, 0.0), ratio(1.0, 0.0), ratio(-1.0, 1.0)
-    (0.5, 0.0, inf, -1.0)
-    """
-    if math.isnan(lhs) or math.isnan(rhs):
-        return math.inf
-    if lhs == rhs:
-        return 0.0 if rhs == 0 else 1.0
-    if lhs == math.inf or rhs == -math.inf or (rhs == 0 and lhs > 0):
-        return math.inf
-    if rhs == math.inf or lhs == -math.inf:
-        return -1.0
-    if lhs >= 0 and rhs > 0:
-        found = lhs / rhs
-    else:
-        found = 1.0 + (lhs / 2 - rhs / 2) / max(abs(lhs), abs(rhs)) * 2
-    # Neighbouring doubles may have the quotient 1.
-    return max(found, math.nextafter(1.0, 2.0)) if lhs > rhs else found
-
-
-def plain(value: Any) -> Any:
-    """Return a case as plain data: arrays as lists, numpy numbers as Python's, NaN as a word."""
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
-    if isinstance(value, float) and math.isnan(value):
-        return "nan"
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return repr(value)

@@ -88,11 +88,11 @@ def _size(value: float) -> tuple[int, float]:
 
 def _simpler_arrays(part: Array, value: Any) -> Iterator[Any]:
     total = _total(value)
-    whole = [np.full(part.shape, x) for x in (*_PLAIN, part.entries.low, part.entries.high)]
+    whole = [np.full(part.lengths, x) for x in (*_PLAIN, part.entries.low, part.entries.high)]
     whole += [np.round(value, digits) for digits in _DIGITS]
     yield from (x for x in whole if _total(x) < total)
     if value.size <= _MOST_ENTRIES:
-        for index in np.ndindex(part.shape):
+        for index in np.ndindex(part.lengths):
             for simpler in _simpler_numbers(part.entries, float(value[index])):
                 changed = value.copy()
                 changed[index] = simpler

@@ -1,63 +1,51 @@
-"""The rows that a ledger must account for, and the mark that ties a check to its row."""
+"""The mark that ties a check to the statement that it attacks."""
 
 from __future__ import annotations
 
-import functools
-import re
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from dpaudit import _validate
-from dpaudit.errors import ArgumentError, StoreError
+from dpaudit.errors import ArgumentError
+from dpaudit.ledger.paper import ID
 from dpaudit.ledger.rows import LedgerVerdict
 
-TABLE = "statements.md"
-"""File beside the ledger files of a paper that holds its rows."""
-
 _MARK = "__dpaudit_statement__"
-_ID = re.compile(r"[A-Za-z][\w-]*(\.[\w-]+)+")
 _Check = TypeVar("_Check", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
-class Statement:
-    """One numbered statement of a paper.
+class Mark:
+    """What :func:`statement` leaves on a check.
 
     Parameters
     ----------
     id : str
-        Short name of the paper, a dot, and a name within it: "gm.lemma11".
-    paper : str
-        Name of the paper: of the folder of its ledger files.
+        Of the statement.
     kind : str
-        Such as lemma, definition, runtime claim.
+        Of a statement that stands in no table.
+    expected : LedgerVerdict
+        What the check is known to find.
+    replays : bool
+        Whether a replay must reach the same numbers.
     text : str
-        The statement.
-    hidden : str
-        The constants that the paper hides.
+        The statement, as the docstring of the check words it.
+    found : str
+        What the docstring says besides: what was found.
     """
 
     id: str
-    paper: str
-    kind: str = "statement"
-    text: str = ""
-    hidden: str = ""
-
-
-@dataclass(frozen=True)
-class Mark:
-    """What :func:`statement` leaves on a check: its row, what it declares, whether it replays."""
-
-    row: Statement
-    expected: LedgerVerdict
+    kind: str = ""
+    expected: LedgerVerdict = LedgerVerdict.HOLDS
     replays: bool = True
+    text: str = ""
+    found: str = ""
 
 
 def statement(
     id: str,
-    text: str = "",
     *,
     kind: str = "",
     expected: LedgerVerdict | str = LedgerVerdict.HOLDS,
@@ -66,14 +54,16 @@ def statement(
     """Mark a function as the check of one statement: ``@statement("gm.lemma11")``.
 
     pytest collects it from ``ledger_*.py`` files, whatever its name. It takes the fixture
-    ``ledger``, a :class:`dpaudit.ledger.Ledger`, and attacks the statement with it.
+    ``ledger``, a :class:`dpaudit.ledger.Ledger`, and attacks the statement with it. Its docstring
+    begins with the statement, word for word as in ``statements.md``, and goes on with what was
+    found.
 
     Parameters
     ----------
     id : str
         Short name of the paper, a dot, and a name within it.
-    text, kind : str, optional
-        For a statement that has no row in ``statements.md``.
+    kind : str, optional
+        Of a statement that stands in no ``statements.md``.
     expected : LedgerVerdict
         What the check is known to find; a run fails when it finds otherwise.
     replays : bool
@@ -87,12 +77,17 @@ def statement(
     """
     if not isinstance(id, str):
         raise TypeError(f'id must be a text such as "gm.lemma11", got {id!r}')
-    if not _ID.fullmatch(id):
+    if not ID.fullmatch(id):
         raise ArgumentError(f'id must be of the form "paper.name", got {id!r}')
     _validate.choice(tuple(LedgerVerdict), expected=expected)
 
     def mark(check: _Check) -> _Check:
-        setattr(check, _MARK, Mark(Statement(id, "", kind, text), LedgerVerdict(expected), replays))
+        text, _, found = (inspect.getdoc(check) or "").partition("\n\n")
+        paragraphs = (" ".join(part.split()) for part in found.split("\n\n"))
+        said = Mark(
+            id, kind, LedgerVerdict(expected), replays, plain_words(text), "\n".join(paragraphs)
+        )
+        setattr(check, _MARK, said)
         check.__test__ = True  # type: ignore[attr-defined]  # what pytest collects by any name
         return check
 
@@ -105,74 +100,6 @@ def marked(function: Any) -> Mark | None:
     return found if isinstance(found, Mark) else None
 
 
-def paper_of(path: Path) -> str:
-    """Name of the paper that a ledger file belongs to: its folder.
-
-    Examples
-    --------
-    >>> paper_of(Path("audits/geometric_median/ledger_privacy.py"))
-    'geometric_median'
-    """
-    return path.absolute().parent.name
-
-
-def ledger_files(path: Path) -> list[Path]:
-    """Return all ledger files of the paper of a ledger file, itself included."""
-    return sorted(path.parent.glob("ledger_*.py"))
-
-
-def rows_of(path: Path) -> dict[str, Statement]:
-    """Return the rows of the paper of a ledger file, by id; empty where there are none."""
-    table = path.parent / TABLE
-    return read_statements(table, paper_of(path)) if table.is_file() else {}
-
-
-def read_statements(path: Path, paper: str) -> dict[str, Statement]:
-    """Read the table of a Markdown file with the columns id, kind, statement and, maybe, hidden.
-
-    Raises
-    ------
-    StoreError
-        Naming the file and the line that is no row, or whose id is none or occurs twice.
-    """
-    try:
-        stat = path.stat()
-        return dict(_parse(path, paper, stat.st_mtime_ns, stat.st_size))
-    except (OSError, UnicodeDecodeError) as error:
-        raise StoreError(f"cannot read {path}: {error}") from error
-
-
-@functools.lru_cache(maxsize=64)
-def _parse(path: Path, paper: str, mtime: int, size: int) -> dict[str, Statement]:
-    """Parse a table, once for each of its versions: every check of a paper asks for its row."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    rows: dict[str, Statement] = {}
-    columns: list[str] = []
-    for number, line in enumerate(lines, 1):
-        if not line.startswith("|"):
-            columns = []
-            continue
-        cells = [c.strip().replace("\\|", "|") for c in re.split(r"(?<!\\)\|", line.strip()[1:-1])]
-        if not columns:
-            columns = cells
-            continue
-        if all(re.fullmatch(r":?-+:?", cell) for cell in cells):
-            continue
-        if "id" not in columns or len(cells) != len(columns):
-            raise StoreError(f"{path}:{number} is no row of the columns {', '.join(columns)}")
-        cell = dict(zip(columns, cells, strict=True))
-        if not _ID.fullmatch(cell["id"]):
-            raise StoreError(f"{path}:{number} needs an id of the form paper.name: {cell['id']!r}")
-        if cell["id"] in rows:
-            raise StoreError(f"{path}:{number} repeats the id {cell['id']}")
-        hidden = cell.get("hidden", "")
-        rows[cell["id"]] = Statement(
-            cell["id"],
-            paper,
-            cell.get("kind", ""),
-            cell.get("statement", ""),
-            "" if hidden in ("-", "none") else hidden,
-        )
-    if not rows:
-        raise StoreError(f"{path} holds no table of statements")
-    return rows
+def plain_words(text: str) -> str:
+    """Return a text on one line, as two wordings are compared."""
+    return " ".join(text.split())

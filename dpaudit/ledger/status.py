@@ -6,6 +6,7 @@ from dpaudit.results import Status
 
 _LETTERS = {
     "refuted": ("r", "magenta"),
+    "holds_proof_broken": ("p", "cyan"),
     "ambiguous": ("a", "yellow"),
     "vacuous": ("v", "yellow"),
     "open": ("o", "yellow"),

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dpaudit.ledger import LedgerVerdict, Power, StatementResult
+from dpaudit.ledger import LedgerVerdict, Power, Shaken, StatementResult, shaken
+from dpaudit.report.erratum import write_errata
+from dpaudit.report.mathematics import mathml
 from dpaudit.report.page import fill, kept, typed
+from dpaudit.report.pictures import premises_picture, ratio_pictures
 from dpaudit.report.statements import is_powerless, method_words, tally
 from dpaudit.report.terminal import statement_replay
 from dpaudit.results import words
@@ -18,16 +21,17 @@ _ALWAYS = (LedgerVerdict.REFUTED, LedgerVerdict.OPEN, LedgerVerdict.HOLDS)
 
 
 def write_ledger(out: Path, run: Run, rows: Sequence[StatementResult]) -> Path:
-    """Write ``out/ledger.html`` atomically; where there are no rows, remove an old one."""
+    """Write ``out/ledger.html`` and the errata atomically; without rows, remove an old page."""
     path = Path(out) / LEDGER
+    errata = write_errata(Path(out), run, rows)
     if rows:
-        write_atomic(path, render(Path(out), run, rows))
+        write_atomic(path, render(Path(out), run, rows, errata))
     elif path.is_file():
         path.unlink()
     return path
 
 
-def render(out: Path, run: Run, rows: Sequence[StatementResult]) -> str:
+def render(out: Path, run: Run, rows: Sequence[StatementResult], errata: Sequence[str] = ()) -> str:
     """Return the page as text.
 
     Parameters
@@ -38,11 +42,14 @@ def render(out: Path, run: Run, rows: Sequence[StatementResult]) -> str:
         What was asked for.
     rows : sequence of StatementResult
         In the order of their papers.
+    errata : sequence of str
+        Names of the pages of errata beside it.
     """
     order = list(LedgerVerdict)
     older = kept(run, "statement")
     rows_in_order = sorted(rows, key=lambda row: order.index(row.verdict))
-    shown = [{**_row(out, row), "older": older.get(row.id)} for row in rows_in_order]
+    shaky = shaken(rows)
+    shown = [{**_row(out, row, shaky[row.id]), "older": older.get(row.id)} for row in rows_in_order]
     anchors: set[str] = set()
     for row in shown:  # an id that occurs in two papers must not break the links
         while row["anchor"] in anchors:
@@ -54,6 +61,10 @@ def render(out: Path, run: Run, rows: Sequence[StatementResult]) -> str:
         "ledger.css",
         run=run,
         rows=shown,
+        errata=errata,
+        mathml=mathml,
+        conventions=[paper for paper in run.papers if paper.conventions],
+        premises=premises_picture(rows, {row["result"].id: row["anchor"] for row in shown}),
         mismatches=[row for row in shown if row["mismatch"]],
         started=words.moment(run.started),
         **counts(rows),
@@ -70,12 +81,18 @@ def counts(rows: Sequence[StatementResult]) -> dict[str, Any]:
     }
 
 
-def _row(out: Path, result: StatementResult) -> dict[str, Any]:
+def _row(out: Path, result: StatementResult, shaky: Sequence[Shaken]) -> dict[str, Any]:
     """Gather what the template shows of one row."""
     tightest = next(
-        (a for a in result.attempts if a.tightest is not None and a.tightest == result.tightest),
+        (
+            a
+            for a in result.on_statement
+            if a.tightest is not None and a.tightest == result.tightest
+        ),
         None,
     )
+    broken = [attempt for attempt in result.attempts if attempt.violated and attempt.trace]
+    pictured = next((a for a in [*broken, tightest] if a is not None and a.trace), None)
     found = result.counterexample
     if tightest is not None and (not tightest.where or (found and tightest.where == found.case)):
         tightest = None  # nothing to tell that does not stand elsewhere
@@ -86,6 +103,9 @@ def _row(out: Path, result: StatementResult) -> dict[str, Any]:
         "power": _power(result),
         "tightest": tightest,
         "mismatch": result.mismatch,
+        "shaken": shaky,
+        "pictures": [] if pictured is None else ratio_pictures(pictured),
+        "pictured": "" if pictured is None else pictured.claim,
         "file": place_of(result) if result.origin else "",
         "replay": statement_replay(result, typed(out)),
         "alone": statement_replay(result),

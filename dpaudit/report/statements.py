@@ -79,9 +79,9 @@ def remark(result: StatementResult) -> str:
     """Return the one remark of a row that has room for one: its mismatch, repair or note."""
     if result.mismatch is not None:
         return result.mismatch
-    if result.repair is None:
+    if result.repair_verdict is None:
         return result.note
-    return f"repair {result.repair.verdict.words}: {result.repair.statement}"
+    return f"repair {result.repair_verdict.words}: {result.repair}"
 
 
 def is_left_out(result: StatementResult) -> bool:

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpaudit.ledger import StatementResult
+from dpaudit.ledger import Role, StatementResult
 from dpaudit.report.statements import (
     case_line,
     cases_words,
@@ -96,14 +96,13 @@ def statement_finding(result: StatementResult, out: Path | None = None) -> str:
     """Return a row in the words of the run, with its counterexample and the line to replay it."""
     lines = [f"{result.status.word}  {result.id}", f"  statement  {result.statement}"]
     lines.append(f"  attacked   {', '.join(statement_facts(result))}")
-    counterexample, attempts = result.counterexample, result.attempts
-    if result.repair is not None:
-        lines.append(f"  repair     {result.repair.verdict.words}: {result.repair.statement}")
-        if counterexample is None or result.verdict is result.expected:
-            attempts = result.repair.attempts
+    if result.repair_verdict is not None:
+        lines.append(f"  repair     {result.repair_verdict.words}: {result.repair}")
+    attempts = [*result.on_statement, *result.broken_steps, *result.made_on(Role.SHARPER)]
+    if result.verdict is result.expected:  # what is new is that the repair broke, if it did
+        attempts = [*result.made_on(Role.REPAIR), *attempts]
     for attempt in attempts:
-        if attempt.counterexample is not None:
-            counterexample = attempt.counterexample
+        if (counterexample := attempt.counterexample) is not None:
             lines.append(f"  broken     {attempt.claim}")
             lines.append(f"  found      {counterexample_words(counterexample)}")
             lines.append(f"  where      {short(case_line(counterexample.case), _CASE)}")

@@ -1,5 +1,6 @@
 """What an audit found: plain data, its words and its pictures."""
 
+from dpaudit.results.axes import Axis, steps
 from dpaudit.results.estimates import (
     Estimate,
     Histogram,
@@ -24,6 +25,7 @@ from dpaudit.results.mutants import (
 from dpaudit.results.result import SCHEMA_VERSION, AuditResult
 from dpaudit.results.rounding import at_least, at_most, beyond
 from dpaudit.results.status import STATUSES, Status, worst
+from dpaudit.results.svg import Chart, themed, wrap
 from dpaudit.results.verdicts import Expectation, Verdict
 from dpaudit.results.words import beside, least, number, short
 
@@ -31,6 +33,8 @@ __all__ = [
     "SCHEMA_VERSION",
     "STATUSES",
     "AuditResult",
+    "Axis",
+    "Chart",
     "Estimate",
     "Expectation",
     "Fate",
@@ -56,8 +60,11 @@ __all__ = [
     "score_words",
     "search_words",
     "short",
+    "steps",
     "strongest",
+    "themed",
     "tradeoff_info",
     "unnoticed",
     "worst",
+    "wrap",
 ]

@@ -11,7 +11,7 @@ from dpaudit.claims import Claim
 from dpaudit.engine import MIN_DRAWS, audit
 from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
-from dpaudit.ledger import LedgerVerdict, StatementResult
+from dpaudit.ledger import LedgerVerdict, Statement, StatementResult
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, is_seeded
 from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
 from dpaudit.results import AuditResult, Expectation
@@ -168,11 +168,9 @@ class Auditor:
         if not self.functions:
             return None
         broken = any(check.violated for check in self.functions)
+        text = "; ".join(f"{check.function}: {check.claim}" for check in self.functions)
         return StatementResult(
-            self.item,
-            paper,
-            "function",
-            "; ".join(f"{check.function}: {check.claim}" for check in self.functions),
+            Statement(self.item, paper, "function", text),
             LedgerVerdict.REFUTED if broken else LedgerVerdict.HOLDS,
             self.functions[0].attempt.method,
             tuple(check.attempt for check in self.functions),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import abc
 import os
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +23,10 @@ from dpaudit.ledger import (
     Statement,
     StatementResult,
     open_row,
+    paper_at,
     paper_of,
-    rows_of,
-    same_words,
 )
-from dpaudit.results import Expectation
+from dpaudit.results import Expectation, short
 from dpaudit.run.auditor import Auditor
 from dpaudit.run.carry import reason_of, skip_reason
 from dpaudit.run.progress import ProgressWriter
@@ -38,6 +36,8 @@ from dpaudit.store import Record, load_finished
 
 if TYPE_CHECKING:
     from dpaudit.ledger import Ledger
+
+_QUOTED = 60  # letters
 
 _sources = pytest.StashKey[dict[str, str]]()
 
@@ -204,20 +204,29 @@ class CheckJob(Job):
     """The check of one statement."""
 
     def __init__(self, item: pytest.Item, mark: Mark) -> None:
-        super().__init__(item, mark.row.id)
+        super().__init__(item, mark.id)
         self.mark = mark
         self.no_xfail = (
             f"xfail does not apply to checks of statements: write @statement({self.id!r}, "
             'expected="refuted"), or what else it finds'
         )
         self.origin["replays"] = mark.replays
-        row = _row_of(item.path, mark)
+        row = _row_of(
+            item.path, mark, former=getattr(getattr(item, "module", None), "FORMER", False)
+        )
         self.row = None if isinstance(row, str) else row
         self.ledger: Ledger | None = None
         if self.row is not None:
-            from dpaudit.ledger import Ledger  # with hypothesis, which audits do not need
+            from dpaudit.ledger import Former, Ledger  # with hypothesis, which audits do not need
 
-            self.ledger = Ledger(self.row, profile=self.settings.profile, seed=self.settings.seed)
+            kind = Former if getattr(getattr(item, "module", None), "FORMER", False) else Ledger
+            self.ledger = kind(
+                self.row,
+                paper=paper_at(item.path),
+                found=mark.found if kind is Ledger else "",
+                profile=self.settings.profile,
+                seed=self.settings.seed,
+            )
         if isinstance(row, str):
             self.fault = row
         elif "ledger" not in getattr(item, "fixturenames", ()):
@@ -235,7 +244,7 @@ class CheckJob(Job):
         """Whether a stored row has this text, and is what this check would find."""
         if not isinstance(record, StatementResult) or self.row is None:
             return False
-        return same_words(record, self.row) and super().accepts(record)
+        return record.stated == self.row and super().accepts(record)
 
     def declared(self, record: Record) -> Any:
         """Return what the mark declares."""
@@ -256,26 +265,39 @@ class CheckJob(Job):
         return [self._with_origin(found, {})]
 
 
-def own_row(mark: Mark, path: Path) -> Statement:
-    """Return the row that a mark brings along."""
-    return replace(mark.row, paper=paper_of(path), kind=mark.row.kind or "statement")
+def own_row(mark: Mark, path: Path) -> Statement | None:
+    """Return the row of a statement that stands in no table: its check brings the words along."""
+    if not mark.text:
+        return None
+    try:
+        known = paper_at(path).rows
+    except StoreError:
+        return None
+    if known:
+        return None
+    return Statement(mark.id, paper_of(path), mark.kind or "statement", mark.text)
 
 
-def _row_of(path: Path, mark: Mark) -> Statement | str:
+def _row_of(path: Path, mark: Mark, *, former: bool) -> Statement | str:
     """Return the row of a check, or a sentence that says why there is none."""
-    id, paper = mark.row.id, paper_of(path)
+    id, paper = mark.id, paper_of(path)
     if not path.match("ledger_*.py"):
         return f"the check of {id} must lie in a file ledger_*.py, got {path.name}"
     try:
-        rows = rows_of(path)
+        rows = paper_at(path).rows
     except StoreError as error:
         return str(error)
-    if mark.row.text and id in rows:
-        return f"{id} has a row in {paper}/{TABLE}: take its text out of the mark"
-    if mark.row.text:
-        return own_row(mark, path)
+    if not rows:
+        return own_row(mark, path) or (
+            f"{id} has no words: there is no {TABLE} beside {path.name}, and its check has no "
+            "docstring that begins with the statement"
+        )
     if id not in rows:
-        there = f"is no row of {paper}/{TABLE}" if rows else f"there is no {TABLE}"
-        which = f"{id} {there}" if rows else f"{id} has no row: {there} beside {path.name}"
-        return f"{which}; add the row, or give the text: @statement({id!r}, 'the statement')"
+        return f"{id} is no statement of {paper}/{TABLE}: add it there"
+    if mark.text != rows[id].text and not former:
+        said = f"begins with {short(mark.text, _QUOTED)!r}" if mark.text else "is missing"
+        return (
+            f"the docstring of the check of {id} {said}; it must begin with the statement in the "
+            f"words of {paper}/{TABLE}: {rows[id].text}"
+        )
     return rows[id]

@@ -111,9 +111,9 @@ def pytest_make_collect_report(
     else:
         for name, value in vars(collector.obj).items():
             if (mark := marked(value)) is not None:
-                file.checks.setdefault(mark.row.id, name)
-                if mark.row.text:
-                    file.own[mark.row.id] = own_row(mark, collector.path)
+                file.checks.setdefault(mark.id, name)
+                if (own := own_row(mark, collector.path)) is not None:
+                    file.own[mark.id] = own
     collector.config.stash.setdefault(ledgers, {})[collector.path] = file
     return report
 
@@ -150,7 +150,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         elif hasattr(item, "callspec"):
             continue  # it is told so at its setup
         else:
-            words, id = "two checks have", mark.row.id
+            words, id = "two checks have", mark.id
             item.extra_keyword_matches.add(id)
             if item.path in (files := config.stash.get(ledgers, {})):
                 files[item.path].checks[id] = item.nodeid.partition("::")[2]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import shlex
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 
 from dpaudit.engine import versions
 from dpaudit.errors import StoreError
-from dpaudit.ledger import LedgerFile, StatementResult, account, paper_of, rows_of, same_words
+from dpaudit.ledger import LedgerFile, Paper, StatementResult, account, paper_at, paper_of
 from dpaudit.results import AuditResult
 from dpaudit.run.carry import LEDGERS, cargo_of, ledgers, reason_of, skip_reason
 from dpaudit.run.progress import clear_progress
@@ -193,6 +194,7 @@ class AuditSession:
             problems=_once([*self._problems, *unread, *self._before.problems(self._ran)]),
             skipped=_once([*self._skipped, *self._before.skipped(self._ran)]),
             kept=tuple(facts for _, facts in kept),
+            papers=self._papers(),
             complete=complete and (self._before.complete or not kept),
         )
         save_run(self.out, run, self.results, self.statements)
@@ -228,14 +230,24 @@ class AuditSession:
         inside = any(path.resolve().is_relative_to(folder.resolve()) for folder in given)
         return self._asked.whole or inside
 
+    def _papers(self) -> tuple[Paper, ...]:
+        """Return titles and conventions of the papers whose statements are shown."""
+        known = {paper.name: paper for paper in self._before.papers}
+        for path in self._ledgers:
+            with contextlib.suppress(StoreError):  # which the problems of the run tell
+                paper = paper_at(path)
+                known[paper.name] = replace(paper, statements=())
+        names = dict.fromkeys(row.paper for row in self.statements)
+        return tuple(known[name] for name in names if name in known)
+
     def is_current(self, record: Record) -> bool:
         """Whether this run would find a stored record again."""
         if isinstance(record, StatementResult) and record.kind != "function":
             try:
-                row = rows_of(Path(record.origin["path"])).get(record.id)
+                row = paper_at(Path(record.origin["path"])).rows.get(record.id)
             except StoreError:
                 return False
-            if row is not None and not same_words(record, row):
+            if row is not None and record.stated != row:
                 return False
         return is_current(record, self.settings)
 
@@ -277,6 +289,11 @@ class _Before:
                 self._records.append((record, facts))
         if self._records:
             self._run = run
+
+    @property
+    def papers(self) -> tuple[Paper, ...]:
+        """The papers whose statements that run showed."""
+        return () if self._run is None else self._run.papers
 
     @property
     def complete(self) -> bool:

@@ -20,12 +20,12 @@ from typing import Any
 
 from dpaudit import _json
 from dpaudit.errors import StoreError
-from dpaudit.ledger import NOT_RUN, Statement, StatementResult, open_row
+from dpaudit.ledger import NOT_RUN, Paper, Statement, StatementResult, open_row
 from dpaudit.results import AuditResult
 from dpaudit.store.files import read_sealed, set_aside, write_atomic, write_sealed
 from dpaudit.store.records import KINDS, Record, load_record
 
-RUN_SCHEMA = 5
+RUN_SCHEMA = 6
 RESULTS = "results.json"
 REPORT = "index.html"
 LEDGER = "ledger.html"
@@ -89,6 +89,8 @@ class Run:
         File names of the results, in the order of the page.
     statements : tuple of str
         File names of the statements that were checked, in the order of their papers.
+    papers : tuple of Paper
+        Whose statements they are: titles and conventions.
     complete : bool
         False while the run goes on, and for ever when it was interrupted.
     """
@@ -106,6 +108,7 @@ class Run:
     kept: tuple[Kept, ...] = field(default=(), repr=False)
     audits: tuple[str, ...] = field(default=(), repr=False)
     statements: tuple[str, ...] = field(default=(), repr=False)
+    papers: tuple[Paper, ...] = field(default=(), repr=False)
     complete: bool = False
 
 
@@ -206,8 +209,6 @@ def _load(path: Path, type: type[Any], lost: list[str]) -> Any:
 
 def _bare_row(row: Mapping[str, Any]) -> StatementResult:
     """Rebuild an open row from its summary."""
-    known = {name: row[name] for name in ("id", "paper", "kind", "statement", "note")}
-    if not all(isinstance(value, str) for value in known.values()):
-        raise TypeError(f"the row of {row['id']!r} holds something else than texts")
-    note = known.pop("note")
-    return open_row(Statement(known["id"], known["paper"], known["kind"], known["statement"]), note)
+    if not isinstance(row["note"], str):
+        raise TypeError(f"the note of {row['id']!r} is no text")
+    return open_row(_json.decode(Statement, row["stated"]), row["note"])

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from dpaudit import ArgumentError, check_contraction, check_lipschitz, check_sensitivity
 from dpaudit.errors import MechanismError
 from dpaudit.ledger import strategies
+from dpaudit.ledger.attempt import Method, Power
 from dpaudit.ledger.attempts import Ledger
 from dpaudit.ledger.domains import Domain
 from dpaudit.ledger.falsifying import falsify, sweep
 from dpaudit.ledger.judging import Judge
-from dpaudit.ledger.rows import LedgerVerdict, Method, Power
-from dpaudit.ledger.statements import Statement
+from dpaudit.ledger.paper import Statement
+from dpaudit.ledger.rows import LedgerVerdict
 from dpaudit.neighbors.pairs import NeighborPair
 from dpaudit.neighbors.spaces import Interval
 from dpaudit.report.statements import counterexample_words
@@ -134,22 +135,26 @@ def test_bad_factors_are_refused(mutant):
     with pytest.raises(ArgumentError, match="mutant must be a number strictly between 0 and 1"):
         sweep(ONE, lambda n: (1.0, 2.0), mutant=mutant)
     with pytest.raises(ArgumentError, match="mutant must be a number strictly between 0 and 1"):
-        Ledger(ROW).monte_carlo(event, 0.5, draws=10, mutant=mutant)
+        Ledger(ROW).monte_carlo(allowed=0.5, draws=10, mutant=mutant)(event)
 
 
 @pytest.mark.parametrize("tolerance", [math.nan, math.inf, -1.0])
 def test_bad_tolerances_are_refused(tolerance):
     inequality = lambda n: (5.0, 1.0)  # noqa: E731
-    for attempt in (sweep, Ledger(ROW).identity):
-        with pytest.raises(ArgumentError, match="tolerance must be a finite number >= 0"):
-            attempt(ONE, inequality, tolerance=tolerance)
+    with pytest.raises(ArgumentError, match="tolerance must be a finite number >= 0"):
+        sweep(ONE, inequality, tolerance=tolerance)
+    with pytest.raises(ArgumentError, match="tolerance must be a finite number >= 0"):
+        Ledger(ROW).identity(n=1, tolerance=tolerance)(inequality)
 
 
 # --- identities ---
 
 
 def identity(a, b, **options):
-    return Ledger(ROW).identity(ONE, lambda n: (a, b), **options)
+    book = Ledger(ROW)
+    book.identity(cases=ONE, **options)(lambda n: (a, b))
+    (attempt,) = book.result().attempts
+    return attempt
 
 
 def test_identities_compare_entry_by_entry():
@@ -184,11 +189,15 @@ def test_identities_refuse_what_cannot_be_compared(a, b, words):
 # --- rows that tried nothing ---
 
 
+def equal(n):
+    return 1.0, 1.0
+
+
 def test_a_row_whose_attack_judged_nothing_is_open():
     book = Ledger(ROW)
-    book.sweep(ONE, lambda n: (1.0, 1.0))
+    book.sweep(n=1)(equal)
     assert book.result().verdict is LedgerVerdict.HOLDS
-    book.sweep(ONE, lambda n: None)
+    book.sweep(n=1)(lambda n: None)
     found = book.result()
     assert found.verdict is LedgerVerdict.OPEN
     assert any("lie outside the hypotheses" in reason for reason in found.weak)
@@ -202,11 +211,10 @@ def test_a_sweep_of_which_little_was_judged_is_weak():
 
 
 def test_a_repair_counts_for_power_and_health():
-    def refuted(repair, **options):
+    def refuted(repaired):
         book = Ledger(ROW)
-        book.sweep(ONE, lambda n: (2.0, 1.0))
-        with book.repair("x <= 3 y"):
-            book.sweep(ONE, repair, **options)
+        book.sweep(n=1)(lambda n: (2.0, 1.0))
+        book.repair("x <= 3 y").sweep(n=1)(repaired)
         return book.result()
 
     assert refuted(lambda n: (2.0, 3.0)).power is Power.KILLED
@@ -219,14 +227,14 @@ def test_a_repair_counts_for_power_and_health():
 
 def test_an_escaped_mutant_is_a_surprise():
     book = Ledger(ROW)
-    book.sweep(ONE, lambda n: (0.1, 1.0))
+    book.sweep(n=1)(lambda n: (0.1, 1.0))
     assert book.result().mismatch == "a mutant survived, so an attempt has no power"
 
 
 def test_mutants_of_some_attacks_only():
     book = Ledger(ROW)
-    book.sweep(ONE, lambda n: (1.0, 1.0))
-    book.sweep(ONE, lambda n: (1.0, 1.0), mutant=None)
+    book.sweep(n=1)(equal)
+    book.sweep(n=1, mutant=None)(equal)
     assert book.result().power is Power.PARTLY
     book.argue("the rest is clear")
     assert book.result().power is Power.PARTLY
@@ -235,10 +243,13 @@ def test_mutants_of_some_attacks_only():
 
 def test_draws_that_could_refute_nothing_are_weak():
     always = lambda size, *, rng: np.ones(size, dtype=bool)  # noqa: E731
-    attempt = Ledger(ROW).monte_carlo(always, 0.2, draws=8, mutant=None)
-    assert not attempt.violated
-    assert attempt.weak
-    assert Ledger(ROW).monte_carlo(always, 0.2, draws=9, mutant=None).violated
+    book = Ledger(ROW)
+    book.monte_carlo(allowed=0.2, draws=8, mutant=None)(always)
+    book.monte_carlo(allowed=0.2, draws=9, mutant=None)(always)
+    weak, strong = book.result().attempts
+    assert not weak.violated
+    assert weak.weak
+    assert strong.violated
 
 
 # --- functions ---

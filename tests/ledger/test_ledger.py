@@ -10,20 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit import ArgumentError, NeighborPair, PureDP, StoreError
-from dpaudit.ledger.attempts import Ledger
+from dpaudit import ArgumentError
+from dpaudit.ledger.attempt import Method, Power, plain, ratio
 from dpaudit.ledger.domains import Array, Domain
 from dpaudit.ledger.falsifying import falsify, sweep
-from dpaudit.ledger.rows import LedgerVerdict, Method, Power, StatementResult, plain, ratio
-from dpaudit.ledger.statements import Statement, marked, read_statements, rows_of, statement
 from dpaudit.neighbors.spaces import Choice, Integer, Interval
 
 SQUARE = Domain(x=Interval(-2.0, 2.0), y=Interval(-2.0, 2.0))
-ROW = Statement("toy.lemma1", "toy", "lemma", "x <= y")
-
-
-def ledger(**options):
-    return Ledger(ROW, **options)
 
 
 # --- ratio ---
@@ -108,6 +101,30 @@ def test_a_box_without_ranges_is_refused(make):
 def test_bad_shapes_are_refused(shape):
     with pytest.raises(ArgumentError, match="shape must hold integers >= 1"):
         Array(Interval(0, 1), shape)
+
+
+def test_axes_have_names_and_lengths_of_other_parts():
+    domain = Domain(x=Array(Interval(0, 1), ("n", "d")), n=Integer(1, 3), d=Choice((1, 4)))
+    sized = domain.sized()
+    assert [(part.parts["n"], part.parts["d"]) for part in sized] == [
+        (1, 1), (1, 4), (2, 1), (2, 4), (3, 1), (3, 4)
+    ]  # fmt: skip
+    assert [part.parts["x"].shape for part in sized][-1] == (3, 4)
+    assert Domain(x=Interval(0, 1)).sized()[0].dimension == 1
+
+
+def test_of_a_long_axis_some_lengths_are_tried_its_ends_among_them():
+    sized = Domain(x=Array(Interval(0, 1), ("n",)), n=Integer(2, 500)).sized()
+    lengths = [part.parts["n"] for part in sized]
+    assert (lengths[0], lengths[-1]) == (2, 500)
+    assert 5 <= len(lengths) <= 8
+
+
+@pytest.mark.parametrize("axis", [None, 0, 2.0, Interval(1, 2), Choice((1, "a")), Integer(0, 3)])
+def test_an_axis_without_a_length_is_refused(axis):
+    parts = {} if axis is None else {"n": axis}
+    with pytest.raises(ArgumentError, match="axis 'n' of x must be another part of the domain"):
+        Domain(x=Array(Interval(0, 1), ("n",)), **parts)
 
 
 # --- falsifying ---
@@ -278,241 +295,3 @@ def test_a_sweep_stops_at_the_first_counterexample():
 def test_a_sweep_without_cases_is_refused():
     with pytest.raises(ArgumentError, match="at least one case"):
         sweep([], lambda n: (1, 1))
-
-
-# --- the fixture ---
-
-
-def test_a_statement_that_stands_everything_holds():
-    book = ledger()
-    book.sweep([{"n": 1}], lambda n: (1, 1))
-    book.falsify(SQUARE, lambda x, y: (abs(x), 2.0))
-    result = book.result()
-    assert result.verdict is LedgerVerdict.HOLDS
-    assert result.method is Method.PROPERTY  # the weakest link
-    assert result.tightest == pytest.approx(1.0)
-    assert result.mismatch is None
-
-
-def test_one_breach_refutes():
-    book = ledger()
-    book.falsify(SQUARE, lambda x, y: (abs(x), 2.0))
-    book.sweep([{"n": 2}], lambda n: (n, 1))
-    result = book.result()
-    assert result.verdict is LedgerVerdict.REFUTED
-    assert result.method is Method.EXACT  # of what broke it
-    assert result.counterexample.case == {"n": 2}
-    assert result.mismatch == "the verdict is refuted, holds was declared"
-
-
-def test_attacks_on_a_repair_do_not_touch_the_verdict():
-    book = ledger()
-    book.sweep([{"n": 2}], lambda n: (n, 1))
-    with book.repair("n <= 2"):
-        book.sweep([{"n": 2}], lambda n: (n, 2))
-    result = book.result()
-    assert result.verdict is LedgerVerdict.REFUTED
-    assert result.repair_verdict is LedgerVerdict.HOLDS
-    assert result.row()["repair"] == "n <= 2"
-
-
-def test_a_refuted_repair_is_a_surprise():
-    book = ledger()
-    book.sweep([{"n": 1}], lambda n: (1, 1))
-    with book.repair("n <= 0"):
-        book.sweep([{"n": 2}], lambda n: (n, 1))
-    assert book.result().mismatch == "the repair is refuted too"
-
-
-def test_there_is_one_repair():
-    book = ledger()
-    with book.repair("a"):
-        pass
-    with pytest.raises(ArgumentError, match="already has the repair 'a'"), book.repair("b"):
-        pass
-
-
-def test_verdicts_that_need_a_reader_are_declared_with_a_reason():
-    book = ledger()
-    book.sweep([{"n": 1}], lambda n: (1, 1))
-    book.conclude(LedgerVerdict.AMBIGUOUS, "two readings")
-    book.note("And more.")
-    result = book.result()
-    assert result.verdict is LedgerVerdict.AMBIGUOUS
-    assert result.note == "two readings And more."
-
-
-@pytest.mark.parametrize("verdict", ["holds", "open"])
-def test_holding_must_be_earned(verdict):
-    with pytest.raises(ArgumentError, match="cannot be declared"):
-        ledger().conclude(verdict, "because")
-
-
-def test_a_check_that_attacks_nothing_is_refused():
-    with pytest.raises(ArgumentError, match=r"toy\.lemma1 was checked by nothing"):
-        ledger().result()
-
-
-def test_an_argument_is_the_weakest_method():
-    book = ledger()
-    book.sweep([{"n": 1}], lambda n: (1, 1))
-    book.argue("the rest is an asymptotic claim")
-    assert book.result().method is Method.ARGUMENT
-
-
-def test_identities_are_told_from_near_misses():
-    domain = Domain(x=Interval(0.0, 3.0))
-    book = ledger()
-    same = book.identity(domain, lambda x: (math.sin(2 * x), 2 * math.sin(x) * math.cos(x)))
-    assert not same.violated
-    assert same.power is Power.KILLED
-    off = book.identity(domain, lambda x: (math.sin(x), x - x**3 / 6))
-    assert off.violated
-    swept = book.identity([{"x": 1.0}], lambda x: (np.array([x, 2 * x]), np.array([x, 2.0])))
-    assert not swept.violated
-
-
-def test_identity_of_a_number_and_nan_fails():
-    assert ledger().identity([{"x": 1.0}], lambda x: (x, math.nan)).violated
-
-
-def test_monte_carlo_refutes_only_what_it_can_prove():
-    def event(size, *, rng):
-        return rng.random(size) < 0.1
-
-    book = ledger()
-    assert book.monte_carlo(event, 0.05, draws=20_000).violated
-    allowed = book.monte_carlo(event, 0.11, draws=20_000)
-    assert not allowed.violated
-    assert allowed.tightest == pytest.approx(0.1 / 0.11, rel=0.05)
-    assert allowed.power is Power.KILLED
-    rare = book.monte_carlo(event, 0.5, draws=20_000)
-    assert rare.power is Power.SURVIVED
-    assert not book.monte_carlo(event, 0.0999, draws=2_000).violated
-
-
-def test_monte_carlo_refuses_what_is_no_event():
-    with pytest.raises(ArgumentError, match="boolean array of shape"):
-        ledger().monte_carlo(lambda size, *, rng: rng.random(size), 0.5, draws=10)
-
-
-def noisy(data, size, *, rng):
-    return data.sum() + rng.laplace(size=size)
-
-
-def test_a_privacy_guarantee_is_attacked_with_an_audit():
-    pair = NeighborPair([[0.0]], [[1.0]])
-    quiet = lambda data, size, *, rng: data.sum() + 0.3 * rng.laplace(size=size)  # noqa: E731
-    book = ledger()
-    result = book.audit(noisy, PureDP(1.0), pair, mutants=[quiet], draws=20_000)
-    assert book.result().power is Power.KILLED
-    assert 0.8 < book.result().tightest <= 1
-    (attempt,) = book.result().attempts
-    assert attempt.mutant == "3 of 3"
-    assert attempt.failure_prob == result.total_failure_prob == pytest.approx(2e-6)
-    book.audit(noisy, PureDP(0.5), pair, mutants=[quiet], draws=20_000)
-    assert book.result().verdict is LedgerVerdict.REFUTED
-    assert book.result().attempts[1].mutant == ""
-
-
-@pytest.mark.parametrize(
-    ("options", "power", "mutant"),
-    [
-        ({}, Power.KILLED, "2 of 2"),
-        ({"mutants": [noisy]}, Power.SURVIVED, "2 of 3"),
-        ({"mutants": None}, Power.NONE, ""),
-    ],
-)
-def test_power_of_an_audit_is_that_of_its_mutants(options, power, mutant):
-    """One that was given must be killed; of those of the noise some have to."""
-    book = ledger()
-    book.audit(noisy, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), draws=4000, **options)
-    (attempt,) = book.result().attempts
-    assert (attempt.power, attempt.mutant) == (power, mutant)
-
-
-def test_attacks_do_not_depend_on_each_other():
-    def second(first):
-        book = ledger()
-        if first:
-            book.falsify(SQUARE, lambda x, y: (abs(x), 2.0))
-        else:
-            book.sweep([{"n": 1}], lambda n: (1, 1))
-            book._next_seed()
-        return book.falsify(SQUARE, lambda x, y: (abs(x * y), 5.0))
-
-    assert second(True) == second(False)
-
-
-@pytest.mark.parametrize("options", [{"profile": "fast"}, {"seed": -1}])
-def test_bad_settings_are_refused(options):
-    with pytest.raises(ArgumentError):
-        ledger(**options)
-
-
-def test_rows_survive_storage():
-    book = ledger()
-    book.falsify(SQUARE, lambda x, y: (abs(x - y), 1.0))
-    book.sweep([{"n": math.inf}], lambda n: (1.0, n))
-    with book.repair("<= 4"):
-        book.falsify(SQUARE, lambda x, y: (abs(x - y), 4.0))
-    result = book.result(seconds=1.5).with_origin({"path": "a.py"}, LedgerVerdict.REFUTED)
-    assert StatementResult.from_json(result.to_json()) == result
-    with pytest.raises(ValueError, match="schema 99"):
-        StatementResult.from_json({**result.to_json(), "schema": 99})
-
-
-# --- statements ---
-
-
-def test_a_mark_leaves_the_function_as_it_is():
-    @statement("gm.lemma1", "text", kind="lemma", expected="refuted")
-    def check(ledger):
-        return 5
-
-    assert check(None) == 5
-    assert marked(check).row == Statement("gm.lemma1", "", "lemma", "text")
-    assert marked(check).expected is LedgerVerdict.REFUTED
-    assert marked(len) is None
-
-
-@pytest.mark.parametrize("id", ["lemma1", "", "gm.", "gm lemma", ".x"])
-def test_ids_have_a_paper_and_a_name(id):
-    with pytest.raises(ArgumentError, match=r"paper\.name"):
-        statement(id)
-
-
-def test_an_unknown_verdict_is_refused():
-    with pytest.raises(ArgumentError, match="expected must be one of"):
-        statement("gm.x", expected="true")
-
-
-def test_tables_are_read_with_escaped_bars(tmp_path):
-    table = tmp_path / "toy" / "statements.md"
-    table.parent.mkdir()
-    table.write_text(
-        "# Toy\n\n| id | kind | statement | hidden |\n|---|---|---|---|\n"
-        "| toy.a | lemma | \\|x\\| <= 1 | none |\n| toy.b | fact | y | C |\n",
-        encoding="utf-8",
-    )
-    rows = rows_of(tmp_path / "toy" / "ledger_part.py")
-    assert rows["toy.a"] == Statement("toy.a", "toy", "lemma", "|x| <= 1", "")
-    assert rows["toy.b"].hidden == "C"
-    assert rows_of(tmp_path / "ledger_other.py") == {}
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("nothing here", "holds no table"),
-        ("| id | kind |\n|---|---|\n| a.b | x |\n| a.b | y |\n", ":4 repeats the id a.b"),
-        ("| id | kind |\n|---|---|\n| a.b | x | z |\n", ":3 is no row of the columns id, kind"),
-    ],
-)
-def test_damaged_tables_are_refused_with_their_line(tmp_path, text, message):
-    path = tmp_path / "t.md"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(StoreError, match=message):
-        read_statements(path, "t")
-    with pytest.raises(StoreError, match="cannot read"):
-        read_statements(tmp_path / "missing.md", "t")

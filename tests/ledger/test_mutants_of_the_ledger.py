@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpaudit.ledger.rows import (
-    Attempt,
-    LedgerVerdict,
-    Method,
-    Power,
-    Repair,
-    StatementResult,
-    ratio,
-)
+from dpaudit.ledger.attempt import Attempt, Method, Power, Role, ratio
+from dpaudit.ledger.paper import Statement
+from dpaudit.ledger.rows import LedgerVerdict, StatementResult
 
 
 @given(st.floats(1e-300, 1e300))
@@ -33,18 +28,11 @@ def attempt(power: Power) -> Attempt:
     return Attempt("x <= 1", Method.PROPERTY, 100, tightest=0.9, power=power)
 
 
-@pytest.mark.parametrize("in_repair", [False, True])
-def test_one_mutant_that_survived_fails_a_row_whatever_others_did(in_repair: bool) -> None:
-    made = (attempt(Power.KILLED), attempt(Power.SURVIVED), attempt(Power.NONE))
-    row = StatementResult(
-        "p.a",
-        "p",
-        "lemma",
-        "x <= 1",
-        LedgerVerdict.HOLDS,
-        Method.PROPERTY,
-        made[:1] if in_repair else made,
-        Repair("x <= 1", made[1:]) if in_repair else None,
-    )
+@pytest.mark.parametrize("role", [Role.STATEMENT, Role.REPAIR, Role.STEP])
+def test_one_mutant_that_survived_fails_a_row_whatever_others_did(role: Role) -> None:
+    killed, survived, none = map(attempt, (Power.KILLED, Power.SURVIVED, Power.NONE))
+    made = (killed, replace(survived, role=role), replace(none, role=role))
+    stated = Statement("p.a", "p", "lemma", "x <= 1")
+    row = StatementResult(stated, LedgerVerdict.HOLDS, Method.PROPERTY, made)
     assert row.power is Power.SURVIVED
     assert row.mismatch == "a mutant survived, so an attempt has no power"

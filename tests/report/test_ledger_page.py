@@ -10,17 +10,11 @@ from dataclasses import replace
 
 import pytest
 
+from dpaudit.ledger.attempt import Attempt, Counterexample, Method, Power, Role, Trace
 from dpaudit.ledger.coverage import open_row
-from dpaudit.ledger.rows import (
-    Attempt,
-    Counterexample,
-    LedgerVerdict,
-    Method,
-    Power,
-    Repair,
-    StatementResult,
-)
-from dpaudit.ledger.statements import Statement
+from dpaudit.ledger.paper import Convention, Paper, Statement
+from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult
+from dpaudit.report.mathematics import mathml
 from dpaudit.report.pages import write_report
 from dpaudit.report.statements import (
     as_python,
@@ -34,6 +28,7 @@ from dpaudit.report.statements import (
     tally_lines,
 )
 from dpaudit.report.terminal import statement_finding, statement_replay
+from dpaudit.results import Fate, MutantResult
 from dpaudit.store import Kept
 from tests.report.test_browser import act, in_browser, needs_browser
 from tests.report.test_pages import Reader, run_of
@@ -49,31 +44,49 @@ NASTY = "<script>alert('1')</script> & \"x\" </details>"
 POINTS = [[0.5, math.inf], [-1.0, 2.0]]
 FOUND = Counterexample({"points": POINTS, "n": 3, "what": NASTY}, math.inf, 0.1 + 0.2, exact=True)
 KILLED = Attempt(
-    "it stands", Method.PROPERTY, 1300, 12, 0.97, {"x": 0.25}, None, Power.KILLED, "the mutant"
+    "it stands",
+    Method.PROPERTY,
+    1300,
+    12,
+    0.97,
+    where={"x": 0.25},
+    power=Power.KILLED,
+    mutant="the mutant",
 )
 SURVIVED = Attempt(
-    f"so does {NASTY}", Method.EXACT, 7, 0, 0.4, {}, None, Power.SURVIVED, "another", ("few cases",)
+    f"so does {NASTY}",
+    Method.EXACT,
+    7,
+    tightest=0.4,
+    power=Power.SURVIVED,
+    mutant="another",
+    weak=("few cases",),
 )
+REPAIRED = replace(KILLED, role=Role.REPAIR, subject=f"fix {NASTY}")
 
 
 def row(name, verdict, *attempts, **more) -> StatementResult:
     method = attempts[0].method if attempts else None
-    found = StatementResult(
-        name, "paper", "lemma", f"text of {name}", verdict, method, attempts, expected=verdict
-    )
+    stated = Statement(name, "paper", "lemma", f"text of {name}", **more.pop("stated", {}))
+    found = StatementResult(stated, verdict, method, attempts, expected=verdict)
     return replace(found, **{"origin": ORIGIN, "seconds": 1.5, **more})
 
 
 def broken(*where) -> Attempt:
     counterexample = FOUND if not where else Counterexample(*where)
     return Attempt(
-        "it breaks", Method.NUMERIC, 31, 0, math.inf, counterexample.case, counterexample
+        "it breaks",
+        Method.NUMERIC,
+        31,
+        tightest=math.inf,
+        where=counterexample.case,
+        counterexample=counterexample,
     )
 
 
 ROWS = [
     row("p.one", LedgerVerdict.HOLDS, KILLED, note="a note\nof two lines"),
-    row("p.two", LedgerVerdict.REFUTED, broken(), KILLED, repair=Repair(f"fix {NASTY}", (KILLED,))),
+    row("p.two", LedgerVerdict.REFUTED, broken(), KILLED, REPAIRED),
     open_row(Statement("p.three", "paper", "claim", NASTY), "No check was written yet."),
     row("p.four", LedgerVerdict.REFUTED, broken({"k": 1.0}, 2.0, 1.0), broken({"k": 2.0}, 3.0, 1)),
     row("p.five", LedgerVerdict.HOLDS, SURVIVED, Attempt("clear", Method.ARGUMENT, 0)),
@@ -116,6 +129,7 @@ def test_page_asks_nothing_of_anyone(page, reader):
     assert {link for link in links if not link.startswith("data:")} == {
         "results.json",
         "index.html",
+        "erratum-paper.html",
     }
     assert reader.values("src") == []
     assert not re.search(r"https?://|@import|url\(", page)
@@ -158,15 +172,15 @@ def test_head_counts_the_verdicts(reader):
 
 def test_a_counterexample_is_readable_and_exact(page):
     text = finding_of(page, "p.two")
-    assert "Counterexample lhs = ∞ > rhs = 0.30000000000000004" in text
-    assert "computed in exact or high-precision arithmetic as well, in: it breaks" in text
+    assert "Counterexample it breaks lhs = ∞ > rhs = 0.30000000000000004" in text
+    assert "Computed in exact or high-precision arithmetic as well." in text
     assert "points [[0.5, ∞] [-1, 2]]" in text
     assert "n 3" in text
     assert "[[0.5, ∞]\n [-1, 2]]" in page
     assert "Largest ratio found" not in text  # it is the counterexample itself
     both = finding_of(page, "p.four")
-    assert "Counterexamples lhs = 2 > rhs = 1" in both
-    assert "lhs = 3 > rhs = 1" in both
+    assert "Counterexample it breaks lhs = 2 > rhs = 1" in both
+    assert "Counterexample it breaks lhs = 3 > rhs = 1" in both
 
 
 def test_a_counterexample_can_be_pasted_into_python(page):
@@ -197,6 +211,7 @@ def test_a_repair_stands_with_its_verdict_and_its_attempts(page):
     text = finding_of(page, "p.two")
     assert f"Repair HOLDS fix {NASTY}" in text
     assert text.count("it stands property 1 300 12 not applicable 0.97 killed (the mutant)") == 2
+    assert "repair it stands" in text
     assert "Repair" not in finding_of(page, "p.one")
 
 
@@ -255,7 +270,7 @@ def test_index_links_to_the_ledger_and_counts(folder):
 def test_without_statements_there_is_no_page_and_an_old_one_is_removed(tmp_path):
     write_report(tmp_path, run_of([]), [], ROWS)
     write_report(tmp_path, run_of([]), [])
-    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
+    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]  # no erratum either
     assert "ledger.html" not in (tmp_path / "index.html").read_text()
 
 
@@ -282,7 +297,12 @@ def test_rows_of_older_runs_are_marked(tmp_path):
 
 
 def test_one_id_in_two_papers_keeps_the_links_apart(tmp_path):
-    write_report(tmp_path, run_of([]), [], [ROWS[0], replace(ROWS[0], paper="other")])
+    write_report(
+        tmp_path,
+        run_of([]),
+        [],
+        [ROWS[0], replace(ROWS[0], stated=replace(ROWS[0].stated, paper="other"))],
+    )
     reader = Reader((tmp_path / "ledger.html").read_text())
     ids = reader.values("id")
     assert len(ids) == len(set(ids))
@@ -292,6 +312,133 @@ def test_one_id_in_two_papers_keeps_the_links_apart(tmp_path):
 def test_same_rows_give_the_same_page(folder, page):
     write_report(folder, run_of([]), [], ROWS)
     assert (folder / "ledger.html").read_text(encoding="utf-8") == page
+
+
+# --- what an author looks for ---
+
+STEP = replace(
+    broken({"k": 1}, 2.0, 1.0), role=Role.STEP, subject="line 7", mends="another line",
+    lhs="what it is", rhs="what it should be",
+)  # fmt: skip
+STEP = replace(STEP, counterexample=replace(STEP.counterexample, snippet="print(2, '>', 1)"))
+EDGE = replace(broken({"n": 1}, 3.0, 1.0), role=Role.EDGE, subject="n >= 2")
+AUDITED = replace(
+    KILLED,
+    claim="f is 1-DP",
+    mutant="1 of 2",
+    mutants=(
+        MutantResult("no noise", Fate.KILLED, 3.0, 1e-6, 200),
+        MutantResult("half the noise", Fate.SURVIVED, 0.0, 1e-6, 900),
+    ),
+    survivors="There is slack.",
+)
+TRACED = replace(
+    KILLED,
+    trace=Trace(
+        ("x", "n"), (True, False), tuple((10.0**-k, float(k), k / 30) for k in range(1, 30))
+    ),
+)
+AUTHORS = [
+    row("q.low", LedgerVerdict.REFUTED, broken(), harm=Harm.WORDS, consequence="Nobody is hurt."),
+    row(
+        "q.proof", LedgerVerdict.HOLDS_PROOF_BROKEN, AUDITED, STEP, harm=Harm.PRIVACY,
+        stated={"place": "Lemma 7", "latex": r"\frac{1}{2}", "quote": "exactly so"},
+    ),
+    row("q.top", LedgerVerdict.HOLDS, TRACED, EDGE, stated={"premises": ("q.low", "q.proof")}),
+    row("q.ratio", LedgerVerdict.HOLDS, TRACED, replace(KILLED, role=Role.SHARPER, claim="2")),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def authors(tmp_path_factory):
+    out = tmp_path_factory.mktemp("authors")
+    paper = Paper("paper", "A Paper", (Convention("n >= 2", "one is alone"),))
+    write_report(out, run_of([], papers=(paper,)), [], AUTHORS)
+    return out
+
+
+def test_a_broken_proof_shows_its_step_and_what_mends_it(authors):
+    text = finding_of((authors / "ledger.html").read_text(), "q.proof")
+    assert "HOLDS, PROOF BROKEN, by property testing" in text
+    assert "A step of the proof fails: line 7 it breaks what it is 2 what it should be 1" in text
+    assert "print(2, '>', 1)" in text
+    assert "What mends it: another line" in text
+
+
+def test_statements_are_mathematics_with_place_and_exact_words(authors):
+    page = (authors / "ledger.html").read_text()
+    assert "<mfrac>" in page
+    text = finding_of(page, "q.proof")
+    assert "Lemma 7 · q.proof · lemma" in text
+    assert "exactly so" in text
+
+
+def test_a_formula_that_cannot_be_read_stays_as_it_was_written():
+    assert mathml(r"\right) \left<b>").startswith("<code>")
+    assert "<b>" not in mathml("a <b> c")
+    assert "<script>" not in mathml(r"\text{<script>alert(1)</script>}")
+
+
+def test_edges_and_conventions_are_told(authors):
+    page = (authors / "ledger.html").read_text()
+    assert "Edge case, outside the convention n >= 2" in finding_of(page, "q.top")
+    assert "n >= 2 one is alone" in Reader(page).text()
+
+
+def test_premises_are_linked_drawn_and_said_where_they_shake(authors):
+    page = (authors / "ledger.html").read_text()
+    text = finding_of(page, "q.top")
+    assert "rests on q.low, q.proof" in text
+    assert "Rests on q.low, refuted; rests on q.proof, holds, proof broken." in text
+    assert 'aria-label="What rests on what"' in page
+    assert page.count('<a href="#q.low"') == 2  # of the picture, and of the row above
+
+
+def test_mutants_of_a_mechanism_are_a_table_and_survivors_explained(authors):
+    text = finding_of((authors / "ledger.html").read_text(), "q.proof")
+    assert "f is 1-DP: 1 of 2 mutants killed" in text
+    assert "no noise killed" in text
+    assert "half the noise survived" in text
+    assert "There is slack." in text
+
+
+def test_the_ratio_is_drawn_over_what_was_searched(authors):
+    page = (authors / "ledger.html").read_text()
+    assert 'aria-label="Ratio against x"' in page
+    assert 'aria-label="Ratio against n"' in page
+
+
+def test_an_erratum_holds_what_is_wrong_the_most_harmful_first(authors):
+    assert 'href="erratum-paper.html"' in (authors / "ledger.html").read_text()
+    text = (authors / "erratum-paper.md").read_text()
+    assert text.startswith("# Erratum: A Paper\n")
+    assert re.findall(r"^## (.*)$", text, re.M) == [
+        "1. Lemma 7 (q.proof)",
+        "2. q.low",
+        "Appendix: edge cases",
+        "Appendix: constants that could be better",
+    ]
+    for words in (
+        "*Holds, proof broken, harms privacy.*",
+        "$$\\frac{1}{2}$$",
+        "**Step that fails.** line 7",
+        "what it is is 2, what it should be is 1, at k = 1.",
+        "```python\nprint(2, '>', 1)\n```",
+        "**What mends it.** another line",
+        "**Consequence.** Nobody is hurt.",
+        "- q.top: needs n >= 2.",
+        "- q.ratio: 2",
+    ):
+        assert words in text
+    page = Reader((authors / "erratum-paper.html").read_text()).text()
+    assert page.index("1. Lemma 7") < page.index("2. q.low") < page.index("Appendix: edge cases")
+
+
+def test_a_ledger_in_which_nothing_is_wrong_has_no_erratum(tmp_path):
+    write_report(tmp_path, run_of([]), [], AUTHORS)
+    assert (tmp_path / "erratum-paper.md").is_file()
+    write_report(tmp_path, run_of([]), [], ROWS[:1])
+    assert list(tmp_path.glob("erratum-*")) == []
 
 
 # --- words ---
@@ -341,7 +488,8 @@ def test_cases_are_exact_and_in_rows():
 
 
 def test_finding_names_the_repair_that_broke():
-    wrong = replace(ROWS[1], repair=Repair("fix", (KILLED, broken({"z": 1.0}, 5.0, 4.0))))
+    again = replace(broken({"z": 1.0}, 5.0, 4.0), role=Role.REPAIR, subject="fix")
+    wrong = replace(ROWS[1], attempts=(broken(), replace(REPAIRED, subject="fix"), again))
     assert wrong.mismatch == "the repair is refuted too"
     lines = statement_finding(wrong).splitlines()
     assert lines[0] == "REFUTED (the repair is refuted)  p.two"

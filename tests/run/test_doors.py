@@ -235,13 +235,15 @@ def test_an_interrupted_run_is_not_made_complete_by_a_selection(make):
 CHECKS = """
 from dpaudit import statement
 
-@statement("p.first", "one is one")
+@statement("p.first")
 def first(ledger):
-    ledger.sweep([1.0], lambda x: (x, x))
+    '''one is one'''
+    ledger.sweep(x=1.0)(lambda x: (x, x))
 
-@statement("p.second", "two is two")
+@statement("p.second")
 def second(ledger):
-    ledger.sweep([2.0], lambda x: (x, x))
+    '''two is two'''
+    ledger.sweep(x=2.0)(lambda x: (x, x))
 """
 
 

@@ -7,45 +7,68 @@ import json
 import pytest
 
 TABLE = """
-| id | kind | statement |
-|---|---|---|
-| p.second | lemma | x <= 2 x |
-| p.first | lemma | x <= x + 0.1 |
-| p.wrong | lemma | 2 x <= x |
-| p.later | theorem | the rest |
+## p.second
+
+x <= 2 x
+
+- kind: lemma
+
+## p.first
+
+x <= x + 0.1
+
+- kind: lemma
+
+## p.wrong
+
+2 x <= x
+
+- kind: lemma
+
+## p.later
+
+the rest
+
+- kind: theorem
 """
 
 CHECKS = """
 from dpaudit import statement
-from dpaudit.ledger import Domain
 from dpaudit.search import Interval
 
 @statement("p.first")
 def anything(ledger):
-    ledger.falsify(Domain(x=Interval(0.0, 1.0)), lambda x: (x, x + 0.1), examples=20)
-    ledger.note("It is never [bold]tight.")
+    '''x <= x + 0.1
+
+    It is never [bold]tight.
+    '''
+    ledger.falsify(x=Interval(0.0, 1.0), examples=20)(lambda x: (x, x + 0.1))
 
 @statement("p.second")
 def twice(ledger):
-    ledger.sweep([1.0, 2.0], lambda x: (x, 2 * x), mutant=None)
+    '''x <= 2 x'''
+    ledger.sweep(x=[1.0, 2.0], mutant=None)(lambda x: (x, 2 * x))
 
 @statement("p.wrong", expected="refuted")
 def doubling(ledger):
-    ledger.sweep([1.0, 2.0], lambda x: (2 * x, x))
+    '''2 x <= x'''
+    ledger.sweep(x=[1.0, 2.0])(lambda x: (2 * x, x))
 """
 
 OTHER = """
 from dpaudit import statement
 
-@statement("q.only", "nothing is more than itself")
+@statement("q.only")
 def only(ledger):
-    ledger.sweep([1.0], lambda x: (x, x))
+    '''nothing is more than itself'''
+    ledger.sweep(x=1.0)(lambda x: (x, x))
 """
 
 SURPRISE = """
-@statement("q.bad", "twice is no more than once")
+@statement("q.bad")
 def bad(ledger):
-    ledger.sweep([1.0], lambda x: (2 * x, x))
+    '''twice is no more than once'''
+    ledger.sweep(x=1.0)(lambda x: (2 * x, x))
 """
 
 AUDIT = """
@@ -166,7 +189,7 @@ def test_what_is_stored_is_printed_without_running(home):
 
 def test_a_broken_check_is_printed_and_open(home):
     path = home.path / PART
-    path.write_text(CHECKS.replace("lambda x: (x, 2 * x), mutant=None", "lambda x: (x, 1 / 0)"))
+    path.write_text(CHECKS.replace("lambda x: (x, 2 * x)", "lambda x: (x, 1 / 0)"))
     result = dpaudit(home, "ledger", "paper", "--jobs", "0")
     assert result.code == 1
     assert "ERROR" in result.out
@@ -280,9 +303,10 @@ def test_replay_makes_a_check_again(home):
 TIMED = """
 import time
 
-@statement("q.timed", "a moment has passed", replays=False)
+@statement("q.timed", replays=False)
 def timed(ledger):
-    ledger.sweep([1.0], lambda x: (time.perf_counter(), time.perf_counter() * 1.5))
+    '''a moment has passed'''
+    ledger.sweep(x=1.0)(lambda x: (time.perf_counter(), time.perf_counter() * 1.5))
 """
 
 
@@ -311,7 +335,7 @@ def test_what_an_interrupted_run_stored_is_no_success(home):
 
 def test_a_mutant_that_survives_fails_the_run_and_is_called_so(home):
     path = home.path / PART
-    path.write_text(CHECKS.replace("(x, 2 * x), mutant=None", "(x, 2 * x), mutant=0.9"))
+    path.write_text(CHECKS.replace("mutant=None", "mutant=0.9"))
     result = dpaudit(home, "run", "--jobs", "0", "-k", "p.second")
     assert result.code == 1
     assert "HOLDS (a mutant survived)" in result.out

@@ -9,12 +9,37 @@ import pytest
 TABLE = """
 # Statements of a paper
 
-| id | kind | statement | hidden |
-|---|---|---|---|
-| p.first | lemma | x <= x + 1 | none |
-| p.wrong | lemma | 2 x <= x | none |
-| p.vague | claim | it is small | O(1) |
-| p.later | theorem | the rest \\| the end | none |
+## p.first: Lemma 1
+
+x <= x + 1
+
+- kind: lemma
+
+## p.wrong: Lemma 2
+
+2 x <= x
+
+- kind: lemma
+
+## p.vague
+
+it is small
+
+- kind: claim
+- hides: O(1)
+
+## p.later
+
+the rest | the end
+
+- kind: theorem
+- rests on: p.wrong
+
+## p.own
+
+a statement of our own
+
+- kind: remark
 """
 
 HEAD = """
@@ -22,32 +47,34 @@ import pytest
 from dpaudit import statement
 from dpaudit.ledger import LedgerVerdict
 
-CASES = [{"x": 1.0}, {"x": 2.0}]
 """
 
 FIRST = """
 @statement("p.first")
 def anything(ledger):
-    ledger.sweep(CASES, lambda x: (x, x + 1))
+    '''x <= x + 1'''
+    ledger.sweep(x=[1.0, 2.0])(lambda x: (x, x + 1))
 """
 
 WRONG = """
 @statement("p.wrong", expected="refuted")
 def doubling(ledger):
-    ledger.sweep(CASES, lambda x: (2 * x, x))
-    with ledger.repair("2 x <= 2 x"):
-        ledger.sweep(CASES, lambda x: (2 * x, 2 * x))
+    '''2 x <= x'''
+    ledger.sweep(x=[1.0, 2.0])(lambda x: (2 * x, x))
+    ledger.repair("2 x <= 2 x").sweep(x=[1.0, 2.0])(lambda x: (2 * x, 2 * x))
 """
 
 VAGUE = """
 @statement("p.vague", expected=LedgerVerdict.NOT_EXECUTABLE)
 def small(ledger):
+    '''it is small'''
     ledger.conclude("not_executable", "It has no meaning.")
 """
 
 OWN = """
-@statement("p.own", "a statement of our own", kind="remark")
+@statement("p.own", kind="remark")
 def own(ledger):
+    '''a statement of our own'''
     ledger.argue("It is clear.")
 """
 
@@ -115,7 +142,7 @@ def test_verdicts_have_their_own_words(project):
     assert [row["kind"] for row in found] == ["lemma", "lemma", "claim", "theorem", "remark"]
     assert {row["paper"] for row in found} == {"paper"}
     assert found[1]["counterexample"] == {
-        "case": {"x": 1.0}, "lhs": 2.0, "rhs": 1.0, "exact": False, "nan": False
+        "case": {"x": 1.0}, "lhs": 2.0, "rhs": 1.0, "exact": False, "nan": False, "snippet": ""
     }  # fmt: skip
     assert found[1]["repair_verdict"] == "holds"
     assert found[3]["note"] == "No check was written yet."
@@ -169,7 +196,7 @@ def test_nothing_is_collected_unless_the_project_asks(home):
 
 def test_functions_without_a_mark_keep_their_meaning(project):
     result = run(
-        project("\ndef test_plain():\n    assert CASES\n\ndef helper(ledger):\n    1 / 0\n")
+        project("\ndef test_plain():\n    assert pytest\n\ndef helper(ledger):\n    1 / 0\n")
     )
     assert result.code == 0
     result.matches("*1 passed*")
@@ -184,9 +211,17 @@ def test_functions_without_a_mark_keep_their_meaning(project):
     [
         (
             FIRST.replace("p.first", "p.frist"),
-            "p.frist is no row of paper/statements.md; add the row, or give the text*",
+            "p.frist is no statement of paper/statements.md: add it there",
         ),
-        (OWN.replace("p.own", "p.first"), "p.first has a row in paper/statements.md: take its*"),
+        (
+            OWN.replace("p.own", "p.first"),
+            "the docstring of the check of p.first begins with 'a statement of our own'; it must "
+            "begin with the statement in the words of paper/statements.md: x <= x + 1",
+        ),
+        (
+            FIRST.replace("'''x <= x + 1'''", "pass"),
+            "the docstring of the check of p.first is missing; it must begin with the statement*",
+        ),
         (
             FIRST.replace("(ledger)", "()").replace("    ledger.", "    print"),
             "the check of p.first does not take the fixture `ledger`, with which it attacks: write "
@@ -207,7 +242,15 @@ def test_functions_without_a_mark_keep_their_meaning(project):
             "a check of a statement cannot be parametrised: p.first has one verdict; make several*",
         ),
     ],
-    ids=["unknown id", "two texts", "no fixture", "no mark", "another fixture", "parametrised"],
+    ids=[
+        "unknown id",
+        "other words",
+        "no words",
+        "no fixture",
+        "no mark",
+        "another fixture",
+        "parametrised",
+    ],
 )
 def test_a_wrong_check_ends_in_one_sentence(project, code, words):
     result = run(project(code))
@@ -218,17 +261,18 @@ def test_a_wrong_check_ends_in_one_sentence(project, code, words):
 
 
 def test_an_id_without_a_table_is_told_where_it_would_be(project):
-    result = run(project(FIRST, table=None))
+    silent = FIRST.replace("'''x <= x + 1'''", "pass")
+    result = run(project(silent, table=None))
     assert result.code == 1
-    result.matches("p.first has no row: there is no statements.md beside ledger_paper.py; add *")
+    result.matches("p.first has no words: there is no statements.md beside ledger_paper.py, and *")
 
 
 def test_a_table_that_cannot_be_read_is_a_problem_and_no_crash(project):
     here = project(FIRST, OWN, table="| id | statement |\n|---|---|\n| p.first |\n")
     result = run(here, "--dpaudit-out=out")
     assert result.code == 1
-    result.matches("*statements.md:3 is no row of the columns id, statement")
-    assert any("statements.md:3 is no row" in problem for problem in problems(here))
+    result.matches("*statements.md holds no statements: each needs a heading ## paper.name: Number")
+    assert any("statements.md holds no statements" in problem for problem in problems(here))
 
 
 def test_a_check_outside_a_ledger_is_refused(project):
@@ -248,7 +292,7 @@ def test_two_checks_of_one_statement_are_refused(project):
 
 
 def test_a_check_that_does_nothing_is_told_and_stays_open(project):
-    here = project('\n@statement("p.first")\ndef nothing(ledger):\n    pass\n')
+    here = project("\n@statement(\"p.first\")\ndef nothing(ledger):\n    'x <= x + 1'\n")
     result = run(here, "--dpaudit-out=out")
     assert result.code == 1
     result.matches("p.first was checked by nothing: call a method of ledger")
@@ -282,8 +326,9 @@ def test_what_is_no_plain_data_is_stored_as_words(project):
     odd = """
 @statement("p.first")
 def odd(ledger):
-    ledger.monte_carlo(
-        lambda size, *, rng: rng.random(size) < 0.1, 0.15, draws=9000, where={"x": {1, 2}, "f": len}
+    '''x <= x + 1'''
+    ledger.monte_carlo(allowed=0.15, draws=9000, x={1, 2}, f=len)(
+        lambda size, *, rng, x, f: rng.random(size) < 0.1
     )
 """
     here = project(odd)
@@ -333,7 +378,7 @@ def test_rows_of_files_that_were_not_run_are_not_said_to_have_no_check(project):
     run(here, "paper/ledger_paper.py", "--dpaudit-out=out")
     assert rows(here)[1]["note"] == "not run: no check of it is in the ledger files of this run"
     run(here, "--dpaudit-out=out")
-    assert [row["verdict"] for row in rows(here)] == ["holds", "refuted", "open", "open"]
+    assert [row["verdict"] for row in rows(here)] == ["holds", "refuted", "open", "open", "open"]
 
 
 def test_a_ledger_that_does_not_import_leaves_its_rows_open(project):
@@ -341,7 +386,7 @@ def test_a_ledger_that_does_not_import_leaves_its_rows_open(project):
     here.put("paper/ledger_bad.py", "import nonexistent_thing\n")
     result = run(here, "--dpaudit-out=out")
     assert result.code == 2
-    assert [row["verdict"] for row in rows(here)] == ["open"] * 4
+    assert [row["verdict"] for row in rows(here)] == ["open"] * 5
     assert rows(here)[0]["note"] == "not run: its check is paper/ledger_paper.py::anything"
     assert rows(here)[1]["note"] == "not run: ledger_bad.py could not be collected"
 
@@ -369,6 +414,7 @@ def test_checks_in_a_class_are_found(project):
 CRASH = """
 @statement("p.vague")
 def crashing(ledger):
+    '''it is small'''
     import os
     os.abort()
 """
@@ -376,9 +422,9 @@ def crashing(ledger):
 SEARCHED = """
 @statement("p.later")
 def searched(ledger):
-    from dpaudit.ledger import Domain
+    '''the rest | the end'''
     from dpaudit.search import Interval
-    ledger.falsify(Domain(x=Interval(0.0, 1.0)), lambda x: (x, 1.0), examples=50)
+    ledger.falsify(x=Interval(0.0, 1.0), examples=50)(lambda x: (x, 1.0))
 """
 
 

@@ -220,9 +220,10 @@ def test_xfail_does_not_swallow_a_verdict(project):
 CHECK = """
 from dpaudit import statement
 
-@statement("p.first", "one is one")
+@statement("p.first")
 def first(ledger):
-    ledger.sweep([1.0], lambda x: (x, x))
+    '''one is one'''
+    ledger.sweep(x=1.0)(lambda x: (x, x))
 """
 
 

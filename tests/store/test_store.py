@@ -23,17 +23,10 @@ from dpaudit import (
     audit,
     within_sensitivity,
 )
+from dpaudit.ledger.attempt import Attempt, Counterexample, Method, Power, Role
 from dpaudit.ledger.coverage import open_row
-from dpaudit.ledger.rows import (
-    Attempt,
-    Counterexample,
-    LedgerVerdict,
-    Method,
-    Power,
-    Repair,
-    StatementResult,
-)
-from dpaudit.ledger.statements import Statement
+from dpaudit.ledger.paper import Statement
+from dpaudit.ledger.rows import LedgerVerdict, StatementResult
 from dpaudit.results import Fate
 from dpaudit.store.files import CHECKSUM, write_atomic, write_sealed
 from dpaudit.store.lock import LOCK, hold
@@ -332,28 +325,37 @@ def test_results_are_only_read_from_their_own_directory(tmp_path: Path) -> None:
 # --- statements ---
 
 BROKEN = Counterexample({"points": [[0.5, math.inf]], "n": 3}, math.inf, 2.0, exact=True)
-ATTEMPT = Attempt("a claim", Method.PROPERTY, 300, 12, math.inf, {"n": 3}, BROKEN)
-STOOD = Attempt("repaired", Method.EXACT, 9, 0, 0.5, {"n": 1}, None, Power.KILLED, "halved")
+ATTEMPT = Attempt(
+    "a claim", Method.PROPERTY, 300, 12, math.inf, where={"n": 3}, counterexample=BROKEN
+)
+STOOD = Attempt(
+    "repaired",
+    Method.EXACT,
+    9,
+    tightest=0.5,
+    where={"n": 1},
+    power=Power.KILLED,
+    mutant="halved",
+    role=Role.REPAIR,
+    subject="x <= 2 y",
+)
 ROW = StatementResult(
-    "p.lemma1",
-    "paper",
-    "lemma",
-    "x <= y",
+    Statement("p.lemma1", "paper", "lemma", "x <= y", premises=("p.lemma0",)),
     LedgerVerdict.REFUTED,
     Method.PROPERTY,
-    (ATTEMPT,),
-    Repair("x <= 2 y", (STOOD,)),
+    (ATTEMPT, STOOD),
     "a note",
-    1.5,
-    3,
-    LedgerVerdict.REFUTED,
-    {"kind": "statement", "fingerprint": "f"},
+    seconds=1.5,
+    seed=3,
+    expected=LedgerVerdict.REFUTED,
+    origin={"kind": "statement", "fingerprint": "f"},
 )
 OPEN = open_row(Statement("p.lemma2", "paper", "lemma", "y <= z"), "No check was written yet.")
 
 
 def _checked(name: str, fingerprint: str = "f") -> StatementResult:
-    return replace(ROW, id=name, origin={"kind": "statement", "fingerprint": fingerprint})
+    origin = {"kind": "statement", "fingerprint": fingerprint}
+    return replace(ROW, stated=replace(ROW.stated, id=name), origin=origin)
 
 
 def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
@@ -381,7 +383,12 @@ def test_plain_ids_are_the_names_of_their_files() -> None:
 
 
 def test_a_run_holds_a_row_for_each_statement_in_the_order_of_the_paper(tmp_path: Path) -> None:
-    rows = [OPEN, _checked("p.b"), replace(OPEN, id="p.c"), _checked("p.a")]
+    rows = [
+        OPEN,
+        _checked("p.b"),
+        replace(OPEN, stated=replace(OPEN.stated, id="p.c")),
+        _checked("p.a"),
+    ]
     for row in rows:
         if row.origin:
             save_record(tmp_path, row)
@@ -392,8 +399,9 @@ def test_a_run_holds_a_row_for_each_statement_in_the_order_of_the_paper(tmp_path
     document = json.loads((tmp_path / "results.json").read_text())
     assert [row["id"] for row in document["statements"]] == ["p.lemma2", "p.b", "p.c", "p.a"]
     assert set(document["statements"][1]) == {
-        "id", "paper", "kind", "statement", "verdict", "method", "examples", "tightest",
-        "counterexample", "repair", "repair_verdict", "note", "seconds", "power", "weak",
+        "id", "paper", "kind", "statement", "stated", "verdict", "method", "examples", "tightest",
+        "counterexample", "repair", "repair_verdict", "note", "harm", "consequence", "seconds",
+        "power", "weak", "edges", "broken_steps",
     }  # fmt: skip
     assert document["statements"][1]["counterexample"]["lhs"] == "inf"
 
@@ -463,7 +471,8 @@ def test_a_statement_directory_that_cannot_be_written_is_told(tmp_path: Path) ->
 def test_finished_checks_are_found_in_order(tmp_path: Path) -> None:
     origin = {"fingerprint": "f", "records": 4}
     checks = [_named(name).with_origin(origin, None) for name in ("m::f", "m::f#2", "m::f#3")]
-    row = replace(ROW, id="m::f", kind="function").with_origin(origin, ROW.expected)
+    stated = replace(ROW.stated, id="m::f", kind="function")
+    row = replace(ROW, stated=stated).with_origin(origin, ROW.expected)
     for result in [*checks, row, _named("m::f#5"), _named("m::g")]:
         save_record(tmp_path, result)
     assert load_finished(tmp_path, "m::f", accept) == ([*checks, row], [])

@@ -1,0 +1,19 @@
+"""Domains that the checks of this paper share; its conventions stand in ``statements.md``."""
+
+from __future__ import annotations
+
+from dpaudit.search import Integer, Interval
+
+EPSILON = Interval(1e-3, 1.0, log=True)
+DELTA = Interval(1e-12, 0.5, log=True)
+"""Within the convention delta <= 1/2."""
+
+ANY_DELTA = Interval(1e-12, 0.999, log=True)
+"""Where a statement holds for every delta, and is attacked there too."""
+
+USERS = Integer(2, 10**9)
+UNIT = Interval(-1.0, 1.0)
+"""Coordinates of points, where only their proportions matter."""
+
+RADII = Integer(1, 400)
+"""T, the number of radii that FastRadius tries: R / r up to 2^400."""

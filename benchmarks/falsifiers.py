@@ -1,0 +1,194 @@
+"""How many planted mistakes the searches of the ledger find within the quick budget.
+
+    python -m benchmarks.falsifiers [--seeds 10] [--examples 300] [--rows PATH ...]
+
+Twenty statements that are true and tight, each with one mistake as papers make them: a constant 5%
+too small, a logarithm that is missing, a direction that is wrong, an edge that was forgotten. No
+hand-built case is given. *evolution* is the search of a domain, *hypothesis* that of a strategy,
+*random* as many draws from the domain, for comparison. With --rows the counterexamples of a ledger
+are looked for once more, without its hand-built cases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import special, stats
+
+from dpaudit.ledger import Array, Domain, falsify, sweep
+from dpaudit.search import Integer, Interval
+
+Sides = Callable[..., "tuple[float, float] | None"]
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A true statement with a mistake."""
+
+    name: str
+    sides: Sides
+    parts: dict[str, Any]
+
+
+def contraction(a: float, b: float, angle: float) -> tuple[float, float]:
+    """Two steps of length eta = 1 along unit vectors at an angle; 2 eta is sharp, not 1.9."""
+    apart = math.sqrt(max(a * a + b * b - 2 * a * b * math.cos(angle), 0.0))
+    a, b = a - 1, b - 1
+    left = math.sqrt(max(a * a + b * b - 2 * a * b * math.cos(angle), 0.0))
+    return left, max(apart, 1.9)
+
+
+def hoeffding(n: int, p: float, t: float) -> tuple[float, float] | None:
+    """Log probabilities, negated: -log P[S >= n (p + t)] >= 2.1 n t^2, where 2 is true."""
+    if not 0 < p + t < 1:
+        return None
+    tail = stats.binom.logsf(math.ceil(n * (p + t)) - 1, n, p)
+    return 2.1 * n * t * t, -float(tail)
+
+
+def neighbours(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Two means of points in [-1, 1] that differ in one: 2 / n apart, less 5%."""
+    other = x.copy()
+    other[-1] = y[0]
+    return abs(float(x.mean() - other.mean())), 0.95 * 2 / len(x)
+
+
+def survivors(n: int) -> tuple[float, float]:
+    """Two of more than .55 n on either side are the same, from n = 10 on and not from 9."""
+    return 2, 2 * (math.floor(0.55 * n) + 1) - n
+
+
+def log_factorial(n: int) -> tuple[float, float]:
+    """Bound n! by e sqrt(n) (n / e)^n, less 5%, in logarithms."""
+    return special.gammaln(n + 1), math.log(0.95) + 1 + 0.5 * math.log(n) + n * (math.log(n) - 1)
+
+
+def pinsker(p: float, q: float) -> tuple[float, float]:
+    """TV^2 <= KL / 2 of two coins, less 5%."""
+    kl = p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
+    return (p - q) ** 2, 0.475 * kl
+
+
+SQUARE = {"x": Interval(-1.0, 1.0), "y": Interval(-1.0, 1.0)}
+UNIT = Interval(-1.0, 1.0)
+WIDE = Interval(1e-6, 1e6, log=True)
+
+PLANTED = [
+    Planted("contraction: 1.9 for 2", contraction,
+            {"a": Interval(0.0, 9.0), "b": Interval(0.0, 9.0), "angle": Interval(0.0, math.pi)}),
+    Planted("triangle inequality", lambda x, y: (abs(x + y), 0.95 * (abs(x) + abs(y))), SQUARE),
+    Planted("Jensen, 6 points", lambda x: (x.mean() ** 2, 0.95 * (x**2).mean()),
+            {"x": Array(UNIT, (6,))}),
+    Planted("Cauchy-Schwarz, 3 dimensions",
+            lambda x, y: (abs(x @ y), 0.95 * np.linalg.norm(x) * np.linalg.norm(y)),
+            {"x": Array(UNIT, (3,)), "y": Array(UNIT, (3,))}),
+    Planted("Gaussian tail: .475 for .5",
+            lambda t: (stats.norm.sf(t), 0.475 * math.exp(-t * t / 2)), {"t": Interval(0.0, 10.0)}),
+    Planted("Laplace tail", lambda t: (math.exp(-t), 0.95 * math.exp(-t)),
+            {"t": Interval(0.0, 9.0)}),
+    Planted("harmonic sum at n = 1", lambda n: (special.digamma(n + 1) + np.euler_gamma,
+            math.log(n) + 0.95), {"n": Integer(1, 1000)}),
+    Planted("harmonic sum without its log",
+            lambda n: (special.digamma(n + 1) + np.euler_gamma, 5.0), {"n": Integer(1, 10_000)}),
+    Planted("powers, wrong way above 1", lambda a: (a**3, a**2), {"a": Interval(0.0, 1.05)}),
+    Planted("Hoeffding: 2.1 for 2", hoeffding,
+            {"n": Integer(1, 100_000), "p": Interval(0.01, 0.99), "t": Interval(0.01, 0.5)}),
+    Planted("neighbouring means, 5 users", neighbours,
+            {"x": Array(UNIT, (5,)), "y": Array(UNIT, (1,))}),
+    Planted("variance of points in [0, 1]", lambda x: (x.var(), 0.2375),
+            {"x": Array(Interval(0.0, 1.0), (6,))}),
+    Planted("survivors at n = 9", survivors, {"n": Integer(9, 2000)}),
+    Planted("means, arithmetic and geometric",
+            lambda a, b: (math.sqrt(a * b), 0.95 * (a + b) / 2), {"a": WIDE, "b": WIDE}),
+    Planted("l1 and l2, 8 dimensions",
+            lambda x: (np.abs(x).sum(), 0.95 * math.sqrt(8) * np.linalg.norm(x)),
+            {"x": Array(UNIT, (8,))}),
+    Planted("Bernoulli, powers below 1", lambda x, r: (1 + r * x, (1 + x) ** r),
+            {"x": Interval(-1.0, 3.0), "r": Interval(0.95, 3.0)}),
+    Planted("Pinsker", pinsker, {"p": Interval(0.001, 0.999), "q": Interval(0.001, 0.999)}),
+    Planted("total variation of Gaussians",
+            lambda mu: (2 * stats.norm.cdf(mu / 2) - 1, 0.95 * mu / math.sqrt(2 * math.pi)),
+            {"mu": Interval(0.001, 5.0, log=True)}),
+    Planted("half of a coin's throws, small even n",
+            lambda n: (float(stats.binom.sf(math.ceil(n / 2) - 1, n, 0.5)), 0.6),
+            {"n": Integer(1, 1000)}),
+    Planted("Stirling at n = 1, 2", log_factorial, {"n": Integer(1, 1000)}),
+]  # fmt: skip
+
+
+def evolution(planted: Planted, seed: int, examples: int) -> bool:
+    """Search the domain."""
+    domain = Domain(**planted.parts)
+    return falsify(domain, planted.sides, seed=seed, examples=examples, mutant=None).violated
+
+
+def by_hypothesis(planted: Planted, seed: int, examples: int) -> bool:
+    """Search with the strategy of the domain."""
+    strategy = Domain(**planted.parts).strategy()
+    return falsify(strategy, planted.sides, seed=seed, examples=examples, mutant=None).violated
+
+
+def at_random(planted: Planted, seed: int, examples: int) -> bool:
+    """Draw from the domain alone."""
+    domain, rng = Domain(**planted.parts), np.random.default_rng(seed)
+    cases = [domain.at(rng.random(domain.dimension)) for _ in range(examples)]
+    return sweep(cases, planted.sides, mutant=None).violated
+
+
+SEARCHES = {"evolution": evolution, "hypothesis": by_hypothesis, "random": at_random}
+
+
+def again(paths: list[Path]) -> None:
+    """Look once more for the counterexamples of ledgers, without hand-built cases."""
+    import pytest
+
+    from dpaudit.ledger import attacks
+
+    counted: dict[str, list[str]] = {"found": [], "missed": []}
+
+    def without_extremal(*args: Any, extremal: Any = (), **options: Any) -> Any:
+        made = falsify(*args, extremal=extremal, **options)
+        if made.violated:
+            found = not extremal or falsify(*args, extremal=(), **options).violated
+            counted["found" if found else "missed"].append(made.claim)
+        return made
+
+    attacks.falsify = without_extremal  # type: ignore[assignment]
+    pytest.main(["-q", "-p", "no:cacheprovider", "-n", "0", "--dpaudit", *map(str, paths)])
+    print(f"\nfound without hand-built cases: {len(counted['found'])}")
+    print(f"only by a hand-built case: {len(counted['missed'])}")
+    for claim in counted["missed"]:
+        print(f"  {claim}")
+
+
+def main() -> None:
+    """Print how often each mistake is found."""
+    parser = argparse.ArgumentParser(description="What the searches of the ledger find.")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--examples", type=int, default=300)
+    parser.add_argument("--rows", nargs="+", type=Path, default=[])
+    asked = parser.parse_args()
+    if asked.rows:
+        again(asked.rows)
+        return
+    print(f"found with {asked.examples} examples, of {asked.seeds} seeds")
+    print(f"{'mistake':40}" + "".join(f"{name:>12}" for name in SEARCHES))
+    always = dict.fromkeys(SEARCHES, 0)
+    for planted in PLANTED:
+        line = f"{planted.name:40}"
+        for name, search in SEARCHES.items():
+            found = sum(search(planted, seed, asked.examples) for seed in range(asked.seeds))
+            always[name] += found == asked.seeds
+            line += f"{found:12}"
+        print(line, flush=True)
+    print(f"{'found with every seed':40}" + "".join(f"{always[name]:12}" for name in SEARCHES))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,450 @@
+"""Attempts on one claim: searches, sweeps, equalities, draws, whole audits; decorators, mostly."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import _validate
+from dpaudit.claims import Claim
+from dpaudit.engine import audit
+from dpaudit.errors import ArgumentError
+from dpaudit.ledger.attempt import Attempt, Counterexample, Method, Power, Role, plain
+from dpaudit.ledger.cases import Cases, Changed, grid, is_domain
+from dpaudit.ledger.falsifying import HALVED, falsify, sweep
+from dpaudit.ledger.judging import DEFAULT_TOLERANCE, Inequality, apart
+from dpaudit.ledger.paper import Statement
+from dpaudit.ledger.snippets import snippet_of
+from dpaudit.results import AuditResult, Verdict, mutation_score
+from dpaudit.stats import lower_proportion
+
+FAILURE_PROB = 1e-6
+"""Probability, at most, that a Monte Carlo check refutes a statement that holds."""
+
+_BATCH = 20_000  # draws
+_Sides = TypeVar("_Sides", bound=Callable[..., Any])
+
+
+class Keeper(Protocol):
+    """Who keeps the attempts of a check, and hands out their seeds."""
+
+    row: Statement
+    seed: int
+    examples: int
+
+    def record(self, made: Attempt) -> None:
+        """Keep an attempt."""
+
+    def next_seed(self) -> int:
+        """Return a seed for an attempt."""
+
+    def next_number(self) -> int:
+        """Return its number."""
+
+
+class Attack:
+    """Attempts on one claim, each brought into the form ``lhs <= rhs``.
+
+    The methods are decorators in the manner of ``hypothesis.given``: the keywords are the domain,
+    of which those that are no Interval, Integer, Choice or Array are the same in every case. They
+    attack at once, and hand the function back, so that several can be put on one::
+
+        @ledger.falsify("even with sqrt 2", c=math.sqrt(2), mutant={"c": 1.0}, **domain)
+        @ledger.falsify("the exact tail", c=3.0, mutant={"c": 1.0}, **domain)
+        def tail(d, delta, c):
+            return chi2.sf(c**2 * d * math.log(4 / delta), d), delta / 4
+
+    Common to all of them:
+
+    claim : str
+        What is attacked, in words.
+    mutant : dict, callable, float or None
+        What the same attempt must refute: the function with some keywords changed, another
+        function, or rhs times a factor below 1 (by default one half).
+    lhs, rhs : str
+        What the two sides mean, for the reader of a counterexample.
+    snippet : str
+        At most 15 lines of Python that print both sides of the counterexample with numpy and scipy
+        alone. By default it is made of the source of the function, where that needs nothing else.
+    end_to_end : bool
+        Whether the thing itself is run or computed whole, so that the attempt does not rest on what
+        the proof rests on.
+    """
+
+    def __init__(self, ledger: Keeper, role: Role, subject: str = "", mends: str = "") -> None:
+        self._ledger, self.role, self.subject, self.mends = ledger, role, subject, mends
+
+    # --- attempts ---
+
+    def falsify(
+        self,
+        claim: str = "",
+        /,
+        *,
+        examples: int | None = None,
+        extremal: Iterable[Changed] = (),
+        exact: Changed | Inequality | None = None,
+        tolerance: float = DEFAULT_TOLERANCE,
+        mutant: Changed | Inequality | float | None = HALVED,
+        lhs: str = "",
+        rhs: str = "",
+        snippet: str = "",
+        end_to_end: bool = False,
+        **domain: Any,
+    ) -> Callable[[_Sides], _Sides]:
+        """Search for a case in which ``lhs <= rhs`` fails; see :func:`dpaudit.ledger.falsify`.
+
+        Parameters
+        ----------
+        examples : int, optional
+            Cases that each search judges at least; by default what the profile says.
+        extremal : iterable of dict
+            Hand-built cases, judged first; what they do not name has to be a constant.
+        exact : dict or callable, optional
+            The same sides in exact arithmetic: the function with some keywords changed, or another.
+        **domain
+            Interval, Integer, Choice, Array or hypothesis strategies; anything else is a constant.
+        """
+
+        def attempt(sides: _Sides) -> _Sides:
+            cases = Cases(domain, sides)
+            made = falsify(
+                cases.searched,
+                cases.of(sides),
+                seed=self._ledger.next_seed(),
+                examples=self._ledger.examples if examples is None else examples,
+                extremal=[cases.completed(case) for case in extremal],
+                exact=cases.changed(sides, exact),
+                tolerance=tolerance,
+                mutant=cases.mutant(sides, mutant),
+                claim=self._words(claim),
+            )
+            self._add(made, sides, mutant, lhs, rhs, snippet, end_to_end)
+            return sides
+
+        return attempt
+
+    def sweep(
+        self,
+        claim: str = "",
+        /,
+        *,
+        cases: Iterable[Changed] | None = None,
+        method: Method = Method.EXACT,
+        exact: Changed | Inequality | None = None,
+        tolerance: float = DEFAULT_TOLERANCE,
+        mutant: Changed | Inequality | float | None = HALVED,
+        lhs: str = "",
+        rhs: str = "",
+        snippet: str = "",
+        end_to_end: bool = False,
+        **points: Any,
+    ) -> Callable[[_Sides], _Sides]:
+        """Judge every case of a list, or of a grid; see :func:`dpaudit.ledger.sweep`.
+
+        Parameters
+        ----------
+        cases : iterable of dict, optional
+            Cases, each with some keywords of its own.
+        method : Method
+            EXACT only where the cases are all there are, or a proof says that they are enough.
+        **points
+            Ranges and lists, of which every combination is judged; anything else is a constant.
+        """
+
+        def attempt(sides: _Sides) -> _Sides:
+            found = Cases({}, sides)
+            made = sweep(
+                [{**point, **case} for point in grid(points) for case in cases or ({},)],
+                found.of(sides),
+                method=method,
+                exact=found.changed(sides, exact),
+                tolerance=tolerance,
+                mutant=found.mutant(sides, mutant),
+                claim=self._words(claim),
+            )
+            self._add(made, sides, mutant, lhs, rhs, snippet, end_to_end)
+            return sides
+
+        return attempt
+
+    def identity(
+        self,
+        claim: str = "",
+        /,
+        *,
+        cases: Iterable[Changed] | None = None,
+        method: Method = Method.EXACT,
+        tolerance: float = DEFAULT_TOLERANCE,
+        floor: float = 0.0,
+        mutant: Changed | Inequality | None = None,
+        examples: int | None = None,
+        extremal: Iterable[Changed] = (),
+        lhs: str = "",
+        rhs: str = "",
+        snippet: str = "",
+        end_to_end: bool = False,
+        **domain: Any,
+    ) -> Callable[[_Sides], _Sides]:
+        """Attempt an equality: two values, numbers or arrays, must agree entry by entry.
+
+        Parameters
+        ----------
+        cases, method
+            As for :meth:`sweep`, of a list or a grid.
+        tolerance : float
+            Relative to the larger of the two, in each entry.
+        floor : float
+            Size below which an entry is rounding: differences are relative to no less than this.
+        mutant : dict or callable, optional
+            Other values that must be found to differ; by default the second with a relative error
+            of a thousandth.
+        examples, extremal, **domain
+            As for :meth:`falsify`, where the domain is one; as for :meth:`sweep`, where it is a
+            grid.
+        """
+        _validate.nonnegative(tolerance=tolerance)
+        _validate.nonnegative(floor=floor)
+
+        def attempt(values: _Sides) -> _Sides:
+            def sides(found: Any) -> tuple[float, float] | None:
+                return None if found is None else (1.0 + apart(found[0], found[1], floor), 1.0)
+
+            def difference(**case: Any) -> tuple[float, float] | None:
+                return sides(values(**case))
+
+            def wrong(**case: Any) -> tuple[float, float] | None:
+                if callable(mutant):
+                    return sides(mutant(**case))
+                found = values(**{**case, **(mutant or {})})
+                if mutant is None and found is not None:
+                    found = found[0], np.asarray(found[1], dtype=float) * 1.001
+                return sides(found)
+
+            if cases is None and is_domain(domain):
+                found = Cases(domain, values)
+                made = falsify(
+                    found.searched,
+                    found.of(difference),
+                    seed=self._ledger.next_seed(),
+                    examples=self._ledger.examples if examples is None else examples,
+                    extremal=[found.completed(case) for case in extremal],
+                    tolerance=tolerance,
+                    mutant=found.of(wrong),
+                    claim=self._words(claim),
+                )
+            else:
+                points = [{**p, **case} for p in grid(domain) for case in cases or ({},)]
+                made = sweep(
+                    points,
+                    difference,
+                    method=method,
+                    tolerance=tolerance,
+                    mutant=wrong,
+                    claim=self._words(claim),
+                )
+            error = None if made.tightest is None else made.tightest - 1.0
+            made = replace(made, tightest=None, error=error, trace=None)
+            self._add(made, values, mutant, lhs, rhs, snippet, end_to_end)
+            return values
+
+        return attempt
+
+    def monte_carlo(
+        self,
+        claim: str = "",
+        /,
+        *,
+        allowed: float,
+        draws: int,
+        mutant: Changed | Callable[..., NDArray[np.bool_]] | float | None = HALVED,
+        lhs: str = "",
+        rhs: str = "",
+        snippet: str = "",
+        end_to_end: bool = True,
+        **where: Any,
+    ) -> Callable[[_Sides], _Sides]:
+        """Attempt ``P[event] <= allowed`` with independent draws.
+
+        Refuted when an exact lower bound for the probability, wrong with probability at most
+        1e-6, lies above what is allowed; the ratio is that of this bound. The function
+        is ``event(size, *, rng, **where) -> bool [size]``: whether it happened.
+
+        Parameters
+        ----------
+        allowed : float
+            Probability that the statement allows, in [0, 1].
+        draws : int
+            Independent draws.
+        mutant : dict, callable, float or None
+            An event that must be found above what is allowed, or a factor below 1 for `allowed`.
+        **where
+            Inputs of the draws, for the record too.
+        """
+        allowed, draws = _validate.delta(allowed=allowed), _validate.integer(1, draws=draws)
+        factor = None
+        if isinstance(mutant, (int, float)):
+            factor = _validate.failure_prob(mutant=mutant)
+
+        def attempt(event: _Sides) -> _Sides:
+            rng = np.random.default_rng(self._ledger.next_seed())
+            hits = _count(event, where, draws, rng)
+            bound = lower_proportion(hits, draws, FAILURE_PROB)
+            case = {**plain(where), "hits": hits, "draws": draws}
+            broken = Counterexample(case, bound, allowed) if bound > allowed else None
+            power = Power.NONE
+            if broken is None and factor is not None:
+                power = Power.KILLED if bound > factor * allowed else Power.SURVIVED
+            elif broken is None and mutant is not None:
+                other = mutant if callable(mutant) else event
+                changed = {**where, **(mutant if isinstance(mutant, Mapping) else {})}
+                found = lower_proportion(_count(other, changed, draws, rng), draws, FAILURE_PROB)
+                power = Power.KILLED if found > allowed else Power.SURVIVED
+            weak: tuple[str, ...] = ()
+            if lower_proportion(draws, draws, FAILURE_PROB) <= allowed < 1:
+                weak = (
+                    f"{draws} draws could not refute {allowed:g} if it happened in all of them",
+                )
+            ran = factor is None and power is not Power.NONE
+            made = Attempt(
+                self._words(claim),
+                Method.MONTE_CARLO,
+                draws,
+                tightest=bound / allowed if allowed > 0 else (math.inf if bound > 0 else 0.0),
+                where=case,
+                counterexample=broken,
+                power=power,
+                mutant="" if factor is None else f"the allowed probability times {factor:g}",
+                weak=weak,
+                failure_prob=FAILURE_PROB * (2 if ran else 1),
+            )
+            left = lhs or f"a lower bound, wrong with probability {FAILURE_PROB:g}, for how often"
+            self._add(made, event, mutant, left, rhs, snippet, end_to_end)
+            return event
+
+        return attempt
+
+    def audit(
+        self,
+        mechanism: Any,
+        claim: Claim,
+        pairs: Any,
+        *,
+        draws: int,
+        survivors: str = "",
+        snippet: str = "",
+        **options: Any,
+    ) -> AuditResult:
+        """Attempt a privacy guarantee with a whole audit; see :func:`dpaudit.audit`.
+
+        A certified violation refutes the statement; the ratio is that of certified to claimed
+        epsilon. Its mutants are made from its noise; give `mutants` to add others.
+
+        Parameters
+        ----------
+        survivors : str, optional
+            Why mutants survive, where some do.
+        """
+        ledger = self._ledger
+        result = audit(
+            mechanism,
+            claim,
+            pairs,
+            draws=draws,
+            seed=ledger.seed,
+            failure_prob=options.pop("failure_prob", FAILURE_PROB),
+            id=f"{ledger.row.id}#{ledger.next_number()}",
+            **options,
+        )
+        refuted = result.verdict is Verdict.REFUTED
+        where = {
+            "mechanism": result.mechanism,
+            "pair": result.pair_words,
+            "event": result.witness.event,
+        }
+        certified, claimed = result.certified_epsilon, result.claimed_epsilon
+        power = Power.NONE
+        killed, judged = mutation_score(result.mutants)
+        if judged and not refuted:
+            power = Power.KILLED if killed else Power.SURVIVED
+        broken = Counterexample(where, certified, claimed, snippet=snippet) if refuted else None
+        self._record(
+            Attempt(
+                f"{result.mechanism} is {claim}",
+                Method.MONTE_CARLO if result.failure_prob > 0 else Method.EXACT,
+                sum(result.draws.values()),
+                tightest=certified / claimed if claimed > 0 else math.inf,
+                where=where,
+                counterexample=broken,
+                power=power,
+                mutant=f"{killed} of {judged}" if judged else "",
+                failure_prob=result.total_failure_prob,
+                lhs="certified epsilon",
+                rhs="claimed epsilon",
+                end_to_end=True,
+                mutants=result.mutants,
+                survivors=survivors,
+                slack=None if result.slack is None else result.slack.refuted_from,
+            )
+        )
+        return result
+
+    def argue(self, why: str) -> None:
+        """Say why the claim, or a part of it, holds, where nothing can be run."""
+        self._record(Attempt(why, Method.ARGUMENT, 0))
+
+    # --- inside ---
+
+    def _words(self, claim: str) -> str:
+        return claim or self.subject or "the statement"
+
+    def _add(
+        self,
+        made: Attempt,
+        function: Any,
+        mutant: Any,
+        lhs: str,
+        rhs: str,
+        snippet: str,
+        end_to_end: bool,
+    ) -> None:
+        broken = made.counterexample
+        if broken is not None:
+            given = inspect.cleandoc(snippet) if snippet else snippet_of(function, broken.case)
+            made = replace(made, counterexample=replace(broken, snippet=given))
+        words = made.mutant
+        if isinstance(mutant, Mapping) and made.power is not Power.NONE:
+            words = ", ".join(f"{name} = {_short(value)}" for name, value in mutant.items())
+        elif callable(mutant) and made.power is not Power.NONE:
+            words = getattr(mutant, "__name__", "").replace("<lambda>", "").replace("_", " ")
+        self._record(replace(made, lhs=lhs, rhs=rhs, end_to_end=end_to_end, mutant=words))
+
+    def _record(self, made: Attempt) -> None:
+        self._ledger.record(replace(made, role=self.role, subject=self.subject, mends=self.mends))
+
+
+def _short(value: Any) -> str:
+    if callable(value):
+        return str(getattr(value, "__name__", "another")).replace("_", " ")
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _count(event: Callable[..., Any], where: Changed, draws: int, rng: np.random.Generator) -> int:
+    hits, left = 0, draws
+    while left > 0:
+        size = min(left, _BATCH)
+        happened = np.asarray(event(size, rng=rng, **where))
+        if happened.dtype != np.bool_ or happened.shape != (size,):
+            raise ArgumentError(
+                f"event must return a boolean array of shape ({size},), got shape "
+                f"{happened.shape} and dtype {happened.dtype}"
+            )
+        hits += int(happened.sum())
+        left -= size
+    return hits

@@ -1,0 +1,117 @@
+"""What the keywords of an attempt say: domains, grids, constants, and what a mutant changes."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from dpaudit.ledger.domains import Array, Domain, Range
+from dpaudit.ledger.judging import Inequality
+
+Changed = Mapping[str, Any]
+"""Keywords of an inequality that are given other values: so a mutant is written."""
+
+
+class Cases:
+    """What the keywords of an attempt say of the cases of one function."""
+
+    def __init__(self, domain: Mapping[str, Any], function: Callable[..., Any]) -> None:
+        self._domain = domain
+        arrays = {name: part for name, part in domain.items() if isinstance(part, Array)}
+        self._arrays = arrays
+        axes = {axis for array in arrays.values() for axis in array.axes}
+        self._silent = axes - _parameters(function)
+        unknown = set(domain) - self._silent - _parameters(function)
+        if unknown and not _takes_all(function):
+            raise TypeError(
+                f"{getattr(function, '__name__', function)} takes no {', '.join(sorted(unknown))}: "
+                "the keywords of an attempt are those of its function"
+            )
+
+    @property
+    def searched(self) -> Any:
+        """The domains, or one hypothesis strategy."""
+        if any(isinstance(part, st.SearchStrategy) for part in self._domain.values()):
+            parts = {
+                name: part if isinstance(part, st.SearchStrategy) else st.just(part)
+                for name, part in self._domain.items()
+                if not isinstance(part, Range | Array)
+            }
+            rest = {n: p for n, p in self._domain.items() if isinstance(p, Range | Array)}
+            if rest:
+                raise TypeError(
+                    f"a domain holds hypothesis strategies or ranges, not both: {', '.join(rest)}"
+                )
+            return st.fixed_dictionaries(parts)
+        return Domain(**self._domain).sized()
+
+    def of(self, function: Callable[..., Any]) -> Inequality:
+        """Return the function for whole cases: axes that it does not ask for are left out."""
+
+        def sides(**case: Any) -> Any:
+            return function(**{k: v for k, v in case.items() if k not in self._silent})
+
+        return sides if self._silent else function
+
+    def completed(self, case: Changed) -> dict[str, Any]:
+        """Return a hand-built case with the constants of the domain, and lengths of its arrays."""
+        constants = {
+            name: part
+            for name, part in self._domain.items()
+            if not isinstance(part, Range | Array | st.SearchStrategy)
+        }
+        lengths = {
+            axis: length
+            for name, array in self._arrays.items()
+            if name in case
+            for axis, length in zip(array.shape, np.shape(case[name]), strict=True)
+            if isinstance(axis, str)
+        }
+        whole = {**constants, **lengths, **case}
+        if missing := set(self._domain) - set(whole):
+            raise TypeError(f"an extremal case must give {', '.join(sorted(missing))}: {case!r}")
+        return whole
+
+    def changed(
+        self, function: Callable[..., Any], other: Changed | Inequality | None
+    ) -> Inequality | None:
+        """Return another form of a function: with some keywords changed, or another altogether."""
+        if other is None or callable(other):
+            return other if other is None else self.of(other)
+        if (unknown := set(other) - _parameters(function)) and not _takes_all(function):
+            raise TypeError(f"the function takes no {', '.join(sorted(unknown))}")
+        known = dict(other)
+        return self.of(lambda **case: function(**{**case, **known}))
+
+    def mutant(
+        self, function: Callable[..., Any], mutant: Changed | Inequality | float | None
+    ) -> Inequality | float | None:
+        """Return a mutant as :func:`falsify` takes it."""
+        if mutant is None or isinstance(mutant, (int, float)):
+            return mutant
+        return self.changed(function, mutant)
+
+
+def _parameters(function: Callable[..., Any]) -> set[str]:
+    return set(inspect.signature(function).parameters)
+
+
+def _takes_all(function: Callable[..., Any]) -> bool:
+    parameters = inspect.signature(function).parameters.values()
+    return any(p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def is_domain(parts: Mapping[str, Any]) -> bool:
+    """Whether keywords hold something to search, and not only lists and constants."""
+    return any(isinstance(p, Range | Array | st.SearchStrategy) for p in parts.values())
+
+
+def grid(parts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return every combination of what is listed; what is no list or range is one value."""
+    listed = [p if isinstance(p, range | list | tuple) else (p,) for p in parts.values()]
+    return [dict(zip(parts, values, strict=True)) for values in itertools.product(*listed)]

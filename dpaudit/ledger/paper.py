@@ -1,0 +1,276 @@
+r"""A paper as its ledger sees it: the statements to account for, and its standing conventions.
+
+Both stand in ``statements.md``, beside the ledger files::
+
+    # Private Geometric Median in Nearly-Linear Time (Kumar, Liu, Tian, Yang)
+
+    ## Conventions
+
+    - delta <= 1/2: a larger delta allows to publish the data half of the time.
+
+    ## gm.lemma11: Lemma 11, Section 4.1
+
+    For unit vectors u, v: norm(x' - y') <= max(norm(x - y), 3 eta)
+
+    $$\lVert x' - y' \rVert \le \max(\lVert x - y \rVert, 3 \eta)$$
+
+    > the exact words, where a word decides
+
+    - kind: lemma
+    - rests on: gm.eq13
+    - hides: the constant 3
+
+Of a statement only its words are asked for; they are what a check attacks.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpaudit.errors import StoreError
+
+TABLE = "statements.md"
+"""File beside the ledger files of a paper that holds its statements."""
+
+ID = re.compile(r"[A-Za-z][\w-]*(\.[\w-]+)+")
+
+_HEADING = re.compile(rf"## (?P<id>{ID.pattern})(: (?P<place>.+))?")
+_FIELDS = ("kind", "rests on", "hides")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of a paper.
+
+    Parameters
+    ----------
+    id : str
+        Short name of the paper, a dot, and a name within it: "gm.lemma11".
+    paper : str
+        Name of the paper: of the folder of its ledger files.
+    kind : str
+        Such as lemma, definition, runtime claim.
+    text : str
+        The statement, in plain words and symbols.
+    hides : str
+        The constants that the paper hides.
+    place : str
+        Number and section.
+    latex : str
+        The statement in mathematics.
+    quote : str
+        The exact words of the paper, where they decide.
+    premises : tuple of str
+        Ids of the statements that its proof rests on.
+    """
+
+    id: str
+    paper: str
+    kind: str = "statement"
+    text: str = ""
+    hides: str = ""
+    place: str = ""
+    latex: str = ""
+    quote: str = ""
+    premises: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Convention:
+    """What a paper takes for granted, although it does not say so at every statement.
+
+    Parameters
+    ----------
+    words : str
+        Such as "delta <= 1/2".
+    why : str
+        Why its authors and readers take it for granted.
+    """
+
+    words: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper: what it is called, its conventions, and its statements by id.
+
+    Parameters
+    ----------
+    name : str
+        Of the folder of its ledger files.
+    title : str
+        With the authors.
+    conventions : tuple of Convention
+        Outside of them nothing that fails refutes a statement.
+    statements : tuple of Statement
+        In the order of the paper.
+    """
+
+    name: str
+    title: str = ""
+    conventions: tuple[Convention, ...] = ()
+    statements: tuple[Statement, ...] = ()
+
+    @property
+    def rows(self) -> dict[str, Statement]:
+        """The statements by id."""
+        return {statement.id: statement for statement in self.statements}
+
+    def convention(self, words: str) -> Convention | None:
+        """Return the convention of these words; None where there is no such."""
+        return next((known for known in self.conventions if known.words == words), None)
+
+
+def paper_of(path: Path) -> str:
+    """Name of the paper that a ledger file belongs to: its folder.
+
+    Examples
+    --------
+    >>> paper_of(Path("audits/geometric_median/ledger_privacy.py"))
+    'geometric_median'
+    """
+    return path.absolute().parent.name
+
+
+def ledger_files(path: Path) -> list[Path]:
+    """Return all ledger files of the paper of a ledger file, itself included."""
+    return sorted(path.parent.glob("ledger_*.py"))
+
+
+def paper_at(path: Path) -> Paper:
+    """Return the paper of a ledger file; without statements where it has no table of them.
+
+    Raises
+    ------
+    StoreError
+        Naming the file and the line that cannot be read.
+    """
+    table = path.parent / TABLE
+    return read_paper(table) if table.is_file() else Paper(paper_of(path))
+
+
+def read_paper(path: Path) -> Paper:
+    """Read a file of statements.
+
+    Raises
+    ------
+    StoreError
+        Naming the file, and the line whose id occurs twice or that says what nobody asked for.
+    """
+    try:
+        stat = path.stat()
+        return _parse(path, stat.st_mtime_ns, stat.st_size)
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f"cannot read {path}: {error}") from error
+
+
+@functools.lru_cache(maxsize=64)
+def _parse(path: Path, mtime: int, size: int) -> Paper:
+    """Parse a file, once for each of its versions: every check of a paper asks for its row."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    title = next((line[2:].strip() for line in lines if line.startswith("# ")), "")
+    conventions: tuple[Convention, ...] = ()
+    statements: dict[str, Statement] = {}
+    for number, heading, body in _sections(lines):
+        if heading == "## Conventions":
+            conventions = tuple(_conventions(path, number, body))
+            continue
+        found = _HEADING.fullmatch(heading)
+        if found is None:
+            raise StoreError(
+                f'{path}:{number} must read "## Conventions" or "## paper.name: Number, Section", '
+                f"got {heading!r}"
+            )
+        id, place = found["id"], found["place"] or ""
+        if id in statements:
+            raise StoreError(f"{path}:{number} repeats the id {id}")
+        statements[id] = _statement(path, number, id, place, body)
+    if not statements:
+        raise StoreError(f"{path} holds no statements: each needs a heading ## paper.name: Number")
+    for statement in statements.values():
+        if unknown := [id for id in statement.premises if id not in statements]:
+            raise StoreError(f"{path}: {statement.id} rests on {unknown[0]}, which is no statement")
+    _refuse_circles(path, statements)
+    return Paper(path.absolute().parent.name, title, conventions, tuple(statements.values()))
+
+
+def _sections(lines: list[str]) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield line number, heading and body of each section."""
+    starts = [number for number, line in enumerate(lines) if line.startswith("## ")]
+    for start, end in itertools.pairwise([*starts, len(lines)]):
+        yield start + 1, lines[start].strip(), lines[start + 1 : end]
+
+
+def _conventions(path: Path, number: int, body: Iterable[str]) -> Iterator[Convention]:
+    for words, why in _bullets(body):
+        if not why:
+            raise StoreError(f"{path}:{number} must give a reason: - {words}: why")
+        yield Convention(words, why)
+
+
+def _bullets(body: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield what stands before and behind the first colon of each item of a list."""
+    items: list[str] = []
+    for line in body:
+        if line.startswith("- "):
+            items.append(line[2:].strip())
+        elif items and line.startswith("  ") and line.strip():
+            items[-1] += f" {line.strip()}"
+    for item in items:
+        words, _, rest = item.partition(": ")
+        yield words.strip(), rest.strip()
+
+
+def _statement(path: Path, number: int, id: str, place: str, body: list[str]) -> Statement:
+    text, latex, quote = [], [], []
+    inside = False
+    for line in body:
+        stripped = line.strip()
+        if inside or stripped.startswith("$$"):
+            opens = stripped.startswith("$$") and not inside
+            latex.append(stripped.strip("$"))
+            inside = not stripped.endswith("$$") or (opens and stripped == "$$")
+        elif stripped.startswith(">"):
+            quote.append(stripped[1:].strip())
+        elif stripped and not line.startswith(("- ", "  ")):
+            text.append(stripped)
+    fields = dict(_bullets(body))
+    if unknown := [name for name in fields if name not in _FIELDS]:
+        known = ", ".join(_FIELDS)
+        raise StoreError(f"{path}:{number} says {unknown[0]!r} of {id}; known are {known}")
+    if not text:
+        raise StoreError(f"{path}:{number} says nothing of {id}")
+    rests_on = fields.get("rests on", "")
+    return Statement(
+        id,
+        path.absolute().parent.name,
+        fields.get("kind", "statement"),
+        " ".join(text),
+        fields.get("hides", ""),
+        place,
+        " ".join(filter(None, latex)),
+        " ".join(quote),
+        tuple(premise.strip() for premise in rests_on.split(",") if premise.strip()),
+    )
+
+
+def _refuse_circles(path: Path, statements: dict[str, Statement]) -> None:
+    """Refuse a statement that rests on itself."""
+    done: set[str] = set()
+
+    def visit(id: str, above: tuple[str, ...]) -> None:
+        if id in above:
+            raise StoreError(f"{path}: {' rests on '.join([*above[above.index(id) :], id])}")
+        if id not in done:
+            for premise in statements[id].premises:
+                visit(premise, (*above, id))
+            done.add(id)
+
+    for id in statements:
+        visit(id, ())

@@ -1,0 +1,205 @@
+"""Counterexamples that can be pasted: the function that computes both sides, on its own.
+
+A check computes the sides of an inequality in a function. Where that needs nothing but Python,
+numpy and scipy, and functions beside it that need no more, its source and the case make a
+program of a few lines. Where it needs more, the check gives a snippet of its own.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+import math
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from types import FunctionType, ModuleType
+from typing import Any
+
+LINES = 15
+"""Lines of a snippet, at most."""
+
+_WIDTH = 100
+_FOREIGN = ("numpy", "scipy")
+
+
+class _NotAlone(Exception):
+    """Says that a function needs more than Python, numpy and scipy."""
+
+
+def snippet_of(function: Callable[..., Any], case: Mapping[str, Any]) -> str:
+    """Return a program that prints both sides of a case; empty where there is none so short.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(**case) -> (lhs, rhs)``.
+    case : mapping
+        Plain data, as a counterexample holds it; what the function does not take is left out.
+    """
+    program = _Program()
+    try:
+        name, bound = program.function(function)
+    except (_NotAlone, OSError, TypeError):
+        return ""
+    taken = inspect.signature(function).parameters
+    every = any(p.kind is p.VAR_KEYWORD for p in taken.values())
+    inputs = {key: value for key, value in case.items() if every or key in taken}
+    try:
+        handed = ", ".join(f"{k}={program.literal(v)}" for k, v in {**bound, **inputs}.items())
+    except _NotAlone:
+        return ""
+    call = textwrap.fill(
+        f"lhs, rhs = {name}({handed})",
+        _WIDTH,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    lines = [*program.imports(), *program.definitions, *call.splitlines(), 'print(lhs, ">", rhs)']
+    lines = [line for part in lines for line in part.splitlines()]
+    if len(lines) > LINES or any(len(line) > _WIDTH + 20 for line in lines):
+        return ""
+    return "\n".join(lines)
+
+
+class _Program:
+    """Collects imports, constants and functions, each once."""
+
+    def __init__(self) -> None:
+        self._modules: dict[str, str] = {}
+        self._names: dict[str, dict[str, str]] = {}
+        self.definitions: list[str] = []
+        self._known: dict[str, Any] = {}
+
+    def imports(self) -> list[str]:
+        """Return the lines that import: modules, then names."""
+        modules = [
+            f"import {module}" + f" as {name}" * (name != module)
+            for name, module in sorted(self._modules.items(), key=lambda item: item[1])
+        ]
+        names = [
+            f"from {module} import {', '.join(sorted(found))}"
+            for module, found in sorted(self._names.items())
+        ]
+        return modules + names
+
+    def function(self, function: Callable[..., Any]) -> tuple[str, dict[str, Any]]:
+        """Add a function and all that it needs; return its name and keywords bound to it."""
+        bound: dict[str, Any] = {}
+        while isinstance(function, functools.partial):
+            if function.args:
+                raise _NotAlone
+            bound = {**function.keywords, **bound}
+            function = function.func
+        if not isinstance(function, FunctionType) or function.__name__ == "<lambda>":
+            raise _NotAlone
+        if self._known.get(function.__name__) is function:
+            return function.__name__, bound
+        if function.__name__ in self._known:
+            raise _NotAlone  # another one of the same name
+        self._known[function.__name__] = function
+        source = textwrap.dedent(inspect.getsource(function))
+        tree = ast.parse(source).body[0]
+        if not isinstance(tree, ast.FunctionDef):
+            raise _NotAlone
+        for name, value in _needs(function, tree).items():
+            self._need(name, value)
+        self.definitions.append(_bare(source, tree))
+        return function.__name__, bound
+
+    def literal(self, value: Any) -> str:
+        """Return plain data as Python; lists of numbers as arrays."""
+        if isinstance(value, float) and not math.isfinite(value):
+            self._names.setdefault("math", {})["inf" if value == value else "nan"] = ""
+            return repr(value)
+        if isinstance(value, list):
+            self._modules["np"] = "numpy"
+            return f"np.array({value!r})"
+        if value is None or isinstance(value, bool | int | float | str):
+            return repr(value)
+        raise _NotAlone
+
+    def _need(self, name: str, value: Any) -> None:
+        if isinstance(value, ModuleType):
+            if not _is_foreign(value.__name__):
+                raise _NotAlone
+            self._modules[name] = value.__name__
+        elif isinstance(value, FunctionType) and not _is_foreign(value.__module__):
+            if value.__module__.partition(".")[0] in ("dpaudit", "algorithms"):
+                raise _NotAlone
+            self.function(value)
+        elif isinstance(value, bool | int | float | str):
+            if self._known.get(name, value) != value:
+                raise _NotAlone
+            if name not in self._known:
+                self._known[name] = value
+                self.definitions.append(f"{name} = {value!r}")
+        else:
+            module = _home(name, value)
+            self._names.setdefault(module, {})[name] = ""
+
+
+def _home(name: str, value: Any) -> str:
+    """Return the public module from which a name can be imported."""
+    candidates = ["math", "fractions", "itertools", "functools", "statistics", "mpmath"]
+    candidates += ["numpy", "scipy.stats", "scipy.special", "scipy.optimize", "scipy.integrate"]
+    for module in candidates:
+        if module in sys.modules and getattr(sys.modules[module], name, None) is value:
+            return module
+    raise _NotAlone
+
+
+def _is_foreign(module: str) -> bool:
+    top = module.partition(".")[0]
+    return top in _FOREIGN or top in sys.stdlib_module_names or top == "mpmath"
+
+
+def _needs(function: FunctionType, tree: ast.FunctionDef) -> dict[str, Any]:
+    """Return what a function takes from around it, by name."""
+    body = ast.Module(body=tree.body, type_ignores=[])
+    used = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
+    for default in [*tree.args.defaults, *(d for d in tree.args.kw_defaults if d is not None)]:
+        used |= {node.id for node in ast.walk(default) if isinstance(node, ast.Name)}
+    closure = inspect.getclosurevars(function)
+    found = {**closure.globals, **closure.nonlocals}
+    # getclosurevars does not look into nested functions, nor at defaults.
+    around = {**function.__globals__, **closure.nonlocals}
+    local = {n.id for n in ast.walk(body) if isinstance(n, ast.Name) and _is_stored(n)}
+    local |= {
+        arg.arg
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arguments)
+        for arg in _all_of(node)
+    }
+    local |= {node.name for node in ast.walk(body) if isinstance(node, ast.FunctionDef)}
+    for name in sorted(used - local - set(found)):
+        if name in around:
+            found[name] = around[name]
+        elif not hasattr(builtins, name):
+            raise _NotAlone
+    return found
+
+
+def _is_stored(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store)
+
+
+def _all_of(arguments: ast.arguments) -> list[ast.arg]:
+    some = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return some + [arg for arg in (arguments.vararg, arguments.kwarg) if arg is not None]
+
+
+def _bare(source: str, tree: ast.FunctionDef) -> str:
+    """Return the lines of a function without decorators, docstring and empty lines."""
+    lines = source.splitlines()
+    first = tree.lineno - 1
+    skipped: range = range(0)
+    if ast.get_docstring(tree) is not None:
+        doc = tree.body[0]
+        skipped = range(doc.lineno - 1, doc.end_lineno or doc.lineno)
+    end = tree.end_lineno or len(lines)
+    kept = [line for at, line in enumerate(lines[:end]) if at >= first and at not in skipped]
+    return "\n".join(line for line in kept if line.strip())

@@ -1,0 +1,12 @@
+"""The searches of the ledger find what papers get wrong: the benchmark, with one seed."""
+
+from __future__ import annotations
+
+from benchmarks.falsifiers import PLANTED, evolution
+from dpaudit.ledger.attempts import EXAMPLES
+
+
+def test_at_least_nineteen_of_twenty_planted_mistakes_are_found_within_the_quick_budget():
+    assert len(PLANTED) == 20
+    found = [planted.name for planted in PLANTED if evolution(planted, 0, EXAMPLES["quick"])]
+    assert len(found) >= 19

@@ -1,0 +1,47 @@
+"""Every counterexample of the reference run can be pasted into a Python prompt."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from dpaudit.ledger import Attempt, Method, StatementResult
+from dpaudit.ledger.snippets import LINES
+
+STORED = Path(__file__).parents[1] / "reports" / "reference" / "statements"
+ROWS = [
+    StatementResult.from_json({k: v for k, v in json.loads(path.read_text()).items() if k != SUM})
+    for SUM in ["checksum"]
+    for path in sorted(STORED.glob("*.json"))
+]
+BROKEN = [
+    pytest.param(attempt, id=f"{row.id}-{number}")
+    for row in ROWS
+    for number, attempt in enumerate(row.attempts)
+    if attempt.violated
+]
+
+
+@pytest.mark.parametrize("attempt", BROKEN)
+def test_a_counterexample_comes_as_a_program_with_the_same_sides(attempt: Attempt) -> None:
+    """By draws the sides are other ones, but on the same side of each other."""
+    found = attempt.counterexample
+    assert found is not None
+    assert attempt.lhs, "what the left side means"
+    assert attempt.rhs, "what the right side means"
+    assert found.snippet, "no program"
+    assert len(found.snippet.splitlines()) <= LINES
+    assert "dpaudit" not in found.snippet
+    assert "algorithms" not in found.snippet
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(found.snippet, "snippet", "exec"), {})
+    lhs, rhs = (float(side) for side in printed.getvalue().splitlines()[-1].split(" > "))
+    assert lhs > rhs
+    if attempt.method is not Method.MONTE_CARLO:
+        assert lhs == pytest.approx(found.lhs, rel=1e-6)
+        assert rhs == pytest.approx(found.rhs, rel=1e-6)
