@@ -164,7 +164,8 @@ def _needs(function: FunctionType, tree: ast.FunctionDef) -> dict[str, Any]:
     for default in [*tree.args.defaults, *(d for d in tree.args.kw_defaults if d is not None)]:
         used |= {node.id for node in ast.walk(default) if isinstance(node, ast.Name)}
     closure = inspect.getclosurevars(function)
-    found = {**closure.globals, **closure.nonlocals}
+    # Of an assert, pytest makes code that needs more than its source.
+    found = {k: v for k, v in {**closure.globals, **closure.nonlocals}.items() if k in used}
     # getclosurevars does not look into nested functions, nor at defaults.
     around = {**function.__globals__, **closure.nonlocals}
     local = {n.id for n in ast.walk(body) if isinstance(n, ast.Name) and _is_stored(n)}

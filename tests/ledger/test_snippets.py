@@ -86,6 +86,14 @@ def test_decorators_are_left_out():
     assert "attempt" not in snippet_of(sides, {"x": 2.0})
 
 
+def test_what_pytest_makes_of_an_assert_is_not_asked_for():
+    def sides(x):
+        assert x > 1
+        return x, 1.0
+
+    assert ran(sides, {"x": 2.0}) == (2.0, 1.0)
+
+
 def test_values_around_a_function_come_along():
     factor, words = 2.5, "unused"
 

@@ -401,7 +401,7 @@ def test_a_run_holds_a_row_for_each_statement_in_the_order_of_the_paper(tmp_path
     assert set(document["statements"][1]) == {
         "id", "paper", "kind", "statement", "stated", "verdict", "method", "examples", "tightest",
         "counterexample", "repair", "repair_verdict", "note", "harm", "consequence", "seconds",
-        "power", "weak", "edges", "broken_steps",
+        "power", "weak", "edges", "broken_steps", "shaken",
     }  # fmt: skip
     assert document["statements"][1]["counterexample"]["lhs"] == "inf"
 
