@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,32 @@ _EXPECTED_PROFILE_EVENTS = 8
 _GRID = 25
 _BRIEF_CALLS, _BRIEF_CALL = 8, 256  # calls, at least; draws of each, where there are more calls
 _LARGEST_EPSILON = 600.0  # of the grid for a curve; exponentials stay finite
+
+
+def _profile(claim: Claim) -> tuple[Floats, Floats]:
+    """Return a grid of epsilons and the deltas of a claim.
+
+    For curves the conversion takes a while, and every mutant has a task of its own.
+    """
+    return _known_profile(claim) if isinstance(claim, Hashable) else _made_profile(claim)
+
+
+@functools.lru_cache(maxsize=64)
+def _known_profile(claim: Any) -> tuple[Floats, Floats]:
+    return _made_profile(claim)
+
+
+def _made_profile(claim: Claim) -> tuple[Floats, Floats]:
+    if claim.point is not None:
+        claimed = claim.point[0]
+        half = _GRID // 2
+        beyond = np.linspace(claimed, max(2 * claimed, claimed + 1.0), half + 1)
+        grid = np.unique(np.concatenate([np.linspace(0.0, claimed, half + 1), beyond]))
+    else:
+        grid = np.linspace(0.0, min(max(claim.epsilon(1e-6), 0.1), _LARGEST_EPSILON), _GRID)
+    deltas = np.array([claim.delta(float(e)) for e in grid])
+    grid.flags.writeable = deltas.flags.writeable = False
+    return grid, deltas
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,22 +101,15 @@ class Task:
     is_brief: bool = False
     watch: Watch = field(default_factory=Watch)
 
-    @cached_property
+    @property
     def grid(self) -> Floats:
         """Epsilons at which the profile is reported: from 0 to beyond the claim, the claim too."""
-        claim = self.claim
-        if claim.point is not None:
-            claimed = claim.point[0]
-            half = _GRID // 2
-            beyond = np.linspace(claimed, max(2 * claimed, claimed + 1.0), half + 1)
-            return np.unique(np.concatenate([np.linspace(0.0, claimed, half + 1), beyond]))
-        end = min(max(claim.epsilon(1e-6), 0.1), _LARGEST_EPSILON)
-        return np.linspace(0.0, end, _GRID)
+        return _profile(self.claim)[0]
 
-    @cached_property
+    @property
     def claimed(self) -> Floats:
         """What the claim allows on the grid."""
-        return np.array([self.claim.delta(float(e)) for e in self.grid])
+        return _profile(self.claim)[1]
 
     def rng(self, *labels: str | int) -> np.random.Generator:
         """Return the generator of one purpose."""
