@@ -155,7 +155,8 @@ def approximation(ledger):
 
     repair = ledger.repair(
         "n >= 30000 (sqrt(d) / alpha log^2.5(16 log(16 d / (alpha delta epsilon)) / delta) + "
-        "log(16 (1 + log2(R / r)) / delta)) / epsilon"
+        "log(16 (1 + log2(R / r)) / delta)) / epsilon, and balls of radius 2 sigma^(k-1) "
+        "sqrt(d log(4 K / delta)) in Algorithm 4"
     )
     easiest = [{**EASIEST, "delta": 0.5, "doublings": 2.0}]
 
