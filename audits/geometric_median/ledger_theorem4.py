@@ -102,8 +102,9 @@ def approximation(ledger):
     For every C there is a ratio R / r at which FastRadius, run over so many radii, halts far below
     all distances: Theorem 3, on which the proof rests, asks for n >= C log(log(R / r) / delta) /
     epsilon, and Theorem 4 forgets it. So n is not independent of R / r. A logarithm that vanishes
-    asks for no data at all, but only for delta beyond 1/2. With both mended the theorem stands; the
-    proof asks for most at d = alpha = epsilon = 1 and delta near 1/2.
+    asks for no data at all, but only for delta beyond 1/2. With both mended, and the balls of
+    Algorithm 4 (gm.lemma14), the theorem stands; the proof asks for most at d = alpha = epsilon = 1
+    and delta near 1/2.
     """
 
     @ledger.sweep(
