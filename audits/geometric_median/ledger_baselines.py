@@ -287,7 +287,11 @@ def wall_clock(ledger):
     def measured(steps):
         full, full_error = least_time(
             lambda size: baselines.dpgd(
-                points, size, **shared, step=CLUSTER_RADIUS / math.sqrt(steps), n_steps=steps,
+                points,
+                size,
+                **shared,
+                step=CLUSTER_RADIUS / math.sqrt(steps),
+                n_steps=steps,
                 rng=generator(*seed, "dpgd"),
             )
         )

@@ -530,11 +530,14 @@ def privacy_of_stable_dpsgd(ledger):
         rhs="what a common realization of the indices needs",
     )  # fmt: skip
     def copies(n, m, output, sigma):
-        law = np.outer(np.arange(m + 1) == 0, np.arange(500) == 0).astype(float)
+        joint = np.outer(np.arange(m + 1) == 0, np.arange(500) == 0).astype(float)
         for later in range(32):
-            law = law * (1 - 1 / n) + np.pad(law, ((1, 0), (later, 0)))[: m + 1, :500] / n
+            joint = joint * (1 - 1 / n) + np.pad(joint, ((1, 0), (later, 0)))[: m + 1, :500] / n
         shift, found = np.arange(500) / 64, []
-        for first in (law @ np.exp((output * shift - shift**2 / 2) / sigma**2), law.sum(axis=1)):
+        for first in (
+            joint @ np.exp((output * shift - shift**2 / 2) / sigma**2),
+            joint.sum(axis=1),
+        ):
             few = [binom.cdf(m - j - np.arange(m + 1), 15, 1 / n) @ first for j in range(m + 1)]
             second = np.array(few) * binom.pmf(range(m + 1), 16, 1 / n)
             found.append(second / second.sum())

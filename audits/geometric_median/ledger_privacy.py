@@ -63,16 +63,16 @@ def differential_privacy(ledger):
     The supremum over events is the hockey-stick divergence, by which other rows judge. (epsilon,
     delta) may be 0 here; noise scales in later statements then are infinite.
     """
-    apart = {"laws": np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]]), "epsilon": 1.0}
+    apart = {"distributions": np.array([[1.0, 1, 0, 0], [0, 0, 1, 1]]), "epsilon": 1.0}
 
     @ledger.identity(
         "the largest P[E] - exp(epsilon) P'[E] over all events", tolerance=1e-11, extremal=[apart],
-        laws=Array(SHARE, (2, 4)), epsilon=SHARE, base=math.e, mutant={"base": 2.0},
+        distributions=Array(SHARE, (2, 4)), epsilon=SHARE, base=math.e, mutant={"base": 2.0},
     )  # fmt: skip
-    def largest(laws, epsilon, base):
-        if not laws.sum(axis=1).all():
+    def largest(distributions, epsilon, base):
+        if not distributions.sum(axis=1).all():
             return None
-        p, q = laws / laws.sum(axis=1, keepdims=True)
+        p, q = distributions / distributions.sum(axis=1, keepdims=True)
         events = np.array(list(itertools.product([0, 1], repeat=4)))
         return 1 + (events @ (p - base**epsilon * q)).max(), 1 + hockey_stick(p, q, epsilon)
 
@@ -197,9 +197,13 @@ def coupling(ledger):
     it, needs epsilon <= log 3.
     """
 
-    def moved(law, to, amount):  # to one outcome, from all others
-        moves = min(amount, 1 - law[to]) * (np.eye(len(law))[to] - law) / (1 - law[to])
-        return np.maximum(law + moves, 0.0)
+    def moved(distribution, to, amount):  # to one outcome, from all others
+        moves = (
+            min(amount, 1 - distribution[to])
+            * (np.eye(len(distribution))[to] - distribution)
+            / (1 - distribution[to])
+        )
+        return np.maximum(distribution + moves, 0.0)
 
     domain = {"epsilon": Interval(0.01, 1.0), "delta": Interval(0.0, 0.5)}
     domain |= {"channel": Array(SHARE, (4, 3)), "t": Interval(1e-6, 0.3)}

@@ -25,11 +25,12 @@ def renyi_privacy(ledger):
     """
 
     @ledger.identity(
-        "the divergence by which other rows judge", laws=Array(Interval(1e-3, 1.0), (2, 4)),
+        "the divergence by which other rows judge",
+        distributions=Array(Interval(1e-3, 1.0), (2, 4)),
         alpha=Interval(1.01, 20.0), tolerance=1e-7, power=1, mutant={"power": 0},
     )  # fmt: skip
-    def divergence(laws, alpha, power):
-        p, q = laws / laws.sum(axis=1, keepdims=True)
+    def divergence(distributions, alpha, power):
+        p, q = distributions / distributions.sum(axis=1, keepdims=True)
         defined = math.log(((p / q) ** alpha * q**power).sum()) / (alpha - 1)
         return 1 + renyi_divergence(p, q, alpha), 1 + defined
 
@@ -50,14 +51,20 @@ def renyi_composition(ledger):
     An equality for independent runs; what runs second may depend on the output before it.
     """
     swapped = np.array([[[5, 5], [1, 9], [5, 5]], [[5, 5], [9, 1], [5, 5]]]) / 10.0
-    laws = {"laws": Array(Interval(1e-3, 1.0), (2, 3, 2)), "alpha": Interval(1.01, 20.0)}
-    laws["extremal"] = [{"laws": swapped, "alpha": 2.0}]
+    distributions = {
+        "distributions": Array(Interval(1e-3, 1.0), (2, 3, 2)),
+        "alpha": Interval(1.01, 20.0),
+    }
+    distributions["extremal"] = [{"distributions": swapped, "alpha": 2.0}]
 
-    @ledger.falsify(over=np.max, mutant={"over": np.mean}, **laws)
-    def composed(laws, alpha, over):
+    @ledger.falsify(over=np.max, mutant={"over": np.mean}, **distributions)
+    def composed(distributions, alpha, over):
         """Laws on two outcomes: of the first mechanism, and of the second after each of them."""
-        (p, *p_then), (q, *q_then) = laws / laws.sum(axis=2, keepdims=True)
-        joint = [(law[:, None] * then).ravel() for law, then in ((p, p_then), (q, q_then))]
+        (p, *p_then), (q, *q_then) = distributions / distributions.sum(axis=2, keepdims=True)
+        joint = [
+            (distribution[:, None] * then).ravel()
+            for distribution, then in ((p, p_then), (q, q_then))
+        ]
         parts = [renyi_divergence(*pair, alpha) for pair in zip(p_then, q_then, strict=True)]
         found = renyi_divergence(*joint, alpha)
         return found, renyi_divergence(p, q, alpha) + over(parts) + ROUNDING
@@ -77,15 +84,19 @@ def renyi_to_approximate(ledger):
         return divergence + (math.log(1 / delta) + gain * better) / (alpha - less)
 
     domain = {"alpha": Interval(1.001, 50.0), "delta": Interval(1e-9, 0.5, log=True), "less": 1.0}
-    rare = {"laws": np.array([[0.43, 0.57, 0.0], [1e-261, 1.0, 0.0]]), "alpha": 1.05, "delta": 0.5}
-    finite = {**domain, "laws": Array(Interval(0.0, 1.0), (2, 3)), "extremal": [rare]}
+    rare = {
+        "distributions": np.array([[0.43, 0.57, 0.0], [1e-261, 1.0, 0.0]]),
+        "alpha": 1.05,
+        "delta": 0.5,
+    }
+    finite = {**domain, "distributions": Array(Interval(0.0, 1.0), (2, 3)), "extremal": [rare]}
     normal = {**domain, "rho": Interval(1e-4, 10.0, log=True)}
     normal["extremal"] = [{"rho": 0.1, "alpha": 1.5, "delta": 1e-3}]
 
     @ledger.falsify("finite distributions", gain=0.0, mutant={"less": 0.0}, **finite)
     @ledger.sharper().falsify(gain=1.0, mutant={"gain": 1.1}, **finite)
-    def of_laws(laws, alpha, delta, less, gain):
-        p, q = (laws + 1e-300) / (laws + 1e-300).sum(axis=1, keepdims=True)
+    def of_distributions(distributions, alpha, delta, less, gain):
+        p, q = (distributions + 1e-300) / (distributions + 1e-300).sum(axis=1, keepdims=True)
         bound = promised(renyi_divergence(p, q, alpha), alpha, delta, less, gain)
         return hockey_stick(p, q, max(bound, 0.0)), delta
 

@@ -93,7 +93,10 @@ def fast_radius_as_printed(ledger):
 
     for place, radius in enumerate(outputs):
         for often in (True, False):
-            chances = {e: law[place] if often else 1 - law[place] for e, law in exact.items()}
+            chances = {
+                e: distribution[place] if often else 1 - distribution[place]
+                for e, distribution in exact.items()
+            }
             ledger.monte_carlo(
                 f"{radius:g} is returned {'more' if often else 'less'} often by .008 at most",
                 allowed=0.008 + float(chances[20.0]), draws=50_000, radius=radius, often=often,
@@ -249,13 +252,13 @@ def privacy_of_fast_radius(ledger):
         points = places * 2.0**doublings
         replaced = np.vstack([points[:-1], other * 2.0**doublings])
         k = math.ceil(3 * math.log(4 * doublings / delta))
-        laws = [
+        distributions = [
             distribution_of_radius(
                 x, 2.0 ** np.arange(doublings), k, epsilon, 6 * threshold, 12 * query
             )
             for x in (points, replaced)
         ]
-        return least_epsilon(*laws, delta), epsilon
+        return least_epsilon(*distributions, delta), epsilon
 
     copies = ledger.step("more than 2 k copies of n with probability delta / (4 T)")
     every = {"n": Integer(4, 10**9), "t": RADII, "delta": Interval(1e-300, 0.999, log=True)}
@@ -299,12 +302,12 @@ def privacy_of_fast_radius(ledger):
     )
     def encountered(n, k):
         copies, own = np.arange(2 * k + 1)[:, None], np.arange(k + 1)
-        law = binom.pmf(copies[:, 0], (n - 1) * k, 1 / n)
+        distribution = binom.pmf(copies[:, 0], (n - 1) * k, 1 / n)
         bad = binom.sf(2 * k, (n - 1) * k, 1 / n)  # in iteration 2, if that is encountered
         gap = 0.775 * n - (n - 1 + (own - copies) / k)  # below 0: tau - q_1 with the nth away
         halts = 1 - (144 * np.exp(gap / 12) - 36 * np.exp(gap / 6)) / 216
-        away = law * (1 - bad * (1 - halts @ binom.pmf(own, k, 1 / n)))
-        return abs(away / away.sum() - law / law.sum()).sum() / 2, 0.0
+        away = distribution * (1 - bad * (1 - halts @ binom.pmf(own, k, 1 / n)))
+        return abs(away / away.sum() - distribution / distribution.sum()).sum() / 2, 0.0
 
     ledger.consequence(
         "Nobody: with the samples drawn beforehand the proof gives (epsilon, delta / 4)-DP, more "

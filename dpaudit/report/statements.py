@@ -20,6 +20,7 @@ from dpaudit.ledger import (
 )
 from dpaudit.results import number
 
+_IN_COUNTS = {LedgerVerdict.HOLDS_PROOF_BROKEN: "holds with a broken proof"}
 _EQUAL = 1e-9
 _CLOSE = 1e-4
 _PASTED = 20_000
@@ -128,7 +129,8 @@ def tally_lines(rows: Sequence[StatementResult]) -> list[str]:
     found = tally(rows)
     parts = []
     for verdict, count in found.verdicts.items():
-        word = "hold" if verdict is LedgerVerdict.HOLDS and count != 1 else verdict.words
+        word = _IN_COUNTS.get(verdict, verdict.words)
+        word = word.replace("holds", "hold") if count != 1 else word
         left_out = verdict is LedgerVerdict.OPEN and found.not_run > 0
         parts.append(f"{count} {word}" + f" ({found.not_run} not run)" * left_out)
     rest = {

@@ -471,6 +471,10 @@ def test_tally_counts_what_rests_on_less():
         "without a mutant, 1 with a weak attempt",
     ]
     assert tally_lines(ROWS[:1]) == ["1 statement: 1 holds"]
+    broken_proofs = [replace(AUTHORS[1], verdict=LedgerVerdict.HOLDS_PROOF_BROKEN)] * 2
+    assert tally_lines([*broken_proofs, ROWS[0]])[0] == (
+        "3 statements: 2 hold with a broken proof, 1 holds"
+    )
     assert [power_words(r) for r in (alone, argued, ROWS[4], ROWS[0])] == [
         "no mutant", "–", "survived, weak", "killed"
     ]  # fmt: skip

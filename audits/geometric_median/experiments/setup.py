@@ -9,6 +9,8 @@ import numpy as np
 from scipy import stats
 
 from algorithms.geometric_median import datasets
+from algorithms.geometric_median.reference import geometric_median, objective
+from dpaudit.mechanisms import generator
 
 CLUSTER, HEAVY = "GaussianCluster", "HeavyTailed"
 FAST, FINDER = "FastRadius", "RadiusFinder"
@@ -18,87 +20,56 @@ DPGD, STABLE, FIXED = "DPGD", "StableDPSGD", "FixedOrderDPSGD"
 
 SIGMA, GAMMA, EPSILON, DELTA, RHO = 0.1, 0.75, 1.0, 1e-5, 0.5
 INLIERS, FAILURE_PROB, BETAS = 0.9, 0.05, (0.001, 0.5, 0.999)
-RADII = (0.5, 1.0, 2.0, 4.0, 8.0, 10.0)  # Figure 1 (a)
-DEGREES = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0, 20.0)  # Figure 1 (b)
+FIGURE_1 = {CLUSTER: (0.5, 1.0, 2.0, 4.0, 8.0, 10.0), HEAVY: tuple(range(2, 21, 2))}  # R, nu
 SCALES = {CLUSTER: (25.0, 50.0, 100.0), HEAVY: (2.5, 5.0, 10.0)}  # Figures 4 and 5
 MIDDLE = {CLUSTER: 50.0, HEAVY: 5.0}  # Figures 2 and 3
+NAME = {CLUSTER: "R", HEAVY: "nu"}  # of the scale
 DIMENSION = 50  # Section 5.2
 BOUNDS = (1.2, 3.0)  # of r_hat / r_true, "roughly"
 
 ROUGHLY = 1.25  # factor by which "roughly" may miss, and "similar" differ
 SIGNIFICANT = 2.0  # factor in error that is "a significant margin"
 MULTIPLIERS = (0.25, 1.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # on the minimiser of the error bound
-TUNED, AS_TAKEN = "tuned", "as in the rules"
+TUNED, OF_BOUND = "tuned", "1"
 
-
-@dataclass(frozen=True)
-class Rule:
-    """One parameter: what the paper says of it, what is taken, and what else is tried."""
-
-    parameter: str
-    paper: str
-    taken: str
-    also: str = "-"
-
-
-RULES = (
-    Rule("trials", "100; 20 for Figures 2 to 5", "--full: the same; --quick: 20 and 5"),
-    Rule("data", "fresh for every experiment", "fresh for every trial"),
-    Rule(
-        "r_true, GaussianCluster", "sigma sqrt(d), for gamma = .75",
-        "as printed; it holds half of the data",
-        "the radius around the mean that holds .75 of the data",
-    ),
-    Rule(
-        "r_true, HeavyTailed", "sqrt(d F(gamma)), F the CDF",
-        "sqrt(d F^-1(gamma)), the quantile function", "as printed: it holds 7 % at nu = 4",
-    ),
-    Rule(
-        "R of the radius search", "R of the data; none for HeavyTailed",
-        "the largest norm, rounded up to an integer, or R if that is larger (not private)",
-    ),
-    Rule("gamma in FastRadius", "gamma = .75", "Algorithm 2 has no gamma; its threshold is .775 n"),
-    Rule("beta of RadiusFinder", "-", ".05, as in the code of HSU24", ".001, .5 and .999"),
-    Rule(
-        "time of RadiusFinder", "wall-clock, code not at hand",
-        "three ways to count the neighbours, each up to the radius at which it halts",
-    ),
-    Rule("frac_in, Section 5.2", "-", ".9, as in Section 5.1", ".5"),
-    Rule("order of the rows", "-", "shuffled once, before anything else", "inliers first"),
-    Rule(
-        "centre of the start", "a random point of the sphere of B(.75 r_hat)",
-        "the sphere around x_star", "around 0",
-    ),
-    Rule(
-        "domain", "K^(1) = B(start, r_hat) in Algorithm 4", "that ball for all three methods",
-    ),
-    Rule("delta, in m and in the balls", "-", "1e-5, as in Section 5.1", "1e-2 in StableDPSGD"),
-    Rule(
-        "eta of the SGD methods", "-",
-        "the minimiser of Schedule.error_bound times a multiplier from {1/4, 1, 4, 8, 16, 32, 64}: "
-        "the best one for each method, n, T, family and centre, on data of their own (not "
-        "private; the paper tuned DPGD only)",
-        "every multiplier alone; 1 is the minimiser itself",
-    ),
-    Rule("eta of DPGD", "r_hat / sqrt(T), multiplier 1", "the same", "multiplier 1.5"),
-    Rule(
-        "points of a curve", "passes over the data",
-        "each is a run of its own that spends all of rho; T = 2^K - 1 >= n for the SGD methods",
-    ),
-    Rule(
-        "visits in FixedOrderDPSGD", "m = ceil(T / n)", "the same",
-        "ceil(T^(k) / n) in phase k, as private and less noisy",
-    ),
-    Rule("error", "(f(xhat) - f(xhat)) / r_hat", "(f(xhat) - f(x_star)) / r_hat"),
+RULES = (  # parameter, what the paper says of it, what is taken, and what else is tried
+    ("trials", "100; 20 for Figures 2 to 5", "--full: the same; --quick: 20 and 5", "-"),
+    ("data", "fresh for every experiment", "fresh for every trial", "-"),
+    ("r_true, GaussianCluster", "sigma sqrt(d), for gamma = .75",
+     "as printed; it holds half of the data",
+     "the radius around the mean that holds .75 of the data"),
+    ("r_true, HeavyTailed", "sqrt(d F(gamma)), F the CDF",
+     "sqrt(d F^-1(gamma)), the quantile function", "as printed: it holds 7 % at nu = 4"),
+    ("R of the radius search", "R of the data; none for HeavyTailed",
+     "the largest norm, rounded up to an integer, or R if that is larger (not private)", "-"),
+    ("gamma in FastRadius", "gamma = .75",
+     "Algorithm 2 has no gamma; its threshold is .775 n", "-"),
+    ("beta of RadiusFinder", "-", ".05, as in the code of HSU24", ".001, .5 and .999"),
+    ("time of RadiusFinder", "wall-clock, code not at hand",
+     "three ways to count the neighbours, each up to the radius at which it halts", "-"),
+    ("frac_in, Section 5.2", "-", ".9, as in Section 5.1", ".5"),
+    ("order of the rows", "-", "shuffled once, before anything else", "inliers first"),
+    ("centre of the start", "a random point of the sphere of B(.75 r_hat)",
+     "the sphere around x_star", "around 0"),
+    ("domain", "K^(1) = B(start, r_hat) in Algorithm 4", "that ball for all three methods", "-"),
+    ("delta, in m and in the balls", "-", "1e-5, as in Section 5.1", "1e-2 in StableDPSGD"),
+    ("eta of the SGD methods", "-",
+     "the minimiser of Schedule.error_bound times a multiplier from {1/4, 1, 4, 8, 16, 32, 64}: "
+     "the best one for each method, n, T, family and centre, on data of their own (not private; "
+     "the paper tuned DPGD only)",
+     "every multiplier alone; 1 is the minimiser itself"),
+    ("eta of DPGD", "r_hat / sqrt(T), multiplier 1", "the same", "multiplier 1.5"),
+    ("points of a curve", "passes over the data",
+     "each is a run of its own that spends all of rho; T = 2^K - 1 >= n for the SGD methods", "-"),
+    ("visits in FixedOrderDPSGD", "m = ceil(T / n)", "the same",
+     "ceil(T^(k) / n) in phase k, as private and less noisy"),
+    ("error", "(f(xhat) - f(xhat)) / r_hat", "(f(xhat) - f(x_star)) / r_hat", "-"),
 )  # fmt: skip
-
-
-# --- how much of it is run ---
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run."""
+    """How much is run; SGD runs have T = 2**K - 1 >= n steps, for K up to longest[n]."""
 
     name: str
     ratio_trials: int
@@ -108,20 +79,22 @@ class Size:
     trials: int
     tuning: int
     longest: dict[int, int]
-    """For each n: SGD runs have T = 2**K - 1 >= n steps, for K up to this one."""
     passes: dict[int, int]
     """For each n: DPGD runs have 1, 2, 4, ... passes, up to these."""
 
 
 QUICK = Size(
-    "quick", 20, 20, {CLUSTER: (4.0,), HEAVY: (8.0,)}, (500, 1000, 2000, 4000), 5, 4,
+    "quick", 20, 20, {CLUSTER: (4.0,), HEAVY: (8,)}, (500, 1000, 2000, 4000), 5, 4,
     {100: 11, 1000: 14, 10_000: 16}, {100: 32, 1000: 64, 10_000: 64},
 )  # fmt: skip
 FULL = Size(
-    "full", 100, 50, {CLUSTER: (1.0, 4.0, 10.0), HEAVY: (4.0, 8.0, 20.0)},
+    "full", 100, 50, {CLUSTER: (1.0, 4.0, 10.0), HEAVY: (4, 8, 20)},
     (500, 1000, 2000, 4000, 8000, 16_000), 20, 5,
     {100: 12, 1000: 15, 10_000: 17}, {100: 64, 1000: 256, 10_000: 512},
 )  # fmt: skip
+
+
+# --- data, true radii, starts and errors ---
 
 
 def cloud(family: str, scale: float, n: int, d: int, rng, fraction: float = INLIERS) -> np.ndarray:
@@ -133,16 +106,70 @@ def cloud(family: str, scale: float, n: int, d: int, rng, fraction: float = INLI
     )
 
 
-def true_radii(family: str, scale: float, d: int) -> dict[str, float]:
-    """Return r_true as it is taken for Figure 1, and in its other reading."""
+def true_radius(family: str, scale: float, d: int) -> float:
+    """Return r_true: as printed, but for the quantile function in place of the CDF."""
     if family == HEAVY:
-        printed = math.sqrt(d * float(stats.f.cdf(GAMMA, d, scale)))
-        return {"taken": datasets.heavy_tailed_radius(d, scale, GAMMA), "other": printed}
-    holds = SIGMA * math.sqrt(float(stats.chi2.ppf(GAMMA / INLIERS, d)))
-    return {"taken": datasets.gaussian_cluster_radius(SIGMA, d), "other": holds}
+        return datasets.heavy_tailed_radius(d, scale, GAMMA)
+    return datasets.gaussian_cluster_radius(SIGMA, d)
+
+
+def other_radius(family: str, scale: float, d: int) -> float:
+    """Return r_true of HeavyTailed as printed; of GaussianCluster, what holds .75 of the data."""
+    if family == HEAVY:
+        return math.sqrt(d * float(stats.f.cdf(GAMMA, d, scale)))
+    return SIGMA * math.sqrt(float(stats.chi2.ppf(GAMMA / INLIERS, d)))
+
+
+def effective_radius(family: str, scale: float = 5.0) -> float:
+    """Return r_hat of Section 5.2."""
+    return 20 * true_radius(family, scale, DIMENSION)
 
 
 def search_radius(family: str, scale: float, points: np.ndarray) -> float:
     """Return R of the radius search: the largest norm rounded up, and no less than R."""
     farthest = math.ceil(float(np.linalg.norm(points, axis=1).max()))
     return float(farthest if family == HEAVY else max(farthest, scale))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A data set of Section 5.2 and a start, but for chance."""
+
+    family: str
+    scale: float
+    n: int
+    around: str = "x_star"
+    fraction: float = INLIERS
+    shuffled: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One trial, in units of r_hat."""
+
+    points: np.ndarray
+    start: np.ndarray
+    least: float
+
+    def error(self, found: np.ndarray) -> np.ndarray:
+        """Return (f(xhat) - f(x_star)) / r_hat, ``[size]``."""
+        return objective(self.points, found) - self.least
+
+
+def problem(setting: Setting, rng: np.random.Generator) -> Problem:
+    """Draw data and a start."""
+    points = cloud(setting.family, setting.scale, setting.n, DIMENSION, rng, setting.fraction)
+    if setting.shuffled:
+        points = rng.permutation(points)
+    points = points / effective_radius(setting.family, setting.scale)
+    median = geometric_median(points, tolerance=1e-6)
+    direction = rng.normal(size=DIMENSION)
+    middle = median.point if setting.around == "x_star" else np.zeros(DIMENSION)
+    start = middle + 0.75 * direction / np.linalg.norm(direction)
+    return Problem(points, start, median.objective)
+
+
+def problems(setting: Setting, size: int, *, seed: int, role: str) -> list[Problem]:
+    """Draw the trials of a setting; each `role` has data of its own, other choices the same."""
+    words = (role, setting.family, str(setting.scale), setting.n)
+    return [problem(setting, generator(seed, *words, trial)) for trial in range(size)]
