@@ -534,10 +534,8 @@ def privacy_of_stable_dpsgd(ledger):
         for later in range(32):
             joint = joint * (1 - 1 / n) + np.pad(joint, ((1, 0), (later, 0)))[: m + 1, :500] / n
         shift, found = np.arange(500) / 64, []
-        for first in (
-            joint @ np.exp((output * shift - shift**2 / 2) / sigma**2),
-            joint.sum(axis=1),
-        ):
+        tilt = np.exp((output * shift - shift**2 / 2) / sigma**2)
+        for first in (joint @ tilt, joint.sum(axis=1)):
             few = [binom.cdf(m - j - np.arange(m + 1), 15, 1 / n) @ first for j in range(m + 1)]
             second = np.array(few) * binom.pmf(range(m + 1), 16, 1 / n)
             found.append(second / second.sum())
