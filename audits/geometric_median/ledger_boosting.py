@@ -215,7 +215,7 @@ def fixed_order(ledger):
 
     @ledger.falsify("all phases together: rho-CDP", extremal=[first], end_to_end=True,
         mutant={"noise_multiplier": 0.33}, **domain)  # fmt: skip
-    @ledger.sharper().sweep("rho / 8", cases=[first], bound=1 / 8, noise_multiplier=1.0,
+    @ledger.sharper().sweep("rho / 8 for rho", cases=[first], bound=1 / 8, noise_multiplier=1.0,
         mutant={"noise_multiplier": 0.9})  # fmt: skip
     def spent(points, other, row, outputs, project, noise_multiplier, bound):
         run = {**RUN, "project": project, "noise_multiplier": noise_multiplier}
@@ -256,7 +256,7 @@ def accesses(ledger):
 
     @ledger.falsify("exact binomial tail", constant=3.0, extremal=most, end_to_end=True,
         mutant={"term": False}, **domain)  # fmt: skip
-    @ledger.sharper().falsify("1.53", constant=1.53, mutant={"constant": 1.0}, **domain)
+    @ledger.sharper().falsify("1.53 for 3 in m", constant=1.53, mutant={"constant": 1.0}, **domain)
     def tail(n, phases, delta, constant, term):
         t = 2**phases - 1
         m = constant * (t / n + term * math.log(8 / delta))
@@ -265,7 +265,7 @@ def accesses(ledger):
     means = {"mean": Interval(1e-9, 1e9, log=True), "delta": ANY_DELTA, "mutant": {"constant": 1.5}}
 
     @ledger.step("Fact 1 with this m").falsify("and where T < n", constant=3.0, **means)
-    @ledger.sharper().falsify("1.53 for 3, by Fact 1", constant=1.53, **means)
+    @ledger.sharper().falsify("1.53 for 3 in m, by Fact 1", constant=1.53, **means)
     def chernoff(mean, delta, constant):
         """Both sides as -log."""
         above = constant * (1 + math.log(8 / delta) / mean) - 1
@@ -364,7 +364,7 @@ def a_step_moves_apart_by_little(ledger):
     sides = {"lhs": "norm(x' - y')", "rhs": "max(norm(x - y), 3 eta)"}
 
     @ledger.falsify("where it grows", constant=3.0, mutant={"constant": 1.9}, **near)
-    @ledger.sharper().falsify("2 eta", constant=2.0, mutant={"constant": 1.9}, **near)
+    @ledger.sharper().falsify("2 eta for 3 eta", constant=2.0, mutant={"constant": 1.9}, **near)
     @ledger.edge("step sizes are positive").falsify("u = -v, eta = -1", **back, **sides)
     def grown(a, b, angle, eta, constant):
         before, after = distances(a, b, angle, eta)
@@ -416,7 +416,9 @@ def sensitivity_of_iterates(ledger):
     runs = {**TRAJECTORIES, "extremal": [TURNING, UNDERFLOW]}
 
     @ledger.falsify("(2 m + 1) eta", extra=1, each=2, end_to_end=True, mutant={"each": 1}, **runs)
-    @ledger.sharper().falsify("2 m eta", extra=0, each=2, mutant={"each": 1.9}, **runs)
+    @ledger.sharper().falsify(
+        "2 m eta for (2 m + 1) eta", extra=0, each=2, mutant={"each": 1.9}, **runs
+    )
     def inequality(points, other, where, step, radius, extra, each):
         moved, m = two_runs(points, other, where, step, radius)
         return float(np.linalg.norm(moved, axis=-1).max()), (each * m + extra) * step
@@ -510,7 +512,7 @@ def privacy_of_stable_dpsgd(ledger):
         ".007 of what is due, is noticed.",
     )
 
-    @ledger.sharper().sweep("9 rho / 32 where the indices are fixed", cases=WORST, noise=1.0,
+    @ledger.sharper().sweep("9 rho / 32 for rho, the indices fixed", cases=WORST, noise=1.0,
         mutant={"noise": 0.8})  # fmt: skip
     def together(n, phases, phase, noise):
         moved, scales, _ = at_worst(n, phases, phase, noise_multiplier=noise)
@@ -555,7 +557,7 @@ def privacy_of_stable_dpsgd(ledger):
     budget = ledger.step("delta / 2, and Lemma 1 with the delta / 8 of Lemma 10")
 
     @budget.falsify("exact delta of rho-CDP noise", mutant={"factor": 4.0}, **private)
-    @ledger.sharper().falsify("1 < epsilon <= log 3", mutant={"factor": 4.0}, **beyond)
+    @ledger.sharper().falsify("epsilon up to log 3, not 1", mutant={"factor": 4.0}, **beyond)
     def spent(epsilon, delta, factor):
         rho = factor / (4 * math.log(2 / delta) / epsilon**2 + 2 / epsilon)
         conditioned = float(oracles.gaussian(math.sqrt(2 * rho), 1.0).delta(epsilon))

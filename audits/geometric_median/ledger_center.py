@@ -133,7 +133,7 @@ def scores_are_accurate(ledger):
     """
     exact = {"union": True, **SCORES}
     ledger.falsify("exact tails", mutant={"union": False}, **exact)(inaccurate)
-    ledger.sharper().falsify("k = 200 log(18 n / delta)", constant=200.0,
+    ledger.sharper().falsify("200 for 600 in k", constant=200.0,
                              mutant={"constant": 180.0}, **exact)(inaccurate)  # fmt: skip
 
     @ledger.step("Fact 1 with epsilon = 1/9, for scores up to .45 k").falsify(

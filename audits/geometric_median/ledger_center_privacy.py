@@ -70,7 +70,10 @@ def sensitivity_of_the_weights(ledger):
     @ledger.falsify("|Z - Z'| <= 12", total=True, mutant={"limit": 3}, **some)
     @ledger.falsify("(9), sum of |p - p'| <= 12", total=False, mutant={"limit": 3}, **some)
     @ledger.sharper().falsify(
-        "sum of |p - p'| <= 9", total=False, mutant={"bound": 8.0}, **{**some, "bound": 9.0}
+        "9 for 12, of the sum of |p - p'|",
+        total=False,
+        mutant={"bound": 8.0},
+        **{**some, "bound": 9.0},
     )
     def change(points, other, table, limit, bound, total):
         n, k = len(points), table.shape[1]
@@ -158,7 +161,10 @@ def sensitivity_of_the_mean(ledger):
 
     @step.sweep("(8 12 + 8 (1 + 12) + 16) / .55 = 392.7", parts=216, bound=400, mutant=half)
     @ledger.sharper().sweep(
-        "a weight of 8 within 12 r_hat, and of 1 within 8 and 12", parts=116, bound=211, mutant=half
+        "211 for 400: a weight of 8 within 12 r_hat, and of 1 within 8 and 12",
+        parts=116,
+        bound=211,
+        mutant=half,
     )
     def arithmetic(parts, bound, least=Fraction(11, 20)):
         return parts / least, Fraction(bound)
@@ -176,7 +182,7 @@ def common_survivors(ledger):
     @ledger.sweep(
         "beyond 2000 by 2 * .55 n - n = .1 n", n=range(20, 2000), mutant={"least": Fraction(1, 2)}
     )
-    @ledger.sharper().sweep("from n = 10 on", n=range(10, 20), mutant={"least": Fraction(1, 2)})
+    @ledger.sharper().sweep("n >= 10 for 20", n=range(10, 20), mutant={"least": Fraction(1, 2)})
     def common(n, least=Fraction(11, 20)):
         """Two, and how many survive in both where more than .55 n do in each."""
         return 2, 2 * (math.floor(least * n) + 1) - n

@@ -250,4 +250,9 @@ def robustness(ledger):
     is sharp, and Lemma 4 has 2 s / (2 s - 1).
     """
     attack_displacement(ledger, factor=2.0, power=1.0, mutant={"power": 0.0})
-    attack_displacement(ledger.sharper(), factor=1.0, power=0.5, mutant={"factor": 0.95})
+    attack_displacement(
+        ledger.sharper("s / sqrt(2 s - 1) for 2 s / (2 s - 1)"),
+        factor=1.0,
+        power=0.5,
+        mutant={"factor": 0.95},
+    )

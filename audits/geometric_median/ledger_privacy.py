@@ -99,7 +99,9 @@ def basic_composition(ledger):
     domain["extremal"] = [{**worst, "deltas": np.array([d, d])} for d in (0.001, 0.4)]
 
     @ledger.falsify(saved=0.0, mutant={"saved": 1.1}, **domain)
-    @ledger.sharper().falsify(saved=1.0, mutant={"saved": 1.1}, **domain)
+    @ledger.sharper("delta_1 + delta_2 - delta_1 delta_2").falsify(
+        saved=1.0, mutant={"saved": 1.1}, **domain
+    )
     def composed(channels, epsilons, deltas, saved):
         """What runs second depends on the output of the first: its two sides may be exchanged."""
         first, second, other = map(close, epsilons[[0, 1, 1]], deltas[[0, 1, 1]], channels)

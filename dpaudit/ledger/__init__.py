@@ -2,10 +2,13 @@
 
 A check is a function in a ``ledger_*.py`` file::
 
-    @statement("gm.lemma11")
-    def contraction(ledger):
-        ledger.falsify(Domain(a=Interval(0, 4), b=Interval(0, 4), angle=Interval(0, 3.15)),
-        inequality)
+    @statement("paper.lemma3")
+    def jensen(ledger):
+        ...  # a docstring: the statement, and what was found
+
+        @ledger.falsify(x=Array(Interval(-1, 1), ("n",)), n=Integer(2, 6))
+        def sides(x):
+            return np.mean(x) ** 2, np.mean(x**2)
 
 pytest and ``dpaudit run`` collect it beside the audits. The rows that a paper must account for lie
 in ``statements.md`` beside it; a row without a check is shown as open.

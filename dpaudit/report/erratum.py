@@ -17,6 +17,7 @@ from dpaudit.store import Run, write_atomic
 _WRONG = (LedgerVerdict.REFUTED, LedgerVerdict.HOLDS_PROOF_BROKEN)
 _CASE = 300
 _FILES = (".html", ".md")
+_KINDS = ("theorem", "lemma", "corollary", "algorithm")
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,22 @@ def errata(run: Run, rows: Sequence[StatementResult]) -> list[Erratum]:
     return found
 
 
-def _harm(row: StatementResult) -> tuple[int, bool]:
+def _harm(row: StatementResult) -> tuple[int, bool, int]:
     order = list(Harm)
     harm = len(order) if row.harm is None else order.index(row.harm)
-    return harm, row.verdict is not LedgerVerdict.REFUTED
+    kind = next((at for at, kind in enumerate(_KINDS) if kind in row.kind), len(_KINDS))
+    return harm, row.verdict is not LedgerVerdict.REFUTED, kind
+
+
+def heading(row: StatementResult) -> str:
+    """Return where a statement stands in its paper, or its id where nobody says."""
+    place = row.stated.place or row.id
+    return place[:1].upper() + place[1:] if row.stated.place else place
+
+
+def better(attempt: Attempt) -> str:
+    """Return what a sharper claim is, in words."""
+    return ": ".join(dict.fromkeys(filter(None, (attempt.subject, attempt.claim))))
 
 
 def failures(row: StatementResult) -> list[Attempt]:
@@ -91,6 +104,8 @@ def write_errata(out: Path, run: Run, rows: Sequence[StatementResult]) -> list[s
             run=run,
             erratum=erratum,
             failures=failures,
+            heading=heading,
+            better=better,
             mathml=mathml,
             markdown=f"{name}.md",
             started=words.moment(run.started),
@@ -119,13 +134,13 @@ def markdown(erratum: Erratum) -> str:
         lines.append("")
     if erratum.loose:
         lines += ["## Appendix: constants that could be better", ""]
-        lines += [f"- {_heading(row)}: {loose.claim}" for row, loose in erratum.loose]
+        lines += [f"- {_heading(row)}: {better(loose)}" for row, loose in erratum.loose]
         lines.append("")
     return "\n".join(lines)
 
 
 def _heading(row: StatementResult) -> str:
-    return f"{row.stated.place or row.id} ({row.id})" if row.stated.place else row.id
+    return f"{heading(row)} ({row.id})" if row.stated.place else row.id
 
 
 def _entry(row: StatementResult) -> list[str]:

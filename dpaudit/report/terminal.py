@@ -155,4 +155,7 @@ def run_lines(
     if report is not None:
         lines.append(f"report: {report}")
         lines += [f"ledger: {report.with_name(LEDGER)}"] * bool(statements)
+        papers = dict.fromkeys(row.paper for row in statements)
+        errata = (report.with_name(f"erratum-{paper}.md") for paper in papers)
+        lines += [f"erratum: {erratum}" for erratum in errata if erratum.is_file()]
     return lines
