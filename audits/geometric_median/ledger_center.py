@@ -245,7 +245,7 @@ def survivors_lie_in_a_ball(ledger):
     from one. No two survivors are further apart than 6, which is sharp too: balls of radius 2
     around two that are would leave less than .1 n points, but more than .25 n have a score above
     .55 k, and any of those in one ball is within 4 of the other's center. On a line that makes a
-    ball of radius 3.
+    ball of radius 3. That (7) holds 'with probability delta / 18' in the proof is 1 - delta / 18.
     """
 
     @ledger.falsify("(8) by exact binomial tails", union=True, mutant={"union": False}, **SCORES)

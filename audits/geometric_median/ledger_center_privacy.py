@@ -175,8 +175,8 @@ def common_survivors(ledger):
     """For n >= 20, where at least 0.55 n indices have p_i > 0 for D and at least 0.55 n for D', at
     least two indices survive in both, and one of them stands for the same point.
 
-    10 is enough; for 9 only one is common. And below it is not needed: there line 9 passes with
-    probability delta / 100 at most, so that the answer is 0, and private, anyway.
+    10 is enough; for 9 only one is common. And up to n = 20 it is not needed: there line 9 passes
+    with probability delta / 100 at most, so that the answer is 0, and private, anyway.
     """
 
     @ledger.sweep(
@@ -206,7 +206,7 @@ def privacy_of_fast_center(ledger):
     """If n >= 20, Algorithm 3 is (epsilon, delta)-DP.
 
     It holds as (epsilon, 11 delta / 18). Copies of n are counted over i in [n] in one place of the
-    proof; [n - 1] is meant.
+    proof; [n - 1] is meant. Its 'Line 19' is line 14.
     """
     options = {"radius": 1.0, "epsilon": 1.0, "delta": 0.1}
     laplace = "algorithms.geometric_median.center.bounded_laplace_mechanism"
@@ -276,14 +276,16 @@ def privacy_of_fast_center(ledger):
     )
 
     @conditioning.sweep(
-        "n = 2: both points in one place, of which (8) asks nothing, or far from each other",
-        k=1000,
+        "11 of 20 points in one place, the others alone; one of the 11 leaves; delta = 1/2",
+        n=20,
+        k=3948,
         lhs="total variation distance between the samples of the two runs, each given its (8)",
         rhs="what the coupling needs",
     )
-    def apart(k):
-        high = binom.sf(3 * k // 5, k, 0.5)  # f > .6 k although f* = .5 k
-        return 1 - (1 - high) ** 2, 0.0
+    def apart(n, k):
+        stays, leaves = (binom.sf(3 * k // 5, k, together / n) for together in (11, 10))
+        # (8) asks for f <= .6 k, of the 11 where f* = .55 k, and of 10 where f* = .5 k.
+        return 1 - (1 - stays) ** 11 / (1 - leaves) ** 10, 0.0
 
     branch = ledger.step(
         "'whenever this branch is entered, Z > .55 n (and similarly Z' > .55 n)'",
@@ -292,10 +294,14 @@ def privacy_of_fast_center(ledger):
     )
 
     @branch.sweep(
-        "12 of 21 points in one place, the others far from all; one of the 12 leaves",
+        "12 of 21 points in one place, the others alone; one of the 12 leaves. All 12 have f = "
+        ".75 k and so Z = 12; in each row .18 k samples are copies of the one that leaves",
         n=21,
+        copies=0.18,
         lhs=".55 n",
-        rhs="Z' of the coupled run",
+        rhs="Z', although (8) holds for both and n is sampled less than 2 k times by the others",
     )
-    def other_weights(n):
-        return 0.55 * n, 11.0
+    def other_weights(n, copies):
+        f = 0.75 - copies  # in units of k, of the 11 that stay; at most .6, as (8) asks
+        assert 11 * copies <= 2
+        return 0.55 * n, 11 * (f - 0.5) / 0.25

@@ -92,7 +92,7 @@ def error_of_each_phase(ledger):
     seen = {"phases": 20, "delta": 1e-6, "rho": 0.5}
 
     @ledger.sweep(
-        "phase 2, where n = T, d = 1, and all data are at xbar", ball=2, bound=2, end_to_end=True,
+        "phase 2, n = T, d = eta = 1, all data at xbar; ball and bound with sigma^(2)", ball=2, bound=2, end_to_end=True,
         lhs="probability, at least, that phase 2 breaks its bound", rhs="delta / 2", **seen,
     )  # fmt: skip
     @ledger.repair(
@@ -258,7 +258,9 @@ def steps_of_the_chain(ledger):
 
     @ledger.falsify("144 m^2 to 1296 and M^3", power=2, **some)
     @ledger.falsify("12 m to 36 and M^2", power=1, **some)
-    @ledger.edge("n >= 2").sweep("the same where K = T = n = 1", power=2, larger=8, **one)
+    @ledger.edge("n >= 2").sweep(
+        "m^2 L <= 9 (T / n)^2 log^3(8 K / delta) where K = T = n = 1", power=2, larger=8, **one
+    )
     def fifth_line(phases, passes, delta, power, larger):
         m, level = 3 * (passes + math.log(8 / delta)), math.log(4 * phases / delta)
         allowed = (3 * passes) ** power * math.log(larger * phases / delta) ** (power + 1)

@@ -242,7 +242,9 @@ def utility_of_fast_radius(ledger):
         return (found < smallest) | (found > factor * largest)
 
     attack_the_sum(ledger)
-    ledger.consequence("Nobody: (5) holds for another reason, with the same n.", harm="a constant")
+    ledger.consequence(
+        "Nobody is hurt: (5) holds for another reason, with the same n.", harm="a constant"
+    )
 
 
 @statement("gm.lemma6.edge")

@@ -46,8 +46,8 @@ class LedgerVerdict(StrEnum):
 
 
 _MEANINGS = {
-    LedgerVerdict.REFUTED: "A counterexample was found within the paper's own conventions; where a "
-    "repair is known, it stands beside.",
+    LedgerVerdict.REFUTED: "A counterexample was found within the hypotheses and the standing "
+    "conventions; where a repair is known, it stands beside.",
     LedgerVerdict.HOLDS_PROOF_BROKEN: "The statement stood every attack, but a step of the printed "
     "proof fails; what mends it stands beside.",
     LedgerVerdict.AMBIGUOUS: "It can be read in several ways, and they do not agree.",

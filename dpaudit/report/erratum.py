@@ -48,7 +48,7 @@ def errata(run: Run, rows: Sequence[StatementResult]) -> list[Erratum]:
     found = []
     for name in dict.fromkeys(row.paper for row in rows):
         own = [row for row in rows if row.paper == name and row.kind != "function"]
-        wrong = sorted((row for row in own if row.verdict in _WRONG), key=_harm)
+        wrong = sorted((row for row in own if row.verdict in _WRONG), key=by_harm)
         edges = tuple((row, edge) for row in own for edge in row.edges)
         sharper = tuple(
             (row, a) for row in own for a in row.made_on(Role.SHARPER) if not a.violated
@@ -59,8 +59,11 @@ def errata(run: Run, rows: Sequence[StatementResult]) -> list[Erratum]:
     return found
 
 
-def _harm(row: StatementResult) -> tuple[int, bool, int]:
+def by_harm(row: StatementResult) -> tuple[int, bool, int]:
+    """Order what is wrong: the most harmful first; of equals refuted ones, then theorems."""
     order = list(Harm)
+    if row.verdict not in _WRONG:
+        return 0, False, 0
     harm = len(order) if row.harm is None else order.index(row.harm)
     kind = next((at for at, kind in enumerate(_KINDS) if kind in row.kind), len(_KINDS))
     return harm, row.verdict is not LedgerVerdict.REFUTED, kind

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit.ledger import LedgerVerdict, Power, Shaken, StatementResult, shaken
-from dpaudit.report.erratum import write_errata
+from dpaudit.report.erratum import by_harm, write_errata
 from dpaudit.report.mathematics import mathml
 from dpaudit.report.page import fill, kept, typed
 from dpaudit.report.pictures import premises_picture, ratio_pictures
@@ -47,7 +47,7 @@ def render(out: Path, run: Run, rows: Sequence[StatementResult], errata: Sequenc
     """
     order = list(LedgerVerdict)
     older = kept(run, "statement")
-    rows_in_order = sorted(rows, key=lambda row: order.index(row.verdict))
+    rows_in_order = sorted(rows, key=lambda row: (order.index(row.verdict), by_harm(row)))
     shaky = shaken(rows)
     shown = [{**_row(out, row, shaky[row.id]), "older": older.get(row.id)} for row in rows_in_order]
     anchors: set[str] = set()
