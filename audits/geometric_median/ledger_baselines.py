@@ -38,8 +38,8 @@ def running_times_of_hsu24(ledger):
     additional n^3 epsilon^2 up to logarithms, and by cutting planes n d^2 + d^(2+omega) up to
     logarithms, omega < 2.372.
 
-    rho is of the order of epsilon^2, so n^3 epsilon^2 is right, and n^2 d is exceeded from
-    n epsilon^2 > 256 d on. The radius step needs n^2 (d + log(R / r)) only, as distances serve all
+    rho is of the order of epsilon^2, so n^3 epsilon^2 is right, and n^2 d is exceeded from n
+    epsilon^2 > 256 d on. The radius step needs n^2 (d + log(R / r)) only, as distances serve all
     radii. The cutting-plane and centre times are quoted, and were not run.
     """
     sizes = {"n": [10, 200], "steps": [1, 8]}

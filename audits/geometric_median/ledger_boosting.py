@@ -332,8 +332,8 @@ def when_a_step_contracts(ledger):
     y')^2 = 2 eta (a + b - eta) (1 - u^T v).
 
     For u = v the distance never changes, whatever a + b is. Lemma 11 needs only that a + b >= eta
-    implies contraction, which holds, as does the identity. The last line of the proof needs
-    u^T v <= 1, which is always so, where the paper prints u^T v >= 0.
+    implies contraction, which holds, as does the identity. The last line of the proof needs u^T v
+    <= 1, which is always so, where the paper prints u^T v >= 0.
     """
     apart = {**PLANE, "angle": Interval(0.1, math.pi)}
     repair = ledger.repair("for eta > 0 and u != v: contraction if and only if a + b >= eta")

@@ -128,8 +128,8 @@ def scores_are_accurate(ledger):
     implies f_i <= 0.5 k.
 
     k = 200 log(18 n / delta) is enough, and 200 is sharp as n / delta grows. The printed chain for
-    the second implication is right: with epsilon of Fact 1 at least 1/9 and epsilon mu at least
-    k / 20 its bound is exp(-k / 400), which k makes (delta / (18 n))^1.5.
+    the second implication is right: with epsilon of Fact 1 at least 1/9 and epsilon mu at least k /
+    20 its bound is exp(-k / 400), which k makes (delta / (18 n))^1.5.
     """
     exact = {"union": True, **SCORES}
     ledger.falsify("exact tails", mutant={"union": False}, **exact)(inaccurate)

@@ -46,8 +46,8 @@ def sensitivity_of_the_weights(ledger):
     most 2k times among those of i in [n - 1], abs(Z - Z') <= 12, and even (9), sum_i abs(p_i -
     p'_i) <= 12.
 
-    9 is sharp, for n >= 9: the weight of the replaced point moves by 1, not by 4. The noise of
-    line 8 could be of scale 18 / epsilon.
+    9 is sharp, for n >= 9: the weight of the replaced point moves by 1, not by 4. The noise of line
+    8 could be of scale 18 / epsilon.
     """
 
     def worst(rows):
@@ -139,10 +139,10 @@ def sensitivity_of_the_mean(ledger):
     averages satisfy norm(xbar - xbar') <= (96 + 104 + 16) r_hat / (0.55 n) <= 400 r_hat / n.
 
     Loose: the worst found is 62 r_hat / n for n = 1000 (31 for n = 20, 63 for n = 10^5), where .1,
-    55, 22 and 23 % of the points lie at 0, 2, 4 and 6 r_hat. 211 r_hat / n is proved at once:
-    Z' (xbar - xbar') is the sum of (p_i - p_i') (x_i - xbar) over the others and of two terms for
-    the replaced point, and the balls of Lemma 8 have centers within 4 r_hat of one another. 400
-    sets the noise of line 13.
+    55, 22 and 23 % of the points lie at 0, 2, 4 and 6 r_hat. 211 r_hat / n is proved at once: Z'
+    (xbar - xbar') is the sum of (p_i - p_i') (x_i - xbar) over the others and of two terms for the
+    replaced point, and the balls of Lemma 8 have centers within 4 r_hat of one another. 400 sets
+    the noise of line 13.
     """
 
     @ledger.falsify(

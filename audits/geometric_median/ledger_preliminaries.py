@@ -143,10 +143,10 @@ def majority_in_a_ball(ledger):
     lies within O(r) of c.
 
     Where a share s > 1/2 lies within r of c, the median lies within r s / sqrt(2 s - 1) of c, and
-    this is sharp: with k + 1 of 2 k + 1 points in the ball it moves by (k + 1) r / sqrt(2 k + 1)
-    if it sees those k + 1 along two tangents to the ball. So O(r) holds with a constant that
-    depends on s, as in Lemma 4, and not with one for all that is "greater than half". Its
-    only use in a proof, that of Lemma 6, has s >= 3/4.
+    this is sharp: with k + 1 of 2 k + 1 points in the ball it moves by (k + 1) r / sqrt(2 k + 1) if
+    it sees those k + 1 along two tangents to the ball. So O(r) holds with a constant that depends
+    on s, as in Lemma 4, and not with one for all that is "greater than half". Its only use in a
+    proof, that of Lemma 6, has s >= 3/4.
     """
     excess = ledger.reading("the constant depends on the excess over one half")
     attack_displacement(excess, factor=2.0, power=1.0, mutant={"power": 0.0})

@@ -119,8 +119,8 @@ def gaussian_noise(ledger):
     draw from N(v(D), sigma^2 I_k) is (epsilon, delta)-DP for any sigma >= (2 Delta / epsilon)
     sqrt(log(2/delta)).
 
-    It holds even with sqrt 2 for the 2 in front, which is the limit for small delta. delta = 0
-    asks for an infinite sigma.
+    It holds even with sqrt 2 for the 2 in front, which is the limit for small delta. delta = 0 asks
+    for an infinite sigma.
     """
     domain = {"epsilon": EPSILON, "delta": Interval(1e-250, 0.5, log=True)}
     domain["extremal"] = [{"epsilon": 1.0, "delta": 1e-250}]

@@ -108,11 +108,12 @@ def approximation(ledger):
     f(x_hat) <= (1 + alpha) f(x_star) with probability at least 1 - delta.
 
     For every C there is a ratio R / r, exp(.775 n epsilon / 48) doublings and some more, at which
-    FastRadius halts far below all distances, by noise alone: Theorem 3, on which the proof rests, asks for n >= C log(log(R / r) / delta) /
-    epsilon, and Theorem 4 forgets it. So n is not independent of R / r. A logarithm that vanishes
-    asks for no data at all, but only for delta beyond 1/2. With both mended, and the balls of
-    Algorithm 4, without which its proof fails (gm.lemma14), the theorem stands; the proof asks for most at d = alpha = epsilon = 1
-    and delta near 1/2.
+    FastRadius halts far below all distances, by noise alone: Theorem 3, on which the proof rests,
+    asks for n >= C log(log(R / r) / delta) / epsilon, and Theorem 4 forgets it. So n is not
+    independent of R / r. A logarithm that vanishes asks for no data at all, but only for delta
+    beyond 1/2. With both mended, and the balls of Algorithm 4, without which its proof fails
+    (gm.lemma14), the theorem stands; the proof asks for most at d = alpha = epsilon = 1 and delta
+    near 1/2.
     """
     ledger.sweep(
         "932 points about R from 0 and R / 2^40 from each other, log2(R / r) = 5e8, for C = 10",
@@ -253,9 +254,9 @@ def optimised_step(ledger):
     n^2), L = log(16K/delta), in eta gives f(x_hat) - f(x_star) <= 12 r_hat sqrt(L/T) + 37 r_hat
     sqrt(d L^5) / (epsilon n).
 
-    The arithmetic from the printed Lemma 14 is right, but that lemma is not: at the best eta for
-    it all steps together cover a twentieth of the way, so that the error stays at .9 r_hat where
-    less than half of it is promised. With the repaired terms it is 20 and 821.
+    The arithmetic from the printed Lemma 14 is right, but that lemma is not: at the best eta for it
+    all steps together cover a twentieth of the way, so that the error stays at .9 r_hat where less
+    than half of it is promised. With the repaired terms it is 20 and 821.
     """
     run = {"phases": 18, "n": 10_000, "epsilon": 1.0, "delta": 0.5}
 
@@ -324,9 +325,9 @@ def number_of_steps(ledger):
     log(16K/delta), is at most alpha r_hat / (10C').
 
     Read as arithmetic, with the smallest such T = 2^K - 1, it holds for C = 2400 C'. It does not
-    help the theorem, as 12 and 37 are wrong: with 20 and 821 it takes 160000 for 57600 and C = 53000
-    C'. For delta beyond 1/2 the condition on n can vanish, and where T may be larger than it must,
-    no C does, as K is in the second term.
+    help the theorem, as 12 and 37 are wrong: with 20 and 821 it takes 160000 for 57600 and C =
+    53000 C'. For delta beyond 1/2 the condition on n can vanish, and where T may be larger than it
+    must, no C does, as K is in the second term.
     """
     extremal = [{**EASIEST, "delta": 0.5}]
     printed = {"first": 12, "second": 37, "factor": 57_600, "constant": 2400}
@@ -366,8 +367,7 @@ def number_of_steps(ledger):
 @statement("gm.thm4.rho")
 def privacy_parameter(ledger):
     """Algorithm 4 with rho = epsilon^2 / (32 log(4/delta)) and delta/2 for delta is (epsilon/2,
-    delta/2)-DP, by Lemma 12.
-    """
+    delta/2)-DP, by Lemma 12."""
 
     @ledger.falsify(
         "1 / rho as Lemma 12 asks for it at (epsilon / 2, delta / 2)", constant=32.0,

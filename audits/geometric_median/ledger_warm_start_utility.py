@@ -289,9 +289,9 @@ def edges_of_the_search(ledger):
 def running_time(ledger):
     """Algorithm 2 runs in time O(n d log(R/r) log(log(R/r) / delta)).
 
-    n k T distances are computed, at most 22 n log(R/r) log(log(R/r) / delta) for R >= 4 r and
-    delta <= 1/2; the constant falls to 3 / log 2 = 4.3 as R / r grows. As R / r falls to e^delta
-    the printed bound falls to 0, and below: at R = 1.6 r and delta = .5 it is negative, so that no
+    n k T distances are computed, at most 22 n log(R/r) log(log(R/r) / delta) for R >= 4 r and delta
+    <= 1/2; the constant falls to 3 / log 2 = 4.3 as R / r grows. As R / r falls to e^delta the
+    printed bound falls to 0, and below: at R = 1.6 r and delta = .5 it is negative, so that no
     constant helps. (1 + log(R/r)) log((1 + log(R/r)) / delta), with another constant, holds always.
     """
 
