@@ -367,7 +367,8 @@ def number_of_steps(ledger):
 @statement("gm.thm4.rho")
 def privacy_parameter(ledger):
     """Algorithm 4 with rho = epsilon^2 / (32 log(4/delta)) and delta/2 for delta is (epsilon/2,
-    delta/2)-DP, by Lemma 12."""
+    delta/2)-DP, by Lemma 12.
+    """
 
     @ledger.falsify(
         "1 / rho as Lemma 12 asks for it at (epsilon / 2, delta / 2)", constant=32.0,

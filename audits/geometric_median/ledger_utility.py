@@ -92,7 +92,8 @@ def error_of_each_phase(ledger):
     seen = {"phases": 20, "delta": 1e-6, "rho": 0.5}
 
     @ledger.sweep(
-        "phase 2, n = T, d = eta = 1, all data at xbar; ball and bound with sigma^(2)", ball=2, bound=2, end_to_end=True,
+        "phase 2, n = T, d = eta = 1, all data at xbar; sigma^(2) in ball and bound",
+        ball=2, bound=2, end_to_end=True,
         lhs="probability, at least, that phase 2 breaks its bound", rhs="delta / 2", **seen,
     )  # fmt: skip
     @ledger.repair(
