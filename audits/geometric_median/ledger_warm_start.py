@@ -310,7 +310,7 @@ def privacy_of_fast_radius(ledger):
         return abs(away / away.sum() - distribution / distribution.sum()).sum() / 2, 0.0
 
     ledger.consequence(
-        "Nobody is hurt: with the samples drawn beforehand the proof gives (epsilon, delta / 4)-DP, "
+        "Nobody is hurt: with samples drawn beforehand the proof gives (epsilon, delta / 4)-DP, "
         "more than is claimed.",
         harm="the wording",
     )

@@ -4,7 +4,7 @@
 
 writes the figures, `experiments.json` and `experiments.html`, which begins with what became of
 each claim of that section.  Where the paper does not say how something was done, `RULES` says how
-it is done here, and `what_if` repeats the comparison with every other choice.
+it is done here, and `CHOICES` what else is tried.
 
 Times are taken within this process and compared with one another; seconds are for information.
 """
@@ -14,25 +14,69 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
+import pandas as pd
 
-from audits.geometric_median.experiments.claims import CLAIMS
+from audits.geometric_median.experiments import setup
+from audits.geometric_median.experiments.claims import CLAIMS, Results
+from audits.geometric_median.experiments.descent import all_descents, chosen, wall_clock
 from audits.geometric_median.experiments.figures import write
-from audits.geometric_median.experiments.measured import measure
-from audits.geometric_median.experiments.setup import FULL, QUICK, RULES
+from audits.geometric_median.experiments.radius import radius_ratios, seconds
 
 
-def plain(value: object) -> object:
-    """Return what json cannot write by itself as plain data."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: getattr(value, f.name) for f in fields(value)}
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    raise TypeError(f"{value!r} is not plain data")
+def measure(size: setup.Size, *, seed: int, say: Callable[[str], None]) -> Results:
+    """Run everything."""
+    found = Results(size, seed)
+    figure_1 = [(family, s) for family, scales in setup.FIGURE_1.items() for s in scales]
+    trend = [(family, s) for family, scales in size.trend_scales.items() for s in scales]
+
+    def part(name: str, words: str, rows: Iterable[object]) -> None:
+        began = time.perf_counter()
+        made = list(rows)
+        frames = isinstance(made[0], pd.DataFrame)
+        table = pd.concat(made, ignore_index=True) if frames else pd.DataFrame(made)
+        setattr(found, name, table)
+        found.took[words] = time.perf_counter() - began
+        say(f"{words}: {found.took[words]:.0f} s")
+
+    part("ratios", "Figure 1", (
+        radius_ratios(family, s, 1000, 10, trials=size.ratio_trials, seed=seed)
+        for family, s in figure_1
+    ))  # fmt: skip
+    part("trend", "the same for other n and d", (
+        radius_ratios(family, s, n, d, trials=size.trend_trials, seed=seed)
+        for family, s in trend for n in (500, 1000, 2000) for d in (5, 10, 20)
+    ))  # fmt: skip
+    part("betas", "and other beta of RadiusFinder", (
+        radius_ratios(setup.CLUSTER, 4.0, n, 10, trials=2 * size.ratio_trials, seed=seed, beta=beta)
+        for beta in setup.BETAS for n in (500, 1000)
+    ))  # fmt: skip
+    part("table", "Table 1", (
+        row for family, s in (figure_1 if size is setup.FULL else figure_1[::3])
+        for row in seconds(family, s, 1000, 10, repeats=3, seed=seed)
+    ))  # fmt: skip
+    part("times", "and time against n", (
+        row for n in size.timed
+        for row in seconds(setup.CLUSTER, 4.0, n, 10, repeats=3 if n <= 2000 else 1, seed=seed)
+    ))  # fmt: skip
+    part("errors", "Figures 2 to 5", (all_descents(n, size, seed=seed) for n in size.longest))
+    part("walls", "time at equal error", (
+        wall_clock(chosen(found.errors, family, n), seed=seed)
+        for n in size.longest for family in setup.MIDDLE
+    ))  # fmt: skip
+    return found
+
+
+def record(found: Results, claims: Sequence[object]) -> dict[str, object]:
+    """Return plain data for json; tables by column."""
+    tables = {k: v for k, v in vars(found).items() if isinstance(v, pd.DataFrame)}
+    plain = {k: json.loads(v.to_json(orient="split", index=False)) for k, v in tables.items()}
+    plain |= {"size": asdict(found.size), "seed": found.seed, "took": found.took}
+    return {"claims": [asdict(claim) for claim in claims], "rules": setup.RULES, "results": plain}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -51,16 +95,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.write(words + "\n")
         sys.stdout.flush()
 
-    found = measure(FULL if asked.full else QUICK, seed=asked.seed, say=say)
+    found = measure(setup.FULL if asked.full else setup.QUICK, seed=asked.seed, say=say)
     claims = [judge(found) for judge in CLAIMS.values()]
     asked.out.mkdir(parents=True, exist_ok=True)
-    record = {"claims": claims, "rules": RULES, "results": found}
-    (asked.out / "experiments.json").write_text(json.dumps(record, default=plain, indent=1))
-    page = write(found, claims, RULES, asked.out)
+    (asked.out / "experiments.json").write_text(json.dumps(record(found, claims)))
+    page = write(found, claims, asked.out)
     for claim in claims:
-        say(
-            f"\n{claim.id}: {claim.verdict}{claim.choice and f' ({claim.choice})'}\n{claim.numbers}"
-        )
+        say(f"\n{claim.id}: {claim.verdict} ({claim.choice or '-'})\n{claim.numbers}")
     say(f"wrote {page}")
 
 

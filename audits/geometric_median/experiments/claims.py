@@ -1,39 +1,45 @@
-"""What became of the claims of Section 5, from what was measured."""
+"""What became of the claims of Section 5, from what was measured, with 95 % intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
-import numpy as np
+import pandas as pd
 
-from audits.geometric_median.experiments.descent import Curves, Setting, curves_of
-from audits.geometric_median.experiments.measured import Results
-from audits.geometric_median.experiments.radius import (
-    COUNTS,
-    SAMPLES,
-    WAYS,
-    Ratios,
+from audits.geometric_median.experiments import radius, setup
+from audits.geometric_median.experiments.descent import AROUND_0, advantage, changes, chosen
+from audits.geometric_median.experiments.intervals import (
+    Interval,
     growth,
+    least,
+    most,
+    power,
+    ratio,
+    short,
 )
-from audits.geometric_median.experiments.setup import (
-    BOUNDS,
-    CLUSTER,
-    DPGD,
-    FAILURE_PROB,
-    FIXED,
-    HEAVY,
-    MIDDLE,
-    ROUGHLY,
-    SCALES,
-    SIGNIFICANT,
-    STABLE,
-    TUNED,
-    true_radii,
-)
+from audits.geometric_median.experiments.setup import CLUSTER, DPGD, HEAVY, STABLE
 
 YES, WITH, NO = "reproduces", "reproduces with a choice", "does not reproduce"
+UNDECIDED = "undecided by so few trials"
+CELL = ["family", "scale", "n", "d", "beta", "method"]  # of one average of Figure 1
+
+
+@dataclass
+class Results:
+    """All that was measured, one row for each run."""
+
+    size: setup.Size
+    seed: int
+    ratios: pd.DataFrame = field(default_factory=pd.DataFrame)
+    trend: pd.DataFrame = field(default_factory=pd.DataFrame)
+    betas: pd.DataFrame = field(default_factory=pd.DataFrame)
+    table: pd.DataFrame = field(default_factory=pd.DataFrame)
+    times: pd.DataFrame = field(default_factory=pd.DataFrame)
+    errors: pd.DataFrame = field(default_factory=pd.DataFrame)
+    walls: pd.DataFrame = field(default_factory=pd.DataFrame)
+    took: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,233 +53,160 @@ class Claim:
     numbers: str
 
 
-def span(values: Iterable[float], digits: int = 3) -> str:
-    """Return "low to high".
-
-    Examples
-    --------
-    >>> span([177.6, 1.234567])
-    '1.23 to 178'
-    """
-    values = list(values)
-    low, high = (f"{float(f'{edge:.{digits}g}'):g}" for edge in (min(values), max(values)))
-    return low if low == high else f"{low} to {high}"
+def decided(found: Interval, most_allowed: float, yes: str = YES) -> str:
+    """Say whether a number is at most what is allowed: only where all of its interval agrees."""
+    return NO if found.low > most_allowed else yes if found.high <= most_allowed else UNDECIDED
 
 
-def outside(ratios: Iterable[Ratios]) -> list[Ratios]:
-    """Return the averages that are not "roughly 1.2 to 3"."""
-    low, high = BOUNDS
-    return [r for r in ratios if not low / ROUGHLY <= r.mean <= high * ROUGHLY]
+# --- the radius ---
+
+
+def averages(ratios: pd.DataFrame) -> pd.Series:
+    """Return the interval of each average; all are right at once."""
+    cells = ratios.groupby(CELL).ratio
+    return cells.apply(lambda values: ratio(values, among=cells.ngroups))
+
+
+def misses(average: Interval) -> Interval:
+    """Return by which factor an average misses 1.2 to 3, at most 1 within."""
+    low, high = setup.BOUNDS
+    return most([average.times(1 / high), average.inverse().times(low)])
+
+
+def spans(found: pd.Series, *by: str) -> str:
+    """Return the span of averages, by columns."""
+    ends = found.map(lambda x: x.value).groupby(list(by)).agg(["min", "max"])
+    return "; ".join(
+        f"{', '.join(map(str, name))}: {short(low)} to {short(high)}"
+        for name, low, high in ends.itertuples()
+    )
 
 
 def judge_figure_1(found: Results) -> Claim:
     """Both methods stay roughly between 1.2 and 3 times the true radius."""
-    by_family = {f: [r for r in found.ratios if r.family == f] for f in (CLUSTER, HEAVY)}
-
-    def other(r: Ratios) -> float:
-        true = true_radii(r.family, r.scale, r.d)
-        return r.mean * true["taken"] / true["other"]
-
-    above = sum(r.mean > BOUNDS[1] for r in found.ratios)
-    single = max(float(r.values.max()) for r in found.ratios)
-    numbers = (
-        f"averages of {span((r.mean for r in by_family[CLUSTER]), 2)} on {CLUSTER}, "
-        f"{span((other(r) for r in by_family[CLUSTER]), 2)} with the radius that does hold .75 of "
-        f"the data; {span((r.mean for r in by_family[HEAVY]), 2)} on {HEAVY}, "
-        f"{span((other(r) for r in by_family[HEAVY]), 2)} with the CDF as printed; {above} of "
-        f"{len(found.ratios)} averages are above 3, single trials go up to {single:.2g}"
-    )
+    mean, keys = averages(found.ratios), found.ratios[["family", "scale", "d"]]
+    factor = [setup.true_radius(*k) / setup.other_radius(*k) for k in keys.itertuples(index=False)]
+    other = averages(found.ratios.assign(ratio=found.ratios.ratio * factor))
+    worst = most(map(misses, mean))
     return Claim(
         "gm.fig1",
         "both methods stay between roughly 1.2 and 3 times the true radius",
-        NO if outside(found.ratios) else WITH,
+        decided(worst, setup.ROUGHLY, WITH),
         "F^-1 for F in r_true of HeavyTailed",
-        numbers,
+        f"averages on {spans(mean, 'family', 'method')}; with the radius that does hold .75 of the "
+        f"data, or the CDF as printed: {spans(other, 'family', 'method')}; the worst misses 1.2 to "
+        f"3 by a factor {worst}; single trials go up to {short(found.ratios.ratio.max())}",
     )
-
-
-def time_ratios(table: dict[str, dict[str, float]], way: str) -> list[float]:
-    """Return how many times longer a way takes than FastRadius, for each family."""
-    return [took[way] / took[SAMPLES] for took in table.values()]
 
 
 def judge_table_1(found: Results) -> Claim:
     """FastRadius is 29 times faster at n = 1000."""
-    ratios = {way: time_ratios(found.table, way) for way in (*WAYS, COUNTS)}
-    close = {way: max(abs(math.log(x / 29)) for x in ratios[way]) for way in WAYS}
-    grown = {
-        way: growth(list(found.times), [took[way] for took in found.times.values()])
-        for way in (SAMPLES, *WAYS)
-    }
-    numbers = "RadiusFinder over FastRadius: " + "; ".join(
-        f"{way} {span(ratios[way], 2)}" for way in WAYS
-    )
-    numbers += f"; exact counts instead of samples in FastRadius: {span(ratios[COUNTS], 2)}"
-    numbers += f". Time grows like {grown[SAMPLES]} for FastRadius and like "
-    numbers += f"n^{span((grown[way].exponent for way in WAYS), 3)} for RadiusFinder"
+    table = found.table.pivot(index=["family", "scale"], columns="way", values="seconds")
+    fast, times = table[radius.SAMPLES], found.times.pivot(index="n", columns="way")["seconds"]
+    over = {way: ratio(table[way], fast) for way in (*radius.WAYS, radius.COUNTS)}
+    closest = min(radius.WAYS, key=lambda way: abs(math.log(over[way].value / 29)))
+    apart = most([over[closest].times(1 / 29), over[closest].inverse().times(29)])
+    told = "; ".join(f"{way} {found}" for way, found in over.items())
+    grown = "; ".join(f"{way} {power(growth(times.index, times[way]))}" for way in times)
     return Claim(
         "gm.table1",
         "FastRadius is 29 times faster than RadiusFinder at n = 1000, d = 10",
-        WITH if min(close.values()) <= math.log(SIGNIFICANT) else NO,
-        "neighbours counted row by row in Python",
-        numbers,
+        decided(apart, setup.SIGNIFICANT, WITH),
+        f"neighbours counted {closest}",
+        f"time over that of FastRadius: {told}. Time grows with n: {grown}",
     )
 
 
 def judge_trend(found: Results) -> Claim:
     """The trends of Figure 1 for other n and d."""
-    bad = outside(found.trend)
-    names: dict[str, list[float]] = {}
-    for r in sorted(bad, key=lambda r: -r.mean):
-        names.setdefault(f"{r.method} on {r.family} at n = {r.n}", []).append(r.mean)
-    others = ", ".join(f"{name}: {span(means, 2)}" for name, means in names.items())
-    beta = "; ".join(
-        f"{b:g}: {span((r.mean for r in rs if r.n == 500), 2)}" for b, rs in found.betas.items()
-    )
-    good = [r.mean for r in found.trend if r not in bad]
-    numbers = (
-        f"{len(found.trend) - len(bad)} of {len(found.trend)} averages are {span(good, 2)}; "
-        + (f"the others are {others}; " if bad else "")
-        + f"RadiusFinder at n = 500, d = 10, R = 4 for other beta: {beta}"
-    )
+    mean = averages(found.trend)
+    outside = mean[mean.map(lambda x: misses(x).value > setup.ROUGHLY)]
+    others = averages(found.betas[(found.betas.method == setup.FINDER) & (found.betas.n == 500)])
     return Claim(
         "gm.exp.trend",
         "similar trends for n in {500, 1000, 2000}, d in {5, 10, 20}",
-        NO if bad else YES,
-        f"beta = {FAILURE_PROB:g} in RadiusFinder" if bad else "",
-        numbers,
+        decided(most(map(misses, mean)), setup.ROUGHLY),
+        f"beta = {setup.FAILURE_PROB:g} in RadiusFinder",
+        f"{len(mean) - len(outside)} of {len(mean)} averages are roughly within 1.2 to 3; the "
+        f"others: {spans(outside, 'method', 'family', 'n') or '-'}; RadiusFinder at n = 500, "
+        f"d = 10, R = 4 for other beta: {spans(others, 'beta')}",
     )
 
 
-def advantage(curve: Curves, over: str, eta: float | str = TUNED) -> list[float]:
-    """Return the error of `over` divided by that of FixedOrderDPSGD, for each number of passes."""
-    return [curve.mean(over, p, eta) / curve.mean(FIXED, p, eta) for p in curve.passes]
+# --- the descent ---
 
 
-def advantages(found: Results, family: str, over: str, eta: float | str = TUNED):
-    """Return `advantage` for each n, at the middle scale."""
-    return {
-        n: advantage(curves_of(found.curves, family, MIDDLE[family], n), over, eta)
-        for n in sorted(found.size.longest)
-    }
+def told(by: Mapping[float, Iterable[Interval]], name: str = "n") -> str:
+    """Return "n = 100: 0.1 [0.05, 0.2] to 0.2 [0.1, 0.4]; ..."."""
+    return "; ".join(f"{name} = {key:g}: {least(v)} to {most(v)}" for key, v in by.items())
 
 
-def told(by_n: dict[int, list[float]]) -> str:
-    """Return "n = 100: 0.1 to 0.2; ..."."""
-    return "; ".join(f"n = {n}: {span(values, 2)}" for n, values in by_n.items())
+def judge_sizes(found: Results, id: str, family: str, words: str, factor: float) -> Claim:
+    """FixedOrderDPSGD beats DPGD by a factor at the largest n; on clusters StableDPSGD always."""
 
+    def of(over: str, eta: str = setup.TUNED) -> dict[int, list[Interval]]:
+        sizes = {n: chosen(found.errors, family, n) for n in sorted(found.size.longest)}
+        return {n: list(advantage(errors, over, eta).values()) for n, errors in sizes.items()}
 
-def tuned_at(by_n: dict[int, list[float]], least: float) -> str:
-    """Say at which n every ratio is at least this large."""
-    sizes = [str(n) for n, values in by_n.items() if min(values) >= least]
-    return f"eta tuned, and at n = {', '.join(sizes)} only"
-
-
-def judge_figure_2(found: Results) -> Claim:
-    """FixedOrder beats Stable always, and DPGD by far for large n."""
-    stable = advantages(found, CLUSTER, STABLE)
-    over = advantages(found, CLUSTER, DPGD)
-    bound = advantages(found, CLUSTER, DPGD, 1.0)
-    always = min(min(values) for values in stable.values()) > 1
-    large = min(over[max(over)]) >= SIGNIFICANT
-    around_0 = {
-        c.setting.n: advantage(c, DPGD)
-        for c in found.curves
-        if c.setting == Setting(CLUSTER, MIDDLE[CLUSTER], c.setting.n, "0")
-    }
+    over, stable = of(DPGD), of(STABLE)
+    verdicts = [decided(least(over[max(over)]).inverse(), 1 / factor, WITH)]
+    if family == CLUSTER:
+        verdicts.append(decided(least(map(least, stable.values())).inverse(), 1.0, WITH))
+    sizes = ", ".join(str(n) for n, values in over.items() if least(values).low >= factor)
     return Claim(
-        "gm.fig2",
-        "GaussianCluster: FixedOrderDPSGD consistently beats StableDPSGD, and DPGD by a "
-        "significant margin once n is large enough",
-        WITH if always and large else NO,
-        tuned_at(over, SIGNIFICANT),
-        f"StableDPSGD's error over FixedOrder's, over all passes: {told(stable)}. DPGD's over "
-        f"FixedOrder's: {told(over)}; with eta from the error bound: {told(bound)}; tuned, start "
-        f"around 0, where DPGD's ball does not reach x_star: {told(around_0)}",
+        id,
+        words,
+        max(verdicts, key=[WITH, UNDECIDED, NO].index),
+        f"eta tuned, and at n = {sizes} only",
+        f"over all passes, StableDPSGD's error over FixedOrderDPSGD's: {told(stable)}. DPGD's: "
+        f"{told(over)}; with eta from the error bound: {told(of(DPGD, setup.OF_BOUND))}",
     )
-
-
-def judge_figure_3(found: Results) -> Claim:
-    """HeavyTailed: similar or better for larger n."""
-    over = advantages(found, HEAVY, DPGD)
-    bound = advantages(found, HEAVY, DPGD, 1.0)
-    return Claim(
-        "gm.fig3",
-        "HeavyTailed: FixedOrderDPSGD is similar to or better than DPGD for larger n",
-        WITH if min(over[max(over)]) >= 1 / ROUGHLY else NO,
-        tuned_at(over, 1 / ROUGHLY),
-        f"DPGD's error over FixedOrder's: {told(over)}; with eta from the error bound: "
-        f"{told(bound)}",
-    )
-
-
-def changes(curves: Sequence[Curves], over: str, eta: float | str = TUNED) -> float:
-    """Return by which factor `advantage` changes at most between settings, at equal passes."""
-    table = np.log([advantage(curve, over, eta) for curve in curves])
-    return float(np.exp(np.ptp(table, axis=0).max()))
 
 
 def judge_scales(found: Results, id: str, family: str) -> Claim:
     """Relative performance does not depend on the scale."""
-    name = "R" if family == CLUSTER else "nu"
-    scales = SCALES[family]
-    curves = [curves_of(found.curves, family, scale, 1000) for scale in scales]
-    over = {scale: advantage(c, DPGD) for scale, c in zip(scales, curves, strict=True)}
-    change = [changes(curves, over) for over in (DPGD, STABLE)]
-    numbers = "DPGD's error over FixedOrder's: " + "; ".join(
-        f"{name} = {scale:g}: {span(values, 2)}" for scale, values in over.items()
-    )
-    numbers += f"; it changes by a factor {change[0]:.2g} at most, and StableDPSGD's over "
-    numbers += f"FixedOrder's by {change[1]:.2g}"
-    away = [
-        c
-        for c in found.curves
-        if c.setting.family == family and c.setting.n == 1000 and c.setting.around == "0"
-    ]
-    if len(away) == len(scales):
-        away.sort(key=lambda c: c.setting.scale)
-        numbers += ". Start around 0: " + "; ".join(
-            f"{name} = {c.setting.scale:g}: {span(advantage(c, DPGD), 2)}" for c in away
-        )
-        numbers += f"; by {changes(away, DPGD):.2g} at most"
+    scales, name = setup.SCALES[family], setup.NAME[family]
+    settings = {s: chosen(found.errors, family, 1000, s) for s in scales}
+    over = {s: advantage(errors, DPGD).values() for s, errors in settings.items()}
+    change, other = (most(changes(list(settings.values()), m)) for m in (DPGD, STABLE))
+    away = [chosen(found.errors, family, 1000, s, AROUND_0) for s in scales]
     return Claim(
         id,
-        f"{family}, n = 1000: relative performance unchanged for {name} in "
-        f"{{{', '.join(f'{scale:g}' for scale in scales)}}}",
-        YES if max(change) < SIGNIFICANT else NO,
+        f"{family}, n = 1000: relative performance unchanged for {name} in {scales}",
+        decided(most([change, other]), setup.SIGNIFICANT),
         "",
-        numbers,
+        f"DPGD's error over FixedOrderDPSGD's: {told(over, name)}; it changes by a factor {change} "
+        f"at most, and StableDPSGD's by {other}; with starts around 0, at the most passes, DPGD's "
+        f"by {most(changes(away, DPGD))}",
     )
 
 
 def judge_wall(found: Results) -> Claim:
     """DPGD often takes less time at the same error."""
-    faster = [w for w in found.walls if w.dpgd_passes and w.dpgd_seconds < w.fixed_seconds]
-    ratios = [w.fixed_seconds / w.dpgd_seconds for w in faster]
-    slower = [f"{w.family} at n = {w.n}" for w in found.walls if w not in faster]
-    numbers = f"in {len(faster)} of {len(found.walls)} settings"
-    if faster:
-        numbers += f", by a factor {span(ratios, 2)}, one run each"
-    if slower:
-        passes = max(found.size.passes.values())
-        numbers += (
-            f"; not on {', '.join(slower)}, whose error it has not reached in {passes} passes"
-        )
+    walls = found.walls
+    faster = walls[walls.reached & walls.faster.map(lambda x: x.low > 1)]
+    slower = [f"{w.family} at n = {w.n}" for w in walls.drop(faster.index).itertuples()]
     return Claim(
         "gm.exp.wall",
         "DPGD often takes less wall-clock time than FixedOrderDPSGD for the same error",
-        YES if 2 * len(faster) > len(found.walls) else NO,
+        YES if 2 * len(faster) > len(walls) else NO,
         "",
-        numbers,
+        f"in {len(faster)} of {len(walls)} settings, by a factor of "
+        f"{', '.join(map(str, faster.faster))}; not on {', '.join(slower) or '-'}",
     )
 
 
+WORDS = (
+    "GaussianCluster: FixedOrderDPSGD consistently beats StableDPSGD, and DPGD by a significant "
+    "margin once n is large enough",
+    "HeavyTailed: FixedOrderDPSGD is similar to or better than DPGD for larger n",
+)
 CLAIMS: dict[str, Callable[[Results], Claim]] = {
     "gm.fig1": judge_figure_1,
     "gm.table1": judge_table_1,
     "gm.exp.trend": judge_trend,
-    "gm.fig2": judge_figure_2,
-    "gm.fig3": judge_figure_3,
+    "gm.fig2": lambda found: judge_sizes(found, "gm.fig2", CLUSTER, WORDS[0], setup.SIGNIFICANT),
+    "gm.fig3": lambda found: judge_sizes(found, "gm.fig3", HEAVY, WORDS[1], 1 / setup.ROUGHLY),
     "gm.fig4": lambda found: judge_scales(found, "gm.fig4", CLUSTER),
     "gm.fig5": lambda found: judge_scales(found, "gm.fig5", HEAVY),
     "gm.exp.wall": judge_wall,

@@ -5,81 +5,43 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from algorithms.geometric_median import _sgd, baselines, schedule
-from algorithms.geometric_median.reference import geometric_median, objective
+from audits.geometric_median.experiments.intervals import Interval, quotient, ratio
 from audits.geometric_median.experiments.setup import (
-    AS_TAKEN,
     CLUSTER,
     DELTA,
     DIMENSION,
     DPGD,
     FIXED,
     HEAVY,
-    INLIERS,
     MIDDLE,
     MULTIPLIERS,
     RHO,
     SCALES,
     STABLE,
     TUNED,
+    Problem,
+    Setting,
     Size,
-    cloud,
-    true_radii,
+    problems,
 )
 from dpaudit.mechanisms import generator
 
-
-@dataclass(frozen=True)
-class Setting:
-    """A data set and a start, but for chance."""
-
-    family: str
-    scale: float
-    n: int
-    around: str = "x_star"
-    fraction: float = INLIERS
-    shuffled: bool = True
-
-
-@dataclass(frozen=True, eq=False)
-class Problem:
-    """One trial, in units of r_hat."""
-
-    points: np.ndarray
-    start: np.ndarray
-    least: float
-
-    def error(self, found: np.ndarray) -> np.ndarray:
-        """Return (f(xhat) - f(x_star)) / r_hat, ``[size]``."""
-        return objective(self.points, found) - self.least
-
-
-def effective_radius(setting: Setting) -> float:
-    """Return r_hat of Section 5.2, with the quantile function for HeavyTailed."""
-    return 20 * true_radii(setting.family, setting.scale, DIMENSION)["taken"]
-
-
-def problem(setting: Setting, rng: np.random.Generator) -> Problem:
-    """Draw data and a start."""
-    points = cloud(setting.family, setting.scale, setting.n, DIMENSION, rng, setting.fraction)
-    if setting.shuffled:
-        points = rng.permutation(points)
-    points = points / effective_radius(setting)
-    median = geometric_median(points, tolerance=1e-6)
-    direction = rng.normal(size=DIMENSION)
-    middle = median.point if setting.around == "x_star" else np.zeros(DIMENSION)
-    start = middle + 0.75 * direction / np.linalg.norm(direction)
-    return Problem(points, start, median.objective)
-
-
-def problems(setting: Setting, size: int, *, seed: int, role: str) -> list[Problem]:
-    """Draw the trials of a setting; each `role` has data of its own, other choices the same."""
-    words = (role, setting.family, str(setting.scale), setting.n)
-    return [problem(setting, generator(seed, *words, trial)) for trial in range(size)]
+AS_TAKEN, AROUND_0 = "as in the rules", "start around 0"
+CHOICES: dict[str, dict[str, dict[str, object]]] = {
+    AROUND_0: {"setting": {"around": "0"}},
+    "frac_in = 0.5": {"setting": {"fraction": 0.5}},
+    "inliers first": {"setting": {"shuffled": False}},
+    "delta = 1e-2 in StableDPSGD": {STABLE: {"delta": 1e-2}},
+    "m = ceil(T^(k) / n) in phase k": {FIXED: {"accesses": "phase"}},
+    "eta of DPGD: 1.5 r_hat / sqrt(T)": {DPGD: {"multiplier": 1.5}},
+}
+"""What else is tried: what it changes of the setting, or of one method."""
 
 
 def sgd_steps(n: int, longest: int) -> list[int]:
@@ -88,14 +50,12 @@ def sgd_steps(n: int, longest: int) -> list[int]:
 
 
 def sgd_schedule(
-    method: str, n: int, n_steps: int, *, step: float = 1.0, delta: float = DELTA,
-    accesses: str = "total",
-) -> schedule.Schedule:  # fmt: skip
+    method: str, n: int, n_steps: int, *, step: float = 1.0, delta: float = DELTA, **options
+) -> schedule.Schedule:
     """Return the schedule of an SGD method in units of r_hat."""
+    made = schedule.stable_dpsgd_schedule if method == STABLE else schedule.fixed_order_schedule
     plan = {"radius": 1.0, "rho": RHO, "delta": delta, "step": step, "n_steps": n_steps}
-    if method == STABLE:
-        return schedule.stable_dpsgd_schedule(n, DIMENSION, **plan)
-    return schedule.fixed_order_schedule(n, DIMENSION, **plan, accesses=accesses)
+    return made(n, DIMENSION, **plan, **options)
 
 
 def best_step(plan: schedule.Schedule) -> float:
@@ -105,14 +65,9 @@ def best_step(plan: schedule.Schedule) -> float:
 
 
 def sgd_errors(
-    method: str,
-    trials: Sequence[Problem],
-    n_steps: int,
-    *,
-    multipliers: Sequence[float] = MULTIPLIERS,
-    rng: np.random.Generator,
-    **options,
-) -> np.ndarray:
+    method: str, trials: Sequence[Problem], n_steps: int, *,
+    multipliers: Sequence[float] = MULTIPLIERS, rng: np.random.Generator, **options,
+) -> np.ndarray:  # fmt: skip
     """Run an SGD method on problems of one n, with all multipliers: ``[trials, multipliers]``.
 
     All runs go side by side through `_sgd.run_phases`, the loop of `boosting`: their data are laid
@@ -148,192 +103,169 @@ def dpgd_errors(
     trials: Sequence[Problem], n_steps: int, *, multiplier: float = 1.0, rng: np.random.Generator
 ) -> np.ndarray:
     """Run DPGD on problems: ``[trials]``."""
+    options = {"radius": 1.0, "rho": RHO, "step": multiplier / math.sqrt(n_steps), "rng": rng}
     runs = [
-        trial.error(
-            baselines.dpgd(
-                trial.points, 1, center=trial.start, radius=1.0, rho=RHO,
-                step=multiplier / math.sqrt(n_steps), n_steps=n_steps, rng=rng,
-            )
-        )
+        trial.error(baselines.dpgd(trial.points, 1, center=trial.start, n_steps=n_steps, **options))
         for trial in trials
-    ]  # fmt: skip
+    ]
     return np.concatenate(runs)
 
 
-@dataclass(frozen=True, eq=False)
-class Curves:
-    """Errors of one setting: for each method and passes, one for each trial."""
-
-    setting: Setting
-    dpgd: dict[int, np.ndarray]
-    """Passes to ``[trials]``."""
-    sgd: dict[str, dict[float, dict[float | str, np.ndarray]]]
-    """Method to passes to multiplier, or TUNED, to ``[trials]``."""
-
-    def mean(self, method: str, passes: float, eta: float | str = TUNED) -> float:
-        """Average error of one point of a curve."""
-        if method == DPGD:
-            return float(self.dpgd[int(passes)].mean())
-        return float(self.sgd[method][passes][eta].mean())
-
-    @property
-    def passes(self) -> list[float]:
-        """Of the SGD methods; DPGD has their integer parts, and more."""
-        return sorted(self.sgd[FIXED])
+# --- errors of many runs ---
 
 
-def sgd_curves(
-    method: str, settings: Sequence[Setting], size: Size, *, seed: int,
-    steps: Iterable[int] | None = None, **options,
-) -> list[dict[float, dict[float | str, np.ndarray]]]:  # fmt: skip
-    """Run one SGD method on settings of one n; return passes to multiplier to errors of each."""
-    n = settings[0].n
+def _table(errors: np.ndarray, setting: Setting, method: str, passes: float, etas) -> pd.DataFrame:
+    found = pd.DataFrame(errors, columns=list(etas)).rename_axis("trial").reset_index()
+    where = {"family": setting.family, "scale": setting.scale, "n": setting.n}
+    found = found.melt("trial", var_name="eta", value_name="error")
+    return found.assign(**where, method=method, passes=float(passes))
+
+
+def sgd_table(
+    method: str, settings: Sequence[Setting], size: Size, steps: Sequence[int], seed: int, **options
+) -> pd.DataFrame:
+    """Run one SGD method on settings of one n and family, with eta tuned on data of their own."""
+    family, n = settings[0].family, settings[0].n
+    middle = Setting(family, MIDDLE[family], n, settings[0].around)
     trials = [p for s in settings for p in problems(s, size.trials, seed=seed, role="trial")]
-    tuning = sorted({(setting.family, setting.around) for setting in settings})
-    for family, around in tuning:
-        setting = Setting(family, MIDDLE[family], n, around)
-        trials += problems(setting, size.tuning, seed=seed, role="tuning")
-    curves: list[dict[float, dict[float | str, np.ndarray]]] = [{} for _ in settings]
-    for n_steps in steps or sgd_steps(n, size.longest[n]):
-        rng = generator(seed, "sgd", method, n, n_steps, str(options))
+    trials += problems(middle, size.tuning, seed=seed, role="tuning")
+    etas, tables = [f"{m:g}" for m in MULTIPLIERS], []
+    for n_steps in steps:
+        rng = generator(seed, "sgd", method, str(middle), n_steps, str(options))
         errors = sgd_errors(method, trials, n_steps, rng=rng, **options)
-        own, other = np.split(errors, [len(settings) * size.trials])
-        own = own.reshape(len(settings), size.trials, -1)
-        tuned = other.reshape(len(tuning), size.tuning, -1).mean(axis=1).argmin(axis=1)
-        for setting, curve, values in zip(settings, curves, own, strict=True):
-            best = tuned[tuning.index((setting.family, setting.around))]
-            point: dict[float | str, np.ndarray] = dict(zip(MULTIPLIERS, values.T, strict=True))
-            curve[n_steps / n] = point | {TUNED: values[:, best]}
-    return curves
+        tuned = int(errors[-size.tuning :].mean(axis=0).argmin())
+        errors = np.column_stack([errors, errors[:, tuned]])
+        for i, setting in enumerate(settings):
+            own = errors[i * size.trials : (i + 1) * size.trials]
+            tables.append(_table(own, setting, method, n_steps / n, [*etas, TUNED]))
+    return pd.concat(tables)
 
 
-def descents(settings: Sequence[Setting], size: Size, *, seed: int) -> list[Curves]:
-    """Run all three methods on settings of one n."""
-    n = settings[0].n
-    sgd = {m: sgd_curves(m, settings, size, seed=seed) for m in (STABLE, FIXED)}
-    counts = {int(steps / n) for steps in sgd_steps(n, size.longest[n])}
-    counts |= {2**k for k in range(size.passes[n].bit_length())}
-    found = []
-    for i, setting in enumerate(settings):
+def dpgd_table(
+    settings: Sequence[Setting], size: Size, counts: Iterable[int], seed: int, **options
+) -> pd.DataFrame:
+    """Run DPGD on settings."""
+    tables = []
+    for setting in settings:
         trials = problems(setting, size.trials, seed=seed, role="trial")
-        rng = generator(seed, "dpgd", str(setting))
-        dpgd = {count: dpgd_errors(trials, count, rng=rng) for count in sorted(counts)}
-        found.append(Curves(setting, dpgd, {method: sgd[method][i] for method in sgd}))
-    return found
+        for count in sorted(counts):
+            rng = generator(seed, "dpgd", str(setting), count, str(options))
+            errors = dpgd_errors(trials, count, rng=rng, **options)
+            tables.append(_table(errors[:, None], setting, DPGD, count, [TUNED]))
+    return pd.concat(tables)
 
 
-def settings_of(n: int) -> list[Setting]:
-    """Return what is run for one n; all scales and all other choices for n = 1000 only."""
-    scales = SCALES if n == 1000 else {family: (MIDDLE[family],) for family in MIDDLE}
-    found = [Setting(family, scale, n) for family in scales for scale in scales[family]]
-    cluster = Setting(CLUSTER, MIDDLE[CLUSTER], n)
-    found.append(replace(cluster, around="0"))
-    if n == 1000:
-        found += [replace(cluster, around="0", scale=scale) for scale in (25.0, 100.0)]
-        found.append(replace(Setting(HEAVY, MIDDLE[HEAVY], n), around="0"))
-    if n <= 1000:
-        found += [replace(cluster, fraction=0.5), replace(cluster, shuffled=False)]
-    return found
+def descents(
+    settings: Sequence[Setting], size: Size, *, seed: int, choice: str = AS_TAKEN
+) -> pd.DataFrame:
+    """Run the methods on settings of one n and family; other choices at the most passes only.
+
+    Of another choice, only the methods that it changes.
+    """
+    n, change = settings[0].n, CHOICES.get(choice, {})
+    settings = [replace(setting, **change.get("setting", {})) for setting in settings]
+    steps = sgd_steps(n, size.longest[n])
+    counts = {t // n for t in steps} | {2**k for k in range(size.passes[n].bit_length())}
+    if choice != AS_TAKEN:
+        steps, counts = steps[-1:], {steps[-1] // n}
+    moved = [m for m in (STABLE, FIXED, DPGD) if m in change or "setting" in change or not change]
+    tables = [
+        dpgd_table(settings, size, counts, seed, **change.get(m, {}))
+        if m == DPGD
+        else sgd_table(m, settings, size, steps, seed, **change.get(m, {}))
+        for m in moved
+    ]
+    return pd.concat(tables).assign(choice=choice)
 
 
-# --- what else might have been meant ---
+def all_descents(n: int, size: Size, *, seed: int) -> pd.DataFrame:
+    """Run what is run for one n; all scales for n = 1000 only."""
+    tables = []
+    for family in (CLUSTER, HEAVY):
+        scales = SCALES[family] if n == 1000 else (MIDDLE[family],)
+        settings = [Setting(family, scale, n) for scale in scales]
+        tables.append(descents(settings, size, seed=seed))
+        if n == 1000 or family == CLUSTER:
+            tables.append(descents(settings, size, seed=seed, choice=AROUND_0))
+    others = [
+        choice
+        for choice, change in CHOICES.items()
+        if choice != AROUND_0 and (n <= 1000 or "setting" not in change)
+    ]
+    middle = [Setting(CLUSTER, MIDDLE[CLUSTER], n)]
+    tables += [descents(middle, size, seed=seed, choice=choice) for choice in others]
+    return pd.concat(tables, ignore_index=True)
 
 
-@dataclass(frozen=True)
-class WhatIf:
-    """Errors under another choice, on GaussianCluster with R = 50."""
-
-    choice: str
-    n: int
-    passes: float
-    dpgd: float
-    stable: float
-    fixed: float
+def chosen(
+    errors: pd.DataFrame, family: str, n: int, scale: float | None = None, choice: str = AS_TAKEN
+) -> pd.DataFrame:
+    """Return the errors of one setting, by default at the middle scale."""
+    where = {"family": family, "n": n, "scale": scale or MIDDLE[family], "choice": choice}
+    return errors[(errors[list(where)] == pd.Series(where)).all(axis=1)]
 
 
-def what_if(curves: Sequence[Curves], size: Size, *, seed: int) -> list[WhatIf]:
-    """Return the errors at the most passes that all methods have, one choice after the other."""
-    rows = []
-    for n in sorted(size.longest):
-        base = curves_of(curves, CLUSTER, MIDDLE[CLUSTER], n)
-        most = base.passes[-1]
+def advantage(
+    errors: pd.DataFrame, over: str, eta: str = TUNED, *, among: int | None = None
+) -> dict[float, Interval]:
+    """Return the error of `over` divided by that of FixedOrderDPSGD, by passes of the latter.
 
-        def row(choice, found=base, eta=TUNED, n=n, most=most, **other):
-            values = {
-                "dpgd": found.mean(DPGD, most),
-                "stable": found.mean(STABLE, most, eta),
-                "fixed": found.mean(FIXED, most, eta),
-            }
-            rows.append(WhatIf(choice, n, most, **(values | other)))
-
-        row(AS_TAKEN)
-        for multiplier in MULTIPLIERS:
-            row(f"eta of the SGD methods: {multiplier:g} times the minimiser", eta=multiplier)
-        for curve in curves:
-            setting = curve.setting
-            if (setting.family, setting.scale, setting.n) != (CLUSTER, MIDDLE[CLUSTER], n):
-                continue
-            if setting.around == "0":
-                row("start around 0", curve)
-            if setting.fraction != INLIERS:
-                row(f"frac_in = {setting.fraction:g}", curve)
-            if not setting.shuffled:
-                row("inliers first", curve)
-        steps = [round(most * n)]
-        again = {"seed": seed, "steps": steps}
-        (other,) = sgd_curves(STABLE, [base.setting], size, **again, delta=1e-2)
-        row("delta = 1e-2 in StableDPSGD", stable=float(other[most][TUNED].mean()))
-        (other,) = sgd_curves(FIXED, [base.setting], size, **again, accesses="phase")
-        row("m = ceil(T^(k) / n) in phase k", fixed=float(other[most][TUNED].mean()))
-        trials = problems(base.setting, size.trials, seed=seed, role="trial")
-        rng = generator(seed, "dpgd", "1.5", n)
-        larger = dpgd_errors(trials, int(most), multiplier=1.5, rng=rng)
-        row("eta of DPGD: 1.5 r_hat / sqrt(T)", dpgd=float(larger.mean()))
-    return rows
+    `errors` are of one setting. All intervals are right at once, by default of this comparison.
+    """
+    kept = errors[(errors.eta == eta) | (errors.method == DPGD)]
+    table = kept.pivot(index="trial", columns=["method", "passes"], values="error")
+    passes = sorted(table[FIXED].columns)
+    return {
+        p: ratio(
+            table[over, float(int(p)) if over == DPGD else p], table[FIXED, p],
+            among=among or len(passes),
+        )
+        for p in passes
+    }  # fmt: skip
 
 
-def curves_of(curves: Sequence[Curves], family: str, scale: float, n: int) -> Curves:
-    """Return the curves of a setting as in the rules."""
-    return next(c for c in curves if c.setting == Setting(family, scale, n))
+def changes(settings: Sequence[pd.DataFrame], over: str, eta: str = TUNED) -> list[Interval]:
+    """Return by which factor `advantage` changes between each two settings, at equal passes."""
+    among = len(advantage(settings[0], over)) * len(settings) * (len(settings) - 1) // 2
+    found = [advantage(errors, over, eta, among=among) for errors in settings]
+    changed = [
+        quotient(one[p], other[p])
+        for i, one in enumerate(found)
+        for other in found[:i]
+        for p in one
+    ]
+    return [x if x.value >= 1 else x.inverse() for x in changed]
 
 
 # --- time at equal error ---
 
 
-@dataclass(frozen=True)
-class Wall:
-    """Seconds of one run of DPGD and of FixedOrderDPSGD at about the same error."""
-
-    family: str
-    n: int
-    dpgd_passes: int | None
-    """The fewest with an error no larger; None where all that were run have a larger one."""
-    dpgd_seconds: float
-    fixed_passes: float
-    fixed_seconds: float
-    fixed_error: float
-
-
-def shortest(run: Callable[[], object], repeats: int = 3) -> float:
-    """Return the least seconds of several runs."""
+def times_of(run: Callable[[], object], repeats: int = 3) -> list[float]:
+    """Return the seconds of several runs."""
     took = []
     for _ in range(repeats):
         began = time.perf_counter()
         run()
         took.append(time.perf_counter() - began)
-    return min(took)
+    return took
 
 
-def wall_clock(curve: Curves, *, seed: int) -> Wall:
-    """Time both methods at the smallest error that FixedOrderDPSGD reached."""
-    setting = curve.setting
-    best = min(curve.passes, key=lambda passes: curve.mean(FIXED, passes))
-    error = curve.mean(FIXED, best)
-    enough = [passes for passes in sorted(curve.dpgd) if curve.mean(DPGD, passes) <= error]
-    trials = problems(setting, 1, seed=seed, role="wall")
-    rng = generator(seed, "wall", str(setting))
-    steps = round(best * setting.n)
-    fixed = shortest(lambda: sgd_errors(FIXED, trials, steps, multipliers=(1.0,), rng=rng))
-    count = enough[0] if enough else max(curve.dpgd)
-    dpgd = shortest(lambda: dpgd_errors(trials, count, rng=rng))
-    return Wall(setting.family, setting.n, enough[0] if enough else None, dpgd, best, fixed, error)
+def wall_clock(errors: pd.DataFrame, *, seed: int) -> dict[str, object]:
+    """Time DPGD, and FixedOrderDPSGD at its smallest error; errors of one setting.
+
+    DPGD takes the fewest passes with an error no larger; as many as were run, if all are larger.
+    """
+    means = errors[errors.eta == TUNED].groupby(["method", "passes"]).error.mean()
+    passes, least = means[FIXED].idxmin(), means[FIXED].min()
+    enough = means[DPGD].index[means[DPGD] <= least]
+    count = int(enough.min() if len(enough) else means[DPGD].index.max())
+    family, scale, n = errors[["family", "scale", "n"]].iloc[0]
+    trials = problems(Setting(family, scale, int(n)), 1, seed=seed, role="wall")
+    rng, steps = generator(seed, "wall", family, int(n)), round(passes * n)
+    fixed = times_of(lambda: sgd_errors(FIXED, trials, steps, multipliers=(1.0,), rng=rng))
+    dpgd = times_of(lambda: dpgd_errors(trials, count, rng=rng))
+    return {
+        "family": family, "n": int(n), "error": least, "fixed_passes": passes,
+        "fixed_seconds": min(fixed), "dpgd_passes": count, "dpgd_seconds": min(dpgd),
+        "reached": bool(len(enough)), "faster": ratio(fixed, dpgd),
+    }  # fmt: skip

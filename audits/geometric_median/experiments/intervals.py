@@ -22,6 +22,14 @@ class Interval(NamedTuple):
     def __str__(self) -> str:
         return f"{short(self.value)} [{short(self.low)}, {short(self.high)}]"
 
+    def times(self, factor: float) -> Interval:
+        """Return the interval of a positive multiple."""
+        return Interval(*(factor * x for x in self))
+
+    def inverse(self) -> Interval:
+        """Return the interval of one over the number."""
+        return Interval(1 / self.value, 1 / self.high, 1 / self.low)
+
 
 def short(value: float) -> str:
     """Return three digits at most, without an exponent where that is short."""

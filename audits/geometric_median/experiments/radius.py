@@ -10,38 +10,28 @@ import pandas as pd
 
 from algorithms.geometric_median import _points, baselines
 from algorithms.geometric_median.radius import fast_radius
-from audits.geometric_median.experiments.setup import (
-    DELTA,
-    EPSILON,
-    FAILURE_PROB,
-    FAST,
-    FINDER,
-    GAMMA,
-    cloud,
-    search_radius,
-    true_radius,
-)
+from audits.geometric_median.experiments import setup
 from dpaudit.mechanisms import generator
 
 
 def radius_ratios(
     family: str, scale: float, n: int, d: int, *, trials: int, seed: int,
-    beta: float = FAILURE_PROB,
+    beta: float = setup.FAILURE_PROB,
 ) -> pd.DataFrame:  # fmt: skip
     """Run both methods on `trials` data sets; return r_hat / r_true, a row for each run."""
     rng = generator(seed, "radius", family, f"{scale:.1f}", n, d)
-    true, rows = true_radius(family, scale, d), []
+    true, rows = setup.true_radius(family, scale, d), []
     for trial in range(trials):
-        points = cloud(family, scale, n, d, rng)
+        points = setup.cloud(family, scale, n, d, rng)
         search = {
             "min_radius": float(rng.uniform(0.005, 0.02)),
-            "max_radius": search_radius(family, scale, points),
-            "epsilon": EPSILON,
+            "max_radius": setup.search_radius(family, scale, points),
+            "epsilon": setup.EPSILON,
             "rng": rng,
         }
-        fast = fast_radius(points, 1, **search, delta=DELTA)
-        finder = baselines.radius_finder(points, 1, **search, failure_prob=beta, gamma=GAMMA)
-        for method, found in ((FAST, fast), (FINDER, finder)):
+        fast = fast_radius(points, 1, **search, delta=setup.DELTA)
+        finder = baselines.radius_finder(points, 1, **search, failure_prob=beta, gamma=setup.GAMMA)
+        for method, found in ((setup.FAST, fast), (setup.FINDER, finder)):
             rows.append((family, scale, n, d, beta, method, trial, float(found[0]) / true))
     names = ["family", "scale", "n", "d", "beta", "method", "trial", "ratio"]
     return pd.DataFrame(rows, columns=names)
@@ -69,10 +59,10 @@ WAYS = (PLAIN, AGAIN, ONCE)
 def finder_queries(points: np.ndarray, radii: np.ndarray, way: str) -> None:
     """Answer RadiusFinder's queries, up to the first that passes its threshold without noise."""
     if way == ONCE:
-        baselines.radius_finder_queries(points, radii, GAMMA)
+        baselines.radius_finder_queries(points, radii, setup.GAMMA)
         return
-    kept = math.ceil(GAMMA * len(points))
-    needed = kept + 18 / EPSILON * math.log(2 * len(radii) / FAILURE_PROB)
+    kept = math.ceil(setup.GAMMA * len(points))
+    needed = kept + 18 / setup.EPSILON * math.log(2 * len(radii) / setup.FAILURE_PROB)
     count = rows_in_python if way == PLAIN else once_for_each_radius
     for radius in radii:
         if np.sort(count(points, radius))[-kept:].mean() >= needed:
@@ -84,10 +74,10 @@ def seconds(
 ) -> list[dict[str, object]]:
     """Time each way to estimate the radius, in turns, on one data set; the least of each."""
     rng = generator(seed, "time", family, f"{scale:.1f}", n, d)
-    points = cloud(family, scale, n, d, rng)
-    bounds = {"min_radius": 0.01, "max_radius": search_radius(family, scale, points)}
+    points = setup.cloud(family, scale, n, d, rng)
+    bounds = {"min_radius": 0.01, "max_radius": setup.search_radius(family, scale, points)}
     radii = baselines.radius_finder_radii(**bounds)
-    search = {**bounds, "epsilon": EPSILON, "delta": DELTA, "rng": rng}
+    search = {**bounds, "epsilon": setup.EPSILON, "delta": setup.DELTA, "rng": rng}
     took = dict.fromkeys((SAMPLES, COUNTS, *WAYS), math.inf)
     for way in list(took) * repeats:
         began = time.perf_counter()
