@@ -32,6 +32,7 @@ from .paper import paper_of as paper_of
 from .paper import read_paper as read_paper
 from .premises import Shaken as Shaken
 from .premises import shaken as shaken
+from .premises import summaries as summaries
 from .rows import LEDGER_SCHEMA as LEDGER_SCHEMA
 from .rows import Harm as Harm
 from .rows import LedgerVerdict as LedgerVerdict

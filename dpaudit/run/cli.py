@@ -158,9 +158,10 @@ def ledger(
 
 
 def _write_rows(path: Path, rows: Sequence[StatementResult]) -> None:
+    from dpaudit.ledger import summaries
     from dpaudit.store import write_atomic
 
-    text = json.dumps([row.row() for row in rows], indent=1, allow_nan=False)
+    text = json.dumps(summaries(rows), indent=1, allow_nan=False)
     write_atomic(path, text + "\n")
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from dpaudit import _json
 from dpaudit.errors import StoreError
-from dpaudit.ledger import NOT_RUN, Paper, Statement, StatementResult, open_row, shaken
+from dpaudit.ledger import NOT_RUN, Paper, Statement, StatementResult, open_row, summaries
 from dpaudit.results import AuditResult
 from dpaudit.store.files import read_sealed, set_aside, write_atomic, write_sealed
 from dpaudit.store.records import KINDS, Record, load_record
@@ -149,7 +149,7 @@ def save_run(
     Statements without an origin were not checked; they have no file but this one.
     """
     path = out / RESULTS
-    checked, shaky = [row for row in statements if row.origin], shaken(statements)
+    checked = [row for row in statements if row.origin]
     names = {
         "audits": [KINDS["audit"].file_name(result.id) for result in results],
         "statements": [KINDS["statement"].file_name(row.id) for row in checked],
@@ -158,9 +158,7 @@ def save_run(
         "schema": RUN_SCHEMA,
         "run": {**asdict(run), **names},
         "audits": [result.row() for result in results],
-        "statements": [
-            {**row.row(), "shaken": [one.words for one in shaky[row.id]]} for row in statements
-        ],
+        "statements": summaries(statements),
     }
     write_sealed(path, document)
     return path

@@ -128,8 +128,12 @@ def test_ledger_of_a_paper_prints_its_table_in_the_order_of_the_paper(home):
     lines = result.out.splitlines()
     assert "4 statements: 1 refuted, 1 open, 2 hold" in lines
     assert "of these 1 that held without a mutant" in lines
-    assert lines[-3].startswith("the ledger in ")
-    assert lines[-2:] == ["report: reports/index.html", "ledger: reports/ledger.html"]
+    assert lines[-4].startswith("the ledger in ")
+    assert lines[-3:] == [
+        "report: reports/index.html",
+        "ledger: reports/ledger.html",
+        "erratum: reports/erratum-paper.md",
+    ]
     assert "\x1b" not in result.out
     document = home.json("reports/results.json")
     assert document["run"]["command"] == "dpaudit ledger paper --profile quick --seed 0"
