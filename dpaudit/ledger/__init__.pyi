@@ -16,7 +16,6 @@ from .domains import Array as Array
 from .domains import Domain as Domain
 from .falsifying import falsify as falsify
 from .falsifying import sweep as sweep
-from .former import Former as Former
 from .functions import FunctionCheck as FunctionCheck
 from .functions import check_contraction as check_contraction
 from .functions import check_lipschitz as check_lipschitz

@@ -211,19 +211,16 @@ class CheckJob(Job):
             'expected="refuted"), or what else it finds'
         )
         self.origin["replays"] = mark.replays
-        row = _row_of(
-            item.path, mark, former=getattr(getattr(item, "module", None), "FORMER", False)
-        )
+        row = _row_of(item.path, mark)
         self.row = None if isinstance(row, str) else row
         self.ledger: Ledger | None = None
         if self.row is not None:
-            from dpaudit.ledger import Former, Ledger  # with hypothesis, which audits do not need
+            from dpaudit.ledger import Ledger  # with hypothesis, which audits do not need
 
-            kind = Former if getattr(getattr(item, "module", None), "FORMER", False) else Ledger
-            self.ledger = kind(
+            self.ledger = Ledger(
                 self.row,
                 paper=paper_at(item.path),
-                found=mark.found if kind is Ledger else "",
+                found=mark.found,
                 profile=self.settings.profile,
                 seed=self.settings.seed,
             )
@@ -278,7 +275,7 @@ def own_row(mark: Mark, path: Path) -> Statement | None:
     return Statement(mark.id, paper_of(path), mark.kind or "statement", mark.text)
 
 
-def _row_of(path: Path, mark: Mark, *, former: bool) -> Statement | str:
+def _row_of(path: Path, mark: Mark) -> Statement | str:
     """Return the row of a check, or a sentence that says why there is none."""
     id, paper = mark.id, paper_of(path)
     if not path.match("ledger_*.py"):
@@ -294,7 +291,7 @@ def _row_of(path: Path, mark: Mark, *, former: bool) -> Statement | str:
         )
     if id not in rows:
         return f"{id} is no statement of {paper}/{TABLE}: add it there"
-    if mark.text != rows[id].text and not former:
+    if mark.text != rows[id].text:
         said = f"begins with {short(mark.text, _QUOTED)!r}" if mark.text else "is missing"
         return (
             f"the docstring of the check of {id} {said}; it must begin with the statement in the "

@@ -30,7 +30,7 @@ from audits.geometric_median.experiments.radius import radius_ratios, seconds
 
 def measure(size: setup.Size, *, seed: int, say: Callable[[str], None]) -> Results:
     """Run everything."""
-    found = Results(size, seed)
+    found = Results(size=size, seed=seed, took={})
     figure_1 = [(family, s) for family, scales in setup.FIGURE_1.items() for s in scales]
     trend = [(family, s) for family, scales in size.trend_scales.items() for s in scales]
 
@@ -76,7 +76,7 @@ def record(found: Results, claims: Sequence[object]) -> dict[str, object]:
     tables = {k: v for k, v in vars(found).items() if isinstance(v, pd.DataFrame)}
     plain = {k: json.loads(v.to_json(orient="split", index=False)) for k, v in tables.items()}
     plain |= {"size": asdict(found.size), "seed": found.seed, "took": found.took}
-    return {"claims": [asdict(claim) for claim in claims], "rules": setup.RULES, "results": plain}
+    return {"claims": [claim._asdict() for claim in claims], "rules": setup.RULES, "results": plain}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-import time
-from collections.abc import Callable, Iterable, Sequence
+import timeit
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from algorithms.geometric_median import _sgd, baselines, schedule
+from audits.geometric_median.experiments import setup
 from audits.geometric_median.experiments.intervals import Interval, quotient, ratio
-from audits.geometric_median.experiments.setup import (
-    CLUSTER,
-    DELTA,
-    DIMENSION,
-    DPGD,
-    FIXED,
-    HEAVY,
-    MIDDLE,
-    MULTIPLIERS,
-    RHO,
-    SCALES,
-    STABLE,
-    TUNED,
-    Problem,
-    Setting,
-    Size,
-    problems,
-)
+from audits.geometric_median.experiments.setup import CLUSTER, DPGD, FIXED, HEAVY, STABLE, TUNED
 from dpaudit.mechanisms import generator
 
 AS_TAKEN, AROUND_0 = "as in the rules", "start around 0"
@@ -50,12 +35,12 @@ def sgd_steps(n: int, longest: int) -> list[int]:
 
 
 def sgd_schedule(
-    method: str, n: int, n_steps: int, *, step: float = 1.0, delta: float = DELTA, **options
+    method: str, n: int, n_steps: int, *, step: float = 1.0, delta: float = setup.DELTA, **options
 ) -> schedule.Schedule:
     """Return the schedule of an SGD method in units of r_hat."""
     made = schedule.stable_dpsgd_schedule if method == STABLE else schedule.fixed_order_schedule
-    plan = {"radius": 1.0, "rho": RHO, "delta": delta, "step": step, "n_steps": n_steps}
-    return made(n, DIMENSION, **plan, **options)
+    plan = {"radius": 1.0, "rho": setup.RHO, "delta": delta, "step": step, "n_steps": n_steps}
+    return made(n, setup.DIMENSION, **plan, **options)
 
 
 def best_step(plan: schedule.Schedule) -> float:
@@ -65,8 +50,8 @@ def best_step(plan: schedule.Schedule) -> float:
 
 
 def sgd_errors(
-    method: str, trials: Sequence[Problem], n_steps: int, *,
-    multipliers: Sequence[float] = MULTIPLIERS, rng: np.random.Generator, **options,
+    method: str, trials: Sequence[setup.Problem], n_steps: int, *,
+    multipliers: Sequence[float] = setup.MULTIPLIERS, rng: np.random.Generator, **options,
 ) -> np.ndarray:  # fmt: skip
     """Run an SGD method on problems of one n, with all multipliers: ``[trials, multipliers]``.
 
@@ -95,15 +80,19 @@ def sgd_errors(
         1.0,
         rng,
     )
-    found = (centers[-1] + noise[-1]).reshape(len(trials), len(multipliers), DIMENSION)
+    found = (centers[-1] + noise[-1]).reshape(len(trials), len(multipliers), setup.DIMENSION)
     return np.array([trial.error(x) for trial, x in zip(trials, found, strict=True)])
 
 
 def dpgd_errors(
-    trials: Sequence[Problem], n_steps: int, *, multiplier: float = 1.0, rng: np.random.Generator
+    trials: Sequence[setup.Problem],
+    n_steps: int,
+    *,
+    multiplier: float = 1.0,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Run DPGD on problems: ``[trials]``."""
-    options = {"radius": 1.0, "rho": RHO, "step": multiplier / math.sqrt(n_steps), "rng": rng}
+    options = {"radius": 1.0, "rho": setup.RHO, "step": multiplier / math.sqrt(n_steps), "rng": rng}
     runs = [
         trial.error(baselines.dpgd(trial.points, 1, center=trial.start, n_steps=n_steps, **options))
         for trial in trials
@@ -114,49 +103,36 @@ def dpgd_errors(
 # --- errors of many runs ---
 
 
-def _table(errors: np.ndarray, setting: Setting, method: str, passes: float, etas) -> pd.DataFrame:
-    found = pd.DataFrame(errors, columns=list(etas)).rename_axis("trial").reset_index()
-    where = {"family": setting.family, "scale": setting.scale, "n": setting.n}
-    found = found.melt("trial", var_name="eta", value_name="error")
-    return found.assign(**where, method=method, passes=float(passes))
-
-
-def sgd_table(
-    method: str, settings: Sequence[Setting], size: Size, steps: Sequence[int], seed: int, **options
-) -> pd.DataFrame:
-    """Run one SGD method on settings of one n and family, with eta tuned on data of their own."""
-    family, n = settings[0].family, settings[0].n
-    middle = Setting(family, MIDDLE[family], n, settings[0].around)
-    trials = [p for s in settings for p in problems(s, size.trials, seed=seed, role="trial")]
-    trials += problems(middle, size.tuning, seed=seed, role="tuning")
-    etas, tables = [f"{m:g}" for m in MULTIPLIERS], []
+def method_table(
+    method: str, settings: Sequence[setup.Setting], size: setup.Size, steps: Iterable[int],
+    seed: int, **options,
+) -> pd.DataFrame:  # fmt: skip
+    """Run one method on settings of one n and family, SGD with eta tuned on data of their own."""
+    family, n, tables, etas = settings[0].family, settings[0].n, [], [TUNED]
+    trials = [p for s in settings for p in setup.problems(s, size.trials, seed=seed, role="trial")]
+    if method != DPGD:
+        etas = [*(f"{m:g}" for m in setup.MULTIPLIERS), TUNED]
+        middle = setup.Setting(family, setup.MIDDLE[family], n, settings[0].around)
+        trials += setup.problems(middle, size.tuning, seed=seed, role="tuning")
     for n_steps in steps:
-        rng = generator(seed, "sgd", method, str(middle), n_steps, str(options))
-        errors = sgd_errors(method, trials, n_steps, rng=rng, **options)
-        tuned = int(errors[-size.tuning :].mean(axis=0).argmin())
-        errors = np.column_stack([errors, errors[:, tuned]])
+        rng = generator(seed, method, str(settings[0]), n_steps, str(options))
+        if method == DPGD:
+            errors = dpgd_errors(trials, n_steps, rng=rng, **options)[:, None]
+        else:
+            errors = sgd_errors(method, trials, n_steps, rng=rng, **options)
+            tuned = int(errors[-size.tuning :].mean(axis=0).argmin())
+            errors = np.column_stack([errors, errors[:, tuned]])
         for i, setting in enumerate(settings):
-            own = errors[i * size.trials : (i + 1) * size.trials]
-            tables.append(_table(own, setting, method, n_steps / n, [*etas, TUNED]))
-    return pd.concat(tables)
-
-
-def dpgd_table(
-    settings: Sequence[Setting], size: Size, counts: Iterable[int], seed: int, **options
-) -> pd.DataFrame:
-    """Run DPGD on settings."""
-    tables = []
-    for setting in settings:
-        trials = problems(setting, size.trials, seed=seed, role="trial")
-        for count in sorted(counts):
-            rng = generator(seed, "dpgd", str(setting), count, str(options))
-            errors = dpgd_errors(trials, count, rng=rng, **options)
-            tables.append(_table(errors[:, None], setting, DPGD, count, [TUNED]))
-    return pd.concat(tables)
+            own = pd.DataFrame(errors[i * size.trials :][: size.trials], columns=etas)
+            own = own.rename_axis("trial").reset_index()
+            own = own.melt("trial", var_name="eta", value_name="error")
+            passes = float(n_steps if method == DPGD else n_steps / n)
+            tables.append(own.assign(scale=setting.scale, passes=passes))
+    return pd.concat(tables).assign(family=family, n=n, method=method)
 
 
 def descents(
-    settings: Sequence[Setting], size: Size, *, seed: int, choice: str = AS_TAKEN
+    settings: Sequence[setup.Setting], size: setup.Size, *, seed: int, choice: str = AS_TAKEN
 ) -> pd.DataFrame:
     """Run the methods on settings of one n and family; other choices at the most passes only.
 
@@ -168,22 +144,21 @@ def descents(
     counts = {t // n for t in steps} | {2**k for k in range(size.passes[n].bit_length())}
     if choice != AS_TAKEN:
         steps, counts = steps[-1:], {steps[-1] // n}
-    moved = [m for m in (STABLE, FIXED, DPGD) if m in change or "setting" in change or not change]
+    of = {STABLE: steps, FIXED: steps, DPGD: sorted(counts)}
     tables = [
-        dpgd_table(settings, size, counts, seed, **change.get(m, {}))
-        if m == DPGD
-        else sgd_table(m, settings, size, steps, seed, **change.get(m, {}))
-        for m in moved
+        method_table(method, settings, size, of[method], seed, **change.get(method, {}))
+        for method in of
+        if method in change or "setting" in change or not change
     ]
     return pd.concat(tables).assign(choice=choice)
 
 
-def all_descents(n: int, size: Size, *, seed: int) -> pd.DataFrame:
+def all_descents(n: int, size: setup.Size, *, seed: int) -> pd.DataFrame:
     """Run what is run for one n; all scales for n = 1000 only."""
     tables = []
     for family in (CLUSTER, HEAVY):
-        scales = SCALES[family] if n == 1000 else (MIDDLE[family],)
-        settings = [Setting(family, scale, n) for scale in scales]
+        scales = setup.SCALES[family] if n == 1000 else (setup.MIDDLE[family],)
+        settings = [setup.Setting(family, scale, n) for scale in scales]
         tables.append(descents(settings, size, seed=seed))
         if n == 1000 or family == CLUSTER:
             tables.append(descents(settings, size, seed=seed, choice=AROUND_0))
@@ -192,7 +167,7 @@ def all_descents(n: int, size: Size, *, seed: int) -> pd.DataFrame:
         for choice, change in CHOICES.items()
         if choice != AROUND_0 and (n <= 1000 or "setting" not in change)
     ]
-    middle = [Setting(CLUSTER, MIDDLE[CLUSTER], n)]
+    middle = [setup.Setting(CLUSTER, setup.MIDDLE[CLUSTER], n)]
     tables += [descents(middle, size, seed=seed, choice=choice) for choice in others]
     return pd.concat(tables, ignore_index=True)
 
@@ -201,7 +176,7 @@ def chosen(
     errors: pd.DataFrame, family: str, n: int, scale: float | None = None, choice: str = AS_TAKEN
 ) -> pd.DataFrame:
     """Return the errors of one setting, by default at the middle scale."""
-    where = {"family": family, "n": n, "scale": scale or MIDDLE[family], "choice": choice}
+    where = {"family": family, "n": n, "scale": scale or setup.MIDDLE[family], "choice": choice}
     return errors[(errors[list(where)] == pd.Series(where)).all(axis=1)]
 
 
@@ -225,29 +200,16 @@ def advantage(
 
 
 def changes(settings: Sequence[pd.DataFrame], over: str, eta: str = TUNED) -> list[Interval]:
-    """Return by which factor `advantage` changes between each two settings, at equal passes."""
+    """Return by which factor `advantage` changes between each two settings, pass by pass."""
     among = len(advantage(settings[0], over)) * len(settings) * (len(settings) - 1) // 2
-    found = [advantage(errors, over, eta, among=among) for errors in settings]
-    changed = [
-        quotient(one[p], other[p])
-        for i, one in enumerate(found)
-        for other in found[:i]
-        for p in one
-    ]
-    return [x if x.value >= 1 else x.inverse() for x in changed]
+    found = [advantage(errors, over, eta, among=among).values() for errors in settings]
+    pairs = (zip(one, two, strict=False) for one, two in itertools.combinations(found, 2))
+    changed = [quotient(one, two) for pair in pairs for one, two in pair]
+    either = [x if x.value >= 1 else x.inverse() for x in changed]
+    return [Interval(x.value, max(1.0, x.low), max(x.high, 1 / x.low)) for x in either]
 
 
 # --- time at equal error ---
-
-
-def times_of(run: Callable[[], object], repeats: int = 3) -> list[float]:
-    """Return the seconds of several runs."""
-    took = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        run()
-        took.append(time.perf_counter() - began)
-    return took
 
 
 def wall_clock(errors: pd.DataFrame, *, seed: int) -> dict[str, object]:
@@ -260,12 +222,17 @@ def wall_clock(errors: pd.DataFrame, *, seed: int) -> dict[str, object]:
     enough = means[DPGD].index[means[DPGD] <= least]
     count = int(enough.min() if len(enough) else means[DPGD].index.max())
     family, scale, n = errors[["family", "scale", "n"]].iloc[0]
-    trials = problems(Setting(family, scale, int(n)), 1, seed=seed, role="wall")
+    trials = setup.problems(setup.Setting(family, scale, int(n)), 1, seed=seed, role="wall")
     rng, steps = generator(seed, "wall", family, int(n)), round(passes * n)
-    fixed = times_of(lambda: sgd_errors(FIXED, trials, steps, multipliers=(1.0,), rng=rng))
-    dpgd = times_of(lambda: dpgd_errors(trials, count, rng=rng))
+
+    def fixed() -> None:
+        sgd_errors(FIXED, trials, steps, multipliers=(1.0,), rng=rng)
+
+    fixed_seconds = timeit.repeat(fixed, number=1, repeat=3)
+    dpgd_seconds = timeit.repeat(lambda: dpgd_errors(trials, count, rng=rng), number=1, repeat=3)
     return {
         "family": family, "n": int(n), "error": least, "fixed_passes": passes,
-        "fixed_seconds": min(fixed), "dpgd_passes": count, "dpgd_seconds": min(dpgd),
-        "reached": bool(len(enough)), "faster": ratio(fixed, dpgd),
+        "fixed_seconds": min(fixed_seconds), "dpgd_passes": count,
+        "dpgd_seconds": min(dpgd_seconds), "reached": bool(len(enough)),
+        "faster": ratio(fixed_seconds, dpgd_seconds),
     }  # fmt: skip

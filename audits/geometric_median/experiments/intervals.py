@@ -86,7 +86,8 @@ def growth(sizes: Sequence[float], values: Sequence[float]) -> Interval:
 
     if len(sizes) < 3:
         raise ValueError(f"sizes must be 3 at least for an interval, got {len(sizes)}")
-    fit = OLS(np.log(values), add_constant(np.log(sizes))).fit(cov_type="HC3", use_t=True)
+    x, y = np.log(np.asarray(sizes, float)), np.log(np.asarray(values, float))
+    fit = OLS(y, add_constant(x)).fit(cov_type="HC3", use_t=True)
     return Interval(float(fit.params[1]), *map(float, fit.conf_int(1 - LEVEL)[1]))
 
 
