@@ -539,7 +539,8 @@ def privacy_of_stable_dpsgd(ledger):
     )
 
     @tied.sweep(
-        "n = T = 63, delta = 1/2: x_n pulls to the right and all others to the left, or all do",
+        "n = T = 63, delta = 1/2: x_n pulls to the right and all others to the left, or all do; "
+        "sigma = sigma^(1) for eta = epsilon = 1",
         n=63, m=11, output=1e4, sigma=21.65,
         lhs="total variation distance between the numbers of copies of n in phase 2 of both runs, "
         "given that x_hat^(1) lies at `output`",

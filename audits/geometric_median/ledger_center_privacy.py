@@ -288,7 +288,7 @@ def privacy_of_fast_center(ledger):
         return 1 - (1 - stays) ** 11 / (1 - leaves) ** 10, 0.0
 
     branch = ledger.step(
-        "'whenever this branch is entered, Z > .55 n (and similarly Z' > .55 n)'",
+        "'Z > .55 n (and similarly Z' > .55 n)', both at once, of coupled runs",
         mends="where Z' <= .55 n the other run never enters it, and that this one does is part of "
         "the delta / 6 of Fact 3, as the noise is bounded",
     )

@@ -79,25 +79,26 @@ def quantile_radii(ledger):
         return quantile_radius(points, tau, z), least
 
 
-@statement("gm.intro.rindep", expected="ambiguous")
+@statement("gm.intro.rindep", expected="refuted")
 def sample_complexity_and_aspect_ratio(ledger):
     """The sample complexity of the algorithm of Theorem 1, n of the order of sqrt(d)/(alpha
     epsilon), is independent of R/r.
 
-    Section 1 hides polylogarithms of R/r in n as well, and up to these it holds: what Algorithm 2
-    needs grows with log log(R/r) / epsilon, as Lemma 6 and Theorem 3 say. Theorem 4 prints no R/r
-    in its n. Read so, it fails with any constant: with all points far apart Algorithm 2 ought to
-    reject all radii but the last, but whatever n is, one noise of many is large enough for another.
+    What Algorithm 2 needs grows with log log(R/r) / epsilon, as Lemma 6 and Theorem 3 say. One n
+    for all R/r fails with any constant: with all points far apart Algorithm 2 ought to reject all
+    radii but the last, but whatever n is, one noise of many is large enough for another. The sign
+    of n in Theorem 1 hides polylogarithms of R/r, but the same sentence tells polylogarithmic from
+    independent, and Theorem 4 prints no R/r in its n.
     """
     words = {"lhs": "probability that Algorithm 2 stops within T radii, all queries being 0"}
     words |= {"rhs": "delta", "constant": 24.0}
 
-    @ledger.reading("n may grow with log log(R/r)").falsify(
+    @ledger.repair("it grows with log log(R/r) / epsilon, and no faster").falsify(
         "n = (24 / epsilon) log(4 T / delta)", grows=True, mutant={"constant": 14.0},
         t=Integer(1, 10**6), epsilon=EPSILON, delta=Interval(1e-9, 0.5, log=True),
         extremal=[{"t": 10**6, "epsilon": 1.0, "delta": delta} for delta in (0.5, 1e-9)], **words,
     )  # fmt: skip
-    @ledger.reading("one n for all R/r, as Theorem 4 prints it").sweep(
+    @ledger.sweep(
         "n = (24 / epsilon) log(4 / delta), and T = log2(R/r) = 10^4", grows=False,
         t=10_000, epsilon=1.0, delta=0.1, **words,
     )  # fmt: skip
@@ -108,6 +109,8 @@ def sample_complexity_and_aspect_ratio(ledger):
         passes = np.where(gap > 0, np.exp(-abs(gap)) / 2, 1 - np.exp(-abs(gap)) / 2)
         stopped = -np.expm1(t * np.log1p(-passes)) * np.exp(-abs(nu)) / 2
         return 0.01 * stopped.sum(), delta
+
+    ledger.consequence("As of gm.thm4, which forgets R/r in its n.", harm="accuracy")
 
 
 def tangent(k):

@@ -100,6 +100,27 @@ RADII = {
 }
 
 
+def outside(constant, alpha, delta):
+    """With T and eta of the proof, x_hat keeps more of its first noise than all balls reach."""
+    n = constant / alpha * math.log(math.log(1 / alpha / delta) / delta) ** 2.5
+    phases = 10
+    for _ in range(50):
+        level = math.log(16 * phases / delta)
+        phases = math.ceil(math.log2(n + 57600 * (28 / alpha) ** 2 * level + 1))
+    t = 2.0**phases - 1
+    eta = 25.2 / math.sqrt(16 * t * (19 + 5256 * t * level**5 / n**2))  # r_hat = C' r^(.9)
+    noise = (6 * (t / n + math.log(16 / delta)) + 1) * eta * math.sqrt(32 * math.log(4 / delta)) / 3
+    reach = noise * math.sqrt(math.log(8 * phases / delta))  # of the balls of phases 2, 3, ...
+    return math.erfc((reach + math.sqrt(alpha)) / noise / math.sqrt(2)) / 4, delta
+
+
+BALLS = {
+    "cases": [{"constant": 10.0, "alpha": 1e-10, "delta": 1e-6}],
+    "lhs": "probability that f(x_hat) = (1 + x_hat^2) / 2 is above (1 + alpha) / 2, at least",
+    "rhs": "delta",
+}
+
+
 @statement("gm.thm4", expected="refuted")
 def approximation(ledger):
     """There is a universal C: if D lies in B(R), 0 < r <= 4 r^(0.9), (alpha, epsilon, delta) in [0,
@@ -107,13 +128,13 @@ def approximation(ledger):
     then Algorithm 4 with (xbar, r_hat) from Theorem 3 is (epsilon, delta)-DP and returns x_hat with
     f(x_hat) <= (1 + alpha) f(x_star) with probability at least 1 - delta.
 
-    For every C there is a ratio R / r, exp(.775 n epsilon / 48) doublings and some more, at which
-    FastRadius halts far below all distances, by noise alone: Theorem 3, on which the proof rests,
-    asks for n >= C log(log(R / r) / delta) / epsilon, and Theorem 4 forgets it. So n is not
-    independent of R / r. A logarithm that vanishes asks for no data at all, but only for delta
-    beyond 1/2. With both mended, and the balls of Algorithm 4, without which its proof fails
-    (gm.lemma14), the theorem stands; the proof asks for most at d = alpha = epsilon = 1 and delta
-    near 1/2.
+    It is refuted for the algorithm that it names. For every C there is a ratio R / r, exp(.775 n
+    epsilon / 48) doublings and some more, at which FastRadius halts far below all distances, by
+    noise alone: Theorem 3, on which the proof rests, asks for n >= C log(log(R / r) / delta) /
+    epsilon, and Theorem 4 forgets it. So n is not independent of R / r. A logarithm that vanishes
+    asks for no data at all, but only for delta beyond 1/2. With both mended, and the balls of
+    Algorithm 4, without which its proof fails (gm.lemma14), the theorem stands; the proof asks for
+    most at d = alpha = epsilon = 1 and delta near 1/2.
     """
     ledger.sweep(
         "932 points about R from 0 and R / 2^40 from each other, log2(R / r) = 5e8, for C = 10",
@@ -142,6 +163,10 @@ def approximation(ledger):
         "gm.lemma5, gm.lemma9 and gm.lemma12, at sizes where it decides.",
     )  # fmt: skip
 
+    ledger.step(
+        "the T and eta of the proof",
+        mends="balls of radius 2 sigma^(k-1) sqrt(d log(4 K / delta)) in Algorithm 4 (gm.lemma14)",
+    ).sweep("uniform data on [-1, 1], xbar = 0, C' = 28, C = 10", **BALLS)(outside)
     repair = ledger.repair(
         "n >= 30000 (sqrt(d) / alpha log^2.5(16 log(16 d / (alpha delta epsilon)) / delta) + "
         "log(16 (1 + log2(R / r)) / delta)) / epsilon, and balls of radius 2 sigma^(k-1) "
