@@ -168,9 +168,9 @@ def warm_start_theorem(ledger):
 
     lemma7 = ledger.step(
         "'Conditioned on (11) holding, Lemma 6 [7] guarantees' all p_i > 0 within 3 r_hat",
-        mends="FastRadius halts at no such radius, and FastCenter would give up: where it halts, some "
-        "data point has .75 n points within r_hat, and Lemma 7 holds around it: survivors are within "
-        "6 r_hat of x_star, and Z >= .6 n",
+        mends="FastRadius halts at no such radius, and FastCenter would give up: where it halts, "
+        "some data point has .75 n points within r_hat, and Lemma 7 holds around it: survivors are "
+        "within 6 r_hat of x_star, and Z >= .6 n",
     )
 
     lemma7.sweep(
