@@ -18,7 +18,7 @@ from algorithms.geometric_median.datasets import gaussian_cluster
 from algorithms.geometric_median.radius import fast_radius
 from audits.geometric_median.experiments.intervals import growth, power
 
-SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+SIZES = (10_000, 20_000, 30_000, 50_000, 100_000, 200_000, 300_000, 500_000, 1_000_000)
 SEARCH = {"min_radius": 0.01, "max_radius": 1.0, "epsilon": 1.0, "delta": 1e-6}
 CENTER = {"radius": 0.5, "epsilon": 20.0, "delta": 1e-6}
 DRAWS, SINGLES = 10_000, 200
@@ -48,7 +48,7 @@ def radius_table() -> None:
         tracemalloc.stop()
         seconds.append(timed)
         print(f"{n:>10,}{timed:>10.3f}{1e6 * timed / n:>12.2f}{peak:>10.0f}{found:>8.3g}")
-    print(f"{power(growth(SIZES, seconds))}; best of 5 (of 2 from 300,000 on); peak with the data")
+    print(f"{power(growth(SIZES, seconds))}; best of 5 (of 2 beyond 100,000); peak with the data")
 
 
 def center_ratio() -> None:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 from pathlib import Path
 
 import pytest
 
-from dpaudit.ledger import Attempt, Method, StatementResult
+from dpaudit.ledger import Attempt, Method
 from dpaudit.ledger.snippets import LINES
+from dpaudit.store import load_record
 
 STORED = Path(__file__).parents[1] / "reports" / "reference" / "statements"
-ROWS = [
-    StatementResult.from_json({k: v for k, v in json.loads(path.read_text()).items() if k != SUM})
-    for SUM in ["checksum"]
-    for path in sorted(STORED.glob("*.json"))
-]
+ROWS = [load_record(path)[0] for path in sorted(STORED.glob("*.json"))]
 BROKEN = [
     pytest.param(attempt, id=f"{row.id}-{number}")
     for row in ROWS
