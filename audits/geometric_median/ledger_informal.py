@@ -87,7 +87,7 @@ def warm_start_in_the_introduction(ledger):
     O(f(x_star)) with probability at least 1 - delta, in time n d up to logarithms.
 
     At epsilon = 1, delta = 1/2 and R = 20 r the lemmas ask for 21034 users; there the algorithm
-    never fails, as its constants are loose, and with 200 users it mostly does. The time has a
+    never fails, as its constants are loose, and with 200 users most runs fail. The time has a
     factor log n, which the list of what Otilde hides does not have, as gm.thm1. r > 0 rules out
     data of which nine tenths coincide.
     """

@@ -90,7 +90,9 @@ def sample_complexity_and_aspect_ratio(ledger):
     of n in Theorem 1 hides polylogarithms of R/r, but the same sentence tells polylogarithmic from
     independent, and Theorem 4 prints no R/r in its n.
     """
-    words = {"lhs": "probability that Algorithm 2 stops within T radii, all queries being 0"}
+    words = {
+        "lhs": "probability, at least, that Algorithm 2 stops within T radii: all queries are 0"
+    }
     words |= {"rhs": "delta", "constant": 24.0}
 
     @ledger.repair("it grows with log log(R/r) / epsilon, and no faster").falsify(
