@@ -359,8 +359,7 @@ def step_size_of_dpgd(ledger):
                     u = z[:, None] - x
                     g = (u / np.linalg.norm(u, axis=2)[..., None]).mean(axis=1)
                     g += 2 / n * np.sqrt(T / (2 * rho)) * rng.normal(size=g.shape)
-                    z = z - multiplier * r_hat / np.sqrt(T) * g
-                    mean = mean + z / T  # z_1 to z_T, as in HSU24's code
+                    mean = mean + (z := z - multiplier * r_hat / np.sqrt(T) * g) / T
                 far = np.linalg.norm(mean[:, None] - x, axis=2).mean()
                 return (far - np.linalg.norm(x, axis=1).mean()) / r_hat
             print(error(1.0), ">", error(1.5))
