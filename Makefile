@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 OUT ?= reports
 
 .DEFAULT_GOAL := help
-.PHONY: help audit reference test lint types check bench clean
+.PHONY: help audit reference test test-slow lint types check bench clean
 
 help:
 	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
-	@echo "make test    run the whole test suite"
+	@echo "make test    run the tests, but for the slow ones"
+	@echo "make test-slow   run the slow ones: thousands of whole audits, doors of the command line"
 	@echo "make reference   make the run in reports/reference again, which is kept in git"
 	@echo "make check   lint and types"
 	@echo "make bench   soundness, tightness, refutation and speed, as printed in the README"
@@ -41,7 +42,10 @@ reference: $(VENV)/.audit
 	$(BIN)/dpaudit run audits --profile quick --out reports/reference
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto -m slow
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

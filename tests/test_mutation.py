@@ -42,6 +42,7 @@ def test_a_text_that_is_gone_or_no_longer_unique_is_refused(times: int) -> None:
         mutation.planted(mutant, "".join(itertools.repeat("a = b\n", times)))
 
 
+@pytest.mark.slow
 def test_fates_are_told_apart(tmp_path: Path) -> None:
     tests = {
         "passes": "def test_it(): pass",

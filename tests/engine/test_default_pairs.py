@@ -53,6 +53,7 @@ def case(story: str) -> Case:
         "words that occur, and no others",
     ],
 )
+@pytest.mark.slow
 def test_planted_bugs_are_refuted_and_their_counterparts_are_not(story: str) -> None:
     planted = case(story)
     pairs = None if planted.like is None else portfolio(planted.like())

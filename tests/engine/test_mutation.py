@@ -306,6 +306,7 @@ def test_noise_before_the_final_noise_is_removed_with_it() -> None:
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.slow
 def test_removed_noise_of_centres_certifies_no_more_than_is_true(noise: Any) -> None:
     """Random centres that are always the same: the ratio is constant over whole regions."""
 
@@ -387,6 +388,7 @@ def test_mutants_of_the_noise_spend_as_much_as_the_audit_and_once_more_if_all_su
         assert spent <= most * draws + least
 
 
+@pytest.mark.slow
 def test_mutants_are_the_same_with_the_same_seed_and_change_nothing_of_the_audit() -> None:
     first, again = audited(stepwise), audited(stepwise)
     assert first.mutants == again.mutants
@@ -403,6 +405,7 @@ def test_few_draws_suffice_to_run() -> None:
 
 
 @pytest.mark.statistical
+@pytest.mark.slow
 def test_mutants_that_are_private_are_killed_no_more_often_than_said() -> None:
     """Of 60 audits with a mutant that just keeps the claim, at failure_prob 0.05.
 

@@ -88,6 +88,7 @@ OFTEN = 18
 
 
 @pytest.mark.statistical
+@pytest.mark.slow
 def test_audits_of_the_planned_size_refute_about_as_often_as_planned() -> None:
     planned = plan(epsilon=1.0, true_epsilon=1.8, power=0.9, failure_prob=1e-3)
     assert refutations(1.8, planned.draws, 1e-3) >= OFTEN
@@ -95,6 +96,7 @@ def test_audits_of_the_planned_size_refute_about_as_often_as_planned() -> None:
 
 
 @pytest.mark.statistical
+@pytest.mark.slow
 def test_what_silence_excludes_would_have_been_seen() -> None:
     """A violation of the size that an audit names is refuted with about the named probability."""
     task = Task(PureDP(1.0), family(ONE), 1000, 0.05, 1, "honest")

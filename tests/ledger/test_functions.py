@@ -193,6 +193,7 @@ def audit_both(auditor):
 """
 
 
+@pytest.mark.slow
 def test_functions_are_checked_in_audits(pytester):
     pytester.makepyfile(audit_functions=AUDITS)
     run = pytester.runpytest("--dpaudit", "--dpaudit-out=out", "-p", "no:cacheprovider")
@@ -226,6 +227,7 @@ def audit_bad_function_of_a_good_mechanism(auditor):
 
 
 @pytest.mark.parametrize("row", ["whole", "gone", "torn"])
+@pytest.mark.slow
 def test_resume_takes_over_checks_of_functions_with_the_results(pytester, row):
     pytester.makepyfile(audit_both=BOTH)
     options = ("--dpaudit", "--dpaudit-out=out", "-p", "no:cacheprovider", "-s")

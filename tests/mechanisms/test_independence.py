@@ -139,6 +139,7 @@ def test_the_width_of_a_text_foretells_nothing(rate) -> None:
 
 
 @pytest.mark.parametrize("shape", [(5, 5, 5), (3, 3, 3, 3, 3)])
+@pytest.mark.slow
 def test_one_may_stop_at_any_comparison(shape) -> None:
     """A call that was compared is no original: or its draws would be tossed twice."""
     total = 0.0

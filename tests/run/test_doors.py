@@ -95,6 +95,7 @@ def test_an_audit_that_forgot_its_fixture_fails(make):
 
 
 @pytest.mark.parametrize("way", ["option", "ini"])
+@pytest.mark.slow
 def test_a_strict_run_fails_without_power(make, way):
     home = make(ONE, BARE)
     assert run(home).code == 0
@@ -131,6 +132,7 @@ def test_silence_says_what_to_try_next(make):
 # --- 6: mechanisms that end the process -------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_mechanism_that_ends_its_process_is_told_and_gone_past(make):
     home = make(ENDING, ENDING.replace("audit_", "audit_again_"), ONE)
     for resume in ([], ["--resume"]):
@@ -388,6 +390,7 @@ def test_a_refuted_function_is_exported_as_a_test(make, target, users):
     assert "is there already" in again.err
 
 
+@pytest.mark.slow
 def test_a_refuted_audit_of_a_file_is_exported_as_a_test(make):
     home = make(BROKEN)
     run(home)

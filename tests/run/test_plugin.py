@@ -278,6 +278,7 @@ def test_bad_options_are_usage_errors(project, option, words):
     assert fnmatch(result.err, words)
 
 
+@pytest.mark.slow
 def test_results_are_the_same_with_any_number_of_workers_and_any_selection(project):
     here = project(HONEST, BROKEN)
     rows = {}
