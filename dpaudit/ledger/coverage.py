@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,8 @@ def account(
     problems : list of str
         Tables that cannot be read, a sentence each.
     """
-    left = {(result.paper, result.id): result for result in results}
+    results = {(result.paper, result.id): result for result in results}
+    left = dict(results)
     known = {Path(result.origin["path"]).absolute() for result in left.values() if result.origin}
     files = {**{path: LedgerFile() for path in known}, **files}
     papers: dict[tuple[str, Path], dict[Path, LedgerFile]] = {}
@@ -97,8 +98,21 @@ def account(
         partly = bool(set(ledger_files(next(iter(parts)))) - set(parts))
         for id, row in {**table, **own}.items():
             found = left.pop((paper, id), None)
+            if row.same_as and not any(id in part.checks for part in parts.values()):
+                found = _taken_over(row, results)  # whatever an earlier run stored of it
             rows.append(found or open_row(row, _why_open(id, parts, lost or {}, partly=partly)))
     return rows + list(left.values()), problems
+
+
+def _taken_over(
+    row: Statement, results: Mapping[tuple[str, str], StatementResult]
+) -> StatementResult | None:
+    """Return what was found of the statement that says the same; None where there is none."""
+    found = results.get((row.paper, row.same_as))
+    if found is None or found.verdict is LedgerVerdict.OPEN:
+        return None
+    note = f"Attacked as {row.same_as}, which says the same. {found.note}".strip()
+    return replace(found, stated=row, note=note, seconds=0.0)
 
 
 def _why_open(

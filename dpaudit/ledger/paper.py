@@ -20,7 +20,8 @@ Both stand in ``statements.md``, beside the ledger files::
     - rests on: gm.eq13
     - hides: the constant 3
 
-Of a statement only its words are asked for; they are what a check attacks.
+Of a statement only its words are asked for; they are what a check attacks. Another version of a
+paper may say the same again: ``- same as: gm.lemma11`` takes over what is found of that one.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ TABLE = "statements.md"
 ID = re.compile(r"[A-Za-z][\w-]*(\.[\w-]+)+")
 
 _HEADING = re.compile(rf"## (?P<id>{ID.pattern})(: (?P<place>.+))?")
-_FIELDS = ("kind", "rests on", "hides")
+_FIELDS = ("kind", "rests on", "hides", "same as")
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,9 @@ class Statement:
         The exact words of the paper, where they decide.
     premises : tuple of str
         Ids of the statements that its proof rests on.
+    same_as : str
+        Id of a statement that says the same in another version of the paper: where no check looks
+        at this one, what was found of that one is what is known of it.
     """
 
     id: str
@@ -78,6 +82,7 @@ class Statement:
     latex: str = ""
     quote: str = ""
     premises: tuple[str, ...] = ()
+    same_as: str = ""
 
 
 @dataclass(frozen=True)
@@ -196,6 +201,12 @@ def _parse(path: Path, mtime: int, size: int) -> Paper:
     for statement in statements.values():
         if unknown := [id for id in statement.premises if id not in statements]:
             raise StoreError(f"{path}: {statement.id} rests on {unknown[0]}, which is no statement")
+        other = statements.get(statement.same_as)
+        if statement.same_as and (other is None or other.same_as):
+            raise StoreError(
+                f"{path}: {statement.id} is the same as {statement.same_as}, which "
+                + ("is no statement" if other is None else f"is the same as {other.same_as}")
+            )
     _refuse_circles(path, statements)
     return Paper(path.absolute().parent.name, title, conventions, tuple(statements.values()))
 
@@ -257,6 +268,7 @@ def _statement(path: Path, number: int, id: str, place: str, body: list[str]) ->
         " ".join(filter(None, latex)),
         " ".join(quote),
         tuple(premise.strip() for premise in rests_on.split(",") if premise.strip()),
+        fields.get("same as", ""),
     )
 
 

@@ -105,6 +105,11 @@ def test_an_edited_file_is_read_again(table):
             "## a.b\n\nx\n\n- rests on: a.c\n\n## a.c\n\ny\n\n- rests on: a.b\n",
             "a.b rests on a.c rests on a.b",
         ),
+        ("## a.b\n\nx\n\n- same as: a.c\n", "a.b is the same as a.c, which is no statement"),
+        (
+            "## a.b\n\nx\n\n- same as: a.c\n\n## a.c\n\ny\n\n- same as: a.b\n",
+            "a.b is the same as a.c, which is the same as a.b",
+        ),
         ("## Conventions\n\n- n >= 2\n\n## a.b\n\nx\n", ":1 must give a reason: - n >= 2: why"),
     ],
 )

@@ -372,6 +372,23 @@ def test_rows_that_were_not_run_are_open_and_say_so(project):
     ]  # fmt: skip
 
 
+def test_what_another_version_says_again_takes_over_what_was_found(project):
+    table = TABLE + "\n## p.again: Lemma 7\n\ntwice x is at most x\n\n- same as: p.wrong\n"
+    here = project(FIRST, WRONG, table=table)
+    assert run(here, "--dpaudit-out=out").code == 0
+    again = {row["id"]: row for row in rows(here)}["p.again"]
+    assert (again["verdict"], again["statement"]) == ("refuted", "twice x is at most x")
+    assert again["note"] == "Attacked as p.wrong, which says the same."
+    assert run(here, "-k", "p.first", "--dpaudit-out=other").code == 0
+    assert {row["id"]: row["verdict"] for row in rows(here, "other")}["p.again"] == "open"
+    # A run that resumes takes it over anew, from a check that now finds something else.
+    project(FIRST, WRONG.replace("(2 * x, x)", "(x, x)").replace(', expected="refuted"', ""),
+            table=table)  # fmt: skip
+    run(here, "--dpaudit-out=out", "--dpaudit-resume", "paper/ledger_paper.py::doubling")
+    found = {row["id"]: row["verdict"] for row in rows(here)}
+    assert found["p.again"] == found["p.wrong"]
+
+
 def test_rows_of_files_that_were_not_run_are_not_said_to_have_no_check(project):
     here = project(FIRST)
     here.put("paper/ledger_more.py", HEAD + WRONG)
