@@ -1,0 +1,156 @@
+"""How much a sparse vector with fixed thresholds costs, with all constants.
+
+The target-charging technique of Cohen & Lyu (2023), on which user_level_sco v2 rests by its
+Lemma 18, whose constants are hidden. Here is a version with explicit ones, and its proof.
+
+**Statement.** Adaptive queries are answered yes or no, each answer epsilon0-DP, until `targets`
+answers of one kind were given. For any k, the whole stream, followed by a mechanism whose privacy
+profile is that of a Gaussian with shift / sigma = mu and by one that is epsilon1-DP, has
+
+    delta(epsilon) <= P[Bin(k, q) < targets] + H(epsilon),   q = 1 / (1 + e^epsilon0),
+
+where H is the profile of k randomised responses at epsilon0, one at epsilon1 and the Gaussian.
+
+**Proof.** (1) One answer. Let p <= p' be the probabilities of the target on two neighbours (or the
+other way round), p' = e^a p, a <= epsilon0. Flip a coin that comes up with the same probability r
+on both; if it does, answer with the other kind. If not, give the target with probability
+p / (1 - r) or p' / (1 - r). For r = 0 the answers without the coin are epsilon0-DP; as r grows, so
+does (1 - p / (1 - r)) / (1 - p' / (1 - r)), the ratio for the other kind, without bound. Take the r
+at which it is e^epsilon0. (If p = p' = 0, or the ratio of the targets is 1, take any; nothing is
+spent.) Then p / (1 - r) = (e^epsilon0 - 1) / (e^(epsilon0 + a) - 1) >= 1 / (1 + e^epsilon0) = q. So
+an answer is a public coin, and only where it does not come up, a *call*: epsilon0-DP, and a target
+with probability at least q on either neighbour. (2) The stream. Show the coins to the adversary;
+they are distributed alike on both sides. Up to k calls, the transcript is an adaptive composition
+of k epsilon0-DP mechanisms, of the epsilon1-DP one and of the Gaussian, each dominated by its
+randomised response or Gaussian pair; dominating pairs compose adaptively (Zhu, Dong & Wang 2022).
+(3) There are more than k calls only if the first k hit the target less than `targets` times: each
+hits with probability at least q whatever came before, so that this has probability at most
+P[Bin(k, q) < targets]. Adding it once to the bound for P[M(D) in S] completes the proof.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+from scipy.stats import binom
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray
+
+
+def gaussian_profile(epsilon: ArrayLike, mu: float) -> FloatArray:
+    """Return the hockey-stick divergence of N(mu, 1) from N(0, 1) at any epsilon, also below 0.
+
+    Balle & Wang (2018): Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu).
+    """
+    eps = np.asarray(epsilon, dtype=np.float64)
+    if mu == 0:
+        return np.maximum(0.0, -np.expm1(np.minimum(eps, 0.0)))
+    first = log_ndtr(mu / 2 - eps / mu)
+    second = eps + log_ndtr(-mu / 2 - eps / mu)
+    return np.asarray(np.maximum(0.0, -np.exp(first) * np.expm1(np.minimum(second - first, 0.0))))
+
+
+def composed_profile(
+    epsilon: float, *, calls: int, epsilon0: float, epsilon1: float = 0.0, mu: float = 0.0
+) -> float:
+    """Return H(epsilon): `calls` responses at epsilon0, one at epsilon1, a Gaussian of mu.
+
+    The loss of k responses is (2j - k) epsilon0 with j ~ Bin(k, e^epsilon0 / (1 + e^epsilon0)), and
+    the hockey stick of a product is the mean of the Gaussian's at what is left of epsilon.
+
+    Parameters
+    ----------
+    epsilon : float
+        At which delta is asked for.
+    calls : int
+        k >= 0.
+    epsilon0, epsilon1, mu : float
+        At least 0.
+
+    Returns
+    -------
+    float
+        delta, from 0 to 1.
+    """
+    p = 1 / (1 + math.exp(-epsilon0))
+    j = np.arange(calls + 1)
+    weights = binom.pmf(j, calls, p)
+    losses = (2 * j - calls) * epsilon0
+    p1 = 1 / (1 + math.exp(-epsilon1))
+    found = sum(
+        weight * float(weights @ gaussian_profile(epsilon - losses - loss, mu))
+        for weight, loss in ((p1, epsilon1), (1 - p1, -epsilon1))
+    )
+    return min(1.0, found)
+
+
+def calls_for(targets: int, epsilon0: float, failure: float) -> int:
+    """Return the smallest k with P[Bin(k, q) < targets] <= failure, q = 1 / (1 + e^epsilon0)."""
+    targets = _validate.integer("targets", targets, at_least=1)
+    failure = _validate.probability("failure", failure)
+    q = 1 / (1 + math.exp(epsilon0))
+    low, high = targets - 1, 2 * targets
+    while binom.cdf(targets - 1, high, q) > failure:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if binom.cdf(targets - 1, middle, q) > failure:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def stream_profile(epsilon: float, *, targets: int, epsilon0: float, failure: float = 0.0) -> float:
+    """Return an upper bound for the delta of a stream that ends at the targets-th target.
+
+    user_level_sco v2, Lemma 18, with constants: the bound of this module without Gaussian. The
+    number of calls k is the one at which it is smallest, of those at which the first part is
+    1e-2, 1e-3, ...; `failure` > 0 fixes the first part instead.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    targets : int
+        c >= 1.
+    epsilon0 : float
+        Of one answer, positive.
+    failure : float, default 0
+        What P[Bin(k, q) < targets] may be.
+    """
+    epsilon0 = _validate.positive("epsilon0", epsilon0)
+    parts = [failure] if failure > 0 else [10.0**-i for i in range(2, 16)]
+    return min(
+        1.0,
+        min(
+            part + composed_profile(
+                epsilon, calls=calls_for(targets, epsilon0, part), epsilon0=epsilon0
+            )
+            for part in parts
+        ),
+    )  # fmt: skip
+
+
+def largest_mu(
+    epsilon: float, delta: float, *, calls: int, epsilon0: float, epsilon1: float
+) -> float:
+    """Return the largest mu with H(epsilon) <= delta, rounded down; 0 where there is none."""
+
+    def excess(log_mu: float) -> float:
+        return (
+            composed_profile(
+                epsilon, calls=calls, epsilon0=epsilon0, epsilon1=epsilon1, mu=math.exp(log_mu)
+            )
+            - delta
+        )
+
+    low, high = -20.0, 10.0
+    if excess(low) >= 0:
+        return 0.0
+    return math.exp(brentq(excess, low, high, xtol=1e-10)) * (1 - 1e-9)

@@ -1,0 +1,198 @@
+"""What a user would run instead: DP-SGD on users, output perturbation, no privacy at all."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray
+from algorithms.common.charging import largest_mu
+from algorithms.user_level_sco import _descent
+from algorithms.user_level_sco.domains import Domain, lengths
+from algorithms.user_level_sco.losses import Loss, users_of
+
+
+def dp_sgd_sigma(
+    n_users: int, *, batch_size: int, n_steps: int, clip_norm: float, epsilon: float, delta: float
+) -> float:
+    """Return the noise of each step of `user_level_dp_sgd`, exact for Gaussian noise.
+
+    A user is in at most ceil(n_steps / (n / B)) batches, each of whose means it moves by
+    2 clip_norm / B; k such steps are together a Gaussian mechanism with mu = sqrt(k) 2 clip_norm /
+    (B sigma) (Dong, Roth & Su 2022, Corollary 3.3, for adaptive steps too), for which
+    (epsilon, delta) is solved by Balle & Wang's (2018) profile.
+    """
+    mu = largest_mu(
+        _validate.positive("epsilon", epsilon),
+        _validate.probability("delta", delta),
+        calls=0, epsilon0=0.0, epsilon1=0.0,
+    )  # fmt: skip
+    n_batches = _batches(n_users, batch_size)
+    visits = math.ceil(_validate.integer("n_steps", n_steps, at_least=1) / n_batches)
+    clip = _validate.positive("clip_norm", clip_norm)
+    return math.sqrt(visits) * 2 * clip / (batch_size * mu)
+
+
+def user_level_dp_sgd(
+    data: Any,
+    size: int,
+    *,
+    loss: Loss,
+    domain: Domain,
+    start: ArrayLike,
+    batch_size: int,
+    n_steps: int,
+    step: float,
+    clip_norm: float,
+    epsilon: float,
+    delta: float,
+    noise_multiplier: float = 1.0,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Projected SGD on noisy means of clipped users' gradients; return the average iterate.
+
+    DP-SGD (Abadi et al. 2016) with users for examples: each user's mean gradient is clipped to
+    `clip_norm`, the mean over a batch gets Gaussian noise at every step. Batches are passed over in
+    the order of the data, again and again, without sampling.
+
+    **Guarantee** (epsilon, delta)-user-level DP, of all iterates; see `dp_sgd_sigma`.
+
+    **Requires** nothing of losses or data but finite gradients.
+
+    Parameters
+    ----------
+    data : array_like, [n, m, p]
+    size : int
+        Number of independent draws.
+    loss, domain, start
+        As for `euclidean.filtered_sgd`.
+    batch_size, n_steps : int
+        B at most n, and T.
+    step, clip_norm : float
+        Positive.
+    epsilon, delta : float
+        Positive; in (0, 1).
+    noise_multiplier : float, default 1
+        Factor on the noise, positive; below 1 nothing is guaranteed.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [size, d]
+    """
+    rng = _validate.generator(rng)
+    users = users_of(data, loss)
+    n_batches = _batches(len(users), batch_size)
+    sigma = _validate.positive("noise_multiplier", noise_multiplier) * dp_sgd_sigma(
+        len(users), batch_size=batch_size, n_steps=n_steps, clip_norm=clip_norm, epsilon=epsilon,
+        delta=delta,
+    )  # fmt: skip
+    step = _validate.positive("step", step)
+    x0 = _descent.starting_point(start, loss, users, domain)
+    averages = np.empty((_validate.draws(size), x0.shape[1]))
+    for some in _descent.chunks(size, batch_size * (x0.shape[1] + 1)):
+        x, total = x0, np.zeros((some.stop - some.start, x0.shape[1]))
+        for t in range(n_steps):
+            first = t % n_batches * batch_size
+            q = _descent.finite_gradients(loss, x, users[first : first + batch_size])
+            shrink = clip_norm / np.maximum(lengths(q, "l2"), clip_norm)
+            g = np.einsum("sb,sbd->sd", shrink, q) / batch_size
+            x = domain.project(x - step * (g + rng.normal(scale=sigma, size=total.shape)))
+            total += x
+        averages[some] = total / n_steps
+    return averages
+
+
+def output_perturbation(
+    data: Any,
+    size: int,
+    *,
+    loss: Loss,
+    domain: Domain,
+    start: ArrayLike,
+    step: float,
+    lipschitz: float,
+    epsilon: float,
+    delta: float,
+    noise_multiplier: float = 1.0,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """One pass of SGD over all items, one at a time, and Gaussian noise for a group of m items.
+
+    What group privacy makes of Feldman, Koren & Talwar (2020), Section 4: steps of size at most
+    2 / beta do not expand, so that an item moves all later iterates by at most 2 step G, and the m
+    items of a user by m times that.
+
+    **Guarantee** (epsilon, delta)-user-level DP with noise for sensitivity 2 m step G, exact for
+    Gaussian noise.
+
+    **Requires** convex losses that are `lipschitz`-Lipschitz on the domain, and
+    step <= 2 / beta; both are checked.
+
+    Parameters
+    ----------
+    data, size, loss, domain, start, epsilon, delta, noise_multiplier, rng
+        As for `user_level_dp_sgd`.
+    step, lipschitz : float
+        Positive.
+
+    Returns
+    -------
+    ndarray, [size, d]
+    """
+    rng = _validate.generator(rng)
+    average = sgd(data, loss=loss, domain=domain, start=start, step=step)
+    users = users_of(data, loss)
+    longest = loss.longest_gradient(users, domain, "l2")
+    if not longest <= _validate.positive("lipschitz", lipschitz) * (1 + 1e-12):
+        raise ValueError(f"lipschitz must be at least {longest!r}, got {lipschitz!r}")
+    if step * loss.smoothness("l2") > 2:
+        raise ValueError(
+            f"step must be at most 2 / smoothness = {2 / loss.smoothness('l2')!r}, got {step!r}"
+        )
+    mu = largest_mu(
+        _validate.positive("epsilon", epsilon), _validate.probability("delta", delta),
+        calls=0, epsilon0=0.0, epsilon1=0.0,
+    )  # fmt: skip
+    sigma = 2 * users.shape[1] * step * lipschitz / mu
+    sigma *= _validate.positive("noise_multiplier", noise_multiplier)
+    noise = rng.normal(scale=sigma, size=(_validate.draws(size), average.size))
+    return average + noise
+
+
+def sgd(data: Any, *, loss: Loss, domain: Domain, start: ArrayLike, step: float) -> FloatArray:
+    """Return the average iterate of one pass of projected SGD over all items: no privacy.
+
+    Parameters
+    ----------
+    data, loss, domain, start
+        As for `user_level_dp_sgd`.
+    step : float
+        Positive.
+
+    Returns
+    -------
+    ndarray, [d]
+    """
+    users = users_of(data, loss)
+    step = _validate.positive("step", step)
+    x = _descent.starting_point(start, loss, users, domain)
+    total = np.zeros_like(x)
+    items = users.reshape(-1, 1, 1, users.shape[-1])
+    for item in items:
+        x = domain.project(x - step * _descent.finite_gradients(loss, x, item)[:, 0])
+        total += x
+    return np.asarray(total[0] / len(items))
+
+
+def _batches(n_users: int, batch_size: int) -> int:
+    n_users = _validate.integer("n_users", n_users, at_least=1)
+    batch_size = _validate.integer("batch_size", batch_size, at_least=1)
+    if batch_size > n_users:
+        raise ValueError(f"batch_size must be at most n_users = {n_users}, got {batch_size}")
+    return n_users // batch_size

@@ -1,0 +1,346 @@
+"""Algorithms 5 to 8 of user_level_sco v2 (1, 2, 3 and 5 of v1): robust statistics in l-infinity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray
+from algorithms.user_level_sco import _descent
+from algorithms.user_level_sco.domains import Box
+from algorithms.user_level_sco.losses import Loss
+from algorithms.user_level_sco.plans import STATISTICS, Phase, Plan, Test
+from algorithms.user_level_sco.scores import concentration_scores
+
+
+def robust_statistic(values: ArrayLike, *, statistic: str = "median", trim: int = 0) -> FloatArray:
+    """Return the median, or a trimmed mean, of each coordinate.
+
+    **Guarantee** Both are 1-Lipschitz in l-infinity and equivariant under scaling, also by negative
+    numbers, and shifts: (ii) and (iii) of user_level_sco v2, Assumption 28 (the median of an even
+    number of values is the mean of the middle two; the lower median is not equivariant under
+    -1). (i), that the statistic lies wherever more than half of the values do, holds of the
+    median, and of a trimmed mean only if it leaves out (B - 1) // 2 at either end, which makes it
+    the median. Leaving out h, it holds where at most h of the values lie elsewhere.
+
+    Parameters
+    ----------
+    values : array_like, [..., B, d]
+    statistic : {"median", "trimmed_mean"}
+    trim : int, default 0
+        How many values the trimmed mean leaves out at either end, below B / 2.
+
+    Returns
+    -------
+    ndarray, [..., d]
+    """
+    x = _validate.floats("values", values, ndims=(2, 3))
+    if statistic not in STATISTICS:
+        raise ValueError(f"statistic must be one of {', '.join(STATISTICS)}, got {statistic!r}")
+    batch = x.shape[-2]
+    if statistic == "median":
+        return np.asarray(np.median(x, axis=-2))
+    trim = _validate.integer("trim", trim, at_least=0)
+    if 2 * trim >= batch:
+        raise ValueError(f"trim must be below half of the {batch} values, got {trim}")
+    ordered = np.partition(x, (trim, batch - 1 - trim), axis=-2)
+    return np.asarray(ordered[..., trim : batch - trim, :].mean(axis=-2))
+
+
+def robust_gradient(
+    gradients: ArrayLike, *, clip: float, statistic: str = "median", trim: int = 0
+) -> FloatArray:
+    """Return the mean, moved to within `clip` of a robust statistic in each coordinate.
+
+    user_level_sco v2, Algorithm 7 (Gradient Estimation based on Robust Statistics; v1, Algorithm
+    2).
+
+    **Departs** Line 4 prints Pi_{B(Y_j, varsigma)}, and Y_j is not defined: X_rs[j] is meant.
+
+    **Symbols** X_i = `gradients[i]`, varsigma = `clip`, X_rs = the statistic.
+
+    Parameters
+    ----------
+    gradients : array_like, [..., B, d]
+    clip : float
+        varsigma, at least 0: at 0 the estimate is the statistic.
+    statistic, trim
+        As for `robust_statistic`.
+
+    Returns
+    -------
+    ndarray, [..., d]
+    """
+    x = _validate.floats("gradients", gradients, ndims=(2, 3))
+    clip = _validate.real("clip", clip)
+    if clip < 0:
+        raise ValueError(f"clip must be at least 0, got {clip!r}")
+    middle = robust_statistic(x, statistic=statistic, trim=trim)
+    return np.asarray(np.clip(x.mean(axis=-2), middle - clip, middle + clip))
+
+
+def concentration_score(gradients: ArrayLike, *, temperature: float) -> FloatArray:
+    """Return s = (1 / B) sum_{i, j} exp(-temperature norm(q_i - q_j)_inf), from 1 to B.
+
+    user_level_sco v2, (15) in Algorithm 8 (v1, (3) in Algorithm 3). One user moves it by at most
+    2 (B - 1) / B.
+
+    Parameters
+    ----------
+    gradients : array_like, [..., B, d]
+    temperature : float
+        tau, positive.
+
+    Returns
+    -------
+    ndarray, [...]
+    """
+    scores = concentration_scores(gradients, temperature=temperature, norm="linf")
+    return np.asarray(scores.mean(axis=-1))
+
+
+def robust_sgd(
+    data: Any,
+    size: int,
+    *,
+    loss: Loss,
+    domain: Box,
+    plan: Plan,
+    start: ArrayLike,
+    phase: int = 1,
+    unsafe: bool = False,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Average the iterates of SGD on robust estimates, if all batches pass a concentration test.
+
+    user_level_sco v2, Algorithm 6 (SGD for User-level DP-SCO; v1, Algorithm 1), with Algorithm 8
+    (Concentration Test; v1, Algorithm 3) and AboveThreshold inside.
+
+    **Guarantee** Not private by itself; see `user_level_sco_linf`.
+
+    **Requires** losses that are convex with diagonally dominant Hessians, and in l-infinity
+    `plan.lipschitz`-Lipschitz and `plan.smoothness`-smooth (Assumptions 21 and 22). Others are
+    refused, but for diagonal dominance and smoothness with `unsafe`.
+
+    **Departs** (1) Line 8 of Algorithm 8 returns AboveThreshold(s_t, epsilon / 2, v) in a loop over
+    t: one AboveThreshold over the stream of all s_t is meant, for it is that of which Lemma 36
+    uses that it costs epsilon / 2; `plan.rule.per_step` has one for each. (2) AboveThreshold's
+    noise is scaled for the sensitivity of the plan; printed is 1, and scores have up to 2. (3) The
+    delta / (2 T m n d) that Algorithm 6 hands to Algorithm 8 is not used there. (4) The printed
+    order, all steps first and then all tests, is kept: the test only decides what is returned. (5)
+    The printed batches Z_{1,t}, ..., Z_{B,t} take one user of each of B subsets; here a batch is
+    the next B users. (6) T = |D| / B is rounded down.
+
+    **Symbols** tau, v, varsigma = `plan.rule`'s temperature, threshold, clip; as in `filtered_sgd`.
+
+    Parameters
+    ----------
+    data, size, loss, plan, start, phase, unsafe, rng
+        As for `euclidean.filtered_sgd`, with a plan that has a Test.
+    domain : Box
+        X: projections to other domains do not contract in l-infinity.
+
+    Returns
+    -------
+    ndarray, [size, d]
+        `start` where a test was failed.
+    """
+    rng = _validate.generator(rng)
+    users = _admitted(data, loss, domain, plan, unsafe)
+    chosen = plan.phases[_descent.phase_number(phase, plan) - 1]
+    x = _descent.starting_point(start, loss, users, domain)
+    return _run(users[: chosen.n_users], x, chosen, _validate.draws(size), loss, domain, plan, rng)
+
+
+def concentration_profile(
+    data: Any,
+    *,
+    loss: Loss,
+    domain: Box,
+    plan: Plan,
+    start: ArrayLike,
+    phase: int = 1,
+    unsafe: bool = False,
+) -> tuple[FloatArray, FloatArray]:
+    """Return what `robust_sgd` computes from the data before any noise.
+
+    Returns
+    -------
+    scores : ndarray, [T]
+        s_t: the queries of its AboveThreshold.
+    iterates : ndarray, [T, d]
+        x_1 to x_T.
+    """
+    users = _admitted(data, loss, domain, plan, unsafe)
+    chosen = plan.phases[_descent.phase_number(phase, plan) - 1]
+    x = _descent.starting_point(start, loss, users, domain)
+    steps = list(_trajectory(users[: chosen.n_users], x, chosen, loss, domain, plan))
+    return np.array([s[0] for s, _ in steps]), np.array([x[0] for _, x in steps])
+
+
+def user_level_sco_linf(
+    data: Any,
+    size: int,
+    *,
+    loss: Loss,
+    domain: Box,
+    plan: Plan,
+    start: ArrayLike,
+    project: bool = True,
+    noise_multiplier: float = 1.0,
+    transcript: bool = False,
+    unsafe: bool = False,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Minimise the population loss on a box: phases of robust SGD, released with Gaussian noise.
+
+    user_level_sco v2, Algorithm 5 (Localization for user-level DP-SCO; v1, Algorithm 5).
+
+    **Guarantee** (plan.epsilon, plan.delta)-user-level DP for plans of
+    `scaled.scaled_coordinatewise`, whose module has the proof. For `printed.coordinatewise`,
+    Theorem 3.1 of v1 (Theorem C.2 of v2) claims it; it does not hold (audits/user_level_sco).
+
+    **Requires** as `robust_sgd`.
+
+    **Departs** as `euclidean.user_level_sco`; and the printed "Return the final solution x_s" is
+    x_S.
+
+    Parameters
+    ----------
+    data, size, loss, domain, plan, start, unsafe, rng
+        As for `robust_sgd`.
+    project, noise_multiplier, transcript
+        As for `euclidean.user_level_sco`.
+
+    Returns
+    -------
+    ndarray, [size, d], or [size, S, d] with `transcript`
+    """
+    released = list(
+        _phases(data, size, loss=loss, domain=domain, plan=plan, start=start, project=project,
+                last=len(plan.phases), noise_multiplier=noise_multiplier, unsafe=unsafe, rng=rng)
+    )  # fmt: skip
+    if transcript:
+        return np.stack([x for _, x in released], axis=1)
+    return released[-1][1]
+
+
+def user_level_sco_linf_centers(
+    data: Any,
+    size: int,
+    *,
+    loss: Loss,
+    domain: Box,
+    plan: Plan,
+    start: ArrayLike,
+    phase: int,
+    project: bool = True,
+    noise_multiplier: float = 1.0,
+    unsafe: bool = False,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return the average iterate of one phase of `user_level_sco_linf`, before its noise.
+
+    Returns
+    -------
+    ndarray, [size, d]
+    """
+    last = _descent.phase_number(phase, _testing(plan))
+    *_, (centers, _) = _phases(
+        data, size, loss=loss, domain=domain, plan=plan, start=start, project=project, last=last,
+        noise_multiplier=noise_multiplier, unsafe=unsafe, rng=rng,
+    )  # fmt: skip
+    return centers
+
+
+def _phases(
+    data: Any, size: int, *, loss: Loss, domain: Box, plan: Plan, start: ArrayLike, last: int,
+    project: bool, noise_multiplier: float, unsafe: bool, rng: np.random.Generator,
+) -> Iterator[tuple[FloatArray, FloatArray]]:  # fmt: skip
+    rng = _validate.generator(rng)
+    multiplier = _validate.positive("noise_multiplier", noise_multiplier)
+    size = _validate.draws(size)
+    users = _admitted(data, loss, domain, plan, unsafe)
+    x = _descent.starting_point(start, loss, users, domain)
+
+    def averages(own: FloatArray, x: FloatArray, phase: Phase, size: int) -> FloatArray:
+        return _run(own, x, phase, size, loss, domain, plan, rng)
+
+    return _descent.localised(
+        users, x, plan, domain, averages, last=last, size=size, project=project,
+        noise_multiplier=multiplier, rng=rng,
+    )  # fmt: skip
+
+
+def _run(
+    users: FloatArray, start: FloatArray, phase: Phase, size: int, loss: Loss, domain: Box,
+    plan: Plan, rng: np.random.Generator,
+) -> FloatArray:  # fmt: skip
+    """Run Algorithm 6 from ``[1, d]`` or ``[size, d]``; return average iterates ``[size, d]``."""
+    dimension = start.shape[1]
+    averages = np.empty((size, dimension))
+    if len(start) == 1:  # without noise inside, one trajectory is that of all draws
+        passed, average = _tested(users, start, phase, size, loss, domain, plan, rng)
+        return np.where(passed[:, None], average, start)
+    for some in _descent.chunks(size, plan.batch_size * dimension):
+        x0, drawn = start[some], some.stop - some.start
+        passed, average = _tested(users, x0, phase, drawn, loss, domain, plan, rng)
+        averages[some] = np.where(passed[:, None], average, x0)
+    return averages
+
+
+def _tested(
+    users: FloatArray, start: FloatArray, phase: Phase, size: int, loss: Loss, domain: Box,
+    plan: Plan, rng: np.random.Generator,
+) -> tuple[NDArray[np.bool_], FloatArray]:  # fmt: skip
+    """Return whether all tests were passed ``[size]``, and the average iterates."""
+    rule = plan.rule
+    assert isinstance(rule, Test)
+    unit = rule.sensitivity / rule.epsilon
+    # Algorithm 3, line 1: the threshold v - Lap(2 / epsilon)
+    level = rule.threshold - rng.laplace(scale=2 * unit, size=size)
+    passed = np.ones(size, dtype=bool)
+    total = np.zeros_like(start)
+    for score, x in _trajectory(users, start, phase, loss, domain, plan):
+        # lines 4-6: nu ~ Lap(4 / epsilon), halt below
+        passed &= ~(score + rng.laplace(scale=4 * unit, size=size) < level)
+        if rule.per_step:
+            level = rule.threshold - rng.laplace(scale=2 * unit, size=size)
+        total += x
+    return passed, total / phase.n_steps
+
+
+def _trajectory(
+    users: FloatArray, start: FloatArray, phase: Phase, loss: Loss, domain: Box, plan: Plan
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield scores s_t ``[S]`` and iterates x_t ``[S, d]``."""
+    rule, batch = plan.rule, plan.batch_size
+    assert isinstance(rule, Test)
+    x = start
+    for t in range(phase.n_steps):  # Algorithm 6, lines 3-7
+        shared, q = _descent.finite_parts(loss, x, users[t * batch : (t + 1) * batch])
+        # The estimate moves along with what all gradients share (Assumption 28, iii).
+        g = robust_gradient(q, clip=rule.clip, statistic=rule.statistic, trim=rule.trim)
+        x = domain.project(x - phase.step * (shared[:, 0] + g))
+        yield concentration_score(q, temperature=rule.temperature), x
+
+
+def _admitted(data: Any, loss: Loss, domain: Box, plan: Plan, unsafe: bool) -> FloatArray:
+    if not isinstance(domain, Box):
+        raise TypeError(f"domain must be a Box, got {domain!r}")
+    if not unsafe and not loss.diagonally_dominant:
+        raise ValueError(
+            f"loss must have diagonally dominant Hessians (Assumption 22), got {loss!r}; "
+            "unsafe=True runs it all the same"
+        )
+    return _descent.admitted(data, loss, domain, _testing(plan), "linf", unsafe)
+
+
+def _testing(plan: Plan) -> Plan:
+    if not isinstance(plan.rule, Test):
+        raise TypeError(f"plan must have a Test, got {plan.rule!r}")
+    return plan

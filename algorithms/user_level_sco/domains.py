@@ -1,0 +1,82 @@
+"""Where the losses live: balls and boxes, and the projection to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray
+
+NORMS = ("l2", "linf")
+
+
+def norm_name(norm: str) -> str:
+    """Return one of `NORMS`."""
+    if norm not in NORMS:
+        raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
+    return norm
+
+
+def lengths(vectors: FloatArray, norm: str) -> FloatArray:
+    """Return the norms of the rows ``[..., d]`` of an array."""
+    if norm == "linf":
+        return np.asarray(np.abs(vectors).max(axis=-1))
+    return np.asarray(np.sqrt(np.einsum("...i,...i->...", vectors, vectors)))
+
+
+@dataclass(frozen=True)
+class Ball:
+    """The Euclidean ball of a radius around 0.
+
+    Parameters
+    ----------
+    radius : float
+        D, positive.
+    """
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        _validate.positive("radius", self.radius)
+
+    def project(self, points: FloatArray) -> FloatArray:
+        """Return the nearest points ``[..., d]`` of the domain, in Euclidean norm."""
+        sizes = lengths(points, "l2")
+        outside = sizes > self.radius
+        if not outside.any():
+            return points
+        shrink = np.divide(self.radius, sizes, out=np.ones_like(sizes), where=outside)
+        return np.asarray(shrink[..., None] * points)
+
+    def farthest(self, points: FloatArray, norm: str) -> FloatArray:
+        """Return the largest distance of each of the points ``[..., d]`` to the domain's points."""
+        return lengths(points, norm) + self.radius
+
+
+@dataclass(frozen=True)
+class Box:
+    """The l-infinity ball of a radius around 0.
+
+    Parameters
+    ----------
+    radius : float
+        D, positive.
+    """
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        _validate.positive("radius", self.radius)
+
+    def project(self, points: FloatArray) -> FloatArray:
+        """Return the nearest points ``[..., d]`` of the domain, in Euclidean norm."""
+        return np.clip(points, -self.radius, self.radius)
+
+    def farthest(self, points: FloatArray, norm: str) -> FloatArray:
+        """Return the largest distance of each of the points ``[..., d]`` to the domain's points."""
+        return lengths(np.abs(points) + self.radius, norm)
+
+
+Domain = Ball | Box

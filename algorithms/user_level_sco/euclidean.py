@@ -1,0 +1,314 @@
+"""Algorithms 1 and 2 of user_level_sco v2: localised SGD with a sparse-vector filter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray
+from algorithms.user_level_sco import _descent
+from algorithms.user_level_sco.domains import Domain
+from algorithms.user_level_sco.losses import Loss
+from algorithms.user_level_sco.plans import Filter, Phase, Plan
+from algorithms.user_level_sco.scores import pass_filter, sampled_scores
+
+
+def filtered_sgd(
+    data: Any,
+    size: int,
+    *,
+    loss: Loss,
+    domain: Domain,
+    plan: Plan,
+    start: ArrayLike,
+    phase: int = 1,
+    unsafe: bool = False,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Average the iterates of SGD whose batches are filtered by concentration.
+
+    user_level_sco v2, Algorithm 2 (SGD for User-level DP-SCO), on the first users of the data, with
+    the sizes and the step of one phase of the plan.
+
+    **Guarantee** Not private by itself: runs on neighbours can be coupled, up to the plan's budget,
+    within `scaled.euclidean_account(...).shift` of one another (Lemma 12, with constants), and
+    Algorithm 1 adds the noise for that.
+
+    **Requires** losses that are convex, `plan.lipschitz`-Lipschitz and `plan.smoothness`-smooth on
+    the domain (Assumption 7); longer gradients are refused, rougher losses too unless `unsafe`. The
+    order of the users is public: it decides who shares a batch.
+
+    **Departs** (1) The paper does not say what is returned on halt: `start` is, for everything
+    else that is at hand then depends on the data. The run then goes on without effect, so that
+    whether it halts shows only in that. (2) Whether count reaches the cutoff is looked at after
+    each batch, not after each user: what happens between is thrown away. (3) sigma depends on the
+    noised cutoff c-hat as printed only if `plan.rule.scale_follows_cutoff`; where c-hat <= 0, whose
+    root is printed, it halts at once. Where it depends on it, two runs with different c-hat have
+    different noise on all scores, which the paper's proof does not look at; plans of
+    `scaled.scaled_euclidean` do without. (4) T = |D| / B is rounded down, and leftover users
+    are not used. (5) Line 8 computes all gradients and line 10 each again. (6) The score may be
+    estimated from `plan.rule.samples` users (footnote 3). (7) "Filter out" is kappa + nu <= F.
+
+    **Symbols** tau, F, 2 sigma, c and 4 / epsilon = `plan.rule`'s temperature, threshold, scale,
+    cutoff and cutoff_scale; eta, T = step and n_steps of the phase; x_0 = `start`.
+
+    Parameters
+    ----------
+    data : array_like, [n, m, p]
+        Users, each with m items.
+    size : int
+        Number of independent draws.
+    loss : Loss
+        Convex.
+    domain : Ball or Box
+        X.
+    plan : Plan
+        With a Filter.
+    start : array_like, [d]
+        x_0.
+    phase : int, default 1
+        Whose number of users, steps and step size are taken.
+    unsafe : bool, default False
+        Whether to run with step sizes that do not contract, or losses rougher than planned.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [size, d]
+    """
+    rng = _validate.generator(rng)
+    users = _descent.admitted(data, loss, domain, _filtering(plan), "l2", unsafe)
+    chosen = plan.phases[_descent.phase_number(phase, plan) - 1]
+    x = _descent.starting_point(start, loss, users, domain)
+    averages, _ = _run(
+        users[: chosen.n_users], x, chosen, _validate.draws(size), loss, domain, plan, rng
+    )
+    return averages
+
+
+def filter_decisions(
+    data: Any,
+    size: int,
+    *,
+    loss: Loss,
+    domain: Domain,
+    plan: Plan,
+    start: ArrayLike,
+    phase: int = 1,
+    unsafe: bool = False,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return what the filter decides, a_{t,i} of Algorithm 2, which its analysis compares.
+
+    **Guarantee** None: that of the differing user itself is not private, and is not released.
+
+    Parameters are those of `filtered_sgd`.
+
+    Returns
+    -------
+    ndarray, [size, T B]
+        1.0 = kept (top), 0.0 = filtered (bottom); NaN from the batch after the one that halted.
+    """
+    rng = _validate.generator(rng)
+    users = _descent.admitted(data, loss, domain, _filtering(plan), "l2", unsafe)
+    chosen = plan.phases[_descent.phase_number(phase, plan) - 1]
+    x = _descent.starting_point(start, loss, users, domain)
+    _, decisions = _run(
+        users[: chosen.n_users], x, chosen, _validate.draws(size), loss, domain, plan, rng,
+        decisions=True,
+    )  # fmt: skip
+    assert decisions is not None
+    return decisions
+
+
+def user_level_sco(
+    data: Any,
+    size: int,
+    *,
+    loss: Loss,
+    domain: Domain,
+    plan: Plan,
+    start: ArrayLike,
+    project: bool = True,
+    noise_multiplier: float = 1.0,
+    transcript: bool = False,
+    unsafe: bool = False,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Minimise the population loss: phases of filtered SGD, each released with Gaussian noise.
+
+    user_level_sco v2, Algorithm 1 (User-level DP-SCO).
+
+    **Guarantee** (plan.epsilon, plan.delta)-user-level DP for plans of
+    `scaled.scaled_euclidean`, whose docstring has the proof. For `printed.euclidean`, the
+    printed constants, Theorem 8 claims it up to the constant in sigma_s that it hides; no constant
+    is enough (audits/user_level_sco).
+
+    **Requires** as `filtered_sgd`.
+
+    **Departs** (1) n_s = n / 2^s is rounded down to whole batches; phases with fewer than B users
+    are left out, as the printed S = ceil(log(n / B)) has them where the logarithm is binary. (2)
+    The users of a phase are the next ones in the order of the data. (3) The printed noisy iterate
+    may leave the domain, on which alone losses are known to be Lipschitz and smooth; it is
+    projected unless `project` is False. Projection is post-processing. (4) eta_s = eta / log^s m is
+    the plan's. (5) `noise_multiplier` is not the paper's: it multiplies all sigma_s, and below 1
+    nothing is guaranteed.
+
+    **Symbols** eta_s, sigma_s, n_s = step, sigma, n_users of `plan.phases[s - 1]`; S = their
+    number.
+
+    Parameters
+    ----------
+    data, size, loss, domain, plan, start, unsafe, rng
+        As for `filtered_sgd`.
+    project : bool, default True
+        Whether noisy iterates are projected to the domain.
+    noise_multiplier : float, default 1
+        Factor on the Gaussian noise, positive.
+    transcript : bool, default False
+        Whether to return the released iterates of all phases.
+
+    Returns
+    -------
+    ndarray, [size, d], or [size, S, d] with `transcript`
+        x_S, or x_1 to x_S.
+    """
+    released = list(
+        _phases(data, size, loss=loss, domain=domain, plan=plan, start=start, project=project,
+                last=len(plan.phases), noise_multiplier=noise_multiplier, unsafe=unsafe, rng=rng)
+    )  # fmt: skip
+    if transcript:
+        return np.stack([x for _, x in released], axis=1)
+    return released[-1][1]
+
+
+def user_level_sco_centers(
+    data: Any,
+    size: int,
+    *,
+    loss: Loss,
+    domain: Domain,
+    plan: Plan,
+    start: ArrayLike,
+    phase: int,
+    project: bool = True,
+    noise_multiplier: float = 1.0,
+    unsafe: bool = False,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return the average iterate of one phase of `user_level_sco`, before its Gaussian noise.
+
+    Adding N(0, sigma_s**2 I) gives x_s, so that an audit may integrate that noise out.
+
+    Returns
+    -------
+    ndarray, [size, d]
+    """
+    last = _descent.phase_number(phase, _filtering(plan))
+    *_, (centers, _) = _phases(
+        data, size, loss=loss, domain=domain, plan=plan, start=start, project=project, last=last,
+        noise_multiplier=noise_multiplier, unsafe=unsafe, rng=rng,
+    )  # fmt: skip
+    return centers
+
+
+def _phases(
+    data: Any, size: int, *, loss: Loss, domain: Domain, plan: Plan, start: ArrayLike, last: int,
+    project: bool, noise_multiplier: float, unsafe: bool, rng: np.random.Generator,
+) -> Iterator[tuple[FloatArray, FloatArray]]:  # fmt: skip
+    rng = _validate.generator(rng)
+    multiplier = _validate.positive("noise_multiplier", noise_multiplier)
+    size = _validate.draws(size)
+    users = _descent.admitted(data, loss, domain, _filtering(plan), "l2", unsafe)
+    x = _descent.starting_point(start, loss, users, domain)
+
+    def averages(own: FloatArray, x: FloatArray, phase: Phase, size: int) -> FloatArray:
+        return _run(own, x, phase, size, loss, domain, plan, rng)[0]
+
+    return _descent.localised(
+        users, x, plan, domain, averages, last=last, size=size, project=project,
+        noise_multiplier=multiplier, rng=rng,
+    )  # fmt: skip
+
+
+def _run(
+    users: FloatArray,
+    start: FloatArray,
+    phase: Phase,
+    size: int,
+    loss: Loss,
+    domain: Domain,
+    plan: Plan,
+    rng: np.random.Generator,
+    *,
+    decisions: bool = False,
+) -> tuple[FloatArray, FloatArray | None]:
+    """Run Algorithm 2 from ``[1, d]`` or ``[size, d]``; return average iterates and decisions."""
+    dimension, batch = start.shape[1], plan.batch_size
+    averages = np.empty((size, dimension))
+    made = np.empty((size, phase.n_users)) if decisions else None
+    for some in _descent.chunks(size, batch * (dimension + 2)):
+        x0 = start if len(start) == 1 else start[some]
+        averages[some] = _run_some(
+            users, x0, phase, some.stop - some.start, loss, domain, plan, rng,
+            None if made is None else made[some],
+        )  # fmt: skip
+    return averages, made
+
+
+def _run_some(
+    users: FloatArray, start: FloatArray, phase: Phase, size: int, loss: Loss, domain: Domain,
+    plan: Plan, rng: np.random.Generator, decisions: FloatArray | None,
+) -> FloatArray:  # fmt: skip
+    rule, batch = plan.rule, plan.batch_size
+    assert isinstance(rule, Filter)
+    # line 1: c-hat = c + Lap(4 / epsilon), sigma, count = 0
+    cutoff = rule.cutoff + rng.laplace(scale=rule.cutoff_scale, size=size)
+    scale = np.full((size, 1), rule.scale)
+    if rule.scale_follows_cutoff:
+        scale *= np.sqrt(np.maximum(cutoff, 0.0) / rule.cutoff)[:, None]
+    count = np.zeros(size)
+    halted: NDArray[np.bool_] = count >= cutoff
+    x = start
+    total = np.zeros((size, start.shape[1]))
+    for t in range(phase.n_steps):  # line 4
+        own = slice(t * batch, (t + 1) * batch)
+        # lines 5-8: D-hat = D_t, q(Z) for Z in D_t
+        shared, q = _descent.finite_parts(loss, x, users[own])
+        # lines 9-20: kappa, nu ~ Lap(2 sigma), who is kept
+        nu = scale * rng.laplace(size=(size, batch))
+        kept = _kept(q, nu, rule, size, rng)
+        if decisions is not None:
+            decisions[:, own] = np.where(halted[:, None], np.nan, kept)
+        n_kept = kept.sum(axis=1)
+        count += batch - n_kept
+        halted |= (count >= cutoff) | (n_kept == 0)  # lines 21-23
+        # line 25: the mean gradient of those who are kept
+        weights = kept.astype(np.float64)
+        g = weights @ q[0] if len(q) == 1 else np.matmul(weights[:, None], q)[:, 0]
+        g = shared[:, 0] + g / np.maximum(n_kept, 1)[:, None]
+        x = domain.project(x - phase.step * g)  # line 26
+        total += x
+    average = total / phase.n_steps  # line 28
+    return np.where(halted[:, None], start, average)
+
+
+def _kept(
+    q: FloatArray, nu: FloatArray, rule: Filter, size: int, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    if rule.samples is None:
+        return pass_filter(q, nu, temperature=rule.temperature, threshold=rule.threshold)
+    q = np.broadcast_to(q, (size, *q.shape[1:]))
+    scores = sampled_scores(q, temperature=rule.temperature, samples=rule.samples, rng=rng)
+    return np.asarray(scores + nu > rule.threshold)
+
+
+def _filtering(plan: Plan) -> Plan:
+    if not isinstance(plan.rule, Filter):
+        raise TypeError(f"plan must have a Filter, got {plan.rule!r}")
+    return plan

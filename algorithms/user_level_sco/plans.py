@@ -1,0 +1,204 @@
+"""What the algorithms compute before they look at the data: phases, filter, test, noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from algorithms.common import _validate
+
+STATISTICS = ("median", "trimmed_mean")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase of a localisation.
+
+    Attributes
+    ----------
+    n_users : int
+        Users that it takes from the data: n_s, rounded down to whole batches.
+    n_steps : int
+        T.
+    step : float
+        eta_s.
+    sigma : float
+        Standard deviation of the noise on the average iterate.
+    """
+
+    n_users: int
+    n_steps: int
+    step: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        _validate.integer("n_users", self.n_users, at_least=1)
+        _validate.integer("n_steps", self.n_steps, at_least=1)
+        _validate.positive("step", self.step)
+        _validate.positive("sigma", self.sigma)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The sparse-vector filter of Algorithm 2 (v2).
+
+    Attributes
+    ----------
+    temperature : float
+        tau, of the concentration scores.
+    threshold : float
+        F: a user is kept whose noisy score exceeds it.
+    scale : float
+        Of the Laplace noise on a score: 2 sigma, at a cutoff without noise.
+    cutoff : float
+        c: how many users may be filtered, but for noise.
+    cutoff_scale : float
+        Of the Laplace noise on the cutoff.
+    scale_follows_cutoff : bool, default False
+        Whether the noise on the scores is multiplied by sqrt(c_hat / c), as printed.
+    samples : int or None, default None
+        Users that a score is estimated from; all of them by default.
+    """
+
+    temperature: float
+    threshold: float
+    scale: float
+    cutoff: float
+    cutoff_scale: float
+    scale_follows_cutoff: bool = False
+    samples: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("temperature", "threshold", "scale", "cutoff", "cutoff_scale"):
+            _validate.positive(name, getattr(self, name))
+        if self.samples is not None:
+            _validate.integer("samples", self.samples, at_least=1)
+
+
+@dataclass(frozen=True)
+class Test:
+    """The robust estimate and the concentration test of Algorithms 6 to 8 (v2; 1 to 3 of v1).
+
+    Attributes
+    ----------
+    temperature : float
+        tau, of the concentration score.
+    threshold : float
+        v: the test is passed while the noisy score reaches it, up to noise.
+    epsilon : float
+        Of AboveThreshold.
+    sensitivity : float
+        Of the score, for which AboveThreshold's noise is scaled.
+    clip : float
+        varsigma: the mean is moved this close to the robust statistic, in each coordinate.
+    statistic : {"median", "trimmed_mean"}
+        In each coordinate.
+    trim : int
+        How many values the trimmed mean leaves out at either end.
+    per_step : bool, default False
+        Whether every step has an AboveThreshold of its own, as line "Return AboveThreshold(...)"
+        inside the loop of Algorithm 8 can be read; then all T of them are paid for.
+    """
+
+    temperature: float
+    threshold: float
+    epsilon: float
+    sensitivity: float
+    clip: float
+    statistic: str = "median"
+    trim: int = 0
+    per_step: bool = False
+
+    __test__ = False  # no test class of pytest
+
+    def __post_init__(self) -> None:
+        for name in ("temperature", "threshold", "epsilon", "sensitivity"):
+            _validate.positive(name, getattr(self, name))
+        if _validate.real("clip", self.clip) < 0:
+            raise ValueError(f"clip must be at least 0, got {self.clip!r}")
+        if self.statistic not in STATISTICS:
+            raise ValueError(
+                f"statistic must be one of {', '.join(STATISTICS)}, got {self.statistic!r}"
+            )
+        _validate.integer("trim", self.trim, at_least=0)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything public about a run.
+
+    Attributes
+    ----------
+    batch_size : int
+        B.
+    phases : tuple of Phase
+        In order; each takes its users where the one before stopped.
+    rule : Filter or Test
+        How a batch becomes a gradient.
+    lipschitz, smoothness : float
+        G and beta of the losses for which it was made: Euclidean for a Filter, l-infinity for a
+        Test.
+    epsilon, delta : float
+        What is claimed, or derived.
+    """
+
+    batch_size: int
+    phases: tuple[Phase, ...]
+    rule: Filter | Test
+    lipschitz: float
+    smoothness: float
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        batch = _validate.integer("batch_size", self.batch_size, at_least=2)
+        if not self.phases:
+            raise ValueError("phases must not be empty")
+        for phase in self.phases:
+            if phase.n_users != phase.n_steps * batch:
+                raise ValueError(
+                    f"phases must take n_steps batches of {batch} users, got {phase.n_users} users "
+                    f"in {phase.n_steps} steps"
+                )
+        if isinstance(self.rule, Filter) and self.rule.samples and batch % self.rule.samples:
+            raise ValueError(f"samples must divide batch_size {batch}, got {self.rule.samples}")
+        if isinstance(self.rule, Test) and 2 * self.rule.trim >= batch:
+            raise ValueError(f"trim must be below batch_size / 2, got {self.rule.trim} of {batch}")
+        _validate.positive("lipschitz", self.lipschitz)
+        if _validate.real("smoothness", self.smoothness) < 0:
+            raise ValueError(f"smoothness must be at least 0, got {self.smoothness!r}")
+
+    @property
+    def n_users(self) -> int:
+        """Users that are used: the first ones of the data."""
+        return sum(phase.n_users for phase in self.phases)
+
+    @property
+    def steps_are_stable(self) -> bool:
+        """Whether every step size is at most 2 / beta."""
+        return max(phase.step for phase in self.phases) * self.smoothness <= 2
+
+
+def halving_phases(
+    n_users: int, batch_size: int, n_phases: int, *, steps: list[float], sigmas: list[float]
+) -> tuple[Phase, ...]:
+    """Return phases of n / 2, n / 4, ... users, each rounded down to whole batches.
+
+    A phase with fewer users than a batch is left out, and so are those after it.
+    """
+    phases = []
+    for s in range(1, n_phases + 1):
+        n_steps = n_users // 2**s // batch_size
+        if n_steps < 1:
+            break
+        phases.append(Phase(n_steps * batch_size, n_steps, steps[s - 1], sigmas[s - 1]))
+    if not phases:
+        raise ValueError(f"n_users must be at least 2 batch_size = {2 * batch_size}, got {n_users}")
+    return tuple(phases)
+
+
+def natural_log(name: str, value: float) -> float:
+    """Return the logarithm, at least 1, of a number that is called by its formula."""
+    if not value > 0 or not math.isfinite(value):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}")
+    return max(1.0, math.log(value))

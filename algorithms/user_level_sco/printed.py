@@ -1,0 +1,261 @@
+"""The parameters that the theorems print, and where they are defined.
+
+Logarithms are natural, as those of Laplace tails are, and at least 1 where they stand in a
+parameter. What a theorem hides in O() is an argument.
+"""
+
+from __future__ import annotations
+
+import math
+
+from algorithms.common import _validate
+from algorithms.user_level_sco.plans import (
+    Filter,
+    Plan,
+    Test,
+    halving_phases,
+    natural_log,
+)
+
+
+def euclidean_least_users(m: int, epsilon: float, delta: float) -> int:
+    """Return the smallest n with n >= 300 log(m n / delta)**3 / epsilon**1.5 (v2, Section 3).
+
+    Examples
+    --------
+    >>> euclidean_least_users(1, 1.0, 1e-6)
+    7853008
+    """
+    m = _validate.integer("m", m, at_least=1)
+    epsilon = _validate.positive("epsilon", epsilon)
+    delta = _validate.probability("delta", delta)
+
+    def short(n: int) -> bool:
+        needed: float = 300 * natural_log("m n / delta", m * n / delta) ** 3 / epsilon**1.5
+        return n < needed
+
+    low, high = 1, 2
+    while short(high):  # the right hand side grows more slowly than n from some n on
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if short(middle) else (low, middle)
+    return high
+
+
+def euclidean(
+    n_users: int,
+    m: int,
+    dimension: int,
+    *,
+    epsilon: float,
+    delta: float,
+    lipschitz: float,
+    radius: float,
+    smoothness: float = 0.0,
+    noise_constant: float = 1.0,
+    unsafe: bool = False,
+) -> Plan:
+    """Return the parameters of user_level_sco v2, Section 3.
+
+    With L = log(m n / delta): B = 300 L**2 / epsilon**1.5,
+    eta = (D / G) B sqrt(m) min(1 / sqrt(n), epsilon / sqrt(d log(1 / delta) log(n m d))),
+    tau = sqrt(m) / (20 G log(n m d)), F = 3 B / 4, c = 10 log(n m / delta) / epsilon,
+    2 sigma = 8 sqrt(32 c_hat log(1 / delta)) / epsilon, eta_s = eta / log(m)**s,
+    sigma_s = `noise_constant` eta_s G sqrt(log(1 / delta) log(n m d)) / (B sqrt(m) epsilon).
+
+    **Guarantee** None of ours. Theorem 8 claims (epsilon, delta)-user-level DP for some
+    `noise_constant`. But the sensitivity that Lemmas 10 to 12 prove is of order
+    eta log(n m d) G / (B sqrt(m)), for 1 / tau contains log(n m d), of which sigma_s contains the
+    root only.
+
+    **Departs** (1) B and T are rounded to integers, B upwards. (2) log(m) is printed: at m = 1 it
+    is 0 and nothing is defined, so that m = 1 is refused; at m = 2 step sizes would grow from
+    phase to phase. Here it is at least 1. (3) Phases that are left with fewer than B users are left
+    out, see `plans.halving_phases`.
+
+    Parameters
+    ----------
+    n_users, m, dimension : int
+        n, m >= 2, d.
+    epsilon : float
+        In (0, 1].
+    delta : float
+        In (0, 1).
+    lipschitz, radius : float
+        G and D, positive.
+    smoothness : float, default 0
+        beta. The hypothesis on it, beta <= O~((G / D) sqrt(epsilon / m) (epsilon sqrt(n) +
+        sqrt(d))), hides logarithms; what is checked is that eta beta <= 2.
+    noise_constant : float, default 1
+        What O() hides in sigma_s.
+    unsafe : bool, default False
+        Whether step sizes above 2 / beta are returned.
+
+    Raises
+    ------
+    ValueError
+        Where Section 3 is not defined: n below `euclidean_least_users`, m = 1, epsilon above 1,
+        step sizes above 2 / beta.
+    """
+    n = _validate.integer("n_users", n_users, at_least=1)
+    m = _validate.integer("m", m, at_least=1)
+    if m == 1:
+        raise ValueError("m must be at least 2, got 1: eta_s = eta / log(m)**s divides by 0")
+    d = _validate.integer("dimension", dimension, at_least=1)
+    epsilon = _validate.positive("epsilon", epsilon)
+    if epsilon > 1:
+        raise ValueError(f"epsilon must be at most 1, as in the paper, got {epsilon!r}")
+    delta = _validate.probability("delta", delta)
+    lipschitz = _validate.positive("lipschitz", lipschitz)
+    radius = _validate.positive("radius", radius)
+    constant = _validate.positive("noise_constant", noise_constant)
+    least = euclidean_least_users(m, epsilon, delta)
+    if n < least:
+        raise ValueError(
+            f"n_users must be at least {least}, where n >= 300 log(m n / delta)^3 / epsilon^1.5, "
+            f"got {n}"
+        )
+    batch = math.ceil(300 * natural_log("m n / delta", m * n / delta) ** 2 / epsilon**1.5)
+    size_log = natural_log("n m d", n * m * d)
+    delta_log = natural_log("1 / delta", 1 / delta)
+    eta = radius / lipschitz * batch * math.sqrt(m)
+    eta *= min(1 / math.sqrt(n), epsilon / math.sqrt(d * delta_log * size_log))
+    n_phases = math.ceil(math.log(n / batch))
+    steps = [eta / natural_log("m", m) ** s for s in range(1, n_phases + 1)]
+    unit = constant * lipschitz / (batch * math.sqrt(m) * epsilon)
+    unit *= math.sqrt(delta_log * size_log)
+    cutoff = 10 * natural_log("n m / delta", n * m / delta) / epsilon
+    plan = Plan(
+        batch,
+        halving_phases(
+            n, batch, n_phases, steps=steps, sigmas=[constant * unit * x for x in steps]
+        ),
+        Filter(
+            temperature=math.sqrt(m) / (20 * lipschitz * size_log),
+            threshold=0.75 * batch,
+            scale=8 * math.sqrt(32 * cutoff * delta_log) / epsilon,
+            cutoff=cutoff,
+            cutoff_scale=4 / epsilon,
+            scale_follows_cutoff=True,
+        ),
+        lipschitz,
+        _validate.real("smoothness", smoothness),
+        epsilon,
+        delta,
+    )
+    return _stable(plan, unsafe)
+
+
+def coordinatewise(
+    n_users: int,
+    m: int,
+    dimension: int,
+    *,
+    epsilon: float,
+    delta: float,
+    lipschitz: float,
+    radius: float,
+    smoothness: float = 0.0,
+    noise_constant: float = 1.0,
+    deviation_constant: float = 1.0,
+    temperature: str = "inverse",
+    statistic: str = "median",
+    unsafe: bool = False,
+) -> Plan:
+    """Return the parameters of user_level_sco v1, Theorem 3.1 (v2, Appendices C.2 and D).
+
+    B = 100 log(m n d / delta) / epsilon, v = 0.9 B + 2 log(T / delta) / epsilon,
+    eta = (D / G) min(B sqrt(m) / sqrt(n), sqrt(m) epsilon / sqrt(d log(1 / delta) log(n m d))),
+    eta_s = eta / log(m)**s, varsigma = 1 / tau, AboveThreshold at epsilon / 2,
+    sigma_s = `noise_constant` eta_s G sqrt(d log(e^epsilon / delta) log(n m d))
+    / (sqrt(m) epsilon).
+
+    **Guarantee** None of ours; Theorem 3.1 claims (epsilon, delta)-user-level DP. Its eta may
+    exceed 2 / beta fiftyfold at the largest beta that it admits, and Lemma 35 needs
+    6 beta eta B <= 1, which is no hypothesis of it.
+
+    **Departs** (1) tau = O(G log(n m d) / sqrt(m)) is printed, but all uses of tau are of its
+    inverse: scores exp(-tau dist), radii 1 / tau, and gradients are said to lie within tau of their
+    mean. `temperature` "inverse" takes tau = sqrt(m) / (C G log(n m d)), as v2 has it in Section
+    3; "printed" what is printed. C is `deviation_constant`. (2) B, T are rounded, m = 1 refused and
+    log(m) at least 1, as in `euclidean`. (3) The T in v is that of the first phase. (4) The printed
+    "S = ceil(log n / B)" is read as log(n / B). (5) The scores' sensitivity is taken as 1, as Lemma
+    36 does, though (17) and Lemma 35 give 2.
+
+    Parameters
+    ----------
+    n_users, m, dimension, epsilon, delta, lipschitz, radius, smoothness, noise_constant, unsafe
+        As for `euclidean`, in l-infinity: G bounds the coordinates of gradients, the domain is
+        [-D, D]^d. epsilon is only said to be O(1): any positive one is taken.
+    deviation_constant : float, default 1
+        What O() hides in tau.
+    temperature : {"inverse", "printed"}
+        Which tau.
+    statistic : {"median", "trimmed_mean"}
+        The trimmed mean leaves out the largest and the smallest third.
+
+    Raises
+    ------
+    ValueError
+        Where there are fewer than 2 B users, although n >= log(n d / delta)**2 / epsilon is all
+        that the theorem asks for; m = 1; step sizes above 2 / beta.
+    """
+    n = _validate.integer("n_users", n_users, at_least=1)
+    m = _validate.integer("m", m, at_least=1)
+    if m == 1:
+        raise ValueError("m must be at least 2, got 1: eta_s = eta / log(m)**s divides by 0")
+    d = _validate.integer("dimension", dimension, at_least=1)
+    epsilon = _validate.positive("epsilon", epsilon)
+    delta = _validate.probability("delta", delta)
+    lipschitz = _validate.positive("lipschitz", lipschitz)
+    radius = _validate.positive("radius", radius)
+    if temperature not in ("inverse", "printed"):
+        raise ValueError(f"temperature must be inverse or printed, got {temperature!r}")
+    least = natural_log("n d / delta", n * d / delta) ** 2 / epsilon
+    if n < least:
+        raise ValueError(
+            f"n_users must be at least log(n d / delta)^2 / epsilon = {least}, got {n}"
+        )
+    batch = math.ceil(100 * natural_log("m n d / delta", m * n * d / delta) / epsilon)
+    size_log = natural_log("n m d", n * m * d)
+    delta_log = natural_log("1 / delta", 1 / delta)
+    deviation = _validate.positive("deviation_constant", deviation_constant)
+    deviation *= lipschitz * size_log / math.sqrt(m)
+    tau = deviation if temperature == "printed" else 1 / deviation
+    eta = batch * math.sqrt(m) / math.sqrt(n)
+    eta = min(eta, math.sqrt(m) * epsilon / math.sqrt(d * delta_log * size_log))
+    eta *= radius / lipschitz
+    n_phases = max(1, math.ceil(math.log(n / batch)))
+    steps = [eta / natural_log("m", m) ** s for s in range(1, n_phases + 1)]
+    unit = lipschitz * math.sqrt(d * (epsilon + math.log(1 / delta)) * size_log / m) / epsilon
+    unit *= _validate.positive("noise_constant", noise_constant)
+    phases = halving_phases(n, batch, n_phases, steps=steps, sigmas=[unit * x for x in steps])
+    plan = Plan(
+        batch,
+        phases,
+        Test(
+            temperature=tau,
+            threshold=0.9 * batch
+            + 2 * natural_log("T / delta", phases[0].n_steps / delta) / epsilon,
+            epsilon=epsilon / 2,
+            sensitivity=1.0,
+            clip=1 / tau,
+            statistic=statistic,
+            trim=batch // 3 if statistic == "trimmed_mean" else 0,
+        ),
+        lipschitz,
+        _validate.real("smoothness", smoothness),
+        epsilon,
+        delta,
+    )
+    return _stable(plan, unsafe)
+
+
+def _stable(plan: Plan, unsafe: bool) -> Plan:
+    if not plan.steps_are_stable and not unsafe:
+        raise ValueError(
+            f"smoothness must be at most 2 / eta = {2 / plan.phases[0].step!r}, where gradient "
+            f"steps contract, got {plan.smoothness!r}; unsafe=True returns the plan all the same"
+        )
+    return plan

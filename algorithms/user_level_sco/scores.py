@@ -1,0 +1,199 @@
+"""Concentration scores: how close a user's mean gradient is to those of its batch."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray
+from algorithms.user_level_sco.domains import lengths, norm_name
+
+_AT_ONCE = 2**19  # distances that are held at once
+_ROUNDING = 1e-9  # relative, of a bound that decides instead of the score itself
+
+
+def concentration_scores(
+    gradients: ArrayLike, *, temperature: float, norm: str = "l2"
+) -> FloatArray:
+    """Return each user's score, the sum over its batch of exp(-temperature * distance).
+
+    user_level_sco v2, Algorithm 2: kappa_i = sum_j exp(-tau norm(q_i - q_j)_2), itself included;
+    with norm "linf" the rows of (15) in Algorithm 8.
+
+    In one dimension O(B log B) instead of O(B**2), by sorting: to the right of q_i the sum is
+    exp(tau q_i) sum_j exp(-tau q_j), and such sums are carried along in logarithms.
+
+    **Symbols** q_i = `gradients[..., i, :]`, tau = `temperature`.
+
+    Parameters
+    ----------
+    gradients : array_like, [..., B, d]
+        Mean gradients of the users of one batch, finite.
+    temperature : float
+        tau, positive.
+    norm : {"l2", "linf"}
+        Of the distances.
+
+    Returns
+    -------
+    ndarray, [..., B]
+        From 1 to B.
+    """
+    q = _validate.floats("gradients", gradients, ndims=(2, 3))
+    temperature = _validate.positive("temperature", temperature)
+    norm_name(norm)
+    if q.shape[-1] == 1:
+        return _sorted_scores(q[..., 0] * temperature)
+    batch = q.shape[-2]
+    rows = q.reshape(-1, batch, q.shape[-1])
+    scores = np.empty(rows.shape[:2])
+    block = max(1, _AT_ONCE // batch**2)
+    for first in range(0, len(rows), block):
+        some = rows[first : first + block]
+        scores[first : first + block] = _kernel(some[:, :, None], some[:, None], temperature, norm)
+    return scores.reshape(q.shape[:-1])
+
+
+def sampled_scores(
+    gradients: ArrayLike,
+    *,
+    temperature: float,
+    samples: int,
+    norm: str = "l2",
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return unbiased estimates of the scores, each from `samples` users of the batch.
+
+    user_level_sco v2, footnote 3, names "standard subsampling tricks" that take the cost of a step
+    from O(m B**2) to O(m B), and leaves them out. Here the batch is cut into `samples` strata of
+    B / samples users each; every user draws one of each stratum, for itself, and counts it
+    B / samples times.
+
+    **Guarantee** One user enters another one's score with probability samples / B, and then moves
+    it by B / samples at most instead of 1. So a decision whose Laplace noise has scale b is
+    log(1 + p (exp(1 / (p b)) - 1))-DP for p = samples / B, instead of 1 / b, by amplification by
+    subsampling: the same to first order, as long as p b is not small.  Scores move as a whole by
+    at most what exact ones move by where the iterate does.  They deviate from the exact ones by
+    more than t with probability exp(-2 samples t**2 / B**2) (Hoeffding), to either side: this is
+    what a filter must add to its margin (`scaled.sampling_margin`).
+
+    Parameters
+    ----------
+    gradients : array_like, [..., B, d]
+        Mean gradients of the users of one batch, finite.
+    temperature : float
+        tau, positive.
+    samples : int
+        A divisor of B.
+    norm : {"l2", "linf"}
+        Of the distances.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [..., B]
+        From 0 to B.
+    """
+    rng = _validate.generator(rng)
+    q = _validate.floats("gradients", gradients, ndims=(2, 3))
+    temperature = _validate.positive("temperature", temperature)
+    norm_name(norm)
+    batch = q.shape[-2]
+    samples = _validate.integer("samples", samples, at_least=1)
+    if batch % samples:
+        raise ValueError(f"samples must divide the batch of {batch} users, got {samples}")
+    stratum = batch // samples
+    rows = q.reshape(-1, batch, q.shape[-1])
+    scores = np.empty(rows.shape[:2])
+    block = max(1, _AT_ONCE // (batch * samples))
+    for first in range(0, len(rows), block):
+        some = rows[first : first + block]
+        drawn = rng.integers(stratum, size=(len(some), batch, samples))
+        drawn += stratum * np.arange(samples)
+        others = some[np.arange(len(some))[:, None, None], drawn]
+        scores[first : first + block] = stratum * _kernel(
+            some[:, :, None], others, temperature, norm
+        )
+    return scores.reshape(q.shape[:-1])
+
+
+def pass_filter(
+    gradients: FloatArray, noise: FloatArray, *, temperature: float, threshold: float
+) -> NDArray[np.bool_]:
+    """Return whether score + noise exceeds the threshold, for every user of every draw.
+
+    The decisions are those of `concentration_scores`; most are made without it. A score lies
+    between 1 and B, and is at least B exp(-tau r) for r = sqrt(mean_j norm(q_i - q_j)**2), by
+    convexity, which takes O(B d) for all of them. Where users agree, hardly any pair of gradients
+    has to be compared. (Where a bound and the threshold are within rounding, the score decides.)
+
+    Parameters
+    ----------
+    gradients : ndarray, [S, B, d] or [1, B, d]
+    noise : ndarray, [S, B]
+    temperature : float
+        tau, positive.
+    threshold : float
+        F.
+
+    Returns
+    -------
+    ndarray of bool, [S, B]
+    """
+    batch = gradients.shape[1]
+    if gradients.shape[0] == 1 or gradients.shape[2] == 1:
+        scores = concentration_scores(gradients, temperature=temperature)
+        return np.asarray(scores + noise > threshold)
+    apart = gradients - gradients.mean(axis=1, keepdims=True)
+    squares = np.einsum("sbd,sbd->sb", apart, apart)
+    mean_squares = squares.mean(axis=1, keepdims=True)
+    least = batch * (1 - _ROUNDING) * np.exp(-temperature * np.sqrt(squares + mean_squares))
+    passed: NDArray[np.bool_] = np.maximum(least, 1.0) + noise > threshold
+    draws, users = np.nonzero(~passed & (batch * (1 + _ROUNDING) + noise > threshold))
+    block = max(1, _AT_ONCE // batch)
+    for first in range(0, len(draws), block):
+        row, user = draws[first : first + block], users[first : first + block]
+        scores = _kernel(gradients[row, user][:, None], gradients[row], temperature, "l2")
+        passed[row, user] = scores + noise[row, user] > threshold
+    return passed
+
+
+def _kernel(here: FloatArray, there: FloatArray, temperature: float, norm: str) -> FloatArray:
+    return np.asarray(np.exp(-temperature * lengths(here - there, norm)).sum(axis=-1))
+
+
+def _sorted_scores(places: FloatArray) -> FloatArray:
+    """Return sum_j exp(-abs(p_i - p_j)) for places ``[..., B]``."""
+    order = np.argsort(places, axis=-1)
+    p = np.take_along_axis(places, order, axis=-1)
+    p = p - p[..., :1]
+    # log sum_{j <= i} exp(p_j) - p_i, and from the other end: nothing overflows in logarithms
+    left = np.logaddexp.accumulate(p, axis=-1) - p
+    right = np.logaddexp.accumulate(-p[..., ::-1], axis=-1)[..., ::-1] + p
+    found = np.exp(left) + np.exp(right) - 1.0
+    scores = np.empty_like(found)
+    np.put_along_axis(scores, order, found, axis=-1)
+    return scores
+
+
+def disagreement_bound(batch_size: int, least_total: float) -> float:
+    """Return the largest tau norm(q_i - q_j) that two scores with a given sum allow.
+
+    If kappa_i + kappa_j > s then norm(q_i - q_j) < r / tau with exp(-r) = s / B - 1: for each user
+    k, exp(-tau a) + exp(-tau b) with a + b >= norm(q_i - q_j) = r / tau is at most 1 + exp(-r), by
+    convexity, so that s < B (1 + exp(-r)). It is attained by two clusters at that distance.
+    (user_level_sco v2 has 100 / tau where this has about 1 / tau, in the proof of Lemma 10.)
+
+    Returns
+    -------
+    float
+        inf where such scores say nothing.
+    """
+    excess = least_total / batch_size - 1.0
+    if excess >= 1.0:
+        return 0.0
+    return -math.log(excess) if excess > 0 else math.inf
