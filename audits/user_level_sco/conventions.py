@@ -1,0 +1,19 @@
+"""Domains that the checks of both versions share; their conventions stand in ``statements.md``."""
+
+from __future__ import annotations
+
+from dpaudit.search import Choice, Integer, Interval
+
+EPSILON = Interval(1e-3, 1.0, log=True)
+"""Within the convention epsilon <= 1."""
+
+DELTA = Interval(1e-12, 0.5, log=True)
+"""Within the convention delta <= 1/2."""
+
+SHARE = Interval(0.0, 1.0)
+UNIT = Interval(-1.0, 1.0)
+"""Coordinates of points, where only their proportions matter."""
+
+USERS = Integer(2, 10**9)
+FEW = Choice((1, 2, 3))
+"""Dimensions of small cases."""
