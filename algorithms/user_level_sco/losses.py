@@ -187,26 +187,30 @@ class VaryingQuadratic(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    """f(x; z) = h(norm(x - z)) with h(r) = r**2 / 2 up to a threshold and linear from there.
+    """f(x; z) = curvature h(norm(x - z)), h(r) = r**2 / 2 up to a threshold, then linear.
 
-    Its gradients are x - z, clipped to the threshold: G = threshold and beta = 1, whatever the
-    data. The paper's losses are twice differentiable; this one is, but where norm(x - z) is the
-    threshold.
+    Its gradients are curvature (x - z), clipped: G = curvature threshold and beta = curvature,
+    whatever the data and the domain. The paper's losses are twice differentiable; this one is, but
+    where norm(x - z) is the threshold.
 
     Parameters
     ----------
     threshold : float
-        G in Euclidean norm, positive.
+        Up to which it is quadratic, positive.
     separable : bool, default False
-        Whether h is applied to each coordinate and summed: then it is G in l-infinity norm, and the
+        Whether h is applied to each coordinate and summed: then G is in l-infinity norm, and the
         Hessian is diagonal.
+    curvature : float, default 1
+        beta, positive.
     """
 
     threshold: float
     separable: bool = False
+    curvature: float = 1.0
 
     def __post_init__(self) -> None:
         _validate.positive("threshold", self.threshold)
+        _validate.positive("curvature", self.curvature)
 
     @property
     def diagonally_dominant(self) -> bool:  # type: ignore[override]
@@ -223,25 +227,26 @@ class Huber(Loss):
             else:
                 rates = self.threshold / np.maximum(lengths(apart, "l2"), self.threshold)
                 total += rates[..., None] * apart
-        return _NOTHING, total / users.shape[1]
+        return _NOTHING, self.curvature / users.shape[1] * total
 
     def values(self, x: FloatArray, items: FloatArray) -> FloatArray:
         """Return h of the distance, or of each coordinate's."""
         apart = np.abs(x[:, None] - items[None])
         r = apart if self.separable else lengths(apart, "l2")[..., None]
         inner = np.minimum(r, self.threshold)
-        return np.asarray((inner * (r - inner / 2)).sum(axis=-1))
+        return np.asarray(self.curvature * (inner * (r - inner / 2)).sum(axis=-1))
 
     def longest_gradient(self, items: FloatArray, domain: Domain, norm: str) -> float:
-        """Return the threshold, or what the domain lets gradients be."""
+        """Return the threshold, or what the domain lets gradients be, times the curvature."""
         root = math.sqrt(items.shape[-1]) if self.separable and norm_name(norm) == "l2" else 1.0
-        return min(self.threshold * root, float(domain.farthest(items, norm_name(norm)).max()))
+        farthest = float(domain.farthest(items, norm_name(norm)).max())
+        return self.curvature * min(self.threshold * root, farthest)
 
     def smoothness(self, norm: str) -> float:
-        """Return 1, for which a Hessian of the norm, in l-infinity, is no bound: refused."""
+        """Return the curvature; refused in l-infinity for the Hessian of a norm."""
         if norm_name(norm) == "linf" and not self.separable:
             raise ValueError("loss must be separable for norm 'linf': Huber(..., separable=True)")
-        return 1.0
+        return self.curvature
 
 
 @dataclass(frozen=True)

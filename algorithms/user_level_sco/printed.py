@@ -128,9 +128,7 @@ def euclidean(
     cutoff = 10 * natural_log("n m / delta", n * m / delta) / epsilon
     plan = Plan(
         batch,
-        halving_phases(
-            n, batch, n_phases, steps=steps, sigmas=[constant * unit * x for x in steps]
-        ),
+        halving_phases(n, batch, n_phases, steps=steps, sigmas=[unit * x for x in steps]),
         Filter(
             temperature=math.sqrt(m) / (20 * lipschitz * size_log),
             threshold=0.75 * batch,

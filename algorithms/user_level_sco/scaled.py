@@ -75,6 +75,7 @@ TAILS = tuple(10.0**-i for i in range(2, 19))
 """Tail probabilities among which a bound is made smallest."""
 
 _SHARES = 8.0
+_LOUDEST = 8.0  # epsilon0 from which nothing is computed: a target in thousands of calls
 _LEAST_EXCESS = 0.2  # exp(-r), of kept users: they are within 1.6 / tau
 
 
@@ -174,7 +175,7 @@ def _filter_account(plan: Plan, rule: Filter, phase: Phase, epsilon: float, tail
     tails = tail * (4 if rule.samples else 3)
     mu = shift / phase.sigma
     stable = phase.step * plan.smoothness <= 2 and targets < batch
-    if not stable or epsilon0 > 50:
+    if not stable or epsilon0 > _LOUDEST:
         return Account(1.0, tails, shift, spread, mu, later, targets, 0, epsilon0, 0.0)
     calls = charging.calls_for(targets, epsilon0, tail)
     epsilon1 = 1 / rule.cutoff_scale
@@ -202,12 +203,14 @@ def scaled_euclidean(
     filter_share: float = 0.5,
     cutoff_share: float = 0.1,
     decay: float = 4.0,
+    sensitivity: float = 1.0,
     samples: int | None = None,
 ) -> Plan:
     """Return parameters of v2's Algorithm 1 at which the proof above gives (epsilon, delta).
 
     The filter's noise b is the smallest at which C filtered users cost `filter_share` epsilon,
-    sigma_s the smallest for what is left. Each tail is delta / 8.
+    sigma_s the smallest for what is left. Each tail is delta / 8. For utility, not for privacy, the
+    batch is so large that of honest users a quarter of the cutoff is filtered in a phase, expected.
 
     **Departs** from Section 3 in every constant; in the noise on scores, which does not depend on
     the noised cutoff; and in step sizes, which shrink by `decay` from phase to phase whatever m is
@@ -230,7 +233,7 @@ def scaled_euclidean(
     step : float, optional
         eta_1. By default the smallest of: (D / G) sqrt(B m / T), which balances the errors of SGD;
         what makes the noise of the first phase D long; 1 / beta; and the largest at which scores
-        of later batches move by no more than those of the first.
+        of later batches move by no more than `sensitivity`.
     spread : float, optional
         A public guess of how far apart the mean gradients of two honest users are; 4 G / sqrt(m) by
         default. It sets the temperature: that far apart, they still count
@@ -241,6 +244,9 @@ def scaled_euclidean(
         Of epsilon, for the decisions and for halting.
     decay : float, default 4
         Of step sizes, at least 1.
+    sensitivity : float, default 1
+        How far scores of later batches may move, at least 1; those of the first move by 1. More
+        allows for larger steps on rough losses, and needs larger batches.
     samples : int, optional
         Users from which a score is estimated; a divisor of B.
 
@@ -266,8 +272,18 @@ def scaled_euclidean(
         raise ValueError(f"keep must be above 0.6 and below 1, got {keep!r}")
     distance = 4 * lipschitz / math.sqrt(m) if spread is None else spread
     temperature = -math.log((1 + keep) / 2) / _validate.positive("spread", distance)
+    if _validate.real("sensitivity", sensitivity) < 1:
+        raise ValueError(f"sensitivity must be at least 1, got {sensitivity!r}")
     tail = delta / _SHARES
-    budget = (keep, epsilon * filter_share, epsilon * cutoff_share, tail, samples)
+    budget = (
+        keep,
+        epsilon * filter_share,
+        epsilon * cutoff_share,
+        tail,
+        sensitivity,
+        samples,
+        n // 2,
+    )
     least = _least_batch(budget)
     batch = least if batch_size is None else _validate.integer("batch_size", batch_size, at_least=2)
     rule = _affordable(batch, temperature, *budget)
@@ -281,52 +297,44 @@ def scaled_euclidean(
     first = Phase(batch * (n // 2 // batch), n // 2 // batch, 1.0, 1.0)
     draft = Plan(batch, (first,), rule, lipschitz, 0.0, epsilon, delta)
     unit = _filter_account(draft, rule, first, epsilon, tail)
+    epsilon0 = max(unit.epsilon0, sensitivity / rule.scale)
     mu = charging.largest_mu(
-        epsilon, delta - unit.tails, calls=unit.calls, epsilon0=unit.epsilon0,
-        epsilon1=unit.epsilon1,
+        epsilon, delta - unit.tails, calls=charging.calls_for(unit.targets, epsilon0, tail),
+        epsilon0=epsilon0, epsilon1=unit.epsilon1,
     )  # fmt: skip
+    others = batch if samples else batch - 1
+    largest = math.inf  # step at which scores of later batches move by `sensitivity`
+    if smoothness > 0 and sensitivity < others:
+        largest = -math.log1p(-sensitivity / others)
+        largest /= 2 * smoothness * temperature * unit.shift
     if step is None:
-        others = batch if samples else batch - 1
         choices = [
             radius / lipschitz * math.sqrt(batch * m / first.n_steps),
             radius * mu / (unit.shift * math.sqrt(d)),
+            largest,
         ]
-        if smoothness > 0:
-            move = unit.epsilon0 * rule.scale  # of the scores of the first batch
-            choices += [
-                1 / smoothness,
-                -math.log1p(-move / others) / (2 * smoothness * temperature * unit.shift),
-            ]
-        step = min(choices)
+        step = min(choices) if smoothness == 0 else min(1 / smoothness, *choices)
     step = _validate.positive("step", step)
     if step * smoothness > 2:
         raise ValueError(
             f"step must be at most 2 / smoothness = {2 / smoothness!r}, where gradient steps "
             f"contract, got {step!r}"
         )
-    # With a step of one's own, scores of later batches may move by more than those of the first.
-    whole = replace(draft, smoothness=smoothness, phases=(replace(first, step=step),))
-    cost = _filter_account(whole, rule, whole.phases[0], epsilon, tail)
-    if cost.epsilon0 > unit.epsilon0:
-        mu = charging.largest_mu(
-            epsilon, delta - cost.tails, calls=cost.calls, epsilon0=cost.epsilon0,
-            epsilon1=cost.epsilon1,
-        )  # fmt: skip
-    if mu <= 0:
+    if step > largest * (1 + 1e-9):
         raise ValueError(
-            f"step must be smaller at smoothness = {smoothness!r}, got {step!r}: scores of later "
-            f"batches would move by {cost.later_sensitivity:.3g}"
+            f"step must be at most {largest!r} at smoothness = {smoothness!r}, where scores of "
+            f"later batches move by no more than sensitivity = {sensitivity!r}, got {step!r}"
         )
     n_phases = max(1, math.floor(math.log2(n / batch)))
     steps = [step / decay**s for s in range(n_phases)]
     sigmas = [unit.shift * x / mu for x in steps]
     phases = halving_phases(n, batch, n_phases, steps=steps, sigmas=sigmas)
-    return replace(whole, phases=phases)
+    return Plan(batch, phases, rule, lipschitz, smoothness, epsilon, delta)
 
 
 def _affordable(
     batch: int, temperature: float, keep: float, epsilon: float, epsilon1: float, tail: float,
-    samples: int | None,
+    sensitivity: float, samples: int | None, honest: int,
 ) -> Filter | None:  # fmt: skip
     """Return the filter with the least noise that a budget allows; None where B is too small."""
     cutoff_scale = 1 / epsilon1
@@ -338,6 +346,9 @@ def _affordable(
 
     def cost(scale: float) -> float:
         epsilon0 = math.log1p(amplified * math.expm1(min(700.0, 1 / (scale * amplified))))
+        epsilon0 = max(epsilon0, sensitivity / scale)
+        if epsilon0 > _LOUDEST:
+            return 1.0
         calls = charging.calls_for(targets, epsilon0, tail)
         return charging.composed_profile(epsilon, calls=calls, epsilon0=epsilon0)
 
@@ -350,10 +361,12 @@ def _affordable(
     margin = high * math.log(batch / (2 * tail)) + sampling_margin(batch, samples, tail)
     if 2 * keep * batch - 2 * margin - 1 < (1 + _LEAST_EXCESS) * batch:
         return None
+    if honest * laplace_tail((1 - keep) / 2 * batch / high) > cutoff / 4:
+        return None
     return Filter(temperature, keep * batch, high, cutoff, cutoff_scale, samples=samples)
 
 
-def _least_batch(budget: tuple[float, float, float, float, int | None]) -> int:
+def _least_batch(budget: tuple[float, float, float, float, float, int | None, int]) -> int:
     """Return the smallest B at which a filter is affordable."""
     low, high = 1, 2
 

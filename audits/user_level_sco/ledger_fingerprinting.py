@@ -136,12 +136,10 @@ def fingerprints_of_a_mechanism(ledger):
         lhs="E[sum_i (1 - mu^2)(M(D) - mu)(Zbar_i - mu)]", rhs="E[M(D) mu]",
     )  # fmt: skip
     def sides(n):
-        p, w = np.polynomial.legendre.leggauss(60)
-        s = np.linspace(-15, 15, 30_001)  # (sum of Zbar_i - n mu) / sqrt(n), standard normal
-        mass = np.exp(-(s**2) / 2) / np.exp(-(s**2) / 2).sum()
-        answer = np.sign(np.sqrt(n) * s + n * p[:, None])
-        left = (1 - p**2) * (((answer - p[:, None]) * np.sqrt(n) * s) @ mass)
-        return (w / 2 * left).sum(), (w / 2 * p * (answer @ mass)).sum()
+        p, w = np.polynomial.legendre.leggauss(60)  # w sums to 2
+        score = 2 * np.sqrt(n) * norm.pdf(np.sqrt(n) * p)  # E[sign(S) (S - n p)], S the sum
+        answer = 2 * ndtr(np.sqrt(n) * p) - 1
+        return (w / 2 * (1 - p**2) * score).sum(), (w / 2 * answer * p).sum()
 
     repair = ledger.repair("the left side is 2 E[sum_k M(D)[k] mu[k]]")
 
@@ -189,10 +187,10 @@ def signs_and_correlation(ledger):
 
     @ledger.sweep("n = 1, d = 1, M(D) = sign(Zbar_1) / 10", scale=0.1, **words)
     def shrunk(scale):
-        p, w = np.polynomial.legendre.leggauss(40)
-        right = ndtr(np.abs(p))  # probability that sign(Zbar_1) is sign(mu)
-        alpha = (w / 2 * np.abs(p) * (1 - right)).sum()
-        return 1 / 2 - 2 * alpha, scale * (w / 2 * np.abs(p) * (2 * right - 1)).sum()
+        x, w = np.polynomial.legendre.leggauss(40)
+        p, w = (x + 1) / 2, w / 2  # abs(mu), uniform on [0, 1]
+        right = ndtr(p)  # probability that sign(Zbar_1) is sign(mu)
+        return 1 / 2 - 2 * (w * p * (1 - right)).sum(), scale * (w * p * (2 * right - 1)).sum()
 
     repair = ledger.repair(
         "the same for M: R^(n x d) -> {-1, 1}^d; for outputs in [-1, 1]^d, of sign(M(D))"

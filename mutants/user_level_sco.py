@@ -1,0 +1,99 @@
+"""Mutants of `algorithms.user_level_sco`, of mistakes that are not of noise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from algorithms.user_level_sco import baselines, coordinatewise, euclidean
+from algorithms.user_level_sco.plans import Plan
+
+Floats = NDArray[np.float64]
+
+
+def without_filter(
+    data: ArrayLike, size: int, *, mechanism: Any = euclidean.user_level_sco, plan: Plan,
+    **options: Any,
+) -> Floats:  # fmt: skip
+    """Average all gradients of a batch, with the noise for those that are alike.
+
+    **Mistake** The filter never removes anybody: kappa + nu <= F is compared with F = 0.
+
+    **Breaks at** linear losses, all users at 0 but one at G, or at -G: the average moves by
+    eta 2 G / B in every iterate: a Gaussian with shift 2 eta G / B over sigma_1.
+    """
+    rule = replace(plan.rule, threshold=1e-300, scale=1e-300)
+    return mechanism(data, size, plan=replace(plan, rule=rule), **options)
+
+
+def noise_for_the_average(
+    data: ArrayLike, size: int, *, mechanism: Any = euclidean.user_level_sco, plan: Plan,
+    **options: Any,
+) -> Floats:  # fmt: skip
+    """Divide the noise by T, "for it is put on an average of T iterates".
+
+    **Mistake** One user's shift persists in all later iterates, and so in their average.
+
+    **Breaks at** linear losses and a user of the first batch that is kept on both sides at distance
+    r: epsilon of a Gaussian with shift eta 2 r / B over sigma_1 / T.
+    """
+    phases = tuple(replace(phase, sigma=phase.sigma / phase.n_steps) for phase in plan.phases)
+    return mechanism(data, size, plan=replace(plan, phases=phases), **options)
+
+
+def without_test(
+    data: ArrayLike, size: int, *, mechanism: Any = coordinatewise.user_level_sco_linf,
+    plan: Plan, **options: Any,
+) -> Floats:  # fmt: skip
+    """Return the average iterate whatever the concentration test says.
+
+    **Mistake** The threshold v is never reached from above: all tests are passed.
+
+    **Breaks at** linear losses, half of a batch at each of two places far apart, and one user that
+    makes the majority: the median moves from one to the other.
+    """
+    rule = replace(plan.rule, threshold=1e-300, epsilon=1e300)
+    return mechanism(data, size, plan=replace(plan, rule=rule), **options)
+
+
+def without_statistic(
+    data: ArrayLike, size: int, *, mechanism: Any = coordinatewise.user_level_sco_linf,
+    plan: Plan, **options: Any,
+) -> Floats:  # fmt: skip
+    """Average the gradients without looking at the robust statistic.
+
+    **Mistake** varsigma is infinite. Where 2 G / B is what the noise is for, that is right; where
+    it is not, one user at G moves the mean by more than the robust estimate.
+
+    **Breaks at** linear losses, all users at 0 but one at G or -G: a Gaussian with shift
+    2 eta G / B over sigma_1.
+    """
+    rule = replace(plan.rule, clip=1e300)
+    return mechanism(data, size, plan=replace(plan, rule=rule), **options)
+
+
+def dp_sgd_items(data: ArrayLike, size: int, *, clip_norm: float, **options: Any) -> Floats:
+    """Clip items instead of users' means, and forget that a user has m of them.
+
+    **Mistake** Noise for one item: clip_norm / m of a user's mean.
+
+    **Breaks at** one user at clip_norm or -clip_norm, all others at 0: m times the shift.
+    """
+    m = np.asarray(data).shape[1]
+    return baselines.user_level_dp_sgd(
+        data, size, clip_norm=clip_norm, noise_multiplier=1 / m, **options
+    )
+
+
+def output_perturbation_of_one_item(data: ArrayLike, size: int, **options: Any) -> Floats:
+    """Take the sensitivity of one item for that of a user.
+
+    **Mistake** No group privacy: the noise is m times too small.
+
+    **Breaks at** a user whose items pull by G one way or the other: 2 m step G over the noise.
+    """
+    m = np.asarray(data).shape[1]
+    return baselines.output_perturbation(data, size, noise_multiplier=1 / m, **options)

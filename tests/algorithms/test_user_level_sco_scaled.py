@@ -1,0 +1,231 @@
+"""The derived constants: each step of their proof against everything that it bounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.integrate import quad
+from scipy.stats import laplace
+
+from algorithms.user_level_sco import coordinatewise, printed, scaled
+from algorithms.user_level_sco.plans import Test
+from algorithms.user_level_sco.scores import concentration_scores, disagreement_bound
+
+SIZES = {"lipschitz": 1.0, "radius": 1.0, "smoothness": 0.5}
+BUDGETS = [(1.0, 1e-6), (4.0, 1e-3), (8.0, 1e-2), (16.0, 0.05)]
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
+@pytest.mark.parametrize("samples", [None, 1600])
+def test_every_phase_of_a_plan_keeps_its_promise(epsilon, delta, samples):
+    batch = None if samples is None else 64_000
+    plan = scaled.scaled_euclidean(
+        10**6, 4, 3, epsilon=epsilon, delta=delta, batch_size=batch, samples=samples, **SIZES
+    )
+    for phase in range(1, len(plan.phases) + 1):
+        account = scaled.euclidean_account(plan, epsilon, phase=phase)
+        assert account.delta <= delta * (1 + 1e-9)
+    less = replace(plan, phases=tuple(replace(p, sigma=p.sigma / 2) for p in plan.phases))
+    assert scaled.euclidean_account(less, epsilon).delta > delta
+    quiet = replace(plan, rule=replace(plan.rule, scale=plan.rule.scale / 2))
+    assert scaled.euclidean_account(quiet, epsilon).delta > delta
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
+@pytest.mark.parametrize("statistic", ["median", "trimmed_mean"])
+def test_every_phase_of_the_other_version_keeps_its_promise(epsilon, delta, statistic):
+    plan = scaled.scaled_coordinatewise(
+        10**6, 4, 3, epsilon=epsilon, delta=delta, statistic=statistic, **SIZES
+    )
+    for phase in range(1, len(plan.phases) + 1):
+        account = scaled.coordinatewise_account(plan, 3, epsilon, phase=phase)
+        assert account.delta <= delta * (1 + 1e-9)
+    less = replace(plan, phases=tuple(replace(p, sigma=p.sigma / 2) for p in plan.phases))
+    assert scaled.coordinatewise_account(less, 3, epsilon).delta > delta
+    low = replace(plan, rule=replace(plan.rule, threshold=0.5 * plan.batch_size))
+    assert scaled.coordinatewise_account(low, 3, epsilon).delta > delta
+
+
+def test_larger_steps_on_rough_losses_need_larger_batches():
+    options = {"epsilon": 8.0, "delta": 1e-2, "lipschitz": 1.0, "radius": 1.0, "spread": 0.05}
+    free = scaled.scaled_euclidean(40_000, 4, 1, step=1.0, **options)
+    with pytest.raises(ValueError, match=r"step must be at most 0\.\d+ at smoothness = 2.0"):
+        scaled.scaled_euclidean(40_000, 4, 1, smoothness=2.0, step=1.0, **options)
+    paid = scaled.scaled_euclidean(
+        40_000, 4, 1, smoothness=2.0, step=1.0, sensitivity=10.0, **options
+    )
+    assert paid.batch_size > free.batch_size
+    account = scaled.euclidean_account(paid, 8.0)
+    assert 5 < account.later_sensitivity < 10
+    assert account.delta <= 1e-2
+
+
+# --- the filter -----------------------------------------------------------------------------------
+
+batches = arrays(float, (8, 2), elements=st.floats(-3, 3))
+
+
+@given(batches, arrays(float, 2, elements=st.floats(-3, 3)), st.floats(0.05, 1.5),
+       st.sets(st.integers(1, 7), min_size=2), st.booleans(), st.booleans())  # fmt: skip
+def test_the_mean_moves_by_no_more_than_the_proof_says(q, other, tau, kept, first, second):
+    """Step 3: user 0 differs; any set of others is kept whose scores reach some level."""
+    moved = q.copy()
+    moved[0] = other
+    score = concentration_scores(q, temperature=tau)
+    theirs = concentration_scores(moved, temperature=tau)
+    assert np.abs(score[1:] - theirs[1:]).max() <= 1  # step 1
+    level = min(score[i] for i in kept)  # F - theta
+    assume(not first or score[0] >= level)
+    assume(not second or theirs[0] >= level)
+    spread = disagreement_bound(8, (2 * level - 1) * (1 - 1e-12)) / tau
+    means = []
+    for rows, own in ((q, first), (moved, second)):
+        chosen = sorted(kept | ({0} if own else set()))
+        means.append(rows[chosen].mean(axis=0))
+    shift = 2 * min(spread, np.inf) / (len(kept) + 1)
+    assert np.linalg.norm(means[0] - means[1]) <= shift * (1 + 1e-9)
+
+
+def test_the_mean_can_move_half_as_far():
+    """Two clusters at the two ends: the differing user joins one or the other."""
+    tau, r = 1.0, 0.4
+    base = np.zeros((9, 1))
+    left, right = base.copy(), base.copy()
+    left[0], right[0] = -r, r
+    score = concentration_scores(left, temperature=tau)
+    level = min(score)
+    bound = 2 * disagreement_bound(9, 2 * level - 1) / tau / 9
+    assert abs(left.mean() - right.mean()) == pytest.approx(2 * r / 9)
+    assert 0.3 * bound < 2 * r / 9 < bound
+
+
+@given(batches, st.floats(0.05, 2), st.floats(0, 0.3), arrays(float, 8, elements=st.floats(0, 1)))
+def test_later_scores_move_by_no_more_than_the_proof_says(q, tau, moved, curvatures):
+    """Step 4, with gradients h_i (x - z_i), h_i <= beta = 1, at points `moved` apart."""
+    other = q + curvatures[:, None] * np.array([moved, 0.0])
+    change = concentration_scores(q, temperature=tau) - concentration_scores(other, temperature=tau)
+    assert np.abs(change).max() <= -7 * math.expm1(-2 * tau * moved) + 1e-9
+
+
+# --- the test -------------------------------------------------------------------------------------
+
+
+@given(
+    arrays(float, (11, 1), elements=st.floats(-4, 4)),
+    st.floats(-4, 4),
+    st.sampled_from([0.0, 0.3, 2.0]),
+    st.sampled_from([("median", 0), ("trimmed_mean", 3), ("trimmed_mean", 4)]),
+)
+def test_the_estimate_moves_by_no_more_than_the_proof_says(q, other, clip, how):
+    statistic, trim = how
+    rule = Test(1.0, 5.0, 1.0, 2.0, clip, statistic, trim)
+    moved = q.copy()
+    moved[0] = other
+    theta = max(coordinatewise.concentration_score(x, temperature=1.0) for x in (q, moved)) / 11
+    spread = scaled.aligned_spread(11, theta * (1 - 1e-12), scaled.most_trimmed(11, rule))
+    bound = scaled.estimate_move(11, 4.0, spread, clip)
+    found = [
+        coordinatewise.robust_gradient(x, clip=clip, statistic=statistic, trim=trim)
+        for x in (q, moved)
+    ]
+    assert abs(found[0] - found[1]).max() <= bound * (1 + 1e-9) + 1e-12
+    score = [coordinatewise.concentration_score(x, temperature=1.0) for x in (q, moved)]
+    assert abs(score[0] - score[1]) <= 2 * 10 / 11
+
+
+def test_a_score_that_leaves_too_many_outside_bounds_nothing():
+    assert scaled.aligned_spread(12, 0.5, 5) == math.inf
+    assert scaled.aligned_spread(12, 0.9, 5) == pytest.approx(-math.log((0.9 - 8 / 12) / (4 / 12)))
+
+
+@pytest.mark.parametrize("x", [-3.0, 0.0, 0.7, 5.0, 30.0])
+def test_the_tail_of_two_laplaces(x):
+    expected = quad(
+        lambda y: laplace.pdf(y) * laplace.sf((x - 2 * y) / 4), -60, 60, points=[0, x / 2]
+    )[0]
+    assert scaled.two_laplace_tail(x, 4, 2) == pytest.approx(expected, rel=1e-6)
+
+
+def test_tails():
+    assert scaled.laplace_tail(1.3) == pytest.approx(laplace.sf(1.3))
+    assert scaled.laplace_tail(-1.3) == pytest.approx(laplace.sf(-1.3))
+    assert scaled.sampling_margin(100, None, 1e-3) == 0.0
+    margin = scaled.sampling_margin(100, 50, 1e-3)
+    assert 100 * math.exp(-2 * 50 * (margin / 100) ** 2) == pytest.approx(1e-3)
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+EUCLIDEAN = {"epsilon": 8.0, "delta": 1e-2, **SIZES}
+
+
+@pytest.mark.parametrize("make", [scaled.scaled_euclidean, scaled.scaled_coordinatewise])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"batch_size": 8}, r"batch_size must be at least \d+ at epsilon = 8.0 and delta = 0.01"),
+        ({"n_users": 100}, "n_users must be at least 2 batch_size = "),
+        ({"step": 5.0}, "step must be at most 2 / smoothness = 4.0"),
+        ({"step": -1.0}, "step must be positive"),
+        ({"epsilon": 0.0}, "epsilon must be positive"),
+        ({"epsilon": math.nan}, "epsilon must be finite"),
+        ({"delta": 1.0}, "delta must be strictly between 0 and 1"),
+        ({"lipschitz": 0.0}, "lipschitz must be positive"),
+        ({"radius": math.inf}, "radius must be finite"),
+        ({"decay": 0.5}, "decay must be at least 1"),
+        ({"m": 0}, "m must be at least 1"),
+        ({"dimension": 0}, "dimension must be at least 1"),
+        ({"spread": 0.0}, "spread must be positive"),
+    ],
+)
+def test_bad_sizes_are_refused(make, change, words):
+    arguments = {"n_users": 10**5, "m": 4, "dimension": 2, **EUCLIDEAN} | change
+    with pytest.raises(ValueError, match=words):
+        make(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("make", "change", "words"),
+    [
+        (scaled.scaled_euclidean, {"keep": 0.5}, "keep must be above 0.6 and below 1"),
+        (scaled.scaled_euclidean, {"filter_share": 1.0}, "filter_share must be strictly between"),
+        (scaled.scaled_coordinatewise, {"theta": 0.95}, "theta must be above 1/2 and below"),
+        (scaled.scaled_coordinatewise, {"margin": 0.0}, "margin must be strictly between"),
+        (scaled.scaled_coordinatewise, {"statistic": "mode"}, "statistic must be one of"),
+        (
+            scaled.scaled_euclidean, {"step": 3.9, "spread": 1e-3},
+            r"step must be at most \S+ at smoothness = 0.5, where scores of later",
+        ),
+        (scaled.scaled_euclidean, {"sensitivity": 0.5}, "sensitivity must be at least 1"),
+        (
+            scaled.scaled_coordinatewise, {"step": 3.9, "spread": 1e-3},
+            "step must be smaller at smoothness = 0.5, got 3.9: scores of later",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_choices_are_refused(make, change, words):
+    arguments = {"n_users": 10**5, "m": 4, "dimension": 2, **EUCLIDEAN} | change
+    with pytest.raises(ValueError, match=words):
+        make(**arguments)
+
+
+def test_the_proof_does_not_cover_what_is_printed():
+    options = {"epsilon": 1.0, "delta": 1e-6, "lipschitz": 1.0, "radius": 1.0}
+    plan = printed.euclidean(12_000_000, 10, 2, **options)
+    with pytest.raises(ValueError, match="noise that does not follow the cutoff"):
+        scaled.euclidean_account(plan, 1.0)
+    other = printed.coordinatewise(10**6, 10, 2, **options)
+    with pytest.raises(ValueError, match="one test for all steps"):
+        scaled.coordinatewise_account(
+            replace(other, rule=replace(other.rule, per_step=True)), 2, 1.0
+        )
+    with pytest.raises(TypeError, match="plan must have a Filter"):
+        scaled.euclidean_account(other, 1.0)
+    with pytest.raises(TypeError, match="plan must have a Test"):
+        scaled.coordinatewise_account(plan, 2, 1.0)
