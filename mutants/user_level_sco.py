@@ -29,21 +29,6 @@ def without_filter(
     return mechanism(data, size, plan=replace(plan, rule=rule), **options)
 
 
-def noise_for_the_average(
-    data: ArrayLike, size: int, *, mechanism: Any = euclidean.user_level_sco, plan: Plan,
-    **options: Any,
-) -> Floats:  # fmt: skip
-    """Divide the noise by T, "for it is put on an average of T iterates".
-
-    **Mistake** One user's shift persists in all later iterates, and so in their average.
-
-    **Breaks at** linear losses and a user of the first batch that is kept on both sides at distance
-    r: epsilon of a Gaussian with shift eta 2 r / B over sigma_1 / T.
-    """
-    phases = tuple(replace(phase, sigma=phase.sigma / phase.n_steps) for phase in plan.phases)
-    return mechanism(data, size, plan=replace(plan, phases=phases), **options)
-
-
 def without_test(
     data: ArrayLike, size: int, *, mechanism: Any = coordinatewise.user_level_sco_linf,
     plan: Plan, **options: Any,
@@ -56,22 +41,6 @@ def without_test(
     makes the majority: the median moves from one to the other.
     """
     rule = replace(plan.rule, threshold=1e-300, epsilon=1e300)
-    return mechanism(data, size, plan=replace(plan, rule=rule), **options)
-
-
-def without_statistic(
-    data: ArrayLike, size: int, *, mechanism: Any = coordinatewise.user_level_sco_linf,
-    plan: Plan, **options: Any,
-) -> Floats:  # fmt: skip
-    """Average the gradients without looking at the robust statistic.
-
-    **Mistake** varsigma is infinite. Where 2 G / B is what the noise is for, that is right; where
-    it is not, one user at G moves the mean by more than the robust estimate.
-
-    **Breaks at** linear losses, all users at 0 but one at G or -G: a Gaussian with shift
-    2 eta G / B over sigma_1.
-    """
-    rule = replace(plan.rule, clip=1e300)
     return mechanism(data, size, plan=replace(plan, rule=rule), **options)
 
 

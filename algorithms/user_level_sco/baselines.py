@@ -63,6 +63,12 @@ def user_level_dp_sgd(
 
     **Requires** nothing of losses or data but finite gradients.
 
+    **Departs** (1) Abadi et al. sample batches at random, and amplify; here they are fixed, so that
+    the account is exact and needs no secrecy. (2) The average iterate is returned; all of them are
+    covered.
+
+    **Symbols** B, T, eta, C = `batch_size`, `n_steps`, `step`, `clip_norm`.
+
     Parameters
     ----------
     data : array_like, [n, m, p]
@@ -133,6 +139,11 @@ def output_perturbation(
 
     **Requires** convex losses that are `lipschitz`-Lipschitz on the domain, and
     step <= 2 / beta; both are checked.
+
+    **Departs** Their algorithm localises, in phases of geometrically smaller steps; this is one
+    phase of it.
+
+    **Symbols** eta, G = `step`, `lipschitz`.
 
     Parameters
     ----------

@@ -209,6 +209,8 @@ def user_level_sco_linf(
     **Departs** as `euclidean.user_level_sco`; and the printed "Return the final solution x_s" is
     x_S.
 
+    **Symbols** as there.
+
     Parameters
     ----------
     data, size, loss, domain, plan, start, unsafe, rng
@@ -244,6 +246,9 @@ def user_level_sco_linf_centers(
     rng: np.random.Generator,
 ) -> FloatArray:
     """Return the average iterate of one phase of `user_level_sco_linf`, before its noise.
+
+    Parameters, **Guarantee**, **Requires**, **Departs** and **Symbols** are those of
+    `user_level_sco_linf`, whose transcript this is in part; `phase` counts from 1.
 
     Returns
     -------

@@ -107,7 +107,7 @@ def filter_decisions(
 
     **Guarantee** None: that of the differing user itself is not private, and is not released.
 
-    Parameters are those of `filtered_sgd`.
+    Parameters, **Requires**, **Departs** and **Symbols** are those of `filtered_sgd`.
 
     Returns
     -------
@@ -204,6 +204,9 @@ def user_level_sco_centers(
     """Return the average iterate of one phase of `user_level_sco`, before its Gaussian noise.
 
     Adding N(0, sigma_s**2 I) gives x_s, so that an audit may integrate that noise out.
+
+    Parameters, **Guarantee**, **Requires**, **Departs** and **Symbols** are those of
+    `user_level_sco`; `phase` counts from 1.
 
     Returns
     -------

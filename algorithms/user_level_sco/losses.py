@@ -369,10 +369,8 @@ def users_of(data: Any, loss: Loss) -> FloatArray:
     try:
         array = np.asarray(data)
     except ValueError:
-        array = np.asarray(None)
-    if array.dtype == object:
         raise ValueError(
             "data must hold the same number of items for every user, and of numbers for every "
             "item: [n_users, m, p]"
-        )
+        ) from None
     return loss.checked(_validate.floats("data", array, ndims=(3,)))

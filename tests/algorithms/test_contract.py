@@ -19,12 +19,18 @@ from algorithms.common import (
     sparse_vector_variants,
 )
 from algorithms.geometric_median import baselines, boosting, center, composed, radius
+from algorithms.user_level_sco import baselines as sco_baselines
+from algorithms.user_level_sco import coordinatewise, euclidean
+from algorithms.user_level_sco.domains import Ball, Box
+from algorithms.user_level_sco.losses import Quadratic
+from algorithms.user_level_sco.plans import Filter, Phase, Plan, Test
 from mutants import geometric_median as median_mutants
 from mutants import histogram as histogram_mutants
 from mutants import means as means_mutants
 from mutants import noise as noise_mutants
 from mutants import selection as selection_mutants
 from mutants import sparse_vector as sparse_vector_mutants
+from mutants import user_level_sco as sco_mutants
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,22 @@ BAD_MEDIAN = RANGES | ROUTED | {
     "accesses": ["none"], "project": ["last"], "ball": ["small"],
 }  # fmt: skip
 BOUNDED = EPS | {"delta": 0.1}
+USERS = np.array([[[0.25 * (i % 5), 0.5 * (j - i % 2)] for j in range(3)] for i in range(9)])
+PHASE_TUPLE = (Phase(6, 2, 0.5, 0.5), Phase(3, 1, 0.25, 0.25))
+FILTERED = Plan(3, PHASE_TUPLE, Filter(0.5, 1.5, 1.0, 5.0, 2.0), 9.0, 1.0, 1.0, 0.1)
+CHECKED = Plan(3, PHASE_TUPLE, Test(0.5, 1.5, 1.0, 2.0, 0.1), 9.0, 1.0, 1.0, 0.1)
+SCO = {"loss": Quadratic(), "domain": Ball(2.0), "plan": FILTERED, "start": [0.0, 0.5]}
+LINF = SCO | {"domain": Box(2.0), "plan": CHECKED}
+BAD_SCO = {
+    "start": [[0.0], [0.0, math.nan], [9.0, 0.0]], "noise_multiplier": [0.0, math.nan],
+    "data": [USERS[:4], USERS[:, 0]],
+}  # fmt: skip
+BAD_PHASE = BAD_SCO | {"phase": [0, 3, 1.0]}
+SGD = {
+    "loss": Quadratic(), "domain": Ball(2.0), "start": [0.0, 0.5], "step": 0.5, "epsilon": 0.5,
+    "delta": 0.1,
+}  # fmt: skip
+BAD_SGD = DEGREES | {"step": [0.0, math.nan], "start": [[0.0], [0.0, math.nan]]}
 
 ROWS = [
     Row(noise.laplace_mechanism, VECTOR, EPS, (3,)),
@@ -194,6 +216,29 @@ ROWS = [
         baselines.dpgd, CLOUD, DESCENT, (2,), data_name="data",
         bad=BAD_DESCENT | {"radius": [0.0], "start": [[0.0]]},
     ),
+    *[
+        Row(mechanism, USERS, given | {"transcript": transcript}, shape, data_name="data",
+            bad=BAD_SCO)
+        for mechanism, given in [
+            (euclidean.user_level_sco, SCO), (coordinatewise.user_level_sco_linf, LINF)
+        ]
+        for transcript, shape in [(False, (2,)), (True, (2, 2))]
+    ],
+    Row(euclidean.filtered_sgd, USERS, SCO, (2,), data_name="data",
+        bad={**BAD_PHASE, "noise_multiplier": []}),
+    Row(euclidean.filter_decisions, USERS, SCO, (6,), data_name="data",
+        bad={**BAD_PHASE, "noise_multiplier": []}),
+    Row(coordinatewise.robust_sgd, USERS, LINF, (2,), data_name="data",
+        bad={**BAD_PHASE, "noise_multiplier": []}),
+    Row(euclidean.user_level_sco_centers, USERS, SCO | {"phase": 1}, (2,), data_name="data",
+        bad=BAD_PHASE),
+    Row(coordinatewise.user_level_sco_linf_centers, USERS, LINF | {"phase": 2}, (2,),
+        data_name="data", bad=BAD_PHASE),
+    Row(sco_baselines.user_level_dp_sgd, USERS,
+        SGD | {"batch_size": 3, "n_steps": 4, "clip_norm": 1.0}, (2,), data_name="data",
+        bad=BAD_SGD | {"batch_size": [0, 10, 1.5], "n_steps": [0], "clip_norm": [0.0]}),
+    Row(sco_baselines.output_perturbation, USERS, SGD | {"lipschitz": 9.0}, (2,), data_name="data",
+        bad=BAD_SGD | {"lipschitz": [0.1, math.nan], "step": [0.0, 3.0]}),
 ]  # fmt: skip
 
 MUTANTS = [
@@ -244,6 +289,11 @@ MUTANTS = [
         SEARCH | {"epsilon": 11.44, "failure_prob": 0.5}, (),
     ),
     Row(median_mutants.dpgd_one_step, CLOUD, DESCENT, (2,)),
+    Row(sco_mutants.without_filter, USERS, SCO, (2,)),
+    Row(sco_mutants.without_test, USERS, LINF, (2,)),
+    Row(sco_mutants.dp_sgd_items, USERS,
+        SGD | {"batch_size": 3, "n_steps": 4, "clip_norm": 1.0}, (2,)),
+    Row(sco_mutants.output_perturbation_of_one_item, USERS, SGD | {"lipschitz": 9.0}, (2,)),
 ]  # fmt: skip
 
 

@@ -13,9 +13,13 @@ from hypothesis.extra.numpy import arrays
 from scipy.integrate import quad
 from scipy.stats import laplace
 
-from algorithms.user_level_sco import coordinatewise, printed, scaled
+from algorithms.user_level_sco import baselines, coordinatewise, euclidean, printed, scaled
+from algorithms.user_level_sco.domains import Ball, Box
+from algorithms.user_level_sco.losses import Linear
 from algorithms.user_level_sco.plans import Test
 from algorithms.user_level_sco.scores import concentration_scores, disagreement_bound
+from dpaudit.stats import oracles
+from mutants import user_level_sco as mutants
 
 SIZES = {"lipschitz": 1.0, "radius": 1.0, "smoothness": 0.5}
 BUDGETS = [(1.0, 1e-6), (4.0, 1e-3), (8.0, 1e-2), (16.0, 0.05)]
@@ -58,11 +62,11 @@ def test_larger_steps_on_rough_losses_need_larger_batches():
     with pytest.raises(ValueError, match=r"step must be at most 0\.\d+ at smoothness = 2.0"):
         scaled.scaled_euclidean(40_000, 4, 1, smoothness=2.0, step=1.0, **options)
     paid = scaled.scaled_euclidean(
-        40_000, 4, 1, smoothness=2.0, step=1.0, sensitivity=10.0, **options
+        40_000, 4, 1, smoothness=2.0, step=1.0, sensitivity=13.0, **options
     )
     assert paid.batch_size > free.batch_size
     account = scaled.euclidean_account(paid, 8.0)
-    assert 5 < account.later_sensitivity < 10
+    assert 5 < account.later_sensitivity < 13
     assert account.delta <= 1e-2
 
 
@@ -229,3 +233,84 @@ def test_the_proof_does_not_cover_what_is_printed():
         scaled.euclidean_account(other, 1.0)
     with pytest.raises(TypeError, match="plan must have a Test"):
         scaled.coordinatewise_account(plan, 2, 1.0)
+
+
+# --- the mutants break where they say -------------------------------------------------------------
+
+
+def needed(shift, sigma, delta):
+    """Epsilon of a Gaussian with that shift at that delta."""
+    return float(oracles.gaussian(shift, sigma).epsilon(delta))
+
+
+def moved(n, m, left, right):
+    one, other = np.zeros((n, m, 1)), np.zeros((n, m, 1))
+    one[0], other[0] = left, right
+    return one, other
+
+
+def test_without_its_filter_the_first_version_breaks():
+    plan = scaled.scaled_euclidean(
+        8000, 2, 1, epsilon=2.0, delta=0.02, lipschitz=1.0, radius=100.0, step=1.0, spread=0.01
+    )
+    options = {"loss": Linear(), "domain": Ball(100.0), "plan": plan, "start": [0.0], "phase": 1}
+    centers = [
+        mutants.without_filter(
+            data, 3, mechanism=euclidean.user_level_sco_centers, **options,
+            rng=np.random.default_rng(0),
+        )
+        for data in moved(plan.n_users, 2, 1.0, -1.0)
+    ]  # fmt: skip
+    # The average of T iterates, of which all are moved: x_t = sum of t gradients, the first moved.
+    shift = 2.0 / plan.batch_size
+    np.testing.assert_allclose(np.ptp(np.concatenate(centers)), shift)
+    assert needed(shift, plan.phases[0].sigma, 0.02) > 2.0
+    assert needed(shift / 6, plan.phases[0].sigma, 0.02) < 2.0  # what the filter lets pass
+
+
+def test_without_its_test_the_second_version_breaks():
+    plan = scaled.scaled_coordinatewise(
+        1600, 2, 1, epsilon=2.0, delta=0.02, lipschitz=1.0, radius=100.0, step=1.0, spread=0.01
+    )
+    options = {"loss": Linear(), "domain": Box(100.0), "plan": plan, "start": [0.0]}
+    data = np.zeros((plan.n_users, 2, 1))
+    data[: plan.batch_size // 2] = 1.0
+    other = data.copy()
+    other[plan.batch_size // 2] = 1.0
+    centers = [
+        mutants.without_test(
+            x, 3, mechanism=coordinatewise.user_level_sco_linf_centers, phase=1, **options,
+            rng=np.random.default_rng(0),
+        )
+        for x in (data, other)
+    ]  # fmt: skip
+    shift = np.ptp(np.concatenate(centers))
+    assert shift > 0.4  # the median of an even batch leaves the middle
+    assert needed(shift, plan.phases[0].sigma, 0.02) > 2.0
+
+
+def test_the_mutants_of_the_baselines_break():
+    left, right = moved(40, 4, 1.0, -1.0)
+    options = {"loss": Linear(), "domain": Ball(100.0), "start": [0.0], "step": 0.1}
+    budget = {"epsilon": 1.0, "delta": 0.01}
+    sizes = {"batch_size": 10, "n_steps": 4, "clip_norm": 0.5}
+    sigma = baselines.dp_sgd_sigma(40, **sizes, **budget)
+    assert needed(2 * 0.5 / 10, sigma, 0.01) == pytest.approx(1.0, rel=1e-6)
+    assert needed(2 * 0.5 / 10, sigma / 4, 0.01) > 4
+    draws = [
+        mutants.dp_sgd_items(x, 4000, **options, **sizes, **budget, rng=np.random.default_rng(1))
+        for x in (left, right)
+    ]
+    assert draws[0].mean() - draws[1].mean() == pytest.approx(0.1 * 2 * 0.5 / 10, rel=0.1)
+    mu = 2 * 4 * 0.1 * 1.0  # group sensitivity 2 m step G
+    quiet = [
+        mutants.output_perturbation_of_one_item(
+            x, 4000, lipschitz=1.0, **options, **budget, rng=np.random.default_rng(2)
+        )
+        for x in (left, right)
+    ]
+    sound = baselines.output_perturbation(
+        left, 4000, lipschitz=1.0, **options, **budget, rng=np.random.default_rng(3)
+    )
+    assert quiet[0].std() == pytest.approx(sound.std() / 4, rel=0.1)
+    assert needed(mu, sound.std() / 4, 0.01) > 3.5
