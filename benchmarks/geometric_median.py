@@ -16,7 +16,7 @@ import numpy as np
 from algorithms.geometric_median.center import fast_center
 from algorithms.geometric_median.datasets import gaussian_cluster
 from algorithms.geometric_median.radius import fast_radius
-from audits.geometric_median.experiments.intervals import growth, power
+from audits.common.intervals import growth, power
 
 SIZES = (10_000, 20_000, 30_000, 50_000, 100_000, 200_000, 300_000, 500_000, 1_000_000)
 SEARCH = {"min_radius": 0.01, "max_radius": 1.0, "epsilon": 1.0, "delta": 1e-6}

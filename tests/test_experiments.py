@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 
 from algorithms.geometric_median import boosting
+from audits.common.intervals import Interval, growth, least, most, ratio
 from audits.geometric_median.experiments import __main__ as experiments
 from audits.geometric_median.experiments import claims as claims
 from audits.geometric_median.experiments import descent as descent
 from audits.geometric_median.experiments import figures as figures
 from audits.geometric_median.experiments import radius as radius
 from audits.geometric_median.experiments import setup as setup
-from audits.geometric_median.experiments.intervals import Interval, growth, least, most, ratio
 from audits.geometric_median.experiments.setup import CLUSTER, DPGD, FIXED, HEAVY, STABLE, Setting
 from dpaudit.ledger.paper import read_paper
 

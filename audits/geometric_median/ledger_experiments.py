@@ -12,10 +12,10 @@ import math
 
 from threadpoolctl import threadpool_limits
 
+from audits.common.intervals import least, most, ratio
 from audits.geometric_median.experiments import setup
 from audits.geometric_median.experiments.claims import misses
 from audits.geometric_median.experiments.descent import advantage, changes, chosen, descents
-from audits.geometric_median.experiments.intervals import least, most, ratio
 from audits.geometric_median.experiments.radius import radius_ratios
 from audits.geometric_median.experiments.setup import CLUSTER, DPGD, FAST, FINDER, HEAVY, STABLE
 from dpaudit.ledger import Method, statement

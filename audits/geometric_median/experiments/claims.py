@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from audits.geometric_median.experiments import radius, setup
-from audits.geometric_median.experiments.descent import AROUND_0, advantage, changes, chosen
-from audits.geometric_median.experiments.intervals import (
+from audits.common.intervals import (
     Interval,
     growth,
     least,
@@ -20,6 +18,8 @@ from audits.geometric_median.experiments.intervals import (
     ratio,
     short,
 )
+from audits.geometric_median.experiments import radius, setup
+from audits.geometric_median.experiments.descent import AROUND_0, advantage, changes, chosen
 from audits.geometric_median.experiments.setup import CLUSTER, DPGD, HEAVY, STABLE
 
 YES, WITH, NO = "reproduces", "reproduces with a choice", "does not reproduce"

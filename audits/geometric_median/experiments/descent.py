@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from algorithms.geometric_median import _sgd, baselines, schedule
+from audits.common.intervals import Interval, quotient, ratio
 from audits.geometric_median.experiments import setup
-from audits.geometric_median.experiments.intervals import Interval, quotient, ratio
 from audits.geometric_median.experiments.setup import CLUSTER, DPGD, FIXED, HEAVY, STABLE, TUNED
 from dpaudit.mechanisms import generator
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import html
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from audits.common.intervals import growth, power
+from audits.common.page import STYLE, figures_html, page_html, table_html, ticks
 from audits.geometric_median.experiments import setup
 from audits.geometric_median.experiments.claims import NO, UNDECIDED, WITH, YES, Claim, Results
 from audits.geometric_median.experiments.descent import AS_TAKEN, chosen
-from audits.geometric_median.experiments.intervals import growth, power
 from audits.geometric_median.experiments.radius import SAMPLES
 from dpaudit.results.figures import COLOURS
 
@@ -27,20 +24,6 @@ LOOK = {
     setup.FAST: {"color": COLOURS["left"], "marker": "o"},
     setup.FINDER: {"color": COLOURS["right"], "marker": "^"},
 }
-STYLE = {
-    "svg.fonttype": "path", "svg.hashsalt": "dpaudit", "figure.constrained_layout.use": True,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left",
-    "axes.titlesize": 9, "axes.labelsize": 8.5, "font.size": 8, "legend.frameon": False,
-    "lines.markersize": 4.5, "lines.linewidth": 1.4, "errorbar.capsize": 2.5,
-}  # fmt: skip
-
-
-def _ticks(axis, values: Sequence[float]) -> None:
-    """Make an axis logarithmic, with plain numbers at the given places."""
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
-    axis.set_major_locator(FixedLocator(list(values)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(NullLocator())
 
 
 def _legend(figure: Figure, ncols: int) -> None:
@@ -73,7 +56,7 @@ def radius_figure(ratios: pd.DataFrame, by: Sequence[str]) -> Figure:
         scales = ", ".join(f"{scale:g}" for scale in of_family.scale.unique())
         words = f", {setup.NAME[family]} = {scales}" if len(by) > 1 else ""
         ax.set(title=family + words, xlabel=", ".join(by) if len(by) > 1 else setup.NAME[family])
-        _ticks(ax.yaxis, (0.5, 1, 1.2, 2, 3, 5, 10, 20, 50))
+        ticks(ax.yaxis, (0.5, 1, 1.2, 2, 3, 5, 10, 20, 50))
     axes[0].set_ylabel("estimated / true radius")
     _legend(figure, 3)
     return figure
@@ -93,8 +76,8 @@ def descent_figure(settings: dict[str, pd.DataFrame]) -> Figure:
                 style = {"color": LOOK[method]["color"], "ls": "--", "lw": 1.1}
                 bound.plot(ax=ax, label=f"{method}, eta of the error bound", **style)
         ax.set(title=title, xlabel="passes over the data")
-        _ticks(ax.xaxis, [4.0**k for k in range(6) if 4.0**k <= 1.2 * errors.passes.max()])
-        _ticks(ax.yaxis, (0.0001, 0.001, 0.01, 0.1, 1))
+        ticks(ax.xaxis, [4.0**k for k in range(6) if 4.0**k <= 1.2 * errors.passes.max()])
+        ticks(ax.yaxis, (0.0001, 0.001, 0.01, 0.1, 1))
     low = min(e.groupby(["method", "eta", "passes"]).error.mean().min() for e in settings.values())
     axes[0].set(ylabel="excess error / r_hat", ylim=(low / 2, 1.6))
     _legend(figure, 5)
@@ -128,18 +111,6 @@ def all_figures(found: Results) -> dict[str, tuple[Figure, str]]:
 
 
 # --- the page ---
-
-PAGE_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1c2733; background: #f4f6f8; margin: 0; }
-main { max-width: 1060px; margin: 0 auto; padding: 1.5rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .6rem; }
-.quiet, figcaption { color: #5c6979; }
-table { border-collapse: collapse; width: 100%; font-size: .87rem; background: #fff; }
-th, td { text-align: left; vertical-align: top; padding: .45rem .7rem; }
-th { color: #5c6979; } tr + tr td { border-top: 1px solid #e1e6ec; }
-figure { margin: 0 0 1.2rem; background: #fff; padding: .8rem 1rem; }
-figure img { width: 100%; height: auto; } figcaption { font-size: .87rem; }
-"""
 
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
@@ -175,40 +146,20 @@ def choices_table(errors: pd.DataFrame) -> pd.DataFrame:
 
 def write(found: Results, claims: Sequence[Claim], folder: Path) -> Path:
     """Write all figures as SVG, and the page that shows them; return its path."""
-    parts = []
     with mpl.rc_context(STYLE):
-        for name, (figure, caption) in all_figures(found).items():
-            drawn = io.BytesIO()
-            figure.savefig(drawn, format="svg", metadata={"Date": None})
-            (folder / f"{name}.svg").write_bytes(drawn.getvalue())
-            source, words = base64.b64encode(drawn.getvalue()).decode(), html.escape(caption)
-            parts.append(
-                f'<figure><img alt="{words}" src="data:image/svg+xml;base64,{source}">'
-                f"<figcaption>{words}</figcaption></figure>"
-            )
-
-    def shown(table: pd.DataFrame) -> str:
-        return table.to_html(index=False, border=0)
-
+        shown = figures_html(all_figures(found), folder)
     size, verdicts = found.size, [claim.verdict for claim in claims]
     counts = "; ".join(f"{v}: {verdicts.count(v)}" for v in (YES, WITH, UNDECIDED, NO))
     rules = pd.DataFrame(
         setup.RULES, columns=["parameter", "the paper says", "taken", "tried as well"]
     )
-    with pd.option_context("display.max_colwidth", None):
-        page = f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Private Geometric Median: the experiments, once more</title>
-<style>{PAGE_STYLE}</style></head><body><main>
-<h1>Private Geometric Median: the experiments, once more</h1>
-<p class="quiet">{len(claims)} claims of Section 5. {counts}. Size {size.name}:
+    body = f"""<p class="quiet">{len(claims)} claims of Section 5. {counts}. Size {size.name}:
 {size.ratio_trials} trials for Figure 1, {size.trials} for Figures 2 to 5; seed {found.seed};
 {sum(found.took.values()) / 60:.1f} minutes. Made by <code>python -m
 audits.geometric_median.experiments --{size.name}</code>; all numbers are in
 <code>experiments.json</code>.</p>
 <h2>Claims</h2>
-{shown(claims_table(claims))}
+{table_html(claims_table(claims))}
 <p class="quiet">"Roughly" and "similar" allow a factor {setup.ROUGHLY:g}; "a significant
 margin" is a factor {setup.SIGNIFICANT:g} at every number of passes, and "unchanged" a change
 below it. In brackets 95 % intervals, t intervals for logarithms, paired by trial, all of one list
@@ -216,17 +167,16 @@ right at once; a claim is decided where all of its interval agrees.</p>
 <h2>Figures</h2>
 <p class="quiet">Bars are standard deviations. Figures 2 to 5: solid, eta tuned on data of their
 own; each point is a run of its own that spends all of rho.</p>
-{"".join(parts)}
+{shown}
 <h2>Table 1: time at n = 1000, in brackets as multiples of FastRadius, and its growth</h2>
-{shown(times_table(found.table, found.times))}
+{table_html(times_table(found.table, found.times))}
 <p class="quiet">Of this machine, for information; the paper has 1.192 and 0.0411 s, and 1.204 and
 0.0413 s: 29 and 29 times.</p>
 <h2>Other choices: errors on GaussianCluster, R = 50, at the most passes</h2>
-{shown(choices_table(found.errors))}
+{table_html(choices_table(found.errors))}
 <h2>Rules</h2>
-{shown(rules)}
-</main></body></html>
-"""
+{table_html(rules)}"""
     path = folder / "experiments.html"
-    path.write_text(page, encoding="utf-8")
+    title = "Private Geometric Median: the experiments, once more"
+    path.write_text(page_html(title, body), encoding="utf-8")
     return path

@@ -1,0 +1,77 @@
+"""A self-contained page of experiments: claims or tables, figures, rules."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+import pandas as pd
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+STYLE = {
+    "svg.fonttype": "path", "svg.hashsalt": "dpaudit", "figure.constrained_layout.use": True,
+    "axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left",
+    "axes.titlesize": 9, "axes.labelsize": 8.5, "font.size": 8, "legend.frameon": False,
+    "lines.markersize": 4.5, "lines.linewidth": 1.4, "errorbar.capsize": 2.5,
+}  # fmt: skip
+
+PAGE_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #1c2733; background: #f4f6f8; margin: 0; }
+main { max-width: 1060px; margin: 0 auto; padding: 1.5rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .6rem; }
+.quiet, figcaption { color: #5c6979; }
+table { border-collapse: collapse; width: 100%; font-size: .87rem; background: #fff; }
+th, td { text-align: left; vertical-align: top; padding: .45rem .7rem; }
+th { color: #5c6979; } tr + tr td { border-top: 1px solid #e1e6ec; }
+figure { margin: 0 0 1.2rem; background: #fff; padding: .8rem 1rem; }
+figure img { width: 100%; height: auto; } figcaption { font-size: .87rem; }
+"""
+
+
+def ticks(axis: Axis, values: Sequence[float]) -> None:
+    """Make an axis logarithmic, with plain numbers at the given places."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_major_locator(FixedLocator(list(values)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_locator(NullLocator())
+
+
+def table_html(table: pd.DataFrame) -> str:
+    """Return a table with all of its text."""
+    with pd.option_context("display.max_colwidth", None):
+        return table.to_html(index=False, border=0)
+
+
+def figures_html(figures: Mapping[str, tuple[Figure, str]], folder: Path) -> str:
+    """Write figures as SVG into a folder; return them with their captions, embedded."""
+    parts = []
+    with mpl.rc_context(STYLE):
+        for name, (figure, caption) in figures.items():
+            drawn = io.BytesIO()
+            figure.savefig(drawn, format="svg", metadata={"Date": None})
+            (folder / f"{name}.svg").write_bytes(drawn.getvalue())
+            source, words = base64.b64encode(drawn.getvalue()).decode(), html.escape(caption)
+            parts.append(
+                f'<figure><img alt="{words}" src="data:image/svg+xml;base64,{source}">'
+                f"<figcaption>{words}</figcaption></figure>"
+            )
+    return "".join(parts)
+
+
+def page_html(title: str, body: str) -> str:
+    """Return a page."""
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{PAGE_STYLE}</style></head><body><main>
+<h1>{title}</h1>
+{body}
+</main></body></html>
+"""
