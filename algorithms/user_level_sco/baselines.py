@@ -123,19 +123,20 @@ def output_perturbation(
     start: ArrayLike,
     step: float,
     lipschitz: float,
+    batch_size: int = 1,
     epsilon: float,
     delta: float,
     noise_multiplier: float = 1.0,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """One pass of SGD over all items, one at a time, and Gaussian noise for a group of m items.
+    """One pass of SGD over all items, and Gaussian noise for a group of m items.
 
     What group privacy makes of Feldman, Koren & Talwar (2020), Section 4: steps of size at most
-    2 / beta do not expand, so that an item moves all later iterates by at most 2 step G, and the m
-    items of a user by m times that.
+    2 / beta do not expand, so that an item moves all later iterates by at most 2 step G over the
+    size of its batch, and the m items of a user by m times that.
 
-    **Guarantee** (epsilon, delta)-user-level DP with noise for sensitivity 2 m step G, exact for
-    Gaussian noise.
+    **Guarantee** (epsilon, delta)-user-level DP with noise for sensitivity 2 m step G / batch_size,
+    exact for Gaussian noise.
 
     **Requires** convex losses that are `lipschitz`-Lipschitz on the domain, and
     step <= 2 / beta; both are checked.
@@ -151,13 +152,15 @@ def output_perturbation(
         As for `user_level_dp_sgd`.
     step, lipschitz : float
         Positive.
+    batch_size : int, default 1
+        Items of a step; what is left of them is not used.
 
     Returns
     -------
     ndarray, [size, d]
     """
     rng = _validate.generator(rng)
-    average = sgd(data, loss=loss, domain=domain, start=start, step=step)
+    average = sgd(data, loss=loss, domain=domain, start=start, step=step, batch_size=batch_size)
     users = users_of(data, loss)
     longest = loss.longest_gradient(users, domain, "l2")
     if not longest <= _validate.positive("lipschitz", lipschitz) * (1 + 1e-12):
@@ -170,13 +173,21 @@ def output_perturbation(
         _validate.positive("epsilon", epsilon), _validate.probability("delta", delta),
         calls=0, epsilon0=0.0, epsilon1=0.0,
     )  # fmt: skip
-    sigma = 2 * users.shape[1] * step * lipschitz / mu
+    sigma = 2 * users.shape[1] * step * lipschitz / (batch_size * mu)
     sigma *= _validate.positive("noise_multiplier", noise_multiplier)
     noise = rng.normal(scale=sigma, size=(_validate.draws(size), average.size))
     return average + noise
 
 
-def sgd(data: Any, *, loss: Loss, domain: Domain, start: ArrayLike, step: float) -> FloatArray:
+def sgd(
+    data: Any,
+    *,
+    loss: Loss,
+    domain: Domain,
+    start: ArrayLike,
+    step: float,
+    batch_size: int = 1,
+) -> FloatArray:
     """Return the average iterate of one pass of projected SGD over all items: no privacy.
 
     Parameters
@@ -185,6 +196,8 @@ def sgd(data: Any, *, loss: Loss, domain: Domain, start: ArrayLike, step: float)
         As for `user_level_dp_sgd`.
     step : float
         Positive.
+    batch_size : int, default 1
+        Items of a step; what is left of them is not used.
 
     Returns
     -------
@@ -192,13 +205,15 @@ def sgd(data: Any, *, loss: Loss, domain: Domain, start: ArrayLike, step: float)
     """
     users = users_of(data, loss)
     step = _validate.positive("step", step)
+    items = users.reshape(-1, 1, users.shape[-1])
+    n_steps = _batches(len(items), batch_size)
     x = _descent.starting_point(start, loss, users, domain)
     total = np.zeros_like(x)
-    items = users.reshape(-1, 1, 1, users.shape[-1])
-    for item in items:
-        x = domain.project(x - step * _descent.finite_gradients(loss, x, item)[:, 0])
+    for t in range(n_steps):
+        q = _descent.finite_gradients(loss, x, items[t * batch_size : (t + 1) * batch_size])
+        x = domain.project(x - step * q.mean(axis=1))
         total += x
-    return np.asarray(total[0] / len(items))
+    return np.asarray(total[0] / n_steps)
 
 
 def _batches(n_users: int, batch_size: int) -> int:

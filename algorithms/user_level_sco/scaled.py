@@ -23,8 +23,9 @@ up to and including the C-th that is filtered.
    the iterates after batch t are within b_x = eta min(2r / tau, 2G) / (B - C + 1) of one another.
    Later batches are equal, and where decisions are equal, steps of size eta <= 2 / beta contract
    (Facts 5 and 6), so iterates and their average stay within b_x.
-4. *Scores of later batches* move by at most s = (B - 1) (1 - exp(-2 beta tau b_x)), for a
-   difference of two gradients moves by 2 beta b_x (Lemma 11).
+4. *Scores of later batches* move by at most s = (B - 1) (1 - exp(-beta tau b_x)), for a difference
+   of two gradients moves by beta b_x at most: by the difference of two Hessians between 0 and
+   beta, averaged over a segment, times b_x. (Lemma 11 has 2 beta b_x.)
 5. *The decisions* are epsilon0-DP each, epsilon0 = max(1, s) / b, and the transcript ends at the
    C-th filtered user: `algorithms.common.charging`, with C targets. (Given nu_u and the transcript
    so far, D and D' determine u's decision and hence the next scores: queries are adaptive.)
@@ -166,7 +167,7 @@ def _filter_account(plan: Plan, rule: Filter, phase: Phase, epsilon: float, tail
     kept = max(1, batch - targets + 1)
     shift = phase.step * min(2 * spread, 2 * plan.lipschitz) / kept
     others = batch if rule.samples else batch - 1
-    later = -others * math.expm1(-2 * plan.smoothness * rule.temperature * shift)
+    later = -others * math.expm1(-plan.smoothness * rule.temperature * shift)
     first = 1 / rule.scale
     if rule.samples:
         p = rule.samples / batch
@@ -306,7 +307,7 @@ def scaled_euclidean(
     largest = math.inf  # step at which scores of later batches move by `sensitivity`
     if smoothness > 0 and sensitivity < others:
         largest = -math.log1p(-sensitivity / others)
-        largest /= 2 * smoothness * temperature * unit.shift
+        largest /= smoothness * temperature * unit.shift
     if step is None:
         choices = [
             radius / lipschitz * math.sqrt(batch * m / first.n_steps),

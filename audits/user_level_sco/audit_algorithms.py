@@ -130,7 +130,7 @@ def audit_second_phase(auditor):
 
 
 CURVED = scaled.scaled_euclidean(
-    18_500, 1, 1, smoothness=2.0, sensitivity=6.2, keep=0.85,
+    9_200, 1, 1, smoothness=2.0, sensitivity=3.1, keep=0.85,
     **{**SIZES, **SHARES, "epsilon": 3.0, "delta": 0.1},
 )  # fmt: skip
 """eta = 2 / beta: steps neither shrink nor stretch distances."""

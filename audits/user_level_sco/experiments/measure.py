@@ -1,0 +1,262 @@
+"""Excess risk of both algorithms and the baselines; what the filter costs and what it is worth."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from algorithms.user_level_sco import baselines, coordinatewise, euclidean, printed, scaled
+from algorithms.user_level_sco.domains import Ball, Box
+from algorithms.user_level_sco.losses import Linear
+from algorithms.user_level_sco.plans import Plan
+from algorithms.user_level_sco.problems import Problem, linear
+from dpaudit.mechanisms import generator
+
+FILTER, ROBUST = "filter (v2)", "robust (v1)"
+DPSGD, OUTPUT, PUBLIC = "DP-SGD on users", "output perturbation", "no privacy"
+METHODS = (FILTER, ROBUST, DPSGD, OUTPUT, PUBLIC)
+EPSILON, DELTA, BIAS = 4.0, 1e-3, 0.2
+SIGNALS = (1.0, 4.0, 16.0, 64.0)
+"""Multiples of sqrt(d / (n m)) for the common mean; the hardest one counts."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of an experiment.
+
+    Attributes
+    ----------
+    n, m, d : int
+        Users, items of each, dimension.
+    epsilon : float
+        At delta = 1e-3.
+    signal : float
+        Of `SIGNALS`.
+    """
+
+    n: int = 32_000
+    m: int = 4
+    d: int = 4
+    epsilon: float = EPSILON
+    signal: float = 1.0
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run."""
+
+    name: str
+    trials: int
+    n: tuple[int, ...]
+    m: tuple[int, ...]
+    d: tuple[int, ...]
+    epsilon: tuple[float, ...]
+    printed_users: int
+
+
+QUICK = Size(
+    "quick", 3, (8_000, 16_000, 32_000, 64_000), (1, 4, 16), (1, 4, 16), (2.0, 4.0, 8.0), 0
+)
+FULL = Size(
+    "full", 40, (8_000, 16_000, 32_000, 64_000, 128_000, 256_000), (1, 2, 4, 8, 16, 32, 64),
+    (1, 2, 4, 8, 16, 32), (1.0, 2.0, 4.0, 8.0, 16.0), 12_000_000,
+)  # fmt: skip
+
+
+def problem_of(setting: Setting, method: str) -> Problem:
+    """Linear losses: one signed unit vector per item, and a small common mean.
+
+    F is linear, so that no curvature helps; G = 1 in both norms, and D = 1.
+    """
+    domain = Box(1.0) if method == ROBUST else Ball(1.0)
+    bias = min(0.9, setting.signal * math.sqrt(setting.d / (setting.n * setting.m)))
+    return linear(domain, bias=bias, dimension=setting.d)
+
+
+@functools.cache
+def filter_plan(setting: Setting) -> Plan:
+    """Parameters of `scaled`; honest users are guessed to be 4 G / sqrt(m) apart."""
+    return scaled.scaled_euclidean(
+        setting.n, setting.m, setting.d, epsilon=setting.epsilon, delta=DELTA, lipschitz=1.0,
+        radius=1.0, filter_share=0.6, cutoff_share=0.2,
+    )  # fmt: skip
+
+
+@functools.cache
+def robust_plan(setting: Setting) -> Plan:
+    """Parameters of `scaled`; honest users are guessed to be 4 sqrt(log(2 d) / m) apart."""
+    return scaled.scaled_coordinatewise(
+        setting.n, setting.m, setting.d, epsilon=setting.epsilon, delta=DELTA, lipschitz=1.0,
+        radius=1.0,
+    )  # fmt: skip
+
+
+def one_run(method: str, setting: Setting, data: Any, *, rng: np.random.Generator) -> np.ndarray:
+    """Return one answer ``[d]``."""
+    problem = problem_of(setting, method)
+    options = {"loss": problem.loss, "domain": problem.domain, "start": np.zeros(setting.d)}
+    budget = {"epsilon": setting.epsilon, "delta": DELTA}
+    n, m, d = setting.n, setting.m, setting.d
+    if method == FILTER:
+        plan = filter_plan(replace(setting, signal=1.0))
+        return euclidean.user_level_sco(data, 1, plan=plan, **options, rng=rng)[0]
+    if method == ROBUST:
+        plan = robust_plan(replace(setting, signal=1.0))
+        return coordinatewise.user_level_sco_linf(data, 1, plan=plan, **options, rng=rng)[0]
+    if method == DPSGD:
+        steps, batch, clip = 32, n // 32, 2 / math.sqrt(m)
+        clip = min(1.0, clip)
+        sigma = baselines.dp_sgd_sigma(n, batch_size=batch, n_steps=steps, clip_norm=clip, **budget)
+        noise = math.sqrt(1 / (batch * m) + d * sigma**2)
+        return baselines.user_level_dp_sgd(
+            data, 1, batch_size=batch, n_steps=steps, step=1 / (noise * math.sqrt(steps)),
+            clip_norm=clip, **options, **budget, rng=rng,
+        )[0]  # fmt: skip
+    if method == OUTPUT:
+        # The error of SGD, eta / 2 + 1 / (2 eta n m), and that of the noise, eta times a constant.
+        mu = scaled.charging.largest_mu(setting.epsilon, DELTA, calls=0, epsilon0=0.0, epsilon1=0.0)
+        batch = max(1, n * m // 1000)
+        step = math.sqrt(batch / (1000 * (1 + 4 * m * math.sqrt(d) / mu)))
+        return baselines.output_perturbation(
+            data, 1, step=step, lipschitz=1.0, batch_size=batch, **options, **budget, rng=rng
+        )[0]
+    return public_sgd(problem, data)
+
+
+def public_sgd(problem: Problem, data: np.ndarray) -> np.ndarray:
+    """SGD in 32 steps, of (D / G) sqrt(B m / T): the rate is that of one item at a time."""
+    batch = len(data) // 32
+    x, total = np.zeros((1, data.shape[2])), np.zeros((1, data.shape[2]))
+    size = math.sqrt(batch * data.shape[1] / 32)
+    for t in range(32):
+        g = problem.loss.gradients(x, data[t * batch : (t + 1) * batch]).mean(axis=1)
+        x = problem.domain.project(x - size * g)
+        total += x
+    return total[0] / 32
+
+
+def excesses(setting: Setting, trials: int, seed: int, what: str) -> Iterator[dict[str, Any]]:
+    """Yield the excess risk of every method, in every trial, on the same data."""
+    for trial in range(trials):
+        rng = generator(seed, "user_level_sco", what, repr(setting), str(trial))
+        data = problem_of(setting, FILTER).sample(setting.n, setting.m, rng=rng)
+        for method in METHODS:
+            try:
+                found = one_run(method, setting, data, rng=rng)
+            except ValueError as error:  # fewer users than two batches need
+                if "n_users must be at least 2 batch_size" not in str(error):
+                    raise
+                continue
+            problem = problem_of(setting, method)
+            inside = problem.domain.project(found[None])
+            yield {
+                "what": what, **vars(setting), "method": method, "trial": trial,
+                "excess": float(problem.excess(inside)[0]),
+            }  # fmt: skip
+
+
+def all_excesses(size: Size, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield all excess risks, against n, m, d and epsilon in turn."""
+    for what in ("n", "m", "d", "epsilon"):
+        for value in getattr(size, what):
+            for signal in SIGNALS:
+                setting = replace(Setting(signal=signal), **{what: value})
+                yield from excesses(setting, size.trials, seed, what)
+
+
+# --- the filter -----------------------------------------------------------------------------------
+
+
+def filtered(size: Size, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield how many users are filtered, and the excess, on data with outliers.
+
+    Outliers hold the item that pulls away from the minimiser the most; nobody is one where data are
+    drawn as the papers assume.
+    """
+    setting = Setting(m=64, d=1)
+    problem = linear(Ball(1.0), bias=BIAS)
+    plan = scaled.scaled_euclidean(
+        setting.n, setting.m, 1, epsilon=setting.epsilon, delta=DELTA, lipschitz=1.0, radius=1.0,
+        spread=0.4, filter_share=0.6, cutoff_share=0.2,
+    )  # fmt: skip
+    loose = replace(plan, rule=replace(plan.rule, threshold=1e-9, scale=1e-9))
+    for fraction in (0.0, 0.0001, 0.0005, 0.002, 0.01, 0.05):
+        for trial in range(size.trials):
+            rng = generator(seed, "user_level_sco", "outliers", str(fraction), str(trial))
+            data = problem.sample(setting.n, setting.m, rng=rng)
+            data = problem.with_outliers(data, fraction, [-1.0], rng=rng)
+            options = {"loss": Linear(), "domain": problem.domain, "start": [0.0]}
+            made = euclidean.filter_decisions(data, 1, plan=plan, **options, rng=rng)[0]
+            x, y = (
+                euclidean.user_level_sco(data, 1, plan=p, **options, rng=rng) for p in (plan, loose)
+            )
+            yield {
+                "fraction": fraction, "trial": trial, "cutoff": plan.rule.cutoff,
+                "filtered": int((made == 0).sum()), "halted": bool(np.isnan(made[-1])),
+                "excess": float(problem.excess(x)[0]),
+                "excess without": float(problem.excess(y)[0]),
+            }  # fmt: skip
+
+
+def counted(size: Size) -> Iterator[dict[str, Any]]:
+    """Yield how many of the n m gradients are evaluated: the users of the phases, once each."""
+    for n in size.n:
+        setting = Setting(n=n)
+        for method, plan in ((FILTER, filter_plan(setting)), (ROBUST, robust_plan(setting))):
+            yield {
+                "method": method, "n": n, "batch": plan.batch_size, "phases": len(plan.phases),
+                "steps": sum(phase.n_steps for phase in plan.phases),
+                "gradients": plan.n_users * setting.m,
+                "of n m": f"{plan.n_users / n:.3f}",
+            }  # fmt: skip
+
+
+def at_printed_constants(n: int, seed: int) -> dict[str, Any]:
+    """Run Algorithm 1 once at the constants of Section 3, in one dimension: m = 4, epsilon = 1."""
+    m, delta = 4, 1e-6
+    plan = printed.euclidean(n, m, 1, epsilon=1.0, delta=delta, lipschitz=1.0, radius=1.0)
+    problem = linear(Ball(1.0), bias=BIAS)
+    rng = generator(seed, "user_level_sco", "printed")
+    data = problem.sample(n, m, rng=rng)
+    options = {"loss": problem.loss, "domain": problem.domain, "plan": plan, "start": [0.0]}
+    began = time.perf_counter()
+    decisions = euclidean.filter_decisions(data, 1, **options, rng=rng)
+    found = euclidean.user_level_sco(data, 1, **options, rng=rng)
+    return {
+        "users": n, "batch": plan.batch_size, "phases": len(plan.phases),
+        "steps": sum(phase.n_steps for phase in plan.phases),
+        "step of phase 1": f"{plan.phases[0].step:.3g}",
+        "noise of phase 1": f"{plan.phases[0].sigma:.3g}",
+        "1 / tau": f"{1 / plan.rule.temperature:.3g}",
+        "filtered in phase 1": int((decisions == 0).sum()),
+        "excess": f"{float(problem.excess(problem.domain.project(found))[0]):.3g}",
+        "seconds": f"{time.perf_counter() - began:.0f}",
+    }  # fmt: skip
+
+
+def least_users() -> Iterator[dict[str, Any]]:
+    """Yield the smallest n at which the theorems' parameters are defined, at delta = 1e-6."""
+    for epsilon in (0.1, 1.0):
+        for m in (1, 2, 10, 100):
+            least = printed.euclidean_least_users(m, epsilon, 1e-6)
+            size = math.log(least * m)
+            yield {
+                "epsilon": epsilon, "m": m, "n of Section 3 (v2)": least,
+                "defined": "no: log m = 0" if m == 1 else "yes",
+                "users that n >= 2 B asks for (v1)": _least_of_v1(m, epsilon, 1e-6),
+                "m from which the filter can act": math.ceil((10 * math.log(4 / 3) * size) ** 2),
+            }  # fmt: skip
+
+
+def _least_of_v1(m: int, epsilon: float, delta: float) -> int:
+    """The smallest n with n >= 200 log(m n / delta) / epsilon, at d = 1."""
+    n = 1.0
+    for _ in range(100):
+        n = 200 * math.log(m * n / delta) / epsilon
+    return math.ceil(n)

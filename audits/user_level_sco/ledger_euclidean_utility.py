@@ -1,0 +1,362 @@
+"""User-level DP-SCO: Theorem 8 (utility), Lemma 14 and the localisation of Section 3.3.2."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.stats import binom
+
+from audits.user_level_sco.conventions import SHARE, UNIT
+from audits.user_level_sco.ledger_euclidean_lemmas import LEAST, SIZES, allowed, beyond
+from dpaudit.ledger import Array, statement
+from dpaudit.search import Choice, Integer, Interval
+
+HARM = (
+    "For m <= 5 items (item-level DP among them) the noise of the last phase is too large by a "
+    "power of n: step sizes that shrink by log m a phase hardly shrink."
+)
+
+
+# --- Lemma 14 ---
+
+
+@statement("sco2.lemma14.E1", expected="holds_proof_broken")
+def gradients_close_to_their_mean(ledger):
+    """For each t in [T] and i in [B], Pr[norm(q_t(Z_(t,i)) - grad F(x_(t-1))) >= 1/(20 tau) = G
+    log(ndm/omega)/sqrt(m)] <= omega/(nm), omega = 1/(nm)^3; so E_1, that all these norms are at
+    most 1/(20 tau), has probability at least 1 - omega.
+
+    True, by McDiarmid's inequality: exp(-(x - 1)^2 / 2) with x = log(nmd) is below (nm)^-4 from x =
+    10 on, and x >= 16. 1 / (20 tau) is G log(nmd) / sqrt(m), though, not G log(ndm/omega) /
+    sqrt(m), which is up to four times as much; and Theorem 20 hides a constant, with the 2G of a
+    centred gradient, that the power of the logarithm has to absorb. x_(t-1) does not depend on
+    batch t.
+    """
+    domain = {"log": Interval(16.0, 300.0), "power": 4.0, "extremal": [{"log": 16.0}]}
+
+    @ledger.falsify("McDiarmid, in any dimension, d = 1 in omega", mutant={"power": 9.0}, **domain)
+    def tail(log, power):
+        return -((log - 1) ** 2) / 2 + power * log + 1.0, 1.0
+
+    @ledger.falsify(
+        "m signs, exactly", m=Integer(1, 3000), up=Interval(0.001, 0.999), log=16.0, power=4.0,
+        mutant={"log": 5.0}, extremal=[{"m": 256, "up": 0.4}, {"m": 1000, "up": 0.5}],
+    )  # fmt: skip
+    def signs(m, up, log, power):
+        reach = log * math.sqrt(m) / 2  # in numbers of +1
+        found = binom.sf(math.ceil(m * up + reach) - 1, m, up)
+        return found + binom.cdf(math.floor(m * up - reach), m, up), math.exp(-16.0 * power)
+
+    mends = "omega is not needed in the logarithm"
+    ledger.step("1/(20 tau) = G log(ndm/omega)/sqrt(m)", mends=mends).sweep(
+        "d = 1", log=20.0, lhs="log(ndm/omega)", rhs="log(nmd)"
+    )(lambda log: (4 * log, log))
+
+
+def some_noise(log_nm, log_delta, log_n):
+    """P[some of n noises exceeds 20 log^1.5(mn/delta)], epsilon = 1, and what is allowed."""
+    log, z = log_nm + log_delta, np.linspace(-60, 60, 20001)
+    weights = np.exp(-np.abs(z)) / np.exp(-np.abs(z)).sum()
+    two_sigma = 8 * np.sqrt(32 * np.maximum(10 * log + 4 * z, 1e-300) * max(1, log_delta))
+    one = weights @ np.exp(-20 * log**1.5 / two_sigma)
+    return -math.expm1(math.exp(log_n) / 2 * math.log1p(-one)), math.exp(-3 * log_nm)
+
+
+@statement("sco2.lemma14.E2", expected="refuted")
+def noise_of_all_steps(ledger):
+    """The event E_2, that abs(nu_(t,i)) <= 20 log^(3/2)(mn/delta)/epsilon^(3/2) for all t in [T]
+    and i in [B], nu ~ Lap(2 sigma), has probability at least 1 - omega, omega = 1/(nm)^3.
+
+    20 log^1.5 is .14 log(mn/delta) / sqrt(log(1/delta)) scales of the noise: 1.1 of them at delta =
+    1e-6 and the smallest n, where a third of all users exceed it. 20 log^2, as in Lemma 10, would
+    not do either. All that is used is B / 7, 43 log^2, of the noises that push a user out. For that
+    omega is too small as well: at delta = 1e-6 and the smallest n an honest user is filtered with
+    probability 1e-4, which is no harm, as c of them may be.
+    """
+    words = {"lhs": "P[some noise is larger]", "rhs": "omega = 1 / (nm)^3"}
+    for log_n, log_nm, delta in ((16.0, 16.0, 1e-6), (17.0, 34.0, 0.5), (60.0, 120.0, 1e-10)):
+        ledger.sweep(f"n = e^{log_n:g}, nm = e^{log_nm:g}, delta = {delta:g}", log_nm=log_nm,
+                     log_n=log_n, log_delta=-math.log(delta), **words)(some_noise)  # fmt: skip
+    repair = ledger.repair("P[abs(nu_(t,i)) <= 2 sigma log(n/omega) for all t and i] >= 1 - omega")
+
+    @repair.falsify("n noises", log_n=Interval(16.0, 100.0), more=SHARE, part=1.0,
+                    mutant={"part": 0.9})  # fmt: skip
+    def corrected(log_n, more, part):
+        """Logarithms of the union bound and of omega, both less what they would be at 0."""
+        log_nm = log_n * (1 + more)
+        return log_n - part * (log_n + 3 * log_nm) + 4 * log_nm, log_nm * (1 + 1e-12)
+
+    ledger.consequence(
+        "Lemma 14 is shown without it: the filter may take a few honest users.", harm="a constant"
+    )
+
+
+@statement("sco2.lemma14.f", expected="refuted")
+def honest_users_pass(ledger):
+    """Let f_(t,i) be the number of Z in D_t with norm(q_t(Z_(t,i)) - q_t(Z)) <= 1/(20 tau). Given
+    E_1 and E_2, f_(t,i) >= 0.9B, each user passes the concentration tests, and g_(t-1) is the mean
+    of all q_t(Z_(t,i)).
+
+    E_1 has every gradient within 1 / (20 tau) of the mean, so that two are within 1 / (10 tau) of
+    one another; f counts those within half of that. Half of a batch on either side gives f = B / 2.
+    All users pass nevertheless: scores are at least B e^(-1/10) = .904 B. All this is
+    within E_1; users are much closer together than it says, but for a small probability.
+    """
+
+    @ledger.sweep("half of a batch at -1 / (20 tau), half at 1 / (20 tau)", b=100, lhs="0.9 B",
+                  rhs="f")  # fmt: skip
+    def close(b):
+        place = np.repeat([-1 / 20, 1 / 20], b // 2)  # times 1 / tau, the mean is 0
+        f = (abs(place - place[0]) <= 1 / 20).sum()
+        return 0.9 * b, f
+
+    repair = ledger.repair("f = B, with 1 / (10 tau) for 1 / (20 tau); all users pass")
+    far = {"places": np.array([[1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0]]), "k": 4}
+    domain = {"places": Array(UNIT, ("k", 2)), "k": Choice((2, 4, 9)), "extremal": [far]}
+
+    @repair.falsify("within 1 / 20 of 0", reach=0.1, mutant={"reach": 0.05}, **domain)
+    def within(places, k, reach):
+        inside = places / np.maximum(1, np.linalg.norm(places, axis=1))[:, None] / 20
+        return np.linalg.norm(inside[:, None] - inside, axis=2).max(), reach * (1 + 1e-12)
+
+    @repair.falsify("scores, less the noise that E_2 allows, above F", noise=0.15,
+                    mutant={"noise": 0.2}, **domain)  # fmt: skip
+    def passing(places, k, noise):
+        inside = places / np.maximum(1, np.linalg.norm(places, axis=1))[:, None] / 20
+        scores = np.exp(-np.linalg.norm(inside[:, None] - inside, axis=2)).mean(axis=1)
+        return 0.75, scores.min() - noise
+
+    ledger.consequence("None: 1 / (10 tau) gives what is used.", harm="the wording")
+
+
+@statement("sco2.lemma14", expected="holds_proof_broken")
+def filtered_descent_converges(ledger):
+    """For D drawn i.i.d. from P and any x in X, the final output xbar of Algorithm 2 satisfies
+    E[F(xbar) - F(x)] <~ (beta + 1/eta) E[norm(x_0 - x)^2]/T + eta G^2/(Bm) + GD/(nm)^3.
+
+    For beta eta <= 1, which it takes over from Lemma 13, on the line. The total variation is not
+    (nm)^-3: E_2 fails, and chat <= 0 alone, where every run halts, has probability (delta/nm)^2.5 /
+    2. But an honest user that is filtered hardly moves the mean of the others, and a halt costs G
+    norm(x_0 - x): as the first two terms are at least 2 G norm(x_0 - x) / sqrt(nm), by the
+    inequality of means, a probability of 1 / (nm) does no harm, and that is what c allows.
+    """
+    case = {"eta": 1.0, "steps": 1, "start": 0.0, "noise": 1.0}
+    domain = {"eta": Interval(0.001, 1.0, log=True), "steps": Integer(1, 200), "factor": 1.0}
+    domain |= {"start": UNIT, "noise": Interval(0.0, 3.0)}
+
+    @ledger.falsify("x^2 / 2, exactly, beta = 1", extremal=[case], mutant={"factor": 0.8}, **domain)
+    def parabola(eta, steps, start, noise, factor):
+        shrink = 1 - eta
+        t = np.arange(1, steps + 1)
+        mean = start * (shrink**t).mean()
+        weights = (1 - shrink ** (steps - t + 1)) / steps  # eta sum of shrink^k
+        found = (mean**2 + noise**2 * np.square(weights).sum()) / 2
+        bound = (1 + 1 / eta) * start**2 / steps + eta * noise**2 / 2
+        return found, factor * bound + 1e-12
+
+    @ledger.falsify("P[chat <= c / 2], so that a halt takes c / 2 honest users", c=10.0,
+                    log=Interval(16.0, 400.0), mutant={"c": 4.0})  # fmt: skip
+    def early(log, c):
+        return -c * log / 8, -log
+
+    @ledger.falsify(
+        "c / 2 honest users of score .948 B are filtered, by a union bound",
+        part=0.198,
+        mutant={"part": 0.01},
+        extremal=[LEAST],
+        examples=100,
+        **SIZES,
+    )
+    def halts(log_nm, log_delta, epsilon, part):
+        if not allowed(log_nm, log_delta, epsilon):
+            return None
+        one = beyond(log_nm, log_delta, epsilon, 300 * part)
+        half = 5 * (log_nm + log_delta) / epsilon
+        return half * min(0.0, log_nm + math.log(max(one, 1e-300)) - math.log(half / 3)), -log_nm
+
+    step = ledger.step("total variation omega, by E_2", mends="honest users may be filtered")
+
+    @step.sweep("users of score .904 B", **LEAST, lhs="P[an honest user is filtered]",
+                rhs="omega")  # fmt: skip
+    def filtered(log_nm, log_delta, epsilon):
+        one = beyond(log_nm, log_delta, epsilon, 300 * 0.154)
+        return -math.expm1(math.exp(log_nm) / 2 * math.log1p(-one)), math.exp(-3 * log_nm)
+
+
+# --- Theorem 8, utility ---
+
+
+def last_noise(log_n, m, constant, power):
+    """F(x) = G norm(x), smoothed, d = n, epsilon = 1/2, delta = 1e-6: a lower bound for E F(x_S).
+
+    Returns it, and (1/sqrt(nm) + sqrt(d)/(n epsilon sqrt(m))) log(nmd/delta)^power, both over GD.
+    """
+    log, epsilon = 2 * log_n + math.log(m) + math.log(1e6), 0.5
+    if log_n < math.log(300 / epsilon**1.5) + 3 * math.log(log):
+        return None
+    phases = math.ceil(log_n - math.log(300 * log**2 / epsilon**1.5))
+    noise = constant * max(1, math.log(m)) ** -phases  # G sqrt(d) sigma_S
+    width = 1e6 * log**2 * math.exp(-log_n / 2)  # of the smooth part, G / beta
+    claimed = math.exp(-log_n / 2) * (1 + 1 / epsilon) / math.sqrt(m)
+    return 0.79 * noise - width, claimed * log**power
+
+
+RATE = {"lhs": "E F(x_S) - F(x*) at least, over GD", "rhs": "the rate times log(nmd/delta)^power"}
+
+
+def rate_fails(ledger):
+    for m, log_n, constant, power in (
+        (4, 160.0, 1.0, 0.0), (2, 90.0, 1.0, 1.0), (1, 200.0, 0.01, 5.0), (4, 600.0, 0.01, 10.0),
+    ):  # fmt: skip
+        ledger.sweep(
+            f"m = {m}, n = e^{log_n:g}, {constant:g} in sigma_s, log^{power:g}", m=m, log_n=log_n,
+            constant=constant, power=power, **RATE,
+        )(last_noise)  # fmt: skip
+
+
+REPAIR = "with eta_s = eta / max(4, log m)^s, m <= n, and beta eta <= 1"
+
+
+def series(log_n, more, dimension, epsilon, log_delta, base, power):
+    """The sum and the last noise, over the rate; G = D = 1, and a constant of 1 in sigma_s."""
+    log_m, log_d = more * log_n, dimension * log_n
+    log = log_n + log_m + log_delta
+    if not allowed(log_n, log_m + log_delta, epsilon):
+        return None
+    size, delta = log_n + log_m + log_d, max(1.0, log_delta)
+    batch = 300 * log**2 / epsilon**1.5
+    noise = math.exp(log_d / 2 - log_n / 2) * math.sqrt(delta * size) / epsilon
+    eta = batch * math.exp((log_m - log_n) / 2) * min(1, 1 / noise)
+    shrink, least = math.log(max(base, log_m)), math.log(min(1, noise))
+    s = np.arange(1, math.ceil(log_n - math.log(batch)) + 1)
+    start = np.where(s == 1, math.log(4), 2 * (least - shrink * (s - 1)))  # log E norm^2
+    first = np.exp(start + s * (shrink + math.log(2)) - log_n + math.log(batch / eta))
+    second = eta * np.exp(-shrink * s - log_m) / (2 * batch)
+    total = (first + second).sum() + math.exp(least - shrink * s[-1])
+    rate = math.exp(-(log_n + log_m) / 2) * (1 + math.exp((log_d - log_n) / 2) / epsilon)
+    return total, rate * 40 * (log + size) ** power
+
+
+SERIES = {"log_n": Interval(16.2, 600.0, log=True), "more": SHARE, "dimension": Interval(0.0, 2.0)}
+SERIES |= {"epsilon": Interval(0.05, 1.0), "log_delta": Interval(0.7, 100.0), "power": 2.0}
+SERIES |= {"extremal": [{"log_n": 600.0, "more": 0.0, "dimension": 1.0, "epsilon": 1.0,
+                         "log_delta": 0.7}]}  # fmt: skip
+
+
+@statement("sco2.thm8.util", expected="refuted")
+def utility_of_the_euclidean_algorithm(ledger):
+    """With the assumptions and parameters of Section 3, when the nm functions of D are sampled
+    i.i.d. from P, Algorithm 1 performs nm gradient computations and outputs x_S with E[F(x_S) -
+    F(x_star)] <= Otilde(1/sqrt(nm) + sqrt(d)/(n epsilon sqrt(m))).
+
+    Not for m <= 5, whatever Otilde hides. F = G norm(x), smoothed, with d = n: the noise of the
+    last phase has length D (log m)^-S at least, up to a constant, and (log m)^-S = (n/B)^(-log log
+    m) is more than n^(-1/2) for log log m < 1/2; at m <= 2 the steps do not shrink at all and the
+    error is that of x_0. No convention on log m matters at m = 3, 4, 5. In the proof log m > 2 is
+    needed for the sum, and log log m > 1 for its last term. With 4 for log m, as in Feldman, Koren
+    and Talwar (2020), the sum stood for m <= n. The number of gradients is nm at most: n - n / 2^S
+    users, each twice, as printed (lines 6 and 8 of Algorithm 2).
+    """
+    rate_fails(ledger)
+    ledger.repair(REPAIR).falsify(
+        "the sum of Section 3.3.2 and the last noise", base=4.0, mutant={"base": 1.5}, **SERIES
+    )(series)
+    ledger.consequence(HARM, harm="accuracy")
+
+
+@statement("sco2.sec1.3.const-m", expected="refuted")
+def constant_number_of_items(ledger):
+    """The algorithm uses only mn gradient computations and achieves excess risk Otilde(1/sqrt(nm) +
+    sqrt(d)/(n epsilon sqrt(m))) for convex functions of smoothness beta <= Otilde(sqrt((n + d)/m)).
+    When m is constant, this recovers the smoothness requirement of Feldman et al. (2020), beta <=
+    sqrt(n) + sqrt(d)/epsilon.
+
+    For m <= 5 the rate fails (sco2.thm8.util): where m is a small constant, the algorithm does not
+    recover the item-level one at all. The smoothness is that of Feldman et al. times epsilon^1.5 (1
+    / 300 of which, and logarithms, have to be hidden): sqrt(epsilon) (epsilon sqrt(n) + sqrt(d))
+    for sqrt(n) + sqrt(d) / epsilon. Otilde(sqrt((n + d)/m)) is without G/D and epsilon.
+    """
+    rate_fails(ledger)
+
+    @ledger.reading("epsilon is not constant: the smoothness is that of Feldman et al.").sweep(
+        "m = 1, n = d", n=10**9, epsilon=1e-4, hidden=1e4, lhs="sqrt(n) + sqrt(d)/epsilon",
+        rhs="that of Section 3, times 10^4",
+    )  # fmt: skip
+    def smoothness(n, epsilon, hidden):
+        root = math.sqrt(n)
+        return root + root / epsilon, hidden * math.sqrt(epsilon) * (epsilon * root + root)
+
+    ledger.repair(REPAIR).falsify(
+        "m = 1 to 16", base=4.0, mutant={"base": 1.5},
+        **{**SERIES, "more": Interval(0.0, 0.005)},
+    )(series)  # fmt: skip
+    ledger.consequence(HARM, harm="accuracy")
+
+
+@statement("sco2.util.noise", expected="holds_proof_broken")
+def noise_of_the_phases(ledger):
+    """For the eta of Section 3, with xbar_0 = x_star and zeta_0 = x_0 - x_star, for all s >= 0,
+    E[norm(zeta_s)^2] = d sigma_s^2 = eta_s^2 d G^2 log(1/delta) log(nmd)/(B^2 m epsilon^2) <= D^2
+    log^(-s) m.
+
+    For s >= 1, even with log^(-2s) m, which the next display needs. At s = 0, x_0 - x* is no
+    Gaussian and has norm 2D at most, not D, if X lies in a ball of radius D. The constant of
+    sigma_s is taken for 1; for m <= 2 nothing shrinks.
+    """
+    domain = {"n": Interval(1e7, 1e20, log=True), "d": Interval(1.0, 1e20, log=True)}
+    domain |= {"m": Interval(1.0, 1e20, log=True), "logs": Interval(1.0, 1e4), "s": Integer(1, 40)}
+    domain |= {"epsilon": Interval(0.001, 1.0), "extra": 0.0, "mutant": {"extra": 0.3}}
+    worst = {"n": 1e7, "d": 1e12, "m": 1e9, "logs": 10.0, "s": 2, "epsilon": 0.1}
+
+    @ledger.sharper("log^(-2s) m").falsify("over D^2", power=2, extremal=[worst], **domain)
+    @ledger.falsify("over D^2", power=1, extremal=[{**worst, "m": 2.0}], **domain)
+    def noise(n, d, m, logs, s, epsilon, power, extra):
+        shrink = max(1.0, math.log(m))
+        root = math.sqrt(d * logs) / epsilon
+        sigma = min(1 / math.sqrt(n), 1 / root) * shrink**-s * root
+        return sigma**2, shrink ** (-power * s) * (1 + 1e-9) / (1 + extra)
+
+    ledger.step("norm(zeta_0) <= D, for X of radius D", mends="2D, which costs a constant").sweep(
+        "x_0 and x* at the ends", d=1.0, lhs="norm(x_0 - x*)", rhs="D"
+    )(lambda d: (2 * d, d))
+
+
+def third_line(log_n, m, power):
+    """D = G = 1, d = 1, epsilon = 1, delta = 1/e: the sum over s, and the rate with log^power."""
+    log = log_n + math.log(m) + 1
+    batch = 300 * log**2
+    if log_n < math.log(batch * log):
+        return None
+    eta = batch * math.sqrt(m) * math.exp(-log_n / 2)  # the first of the two, up to a logarithm
+    s = np.arange(1, math.ceil(log_n - math.log(batch)) + 1)
+    terms = (max(1, math.log(m)) / 2) ** -(s - 2.0)
+    total = terms.sum() * (batch / eta * math.exp(-log_n) + eta / (2 * batch * m))
+    return total, 2 * math.exp(-log_n / 2) / math.sqrt(m) * log**power
+
+
+@statement("sco2.util.sum", expected="refuted")
+def the_sum_over_phases(ledger):
+    """With the assumptions and parameters of Section 3 and T_s steps in phase s, E[F(x_S)] -
+    F(x_star) <= sum_s (E norm(zeta_(s-1))^2/(eta_s T_s) + eta_s G^2/(2Bm)) + G E norm(zeta_S) <=
+    sum_s (log(m)/2)^(-(s-2)) (D^2/(eta n/B) + eta G^2/(2Bm)) + GD/(log m)^{O(log n)} <= Otilde(GD
+    (1/sqrt(nm) + sqrt(d)/(n sqrt(m) epsilon))).
+
+    The last inequality fails for m <= 7, where log(m)/2 < 1 and the sum is a power of n/B. The
+    second needs log^(-2(s-1)) m for E norm(zeta_(s-1))^2, of which only log^(-(s-1)) m is stated,
+    and loses a factor of 4: log^2(m) (2/log m)^s is 4 (log(m)/2)^(-(s-2)). In the first Lemma 14 is
+    taken with constants 1, without (beta + 1/eta) <= 2/eta and without GD/(nm)^3.
+    """
+    words = {"lhs": "the sum over s, over GD", "rhs": "the rate times log^power"}
+    for m, log_n, power in ((3, 60.0, 0.0), (7, 5e2, 0.0), (2, 400.0, 10.0)):
+        ledger.sweep(f"m = {m}, n = e^{log_n:g}, log^{power:g}", m=m, log_n=log_n, power=power,
+                     **words)(third_line)  # fmt: skip
+    ledger.step("the second inequality", mends="4 for 1").sweep(
+        "the first terms, any m, over D^2 B / (eta n)",
+        m=1e6,
+        s=3,
+        lhs="E norm(zeta_(s-1))^2 / (eta_s T_s), with log^(-2(s-1)) m",
+        rhs="(log(m)/2)^(-(s-2))",
+    )(lambda m, s: (math.log(m) ** (2 - s) * 2.0**s, (math.log(m) / 2) ** (2 - s)))
+    ledger.repair(REPAIR).falsify("the whole sum", base=4.0, mutant={"base": 1.5}, **SERIES)(series)
+    ledger.consequence(HARM, harm="accuracy")

@@ -1,0 +1,391 @@
+"""User-level DP-SCO: the concentration test in l_inf (Algorithm 8), Lemmas 34 and 35."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from algorithms.common.sparse_vector import above_threshold
+from algorithms.user_level_sco.coordinatewise import (
+    concentration_profile,
+    concentration_score,
+    robust_sgd,
+)
+from algorithms.user_level_sco.domains import Box
+from algorithms.user_level_sco.losses import VaryingQuadratic
+from algorithms.user_level_sco.plans import Phase, Plan, Test
+from algorithms.user_level_sco.scaled import two_laplace_tail
+from audits.user_level_sco.conventions import DELTA, EPSILON, FEW, SHARE, UNIT
+from audits.user_level_sco.ledger_linf_steps import narrowest
+from dpaudit.ledger import Array, statement
+from dpaudit.search import Choice, Integer, Interval
+from dpaudit.stats import oracles
+
+ROUNDING = 1e-12
+POINTS = {"points": Array(Interval(-5.0, 5.0), ("b", "d")), "b": Choice((1, 2, 3, 7)), "d": FEW}
+TAU = {"tau": Interval(0.01, 100.0, log=True)}
+RULE = Test(temperature=1.0, threshold=4.0, epsilon=2.0, sensitivity=1.0, clip=1.0)
+CURVED = {"loss": VaryingQuadratic(1.0), "domain": Box(9.0), "start": np.zeros(1)}
+
+
+def plan_of(batch, step, steps=2, **rule):
+    phases = (Phase(batch * steps, steps, step, 1.0),)
+    return Plan(batch, phases, replace(RULE, **rule), 1e9, 1.0, 1.0, 0.1)
+
+
+# --- Algorithm 8 and its score ---
+
+
+@statement("sco2.alg8")
+def concentration_test(ledger):
+    """The concentration test receives, for t = 1, ..., T, a query q_t, forms the score s_t(D, tau)
+    of (15) and runs AboveThreshold on it with epsilon/2 and threshold v.
+
+    Run by run, from the same random numbers, the implementation returns the average where one
+    AboveThreshold at epsilon/2 on the stream s_1, ..., s_T answers top throughout. That one stream
+    is meant follows from Lemma 36; the pseudocode calls AboveThreshold anew for each t, and returns
+    in the loop. Its parameter delta is not used. Noise is Lap(4/epsilon) on the threshold and
+    Lap(8/epsilon) on a score, for sensitivity 1.
+    """
+
+    @ledger.identity(
+        "answers", data=Array(UNIT, (15, 1, 2)), level=Interval(2.0, 5.0), seed=Integer(0, 2**32),
+        epsilon=Interval(0.5, 20.0), part=0.5, mutant={"part": 0.25},
+    )  # fmt: skip
+    def passed(data, level, seed, epsilon, part):
+        data = np.concatenate([data[..., :1], abs(data[..., 1:])], axis=2)
+        plan = plan_of(5, 0.5, 3, threshold=level, epsilon=epsilon / 2)
+        scores, iterates = concentration_profile(data, plan=plan, **CURVED)
+        ran = robust_sgd(data, 1, plan=plan, **CURVED, rng=np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        answers = above_threshold(scores, 1, threshold=level, epsilon=part * epsilon, rng=rng)
+        lines = iterates.mean(axis=0) if (answers == 1).all() else np.zeros(1)
+        return ran[0], lines
+
+
+def score(points, tau):
+    return float(concentration_score(points, temperature=tau))
+
+
+@statement("sco2.eq15")
+def score_of_a_batch(ledger):
+    """The concentration score of a dataset of B users is s_t(D, tau) := (1/B) times the sum over Z
+    and Z' in D of exp(-tau norm_inf(q_t(Z) - q_t(Z'))).
+
+    A number from 1 to B: each user counts itself. Lemma 35 takes the range [0, B]. The proof of
+    Lemma 34 drops the factor 1/B.
+    """
+
+    @ledger.identity("double sum", unit=1.0, mutant={"unit": 0.9}, **POINTS, **TAU)
+    def summed(points, tau, unit):
+        pairs = [np.exp(-tau * unit * np.abs(x - y).max()) for x in points for y in points]
+        return score(points, tau), sum(pairs) / len(points)
+
+    extremal = [{"points": np.zeros((3, 1)), "tau": 1.0}]
+    extremal.append({"points": np.array([[0.0], [5.0]]), "tau": 100.0})
+
+    @ledger.falsify("at least 1", upper=False, extremal=extremal, **POINTS, **TAU)
+    @ledger.falsify("at most B", upper=True, extremal=extremal, **POINTS, **TAU)
+    def between(points, tau, upper):
+        found = score(points, tau)
+        return (found, len(points) + ROUNDING) if upper else (1.0, found + ROUNDING)
+
+
+@statement("sco2.eq17")
+def one_user_moves_the_score(ledger):
+    """For neighbouring datasets that differ in Z_(1,1), abs(s_1(D, tau) - s_1(D', tau)) <= 2.
+
+    Exactly 2 (B - 1)/B, where all others agree and one user joins them or is far away. Lemma 36
+    then takes 1 for it.
+    """
+    moved = {"new": Array(Interval(-9.0, 9.0), ("d",)), **POINTS, **TAU}
+    far = {"points": np.zeros((7, 1)), "new": np.array([9.0]), "tau": 100.0}
+    nearly = [{**far, "points": np.zeros((1000, 1))}]
+
+    @ledger.falsify(most=2.0, less=0, mutant={"most": 1.9}, extremal=nearly, **moved)
+    @ledger.sharper("2 (B - 1)/B").falsify(
+        most=2.0, less=1, mutant={"less": 2}, extremal=[far], **moved
+    )
+    def change(points, new, tau, most, less):
+        b = len(points)
+        after = np.vstack([new, points[1:]])
+        return abs(score(points, tau) - score(after, tau)), most * (b - less) / b + ROUNDING
+
+
+# --- Lemma 34 ---
+
+
+def largest(share):
+    """A bound for s_1/B where no ball of radius 1/tau holds this share of the users."""
+    return share + (1 - share) / math.e
+
+
+SIZES = {"epsilon": EPSILON, "delta": DELTA, "steps": Integer(1, 10**6)}
+HARD = [{"epsilon": x, "delta": math.exp(-1), "steps": 1} for x in (1.0, 1e-3)]
+
+
+def top(epsilon, delta, steps, share, direction, scale):
+    """Pr[a_1 = top] at the largest score and the smallest B, and what is allowed for it."""
+    log = max(1.0, math.log(steps / delta))
+    gap = (0.9 - largest(share)) * 100 * log + 2 * log
+    return two_laplace_tail(gap, 8.0 * scale, 4.0 * scale), (
+        delta / steps * math.exp(direction * epsilon)
+    )
+
+
+@statement("sco2.lemma34", expected="holds_proof_broken")
+def scattered_batches_fail(ledger):
+    """Suppose B >= 100 log(T/delta)/epsilon, epsilon <= O(1), v = 0.9B + 2 log(T/delta)/epsilon,
+    and that for any point Y fewer than B/3 of the gradients q_1(Z_(i,1)) lie in B_inf(Y, 1/tau).
+    Then with probability at least 1 - delta/T exp(epsilon) AboveThreshold returns a_1 = bottom.
+
+    Holds with room, for either meaning of delta/T exp(epsilon): s_1 <= .579 B under the hypothesis.
+    The proof is for fewer than 2B/3 in any ball, s_1 <= 2B/3 + B/(3e) < .79 B, and that version,
+    which Lemma 36 needs, is true as well for epsilon <= 1; but it does not follow from Lemma 17,
+    whose alpha at epsilon/2 is 16 log(2T e^epsilon/delta)/epsilon for one query, where 13.1
+    log(T/delta)/epsilon lie between .79 B and v. The noise is Lap(8/epsilon) and Lap(4/epsilon),
+    not one Lap(6/epsilon), whose tail is lighter than theirs. Two
+    places, of 2/3 and 1/3 of the users, have .616 B.
+    """
+    third = {"share": 1 / 3, "scale": 1.0, "mutant": {"scale": 6.0}, **SIZES, "extremal": HARD}
+    ledger.reading("delta/(T exp(epsilon))").falsify("exact tail", direction=-1, **third)(top)
+    ledger.reading("(delta/T) exp(epsilon)").falsify("exact tail", direction=1, **third)(top)
+
+    two_thirds = {**third, "share": 2 / 3, "mutant": {"scale": 1.2}, "direction": -1}
+    ledger.sharper("for fewer than 2B/3 in any ball").falsify("exact tail", **two_thirds)(top)
+
+    clusters = {"places": Array(Interval(-6.0, 6.0), (4,)), "sizes": Array(SHARE, (4,))}
+
+    @ledger.falsify(
+        "scores of data in four places, radius 1", e=math.e, mutant={"e": 8.0}, **clusters,
+        extremal=[{"places": np.array([0.0, 0.0, 2.001, 2.001]), "sizes": np.ones(4)}],
+    )  # fmt: skip
+    def scores(places, sizes, e):
+        if sizes.sum() < 0.1:
+            return None
+        weights, apart = sizes / sizes.sum(), abs(places[:, None] - places)
+        held = [weights[(places >= x) & (places <= x + 2)].sum() for x in places]
+        found = float(weights @ np.exp(-apart) @ weights)
+        return found, max(held) + (1 - max(held)) / e + ROUNDING
+
+    ledger.step("2B/3 + B/(3e) < 0.8 B").sweep(part=0.8, mutant={"part": 0.78})(
+        lambda part: (largest(2 / 3), part)
+    )
+
+    @ledger.step(
+        "by Lemma 17 the noise is less than v - .79 B",
+        mends="the exact tail of Lap(8/epsilon) + Lap(4/epsilon)",
+    ).sweep(
+        epsilon=1.0, delta=1e-6, steps=1000, lhs="alpha of Lemma 17 for one query at epsilon/2",
+        rhs="v - (2B/3 + B/(3e))",
+    )  # fmt: skip
+    def margin(epsilon, delta, steps):
+        log = math.log(steps / delta)
+        b, v = 100 * log / epsilon, 90 * log / epsilon + 2 * log / epsilon
+        alpha = 8 * math.log(2 * steps * math.exp(epsilon) / delta) / (epsilon / 2)
+        return alpha, v - (2 / 3 + 1 / (3 * math.e)) * b
+
+    ledger.consequence(
+        "Lemma 36 applies it to data with up to 2B/3 users in a ball, which its hypothesis leaves "
+        "out.",
+        harm="the wording",
+    )
+
+
+# --- Lemma 35 ---
+
+
+def two_batches(first, later, new, step):
+    """Scores of the second batch, of users (z, h), on two datasets; None where not aligned."""
+    b = len(first)
+    gradients = -first[:, 1] * first[:, 0]
+    moved = np.r_[-new, gradients[1:]]
+    if max(narrowest(gradients, 2 / 3), narrowest(moved, 2 / 3)) > 1 + ROUNDING:
+        return None
+    left = np.concatenate([first, later])[:, None]
+    right = left.copy()
+    right[0, 0] = [new, 1.0]
+    options = {**CURVED, "domain": Box(1000.0), "plan": plan_of(b, step)}
+    return [concentration_profile(x, **options)[0][1] for x in (left, right)]
+
+
+def bending(b):
+    """The median moves by 2/tau, the mean by more than 4/tau, and half of batch 2 is bent."""
+    k = (b - 1) // 2
+    first = np.c_[np.r_[20.0 * b, -np.ones(k), np.ones(b - 1 - k)], np.ones(b)]
+    later = np.c_[np.full(b, 2 / (6 * b)), np.arange(b) % 2]
+    return {"first": first, "later": later, "new": -20.0 * b, "part": 1.0}
+
+
+@statement("sco2.lemma35")
+def later_scores(ledger):
+    """Suppose 6 beta eta B <= 1, (D, D') is (1/tau)-aligned and the threshold parameter is varsigma
+    = 1/tau. Then the sensitivity of the query is bounded by at most 2: abs(s_t(D, tau) - s_1(D',
+    tau)) <= 2 for all t >= 2.
+
+    s_1(D') is a misprint for s_t(D'); scores of different steps have nothing to do with each other.
+    2 is far from tight: for B > 6 iterates move by 4 eta/tau (Lemma 32), and differences of
+    gradients by beta norm(x_t - y_t), not twice that, because Hessians are positive semidefinite
+    and diagonally dominant: so scores move by B (1 - exp(-4 beta eta)) <= 2/3, and by 1/3 on the
+    line. Lemma 36 needs less than 2. The condition 6 beta eta B <= 1, which implies eta <= 2/beta,
+    is no hypothesis of Lemma 36 or Theorem C.2; "Algorithm 3" must read Algorithm 7.
+    """
+    domain = {"first": Array(SHARE, ("b", 2)), "later": Array(SHARE, ("b", 2))}
+    domain |= {"part": Interval(0.05, 1.0)}
+    domain |= {"new": Interval(-50.0, 50.0), "examples": ledger.examples // 3}
+    domain |= {"end_to_end": True, "mutant": {"most": 0.3}}
+
+    @ledger.falsify(b=Choice((4, 5, 7)), most=2.0, extremal=[bending(25)], **domain)
+    @ledger.sharper("2/3 for 2, for B > 6").falsify(
+        b=Choice((7, 8, 11)), most=2 / 3, extremal=[bending(25)], **domain
+    )
+    def moves(first, later, new, part, most):
+        found = two_batches(first, later, new, part / (6 * len(first)))
+        return None if found is None else (abs(found[0] - found[1]), most)
+
+    @ledger.step("differences of gradients move by at most 2 beta norm(x - y)").falsify(
+        own=Array(SHARE, (2, 2)), cross=Array(UNIT, (2,)), x=Array(UNIT, (2,)), most=2.0,
+        mutant={"most": 0.9}, extremal=[
+            {"own": np.zeros((2, 2)), "cross": np.array([0.5, -0.5]), "x": np.ones(2)}
+        ],
+    )  # fmt: skip
+    @ledger.sharper("by beta norm(x - y)").falsify(
+        own=Array(SHARE, (2, 2)), cross=Array(UNIT, (2,)), x=Array(UNIT, (2,)), most=1.0,
+        mutant={"most": 0.9}, extremal=[
+            {"own": np.zeros((2, 2)), "cross": np.array([0.5, -0.5]), "x": np.ones(2)}
+        ],
+    )  # fmt: skip
+    def bend(own, cross, x, most):
+        """Two users, with diagonals own + abs(cross)."""
+        apart = [(o + abs(c)) * x + c * x[::-1] for o, c in zip(own, cross, strict=True)]
+        beta = (own + 2 * np.abs(cross)[:, None]).max()
+        return np.abs(apart[0] - apart[1]).max(), most * beta * np.abs(x).max() + ROUNDING
+
+
+# --- what the answers cost ---
+
+
+@statement("sco2.lemma36.budget", expected="refuted")
+def cost_of_the_answers(ledger):
+    """For aligned neighbours the query sensitivity is always bounded by 1, by Lemma 35, hence by
+    Lemma 17 the answers {a_t} and {a'_t} are (epsilon/2, 0)-indistinguishable.
+
+    Lemma 35 and (17) say 2, and s_1 does move by 2 (B - 1)/B; and Lemma 35 asks for 6 beta eta B <=
+    1, which is no hypothesis of Lemma 36: at beta eta = 1/2, which Theorem C.2 allows, and B = 5000
+    one user decides by its gradient in batch 1 whether the test of batch 2 is passed. But where 6
+    beta eta B <= 1 the conclusion is true with the printed noise: later scores move by 2/3 at most
+    (Lemma 35), and moves Delta_1 of the first score and Delta of later ones cost epsilon (Delta_1 +
+    3 Delta)/8: the noise of the threshold takes Delta, that of the first query Delta_1 - Delta, and
+    that of the last 2 Delta. With 2 and 2/3 this is epsilon/2.
+    """
+
+    @ledger.sweep(
+        "half of batch 2 has curvature beta, all gradients are equal at x_1; y_1 is 2 eta/tau away",
+        b=5000, beta_eta=0.5, epsilon=1.0, lhs="log ratio of the probabilities of a_1 = a_2 = top",
+        rhs="epsilon/2",
+    )  # fmt: skip
+    def told(b, beta_eta, epsilon):
+        v = 0.92 * b  # 0.9 B + 2 log(T/delta)/epsilon is no more
+        low, high = b * (1 + math.exp(-2 * beta_eta)) / 2, b - 2
+
+        def tail(x):
+            return (4 * math.exp(-x * epsilon / 8) - math.exp(-x * epsilon / 4)) / 6
+
+        return math.log((1 - 2 * tail(high - v)) / tail(v - low)), epsilon / 2
+
+    @ledger.sweep(
+        "all gradients equal but one, far away", b=1000, lhs="abs(s_1(D) - s_1(D'))", rhs="1"
+    )
+    def sensitivity(b):
+        both = [np.r_[x, np.zeros(b - 1)] for x in (0.0, 1e3)]
+        s = [np.exp(-abs(x[:, None] - x)).sum() / b for x in both]
+        return s[0] - s[1], 1.0
+
+    repair = ledger.repair(
+        "For B > 6 and 6 beta eta B <= 1 the first query has sensitivity 2 and later ones have "
+        "2/3, and then the answers are (epsilon/2, 0)-indistinguishable"
+    )
+    low, many = [-60.0], np.full(60, -20.0)
+    worst = [
+        {"queries": np.r_[low, many, last], "moves": np.r_[-1.0, -np.ones(60), 1.0]}
+        for last in (20.0, 0.0)
+    ]
+
+    @repair.falsify(
+        "exact distributions", queries=Array(Interval(-60.0, 60.0), ("t",)), t=Choice((1, 2, 5)),
+        moves=Array(UNIT, ("t",)), epsilon=2.0, later=2 / 3, extremal=worst, tolerance=1e-6,
+        mutant={"later": 0.75}, examples=ledger.examples // 6, end_to_end=True,
+    )  # fmt: skip
+    def loss(queries, moves, epsilon, later):
+        moved = queries + moves * np.r_[2.0, np.full(len(queries) - 1, later)]
+        found = oracles.above_threshold(queries, moved, threshold=0.0, epsilon=epsilon / 2)
+        return max(found.max_loss, found.swapped().max_loss), epsilon / 2
+
+    ledger.consequence(
+        "Without 6 beta eta B <= 1 the answers, and with them the choice between x_0 and the "
+        "average iterate, tell one user's data.",
+        harm="privacy",
+    )
+
+
+@statement("sco2.lemma36.case1", expected="holds_proof_broken")
+def scattered_pairs(ledger):
+    """If (D_1, D'_1) is not (1/tau)-aligned, then Pr[a_1 = bottom] >= 1 - delta/2 or Pr[a'_1 =
+    bottom] = a'_1 = bottom] >= 1 - (1 + exp(epsilon)) delta/2e^epsilon. Then Pr[x_1 in O] <=
+    e^(epsilon/2) Pr[x'_1 in O] + delta/2.
+
+    The last inequality follows from either of the two bounds, and its sum is in order. But with
+    Pr[a_1 = bottom] >= 1 - delta/2 alone the union bound is (1 + e^(epsilon/2)) delta/2, up to e
+    times the printed one; Lemma 34 gives delta/(2 e^epsilon) in both cases if T >= 2. And pairs
+    that are not aligned need not meet the hypothesis of Lemma 34: half of the users at one place
+    and half at another are 1/2 in a ball, where it has less than 1/3. That s_1 moves by 2, not 1,
+    costs epsilon/4 for a_1 alone.
+    """
+    chances = {"p": SHARE, "epsilon": EPSILON, "delta": DELTA, "on_first": Choice((True, False))}
+    full = [{"p": 1.0, "epsilon": 1.0, "delta": 0.1, "on_first": first} for first in (True, False)]
+
+    @ledger.falsify(
+        "Pr[x_1 in O] - e^(epsilon/2) Pr[x'_1 in O] at most, what follows top being arbitrary",
+        part=0.5, mutant={"part": 0.4}, extremal=full, **chances,
+    )  # fmt: skip
+    def worst(p, epsilon, delta, on_first, part):
+        e = math.exp(epsilon / 2)
+        top = p * delta / 2 if on_first else e * p * delta / (2 * e * e)
+        other = min(e * top, 1 - (1 - top) / e) if on_first else p * delta / (2 * e * e)
+        return top + max(0.0, 1 - top - e * (1 - other)), part * delta + ROUNDING
+
+    @ledger.step(
+        "the union bound", mends="Lemma 34 gives delta/(2 e^epsilon) for either dataset, as T >= 2"
+    ).sweep(
+        "where Pr[a_1 = top] = delta/2", epsilon=1.0, delta=0.1,
+        lhs="Pr[a_1 = top] + Pr[a'_1 = top]", rhs="(1 + e^epsilon) delta/(2 e^epsilon)",
+    )  # fmt: skip
+    def union(epsilon, delta):
+        total = delta / 2 + math.exp(epsilon / 2) * delta / 2
+        return total, (1 + math.exp(epsilon)) * delta / (2 * math.exp(epsilon))
+
+    @ledger.step(
+        "by Lemma 34, for a pair that is not aligned", mends="Lemma 34 holds for 2B/3 too"
+    ).sweep(
+        "half of the users at 0, half at 10/tau", b=600, lhs="most users in a ball of radius 1/tau",
+        rhs="B/3",
+    )  # fmt: skip
+    def hypothesis(b):
+        x = np.repeat([0.0, 10.0], b // 2)
+        return max(int(((x >= low) & (x <= low + 2)).sum()) for low in x), b / 3
+
+    @ledger.step("a_1 and a'_1 are (epsilon/2, 0)-indistinguishable").falsify(
+        "one query of sensitivity 2", at=Interval(-40.0, 40.0), move=UNIT, epsilon=EPSILON,
+        part=0.5, mutant={"part": 0.2}, extremal=[{"at": -40.0, "move": 1.0, "epsilon": 1.0}],
+    )  # fmt: skip
+    @ledger.sharper("epsilon/4 for epsilon/2").falsify(
+        at=Interval(-40.0, 40.0), move=UNIT, epsilon=EPSILON,
+        part=0.25, mutant={"part": 0.2}, extremal=[{"at": -40.0, "move": 1.0, "epsilon": 1.0}],
+    )  # fmt: skip
+    def first_answer(at, move, epsilon, part):
+        """Probabilities of bottom and top, in units of 1 / epsilon."""
+        x, y = (z * epsilon for z in (at, at + 2 * move))
+        tails = [(two_laplace_tail(s * x, 8, 4), two_laplace_tail(s * y, 8, 4)) for s in (1, -1)]
+        return max(abs(math.log(p / q)) for p, q in tails), part * epsilon + ROUNDING

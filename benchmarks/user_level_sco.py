@@ -1,0 +1,49 @@
+"""What vectorising the Euclidean algorithm saves.
+
+    python -m benchmarks.user_level_sco
+
+10,000 draws of the whole algorithm at n = 512, m = 4, d = 4, B = 32, in one call and one by one, on
+losses whose gradients differ by what does not depend on the point (quadratics), and on others. Times
+are taken within this process; the ratio is what counts.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from algorithms.user_level_sco import euclidean, problems, scaled
+from algorithms.user_level_sco.domains import Ball
+from algorithms.user_level_sco.losses import Huber, Quadratic
+
+DRAWS, SINGLES = 10_000, 500
+
+
+def main() -> None:
+    """Print a line for each loss."""
+    print(f"{'loss':<40}{'one call, s':>12}{'one by one, s':>15}{'ratio':>8}")
+    for loss in (Quadratic(), Huber(1.0)):
+        problem = problems.cube(loss, Ball(1.0), center=[0.1] * 4, half_width=0.25)
+        rng = np.random.default_rng(0)
+        data = problem.sample(512, 4, rng=rng)
+        plan = scaled.scaled_euclidean(
+            512, 4, 4, epsilon=60.0, delta=0.2, lipschitz=loss.longest_gradient(
+                data, problem.domain, "l2"
+            ), radius=1.0, smoothness=1.0, batch_size=32, keep=0.75, filter_share=0.7,
+            cutoff_share=0.2,
+        )  # fmt: skip
+        options = {"loss": loss, "domain": problem.domain, "plan": plan, "start": np.zeros(4)}
+        euclidean.user_level_sco(data, 10, **options, rng=rng)
+        start = time.perf_counter()
+        euclidean.user_level_sco(data, DRAWS, **options, rng=rng)
+        together = time.perf_counter() - start
+        start = time.perf_counter()
+        for _ in range(SINGLES):
+            euclidean.user_level_sco(data, 1, **options, rng=rng)
+        alone = (time.perf_counter() - start) * DRAWS / SINGLES
+        print(f"{loss!s:<40}{together:>12.2f}{alone:>15.1f}{alone / together:>8.0f}")
+
+
+if __name__ == "__main__":
+    main()
