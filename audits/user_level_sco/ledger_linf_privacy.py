@@ -16,8 +16,8 @@ from algorithms.user_level_sco.losses import Huber, VaryingQuadratic
 from algorithms.user_level_sco.plans import Phase, Plan, Test
 from algorithms.user_level_sco.scaled import two_laplace_tail
 from audits.user_level_sco.audit_algorithms import CLAIM, EVEN, ROBUST, TESTED, halves
-from dpaudit import AdditiveNoise
 from audits.user_level_sco.conventions import DELTA, EPSILON, SHARE
+from dpaudit import AdditiveNoise
 from dpaudit.ledger import statement
 from dpaudit.search import Interval
 from dpaudit.stats import oracles
