@@ -3,8 +3,8 @@
     python -m benchmarks.user_level_sco
 
 10,000 draws of the whole algorithm at n = 512, m = 4, d = 4, B = 32, in one call and one by one, on
-losses whose gradients differ by what does not depend on the point (quadratics), and on others. Times
-are taken within this process; the ratio is what counts.
+losses whose gradients differ by what does not depend on the point (quadratics), and on others.
+Times are taken within this process; the ratio is what counts.
 """
 
 from __future__ import annotations

@@ -76,10 +76,16 @@ def first_iterates_are_close(ledger):
     ledger.sweep("n = 1e9, half of epsilon", rhs="delta", **{
         **HALT, "log_n": 20.8, "log_m": 20.0, "epsilon": 0.5, "delta": 1e-8, "users": 30
     })(never_halted)  # fmt: skip
-    ledger.step("of the three bounds W <= b, D <= epsilon/4, W <= b, one shift is left",
-                mends="2b for b, by a coupling kernel").sweep(
+    shifts = ledger.step(
+        "of the three bounds W <= b, D <= epsilon/4, W <= b, one shift is left",
+        mends="2b for b, by a coupling kernel",
+    )
+
+    @shifts.sweep(
         "x_1 at b, both xbar at 0, x'_1 at -b: how far x_1 must move", b=1.0, lhs="shift", rhs="b"
-    )(lambda b: (2 * b, b))  # fmt: skip
+    )
+    def both_ways(b):
+        return b - (-b), b
 
     repair = ledger.repair(
         "D^(delta/4, (2b, delta/4))(x_1, x'_1) <= 3 epsilon / 8, x_1 with count and chat, or x_0 "
@@ -242,9 +248,11 @@ def far_from_one_that_passes(ledger):
     def filtered(score, noise):
         return None if score > 2 / 3 else (score + noise, 0.75)
 
-    ledger.step("96 / tau for any j other than 1", mends="for j in N_i").sweep(
+    @ledger.step("96 / tau for any j other than 1", mends="for j in N_i").sweep(
         "j next to user 1, i at 100 / tau", place=100.0, lhs="96", rhs="tau times the distance"
-    )(lambda place: (96.0, place - 100.0))  # fmt: skip
+    )
+    def next_to_it(place):
+        return 96.0, place - 100.0
 
     sharper = ledger.sharper("log(30/11) = 1.003 for 100: two users with scores of 41B/60")
 

@@ -350,8 +350,24 @@ def later_decisions(ledger):
     )(stream)  # fmt: skip
     mends = "beta C eta <= 1 for beta eta <= 2"
     ledger.step("b satisfies the precondition of Lemma 11", mends=mends).sweep(
-        "C = 2 and beta eta = 2", moved=8.0, lhs="delta of the stream", rhs="delta / 4", **loud
-    )(stream)
+        "C = 2 and beta eta = 2", moved=8.0, lhs="delta of the stream", rhs="delta / 4",
+        snippet="""
+            import numpy as np
+            from scipy.stats import laplace, nbinom
+
+            # The number of users that are kept before ceil(c) are filtered; all scores at F, or all
+            # 8 below, and the other way round: the exact hockey-stick divergence at epsilon / 4.
+            epsilon, items, delta, moved = 1.0, 1e7, 1e-6, 8.0
+            c = 10 * np.log(items / delta) / epsilon
+            scale = 8 * np.sqrt(32 * c * np.log(1 / delta)) / epsilon
+            k = np.arange(10_000)
+            p, q = (nbinom.logpmf(k, np.ceil(c), laplace.sf(x / scale)) for x in (0, moved))
+            lhs = max(-np.exp(a) @ np.expm1(np.minimum(epsilon / 4 + b - a, 0))
+                      for a, b in ((p, q), (q, p)))
+            print(lhs, ">", delta / 4)
+        """,
+        **loud,
+    )(stream)  # fmt: skip
 
     @ledger.step("hence D(xbar, ybar) <= epsilon/4", mends="the shift of (7)").sweep(
         "no user is ever filtered: two points", b=1.0, delta=1e-6, lhs="hockey-stick divergence",

@@ -49,9 +49,12 @@ def gradients_close_to_their_mean(ledger):
         return found + binom.cdf(math.floor(m * up - reach), m, up), math.exp(-16.0 * power)
 
     mends = "omega is not needed in the logarithm"
-    ledger.step("1/(20 tau) = G log(ndm/omega)/sqrt(m)", mends=mends).sweep(
+
+    @ledger.step("1/(20 tau) = G log(ndm/omega)/sqrt(m)", mends=mends).sweep(
         "d = 1", log=20.0, lhs="log(ndm/omega)", rhs="log(nmd)"
-    )(lambda log: (4 * log, log))
+    )
+    def logarithms(log):
+        return 4 * log, log
 
 
 def some_noise(log_nm, log_delta, log_n):
@@ -317,9 +320,11 @@ def noise_of_the_phases(ledger):
         sigma = min(1 / math.sqrt(n), 1 / root) * shrink**-s * root
         return sigma**2, shrink ** (-power * s) * (1 + 1e-9) / (1 + extra)
 
-    ledger.step("norm(zeta_0) <= D, for X of radius D", mends="2D, which costs a constant").sweep(
+    @ledger.step("norm(zeta_0) <= D, for X of radius D", mends="2D, which costs a constant").sweep(
         "x_0 and x* at the ends", d=1.0, lhs="norm(x_0 - x*)", rhs="D"
-    )(lambda d: (2 * d, d))
+    )
+    def ends(d):
+        return abs(d - (-d)), d
 
 
 def third_line(log_n, m, power):
@@ -351,12 +356,16 @@ def the_sum_over_phases(ledger):
     for m, log_n, power in ((3, 60.0, 0.0), (7, 5e2, 0.0), (2, 400.0, 10.0)):
         ledger.sweep(f"m = {m}, n = e^{log_n:g}, log^{power:g}", m=m, log_n=log_n, power=power,
                      **words)(third_line)  # fmt: skip
-    ledger.step("the second inequality", mends="4 for 1").sweep(
+
+    @ledger.step("the second inequality", mends="4 for 1").sweep(
         "the first terms, any m, over D^2 B / (eta n)",
         m=1e6,
         s=3,
         lhs="E norm(zeta_(s-1))^2 / (eta_s T_s), with log^(-2(s-1)) m",
         rhs="(log(m)/2)^(-(s-2))",
-    )(lambda m, s: (math.log(m) ** (2 - s) * 2.0**s, (math.log(m) / 2) ** (2 - s)))
+    )
+    def first_terms(m, s):
+        return math.log(m) ** (2 - s) * 2.0**s, (math.log(m) / 2) ** (2 - s)
+
     ledger.repair(REPAIR).falsify("the whole sum", base=4.0, mutant={"base": 1.5}, **SERIES)(series)
     ledger.consequence(HARM, harm="accuracy")
