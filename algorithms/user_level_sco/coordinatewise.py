@@ -201,7 +201,7 @@ def user_level_sco_linf(
     user_level_sco v2, Algorithm 5 (Localization for user-level DP-SCO; v1, Algorithm 5).
 
     **Guarantee** (plan.epsilon, plan.delta)-user-level DP for plans of
-    `scaled.scaled_coordinatewise`, whose module has the proof. For `printed.coordinatewise`,
+    `scaled.scaled_coordinatewise`; `accounts` has the proof. For `printed.coordinatewise`,
     Theorem 3.1 of v1 (Theorem C.2 of v2) claims it; it does not hold (audits/user_level_sco).
 
     **Requires** as `robust_sgd`.

@@ -35,7 +35,7 @@ def filtered_sgd(
     the sizes and the step of one phase of the plan.
 
     **Guarantee** Not private by itself: runs on neighbours can be coupled, up to the plan's budget,
-    within `scaled.euclidean_account(...).shift` of one another (Lemma 12, with constants), and
+    within `accounts.euclidean_account(...).shift` of one another (Lemma 12, with constants), and
     Algorithm 1 adds the noise for that.
 
     **Requires** losses that are convex, `plan.lipschitz`-Lipschitz and `plan.smoothness`-smooth on
@@ -145,7 +145,7 @@ def user_level_sco(
     user_level_sco v2, Algorithm 1 (User-level DP-SCO).
 
     **Guarantee** (plan.epsilon, plan.delta)-user-level DP for plans of
-    `scaled.scaled_euclidean`, whose docstring has the proof. For `printed.euclidean`, the
+    `scaled.scaled_euclidean`; `accounts` has the proof. For `printed.euclidean`, the
     printed constants, Theorem 8 claims it up to the constant in sigma_s that it hides; no constant
     is enough (audits/user_level_sco).
 

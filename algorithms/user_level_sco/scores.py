@@ -78,7 +78,7 @@ def sampled_scores(
     subsampling: the same to first order, as long as p b is not small.  Scores move as a whole by
     at most what exact ones move by where the iterate does.  They deviate from the exact ones by
     more than t with probability exp(-2 samples t**2 / B**2) (Hoeffding), to either side: this is
-    what a filter must add to its margin (`scaled.sampling_margin`).
+    what a filter must add to its margin (`accounts.sampling_margin`).
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binom
 
 from algorithms.common import charging
-from algorithms.user_level_sco import scaled
+from algorithms.user_level_sco import accounts
 from algorithms.user_level_sco.scores import concentration_scores
 from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, within_sensitivity
 from dpaudit.search import Interval, SearchSpace
@@ -47,7 +47,7 @@ class Filtered:
         for place in groups:
             here = gradients[1:, 0] == place
             kept = THRESHOLD - scores[here][0]
-            lost = 1 - scaled.laplace_tail(kept / self.scale)
+            lost = 1 - accounts.laplace_tail(kept / self.scale)
             counts.append(binom.pmf(np.arange(here.sum() + 1), here.sum(), lost))
         joint = counts[0][:, None] * (counts[1] if len(counts) == 2 else np.ones(1))
         total = np.add.outer(*[np.arange(size) for size in joint.shape])

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from scipy.stats import norm
 
-from algorithms.user_level_sco import euclidean, printed, scaled
+from algorithms.user_level_sco import accounts, euclidean, printed
 from algorithms.user_level_sco.scores import concentration_scores
 from audits.user_level_sco.audit_algorithms import CLAIM, EDGE, EUCLIDEAN, FILTERED, crowd
 from audits.user_level_sco.conventions import DELTA, EPSILON, SHARE, UNIT
@@ -78,7 +78,7 @@ def printed_account(log10_n, epsilon, delta, factor, smooth, constant):
     phase = replace(phase, sigma=sigma / plan.batch_size / epsilon)
     rule = replace(plan.rule, scale_follows_cutoff=False)
     plan = replace(plan, rule=rule, phases=(phase,), smoothness=smooth / phase.step)
-    return scaled.euclidean_account(plan, factor * epsilon).delta
+    return accounts.euclidean_account(plan, factor * epsilon).delta
 
 
 @statement("sco2.thm8.priv", expected="refuted")

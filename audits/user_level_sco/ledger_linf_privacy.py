@@ -11,10 +11,10 @@ from scipy.stats import norm
 
 from algorithms.common.charging import gaussian_profile
 from algorithms.user_level_sco import coordinatewise, printed
+from algorithms.user_level_sco.accounts import two_laplace_tail
 from algorithms.user_level_sco.domains import Box
 from algorithms.user_level_sco.losses import Huber, VaryingQuadratic
 from algorithms.user_level_sco.plans import Phase, Plan, Test
-from algorithms.user_level_sco.scaled import two_laplace_tail
 from audits.user_level_sco.audit_algorithms import CLAIM, EVEN, ROBUST, TESTED, halves
 from audits.user_level_sco.conventions import DELTA, EPSILON, SHARE
 from dpaudit import AdditiveNoise

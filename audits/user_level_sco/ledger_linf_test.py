@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from algorithms.common.sparse_vector import above_threshold
+from algorithms.user_level_sco.accounts import two_laplace_tail
 from algorithms.user_level_sco.coordinatewise import (
     concentration_profile,
     concentration_score,
@@ -16,7 +17,6 @@ from algorithms.user_level_sco.coordinatewise import (
 from algorithms.user_level_sco.domains import Box
 from algorithms.user_level_sco.losses import VaryingQuadratic
 from algorithms.user_level_sco.plans import Phase, Plan, Test
-from algorithms.user_level_sco.scaled import two_laplace_tail
 from audits.user_level_sco.conventions import DELTA, EPSILON, FEW, SHARE, UNIT
 from audits.user_level_sco.ledger_linf_steps import narrowest
 from dpaudit.ledger import Array, statement

@@ -11,6 +11,7 @@ from .coverage import BROKE_OFF as BROKE_OFF
 from .coverage import NOT_RUN as NOT_RUN
 from .coverage import LedgerFile as LedgerFile
 from .coverage import account as account
+from .coverage import copies_of as copies_of
 from .coverage import open_row as open_row
 from .domains import Array as Array
 from .domains import Domain as Domain

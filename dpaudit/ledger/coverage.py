@@ -80,8 +80,8 @@ def account(
     problems : list of str
         Tables that cannot be read, a sentence each.
     """
-    results = {(result.paper, result.id): result for result in results}
-    left = dict(results)
+    made = {(result.paper, result.id): result for result in results}
+    left = dict(made)
     known = {Path(result.origin["path"]).absolute() for result in left.values() if result.origin}
     files = {**{path: LedgerFile() for path in known}, **files}
     papers: dict[tuple[str, Path], dict[Path, LedgerFile]] = {}
@@ -99,16 +99,28 @@ def account(
         for id, row in {**table, **own}.items():
             found = left.pop((paper, id), None)
             if row.same_as and not any(id in part.checks for part in parts.values()):
-                found = _taken_over(row, results)  # whatever an earlier run stored of it
+                # whatever an earlier run stored of it
+                found = _taken_over(row, made.get((paper, row.same_as)))
             rows.append(found or open_row(row, _why_open(id, parts, lost or {}, partly=partly)))
     return rows + list(left.values()), problems
 
 
-def _taken_over(
-    row: Statement, results: Mapping[tuple[str, str], StatementResult]
-) -> StatementResult | None:
-    """Return what was found of the statement that says the same; None where there is none."""
-    found = results.get((row.paper, row.same_as))
+def copies_of(result: StatementResult, table: Path) -> list[StatementResult]:
+    """Return the rows of the statements that say the same as the one of a result.
+
+    Parameters
+    ----------
+    result : StatementResult
+        What a check found.
+    table : Path
+        The ledger file of the check.
+    """
+    same = (row for row in paper_at(table).statements if row.same_as == result.id)
+    return [copy for row in same if (copy := _taken_over(row, result)) is not None]
+
+
+def _taken_over(row: Statement, found: StatementResult | None) -> StatementResult | None:
+    """Return what was found of the statement that says the same; None where nothing was."""
     if found is None or found.verdict is LedgerVerdict.OPEN:
         return None
     note = f"Attacked as {row.same_as}, which says the same. {found.note}".strip()

@@ -17,7 +17,15 @@ import pytest
 
 from dpaudit.engine import versions
 from dpaudit.errors import StoreError
-from dpaudit.ledger import LedgerFile, Paper, StatementResult, account, paper_at, paper_of
+from dpaudit.ledger import (
+    LedgerFile,
+    Paper,
+    StatementResult,
+    account,
+    copies_of,
+    paper_at,
+    paper_of,
+)
 from dpaudit.results import AuditResult
 from dpaudit.run.carry import LEDGERS, cargo_of, ledgers, reason_of, skip_reason
 from dpaudit.run.progress import clear_progress
@@ -122,6 +130,9 @@ class AuditSession:
             for record in cargo.records:
                 if record.origin:
                     save_record(self.out, record)
+                if isinstance(record, StatementResult) and record.origin:
+                    for copy in copies_of(record, Path(record.origin["path"])):
+                        save_record(self.out, copy)
                 self._made[kind_of(record).name, record.id] = record
             if report.failed and cargo.status is None:
                 self._problems.append(f"{report.nodeid}: {reason_of(report)}")

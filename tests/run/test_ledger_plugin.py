@@ -381,6 +381,8 @@ def test_what_another_version_says_again_takes_over_what_was_found(project):
     assert again["note"] == "Attacked as p.wrong, which says the same."
     assert run(here, "-k", "p.first", "--dpaudit-out=other").code == 0
     assert {row["id"]: row["verdict"] for row in rows(here, "other")}["p.again"] == "open"
+    assert run(here, "--dpaudit-out=out").code == 0
+    assert problems(here) == []
     # A run that resumes takes it over anew, from a check that now finds something else.
     project(FIRST, WRONG.replace("(2 * x, x)", "(x, x)").replace(', expected="refuted"', ""),
             table=table)  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from algorithms.common import charging
 from algorithms.user_level_sco import baselines, coordinatewise, euclidean, printed, scaled
 from algorithms.user_level_sco.domains import Ball, Box
 from algorithms.user_level_sco.losses import Linear
@@ -120,7 +121,7 @@ def one_run(method: str, setting: Setting, data: Any, *, rng: np.random.Generato
         )[0]  # fmt: skip
     if method == OUTPUT:
         # The error of SGD, eta / 2 + 1 / (2 eta n m), and that of the noise, eta times a constant.
-        mu = scaled.charging.largest_mu(setting.epsilon, DELTA, calls=0, epsilon0=0.0, epsilon1=0.0)
+        mu = charging.largest_mu(setting.epsilon, DELTA, calls=0, epsilon0=0.0, epsilon1=0.0)
         batch = max(1, n * m // 1000)
         step = math.sqrt(batch / (1000 * (1 + 4 * m * math.sqrt(d) / mu)))
         return baselines.output_perturbation(

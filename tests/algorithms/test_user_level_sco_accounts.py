@@ -13,7 +13,14 @@ from hypothesis.extra.numpy import arrays
 from scipy.integrate import quad
 from scipy.stats import laplace
 
-from algorithms.user_level_sco import baselines, coordinatewise, euclidean, printed, scaled
+from algorithms.user_level_sco import (
+    accounts,
+    baselines,
+    coordinatewise,
+    euclidean,
+    printed,
+    scaled,
+)
 from algorithms.user_level_sco.domains import Ball, Box
 from algorithms.user_level_sco.losses import Linear
 from algorithms.user_level_sco.plans import Test
@@ -33,12 +40,12 @@ def test_every_phase_of_a_plan_keeps_its_promise(epsilon, delta, samples):
         10**6, 4, 3, epsilon=epsilon, delta=delta, batch_size=batch, samples=samples, **SIZES
     )
     for phase in range(1, len(plan.phases) + 1):
-        account = scaled.euclidean_account(plan, epsilon, phase=phase)
+        account = accounts.euclidean_account(plan, epsilon, phase=phase)
         assert account.delta <= delta * (1 + 1e-9)
     less = replace(plan, phases=tuple(replace(p, sigma=p.sigma / 2) for p in plan.phases))
-    assert scaled.euclidean_account(less, epsilon).delta > delta
+    assert accounts.euclidean_account(less, epsilon).delta > delta
     quiet = replace(plan, rule=replace(plan.rule, scale=plan.rule.scale / 2))
-    assert scaled.euclidean_account(quiet, epsilon).delta > delta
+    assert accounts.euclidean_account(quiet, epsilon).delta > delta
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
@@ -48,12 +55,12 @@ def test_every_phase_of_the_other_version_keeps_its_promise(epsilon, delta, stat
         10**6, 4, 3, epsilon=epsilon, delta=delta, statistic=statistic, **SIZES
     )
     for phase in range(1, len(plan.phases) + 1):
-        account = scaled.coordinatewise_account(plan, 3, epsilon, phase=phase)
+        account = accounts.coordinatewise_account(plan, 3, epsilon, phase=phase)
         assert account.delta <= delta * (1 + 1e-9)
     less = replace(plan, phases=tuple(replace(p, sigma=p.sigma / 2) for p in plan.phases))
-    assert scaled.coordinatewise_account(less, 3, epsilon).delta > delta
+    assert accounts.coordinatewise_account(less, 3, epsilon).delta > delta
     low = replace(plan, rule=replace(plan.rule, threshold=0.5 * plan.batch_size))
-    assert scaled.coordinatewise_account(low, 3, epsilon).delta > delta
+    assert accounts.coordinatewise_account(low, 3, epsilon).delta > delta
 
 
 def test_larger_steps_on_rough_losses_need_larger_batches():
@@ -65,7 +72,7 @@ def test_larger_steps_on_rough_losses_need_larger_batches():
         40_000, 4, 1, smoothness=2.0, step=1.0, sensitivity=6.5, **options
     )
     assert paid.batch_size > free.batch_size
-    account = scaled.euclidean_account(paid, 8.0)
+    account = accounts.euclidean_account(paid, 8.0)
     assert 3 < account.later_sensitivity < 6.5
     assert account.delta <= 1e-2
 
@@ -132,8 +139,8 @@ def test_the_estimate_moves_by_no_more_than_the_proof_says(q, other, clip, how):
     moved = q.copy()
     moved[0] = other
     theta = max(coordinatewise.concentration_score(x, temperature=1.0) for x in (q, moved)) / 11
-    spread = scaled.aligned_spread(11, theta * (1 - 1e-12), scaled.most_trimmed(11, rule))
-    bound = scaled.estimate_move(11, 4.0, spread, clip)
+    spread = accounts.aligned_spread(11, theta * (1 - 1e-12), accounts.most_trimmed(11, rule))
+    bound = accounts.estimate_move(11, 4.0, spread, clip)
     found = [
         coordinatewise.robust_gradient(x, clip=clip, statistic=statistic, trim=trim)
         for x in (q, moved)
@@ -144,8 +151,10 @@ def test_the_estimate_moves_by_no_more_than_the_proof_says(q, other, clip, how):
 
 
 def test_a_score_that_leaves_too_many_outside_bounds_nothing():
-    assert scaled.aligned_spread(12, 0.5, 5) == math.inf
-    assert scaled.aligned_spread(12, 0.9, 5) == pytest.approx(-math.log((0.9 - 8 / 12) / (4 / 12)))
+    assert accounts.aligned_spread(12, 0.5, 5) == math.inf
+    assert accounts.aligned_spread(12, 0.9, 5) == pytest.approx(
+        -math.log((0.9 - 8 / 12) / (4 / 12))
+    )
 
 
 @pytest.mark.parametrize("x", [-3.0, 0.0, 0.7, 5.0, 30.0])
@@ -153,14 +162,14 @@ def test_the_tail_of_two_laplaces(x):
     expected = quad(
         lambda y: laplace.pdf(y) * laplace.sf((x - 2 * y) / 4), -60, 60, points=[0, x / 2]
     )[0]
-    assert scaled.two_laplace_tail(x, 4, 2) == pytest.approx(expected, rel=1e-6)
+    assert accounts.two_laplace_tail(x, 4, 2) == pytest.approx(expected, rel=1e-6)
 
 
 def test_tails():
-    assert scaled.laplace_tail(1.3) == pytest.approx(laplace.sf(1.3))
-    assert scaled.laplace_tail(-1.3) == pytest.approx(laplace.sf(-1.3))
-    assert scaled.sampling_margin(100, None, 1e-3) == 0.0
-    margin = scaled.sampling_margin(100, 50, 1e-3)
+    assert accounts.laplace_tail(1.3) == pytest.approx(laplace.sf(1.3))
+    assert accounts.laplace_tail(-1.3) == pytest.approx(laplace.sf(-1.3))
+    assert accounts.sampling_margin(100, None, 1e-3) == 0.0
+    margin = accounts.sampling_margin(100, 50, 1e-3)
     assert 100 * math.exp(-2 * 50 * (margin / 100) ** 2) == pytest.approx(1e-3)
 
 
@@ -223,16 +232,16 @@ def test_the_proof_does_not_cover_what_is_printed():
     options = {"epsilon": 1.0, "delta": 1e-6, "lipschitz": 1.0, "radius": 1.0}
     plan = printed.euclidean(12_000_000, 10, 2, **options)
     with pytest.raises(ValueError, match="noise that does not follow the cutoff"):
-        scaled.euclidean_account(plan, 1.0)
+        accounts.euclidean_account(plan, 1.0)
     other = printed.coordinatewise(10**6, 10, 2, **options)
     with pytest.raises(ValueError, match="one test for all steps"):
-        scaled.coordinatewise_account(
+        accounts.coordinatewise_account(
             replace(other, rule=replace(other.rule, per_step=True)), 2, 1.0
         )
     with pytest.raises(TypeError, match="plan must have a Filter"):
-        scaled.euclidean_account(other, 1.0)
+        accounts.euclidean_account(other, 1.0)
     with pytest.raises(TypeError, match="plan must have a Test"):
-        scaled.coordinatewise_account(plan, 2, 1.0)
+        accounts.coordinatewise_account(plan, 2, 1.0)
 
 
 # --- the mutants break where they say -------------------------------------------------------------
