@@ -68,7 +68,7 @@ REPAIRED = (
 
 
 def printed_account(log10_n, epsilon, delta, factor, smooth, constant):
-    """The account of `scaled`, at the parameters of Section 3 with that sigma_1, over delta."""
+    """The bound of `accounts`, at the parameters of Section 3 with that sigma_1, over delta."""
     n, m = round(10**log10_n), MANY
     if n < printed.euclidean_least_users(m, epsilon, delta):
         return None

@@ -65,7 +65,7 @@ QUICK = Size(
     "quick", 3, (8_000, 16_000, 32_000, 64_000), (1, 4, 16), (1, 4, 16), (2.0, 4.0, 8.0), 0
 )
 FULL = Size(
-    "full", 40, (8_000, 16_000, 32_000, 64_000, 128_000, 256_000), (1, 2, 4, 8, 16, 32, 64),
+    "full", 10, (8_000, 16_000, 32_000, 64_000, 128_000, 256_000), (1, 2, 4, 8, 16, 32, 64),
     (1, 2, 4, 8, 16, 32), (1.0, 2.0, 4.0, 8.0, 16.0), 12_000_000,
 )  # fmt: skip
 
@@ -213,7 +213,7 @@ def counted(size: Size) -> Iterator[dict[str, Any]]:
             yield {
                 "method": method, "n": n, "batch": plan.batch_size, "phases": len(plan.phases),
                 "steps": sum(phase.n_steps for phase in plan.phases),
-                "gradients": plan.n_users * setting.m,
+                "gradients": f"{plan.n_users * setting.m:,}",
                 "of n m": f"{plan.n_users / n:.3f}",
             }  # fmt: skip
 
@@ -248,9 +248,9 @@ def least_users() -> Iterator[dict[str, Any]]:
             least = printed.euclidean_least_users(m, epsilon, 1e-6)
             size = math.log(least * m)
             yield {
-                "epsilon": epsilon, "m": m, "n of Section 3 (v2)": least,
+                "epsilon": epsilon, "m": m, "n of Section 3 (v2)": f"{least:,}",
                 "defined": "no: log m = 0" if m == 1 else "yes",
-                "users that n >= 2 B asks for (v1)": _least_of_v1(m, epsilon, 1e-6),
+                "users that n >= 2 B asks for (v1)": f"{_least_of_v1(m, epsilon, 1e-6):,}",
                 "m from which the filter can act": math.ceil((10 * math.log(4 / 3) * size) ** 2),
             }  # fmt: skip
 
