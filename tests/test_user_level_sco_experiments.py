@@ -1,0 +1,71 @@
+"""The parts of audits/user_level_sco/experiments, at tiny sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from audits.user_level_sco.experiments import __main__ as experiments
+from audits.user_level_sco.experiments import measure
+from dpaudit.mechanisms import generator
+
+TINY = measure.Size("tiny", 2, (4_000, 8_000, 16_000), (1, 4, 16), (1, 2, 4), (2.0, 4.0, 8.0))
+
+
+@pytest.mark.parametrize("method", measure.METHODS)
+def test_every_method_comes_nearer_than_its_start(method):
+    setting = measure.Setting(n=16_000, m=16, d=2, epsilon=8.0, signal=64.0)
+    problem = measure.problem_of(setting, method)
+    data = problem.sample(setting.n, setting.m, rng=np.random.default_rng(1))
+    found = measure.one_run(method, setting, data, rng=np.random.default_rng(2))
+    inside = problem.domain.project(found[None])
+    assert problem.excess(inside)[0] < 0.5 * problem.excess(np.zeros((1, 2)))[0]
+
+
+def test_exponents_are_those_of_made_up_errors():
+    rows = [
+        {"what": "n", "n": n, "signal": signal, "method": method, "excess": signal * n**-0.5}
+        for method in measure.METHODS for n in (1, 10, 100) for signal in (1.0, 4.0)
+    ]  # fmt: skip
+    found = pd.DataFrame(rows)
+    assert list(experiments.worst(found[found.method == measure.FILTER], "n")) == pytest.approx(
+        [4.0, 4 * 10**-0.5, 0.4]
+    )
+    assert experiments.slopes(found)["n"][0].startswith("-0.5 [-0.5, -0.5]")
+
+
+def test_gradients_are_at_most_n_m():
+    for row in measure.counted(TINY):
+        assert 0.5 < float(row["of n m"]) <= 1.0
+
+
+def test_many_outliers_halt_every_run_and_none_are_filtered_without():
+    found = pd.DataFrame(measure.filtered(TINY, seed=0)).groupby("fraction").mean()
+    assert found["halted"].loc[0.05] == 1.0
+    assert found["filtered"].loc[0.0] < found["cutoff"].iloc[0] / 2
+
+
+def test_the_table_of_sizes_is_that_of_the_theorem():
+    rows = list(measure.least_users())
+    assert [row["n of Section 3 (v2)"] for row in rows if row["m"] == 1][1] == "7,853,008"
+
+
+@pytest.mark.slow
+def test_the_page_shows_everything(tmp_path, monkeypatch):
+    monkeypatch.setattr(measure, "QUICK", TINY)
+    monkeypatch.setattr(measure, "SIGNALS", (1.0,))
+    printed = measure.at_printed_constants
+    monkeypatch.setattr(measure, "at_printed_constants", lambda seed: printed(seed, n=9_500_000))
+    experiments.main(["--out", str(tmp_path)])
+    page = (tmp_path / "experiments.html").read_text(encoding="utf-8")
+    assert page.count("<img") == 1
+    assert all(method in page for method in measure.METHODS)
+    assert "9500000" in page
+
+
+def test_the_same_seed_gives_the_same_numbers():
+    setting = measure.Setting(n=4_000, d=1)
+    rows = [list(measure.excesses(setting, 1, seed=3, what="n")) for _ in range(2)]
+    assert rows[0] == rows[1]
+    assert generator(3, "a").random() != generator(4, "a").random()
