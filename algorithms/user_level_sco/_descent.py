@@ -54,12 +54,19 @@ def admitted(
     return users
 
 
-def starting_point(start: ArrayLike, loss: Loss, users: FloatArray, domain: Domain) -> FloatArray:
-    """Return x_0 as one row, a point of the domain."""
+def starting_point(
+    start: ArrayLike, loss: Loss, users: FloatArray, domain: Domain, plan: Plan | None = None
+) -> FloatArray:
+    """Return x_0 as one row, a point of the domain, in as many dimensions as the plan is for."""
     point = _validate.floats("start", start, ndims=(1,))
     dimension = loss.dimension(users.shape[-1])
     if point.size != dimension:
         raise ValueError(f"start must have {dimension} coordinates, got {point.size}")
+    if plan is not None and plan.dimension not in (None, dimension):
+        raise ValueError(
+            f"dimension must be {plan.dimension}, for which the plan's noise was made, got data of "
+            f"{dimension}"
+        )
     if not np.allclose(domain.project(point[None]), point, rtol=1e-12, atol=0):
         raise ValueError(f"start must lie in the domain {domain!r}, got {start!r}")
     return point[None]
@@ -75,10 +82,16 @@ def localised(
     last: int,
     size: int,
     project: bool,
+    unsafe: bool,
     noise_multiplier: float,
     rng: np.random.Generator,
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield average iterate and noisy iterate of phases 1 to `last`, each ``[size, d]``."""
+    if not project and last > 1 and not unsafe:
+        raise ValueError(
+            "project must be True for more than one phase: outside of the domain nothing is known "
+            "of the gradients; unsafe=True runs it all the same"
+        )
     x = start
     used = 0
     for phase in plan.phases[:last]:

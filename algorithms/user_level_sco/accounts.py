@@ -38,10 +38,10 @@ up to and including the C-th that is filtered.
 So delta(epsilon) is at most the sum of the tails of 2, 5 and 6 and of H(epsilon) of `charging`. The
 noise on the scores must not depend on c_hat for this; as printed it does.
 
-*Sampled scores* (footnote 3): kappa in 2 is the exact score, which the estimate exceeds by t in one
-of B users with probability B exp(-2 k t**2 / B**2); F - theta becomes F - theta - t. In 1, a
-decision of batch t is log(1 + p (exp(1 / (p b)) - 1))-DP with p = k / B, by subsampling. In 4,
-B - 1 becomes B.
+*Sampled scores* (footnote 3): kappa in 2 is the exact score, which one of B + 1 estimates exceeds
+by t (of the others, and of u on either dataset) with probability (B + 1) exp(-2 k t**2 / B**2); F -
+theta becomes F - theta - t. In 1, a decision of batch t is log(1 + p (exp(1 / (p b)) - 1))-DP with
+p = k / B, by subsampling. In 4, B - 1 becomes B.
 
 **The test (v1, Algorithms 1 to 5; v2, 5 to 8).** Without noise inside, the trajectory of a phase
 is a function of the data: only AboveThreshold and the Gaussian are random. Let theta B be a score.
@@ -127,7 +127,7 @@ def sampling_margin(batch_size: int, samples: int | None, failure: float) -> flo
     """Return t: no score of a batch is overestimated by more, but with probability `failure`."""
     if samples is None:
         return 0.0
-    return batch_size * math.sqrt(math.log(batch_size / failure) / (2 * samples))
+    return batch_size * math.sqrt(math.log((batch_size + 1) / failure) / (2 * samples))
 
 
 def euclidean_account(
@@ -152,7 +152,8 @@ def euclidean_account(
         raise TypeError(f"plan must have a Filter, got {rule!r}")
     if rule.scale_follows_cutoff:
         raise ValueError("plan must have noise that does not follow the cutoff: the proof needs it")
-    chosen = plan.phases[_validate.integer("phase", phase, at_least=1) - 1]
+    chosen = _phase_of(plan, phase)
+    epsilon = _nonnegative(epsilon)
     tails = (*TAILS, plan.delta / SHARES)
     if tail is not None:
         tails = (_validate.probability("tail", tail),)
@@ -190,6 +191,19 @@ def filter_account(plan: Plan, rule: Filter, phase: Phase, epsilon: float, tail:
     return Account(delta, tails, shift, spread, mu, later, targets, calls, epsilon0, epsilon1)
 
 
+def _phase_of(plan: Plan, phase: int) -> Phase:
+    number = _validate.integer("phase", phase, at_least=1)
+    if number > len(plan.phases):
+        raise ValueError(f"phase must be at most {len(plan.phases)}, got {phase!r}")
+    return plan.phases[number - 1]
+
+
+def _nonnegative(epsilon: float) -> float:
+    if _validate.real("epsilon", epsilon) < 0:
+        raise ValueError(f"epsilon must be at least 0, got {epsilon!r}")
+    return float(epsilon)
+
+
 # --- the test -------------------------------------------------------------------------------------
 
 
@@ -219,8 +233,10 @@ def coordinatewise_account(
         raise TypeError(f"plan must have a Test, got {rule!r}")
     if rule.per_step:
         raise ValueError("plan must have one test for all steps: the proof needs it")
-    chosen = plan.phases[_validate.integer("phase", phase, at_least=1) - 1]
-    levels = [i / 64 for i in range(33, 64)]
+    dimension = _validate.integer("dimension", dimension, at_least=1)
+    chosen = _phase_of(plan, phase)
+    epsilon = _nonnegative(epsilon)
+    levels = [i / 512 for i in range(257, 512)]
     found = [
         _coordinatewise_account(plan, rule, chosen, dimension, epsilon, theta) for theta in levels
     ]

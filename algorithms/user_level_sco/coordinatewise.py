@@ -152,7 +152,7 @@ def robust_sgd(
     rng = _validate.generator(rng)
     users = _admitted(data, loss, domain, plan, unsafe)
     chosen = plan.phases[_descent.phase_number(phase, plan) - 1]
-    x = _descent.starting_point(start, loss, users, domain)
+    x = _descent.starting_point(start, loss, users, domain, plan)
     return _run(users[: chosen.n_users], x, chosen, _validate.draws(size), loss, domain, plan, rng)
 
 
@@ -177,7 +177,7 @@ def concentration_profile(
     """
     users = _admitted(data, loss, domain, plan, unsafe)
     chosen = plan.phases[_descent.phase_number(phase, plan) - 1]
-    x = _descent.starting_point(start, loss, users, domain)
+    x = _descent.starting_point(start, loss, users, domain, plan)
     steps = list(_trajectory(users[: chosen.n_users], x, chosen, loss, domain, plan))
     return np.array([s[0] for s, _ in steps]), np.array([x[0] for _, x in steps])
 
@@ -206,7 +206,8 @@ def user_level_sco_linf(
 
     **Requires** as `robust_sgd`.
 
-    **Departs** as `euclidean.user_level_sco`; and the printed "Return the final solution x_s" is
+    **Departs** as `euclidean.user_level_sco`, from whose phases nothing is guaranteed without
+    projection either; and the printed "Return the final solution x_s" is
     x_S.
 
     **Symbols** as there.
@@ -270,14 +271,14 @@ def _phases(
     multiplier = _validate.positive("noise_multiplier", noise_multiplier)
     size = _validate.draws(size)
     users = _admitted(data, loss, domain, plan, unsafe)
-    x = _descent.starting_point(start, loss, users, domain)
+    x = _descent.starting_point(start, loss, users, domain, plan)
 
     def averages(own: FloatArray, x: FloatArray, phase: Phase, size: int) -> FloatArray:
         return _run(own, x, phase, size, loss, domain, plan, rng)
 
     return _descent.localised(
         users, x, plan, domain, averages, last=last, size=size, project=project,
-        noise_multiplier=multiplier, rng=rng,
+        unsafe=unsafe, noise_multiplier=multiplier, rng=rng,
     )  # fmt: skip
 
 

@@ -50,7 +50,7 @@ def filtered_sgd(
     root is printed, it halts at once. Where it depends on it, two runs with different c-hat have
     different noise on all scores, which the paper's proof does not look at; plans of
     `scaled.scaled_euclidean` do without. (4) T = |D| / B is rounded down, and leftover users
-    are not used. (5) Line 8 computes all gradients and line 10 each again. (6) The score may be
+    are not used. (5) Line 6 computes all gradients and line 8 each again. (6) The score may be
     estimated from `plan.rule.samples` users (footnote 3). (7) "Filter out" is kappa + nu <= F.
 
     **Symbols** tau, F, 2 sigma, c and 4 / epsilon = `plan.rule`'s temperature, threshold, scale,
@@ -84,7 +84,7 @@ def filtered_sgd(
     rng = _validate.generator(rng)
     users = _descent.admitted(data, loss, domain, _filtering(plan), "l2", unsafe)
     chosen = plan.phases[_descent.phase_number(phase, plan) - 1]
-    x = _descent.starting_point(start, loss, users, domain)
+    x = _descent.starting_point(start, loss, users, domain, plan)
     averages, _ = _run(
         users[: chosen.n_users], x, chosen, _validate.draws(size), loss, domain, plan, rng
     )
@@ -117,7 +117,7 @@ def filter_decisions(
     rng = _validate.generator(rng)
     users = _descent.admitted(data, loss, domain, _filtering(plan), "l2", unsafe)
     chosen = plan.phases[_descent.phase_number(phase, plan) - 1]
-    x = _descent.starting_point(start, loss, users, domain)
+    x = _descent.starting_point(start, loss, users, domain, plan)
     _, decisions = _run(
         users[: chosen.n_users], x, chosen, _validate.draws(size), loss, domain, plan, rng,
         decisions=True,
@@ -155,9 +155,12 @@ def user_level_sco(
     are left out, as the printed S = ceil(log(n / B)) has them where the logarithm is binary. (2)
     The users of a phase are the next ones in the order of the data. (3) The printed noisy iterate
     may leave the domain, on which alone losses are known to be Lipschitz and smooth; it is
-    projected unless `project` is False. Projection is post-processing. (4) eta_s = eta / log^s m is
-    the plan's. (5) `noise_multiplier` is not the paper's: it multiplies all sigma_s, and below 1
-    nothing is guaranteed.
+    projected, which is post-processing. Without (`project` False) nothing is known of the gradients
+    of the next phase, and nothing is guaranteed of more than one: that takes `unsafe`. (4)
+    eta_s = eta / log^s m is the plan's. (5) sigma_s is printed with sqrt(m epsilon) under one root;
+    Section 3.3.2 and v1 have sqrt(m) epsilon, which is meant. (6) c contains log(n m / delta),
+    although Algorithm 2 is handed D_s only: n is that of all users. (7) `noise_multiplier` is not
+    the paper's: it multiplies all sigma_s, and below 1 nothing is guaranteed.
 
     **Symbols** eta_s, sigma_s, n_s = step, sigma, n_users of `plan.phases[s - 1]`; S = their
     number.
@@ -228,14 +231,14 @@ def _phases(
     multiplier = _validate.positive("noise_multiplier", noise_multiplier)
     size = _validate.draws(size)
     users = _descent.admitted(data, loss, domain, _filtering(plan), "l2", unsafe)
-    x = _descent.starting_point(start, loss, users, domain)
+    x = _descent.starting_point(start, loss, users, domain, plan)
 
     def averages(own: FloatArray, x: FloatArray, phase: Phase, size: int) -> FloatArray:
         return _run(own, x, phase, size, loss, domain, plan, rng)[0]
 
     return _descent.localised(
         users, x, plan, domain, averages, last=last, size=size, project=project,
-        noise_multiplier=multiplier, rng=rng,
+        unsafe=unsafe, noise_multiplier=multiplier, rng=rng,
     )  # fmt: skip
 
 
@@ -281,23 +284,23 @@ def _run_some(
     total = np.zeros((size, start.shape[1]))
     for t in range(phase.n_steps):  # line 4
         own = slice(t * batch, (t + 1) * batch)
-        # lines 5-8: D-hat = D_t, q(Z) for Z in D_t
+        # lines 5-8: D-hat = D_t, q_t(Z) for Z in D_t
         shared, q = _descent.finite_parts(loss, x, users[own])
-        # lines 9-20: kappa, nu ~ Lap(2 sigma), who is kept
+        # lines 9-18: kappa, nu ~ Lap(2 sigma), who is kept
         nu = scale * rng.laplace(size=(size, batch))
         kept = _kept(q, nu, rule, size, rng)
         if decisions is not None:
             decisions[:, own] = np.where(halted[:, None], np.nan, kept)
         n_kept = kept.sum(axis=1)
         count += batch - n_kept
-        halted |= (count >= cutoff) | (n_kept == 0)  # lines 21-23
-        # line 25: the mean gradient of those who are kept
+        halted |= (count >= cutoff) | (n_kept == 0)  # lines 19-21
+        # line 23: the mean gradient of those who are kept
         weights = kept.astype(np.float64)
         g = weights @ q[0] if len(q) == 1 else np.matmul(weights[:, None], q)[:, 0]
         g = shared[:, 0] + g / np.maximum(n_kept, 1)[:, None]
-        x = domain.project(x - phase.step * g)  # line 26
+        x = domain.project(x - phase.step * g)  # line 24
         total += x
-    average = total / phase.n_steps  # line 28
+    average = total / phase.n_steps  # line 26
     return np.where(halted[:, None], start, average)
 
 

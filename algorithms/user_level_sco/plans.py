@@ -140,6 +140,9 @@ class Plan:
         Test.
     epsilon, delta : float
         What is claimed, or derived.
+    dimension : int or None, default None
+        d, for which the noise was made; None where it does not depend on it. Data of another one
+        are refused.
     """
 
     batch_size: int
@@ -149,8 +152,15 @@ class Plan:
     smoothness: float
     epsilon: float
     delta: float
+    dimension: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.rule, Filter | Test):
+            raise TypeError(f"rule must be a Filter or a Test, got {self.rule!r}")
+        _validate.positive("epsilon", self.epsilon)
+        _validate.probability("delta", self.delta)
+        if self.dimension is not None:
+            _validate.integer("dimension", self.dimension, at_least=1)
         batch = _validate.integer("batch_size", self.batch_size, at_least=2)
         if not self.phases:
             raise ValueError("phases must not be empty")

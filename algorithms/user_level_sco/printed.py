@@ -72,7 +72,8 @@ def euclidean(
     **Departs** (1) B and T are rounded to integers, B upwards. (2) log(m) is printed: at m = 1 it
     is 0 and nothing is defined, so that m = 1 is refused; at m = 2 step sizes would grow from
     phase to phase. Here it is at least 1. (3) Phases that are left with fewer than B users are left
-    out, see `plans.halving_phases`.
+    out, see `plans.halving_phases`. (4) epsilon = 1 is allowed, where Section 3 has (0, 1). (5)
+    m <= n^{O(log log n)} is not checked: its constant is hidden.
 
     Parameters
     ----------
@@ -141,6 +142,7 @@ def euclidean(
         _validate.real("smoothness", smoothness),
         epsilon,
         delta,
+        d,
     )
     return _stable(plan, unsafe)
 
@@ -246,6 +248,7 @@ def coordinatewise(
         _validate.real("smoothness", smoothness),
         epsilon,
         delta,
+        d,
     )
     return _stable(plan, unsafe)
 

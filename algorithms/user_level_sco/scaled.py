@@ -48,9 +48,10 @@ def scaled_euclidean(
     sigma_s the smallest for what is left. Each tail is delta / 8. For utility, not for privacy, the
     batch is so large that of honest users a quarter of the cutoff is filtered in a phase, expected.
 
-    **Departs** from Section 3 in every constant; in the noise on scores, which does not depend on
-    the noised cutoff; and in step sizes, which shrink by `decay` from phase to phase whatever m is
-    (4 in Feldman, Koren & Talwar 2020, on which the localisation rests; log(m) as printed).
+    **Departs** from Section 3 in every constant; in the number of phases, floor(log2(n / B)), so
+    that the last one has a whole batch; in the noise on scores, which does not depend on the noised
+    cutoff; and in step sizes, which shrink by `decay` from phase to phase whatever m is (4 in
+    Feldman, Koren & Talwar 2020, on which the localisation rests; log(m) as printed).
 
     Parameters
     ----------
@@ -99,11 +100,17 @@ def scaled_euclidean(
     delta = _validate.probability("delta", delta)
     lipschitz = _validate.positive("lipschitz", lipschitz)
     radius = _validate.positive("radius", radius)
-    smoothness = _validate.real("smoothness", smoothness)
+    smoothness = _nonnegative("smoothness", smoothness)
     if _validate.real("decay", decay) < 1:
         raise ValueError(f"decay must be at least 1, got {decay!r}")
+    if samples is not None:
+        samples = _validate.integer("samples", samples, at_least=1)
     for name, share in (("filter_share", filter_share), ("cutoff_share", cutoff_share)):
         _validate.probability(name, share)
+    if filter_share + cutoff_share >= 1:
+        raise ValueError(
+            f"filter_share + cutoff_share must be below 1, got {filter_share} + {cutoff_share}"
+        )
     if not 0.6 < _validate.real("keep", keep) < 1:
         raise ValueError(f"keep must be above 0.6 and below 1, got {keep!r}")
     distance = 4 * lipschitz / math.sqrt(m) if spread is None else spread
@@ -165,7 +172,7 @@ def scaled_euclidean(
     steps = [step / decay**s for s in range(n_phases)]
     sigmas = [unit.shift * x / mu for x in steps]
     phases = halving_phases(n, batch, n_phases, steps=steps, sigmas=sigmas)
-    return Plan(batch, phases, rule, lipschitz, smoothness, epsilon, delta)
+    return Plan(batch, phases, rule, lipschitz, smoothness, epsilon, delta, d)
 
 
 def _affordable(
@@ -191,6 +198,8 @@ def _affordable(
     low, high = 0.05, 1.0
     while cost(high) > 2 * tail:
         low, high = high, 2 * high
+        if high > batch:  # more noise than a score can be large
+            return None
     for _ in range(40):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if cost(middle) <= 2 * tail else (middle, high)
@@ -212,7 +221,7 @@ def _least_batch(budget: tuple[float, float, float, float, float, int | None, in
     while not affordable(high):
         low, high = high, 2 * high
         if high > 2**40:
-            raise ValueError("epsilon must be larger: no batch size is enough")
+            raise ValueError("epsilon must be larger, or samples more: no batch is enough")
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if affordable(middle) else (middle, high)
@@ -277,7 +286,7 @@ def scaled_coordinatewise(
     delta = _validate.probability("delta", delta)
     lipschitz = _validate.positive("lipschitz", lipschitz)
     radius = _validate.positive("radius", radius)
-    smoothness = _validate.real("smoothness", smoothness)
+    smoothness = _nonnegative("smoothness", smoothness)
     margin = _validate.probability("margin", margin)
     if not 0.5 < _validate.real("theta", theta) < 1 - margin:
         raise ValueError(f"theta must be above 1/2 and below 1 - margin, got {theta!r}")
@@ -336,4 +345,10 @@ def scaled_coordinatewise(
     steps = [step / decay**s for s in range(n_phases)]
     sigmas = [math.sqrt(d) * x * move / mu for x in steps]
     phases = halving_phases(n, batch, n_phases, steps=steps, sigmas=sigmas)
-    return Plan(batch, phases, rule, lipschitz, smoothness, epsilon, delta)
+    return Plan(batch, phases, rule, lipschitz, smoothness, epsilon, delta, d)
+
+
+def _nonnegative(name: str, value: float) -> float:
+    if _validate.real(name, value) < 0:
+        raise ValueError(f"{name} must be at least 0, got {value!r}")
+    return float(value)

@@ -46,14 +46,17 @@ def concentration_scores(
     temperature = _validate.positive("temperature", temperature)
     norm_name(norm)
     if q.shape[-1] == 1:
-        return _sorted_scores(q[..., 0] * temperature)
+        return _sorted_scores(q[..., 0], temperature)
     batch = q.shape[-2]
     rows = q.reshape(-1, batch, q.shape[-1])
     scores = np.empty(rows.shape[:2])
-    block = max(1, _AT_ONCE // batch**2)
+    block, part = max(1, _AT_ONCE // batch**2), max(1, _AT_ONCE // batch)
     for first in range(0, len(rows), block):
         some = rows[first : first + block]
-        scores[first : first + block] = _kernel(some[:, :, None], some[:, None], temperature, norm)
+        for user in range(0, batch, part):
+            scores[first : first + block, user : user + part] = _kernel(
+                some[:, user : user + part, None], some[:, None], temperature, norm
+            )
     return scores.reshape(q.shape[:-1])
 
 
@@ -145,7 +148,7 @@ def pass_filter(
     ndarray of bool, [S, B]
     """
     batch = gradients.shape[1]
-    if gradients.shape[0] == 1 or gradients.shape[2] == 1:
+    if gradients.shape[2] == 1:
         scores = concentration_scores(gradients, temperature=temperature)
         return np.asarray(scores + noise > threshold)
     apart = gradients - gradients.mean(axis=1, keepdims=True)
@@ -153,7 +156,14 @@ def pass_filter(
     mean_squares = squares.mean(axis=1, keepdims=True)
     least = batch * (1 - _ROUNDING) * np.exp(-temperature * np.sqrt(squares + mean_squares))
     passed: NDArray[np.bool_] = np.maximum(least, 1.0) + noise > threshold
-    draws, users = np.nonzero(~passed & (batch * (1 + _ROUNDING) + noise > threshold))
+    undecided: NDArray[np.bool_] = ~passed & (batch * (1 + _ROUNDING) + noise > threshold)
+    if len(gradients) == 1:  # scores are those of all draws: of users on whom some depend
+        users = np.flatnonzero(undecided.any(axis=0))
+        for own in np.array_split(users, 1 + users.size * batch // _AT_ONCE):
+            scores = _kernel(gradients[0, own][:, None], gradients, temperature, "l2")
+            passed[:, own] |= undecided[:, own] & (scores + noise[:, own] > threshold)
+        return passed
+    draws, users = np.nonzero(undecided)
     block = max(1, _AT_ONCE // batch)
     for first in range(0, len(draws), block):
         row, user = draws[first : first + block], users[first : first + block]
@@ -166,11 +176,14 @@ def _kernel(here: FloatArray, there: FloatArray, temperature: float, norm: str) 
     return np.asarray(np.exp(-temperature * lengths(here - there, norm)).sum(axis=-1))
 
 
-def _sorted_scores(places: FloatArray) -> FloatArray:
-    """Return sum_j exp(-abs(p_i - p_j)) for places ``[..., B]``."""
+def _sorted_scores(places: FloatArray, temperature: float) -> FloatArray:
+    """Return sum_j exp(-temperature abs(p_i - p_j)) for places ``[..., B]``."""
     order = np.argsort(places, axis=-1)
-    p = np.take_along_axis(places, order, axis=-1)
-    p = p - p[..., :1]
+    with np.errstate(over="ignore"):  # infinitely far apart is far apart
+        gaps = temperature * np.diff(np.take_along_axis(places, order, axis=-1), axis=-1)
+    # exp(-800) is 0: larger gaps say no more, and would cost the smaller ones their digits.
+    p = np.zeros_like(places)
+    np.cumsum(np.minimum(gaps, 800.0), axis=-1, out=p[..., 1:])
     # log sum_{j <= i} exp(p_j) - p_i, and from the other end: nothing overflows in logarithms
     left = np.logaddexp.accumulate(p, axis=-1) - p
     right = np.logaddexp.accumulate(-p[..., ::-1], axis=-1)[..., ::-1] + p

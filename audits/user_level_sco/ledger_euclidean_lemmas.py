@@ -14,9 +14,9 @@ from dpaudit.search import Choice, Interval
 
 ROUNDING = 1e-12
 SIZES = {"log_nm": Interval(14.0, 200.0, log=True), "log_delta": Interval(0.7, 600.0, log=True)}
-SIZES |= {"epsilon": Interval(0.01, 1.0, log=True)}
+SIZES |= {"epsilon": Interval(0.01, 0.99, log=True)}
 """log(nm), log(1/delta) and epsilon; only those with n >= 300 log^3(mn/delta) / epsilon^1.5."""
-LEAST = {"log_nm": 16.2, "log_delta": 13.8, "epsilon": 1.0}
+LEAST = {"log_nm": 16.2, "log_delta": 13.8, "epsilon": 0.99}
 GRADIENTS = Array(UNIT, ("b", 2))
 
 
@@ -62,15 +62,15 @@ def first_iterates_are_close(ledger):
     """If b = O(eta/(B tau)), then D^(delta/4,(b,delta/4))(x_1, x'_1) <= epsilon/4, for the first
     iterates of Algorithm 2 on neighbouring datasets that differ in Z_(1,1).
 
-    By a little, for every constant in b. The noise of chat pays epsilon/4 for the decision on user
-    1, which moves count by one; the decisions on all others come on top. Runs that halt in batch 1
-    have no x_1, or one that is far from all others: x_0. So a run that does not halt is e^(epsilon
-    / 4) and a little more times as probable on one side, which no shift changes. Were no run to
-    halt, all B decisions would have to be paid. With count and chat the little is about .05
-    epsilon. The proof shows W(x_1, xbar_1) <= b and D(xbar_1, xbar'_1) <= epsilon/4 and W(xbar'_1,
-    x'_1) <= b: two shifts, where Definition 2 has one; a kernel that couples xbar'_1 with x'_1,
-    applied to xbar_1, puts both in front, with 2b. Kept users are within 1 to 3 / tau of one
-    another, not 100.
+    Read with x_0 returned on halt, on which Algorithm 2 is silent. It fails by a little, for every
+    constant in b. The noise of chat pays epsilon/4 for the decision on user 1, which moves count by
+    one; the decisions on all others come on top. Runs that halt in batch 1 return x_0, which is far
+    from all other x_1. So a run that does not halt is e^(epsilon / 4) and a little more times as
+    probable on one side, which no shift changes. Were no run to halt, all B decisions would have to
+    be paid. With count and chat the little is about .05 epsilon. The proof shows W(x_1, xbar_1) <=
+    b and D(xbar_1, xbar'_1) <= epsilon/4 and W(xbar'_1, x'_1) <= b: two shifts, where Definition 2
+    has one; a kernel that couples xbar'_1 with x'_1, applied to xbar_1, puts both in front, with
+    2b. Kept users are within 1 to 3 / tau of one another, not 100.
     """
     ledger.sweep("P[no halt]", rhs="delta", **HALT)(never_halted)
     ledger.sweep("n = 1e9, half of epsilon", rhs="delta", **{
@@ -92,8 +92,8 @@ def first_iterates_are_close(ledger):
         "on halt"
     )
     domain = {"log_n": Interval(17.3, 100.0, log=True), "log_m": Interval(0.0, 40.0)}
-    domain |= {"delta": Interval(1e-10, 0.5, log=True), "epsilon": Interval(0.1, 1.0)}
-    domain |= {"users": Choice((1, 8, 60, 400)), "extremal": [{**HALT, "users": 8}]}
+    domain |= {"delta": Interval(1e-10, 0.5, log=True), "epsilon": Interval(0.1, 0.99)}
+    domain |= {"users": Choice((1, 8, 60, 400))}
     domain["extremal"] = [{k: v for k, v in HALT.items() if k != "lhs"}]
 
     @repair.falsify("the same runs", share=1.5, mutant={"share": 0.9}, examples=60, **domain)
@@ -181,13 +181,13 @@ def noise_below_a_fifteenth_of_a_batch(ledger):
     less probable than delta all the same, see sco2.eq3.
     """
     for log_nm, delta in ((16.0, 1e-6), (30.0, 1e-6), (200.0, math.exp(-200.0))):
-        words = f"log(nm) = {log_nm:g}, delta = {delta:.2g}, epsilon = 1"
+        words = f"log(nm) = {log_nm:g}, delta = {delta:.2g}, epsilon = .99"
         ledger.sweep(words, log=log_nm - math.log(delta), log_delta=-math.log(delta), **WORDS)(
             half_of_e2
         )
     repair = ledger.repair("160 log^2(mn/delta) / epsilon^1.5 for 20; then 3B/5 needs B >= 1070 "
                            "log^2(mn/delta) / epsilon^1.5")  # fmt: skip
-    worst = [{"log_nm": 25.0, "log_delta": 500.0, "epsilon": 1.0}]
+    worst = [{"log_nm": 25.0, "log_delta": 500.0, "epsilon": 0.99}]
 
     @repair.falsify("exactly", level=160.0, mutant={"level": 100.0}, extremal=worst, examples=100,
                     **SIZES)  # fmt: skip
@@ -203,13 +203,14 @@ def noise_below_a_fifteenth_of_a_batch(ledger):
     )
 
 
-def half_of_e2(log, log_delta):
-    """One run only, epsilon = 1; the cutoff, and so the scale, is random."""
+def half_of_e2(log, log_delta, epsilon=0.99):
+    """One run only; the cutoff, and so the scale, is random."""
     z = np.linspace(-60, 60, 20001)
     weights = np.exp(-np.abs(z)) / np.exp(-np.abs(z)).sum()
-    two_sigma = 8 * np.sqrt(32 * np.maximum(10 * log + 4 * z, 1e-300) * max(1, log_delta))
-    one = weights @ np.exp(-20 * log**2 / two_sigma)  # P[abs(nu) > 20 log^2], of one user
-    return -np.expm1(300 * log**2 * np.log1p(-one)), math.exp(-log_delta) / 24
+    cutoff = np.maximum(10 * log + 4 * z, 1e-300) / epsilon
+    two_sigma = 8 * np.sqrt(32 * cutoff * max(1, log_delta)) / epsilon
+    one = weights @ np.exp(-20 * log**2 / epsilon**1.5 / two_sigma)  # one user's noise is larger
+    return -np.expm1(300 * log**2 / epsilon**1.5 * np.log1p(-one)), math.exp(-log_delta) / 24
 
 
 @statement("sco2.lemma10.N", expected="holds_proof_broken")
@@ -279,7 +280,7 @@ def an_outlier_survives_rarely(ledger):
     are far from the others, so that a user who is 100 / tau away has a score of at most that many:
     it passes with probability .5 exp(-1.57 log^1.5(mn/delta) / log^.5(1/delta)), at most.
     """
-    worst = [{"log_nm": 200.0, "log_delta": 200.0, "epsilon": 1.0}, LEAST]
+    worst = [{"log_nm": 200.0, "log_delta": 200.0, "epsilon": 0.99}, LEAST]
 
     @ledger.falsify("user 1 with 2 c others, 100 / tau from the rest", level=225.0, others=2.0,
                     mutant={"level": 100.0}, extremal=worst, examples=150, **SIZES)  # fmt: skip
@@ -319,7 +320,7 @@ def outlier_out_or_in(ledger):
 
     step = ledger.step("the coupling, where user 1 counts", mends="the noise of chat, at epsilon/4")
 
-    @step.sweep("count is c - 1 or c", log=30.0, epsilon=1.0, delta=1e-6,
+    @step.sweep("count is c - 1 or c", log=30.0, epsilon=0.99, delta=1e-6,
                 lhs="P[one run halts and the other does not]", rhs="delta / 4")  # fmt: skip
     def halts(log, epsilon, delta):
         return -math.expm1(-epsilon / 4) / 2, delta / 4
@@ -330,18 +331,19 @@ def decisions_on_the_others(ledger):
     """D^(delta/4)(xbar_1, xbar'_1) <= D^(delta/4)({a_(1,i)}_(i>=2), {a'_(1,i)}_(i>=2)) <=
     epsilon/4, by the property of SVT, as the cutoff is noisy.
 
-    The answers end where the run halts, and that depends on count, of which the decision on user 1
-    is part: the noise of chat pays epsilon/4 for it, in full, and the answers on the others come on
-    top. "Theorem 3.25" of Dwork and Roth is of queries of sensitivity 1 with noise on the
-    threshold, and has no such term. If user 1 is counted on both sides or on neither, xbar_1 is a
-    function of the other decisions, but (4) then breaks.
+    Read with x_0 returned on halt, on which Algorithm 2 is silent. The answers end where the run
+    halts, and that depends on count, of which the decision on user 1 is part: the noise of chat
+    pays epsilon/4 for it, in full, and the answers on the others come on top. "Theorem 3.25" of
+    Dwork and Roth is of queries of sensitivity 1 with noise on the threshold, and has no such term.
+    If user 1 is counted on both sides or on neither, xbar_1 is a function of the other decisions,
+    but (4) then breaks.
     """
     ledger.sweep("no halt in batch 1", rhs="delta, of which delta / 4 is allowed", **HALT)(
         never_halted
     )
     repair = ledger.repair("the answers and the halt are (epsilon/4 + epsilon/8, delta/4)-close")
     domain = {"log_nm": Interval(16.2, 100.0), "log_delta": Interval(0.7, 40.0)}
-    domain |= {"epsilon": Interval(0.05, 1.0), "rate": Interval(0.01, 0.5)}
+    domain |= {"epsilon": Interval(0.05, 0.99), "rate": Interval(0.01, 0.5)}
     domain |= {"extremal": [{**LEAST, "rate": 0.5}]}
 
     @repair.falsify("the decisions up to the cutoff, halting apart", part=1.0, examples=60,

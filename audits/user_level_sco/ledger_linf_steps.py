@@ -73,7 +73,7 @@ def first_step(ledger):
     Algorithm 7 with threshold parameter varsigma >= 0, norm_inf(x_1 - y_1) <= eta (4 rho + 2
     varsigma).
 
-    Holds for B = 2 and B >= 4, and Theorem C.2 has B >= 100. At B = 3, {0, 0, 100} and {100, 0,
+    Holds for B = 2 and B >= 4 (not for 1 and 3), and Theorem C.2 has B >= 100. At B = 3, {0, 0, 100} and {100, 0,
     100} are rho-aligned for every rho > 0, and their estimates at varsigma = 1 are 98 apart: the
     two balls share no user, and with none they need not meet, which the proof takes from (i). For B
     > 6 one ball serves both datasets, and 2 rho + 2 varsigma is true and attained; by Lemma 31

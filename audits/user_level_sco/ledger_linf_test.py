@@ -333,7 +333,8 @@ def cost_of_the_answers(ledger):
 @statement("sco2.lemma36.case1", expected="holds_proof_broken")
 def scattered_pairs(ledger):
     """If (D_1, D'_1) is not (1/tau)-aligned, then Pr[a_1 = bottom] >= 1 - delta/2 or Pr[a'_1 =
-    bottom] = a'_1 = bottom] >= 1 - (1 + exp(epsilon)) delta/2e^epsilon. Then Pr[x_1 in O] <=
+    bottom] >= 1 - delta/2e^epsilon, and with the (epsilon/2, 0)-indistinguishability of a_1 and
+    a'_1, Pr[a_1 = a'_1 = bottom] >= 1 - (1 + exp(epsilon)) delta/2e^epsilon. Then Pr[x_1 in O] <=
     e^(epsilon/2) Pr[x'_1 in O] + delta/2.
 
     The last inequality follows from either of the two bounds, and its sum is in order. But with

@@ -196,8 +196,9 @@ def hypotheses_and_parameters(ledger):
 
     n stands on both sides; there is a least n, and it is large. With constant 1 the bound on beta
     admits beta eta up to 600 log^2(mn/delta): Otilde has to hide that, and the 432 of Lemmas 10 and
-    11. The hypothesis gives n / B >= log(mn/delta) batches. B exceeds c 480 times, at least, so
-    that E_1 is no condition.
+    11. The hypothesis gives n / B >= log(mn/delta) batches, so that S may be about log
+    log(mn/delta), where Section 3.3.2 takes it for a multiple of log n (sco2.util.sum). B exceeds c
+    480 times, at least, so that E_1 is no condition.
     """
     least = {
         epsilon: [f"{printed.euclidean_least_users(m, epsilon, 1e-6):.3g}" for m in (1, 2, 10, 100)]

@@ -247,7 +247,7 @@ def _statement(path: Path, number: int, id: str, place: str, body: list[str]) ->
             opens = stripped.startswith("$$") and not inside
             latex.append(stripped.strip("$"))
             inside = not stripped.endswith("$$") or (opens and stripped == "$$")
-        elif stripped.startswith(">"):
+        elif stripped == ">" or stripped.startswith("> "):  # not a line that begins with >=
             quote.append(stripped[1:].strip())
         elif stripped and not line.startswith(("- ", "  ")):
             text.append(stripped)

@@ -137,7 +137,7 @@ def test_algorithm_1_runs_its_phases_on_users_of_their_own():
 @pytest.mark.parametrize("phase", [1, 2])
 def test_centers_and_noise_make_the_released_iterate(phase):
     plan, data = plan_of(RULE), users()
-    options = {"plan": plan, "project": False, **EUCLIDEAN}
+    options = {"plan": plan, "project": False, "unsafe": True, **EUCLIDEAN}
     released = euclidean.user_level_sco(
         data, 50, transcript=True, **options, rng=np.random.default_rng(5)
     )[:, phase - 1]
@@ -318,6 +318,17 @@ def test_what_the_proof_does_not_cover_is_refused(change, words):
         euclidean.filtered_sgd(arguments.pop("data"), 2, **arguments, rng=np.random.default_rng(0))
 
 
+@pytest.mark.parametrize("version", ["euclidean", "linf"])
+def test_more_than_one_phase_without_projection_is_unsafe(version):
+    """Outside of the domain gradients may be longer than G, which the noise is for."""
+    run = {"euclidean": euclidean.user_level_sco, "linf": coordinatewise.user_level_sco_linf}
+    options = EUCLIDEAN | {"plan": plan_of(RULE)}
+    if version == "linf":
+        options = BOXED | {"plan": plan_of(CHECK)}
+    with pytest.raises(ValueError, match="project must be True for more than one phase"):
+        run[version](users(), 2, project=False, **options, rng=np.random.default_rng(0))
+
+
 def test_unsafe_runs_what_is_rough():
     for plan in (plan_of(RULE, step=2.5), plan_of(RULE, smoothness=0.5)):
         arguments = SGD | {"plan": plan, "unsafe": True}
@@ -380,6 +391,9 @@ def test_rules_and_domains_belong_to_their_algorithms():
         (lambda: replace(plan_of(RULE), batch_size=5), "n_steps batches of 5 users, got 18"),
         (lambda: replace(plan_of(RULE), phases=()), "phases must not be empty"),
         (lambda: replace(plan_of(RULE), smoothness=-1.0), "smoothness must be at least 0"),
+        (lambda: replace(plan_of(RULE), epsilon=-1.0), "epsilon must be positive"),
+        (lambda: replace(plan_of(RULE), delta=math.nan), "delta must be finite"),
+        (lambda: replace(plan_of(RULE), dimension=0), "dimension must be at least 1"),
         (
             lambda: halving_phases(11, 6, 2, steps=[1.0] * 2, sigmas=[1.0] * 2),
             "n_users must be at least 2 batch_size = 12, got 11",

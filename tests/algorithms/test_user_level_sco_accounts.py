@@ -170,7 +170,7 @@ def test_tails():
     assert accounts.laplace_tail(-1.3) == pytest.approx(laplace.sf(-1.3))
     assert accounts.sampling_margin(100, None, 1e-3) == 0.0
     margin = accounts.sampling_margin(100, 50, 1e-3)
-    assert 100 * math.exp(-2 * 50 * (margin / 100) ** 2) == pytest.approx(1e-3)
+    assert 101 * math.exp(-2 * 50 * (margin / 100) ** 2) == pytest.approx(1e-3)
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -195,6 +195,7 @@ EUCLIDEAN = {"epsilon": 8.0, "delta": 1e-2, **SIZES}
         ({"m": 0}, "m must be at least 1"),
         ({"dimension": 0}, "dimension must be at least 1"),
         ({"spread": 0.0}, "spread must be positive"),
+        ({"smoothness": -1.0}, "smoothness must be at least 0, got -1.0"),
     ],
 )
 def test_bad_sizes_are_refused(make, change, words):
@@ -216,6 +217,13 @@ def test_bad_sizes_are_refused(make, change, words):
             r"step must be at most \S+ at smoothness = 0.5, where scores of later",
         ),
         (scaled.scaled_euclidean, {"sensitivity": 0.5}, "sensitivity must be at least 1"),
+        (scaled.scaled_euclidean, {"samples": 0}, "samples must be at least 1, got 0"),
+        (scaled.scaled_euclidean, {"samples": 3}, "epsilon must be larger, or samples more"),
+        (scaled.scaled_euclidean, {"epsilon": 1e-9}, "epsilon must be larger"),
+        (
+            scaled.scaled_euclidean, {"filter_share": 0.9, "cutoff_share": 0.9},
+            r"filter_share \+ cutoff_share must be below 1",
+        ),
         (
             scaled.scaled_coordinatewise, {"step": 3.9, "spread": 1e-3},
             "step must be smaller at smoothness = 0.5, got 3.9: scores of later",
@@ -226,6 +234,38 @@ def test_bad_choices_are_refused(make, change, words):
     arguments = {"n_users": 10**5, "m": 4, "dimension": 2, **EUCLIDEAN} | change
     with pytest.raises(ValueError, match=words):
         make(**arguments)
+
+
+def test_accounts_of_nothing_are_refused():
+    plan = scaled.scaled_euclidean(10**5, 4, 2, **EUCLIDEAN)
+    with pytest.raises(ValueError, match="phase must be at most"):
+        accounts.euclidean_account(plan, 1.0, phase=99)
+    with pytest.raises(ValueError, match="epsilon must be at least 0, got -1.0"):
+        accounts.euclidean_account(plan, -1.0)
+    with pytest.raises(ValueError, match="epsilon must be finite"):
+        accounts.euclidean_account(plan, math.nan)
+    tested = scaled.scaled_coordinatewise(10**5, 4, 2, **EUCLIDEAN)
+    with pytest.raises(ValueError, match="dimension must be at least 1"):
+        accounts.coordinatewise_account(tested, 0, 1.0)
+
+
+@pytest.mark.parametrize("theta", [0.6, 0.7, 0.8])
+def test_the_account_finds_the_theta_of_the_plan(theta):
+    plan = scaled.scaled_coordinatewise(
+        10**6, 4, 3, epsilon=4.0, delta=1e-3, theta=theta, margin=0.19, **SIZES
+    )
+    assert accounts.coordinatewise_account(plan, 3, 4.0).delta <= 1.1e-3
+
+
+def test_a_plan_is_for_one_dimension():
+    """Its noise contains sqrt(d): for data of more dimensions it would be too small."""
+    plan = scaled.scaled_coordinatewise(2000, 2, 1, **EUCLIDEAN)
+    data = np.zeros((plan.n_users, 2, 3))
+    with pytest.raises(ValueError, match="dimension must be 1, for which the plan's noise was"):
+        coordinatewise.user_level_sco_linf(
+            data, 1, loss=Linear(), domain=Box(1.0), plan=plan, start=np.zeros(3),
+            rng=np.random.default_rng(0),
+        )  # fmt: skip
 
 
 def test_the_proof_does_not_cover_what_is_printed():

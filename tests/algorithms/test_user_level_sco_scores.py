@@ -50,6 +50,27 @@ def test_sorted_scores_hold_at_every_scale(scale):
     )
 
 
+@pytest.mark.parametrize("temperature", [1e11, 1e13, 1e16, 1e300, 1.7e308])
+def test_one_user_far_away_moves_no_score_by_more_than_1(temperature):
+    """Differences between those who agree are not lost beside a large one."""
+    q = np.zeros((1000, 1))
+    q[0] = 1.0
+    near = concentration_scores(q, temperature=temperature)
+    q[0] = -100.0
+    np.testing.assert_allclose(near, concentration_scores(q, temperature=temperature))
+    assert near[1:] == pytest.approx(999.0)
+
+
+def test_large_batches_are_compared_in_parts():
+    q = np.random.default_rng(4).normal(size=(1200, 2))
+    found = concentration_scores(q, temperature=0.5)
+    np.testing.assert_allclose(found[::100], summed(q, 0.5)[::100])
+    noise = np.random.default_rng(5).laplace(scale=50.0, size=(3, 1200))
+    np.testing.assert_array_equal(
+        pass_filter(q[None], noise, temperature=0.5, threshold=700.0), found + noise > 700.0
+    )
+
+
 @given(
     gradients,
     arrays(float, (3, 6), elements=st.floats(-8, 8)),
