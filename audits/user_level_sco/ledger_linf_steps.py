@@ -73,12 +73,13 @@ def first_step(ledger):
     Algorithm 7 with threshold parameter varsigma >= 0, norm_inf(x_1 - y_1) <= eta (4 rho + 2
     varsigma).
 
-    Holds for B = 2 and B >= 4 (not for 1 and 3), and Theorem C.2 has B >= 100. At B = 3, {0, 0, 100} and {100, 0,
-    100} are rho-aligned for every rho > 0, and their estimates at varsigma = 1 are 98 apart: the
-    two balls share no user, and with none they need not meet, which the proof takes from (i). For B
-    > 6 one ball serves both datasets, and 2 rho + 2 varsigma is true and attained; by Lemma 31
-    estimates move by no more than max(2 rho, 2G/B). Projection on the box only helps. In each
-    coordinate the pair is as aligned as it is in all, so one coordinate is enough.
+    Holds for B = 2 and B >= 4 (not for 1 and 3), and Theorem C.2 has B >= 100. At B = 3, {0, 0,
+    100} and {100, 0, 100} are rho-aligned for every rho > 0, and their estimates at varsigma = 1
+    are 98 apart: the two balls share no user, and with none they need not meet, which the proof
+    takes from (i). For B > 6 one ball serves both datasets, and 2 rho + 2 varsigma is true and
+    attained; by Lemma 31 estimates move by no more than max(2 rho, 2G/B). Projection on the box
+    only helps. In each coordinate the pair is as aligned as it is in all, so one coordinate is
+    enough.
     """
     domain = {"points": Array(Interval(-5.0, 5.0), ("b",)), "new": FAR, "clip": Interval(0.0, 3.0)}
     three = {"points": np.array([0.0, 0.0, 100.0, 0.0]), "new": 100.0, "clip": 1.0}

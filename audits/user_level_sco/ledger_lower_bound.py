@@ -89,7 +89,7 @@ def lower_bound(ledger):
     ledger.consequence(
         "With delta of the order of 1/n the bound is beaten by publishing users; and for "
         "sqrt(d/m) < n epsilon < sqrt(d) the printed proof gives nothing.",
-        harm="accuracy",
+        harm="the wording",
     )
 
 
