@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,8 @@ USERS = np.array([[[0.25 * (i % 5), 0.5 * (j - i % 2)] for j in range(3)] for i 
 PHASE_TUPLE = (Phase(6, 2, 0.5, 0.5), Phase(3, 1, 0.25, 0.25))
 FILTERED = Plan(3, PHASE_TUPLE, Filter(0.5, 1.5, 1.0, 5.0, 2.0), 9.0, 1.0, 1.0, 0.1)
 CHECKED = Plan(3, PHASE_TUPLE, Test(0.5, 1.5, 1.0, 2.0, 0.1), 9.0, 1.0, 1.0, 0.1)
+SAMPLED = replace(FILTERED, rule=replace(FILTERED.rule, samples=3))
+TESTED_OFTEN = replace(CHECKED, rule=replace(CHECKED.rule, per_step=True))
 SCO = {"loss": Quadratic(), "domain": Ball(2.0), "plan": FILTERED, "start": [0.0, 0.5]}
 LINF = SCO | {"domain": Box(2.0), "plan": CHECKED}
 BAD_SCO = {
@@ -226,6 +228,8 @@ ROWS = [
     ],
     Row(euclidean.filtered_sgd, USERS, SCO, (2,), data_name="data",
         bad={**BAD_PHASE, "noise_multiplier": []}),
+    Row(euclidean.filtered_sgd, USERS, SCO | {"plan": SAMPLED}, (2,), data_name="data"),
+    Row(coordinatewise.robust_sgd, USERS, LINF | {"plan": TESTED_OFTEN}, (2,), data_name="data"),
     Row(euclidean.filter_decisions, USERS, SCO, (6,), data_name="data",
         bad={**BAD_PHASE, "noise_multiplier": []}),
     Row(coordinatewise.robust_sgd, USERS, LINF, (2,), data_name="data",
