@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from markupsafe import Markup
 
 from dpaudit.ledger import LedgerVerdict, Power, Shaken, StatementResult, shaken
 from dpaudit.report.erratum import by_harm, write_errata
@@ -64,11 +66,20 @@ def render(out: Path, run: Run, rows: Sequence[StatementResult], errata: Sequenc
         errata=errata,
         mathml=mathml,
         conventions=[paper for paper in run.papers if paper.conventions],
-        premises=premises_picture(rows, {row["result"].id: row["anchor"] for row in shown}),
+        premises=_premises(rows, {row["result"].id: row["anchor"] for row in shown}),
         mismatches=[row for row in shown if row["mismatch"]],
         started=words.moment(run.started),
         **counts(rows),
     )
+
+
+def _premises(rows: Sequence[StatementResult], anchors: Mapping[str, str]) -> dict[str, Markup]:
+    """Return a graph for each short name of a paper, or of a version of it."""
+    by_name: dict[str, list[StatementResult]] = {}
+    for row in rows:
+        by_name.setdefault(row.id.partition(".")[0], []).append(row)
+    drawn = {name: premises_picture(own, anchors) for name, own in by_name.items()}
+    return {name: picture for name, picture in drawn.items() if picture}
 
 
 def counts(rows: Sequence[StatementResult]) -> dict[str, Any]:

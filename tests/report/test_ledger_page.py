@@ -394,6 +394,18 @@ def test_premises_are_linked_drawn_and_said_where_they_shake(authors):
     assert page.count('<a href="#q.low"') == 2  # of the picture, and of the row above
 
 
+def test_each_paper_has_a_graph_of_its_own(tmp_path):
+    others = [
+        row("r.low", LedgerVerdict.HOLDS, KILLED),
+        row("r.top", LedgerVerdict.HOLDS, KILLED, stated={"premises": ("r.low",)}),
+    ]
+    write_report(tmp_path, run_of([]), [], [*AUTHORS, *others])
+    page = (tmp_path / "ledger.html").read_text()
+    assert page.count('aria-label="What rests on what"') == 2
+    assert "<h3>q</h3>" in page
+    assert "<h3>r</h3>" in page
+
+
 def test_mutants_of_a_mechanism_are_a_table_and_survivors_explained(authors):
     text = finding_of((authors / "ledger.html").read_text(), "q.proof")
     assert "f is 1-DP: 1 of 2 mutants killed" in text
