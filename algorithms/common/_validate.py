@@ -56,6 +56,14 @@ def positive(name: str, value: float) -> float:
     return number
 
 
+def nonnegative(name: str, value: float) -> float:
+    """Return a finite real number that is at least 0."""
+    number = real(name, value)
+    if number < 0:
+        raise ValueError(f"{name} must be at least 0, got {value!r}")
+    return number
+
+
 def probability(name: str, value: float) -> float:
     """Return a real number strictly between 0 and 1."""
     number = real(name, value)

@@ -110,12 +110,12 @@ def calls_for(targets: int, epsilon0: float, failure: float) -> int:
     return high
 
 
-def stream_profile(epsilon: float, *, targets: int, epsilon0: float, failure: float = 0.0) -> float:
+def stream_profile(epsilon: float, *, targets: int, epsilon0: float) -> float:
     """Return an upper bound for the delta of a stream that ends at the targets-th target.
 
     user_level_sco v2, Lemma 18, with constants: the bound of this module without Gaussian. The
     number of calls k is the one at which it is smallest, of those at which the first part is
-    1e-2, 1e-3, ...; `failure` > 0 fixes the first part instead.
+    1e-2, 1e-3, ..., 1e-15.
 
     Parameters
     ----------
@@ -125,20 +125,15 @@ def stream_profile(epsilon: float, *, targets: int, epsilon0: float, failure: fl
         c >= 1.
     epsilon0 : float
         Of one answer, positive.
-    failure : float, default 0
-        What P[Bin(k, q) < targets] may be.
     """
+    epsilon = _validate.nonnegative("epsilon", epsilon)
     epsilon0 = _validate.positive("epsilon0", epsilon0)
-    parts = [failure] if failure > 0 else [10.0**-i for i in range(2, 16)]
-    return min(
-        1.0,
-        min(
-            part + composed_profile(
-                epsilon, calls=calls_for(targets, epsilon0, part), epsilon0=epsilon0
-            )
-            for part in parts
-        ),
-    )  # fmt: skip
+    bounds = [
+        part
+        + composed_profile(epsilon, calls=calls_for(targets, epsilon0, part), epsilon0=epsilon0)
+        for part in (10.0**-i for i in range(2, 16))
+    ]
+    return min(1.0, *bounds)
 
 
 def largest_mu(

@@ -25,12 +25,12 @@ def admitted(
 ) -> FloatArray:
     """Return the users ``[n, m, p]`` if the proof covers them; refuse otherwise."""
     users = users_of(data, loss)
+    if plan.batch_size > len(users):
+        raise ValueError(f"batch_size must be at most n_users {len(users)}, got {plan.batch_size}")
     if len(users) < plan.n_users:
         raise ValueError(
             f"data must hold at least the {plan.n_users} users of the plan, got {len(users)}"
         )
-    if plan.batch_size > len(users):
-        raise ValueError(f"batch_size must be at most n_users {len(users)}, got {plan.batch_size}")
     longest = loss.longest_gradient(users, domain, norm)
     if not longest <= plan.lipschitz * (1 + 1e-12):
         raise ValueError(

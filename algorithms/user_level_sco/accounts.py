@@ -153,7 +153,7 @@ def euclidean_account(
     if rule.scale_follows_cutoff:
         raise ValueError("plan must have noise that does not follow the cutoff: the proof needs it")
     chosen = _phase_of(plan, phase)
-    epsilon = _nonnegative(epsilon)
+    epsilon = _validate.nonnegative("epsilon", epsilon)
     tails = (*TAILS, plan.delta / SHARES)
     if tail is not None:
         tails = (_validate.probability("tail", tail),)
@@ -198,12 +198,6 @@ def _phase_of(plan: Plan, phase: int) -> Phase:
     return plan.phases[number - 1]
 
 
-def _nonnegative(epsilon: float) -> float:
-    if _validate.real("epsilon", epsilon) < 0:
-        raise ValueError(f"epsilon must be at least 0, got {epsilon!r}")
-    return float(epsilon)
-
-
 # --- the test -------------------------------------------------------------------------------------
 
 
@@ -235,7 +229,7 @@ def coordinatewise_account(
         raise ValueError("plan must have one test for all steps: the proof needs it")
     dimension = _validate.integer("dimension", dimension, at_least=1)
     chosen = _phase_of(plan, phase)
-    epsilon = _nonnegative(epsilon)
+    epsilon = _validate.nonnegative("epsilon", epsilon)
     levels = [i / 512 for i in range(257, 512)]
     found = [
         _coordinatewise_account(plan, rule, chosen, dimension, epsilon, theta) for theta in levels

@@ -76,9 +76,7 @@ def robust_gradient(
     ndarray, [..., d]
     """
     x = _validate.floats("gradients", gradients, ndims=(2, 3))
-    clip = _validate.real("clip", clip)
-    if clip < 0:
-        raise ValueError(f"clip must be at least 0, got {clip!r}")
+    clip = _validate.nonnegative("clip", clip)
     middle = robust_statistic(x, statistic=statistic, trim=trim)
     return np.asarray(np.clip(x.mean(axis=-2), middle - clip, middle + clip))
 

@@ -28,8 +28,10 @@ _NOTHING = np.zeros((1, 1, 1))  # the shared part where there is none
 class Loss(ABC):
     """A convex loss f(x; z) of a point x in R^d and an item z."""
 
-    diagonally_dominant: bool = True
-    """Whether the Hessian of every item is diagonally dominant (Definition 26)."""
+    @property
+    def diagonally_dominant(self) -> bool:
+        """Whether the Hessian of every item is diagonally dominant (Definition 26)."""
+        return True
 
     @abstractmethod
     def parts(self, x: FloatArray, users: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -213,7 +215,7 @@ class Huber(Loss):
         _validate.positive("curvature", self.curvature)
 
     @property
-    def diagonally_dominant(self) -> bool:  # type: ignore[override]
+    def diagonally_dominant(self) -> bool:
         """Whether the Hessian is diagonal: that of the norm is not."""
         return self.separable
 
@@ -261,10 +263,14 @@ class Logistic(Loss):
     """
 
     feature_norm: float
-    diagonally_dominant = False
 
     def __post_init__(self) -> None:
         _validate.positive("feature_norm", self.feature_norm)
+
+    @property
+    def diagonally_dominant(self) -> bool:
+        """Whether the Hessian is diagonally dominant: a a^T is not, with three features or more."""
+        return False
 
     def dimension(self, n_columns: int) -> int:
         """Return the number of columns but the last, which is y."""

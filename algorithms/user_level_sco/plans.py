@@ -114,8 +114,7 @@ class Test:
     def __post_init__(self) -> None:
         for name in ("temperature", "threshold", "epsilon", "sensitivity"):
             _validate.positive(name, getattr(self, name))
-        if _validate.real("clip", self.clip) < 0:
-            raise ValueError(f"clip must be at least 0, got {self.clip!r}")
+        _validate.nonnegative("clip", self.clip)
         if self.statistic not in STATISTICS:
             raise ValueError(
                 f"statistic must be one of {', '.join(STATISTICS)}, got {self.statistic!r}"
@@ -175,8 +174,7 @@ class Plan:
         if isinstance(self.rule, Test) and 2 * self.rule.trim >= batch:
             raise ValueError(f"trim must be below batch_size / 2, got {self.rule.trim} of {batch}")
         _validate.positive("lipschitz", self.lipschitz)
-        if _validate.real("smoothness", self.smoothness) < 0:
-            raise ValueError(f"smoothness must be at least 0, got {self.smoothness!r}")
+        _validate.nonnegative("smoothness", self.smoothness)
 
     @property
     def n_users(self) -> int:

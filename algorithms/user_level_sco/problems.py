@@ -72,9 +72,7 @@ class Problem:
         rng = _validate.generator(rng)
         n_users = _validate.integer("n_users", n_users, at_least=1)
         m = _validate.integer("m", m, at_least=1)
-        spread = _validate.real("heterogeneity", heterogeneity)
-        if spread < 0:
-            raise ValueError(f"heterogeneity must be at least 0, got {heterogeneity!r}")
+        spread = _validate.nonnegative("heterogeneity", heterogeneity)
         if spread == 0:
             chosen = rng.choice(len(self.items), size=(n_users, m), p=self.probabilities)
             return np.asarray(self.items[chosen])

@@ -100,7 +100,7 @@ def scaled_euclidean(
     delta = _validate.probability("delta", delta)
     lipschitz = _validate.positive("lipschitz", lipschitz)
     radius = _validate.positive("radius", radius)
-    smoothness = _nonnegative("smoothness", smoothness)
+    smoothness = _validate.nonnegative("smoothness", smoothness)
     if _validate.real("decay", decay) < 1:
         raise ValueError(f"decay must be at least 1, got {decay!r}")
     if samples is not None:
@@ -286,7 +286,7 @@ def scaled_coordinatewise(
     delta = _validate.probability("delta", delta)
     lipschitz = _validate.positive("lipschitz", lipschitz)
     radius = _validate.positive("radius", radius)
-    smoothness = _nonnegative("smoothness", smoothness)
+    smoothness = _validate.nonnegative("smoothness", smoothness)
     margin = _validate.probability("margin", margin)
     if not 0.5 < _validate.real("theta", theta) < 1 - margin:
         raise ValueError(f"theta must be above 1/2 and below 1 - margin, got {theta!r}")
@@ -346,9 +346,3 @@ def scaled_coordinatewise(
     sigmas = [math.sqrt(d) * x * move / mu for x in steps]
     phases = halving_phases(n, batch, n_phases, steps=steps, sigmas=sigmas)
     return Plan(batch, phases, rule, lipschitz, smoothness, epsilon, delta, d)
-
-
-def _nonnegative(name: str, value: float) -> float:
-    if _validate.real(name, value) < 0:
-        raise ValueError(f"{name} must be at least 0, got {value!r}")
-    return float(value)

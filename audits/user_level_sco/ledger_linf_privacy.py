@@ -15,7 +15,7 @@ from algorithms.user_level_sco.accounts import two_laplace_tail
 from algorithms.user_level_sco.domains import Box
 from algorithms.user_level_sco.losses import Huber, VaryingQuadratic
 from algorithms.user_level_sco.plans import Phase, Plan, Test
-from audits.user_level_sco.audit_algorithms import CLAIM, EVEN, ROBUST, TESTED, halves
+from audits.user_level_sco.audit_algorithms import EVEN, LINF_CLAIM, ROBUST, TESTED, halves
 from audits.user_level_sco.conventions import DELTA, EPSILON, SHARE
 from dpaudit import AdditiveNoise
 from dpaudit.ledger import statement
@@ -244,7 +244,7 @@ def privacy_of_the_algorithm(ledger):
         (halves(1.0, -1.0, 0.0, 0.0), [AdditiveNoise(centers, "gaussian", sigma / 10)]),
     ):
         repair.audit(
-            AdditiveNoise(centers, "gaussian", sigma), CLAIM, pair, draws=8_000, mutants=others,
+            AdditiveNoise(centers, "gaussian", sigma), LINF_CLAIM, pair, draws=8_000, mutants=others,
             survivors="Half of the noise is enough for these pairs: the bound is for worse ones.",
         )  # fmt: skip
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from algorithms.common import sparse_vector
-from algorithms.user_level_sco import coordinatewise, euclidean, printed, problems
+from algorithms.user_level_sco import coordinatewise, euclidean, problems
 from algorithms.user_level_sco.domains import Ball, Box
 from algorithms.user_level_sco.losses import Huber, Linear, Logistic, Quadratic, VaryingQuadratic
 from algorithms.user_level_sco.plans import Filter, Phase, Plan, Test, halving_phases
@@ -155,6 +155,7 @@ def test_centers_and_noise_make_the_released_iterate(phase):
     np.testing.assert_allclose(quiet, first, atol=1e-7)
 
 
+@pytest.mark.statistical
 def test_draws_in_blocks_are_the_same_mechanism():
     """More draws than fit into one block, of which each halts or not by itself."""
     plan = plan_of(replace(RULE, cutoff=6.0))
@@ -162,10 +163,12 @@ def test_draws_in_blocks_are_the_same_mechanism():
         users(), 9000, plan=plan, **EUCLIDEAN, rng=np.random.default_rng(0)
     )
     halted = (many == EUCLIDEAN["start"]).all(axis=1)
+    # halves of 4,500: at most 0.0106 standard deviation, so 5.6 of them, below 1e-6
     assert abs(halted[:4500].mean() - halted[4500:].mean()) < 0.06
     assert len(np.unique(many[~halted], axis=0)) > 100
 
 
+@pytest.mark.statistical
 def test_sampled_scores_of_all_users_decide_as_exact_ones():
     plan = plan_of(RULE)
     exact = euclidean.filter_decisions(
@@ -176,7 +179,8 @@ def test_sampled_scores_of_all_users_decide_as_exact_ones():
         users(), 300, plan=all_of_them, **EUCLIDEAN, rng=np.random.default_rng(0)
     )
     kept = [np.nanmean(x, axis=0) for x in (exact, sampled)]
-    assert np.abs(kept[0] - kept[1]).max() < 0.2
+    # 18 frequencies of 300 runs: 0.25 is 6 standard deviations, below 1e-6 for all of them
+    assert np.abs(kept[0] - kept[1]).max() < 0.25
     with pytest.raises(ValueError, match="samples must divide batch_size 6, got 4"):
         plan_of(replace(RULE, samples=4))
 
@@ -218,6 +222,7 @@ def test_robust_sgd_is_algorithm_6(statistic, clip):
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.statistical
 def test_robust_sgd_returns_the_average_or_the_start_as_above_threshold_says():
     """Halting probabilities agree with AboveThreshold (Algorithm 3) on the scores."""
     plan, data = plan_of(CHECK), users()
@@ -300,6 +305,7 @@ SGD = {**EUCLIDEAN, "plan": plan_of(RULE)}
     ("change", "words"),
     [
         ({"data": users(20)}, "data must hold at least the 30 users of the plan, got 20"),
+        ({"data": users(5)}, "batch_size must be at most n_users 5, got 6"),
         ({"data": [[[1.0, 2.0]], [[1.0, 2.0], [0.0, 1.0]]]}, "same number of items"),
         ({"data": np.full((30, 2, 2), np.nan)}, "data must be finite"),
         ({"plan": plan_of(RULE, lipschitz=0.9)}, "lipschitz must be at least 1.0, the longest"),
@@ -409,109 +415,6 @@ def test_phases_halve_and_lose_what_is_left():
     phases = halving_phases(100, 6, 9, steps=[1.0] * 9, sigmas=[1.0] * 9)
     assert [phase.n_users for phase in phases] == [48, 24, 12, 6]
     assert [phase.n_steps for phase in phases] == [8, 4, 2, 1]
-
-
-# --- printed parameters ---------------------------------------------------------------------------
-
-
-def test_the_least_number_of_users_of_section_3():
-    for m, epsilon in ((1, 1.0), (10, 0.1), (100, 0.5)):
-        n = printed.euclidean_least_users(m, epsilon, 1e-6)
-
-        def needed(n, m=m, epsilon=epsilon):
-            return 300 * math.log(m * n / 1e-6) ** 3 / epsilon**1.5
-
-        assert n >= needed(n)
-        assert n - 1 < needed(n - 1)
-
-
-def test_printed_parameters_are_the_formulas():
-    n, m, d, delta = 12_000_000, 10, 4, 1e-6
-    plan = printed.euclidean(
-        n, m, d, epsilon=0.9, delta=delta, lipschitz=2.0, radius=3.0, noise_constant=5.0
-    )
-    size, rest, loud = math.log(n * m * d), math.log(1 / delta), math.log(m * n / delta)
-    batch = math.ceil(300 * loud**2 / 0.9**1.5)
-    assert plan.batch_size == batch
-    eta = 3 / 2 * batch * math.sqrt(m) * min(1 / math.sqrt(n), 0.9 / math.sqrt(d * rest * size))
-    for s, phase in enumerate(plan.phases, 1):
-        assert phase.step == pytest.approx(eta / math.log(m) ** s)
-        assert phase.n_steps == n // 2**s // batch
-        assert phase.sigma == pytest.approx(
-            5 * phase.step * 2 * math.sqrt(rest * size) / (batch * math.sqrt(m) * 0.9)
-        )
-    assert plan.rule.temperature == pytest.approx(math.sqrt(m) / (20 * 2 * size))
-    assert plan.rule.threshold == 0.75 * batch
-    assert plan.rule.cutoff == pytest.approx(10 * loud / 0.9)
-    assert plan.rule.cutoff_scale == pytest.approx(4 / 0.9)
-    assert plan.rule.scale == pytest.approx(2 * 4 * math.sqrt(32 * plan.rule.cutoff * rest) / 0.9)
-    assert plan.rule.scale_follows_cutoff
-
-
-def test_printed_parameters_of_the_other_version_are_the_formulas():
-    n, m, d, delta = 200_000, 20, 3, 1e-5
-    plan = printed.coordinatewise(n, m, d, epsilon=2.0, delta=delta, lipschitz=2.0, radius=3.0)
-    size, rest = math.log(n * m * d), math.log(1 / delta)
-    batch = math.ceil(100 * math.log(m * n * d / delta) / 2)
-    tau = math.sqrt(m) / (2 * size)
-    eta = 3 / 2 * min(
-        batch * math.sqrt(m / n), math.sqrt(m) * 2 / math.sqrt(d * rest * size)
-    )  # fmt: skip
-    first = plan.phases[0]
-    assert plan.batch_size == batch
-    assert first.step == pytest.approx(eta / math.log(m))
-    assert first.sigma == pytest.approx(
-        first.step * 2 * math.sqrt(d * (2 + rest) * size) / (math.sqrt(m) * 2)
-    )
-    assert plan.rule.temperature == pytest.approx(tau)
-    assert plan.rule.clip == pytest.approx(1 / tau)
-    assert plan.rule.epsilon == 1.0
-    assert plan.rule.threshold == pytest.approx(
-        0.9 * batch + 2 * math.log(first.n_steps / delta) / 2
-    )
-    other = printed.coordinatewise(
-        n, m, d, epsilon=2.0, delta=delta, lipschitz=2.0, radius=3.0, temperature="printed"
-    )
-    assert other.rule.temperature == pytest.approx(1 / tau)
-
-
-SIZES = {"epsilon": 1.0, "delta": 1e-6, "lipschitz": 1.0, "radius": 1.0}
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: printed.euclidean(10**8, 1, 2, **SIZES), "m must be at least 2, got 1"),
-        (lambda: printed.euclidean(10**6, 2, 2, **SIZES), "n_users must be at least 8"),
-        (
-            lambda: printed.euclidean(10**8, 2, 2, **(SIZES | {"epsilon": 1.5})),
-            "epsilon must be at most 1",
-        ),
-        (
-            lambda: printed.euclidean(10**8, 9, 2, **SIZES, smoothness=1.0),
-            "smoothness must be at most 2 / eta",
-        ),
-        (lambda: printed.coordinatewise(10**6, 1, 2, **SIZES), "m must be at least 2"),
-        (lambda: printed.coordinatewise(200, 3, 2, **SIZES), "n_users must be at least log"),
-        (lambda: printed.coordinatewise(1000, 3, 2, **SIZES), "at least 2 batch_size = "),
-        (
-            lambda: printed.coordinatewise(10**6, 3, 2, **SIZES, smoothness=100.0),
-            "smoothness must be at most 2 / eta",
-        ),
-        (
-            lambda: printed.coordinatewise(10**6, 3, 2, **SIZES, temperature="cold"),
-            "temperature must be inverse or printed",
-        ),
-    ],
-)
-def test_parameters_are_refused_where_the_theorems_are_not_defined(make, words):
-    with pytest.raises(ValueError, match=words):
-        make()
-
-
-def test_unsafe_returns_steps_that_do_not_contract():
-    plan = printed.euclidean(10**8, 9, 2, **SIZES, smoothness=1.0, unsafe=True)
-    assert not plan.steps_are_stable
 
 
 def test_a_whole_run_comes_near_the_minimiser():

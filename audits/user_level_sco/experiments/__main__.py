@@ -125,7 +125,7 @@ on every run halts and answers with its start.</p>
 {table_html(tables["printed"])}
 <p class="quiet">At delta = 1e-6. The filter can act only where scores below 3 B / 4 are possible,
 2 G tau > log(4/3): for m from the last column on. Below, one run at the printed constants, in one
-dimension and with m = 4: nobody can be filtered there.</p>"""
+dimension and with m = 4.</p>"""
     path = folder / "experiments.html"
     title = "User-level DP-SCO: excess risk, gradients, and the price of the filter"
     path.write_text(page_html(title, body), encoding="utf-8")
