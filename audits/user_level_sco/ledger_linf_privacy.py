@@ -244,7 +244,8 @@ def privacy_of_the_algorithm(ledger):
         (halves(1.0, -1.0, 0.0, 0.0), [AdditiveNoise(centers, "gaussian", sigma / 10)]),
     ):
         repair.audit(
-            AdditiveNoise(centers, "gaussian", sigma), LINF_CLAIM, pair, draws=8_000, mutants=others,
+            AdditiveNoise(centers, "gaussian", sigma), LINF_CLAIM, pair, draws=8_000,
+            mutants=others,
             survivors="Half of the noise is enough for these pairs: the bound is for worse ones.",
         )  # fmt: skip
 
