@@ -1,0 +1,282 @@
+"""The tree mechanism: all running sums of a stream, each with few shares of noise.
+
+Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); zeroth_order, Algorithm 5.
+
+Time 1, ..., t is cut into nodes (a, b), one for each binary digit 1 of t, from the largest to the
+smallest, and the sum up to t is the sum of their noisy sums. A node is known by its end b alone,
+because only nodes of ``b & -b`` times are ever used: what Fenwick's tree stores.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray
+
+
+def node(t: int) -> list[tuple[int, int]]:
+    """Return the nodes whose sums add up to the sum of times 1 to t.
+
+    zeroth_order, Algorithm 5, function Node(t), line by line.
+
+    **Guarantee** The nodes are disjoint, cover 1 to t, and are as many as t has binary digits 1.
+    Remark 4.2 has ceil(log2(t)) and 2 ln(t) as bounds for that: right from t = 2 on, 0 at t = 1.
+
+    **Departs** Line 8 writes {(k + 1), k'} for the node (k + 1, k').
+
+    Parameters
+    ----------
+    t : int
+        At least 1.
+
+    Returns
+    -------
+    list of (int, int)
+        First and last time of each node, the largest node first.
+
+    Examples
+    --------
+    >>> node(7), node(8)
+    ([(1, 4), (5, 6), (7, 7)], [(1, 8)])
+    """
+    t = _validate.integer("t", t, at_least=1)
+    depth = (t - 1).bit_length()  # ceil(log2(t)), without floats
+    k, nodes = 0, []  # line 6
+    for i in range(depth + 1):  # line 7
+        end = k + 2 ** (depth - i)  # line 8
+        if k < t and end <= t:
+            nodes.append((k + 1, end))
+            k = end
+    return nodes
+
+
+def nodes_of(position: int, n: int) -> list[tuple[int, int]]:
+    """Return the nodes, of those that the sums up to n use, that contain a time.
+
+    They are what an item at that time can change: position, then on from each end b to
+    b + (b & -b) while that is at most n. At most floor(log2(n)) + 1 of them, which position 1 has.
+
+    Parameters
+    ----------
+    position : int
+        From 1 to n.
+    n : int
+        At least 1.
+
+    Returns
+    -------
+    list of (int, int)
+
+    Examples
+    --------
+    >>> nodes_of(3, 8)
+    [(3, 3), (1, 4), (1, 8)]
+    """
+    n = _validate.integer("n", n, at_least=1)
+    end = _validate.integer("position", position, at_least=1)
+    if end > n:
+        raise ValueError(f"position must be at most n = {n}, got {position!r}")
+    nodes = []
+    while end <= n:
+        low = end & -end
+        nodes.append((end - low + 1, end))
+        end += low
+    return nodes
+
+
+def tree_gdp(sensitivities: ArrayLike, sigmas: ArrayLike) -> float:
+    """Return mu: the tree mechanism is exactly mu-Gaussian-DP, for whatever it releases at once.
+
+    zeroth_order, Theorem 4.3, without its loss: the n noisy sums are an invertible image of the
+    n noisy nodes, whose noises are independent, so that an item at time q, which moves its term by
+    s_q, is as good as seen through one Gaussian of shift
+    ``mu_q = s_q sqrt(sum over nodes b that contain q of 1 / sigma_b**2)``; mu is their largest.
+
+    **Guarantee** mu-GDP, hence (alpha, alpha mu**2 / 2)-RDP for all alpha > 1, for terms that are
+    chosen adaptively too (composition of Gaussian DP: Dong, Roth & Su 2022, Corollary 3.3; a node
+    depends on nodes that end before it); no smaller mu where s_q is attained.
+
+    **Requires** that neighbours differ at one time q, and that the term there, given what was
+    released before, moves by at most s_q in L2 norm.
+
+    **Departs** Theorem 4.3 prints sqrt(2 ln n) max s_i / sigma_b, which is smaller than this, and
+    not enough, at n = 1, 2 and 4.
+
+    **Symbols** s_i = `sensitivities`, sigma_b = `sigmas`, rho = mu.
+
+    Parameters
+    ----------
+    sensitivities : array_like, [n]
+        At least 0.
+    sigmas : array_like, scalar or [n]
+        Standard deviation of the noise of the node that ends at b, positive.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(tree_gdp([1.0, 1.0], 1.0) ** 2, 12)
+    2.0
+    """
+    s = _validate.floats("sensitivities", sensitivities, ndims=(1,))
+    if (s < 0).any():
+        raise ValueError(f"sensitivities must be at least 0, got {s.min()!r} among them")
+    n = s.size
+    weights = 1 / _positive_sigmas(sigmas, n) ** 2
+    precision = np.zeros(n)
+    for length in 2 ** np.arange(n.bit_length()):  # used nodes of one length end at odd multiples
+        ends = np.arange(length, n + 1, 2 * length)
+        inside = ends[:, None] - np.arange(length)
+        precision[inside - 1] += weights[ends - 1][:, None]
+    return float(np.max(s * np.sqrt(precision)))
+
+
+def tree_sigma(n: int, sensitivity: float, rho: float) -> float:
+    """Return the noise of every node with which n running sums are rho-Gaussian-DP.
+
+    ``sensitivity sqrt(floor(log2(n)) + 1) / rho``: no less will do (`tree_gdp`).
+
+    zeroth_order, Theorem 4.3 prints ``sensitivity sqrt(2 ln n) / rho``, which is 0 at n = 1.
+
+    Parameters
+    ----------
+    n : int
+        Number of times, at least 1.
+    sensitivity : float
+        Of each term, in L2 norm; positive.
+    rho : float
+        Parameter of Gaussian DP, positive.
+
+    Returns
+    -------
+    float
+    """
+    n = _validate.integer("n", n, at_least=1)
+    sensitivity = _validate.positive("sensitivity", sensitivity)
+    return _validate.scale(sensitivity * math.sqrt(n.bit_length()), _validate.positive("rho", rho))
+
+
+class TreeNoise:
+    """The noise Tree(t) of Algorithm 5, for t = 1, 2, ... in turn, of many runs at once.
+
+    zeroth_order, Algorithm 5 (Tree).
+
+    **Guarantee** `tree_gdp` of the sums that it is added to.
+
+    **Departs** (1) The printed Noise keeps all xi_1, ..., xi_t; nodes that ended never come back,
+    so that only those of Node(t) are kept: at most floor(log2(t)) + 1. (2) Line 2 forgets all noise
+    when t = 1 is asked for; here a new tree is a new object. (3) The proof of Theorem 4.3 lets all
+    nodes of one end b have the same xi_b. Released sums use one node of each end only, so that no
+    two of them share noise; if all nodes were released, their differences would have none.
+
+    **Symbols** xi_t ~ N(0, sigma_t**2 I), in `shape` dimensions, for each of `size` runs.
+
+    Parameters
+    ----------
+    size : int
+        Number of runs.
+    shape : tuple of int
+        Of one term.
+    sigmas : array_like, [n]
+        Standard deviations of the nodes that end at 1, ..., n; at least 0.
+    rng : numpy.random.Generator
+        Source of randomness.
+    """
+
+    def __init__(
+        self, size: int, shape: tuple[int, ...], *, sigmas: ArrayLike, rng: np.random.Generator
+    ) -> None:
+        self._rng = _validate.generator(rng)
+        self._shape = (_validate.draws(size), *shape)
+        self._sigmas = _validate.floats("sigmas", sigmas, ndims=(1,))
+        self._time = 0
+        self._kept: list[FloatArray] = []  # Tree(b) for each end b of the nodes of Node(t)
+
+    def next(self) -> FloatArray:
+        """Return Tree(t) ``[size, *shape]`` for the next t."""
+        if self._time == self._sigmas.size:
+            raise ValueError(f"t must be at most n = {self._sigmas.size}, the number of sigmas")
+        self._time += 1
+        xi = self._rng.normal(scale=self._sigmas[self._time - 1], size=self._shape)  # line 3
+        ones = (self._time & (self._time - 1)).bit_count()  # nodes of Node(t) before its last
+        del self._kept[ones:]
+        self._kept.append(self._kept[-1] + xi if ones else xi)  # line 4
+        return self._kept[-1].copy()
+
+
+def tree_sums(values: Any, size: int, *, sigmas: ArrayLike, rng: np.random.Generator) -> FloatArray:
+    """Release all running sums of a stream, with the noise of a tree.
+
+    zeroth_order, Theorem 4.3 and Algorithm 5, where each term is given, and not chosen adaptively.
+
+    **Guarantee** mu-Gaussian DP, with mu = ``tree_gdp(sensitivities, sigmas)``.
+
+    **Requires** that neighbours differ in one term, by at most its sensitivity in L2 norm.
+
+    **Departs** Theorem 4.3 prints M^(j)(..., Z_i) for the j-th term, of Z_j.
+
+    **Symbols** M^(j)(x, Z_j) = `values` [j - 1]; x_i = the i-th sum.
+
+    Parameters
+    ----------
+    values : array_like, [n] or [n, d]
+        The terms, finite.
+    size : int
+        Number of independent draws.
+    sigmas : array_like, scalar or [n]
+        Of the node that ends at b; positive.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [size, n] or [size, n, d]
+    """
+    rng = _validate.generator(rng)
+    terms = _validate.floats("values", values, ndims=(1, 2))
+    n = len(terms)
+    noise = TreeNoise(size, terms.shape[1:], sigmas=_positive_sigmas(sigmas, n), rng=rng)
+    found = np.empty((_validate.draws(size), *terms.shape))
+    for t, total in enumerate(np.cumsum(terms, axis=0)):
+        found[:, t] = total + noise.next()
+    return found
+
+
+def node_sums(values: Any) -> FloatArray:
+    """Return the sum of each node that ends at 1, ..., n, before its noise.
+
+    The noisy running sums of `tree_sums` are an invertible image of these, each with its own
+    Gaussian noise: what an audit may integrate out.
+
+    Parameters
+    ----------
+    values : array_like, [..., n, d]
+        The terms: of many runs, if there are more axes.
+
+    Returns
+    -------
+    ndarray, [..., n, d]
+    """
+    terms = np.asarray(values, dtype=np.float64)
+    totals = np.cumsum(terms, axis=-2)
+    sums = totals.copy()
+    for end in range(1, terms.shape[-2] + 1):
+        before = end & (end - 1)
+        if before:
+            sums[..., end - 1, :] -= totals[..., before - 1, :]
+    return sums
+
+
+def _positive_sigmas(sigmas: ArrayLike, n: int) -> FloatArray:
+    """Return one positive sigma for each of n nodes."""
+    array = _validate.per_query("sigmas", sigmas, n)
+    if not (array > 0).all():
+        raise ValueError(f"sigmas must be positive, got {array.min()!r} among them")
+    return np.broadcast_to(array, n)

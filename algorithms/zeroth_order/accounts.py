@@ -1,0 +1,97 @@
+"""How private the oracles and the whole algorithm are: Gaussian DP, by sensitivities.
+
+An item is in one batch of one epoch. Given the hidden directions, which do not depend on data, the
+noisy gradients of that epoch are Gaussian, and the item moves them by at most (Lemmas 3.1 and 3.2)
+
+- s_1 = 2 d L / B_1 in round 1, s_t = 2 d L norm(w_t - w_{t-1}) / (B_2 delta) in round t of
+  Algorithm 4, through all nodes of the tree that contain t (`tree.tree_gdp`);
+- 2 d L / B in its own round of Algorithm 6.
+
+Not knowing the directions makes outputs less different (a trade-off curve of a mixture lies above
+the mixture of the curves, and curves of mu-GDP are convex in the shift), later epochs only see what
+was released, and what is computed from released gradients is no less private. Steps are no longer
+than D, so that norm(w_t - w_{t-1}) <= 2 D (Remark 4.1), and D for t = 2 where Delta_1 = 0.
+
+mu-Gaussian DP implies (alpha, alpha mu**2 / 2)-RDP for all alpha > 1, the paper's measure, which it
+calls rho.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray
+from algorithms.common.tree import nodes_of, tree_gdp
+from algorithms.zeroth_order.plans import Naive, Plan, VarianceReduced
+
+
+def path_gdp(
+    oracle: VarianceReduced | Naive, *, points: ArrayLike, radius: float, lipschitz: float
+) -> float:
+    """Return mu of the noisy gradients along a path ``[T, d]`` (`oracles.oracle_gradients`)."""
+    path = _validate.floats("points", points, ndims=(2,))
+    moves = np.linalg.norm(np.diff(path, axis=0), axis=1)
+    s = _sensitivities(oracle, moves, path.shape[1], radius, lipschitz)
+    if oracle.sigma == 0:
+        return math.inf
+    if isinstance(oracle, Naive):
+        return float(s.max()) / oracle.sigma
+    return tree_gdp(s, oracle.sigma)
+
+
+def transcript_gdp(
+    plan: Plan, dimension: int, lipschitz: float, *, first_step_is_zero: bool = True
+) -> float:
+    """Return mu of all noisy gradients of a run, those of the last round of an epoch included."""
+    return _run_gdp(plan, dimension, lipschitz, plan.rounds, first_step_is_zero)
+
+
+def output_gdp(
+    plan: Plan, dimension: int, lipschitz: float, *, first_step_is_zero: bool = True
+) -> float:
+    """Return mu of what is computed from a run: of all noisy gradients but the last of each epoch.
+
+    The learner starts again with each epoch, so that nothing depends on what it was told last. At
+    T = 1 nothing depends on the data at all, and mu is 0.
+    """
+    return _run_gdp(plan, dimension, lipschitz, plan.rounds - 1, first_step_is_zero)
+
+
+def epoch_sensitivities(
+    plan: Plan, dimension: int, lipschitz: float, *, first_step_is_zero: bool = True
+) -> FloatArray:
+    """Return s_1, ..., s_T: how far an item of each round can move that round's estimate."""
+    d = _validate.integer("dimension", dimension, at_least=1)
+    moves = np.full(plan.rounds - 1, 2 * plan.domain)
+    if first_step_is_zero:
+        moves[:1] = plan.domain
+    return _sensitivities(plan.oracle, moves, d, plan.radius, lipschitz)
+
+
+def _run_gdp(
+    plan: Plan, dimension: int, lipschitz: float, rounds: int, first_step_is_zero: bool
+) -> float:
+    if not rounds:
+        return 0.0
+    # from round 3 on sensitivities are equal, and none of them is in more nodes than round 3
+    first = replace(plan, rounds=min(plan.rounds, 3))
+    s = epoch_sensitivities(first, dimension, lipschitz, first_step_is_zero=first_step_is_zero)
+    s = s[: min(rounds, 3)]
+    if isinstance(plan.oracle, VarianceReduced):
+        s = s * np.sqrt([len(nodes_of(q, rounds)) for q in range(1, len(s) + 1)])
+    return float(s.max()) / plan.oracle.sigma if plan.oracle.sigma else math.inf
+
+
+def _sensitivities(
+    oracle: VarianceReduced | Naive, moves: FloatArray, d: int, radius: float, lipschitz: float
+) -> FloatArray:
+    unit = 2 * d * _validate.positive("lipschitz", lipschitz)
+    radius = _validate.positive("radius", radius)
+    if isinstance(oracle, Naive):
+        return np.full(len(moves) + 1, unit / oracle.batch)
+    return np.concatenate([[unit / oracle.first_batch], unit * moves / (oracle.batch * radius)])

@@ -1,0 +1,141 @@
+"""How stationary the output is at least: the bounds of Theorem 4.9 and Appendix E, with constants.
+
+All bound E norm(grad F(w-bar))_{2 delta}: the stationarity at twice the radius of smoothing, which
+is what the proof of Theorem 4.9 shows, and not at the radius itself, as the theorem says.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from algorithms.common import _validate
+from algorithms.zeroth_order.plans import Naive, Plan, VarianceReduced
+
+CONSTANTS = ("printed", "sharp")
+
+
+@dataclass(frozen=True)
+class StationarityBound:
+    """The terms of a bound on the expected stationarity at 2 delta.
+
+    Attributes
+    ----------
+    optimality : float
+        (F* + 2 L delta) / (D K T): what there was to gain.
+    regret : float
+        Of the online learner, over D T.
+    error : float
+        Of the estimates before noise, against the smoothed gradients.
+    noise : float
+        Of the noise in the same place.
+    """
+
+    optimality: float
+    regret: float
+    error: float
+    noise: float
+
+    @property
+    def total(self) -> float:
+        """The bound. It says something where it is below the Lipschitz constant."""
+        return self.optimality + self.regret + self.error + self.noise
+
+
+def stationarity_bound(
+    plan: Plan, dimension: int, *, lipschitz: float, gap: float, constants: str = "sharp"
+) -> StationarityBound:
+    """Return the bound of Corollary 4.7 for a plan, with projected subgradient descent.
+
+    **Guarantee** E norm(grad F(w-bar))_{2 delta} <= total, for i.i.d. items (zeroth_order,
+    Corollary 4.7, Lemmas 3.1, 3.2 and 4.8, Corollary 4.5, and the proof of Theorem 4.9; Appendix
+    E).
+
+    **Requires** F differentiable and `lipschitz`-Lipschitz, F(x_1) - inf F <= `gap`, `plan.domain`
+    times T at most delta.
+
+    **Departs** With "printed" constants, the squared errors are those of Lemmas 3.1 and 3.2, 16 d
+    L^2 / b and 16 d L^2 r^2 / (b delta^2), and three squares are added with a factor 3 as the proof
+    of Theorem 4.9 does. With "sharp" ones they are 3 L^2 / b (L^2 / b for d = 1; by Poincare's
+    inequality on the sphere an estimate in one direction has second moment at most d^2 L^2 / (d -
+    1)) and 2 d L^2 r^2 / (b delta^2), and norms are added as norms. The regret is D^2 / (2 eta) +
+    eta / 2 sum_t E norm(g~_t)^2, for whatever eta.
+
+    **Symbols** F* = `gap`, L = `lipschitz`.
+
+    Parameters
+    ----------
+    plan : Plan
+    dimension : int
+        d.
+    lipschitz : float
+        L, positive.
+    gap : float
+        F*, at least 0.
+    constants : {"sharp", "printed"}
+
+    Returns
+    -------
+    StationarityBound
+    """
+    d = _validate.integer("dimension", dimension, at_least=1)
+    lipschitz = _validate.positive("lipschitz", lipschitz)
+    gap = _validate.nonnegative("gap", gap)
+    if constants not in CONSTANTS:
+        raise ValueError(f"constants must be one of {', '.join(CONSTANTS)}, got {constants!r}")
+    if plan.domain * plan.rounds > plan.radius * (1 + 1e-9):
+        raise ValueError(
+            f"domain times rounds must be at most radius {plan.radius!r}, got "
+            f"{plan.domain!r} times {plan.rounds!r}"
+        )
+    T, D = plan.rounds, plan.domain
+    error = math.sqrt(squared_error(plan, d, lipschitz=lipschitz, constants=constants))
+    noise = math.sqrt(_noise_terms(plan) * d) * plan.oracle.sigma
+    moment = gradient_moment(plan, d, lipschitz=lipschitz, constants=constants)
+    # fresh errors are orthogonal to all that was played; those of a sum stay, and cost 2 D a round
+    factor = 1 / math.sqrt(T) if isinstance(plan.oracle, Naive) else 2.0
+    regret = D / (2 * plan.step * T) + plan.step * moment / (2 * D)
+    return StationarityBound(
+        optimality=(gap + 2 * lipschitz * plan.radius) / (D * plan.epochs * T),
+        regret=regret,
+        error=factor * error,
+        noise=factor * noise,
+    )
+
+
+def squared_error(
+    plan: Plan, dimension: int, *, lipschitz: float, constants: str = "sharp"
+) -> float:
+    """Return a bound on E norm(g_t - grad F^_delta(w_t))**2 before noise, for all t (Lemma 4.8)."""
+    d, oracle = dimension, plan.oracle
+    single = d * d / (d - 1) if d > 1 else 1.0  # second moment of one direction, over L**2
+    if isinstance(oracle, Naive):
+        return single * lipschitz**2 / oracle.batch
+    first, later = (16 * d, 16 * d) if constants == "printed" else (single / d + (d > 1), 2 * d)
+    moves = (plan.rounds - 1) * (2 * plan.domain / plan.radius) ** 2
+    return lipschitz**2 * (first / oracle.first_batch + later * moves / oracle.batch)
+
+
+def learning_step(domain: float, rounds: int, moment: float) -> float:
+    """Return eta = D / sqrt(T G**2) for E norm(g~_t)**2 <= G**2, at which regret is D G sqrt(T)."""
+    return domain / math.sqrt(rounds * moment)
+
+
+def gradient_moment(
+    plan: Plan, dimension: int, *, lipschitz: float, constants: str = "sharp"
+) -> float:
+    """Return a bound on E norm(g~_t)**2, as the first display of the proof of Theorem 4.9."""
+    squared = squared_error(plan, dimension, lipschitz=lipschitz, constants=constants)
+    noise = math.sqrt(_noise_terms(plan) * dimension) * plan.oracle.sigma
+    if isinstance(plan.oracle, Naive):
+        return squared + lipschitz**2 + noise**2
+    if constants == "printed":
+        return 3 * (squared + lipschitz**2 + noise**2)
+    return (math.sqrt(squared) + lipschitz + noise) ** 2
+
+
+def _noise_terms(plan: Plan) -> int:
+    """Return how many noises a noisy gradient contains at most: binary digits 1 up to T."""
+    if isinstance(plan.oracle, VarianceReduced):
+        return (plan.rounds + 1).bit_length() - 1  # floor(log2(T + 1))
+    return 1

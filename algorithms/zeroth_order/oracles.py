@@ -1,0 +1,213 @@
+"""Private gradient oracles: Algorithm 4 (variance-reduced) and Algorithm 6 (naive)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray
+from algorithms.common.tree import TreeNoise, node_sums
+from algorithms.zeroth_order.estimators import (
+    difference_estimate,
+    gradient_estimate,
+    items_of,
+    points_of,
+    unit_vectors,
+)
+from algorithms.zeroth_order.losses import Loss
+from algorithms.zeroth_order.plans import Naive, VarianceReduced
+
+
+def oracle_gradients(
+    data: Any,
+    size: int,
+    *,
+    loss: Loss,
+    oracle: VarianceReduced | Naive,
+    radius: float,
+    points: ArrayLike,
+    directions: ArrayLike | None = None,
+    noise_multiplier: float = 1.0,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Release the noisy gradients of one epoch along a path that is given.
+
+    zeroth_order, Algorithm 4 (Private variance-reduced gradient oracle) with Algorithm 5 (Tree), or
+    Algorithm 6 (Naive private gradient oracle).
+
+    **Guarantee** mu-Gaussian DP, hence (alpha, alpha mu**2 / 2)-RDP, with mu = `accounts.path_gdp`:
+    the directions are hidden and do not depend on the data, and given them the outputs are
+    Gaussian.
+
+    **Requires** that the path does not depend on this epoch's items but through gradients that were
+    released; that losses are `loss.lipschitz`-Lipschitz.
+
+    **Departs** (1) Line 9 of Algorithm 4 adds Tree(t) to g~_t, which it defines: it is added to
+    g_t, the sum without noise. (2) Line 2 of Algorithm 4 has t = [2, K] for t in [2, T]. (3) What
+    the oracle must remember is private: g_{t-1} without noise, and the nodes of Node(t); and
+    w_{t-1}. (4) `noise_multiplier` is not the paper's.
+
+    **Symbols** g~_1, ..., g~_T = what is returned, w_1, ..., w_T = `points`, B_1, B_2, sigma =
+    `oracle`, Z_1, ..., Z_T = `data`, cut into batches in its order.
+
+    Parameters
+    ----------
+    data : array_like, [n, p] or [n, 1, p]
+        Items of the epoch; the first ones are used.
+    size : int
+        Number of independent draws.
+    loss : Loss
+    oracle : VarianceReduced or Naive
+    radius : float
+        delta, positive.
+    points : array_like, [T, d]
+    directions : array_like, [n, j, d], optional
+        Of each item; drawn afresh for each draw by default.
+    noise_multiplier : float, default 1
+        Factor on sigma, at least 0.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, [size, T, d]
+    """
+    rng = _validate.generator(rng)
+    path = _path(points)
+    items = epoch_items(data, loss, oracle, len(path))
+    asked = EpochOracle(
+        items, size, loss=loss, oracle=oracle, radius=radius, rounds=len(path),
+        directions=directions, noise_multiplier=noise_multiplier, rng=rng,
+    )  # fmt: skip
+    found = np.empty((asked.size, *path.shape))
+    for t, w in enumerate(path):
+        found[:, t] = asked.query(w)
+    return found
+
+
+def oracle_centers(
+    data: Any,
+    size: int,
+    *,
+    loss: Loss,
+    oracle: VarianceReduced | Naive,
+    radius: float,
+    points: ArrayLike,
+    directions: ArrayLike | None = None,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return what the noise of `oracle_gradients` is added to, in coordinates where it is white.
+
+    Of Algorithm 4 these are the sums of the nodes of the tree, of which the noisy gradients are an
+    invertible image; of Algorithm 6 the gradients. Each has independent noise N(0, sigma**2 I), so
+    that an audit may integrate it out.
+
+    Parameters, **Requires**, **Departs** and **Symbols** are those of `oracle_gradients`.
+
+    Returns
+    -------
+    ndarray, [size, T d]
+    """
+    quiet = (
+        VarianceReduced(oracle.first_batch, oracle.batch, 0.0)
+        if isinstance(oracle, VarianceReduced)
+        else Naive(oracle.batch, 0.0)
+    )
+    sums = oracle_gradients(
+        data, size, loss=loss, oracle=quiet, radius=radius, points=points, directions=directions,
+        rng=rng,
+    )  # fmt: skip
+    if isinstance(oracle, VarianceReduced):
+        sums = node_sums(np.diff(sums, axis=1, prepend=0.0))
+    return sums.reshape(len(sums), -1)
+
+
+class EpochOracle:
+    """One epoch of an oracle, in many runs at once; `oracle_gradients` says what it does.
+
+    Parameters
+    ----------
+    items : ndarray, [n, p]
+        Those of the epoch.
+    size : int
+        Number of runs.
+    loss, oracle, radius, directions, noise_multiplier, rng
+        As for `oracle_gradients`.
+    rounds : int
+        T.
+    """
+
+    def __init__(
+        self, items: FloatArray, size: int, *, loss: Loss, oracle: VarianceReduced | Naive,
+        radius: float, rounds: int, directions: ArrayLike | None = None,
+        noise_multiplier: float = 1.0, rng: np.random.Generator,
+    ) -> None:  # fmt: skip
+        self.size = _validate.draws(size)
+        self._loss, self._oracle, self._rng = loss, oracle, rng
+        self._radius = _validate.positive("radius", radius)
+        self._dimension = loss.dimension(items.shape[1])
+        sizes = oracle.batches(rounds)
+        ends = np.cumsum(sizes)
+        self._batches = [slice(end - n, end) for end, n in zip(ends, sizes, strict=True)]
+        self._items = items[: ends[-1]]
+        self._directions = (
+            None
+            if directions is None
+            else unit_vectors(directions, len(items), self._dimension)[: ends[-1]]
+        )
+        self._time = 0
+        self._sigma = _validate.nonnegative("noise_multiplier", noise_multiplier) * oracle.sigma
+        self._previous = np.empty(0)
+        self._sum = np.empty(0)
+        if isinstance(oracle, VarianceReduced):
+            self._tree = TreeNoise(
+                self.size, (self._dimension,), sigmas=np.full(rounds, self._sigma), rng=rng
+            )
+
+    def query(self, points: FloatArray) -> FloatArray:
+        """Return the noisy gradients ``[size, d]`` at the next points, ``[d]`` or ``[size, d]``."""
+        if self._time == len(self._batches):
+            raise ValueError(f"t must be at most T = {len(self._batches)}, the rounds of an epoch")
+        batch = self._batches[self._time]
+        self._time += 1
+        w = points_of("points", points, self.size, self._dimension)
+        given: dict[str, Any] = {
+            "loss": self._loss,
+            "radius": self._radius,
+            "point": w,
+            "directions": None if self._directions is None else self._directions[batch],
+            "rng": self._rng,
+        }
+        items = self._items[batch]
+        if isinstance(self._oracle, Naive):  # Algorithm 6
+            if self._directions is None:
+                given["n_directions"] = self._oracle.directions(self._dimension)
+            estimate = gradient_estimate(items, self.size, **given)  # lines 4 and 5
+            noise = self._rng.normal(scale=self._sigma, size=estimate.shape)
+            return estimate + noise  # line 6
+        if self._time == 1:
+            self._sum = gradient_estimate(items, self.size, **given)  # line 5 of Algorithm 4
+        else:
+            self._sum = self._sum + difference_estimate(  # line 7
+                items, self.size, previous=self._previous, **given
+            )
+        self._previous = w
+        return self._sum + self._tree.next()  # line 9
+
+
+def epoch_items(
+    data: Any, loss: Loss, oracle: VarianceReduced | Naive, rounds: int, epochs: int = 1
+) -> FloatArray:
+    """Return the items that so many epochs use, and refuse data of fewer."""
+    items = items_of(data, loss)
+    needed = epochs * sum(oracle.batches(rounds))
+    if len(items) < needed:
+        raise ValueError(f"data must hold at least {needed} items, got {len(items)}")
+    return items[:needed]
+
+
+def _path(points: ArrayLike) -> FloatArray:
+    return _validate.floats("points", points, ndims=(2,))

@@ -1,0 +1,237 @@
+"""Parameters whose constants are derived: noise that is exactly enough, rounds that are best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from algorithms.common import _validate
+from algorithms.zeroth_order import accounts
+from algorithms.zeroth_order.bounds import stationarity_bound
+from algorithms.zeroth_order.plans import Naive, Plan, VarianceReduced
+from algorithms.zeroth_order.printed import with_learning_step
+
+COVERS = ("output", "transcript")
+
+
+def calibrated(
+    plan: Plan, dimension: int, *, rho: float, lipschitz: float, covers: str = "output"
+) -> Plan:
+    """Return a plan with the least noise at which it is rho-Gaussian-DP.
+
+    zeroth_order, Corollary 4.4 with exact constants (`accounts`).
+
+    **Guarantee** rho-Gaussian DP, so (alpha, alpha rho**2 / 2)-RDP for all alpha > 1, of the output
+    of `conversion.private_zeroth_order`, or of all noisy gradients (`covers` "transcript"), with
+    learners that start at 0. Attained in d = 1.
+
+    Parameters
+    ----------
+    plan : Plan
+        Whose sigma is replaced.
+    dimension : int
+        d.
+    rho, lipschitz : float
+        Positive.
+    covers : {"output", "transcript"}
+        What is released.
+
+    Returns
+    -------
+    Plan
+    """
+    rho = _validate.positive("rho", rho)
+    if covers not in COVERS:
+        raise ValueError(f"covers must be one of {', '.join(COVERS)}, got {covers!r}")
+    account = accounts.output_gdp if covers == "output" else accounts.transcript_gdp
+    unit = replace(plan, oracle=replace(plan.oracle, sigma=1.0))
+    sigma = account(unit, dimension, lipschitz) / rho
+    return replace(plan, oracle=replace(plan.oracle, sigma=sigma), dimension=dimension,
+                   lipschitz=lipschitz)  # fmt: skip
+
+
+def variance_reduced(
+    n_points: int,
+    dimension: int,
+    *,
+    radius: float,
+    rho: float,
+    lipschitz: float,
+    gap: float,
+    rounds: int | None = None,
+    covers: str = "output",
+) -> Plan:
+    """Return the plan of Theorem 4.9 with derived noise, and the T that is best for its bound.
+
+    B_1 = T + 1, B_2 = 1, D = delta / T and K = M / (2 T) are the theorem's.
+
+    **Guarantee** rho-Gaussian DP, as `calibrated`; stationarity at 2 delta within
+    ``bounds.stationarity_bound(plan, ...)``, of which T minimises the total.
+
+    **Departs** Theorem 4.9 takes the smaller of the T that balances the error of the estimates and
+    the T that balances noise; of a sum of one term that grows and two that fall with T the larger
+    is right, and the best T is found by search. K is rounded down.
+
+    Parameters
+    ----------
+    n_points, dimension, radius, rho, lipschitz, gap
+        As for `printed.theorem_4_9`.
+    rounds : int or None, default None
+        T, if it is to be another.
+    covers : {"output", "transcript"}
+        What must be private.
+
+    Returns
+    -------
+    Plan
+    """
+    M = _validate.integer("n_points", n_points, at_least=4)
+    d = _validate.integer("dimension", dimension, at_least=1)
+    delta = _validate.positive("radius", radius)
+
+    def made(T: int) -> Plan:
+        plan = Plan(T, M // (2 * T), delta, delta / T, 1.0, VarianceReduced(T + 1, 1, 0.0))
+        plan = calibrated(plan, d, rho=rho, lipschitz=lipschitz, covers=covers)
+        return with_learning_step(plan, d, lipschitz=lipschitz, constants="sharp")
+
+    if rounds is not None:
+        return made(_validate.integer("rounds", rounds, at_least=1))
+    return _best(made, 2, M // 2, d, lipschitz, gap)
+
+
+def naive(
+    n_points: int,
+    dimension: int,
+    *,
+    radius: float,
+    rho: float,
+    lipschitz: float,
+    gap: float,
+    rounds: int | None = None,
+    batch: int | None = None,
+) -> Plan:
+    """Return the plan of Appendix E with the noise of its sensitivity, and its best T and B.
+
+    D = delta / T, K = M / (B T) and sigma = 2 d L / (B rho).
+
+    **Guarantee** rho-Gaussian DP; stationarity at 2 delta within
+    ``bounds.stationarity_bound(plan, ...)``, of which T and B minimise the total.
+
+    **Departs** Appendix E has B = 1 and sigma = d L / (B rho).
+
+    Parameters
+    ----------
+    n_points, dimension, radius, rho, lipschitz, gap, rounds
+        As for `variance_reduced`.
+    batch : int or None, default None
+        B, if it is to be another.
+
+    Returns
+    -------
+    Plan
+    """
+    M = _validate.integer("n_points", n_points, at_least=2)
+    d = _validate.integer("dimension", dimension, at_least=1)
+    delta = _validate.positive("radius", radius)
+
+    def made(T: int, B: int) -> Plan:
+        plan = Plan(T, M // (B * T), delta, delta / T, 1.0, Naive(B, 0.0))
+        plan = calibrated(plan, d, rho=rho, lipschitz=lipschitz, covers="transcript")
+        return with_learning_step(plan, d, lipschitz=lipschitz, constants="sharp")
+
+    def best_rounds(B: int) -> Plan:
+        if rounds is not None:
+            return made(rounds, B)
+        return _best(lambda T: made(T, B), 1, M // B, d, lipschitz, gap)
+
+    if rounds is not None:
+        _validate.integer("rounds", rounds, at_least=1)
+    if batch is not None:
+        return best_rounds(_validate.integer("batch", batch, at_least=1))
+    most = M // (rounds or 1)
+    plans = [best_rounds(B) for B in _grid(1, max(1, most), 60)]
+    return min(plans, key=lambda plan: _total(plan, d, lipschitz, gap))
+
+
+def vacuity_threshold(
+    dimension: int,
+    *,
+    radius: float,
+    rho: float,
+    lipschitz: float,
+    gap: float,
+    constants: str = "sharp",
+) -> int:
+    """Return the smallest M, to 1 per cent, at which some T makes the bound smaller than L.
+
+    A stationarity of L is what every point has: below this M the bound says nothing, whatever T is.
+
+    Parameters
+    ----------
+    dimension, radius, rho, lipschitz, gap
+        As for `printed.theorem_4_9`.
+    constants : {"sharp", "printed"}
+        Of `bounds.stationarity_bound`; "printed" takes the sigma of Corollary 4.4 too.
+
+    Returns
+    -------
+    int
+    """
+    d = _validate.integer("dimension", dimension, at_least=1)
+    L = _validate.positive("lipschitz", lipschitz)
+    delta = _validate.positive("radius", radius)
+
+    def total(M: float, T: int) -> float:
+        sigma = 0.0
+        if constants == "printed":
+            sigma = math.sqrt(2 * math.log(T)) * 4 * d * L / (T * rho)
+        plan = Plan(T, 1, delta, delta / T, 1.0, VarianceReduced(T + 1, 1, sigma))
+        if constants != "printed":
+            plan = calibrated(plan, d, rho=rho, lipschitz=L)
+        plan = with_learning_step(plan, d, lipschitz=L, constants=constants)
+        bound = stationarity_bound(plan, d, lipschitz=L, gap=gap, constants=constants)
+        return bound.total - bound.optimality * (1 - 2 * T / M)  # K = M / (2 T), not rounded
+
+    low, high = math.log(4.0), math.log(4.0)
+
+    def says_something(log_m: float) -> bool:
+        M = math.exp(log_m)
+        most = min(M / 2, 2.0**22)
+        return any(total(M, T) < L for T in _grid(2, int(most), 200))
+
+    while not says_something(high):
+        low, high = high, high + math.log(4.0)
+    while high - low > 0.01:
+        middle = (low + high) / 2
+        low, high = (low, middle) if says_something(middle) else (middle, high)
+    return math.ceil(math.exp(high))
+
+
+def _best(
+    made: Callable[[int], Plan], low: int, high: int, dimension: int, lipschitz: float, gap: float
+) -> Plan:
+    """Return the plan with the smallest bound, of T on a grid, and of the T around the best."""
+
+    def total(T: int) -> float:
+        return _total(made(T), dimension, lipschitz, gap)
+
+    while True:
+        grid = _grid(low, high, 25)
+        best = min(range(len(grid)), key=lambda i: total(grid[i]))
+        if grid[-1] - grid[0] < 25:
+            return made(grid[best])
+        low, high = grid[max(0, best - 1)], grid[min(len(grid) - 1, best + 1)]
+
+
+def _total(plan: Plan, dimension: int, lipschitz: float, gap: float) -> float:
+    return stationarity_bound(plan, dimension, lipschitz=lipschitz, gap=gap).total
+
+
+def _grid(low: int, high: int, n: int) -> list[int]:
+    """Return about n integers from low to high, in equal ratios, without doubles."""
+    if high <= low:
+        return [low]
+    return [int(x) for x in np.unique(np.round(np.geomspace(low, high, n)).astype(np.int64))]

@@ -1,0 +1,137 @@
+"""How stationary a point is, in the sense of Goldstein: zeroth_order, Definition 2.1.
+
+The stationarity of F at x within delta is the length of the shortest convex combination of its
+gradients in the open ball of radius delta around x.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import nnls
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray
+from algorithms.zeroth_order.estimators import items_of
+from algorithms.zeroth_order.losses import Loss, Ridge, shortened
+from algorithms.zeroth_order.smoothing import uniform_in_ball
+
+
+def shortest_in_hull(vectors: ArrayLike) -> FloatArray:
+    """Return the point of the convex hull of some vectors that is closest to 0.
+
+    By non-negative least squares (Lawson & Hanson 1974): the weights that minimise
+    norm(sum w_i v_i)**2 + (sum w_i - 1)**2 are those of the closest point, times a factor.
+
+    Parameters
+    ----------
+    vectors : array_like, [k, d]
+
+    Returns
+    -------
+    ndarray, [d]
+    """
+    points = _validate.floats("vectors", vectors, ndims=(2,))
+    scale = max(float(np.abs(points).max()), 1e-300)
+    system = np.vstack([points.T / scale, np.ones(len(points))])
+    weights, _ = nnls(system, np.append(np.zeros(points.shape[1]), 1.0))
+    return np.asarray(weights / weights.sum() @ points)
+
+
+def stationarity_estimate(
+    data: ArrayLike,
+    size: int,
+    *,
+    loss: Loss,
+    radius: float,
+    point: ArrayLike,
+    n_gradients: int = 64,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Bound the stationarity of the mean loss of the items from above, by gradients of the ball.
+
+    zeroth_order, Definition 2.1.
+
+    **Guarantee** Each draw is an upper bound on the stationarity at `point` of F = the mean of the
+    items' losses, for every convex combination of gradients is a member of the set whose shortest
+    is meant; how far it lies above is not known.
+
+    **Requires** a loss with `gradients`.
+
+    **Departs** Where F has no gradient, which has probability 0, one of its limits is taken.
+
+    Parameters
+    ----------
+    data : array_like, [n, p]
+    size : int
+        Number of independent draws.
+    loss : Loss
+    radius : float
+        delta, positive.
+    point : array_like, [d] or [size, d]
+    n_gradients : int, default 64
+        For each draw, at points uniform in the ball.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray, [size]
+    """
+    items = items_of(data, loss)
+    size = _validate.draws(size)
+    delta = _validate.positive("radius", radius)
+    k = _validate.integer("n_gradients", n_gradients, at_least=1)
+    d = loss.dimension(items.shape[1])
+    x = _validate.floats("point", point, ndims=(1, 2))
+    if x.shape[-1] != d or (x.ndim == 2 and len(x) != size):
+        raise ValueError(f"point must have shape ({d},) or ({size}, {d}), got {x.shape}")
+    rng = _validate.generator(rng)
+    found = np.empty(size)
+    for i, center in enumerate(np.broadcast_to(x, (size, d))):
+        ball = center + delta * uniform_in_ball(k, d, rng=rng)
+        gradients = np.array([loss.gradients(y[None], items).mean(axis=0) for y in ball])
+        found[i] = np.linalg.norm(shortest_in_hull(gradients))
+    return found
+
+
+def stationarity_in_one_dimension(
+    data: ArrayLike, *, loss: Ridge, radius: float, points: ArrayLike
+) -> FloatArray:
+    """Return the exact stationarity of the mean loss of the items, in d = 1.
+
+    zeroth_order, Definition 2.1: F is piecewise linear, its slopes in the open interval of radius
+    delta are those between its knots, and their hull is an interval.
+
+    Parameters
+    ----------
+    data : array_like, [n, 2]
+        Items (a, b).
+    loss : Ridge
+    radius : float
+        delta, positive.
+    points : array_like, [S]
+
+    Returns
+    -------
+    ndarray, [S]
+    """
+    if not isinstance(loss, Ridge):
+        raise TypeError(f"loss must be a Ridge, whose knots are known, got {loss!r}")
+    items = items_of(data, loss)
+    if items.shape[1] != 2:
+        raise ValueError(f"data must have 2 columns, for d = 1, got {items.shape[1]}")
+    delta = _validate.positive("radius", radius)
+    x = _validate.floats("points", points, ndims=(1,))
+    features = shortened(items[:, :1])[:, 0]
+    _, places, _ = loss.knots(items[:, 1])
+    used = features != 0
+    knots = np.unique(places[used] / features[used, None])
+    found = np.empty(len(x))
+    for i, center in enumerate(x):
+        low, high = center - delta, center + delta
+        inside = knots[(knots > low) & (knots < high)]
+        edges = np.concatenate([[low], inside, [high]])
+        middles = (edges[:-1] + edges[1:]) / 2
+        slopes = loss.gradients(middles[:, None, None], items)[..., 0].mean(axis=1)
+        found[i] = max(0.0, slopes.min(), -slopes.max())
+    return found
