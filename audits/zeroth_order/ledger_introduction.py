@@ -1,0 +1,352 @@
+"""Zeroth-order optimization: claims of Sections 1, 3 and 4.1 on rates and on the estimators."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from audits.zeroth_order.conventions import DIMENSION, FEW, LIPSCHITZ, RADIUS, ROUNDS, SHARE, UNIT
+from dpaudit.ledger import Array, Method, statement
+from dpaudit.search import Integer, Interval
+
+ROUNDING = 1e-12
+SMALL = Interval(1e-6, 1.0, log=True)
+"""epsilon, in units of L."""
+BUDGET = Interval(1e-4, 1e4, log=True)
+"""rho."""
+
+
+# --- rates ---
+
+
+def complexity(d, epsilon, delta, rho):
+    """What the abstract asks for, without its constant and logarithms; F* = L = 1."""
+    return d / (delta * epsilon**3), d**1.5 / (rho * delta * epsilon**2)
+
+
+def guarantee(M, d, delta, rho, longer=True):
+    """Bound of the proof of Theorem 4.9 at (delta, epsilon), in its constants, and K.
+
+    F* = L = 1 and delta <= 1. The radius of smoothing is delta / 2, since the proof ends at twice
+    that radius; T is the larger, or the smaller, of the two printed terms.
+    """
+    r = delta / 2
+    share = r * M / (1 + r)
+    terms = (math.sqrt(d) * share) ** (2 / 3), math.sqrt(d**1.5 * share / rho)
+    T = max(2, math.ceil(max(terms) if longer else min(terms)))
+    K = M // (2 * T)
+    if K < 1:
+        return math.inf
+    noise = 8 * math.log(T) * d**1.5 / (T * rho)
+    regret = math.sqrt((240 * d / T + 3 + 3 * noise**2) / T)
+    return (1 + 2 * r) / (r * K) + regret + 2 * (math.sqrt(80 * d / T) + noise)
+
+
+def decades(d, delta, rho, epsilon, longer):
+    """Growth of M for a bound of epsilon when epsilon falls tenfold, in decades; F* = L = 1."""
+
+    def needed(goal):
+        low, high = -5.0, 80.0  # of log10(M)
+        for _ in range(60):
+            share = delta * 10 ** ((low + high) / 2) / (1 + delta)
+            T = (np.sqrt(d) * share) ** (2 / 3), np.sqrt(d**1.5 * share / rho)
+            T = max(T) if longer else min(T)
+            enough = T / share + np.sqrt(d / T) + d**1.5 / (T * rho) <= goal
+            low, high = (low, (low + high) / 2) if enough else ((low + high) / 2, high)
+        return high
+
+    return needed(epsilon / 10) - needed(epsilon), 3 + 0.001
+
+
+@statement("zoo.abs.1", expected="holds_proof_broken")
+def data_complexity(ledger):
+    """Given a dataset of size M, the algorithm ensures (alpha, alpha rho^2/2)-Renyi differential
+    privacy and finds a (delta, epsilon)-stationary point so long as M = Omegatilde(d/(delta
+    epsilon^3) + d^(3/2)/(rho delta epsilon^2)). This matches the optimal complexity of its
+    non-private zeroth-order analog.
+
+    Holds of the bound with T the maximum of the two terms of Theorem 4.9: M = 10^5 (1 + log)^2
+    times the formula is enough for a guarantee of epsilon, constants and rounding included, with
+    half the radius. With the printed minimum M has to grow as sqrt(d) rho/(delta epsilon^4): by a
+    factor of 10^4, not 10^3, where epsilon falls tenfold, and the more the weaker the privacy.
+    Stationary means in expectation. That the non-private rate d/(delta epsilon^3) is optimal is
+    not shown; Section 5 calls the optimality of the rate uncertain.
+    """
+
+    @ledger.falsify(
+        "the explicit bound at M = C (1 + log)^2 (...)", d=DIMENSION, epsilon=SMALL,
+        delta=Interval(1e-3, 1.0, log=True), rho=BUDGET, constant=1e5, longer=True,
+        mutant={"longer": False},
+        extremal=[{"d": 1, "epsilon": 1e-6, "delta": 1.0, "rho": 1e4},
+                  {"d": 1000, "epsilon": 1.0, "delta": 1.0, "rho": 1e-4}],
+    )  # fmt: skip
+    def enough(d, epsilon, delta, rho, constant, longer):
+        asked = sum(complexity(d, epsilon, delta, rho))
+        M = constant * (1 + math.log(1 + asked)) ** 2 * asked
+        return guarantee(M, d, delta, rho, longer), epsilon
+
+    few = {"d": [1, 100], "delta": [0.1], "rho": [0.1, 1.0, 10.0], "epsilon": [1e-9]}
+    ledger.step(
+        "T is the minimum of the two terms",
+        mends="T = max{...}: the term that grows with T is the sum of the two at most, and each of "
+        "the others falls",
+    ).sweep("growth of M for a tenth of epsilon", longer=False, method=Method.NUMERIC,
+            lhs="decades by which M grows", rhs="3, as for epsilon^-3", **few)(decades)  # fmt: skip
+    ledger.step("with the maximum of the two terms instead").sweep(
+        "growth of M for a tenth of epsilon", longer=True, mutant={"longer": False},
+        method=Method.NUMERIC, **few,
+    )(decades)  # fmt: skip
+    ledger.consequence(
+        "Whoever runs Theorem 4.9 as printed needs 1/epsilon times rho/sqrt(d) more data than the "
+        "abstract says, where that is above 1.",
+        harm="accuracy",
+    )
+
+
+@statement("zoo.sec1.free")
+def privacy_for_free(ledger):
+    """Privacy is "for free" whenever rho >= sqrt(d) epsilon: then the non-private term d/(delta
+    epsilon^3) of the data complexity dominates the private term d^(3/2)/(rho delta epsilon^2).
+
+    Exact, and "if and only if": the ratio of the two terms is sqrt(d) epsilon/rho. With the L of
+    Theorem 4.9 the condition is rho L >= sqrt(d) epsilon, for F* and for L delta alike; the
+    logarithms of Omegatilde multiply the private term only. With the T that Theorem 4.9 prints it
+    is the other way round: for rho > sqrt(d) epsilon, T is the second term, and M grows with rho.
+    """
+    domain = {"d": Integer(1, 10**6), "epsilon": SMALL, "delta": RADIUS}
+
+    @ledger.falsify("the terms as printed", more=Interval(1.0, 1e6, log=True), least=1.0,
+                    mutant={"least": 0.9}, extremal=[
+                        {"d": 3, "epsilon": 0.1, "delta": 1.0, "more": 1.0},
+                    ], **domain)  # fmt: skip
+    def dominated(d, epsilon, delta, more, least):
+        """rho = more times least times sqrt(d) epsilon."""
+        main, private = complexity(d, epsilon, delta, more * least * math.sqrt(d) * epsilon)
+        return private, main
+
+    @ledger.sharper("the terms of Theorem 4.9 have the ratio sqrt(d) epsilon/(rho L)").identity(
+        lipschitz=LIPSCHITZ, rho=BUDGET, initial=LIPSCHITZ, power=1.0, mutant={"power": 0.0},
+        **domain,
+    )  # fmt: skip
+    def four_terms(d, epsilon, delta, lipschitz, rho, initial, power):
+        main = d * (initial * lipschitz**2 / delta + lipschitz**3) / epsilon**3
+        private = d**1.5 * (initial * lipschitz / delta + lipschitz**2) / (rho * epsilon**2)
+        return private / main, math.sqrt(d) * epsilon / (rho * lipschitz**power)
+
+
+def naive(d, epsilon, delta, rho, B):
+    """M with which the bound of Appendix E is epsilon; F* + L delta = L = 1, each half of it."""
+    spread = math.sqrt(d / B) + 1 + d**1.5 / (B * rho)
+    return B * (2 / epsilon) * (2 * spread / epsilon) ** 2 / delta
+
+
+def batch(d, rho):
+    return max(1, math.ceil(d**1.5 / rho))
+
+
+@statement("zoo.sec4.1.rate", expected="refuted")
+def naive_noise(ledger):
+    """Adding Gaussian noise of variance O(d^2 L^2/rho^2) directly to that estimator results in the
+    rate O(d^(3/2)/(rho delta epsilon^3)), which is worse by a factor of 1/epsilon than the proposed
+    algorithm and does not admit any value of rho for which the non-private convergence rate is
+    obtained. Variance-reduced SGD with zeroth-order estimators only achieves O(d^(3/2)/(delta
+    epsilon^3)) (Chen et al., 2023).
+
+    From rho = sqrt(d) on the printed rate is the non-private one, and Algorithm 6 attains it,
+    with B = d^(3/2)/rho between 1 and d: on a line at rho = 1. So there are such rho; those of
+    Theorem 4.9 begin at sqrt(d) epsilon. With B = 1 the analysis of Appendix E does not give
+    d^(3/2)/(rho delta epsilon^3) but d^3/(rho^2 delta epsilon^3). That variance-reduced SGD needs
+    d^(3/2)/(delta epsilon^3) is quoted (Chen et al., 2023), and not judged here.
+    """
+
+    @ledger.sweep(
+        "Algorithm 6 with rho = sqrt(d), B = d, at ten times the data", cases=[
+            {"d": d, "epsilon": 10.0**-k} for k in (8, 4, 2, 1) for d in (1, 100, 10**4)
+        ], times=10.0, delta=0.1, lhs="ten times the data without noise, B = 1",
+        rhs="data of the naive algorithm with noise for rho = sqrt(d)",
+    )  # fmt: skip
+    def never_free(d, epsilon, times, delta):
+        """M with which (F* + L delta) B T / (delta M) + spread L / sqrt(T) is epsilon; L = 1."""
+        found = []
+        for B, noise in ((1, 0.0), (d, d / d)):  # d^1.5 / (B rho) at rho = sqrt(d)
+            spread = math.sqrt(d / B) + 1 + noise
+            found.append(B * (2 / epsilon) * (2 * spread / epsilon) ** 2 / delta)
+        return times * found[0], found[1]
+
+    ledger.step(
+        "the rate with B = 1, as Appendix E sets it",
+        mends="B = max{1, d^(3/2)/rho}, which adds at most a constant to the term of the variance",
+    ).sweep(
+        "a thousand times the printed rate", rho=1e-6, d=1, epsilon=[0.1, 1e-3], delta=0.1,
+        lhs="data of the bound of Appendix E with B = 1",
+        rhs="1000 (d + d^(3/2)/rho)/(delta epsilon^3)",
+    )(single)  # fmt: skip
+
+    repair = ledger.repair(
+        "with B = max{1, d^(3/2)/rho} the naive algorithm needs O(d/(delta epsilon^3) + "
+        "d^(3/2)/(rho delta epsilon^3)): it is free from rho = sqrt(d) on, the proposed one from "
+        "sqrt(d) epsilon"
+    )
+
+    @repair.falsify("144 (...)", d=DIMENSION, epsilon=SMALL, delta=RADIUS, rho=BUDGET, best=True,
+                    mutant={"best": False},
+                    extremal=[{"d": 1, "epsilon": 0.1, "delta": 1.0, "rho": 1e-4}])  # fmt: skip
+    def attained(d, epsilon, delta, rho, best):
+        found = naive(d, epsilon, delta, rho, batch(d, rho) if best else 1)
+        return found, 144 * (d + d**1.5 / rho) / (delta * epsilon**3)
+
+    ledger.consequence(
+        "The gap between the naive and the proposed algorithm is a factor of 1/epsilon in the rho "
+        "from which privacy is free, not that only one of them has such a rho.",
+        harm="the wording",
+    )
+
+
+def single(rho, d, epsilon, delta):
+    """M with which (F* + L delta) T / (delta M) + spread L / sqrt(T) is epsilon; L = 1."""
+    spread = math.sqrt(d) + 1 + d**1.5 / rho
+    found = (2 / epsilon) * (2 * spread / epsilon) ** 2 / delta
+    return found, 1000 * (d + d**1.5 / rho) / (delta * epsilon**3)
+
+
+# --- the estimators, in words ---
+
+
+@statement("zoo.sec3.decomp", expected="refuted")
+def decomposition(ledger):
+    """The gradient oracles exploit the decomposition grad Fhat_delta(x_t) = grad Fhat_delta(x_1) +
+    sum_(i=1..t) (grad Fhat_delta(x_i) - grad Fhat_delta(x_(i-1))), which is estimated by
+    Grad_(f,delta)(x_1, z) + sum_(i=1..t) Diff_(f,delta)(x_i, x_(i-1), z).
+
+    The sum must begin at i = 2, as in Algorithm 4: with i = 1 it is grad Fhat(x_t) - grad
+    Fhat(x_0), and no x_0 is defined. It is right where x_0 is taken to be x_1. The proof of Lemma
+    4.8 begins at 2, but prints the index t for i in the sum.
+    """
+
+    @ledger.falsify(
+        "Fhat of abs on a line, t = 3", points=Array(Interval(-2.0, 2.0), (4,)),
+        extremal=[{"points": np.array([-1.0, 1.0, 1.0, 1.0])}],
+        lhs="abs(right side - grad Fhat(x_t))", rhs="0",
+    )  # fmt: skip
+    def printed(points):
+        """delta = 1, so that the gradient of the smoothing is y on [-1, 1]."""
+        gradients = np.clip(points, -1, 1)  # at x_0, ..., x_3
+        right = gradients[1] + sum(gradients[i] - gradients[i - 1] for i in (1, 2, 3))
+        return abs(right - gradients[3]), 1e-12
+
+    repair = ledger.repair(
+        "grad Fhat(x_t) = grad Fhat(x_1) + sum_(i=2..t) (grad Fhat(x_i) - grad Fhat(x_(i-1)))"
+    )
+
+    @repair.identity("Fhat of abs on a line", points=Array(Interval(-2.0, 2.0), (6,)), first=2,
+                     floor=1.0, mutant={"first": 1})  # fmt: skip
+    def corrected(points, first):
+        gradients = np.clip(points, -1, 1)
+        return gradients[1] + np.diff(gradients)[first - 1 :].sum(), gradients[-1]
+
+    ledger.consequence("Algorithm 4 begins at 2, so nothing rests on it.", harm="the wording")
+
+
+def path(moves, shares):
+    """Points x_t and w_t of Algorithm 3 for Delta_t in the unit ball; D = 1."""
+    moves = moves / np.maximum(1, np.linalg.norm(moves, axis=1, keepdims=True))
+    x = np.vstack([np.zeros(moves.shape[1]), np.cumsum(moves, axis=0)])
+    return x, x[:-1] + shares[:, None] * moves
+
+
+def longest(points):
+    return np.linalg.norm(np.diff(points, axis=0), axis=1).max()
+
+
+@statement("zoo.sec3.dist", expected="ambiguous")
+def successive_points(ledger):
+    """In the final algorithm the distance between the parameters x, y of Diff in two successive
+    iterations is controlled by delta/T. As a result, the variance in Lemma 3.2 is bounded by O(d
+    L^2/(b T^2)) and its sensitivity by O(d L/(b T)).
+
+    The points x_t, by which Section 3 writes its decomposition, move by delta/T at most. Algorithm
+    4 queries Diff at w_t, which moves by up to 2 delta/T, as Remark 4.1 says, and in the limit by
+    that: s_t near 0, s_(t+1) near 1, Delta_t = Delta_(t+1). The bounds O(d L^2/(b T^2)) and O(d
+    L/(b T)) hold with constants 64 and 4, for 16 and 2 with delta/T. So does Corollary 4.4, whose
+    proof takes 2 delta/T.
+    """
+    steps = {"moves": Array(UNIT, (5, 2)), "shares": Array(SHARE, (5,))}
+    straight = {"moves": np.tile([0.6, 0.8], (5, 1)), "shares": np.array([0.01, 0.99] * 2 + [0.5])}
+
+    @ledger.reading("the iterates x_t of Section 3, in units of delta/T").falsify(
+        "two successive ones", extremal=[straight], mutant={"most": 0.99}, most=1.0, **steps
+    )
+    def iterates(moves, shares, most):
+        return longest(path(moves, shares)[0]), most + ROUNDING
+
+    @ledger.reading("the w_t that Algorithm 4 hands to Diff, in units of delta/T").sweep(
+        "Delta_t = Delta_(t+1) = D, s_t = .01, s_(t+1) = .99", first=0.01, second=0.99, radius=1.0,
+        lhs="norm(w_(t+1) - w_t)", rhs="delta/T = D",
+    )  # fmt: skip
+    def queried(first, second, radius):
+        x = np.array([0.0, radius])  # x_t, x_(t+1)
+        w = x + np.array([first, second]) * radius
+        return abs(w[1] - w[0]), radius
+
+    @ledger.reading("up to a constant: variance at most 64 d L^2/(b T^2)").falsify(
+        "the bound of Lemma 3.2 at the distances of w_t", extremal=[
+            {**straight, "d": 3, "lipschitz": 1.0, "T": 10, "b": 1},
+        ], d=FEW, lipschitz=LIPSCHITZ, T=ROUNDS, b=Integer(1, 100), constant=64.0,
+        mutant={"constant": 60.0}, **steps,
+    )  # fmt: skip
+    def variance(moves, shares, d, lipschitz, T, b, constant):
+        distance = longest(path(moves, shares)[1]) / T  # in units of delta
+        return 16 * d * (lipschitz * distance) ** 2 / b, constant * d * (lipschitz / T) ** 2 / b
+
+    ledger.consequence(
+        "A factor of 2 in the sensitivity of Diff, which Corollary 4.4 has.", harm="a constant"
+    )
+
+
+@statement("zoo.sec4.1.ks", expected="refuted")
+def two_points(ledger):
+    """In the algorithm of Kornowski and Shamir (2023) the gradient oracle is simply the
+    zeroth-order gradient estimator gtilde_t^k = (d/(2 delta)) (f(w_t^k + delta u, z_t^k) - f(w_t^k
+    + delta u, z_t^k)) u, whose sensitivity is O(d L).
+
+    Both terms are the same, so the display is 0; the second must be f(w - delta u, z), as in
+    Algorithms 1 and 6. Then it is unbiased (exact for linear f), and its sensitivity is 2 d L at
+    fixed directions, attained by f = L <u, .> against -L <u, .>.
+    """
+
+    @ledger.sweep(
+        "f(x, z) = <z, x> in the plane", angle=[0.0, 0.7, 2.0], delta=[0.1, 1.0],
+        lhs="norm(grad fhat(w) - E of the estimator)", rhs="0",
+    )  # fmt: skip
+    def printed(angle, delta):
+        """The directions of a regular pentagon have the moments of the circle that are needed."""
+        z, w, d = np.array([np.cos(angle), np.sin(angle)]), np.array([0.3, -1.0]), 2
+        turns = 2 * np.pi * np.arange(5) / 5
+        u = np.stack([np.cos(turns), np.sin(turns)], axis=1)
+        g = d / (2 * delta) * ((w + delta * u) @ z - (w + delta * u) @ z)[:, None] * u
+        return np.linalg.norm(g.mean(axis=0) - z), 1e-9
+
+    repair = ledger.repair(
+        "gtilde = (d/(2 delta)) (f(w + delta u, z) - f(w - delta u, z)) u, of sensitivity 2 d L"
+    )
+
+    @repair.identity("f(x, z) = <z, x> in the plane", z=Array(UNIT, (2,)), w=Array(UNIT, (2,)),
+                     delta=RADIUS, back=-1.0, floor=1.0, mutant={"back": 0.0})  # fmt: skip
+    def unbiased(z, w, delta, back):
+        """Floats lose digits where delta is small against w."""
+        turns = 2 * np.pi * np.arange(5) / 5
+        u = np.stack([np.cos(turns), np.sin(turns)], axis=1)
+        g = ((w + delta * u) @ z - (w + back * delta * u) @ z)[:, None] * u / delta
+        return np.round(g.mean(axis=0), 9), np.round(z, 9)
+
+    @repair.falsify("sensitivity at fixed directions", d=FEW, lipschitz=LIPSCHITZ, delta=RADIUS,
+                    left=UNIT, right=UNIT, two=2.0, mutant={"two": 1.9}, extremal=[
+                        {"d": 3, "lipschitz": 1.0, "delta": 1.0, "left": 1.0, "right": -1.0},
+                    ])  # fmt: skip
+    def sensitivity(d, lipschitz, delta, left, right, two):
+        """Differences f(w + delta u) - f(w - delta u) reach every value up to 2 L delta."""
+        spread = 2 * lipschitz * delta
+        return d / (2 * delta) * spread * abs(left - right), two * d * lipschitz
+
+    ledger.consequence("A sign in a display; Algorithm 6 has it right.", harm="the wording")

@@ -1,0 +1,305 @@
+"""Zeroth-order optimization: stationarity and privacy as defined, claims of the introduction."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import betainc
+
+from audits.zeroth_order.conventions import ORDER, RADIUS, SHARE, UNIT
+from dpaudit import NeighborPair, Relation
+from dpaudit.errors import PairError
+from dpaudit.ledger import Array, statement
+from dpaudit.search import Choice, Integer, Interval
+from dpaudit.stats import hockey_stick
+
+ROUNDING = 1e-12
+SLOPES = Array(UNIT, (4,))
+KINKS = Array(Interval(-3.0, 3.0), (3,))
+
+
+# --- stationary points ---
+
+
+def hull_value(slopes):
+    """Least absolute value in the convex hull of numbers."""
+    return max(0.0, np.min(slopes), -np.max(slopes))
+
+
+def met(kinks, slopes, x, r):
+    """Slopes of the pieces of a piecewise linear function that meet the open ball B(x, r)."""
+    ends = np.concatenate([[-np.inf], np.sort(kinks), [np.inf]])
+    return slopes[(ends[:-1] < x + r) & (ends[1:] > x - r) & (ends[:-1] < ends[1:])]
+
+
+def smoothed(kinks, slopes, y, delta, d=1):
+    """Slopes of the smoothing of F(<e, x>) over balls of R^d, F piecewise linear, at y."""
+    above = 0.5 - (np.sort(kinks) - np.asarray(y)[..., None]) / (2 * delta)
+    share = betainc((d + 1) / 2, (d + 1) / 2, np.clip(above, 0, 1))  # of the ball beyond a kink
+    return slopes[0] + share @ np.diff(slopes)
+
+
+def tangents(delta, r, slack=1e-9):
+    """Gradients of the norm at the points of B(x, delta) seen at the widest angle, norm(x) = r."""
+    sine = delta / r * (1 - slack)
+    return np.array([[math.sqrt(1 - sine**2), sine], [math.sqrt(1 - sine**2), -sine]])
+
+
+def units(points):
+    return points / np.linalg.norm(points, axis=-1, keepdims=True)
+
+
+@statement("zoo.sec1.stat")
+def stationary(ledger):
+    """A point x is a (delta, epsilon)-stationary point of F if there exists a subset S in the ball
+    of radius delta centered at x such that norm(E[grad F(y)]) <= epsilon, where y is uniformly
+    distributed over S.
+
+    Definition 2.1 in other words: for n points on pieces of a line the best mean is within (largest
+    - least slope) / (2 n) of Goldstein's value, exactly so at n = 1, and never below. The two
+    differ where an infimum is not attained: for x^2 / 2 at x = delta + epsilon every mean over an
+    open ball exceeds epsilon, and the value is epsilon. "Uniformly distributed over S" fits finite
+    sets and sets of positive volume; with either the infimum is the same.
+    """
+
+    @ledger.identity("the absolute value: stationary within delta of 0, nowhere else",
+                     x=Interval(-3.0, 3.0), reach=1.0, mutant={"reach": 2.0})  # fmt: skip
+    def absolute(x, reach):
+        """delta = 1; of two points one on each side of 0, where both are in the ball."""
+        left, right = x - 0.999999 * reach, x + 0.999999 * reach
+        least = abs(np.sign(left) + np.sign(right)) / 2
+        if abs(abs(x) - 1) < 1e-5:
+            return None
+        return 1 + least, 1 + float(abs(x) >= 1)
+
+    @ledger.falsify("piecewise linear functions, S of n points", slopes=SLOPES, n=Integer(1, 200),
+                    half=0.5, mutant={"half": 0.45}, extremal=[
+                        {"slopes": np.array([-1.0, 1, 1, 1]), "n": 1},
+                    ])  # fmt: skip
+    def finite(slopes, n, half):
+        """Counts of points on the pieces of least and of largest slope."""
+        low, high, count = slopes.min(), slopes.max(), np.arange(n + 1)
+        best = np.abs((count * low + (n - count) * high) / n).min()
+        return best, hull_value(slopes) + half * (high - low) / n + ROUNDING
+
+
+@statement("zoo.def2.1")
+def goldstein(ledger):
+    """Let delta > 0 and h: R^d -> R be differentiable. The Goldstein delta-subdifferential of h at
+    x is the convex hull of all grad h(y) with y in the open ball B(x, delta), and norm(grad
+    h(x))_delta is the infimum of norm(g) over g in it. A point x* is a Goldstein (delta,
+    epsilon)-stationary point of h if norm(grad h(x*))_delta <= epsilon.
+
+    For the norm at a distance r >= delta from its minimum the value is sqrt(1 - (delta/r)^2), less
+    than the norm 1 of every gradient: the hull matters. On a line it is the distance of 0 from an
+    interval of slopes. The ball is open, so of abs(x) at x = delta the value is 1; for a continuous
+    gradient an open and a closed ball have the same one. The union is over sets of one point, {grad
+    h(y)}, which the print drops.
+    """
+    outer = {"delta": Interval(0.01, 0.99), "reach": 1.0}
+
+    @ledger.falsify("the norm: no gradient of the hull is shorter", **outer, mutant={"reach": 1.2},
+                    angle=Interval(0.0, math.pi), share=SHARE,
+                    extremal=[{"delta": s, "angle": math.acos(-s), "share": 1 - 1e-9}
+                              for s in (0.1, 0.5, 0.9)])  # fmt: skip
+    def supported(delta, angle, share, reach):
+        """At x = (1, 0): first coordinates of gradients at points of the ball, which bound it."""
+        y = np.array([1.0, 0.0]) + delta * share * reach * np.array([np.cos(angle), np.sin(angle)])
+        return math.sqrt(1 - delta**2), y[0] / math.hypot(*y) + ROUNDING
+
+    @ledger.identity("the norm: two gradients of the hull attain it", tolerance=1e-7,
+                     delta=Interval(0.01, 0.9), two=True, mutant={"two": False})  # fmt: skip
+    def attained(delta, two):
+        gradients = tangents(delta, 1.0)
+        return math.sqrt(1 - delta**2), np.linalg.norm(gradients.mean(axis=0) if two else
+                                                       gradients[0])  # fmt: skip
+
+    @ledger.falsify("on a line: the distance of 0 from the slopes that are met", kinks=KINKS,
+                    slopes=SLOPES, weights=Array(SHARE, (4,)), hull=True, mutant={"hull": False},
+                    extremal=[{"kinks": np.array([-0.5, 0.0, 0.5]), "weights": np.ones(4),
+                               "slopes": np.array([-1.0, 1, -1, 1])}])  # fmt: skip
+    def interval(kinks, slopes, weights, hull):
+        found = met(kinks, slopes, 0.0, 1.0)
+        weights = weights[: found.size] + 1e-3
+        value = hull_value(found) if hull else np.abs(found).min()
+        return value, abs(weights @ found) / weights.sum() + ROUNDING
+
+
+@statement("zoo.def2.1.note")
+def means_bound_the_value(ledger):
+    """For a differentiable h, norm(grad h(x))_delta is at most the infimum over subsets S of B(x,
+    delta) of norm((1/card S) sum_(y in S) grad h(y)).
+
+    A mean is a convex combination, so it is exact, also for sets of positive volume. Over finite
+    sets it is an equality where the gradient is continuous: weights are approximated by points that
+    lie close together. Attained in the limit by two points for the norm in the plane.
+    """
+
+    @ledger.falsify("the norm in the plane, S of four points", delta=Interval(0.01, 0.99),
+                    moves=Array(UNIT, (4, 2)), hull=True, mutant={"hull": False})  # fmt: skip
+    def four(delta, moves, hull):
+        inside = moves / np.maximum(1, np.linalg.norm(moves, axis=1, keepdims=True))
+        mean = units(np.array([1.0, 0.0]) + delta * (1 - 1e-9) * inside).mean(axis=0)
+        value = math.sqrt(1 - delta**2) if hull else 1.0
+        return value, np.linalg.norm(mean) + ROUNDING
+
+    ledger.falsify("the two points at the widest angle", delta=Interval(0.01, 0.9), least=1.0,
+                   mutant={"least": 1.001}, extremal=[{"delta": 0.9}])(widest)  # fmt: skip
+
+
+def widest(delta, least):
+    return least * math.sqrt(1 - delta**2), np.linalg.norm(tangents(delta, 1.0).mean(axis=0))
+
+
+@statement("zoo.cor2.3")
+def smoothing_keeps_stationary_points(ledger):
+    """Suppose F: R^d -> R is L-Lipschitz. Then for any epsilon, delta > 0, norm(grad
+    Fhat_delta(x))_delta <= epsilon implies norm(grad F(x))_(2 delta) <= epsilon.
+
+    Exact on a line, where the value is the distance of 0 from an interval of slopes, and attained
+    by every linear F. The radius cannot be smaller: abs(x - s delta) at 0 has no gradient but -1
+    within s delta, and its smoothing a value of s - 1, for s below 2. The proof needs the mean of
+    gradients over the ball B(y, delta) to lie in their hull, which holds of the open ball too,
+    and norm(y - x) < delta, for which it writes <=.
+    """
+    bent = {"kinks": np.array([1.99, 2.5, 3.0]), "slopes": np.array([-1.0, 1, 1, 1])}
+    flat = {"kinks": np.array([1.0, 2.0, 3.0]), "slopes": np.full(4, 0.5)}
+    domain = {"kinks": KINKS, "slopes": SLOPES, "factor": 2.0, "mutant": {"factor": 1.9}}
+
+    @ledger.falsify("on a line", d=1, extremal=[bent, flat], **domain)
+    @ledger.falsify("F(<e, x>) in R^2", d=2, extremal=[bent, flat], **domain)
+    def corollary(kinks, slopes, d, factor):
+        """delta = 1 and x = 0; on a line slopes of the smoothing are extreme at the breakpoints."""
+        at = np.concatenate([kinks - 1, kinks + 1, [-1, 1], [] if d == 1 else
+                             np.linspace(-1, 1, 41)]).clip(-1, 1)  # fmt: skip
+        near = hull_value(smoothed(kinks, slopes, at, 1.0, d))
+        return hull_value(met(kinks, slopes, 0.0, factor)), near + ROUNDING
+
+    @ledger.step("the gradient of the smoothing is a difference of two values").identity(
+        "on a line", y=Interval(-3.0, 3.0), delta=Interval(0.1, 3.0), kinks=KINKS, slopes=SLOPES,
+        tolerance=1e-9, floor=1e-3, width=2.0, mutant={"width": 1.0},
+    )  # fmt: skip
+    def difference(y, delta, kinks, slopes, width):
+        def whole(t):
+            bends = np.maximum(t - np.sort(kinks), 0)
+            return slopes[0] * t + np.diff(slopes) @ bends
+
+        found = (whole(y + delta) - whole(y - delta)) / (width * delta)
+        return found, smoothed(kinks, slopes, y, delta)
+
+    @ledger.step("grad Fhat_delta(y) lies in the subdifferential of F at y").falsify(
+        "on a line and in R^5", y=Interval(-3.0, 3.0), delta=Interval(0.1, 3.0), kinks=KINKS,
+        slopes=SLOPES, d=Choice((1, 5)), reach=1.0, mutant={"reach": 0.5},
+        extremal=[{"y": 0.0, "delta": 1.0, "d": 1, "kinks": np.array([0.8, 0.9, 3.0]),
+                   "slopes": np.array([-1.0, 0, 1, 1])}],
+    )  # fmt: skip
+    def averaged(y, delta, kinks, slopes, d, reach):
+        """How far it is from the middle of the slopes, against half their spread."""
+        found = met(kinks, slopes, y, reach * delta)
+        middle, half = (found.max() + found.min()) / 2, (found.max() - found.min()) / 2
+        return abs(smoothed(kinks, slopes, y, delta, d) - middle), half + ROUNDING
+
+    @ledger.step("the subdifferential at y with radius delta lies in that at x with 2 delta").sweep(
+        "the farthest point of the one ball from the center of the other", factor=2.0,
+        share=[i / 100 for i in range(100)], mutant={"factor": 1.9},
+    )  # fmt: skip
+    def included(share, factor):
+        return share + 1.0, factor
+
+
+@statement("zoo.sec4.1.equiv", expected="refuted")
+def equivalence(ledger):
+    """Finding a (2 delta, epsilon)-stationary point of a nonsmooth objective F is equivalent to
+    finding a (delta, epsilon)-stationary point of its uniform smoothing Fhat_delta.
+
+    One direction only, Corollary 2.3, which is all that the paper uses; Section 2 says
+    "sufficient". The other fails: abs(y - s delta) has 0 in its subdifferential of radius 2 delta
+    at x = 0, and its smoothing a value of s - 1 there, up to L. What is left of it is trivial: (2
+    delta, epsilon) for F from (delta, epsilon) for the smoothing.
+    """
+
+    @ledger.falsify(
+        "F(y) = abs(y - s delta) at x = 0", s=Interval(1.0, 1.999), delta=RADIUS,
+        extremal=[{"s": 1.9, "delta": 1.0}],
+        lhs="norm(grad Fhat(x))_delta", rhs="norm(grad F(x))_(2 delta)",
+    )  # fmt: skip
+    def converse(s, delta):
+        """Slopes of the smoothing on (-delta, delta) reach from -1 to (y - s delta)/delta."""
+        ends = np.clip((np.array([-delta, delta]) - s * delta) / delta, -1, 1)
+        slopes = [-1, 1] if s < 2 else [-1]  # of F on (-2 delta, 2 delta)
+        return max(0, ends[0], -ends[1]), max(0, min(slopes), -max(slopes))
+
+    repair = ledger.repair(
+        "a (delta, epsilon)-stationary point of Fhat_delta is a (2 delta, epsilon)-stationary "
+        "point of F; not conversely"
+    )
+
+    @repair.falsify("on a line", kinks=KINKS, slopes=SLOPES, factor=2.0, mutant={"factor": 1.9},
+                    extremal=[{"kinks": np.array([1.99, 2.5, 3.0]),
+                               "slopes": np.array([-1.0, 1, 1, 1])}])  # fmt: skip
+    def sufficient(kinks, slopes, factor):
+        at = np.concatenate([kinks - 1, kinks + 1, [-1, 1]]).clip(-1, 1)
+        near = hull_value(smoothed(kinks, slopes, at, 1.0))
+        return hull_value(met(kinks, slopes, 0.0, factor)), near + ROUNDING
+
+    ledger.consequence(
+        "Nothing in the proofs uses the direction that fails; a lower bound for the smoothing "
+        "would not carry over to F.",
+        harm="the wording",
+    )
+
+
+# --- privacy ---
+
+
+def renyi(p, q, alpha):
+    return math.log(p**alpha * q ** (1 - alpha) + q**alpha * p ** (1 - alpha)) / (alpha - 1)
+
+
+@statement("zoo.sec2.dp")
+def privacy(ledger):
+    """Two datasets of size M are neighbouring if they differ only in one data point. A randomized
+    algorithm A is (epsilon, delta)-DP for epsilon, delta > 0 if P{A(Z) in E} <= e^epsilon P{A(Z')
+    in E} + delta for all neighbouring Z, Z' and measurable E. It is (alpha, rho)-RDP for alpha > 1
+    and rho > 0 if D_alpha(A(Z) || A(Z')) <= rho for all neighbouring Z, Z', where D_alpha is the
+    Renyi divergence.
+
+    Definitions; the divergences by which other rows judge are these. Of randomized response, which
+    is exactly (epsilon, 0)-DP, the Renyi divergence is at most alpha epsilon^2 / 2, and close to it
+    for small epsilon. "RDP" in the results means (alpha, alpha rho^2 / 2) for all alpha > 1. Here
+    delta and epsilon are of privacy, elsewhere of stationarity.
+    """
+    words = [a + b for a in "xyz" for b in "xyz"]
+    events = np.array([[i >> j & 1 for j in range(4)] for i in range(16)])
+
+    @ledger.identity("the largest P(E) - exp(epsilon) P'(E) over all events", epsilon=SHARE,
+                     weights=Array(SHARE, (2, 4)), base=math.e, mutant={"base": 2.0},
+                     tolerance=1e-11)  # fmt: skip
+    def largest(weights, epsilon, base):
+        p, q = (weights + 1e-9) / (weights + 1e-9).sum(axis=1, keepdims=True)
+        return 1 + (events @ (p - base**epsilon * q)).max(), 1 + hockey_stick(p, q, epsilon)
+
+    @ledger.identity("randomized response is exactly (epsilon, 0)-DP", epsilon=Interval(0.01, 5.0),
+                     floor=1.0, share=1.0, mutant={"share": 0.9})  # fmt: skip
+    def response(epsilon, share):
+        p = np.array([math.exp(epsilon), 1]) / (1 + math.exp(epsilon))
+        return hockey_stick(p, p[::-1], share * epsilon), 0.0
+
+    @ledger.falsify("and (alpha, alpha epsilon^2 / 2)-RDP", epsilon=Interval(1e-2, 5.0, log=True),
+                    alpha=ORDER, half=0.5, mutant={"half": 0.45},
+                    extremal=[{"epsilon": 0.01, "alpha": 2.0}])  # fmt: skip
+    def divergence(epsilon, alpha, half):
+        p = 1 / (1 + math.exp(-epsilon))
+        return renyi(p, 1 - p, alpha), half * alpha * epsilon**2
+
+    @ledger.identity("neighbours replace one data point", most=1, mutant={"most": 2},
+                     cases=[{"left": a, "right": b} for a in words for b in words])  # fmt: skip
+    def admitted(left, right, most):
+        data = [[[float(ord(x))] for x in word] for word in (left, right)]
+        differ = sum(x != y for x, y in zip(left, right, strict=True))
+        try:
+            NeighborPair(*data, relation=Relation.REPLACE_USER)
+        except PairError:
+            return 0, differ <= most
+        return 1, differ <= most
