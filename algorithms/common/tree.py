@@ -204,7 +204,9 @@ class TreeNoise:
         if self._time == self._sigmas.size:
             raise ValueError(f"t must be at most n = {self._sigmas.size}, the number of sigmas")
         self._time += 1
-        xi = self._rng.normal(scale=self._sigmas[self._time - 1], size=self._shape)  # line 3
+        sigma = self._sigmas[self._time - 1]
+        # line 3
+        xi = self._rng.normal(scale=sigma, size=self._shape) if sigma else np.zeros(self._shape)
         ones = (self._time & (self._time - 1)).bit_count()  # nodes of Node(t) before its last
         del self._kept[ones:]
         self._kept.append(self._kept[-1] + xi if ones else xi)  # line 4

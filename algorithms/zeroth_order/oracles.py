@@ -186,8 +186,9 @@ class EpochOracle:
             if self._directions is None:
                 given["n_directions"] = self._oracle.directions(self._dimension)
             estimate = gradient_estimate(items, self.size, **given)  # lines 4 and 5
-            noise = self._rng.normal(scale=self._sigma, size=estimate.shape)
-            return estimate + noise  # line 6
+            if self._sigma:
+                estimate += self._rng.normal(scale=self._sigma, size=estimate.shape)  # line 6
+            return estimate
         if self._time == 1:
             self._sum = gradient_estimate(items, self.size, **given)  # line 5 of Algorithm 4
         else:

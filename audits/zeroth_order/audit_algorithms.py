@@ -40,9 +40,9 @@ def plan(rounds, epochs=1, first_batch=None, sigma=None, covers="transcript", di
 
 def path(rounds, dimension=1):
     """w_1, ..., w_T, as far apart as Remark 4.1 allows where Delta_1 = 0, around the start."""
-    moves = np.r_[0.0, 1.0, np.full(rounds - 2, 2.0)] / rounds
+    moves = np.r_[0.0, 1.0, np.full(rounds, 2.0)][:rounds] / rounds
     w = np.zeros((rounds, dimension))
-    w[:, 0] = np.cumsum(moves[:rounds] * (-1.0) ** np.arange(rounds))
+    w[:, 0] = np.cumsum(moves * (-1.0) ** np.arange(rounds))
     return w
 
 
@@ -87,7 +87,9 @@ def audit_difference_estimate(auditor, directions):
     w = path(3, 2)
     sensitivity = 4 * np.linalg.norm(w[2] - w[1])
     oracle = VarianceReduced(1, 1, sensitivity / RHO)
-    options = {"directions": np.repeat(axis_directions(1), 3, axis=0)} if directions == "same" else {}
+    options = (
+        {"directions": np.repeat(axis_directions(1), 3, axis=0)} if directions == "same" else {}
+    )
     auditor.check(
         transcript(oracle, 3, 2, **options),
         GaussianDP(RHO, REPLACE, f"{PAPER} Lemma 3.2"),
@@ -100,7 +102,7 @@ def audit_difference_estimate(auditor, directions):
 # --- Corollary 4.4: all noisy gradients of an epoch -----------------------------------------------
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 3, 4, 8, 32])
+@pytest.mark.parametrize("rounds", [1, 2, 8, 32])
 def audit_oracle(auditor, rounds):
     """Exact noise for the transcript, d = 1: nothing less will do."""
     made = plan(rounds).oracle
@@ -160,7 +162,7 @@ def audit_noise_for_short_moves(auditor):
 
 
 def audit_oracle_in_the_plane(auditor):
-    """d = 2, hidden directions: most of the noise is not needed on this pair."""
+    """Hidden directions, d = 2: most of the noise is not needed on this pair."""
     made = plan(4, dimension=2).oracle
     auditor.check(
         transcript(made, 4, 2),
@@ -175,18 +177,19 @@ def audit_oracle_in_the_plane(auditor):
 
 
 def run(made, noise=1.0):
+    """The whole algorithm; its steps seldom reach the boundary, which would hide gradients."""
+    made = replace(made, step=made.domain / (2 * made.oracle.sigma + 2))
     return partial(
         conversion.private_zeroth_order, loss=loss(), plan=made, start=[0.0],
         noise_multiplier=noise,
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("rounds", [2, 4, 5])
+@pytest.mark.parametrize("rounds", [2, 5])
 def audit_private_zeroth_order(auditor, rounds):
     """The output, of one epoch, at the printed noise; its last gradient is never used."""
     sigma = printed.corollary_4_4_sigma(rounds, 1, 1, rho=RHO, lipschitz=1.0)
     made = plan(rounds, sigma=sigma)
-    made = replace(made, step=made.domain / (2 * sigma + 2))  # steps seldom reach the boundary
     n = made.n_points
     auditor.check(
         run(made),
@@ -199,7 +202,6 @@ def audit_private_zeroth_order(auditor, rounds):
 def audit_private_zeroth_order_at_exact_noise(auditor):
     """Two epochs, a user of either, at the least noise with which the output keeps its promise."""
     made = plan(3, 2, covers="output")
-    made = replace(made, step=made.domain / (2 * made.oracle.sigma + 2))
     per_epoch = made.n_points // 2
     auditor.check(
         run(made),
@@ -270,7 +272,7 @@ def one_gaussian(values):
     "Section 2 has the conversion for delta >= exp(-rho^2); it needs delta <= exp(-0.73 rho^2)"
 )
 def audit_conversion(auditor):
-    """rho = 10, delta = 1e-6: a Gaussian with shift 10 and noise 1 is (alpha, 50 alpha)-RDP."""
+    """At rho = 10, delta = 1e-6: a Gaussian with shift 10 and noise 1 is (alpha, 50 alpha)-RDP."""
     rho, delta = 10.0, 1e-6
     assert delta >= math.exp(-(rho**2))
     auditor.check(
@@ -282,7 +284,7 @@ def audit_conversion(auditor):
 
 
 def audit_conversion_where_it_holds(auditor):
-    """delta = exp(-rho^2), and below."""
+    """At delta = exp(-rho^2)."""
     rho = 3.0
     delta = math.exp(-(rho**2))
     auditor.check(
@@ -292,5 +294,3 @@ def audit_conversion_where_it_holds(auditor):
         slack={x: AdditiveNoise(one_gaussian, "gaussian", x) for x in SLACK},
         draws_factor=0.03,
     )
-
-

@@ -378,7 +378,7 @@ class Attack:
             Attempt(
                 f"{result.mechanism} is {claim}",
                 Method.MONTE_CARLO if result.failure_prob > 0 else Method.EXACT,
-                sum(result.draws.values()),
+                sum(result.draws.values()) or 1,  # exactly computed, one pair is judged
                 tightest=certified / claimed if claimed > 0 else math.inf,
                 where=where,
                 counterexample=broken,
