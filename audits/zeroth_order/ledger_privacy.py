@@ -78,7 +78,7 @@ def private_oracle(ledger):
         "T = 3 and from 5 on", T=[3, *range(5, 513)], B_2=1, rho=1.0, mutant=0.85
     )(released)
     ledger.edge("T >= 2 and n >= 2").sweep(
-        "T = 1: no noise", T=[1], lhs="sigma^2 with which g~_1 is rho-Gaussian DP, over (4 d L / (B_2 T rho))^2",
+        "T = 1: no noise", T=[1], lhs="sigma^2 that g~_1 needs, over (4 d L/(B_2 rho))^2",
         rhs="as printed, 2 ln T",
     )(no_noise)  # fmt: skip
 
@@ -161,12 +161,12 @@ def privacy_of_the_theorem(ledger):
         first, later, sigma, rho = settings(T, T + 1, 1)
         return nodes_times(T, first, later) / sigma, factor * rho
 
-    sigma = printed.corollary_4_4_sigma(3, 1, 1, rho=RHO, lipschitz=1.0)
-    made = plan(3, first_batch=4, sigma=sigma)
+    sigma = printed.corollary_4_4_sigma(2, 1, 1, rho=RHO, lipschitz=1.0)
+    made = plan(2, first_batch=3, sigma=sigma)
     ledger.audit(
         run(made), GaussianDP(RHO, REPLACE, "zeroth_order Theorem 4.9"),
-        [flipped(made.n_points, 0), flipped(made.n_points, 4)], draws=4_000,
-        survivors="Half of the noise is enough for the first batch, and Delta_1 = 0.",
+        flipped(made.n_points, 0), draws=8_000,
+        survivors="Half of the noise is enough for the first batch, and for Delta_1 = 0.",
     )  # fmt: skip
     ledger.sharper("the printed path, at the exact parameter").audit(
         transcript(plan(4, first_batch=5).oracle, 4),
