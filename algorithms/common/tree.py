@@ -127,7 +127,7 @@ def tree_gdp(sensitivities: ArrayLike, sigmas: ArrayLike) -> float:
     """
     s = _validate.floats("sensitivities", sensitivities, ndims=(1,))
     if (s < 0).any():
-        raise ValueError(f"sensitivities must be at least 0, got {s.min()!r} among them")
+        raise ValueError(f"sensitivities must be at least 0, got {float(s.min())!r} among them")
     n = s.size
     weights = 1 / _positive_sigmas(sigmas, n) ** 2
     precision = np.zeros(n)
@@ -280,5 +280,5 @@ def _positive_sigmas(sigmas: ArrayLike, n: int) -> FloatArray:
     """Return one positive sigma for each of n nodes."""
     array = _validate.per_query("sigmas", sigmas, n)
     if not (array > 0).all():
-        raise ValueError(f"sigmas must be positive, got {array.min()!r} among them")
+        raise ValueError(f"sigmas must be positive, got {float(array.min())!r} among them")
     return np.broadcast_to(array, n)

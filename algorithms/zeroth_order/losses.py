@@ -127,7 +127,7 @@ class Ridge(Loss):
     def dimension(self, n_columns: int) -> int:
         """Return d = p - 1: the last number of an item is b."""
         if n_columns < 2:
-            raise ValueError(f"items must have features and an offset, got {n_columns} columns")
+            raise ValueError(f"data must have features and an offset, got {n_columns} columns")
         return n_columns - 1
 
     def values(self, points: FloatArray, items: FloatArray) -> FloatArray:
@@ -209,7 +209,7 @@ class MaxDifference(Loss):
     Parameters
     ----------
     first, second : array_like, [j, d]
-        p and q; L is the longest p_j plus the longest q_j.
+        p and q; L is the largest distance of a p_j from a q_k, for gradients are differences.
     """
 
     first: NDArray[np.float64]
@@ -225,8 +225,8 @@ class MaxDifference(Loss):
             )
         object.__setattr__(self, "first", first)
         object.__setattr__(self, "second", second)
-        longest = [np.linalg.norm(pieces, axis=1).max() for pieces in (first, second)]
-        object.__setattr__(self, "lipschitz", _validate.positive("pieces", float(sum(longest))))
+        longest = float(np.linalg.norm(first[:, None] - second, axis=-1).max())
+        object.__setattr__(self, "lipschitz", _validate.positive("pieces", longest))
 
     def values(self, points: FloatArray, items: FloatArray) -> FloatArray:
         """Return the difference of the two maxima."""
@@ -264,7 +264,7 @@ class ReluNetwork(Loss):
     def dimension(self, n_columns: int) -> int:
         """Return d = H (p - 1): the last number of an item is its label."""
         if n_columns < 2:
-            raise ValueError(f"items must have features and a label, got {n_columns} columns")
+            raise ValueError(f"data must have features and a label, got {n_columns} columns")
         return self.hidden * (n_columns - 1)
 
     @property

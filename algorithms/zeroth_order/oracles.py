@@ -105,7 +105,8 @@ def oracle_centers(
     invertible image; of Algorithm 6 the gradients. Each has independent noise N(0, sigma**2 I), so
     that an audit may integrate it out.
 
-    Parameters, **Requires**, **Departs** and **Symbols** are those of `oracle_gradients`.
+    Parameters, **Guarantee** (with the noise added), **Requires**, **Departs** and **Symbols** are
+    those of `oracle_gradients`.
 
     Returns
     -------
@@ -122,7 +123,7 @@ def oracle_centers(
     )  # fmt: skip
     if isinstance(oracle, VarianceReduced):
         sums = node_sums(np.diff(sums, axis=1, prepend=0.0))
-    return sums.reshape(len(sums), -1)
+    return sums.reshape(len(sums), sums.shape[1] * sums.shape[2])
 
 
 class EpochOracle:

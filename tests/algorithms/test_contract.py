@@ -17,6 +17,7 @@ from algorithms.common import (
     selection,
     sparse_vector,
     sparse_vector_variants,
+    tree,
 )
 from algorithms.geometric_median import baselines, boosting, center, composed, radius
 from algorithms.user_level_sco import baselines as sco_baselines
@@ -24,6 +25,9 @@ from algorithms.user_level_sco import coordinatewise, euclidean
 from algorithms.user_level_sco.domains import Ball, Box
 from algorithms.user_level_sco.losses import Quadratic
 from algorithms.user_level_sco.plans import Filter, Phase, Plan, Test
+from algorithms.zeroth_order import conversion, estimators, oracles
+from algorithms.zeroth_order import plans as zeroth_plans
+from algorithms.zeroth_order.losses import CappedAbsolute
 from mutants import geometric_median as median_mutants
 from mutants import histogram as histogram_mutants
 from mutants import means as means_mutants
@@ -31,6 +35,7 @@ from mutants import noise as noise_mutants
 from mutants import selection as selection_mutants
 from mutants import sparse_vector as sparse_vector_mutants
 from mutants import user_level_sco as sco_mutants
+from mutants import zeroth_order as zeroth_mutants
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,27 @@ SGD = {
     "delta": 0.1,
 }  # fmt: skip
 BAD_SGD = DEGREES | {"step": [0.0, math.nan], "start": [[0.0], [0.0, math.nan]]}
+
+REGRESSION = np.array([[0.5, -0.25, 1.0], [1.0, 0.5, 0.0], [0.25, 0.25, -0.5]] * 4)
+VALUES = {"loss": CappedAbsolute(), "radius": 0.5}
+AT = VALUES | {"point": [0.0, 0.5]}
+BAD_VALUES = {
+    "radius": [0.0, -1.0, math.nan, math.inf],
+    "data": [np.ones((3, 1)), np.ones((3, 2, 2))],
+}
+BAD_AT = BAD_VALUES | {
+    "point": [[0.0], [0.0, math.nan], [[0.0, 0.0]]], "n_directions": [0, 1.5],
+    "directions": [np.ones((12, 2, 2)), np.ones((1, 2, 2)), [0.0]],
+}  # fmt: skip
+REDUCED = zeroth_plans.VarianceReduced(3, 2, 0.5)
+ORACLE = VALUES | {"oracle": REDUCED, "points": [[0.0, 0.5], [0.1, 0.5], [0.1, 0.4]]}
+BAD_PATH = BAD_VALUES | {"points": [[0.0, 0.5], [[0.0, math.nan]]], "data": [REGRESSION[:6]]}
+CONVERSION = zeroth_plans.Plan(3, 2, 0.5, 0.125, 0.05, zeroth_plans.VarianceReduced(2, 2, 0.5))
+ONLINE = {"loss": CappedAbsolute(), "plan": CONVERSION, "start": [0.0, 0.5]}
+BAD_ONLINE = {
+    "start": [[0.0], [0.0, math.nan]], "noise_multiplier": [-1.0, math.nan],
+    "data": [REGRESSION[:11], np.ones((12, 1))],
+}  # fmt: skip
 
 ROWS = [
     Row(noise.laplace_mechanism, VECTOR, EPS, (3,)),
@@ -243,6 +269,25 @@ ROWS = [
         bad=BAD_SGD | {"batch_size": [0, 10, 1.5], "n_steps": [0], "clip_norm": [0.0]}),
     Row(sco_baselines.output_perturbation, USERS, SGD | {"lipschitz": 9.0}, (2,), data_name="data",
         bad=BAD_SGD | {"lipschitz": [0.1, math.nan], "step": [0.0, 3.0]}),
+    *[
+        Row(tree.tree_sums, data, {"sigmas": 0.5}, np.shape(data),
+            bad={"sigmas": [0.0, -1.0, math.nan, [1.0, 2.0], [[1.0]]]})
+        for data in (VECTOR, TABLE.astype(float))
+    ],
+    Row(estimators.gradient_estimate, REGRESSION, AT, (2,), data_name="data", bad=BAD_AT),
+    Row(estimators.difference_estimate, REGRESSION, AT | {"previous": [0.25, 0.0]}, (2,),
+        data_name="data", bad=BAD_AT | {"previous": [[0.0], [math.inf, 0.0]]}),
+    *[
+        Row(oracles.oracle_gradients, REGRESSION, ORACLE | {"oracle": oracle}, (3, 2),
+            data_name="data", bad=BAD_PATH | {"noise_multiplier": [-1.0, math.nan]})
+        for oracle in (REDUCED, zeroth_plans.Naive(3, 0.5))
+    ],
+    Row(oracles.oracle_centers, REGRESSION, ORACLE, (6,), data_name="data", bad=BAD_PATH),
+    *[
+        Row(conversion.private_zeroth_order, REGRESSION, ONLINE | {"plan": plan}, (2,),
+            data_name="data", bad=BAD_ONLINE)
+        for plan in (CONVERSION, replace(CONVERSION, oracle=zeroth_plans.Naive(2, 0.5)))
+    ],
 ]  # fmt: skip
 
 MUTANTS = [
@@ -298,6 +343,7 @@ MUTANTS = [
     Row(sco_mutants.dp_sgd_items, USERS,
         SGD | {"batch_size": 3, "n_steps": 4, "clip_norm": 1.0}, (2,)),
     Row(sco_mutants.output_perturbation_of_one_item, USERS, SGD | {"lipschitz": 9.0}, (2,)),
+    Row(zeroth_mutants.same_items_in_all_epochs, REGRESSION, ONLINE, (2,)),
 ]  # fmt: skip
 
 

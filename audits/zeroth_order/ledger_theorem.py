@@ -1,0 +1,429 @@
+"""Zeroth-order optimization: Theorem 4.9, its proof, its parameters and its constants."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from algorithms.zeroth_order.bounds import stationarity_bound
+from algorithms.zeroth_order.plans import Plan, VarianceReduced
+from algorithms.zeroth_order.printed import corollary_4_4_sigma, with_learning_step
+from audits.zeroth_order.conventions import DIMENSION, RHO, ROUNDS
+from dpaudit.ledger import Method, statement
+from dpaudit.search import Integer, Interval
+
+POSITIVE = Interval(1e-9, 1e9, log=True)
+SMALL = Interval(1e-6, 1.0, log=True)
+"""epsilon, in units of L."""
+ROUNDING = 1e-9
+
+
+# --- the steps of the proof ---
+
+
+@statement("zoo.thm4.9.g2", expected="holds_proof_broken")
+def noisy_gradients(ledger):
+    """E norm(gtilde_t^k)^2 <= 3 E norm(g_t^k - grad Fhat_delta(w_t^k))^2 + 3 E norm(grad
+    Fhat_delta(w_t^k))^2 + 3 E norm(Tree(t))^2 <= 3 * 80 d L^2/(B_2 T) + 3 L^2 + 3 (8 ln(T) d^(3/2)
+    L/(B_2 T rho))^2, where the first term is bounded by Lemma 4.8 with B_1 >= T B_2/2.
+
+    With B_1 >= T B_2/2 Lemma 4.8 gives 96 in place of 80, which is right from B_1 >= T B_2 on, so
+    for the B_1 = T + 1 of the theorem. The display stands for B_1 >= T B_2/2 too, since Lemma 3.1
+    is loose: with variance 3 L^2/B_1 (Poincare's inequality on the sphere; L^2 for d = 1) the first
+    term is 70 d at most. The noise is within its third term for all T >= 2. The factor 3 is the
+    price of adding three vectors; Tree(t) is not independent of g_t, since w_t was made of earlier
+    noise. Of f = L <z, x> with z uniform on the sphere the whole left side is at T = 1000, d = 10
+    and rho = 1 about 1/3 of the right.
+    """
+    domain = {"d": DIMENSION, "T": ROUNDS, "batch": Integer(1, 100), "rho": RHO}
+    domain |= {"more": Interval(1.0, 10.0), "more_noise": 1.0, "more_error": 1.0}
+    tight = [{"d": 1, "T": 3, "batch": 1, "rho": 1e-2, "more": 1.0}]
+
+    @ledger.falsify("first term by Poincare, noise exactly", mutant={"more_noise": 1.7},
+                    extremal=tight, **domain)  # fmt: skip
+    @ledger.falsify("the same, another mutant", mutant={"more_error": 40.0}, extremal=[
+        {"d": 1, "T": 1000, "batch": 1, "rho": 1e2, "more": 1.0},
+    ], **domain)  # fmt: skip
+    def stands(d, T, batch, rho, more, more_noise, more_error):
+        """B_1 = more T B_2 / 2; L = 1."""
+        first = math.ceil(more * T * batch / 2)
+        error = (d / (d - 1) + 1 if d > 1 else 1.0) / first
+        error += 2 * d * (T - 1) * (2 / T) ** 2 / batch
+        sigma = math.sqrt(2 * math.log(T)) * 4 * d / (batch * T * rho)
+        digits = (T + 1).bit_length() - 1  # most binary digits 1 of any t <= T
+        noise = more_noise * d * digits * sigma**2
+        third = 8 * math.log(T) * d**1.5 / (batch * T * rho)
+        right = 3 * (80 * d / (batch * T) + 1 + third**2)
+        return 3 * (more_error * error + 1 + noise), right
+
+    ledger.step(
+        "80 d L^2/(B_2 T) by Lemma 4.8 with B_1 >= T B_2/2",
+        mends="B_1 >= T B_2, as in Theorem 4.9, or 96 for 80, or the sharp variance of Lemma 3.1",
+    ).sweep(
+        "B_1 = T B_2/2", d=3, T=10, batch=2, part=0.5, lhs="16 d L^2/B_1 + 64 d L^2/(B_2 T)",
+        rhs="80 d L^2/(B_2 T)",
+    )(lemma_4_8)  # fmt: skip
+    ledger.step("80 d L^2/(B_2 T) by Lemma 4.8 with B_1 >= T B_2").sweep(
+        "B_1 = T B_2", d=[1, 10], T=range(2, 50), batch=[1, 4], part=1.0, mutant={"part": 0.9},
+    )(lemma_4_8)  # fmt: skip
+    ledger.step("the noise by Corollary 4.5").sweep(
+        "most nodes of t <= T against 2 ln T", T=range(2, 5000), two=2.0, mutant={"two": 1.8},
+    )(lambda T, two: ((T + 1).bit_length() - 1, two * math.log(T)))  # fmt: skip
+    ledger.consequence("80 is right for the B_1 of the theorem.", harm="the wording")
+
+
+def lemma_4_8(d, T, batch, part):
+    """B_1 = part T B_2; L = 1."""
+    return 16 * d / (part * T * batch) + 64 * d / (batch * T), 80 * d / (batch * T) + 1e-12
+
+
+@statement("zoo.thm4.9.M")
+def data_size(ledger):
+    """Upon setting B_1 = T + 1, B_2 = 1, D = delta/T, the data size is M = K (B_1 + B_2 (T - 1)) =
+    2 K T.
+
+    Exact. Each epoch of T rounds uses T + 1 points for its first gradient, and one for each of
+    T - 1 differences. Algorithm 4 prints the rounds of its partition as t = [2, K], for [2, T].
+    """
+
+    @ledger.identity("as displayed, and as the algorithm counts", K=[1, 2, 7, 100], T=range(2, 60),
+                     extra=1, mutant={"extra": 0})  # fmt: skip
+    def used(K, T, extra):
+        plan = Plan(T, K, 1.0, 1 / T, 1.0, VarianceReduced(T + extra, 1, 1.0))
+        return np.array([K * (T + extra + T - 1), plan.n_points]), np.array([2 * K * T] * 2)
+
+
+def terms(a, b, c):
+    """What the minimum of a T + b/sqrt(T) is of order of, and that of a T + c/T; T_1 and T_2."""
+    return (a * b**2) ** (1 / 3), math.sqrt(a * c), (b / a) ** (2 / 3), math.sqrt(c / a)
+
+
+@statement("zoo.thm4.9.T", expected="refuted")
+def length_of_an_epoch(ledger):
+    """With T = min{(sqrt(d) L delta M/(F* + L delta))^(2/3), (d^(3/2) L delta M/((F* + L delta)
+    rho))^(1/2)}, (F* + L delta) T/(delta M) + sqrt(d) L/sqrt(T) + d^(3/2) L/(T rho) <~ (F* d
+    L^2/(delta M))^(1/3) + (d L^3/M)^(1/3) + (F* d^(3/2) L/(rho delta M))^(1/2) + (d^(3/2) L^2/(rho
+    M))^(1/2).
+
+    False for every constant: min must be max. With a = (F* + L delta)/(delta M), b = sqrt(d) L, c =
+    d^(3/2) L/rho the left side is a T + b/sqrt(T) + c/T, and the two terms balance a T at T_1 and
+    T_2; at the smaller of them the term that fell too little is left over. For M -> infinity, all
+    else fixed, T = T_2 and b/sqrt(T_2) is of order M^(-1/4), the right side of order M^(-1/3): the
+    ratio grows as (sqrt(d) rho^3 L delta M/(F* + L delta))^(1/12), beyond each power of ln T. It
+    grows as rho^(1/4) for rho -> infinity and as rho^(-1/2) for rho -> 0. With max{T_1, T_2} the
+    left side is at most 2 (X + Y), X = (a b^2)^(1/3), Y = (a c)^(1/2), and X + Y is at most the
+    right side: 2 is the best constant (Y/X -> 0 or X/Y -> 0). Rounded up it is 3, with ln T in c
+    another factor of max{1, ln T}. No T does better than .97 (X + Y).
+    """
+    words = {"lhs": "left side at the printed T", "rhs": "1000 times the right side"}
+    for claim, M, rho in (("M = 1e60, rho = 1", 1e60, 1.0), ("rho = 1e24", 1e9, 1e24),
+                          ("rho = 1e-12", 1e9, 1e-12)):  # fmt: skip
+        ledger.sweep(f"d = F* = L = delta = 1, {claim}", M=M, rho=rho, times=1000.0, **words)(
+            printed_length
+        )
+
+    @ledger.sweep("M = 1e400, with a factor (ln T)^10 on the right, in logarithms", log_M=400.0,
+                  power=10.0, lhs="log10 of the left side", rhs="log10 of the right side times "
+                  "1000 (ln T)^10")  # fmt: skip
+    def logarithms(log_M, power):
+        """d = rho = L = 1, F* + L delta = delta: T = sqrt(M), and sqrt(d) L/sqrt(T) alone."""
+        T = log_M / 2
+        return -T / 2, 3 + power * np.log10(T * np.log(10)) + np.log10(6) - log_M / 3
+
+    repair = ledger.repair(
+        "with T = max{...} the left side is at most 2 (a b^2)^(1/3) + 2 (a c)^(1/2), at most twice "
+        "the right side; at most 3 times where T is rounded up and max{...} is at least 1, times "
+        "max{1, ln T} with the logarithm of the noise"
+    )
+    domain = {"a": POSITIVE, "b": POSITIVE, "c": POSITIVE}
+    ends = [{"a": 1.0, "b": 1.0, "c": c} for c in (1e-9, 1e9)]
+
+    @repair.falsify("T = max{T_1, T_2}", most=2.0, mutant={"most": 1.99}, extremal=ends, **domain)
+    def longer(a, b, c, most):
+        X, Y, *both = terms(a, b, c)
+        T = max(both)
+        return a * T + b / math.sqrt(T) + c / T, most * (X + Y) * (1 + ROUNDING)
+
+    @repair.falsify("rounded up, with ln T", most=3.0, mutant={"most": 2.0}, a=Interval(1e-9, 1.0,
+                    log=True), b=Interval(1.0, 1e3), c=POSITIVE, extremal=[
+                        {"a": 1.0, "b": 1.0000001, "c": 1e-9},
+                    ])  # fmt: skip
+    def rounded(a, b, c, most):
+        X, Y, *both = terms(a, b, c)
+        T = math.ceil(max(both))
+        logs = max(1.0, math.log(T))
+        return a * T + b / math.sqrt(T) + c * logs / T, most * logs * (X + Y) * (1 + ROUNDING)
+
+    @repair.falsify("the right side is at least X + Y", most=1.0,
+                    d=DIMENSION, g=POSITIVE, M=POSITIVE, rho=RHO, mutant={"most": 0.6},
+                    extremal=[{"d": 10, "g": 1e-9, "M": 1e6, "rho": 1.0}])  # fmt: skip
+    def four(d, g, M, rho, most):
+        """L = delta = 1, F* = g."""
+        X, Y, *_ = terms((g + 1) / M, math.sqrt(d), d**1.5 / rho)
+        right = (g * d / M) ** (1 / 3) + (d / M) ** (1 / 3)
+        right += math.sqrt(g * d**1.5 / (rho * M)) + math.sqrt(d**1.5 / (rho * M))
+        return X + Y, most * right * (1 + ROUNDING)
+
+    @ledger.sharper("no T gives less than .97 (X + Y)").falsify(
+        "the best T", part=0.97, mutant={"part": 1.1}, extremal=[
+            {"a": 1.0, "b": 1.0, "c": 0.89},
+        ], **domain,
+    )  # fmt: skip
+    def best(a, b, c, part):
+        X, Y, *_ = terms(a, b, c)
+        T = np.geomspace(1e-3, 1e3, 4001) * (X + Y) / a
+        return part * (X + Y), (a * T + b / np.sqrt(T) + c / T).min() * (1 + 1e-4)
+
+    ledger.consequence(
+        "At the printed T the guarantee is of order M^(-1/4): M of order epsilon^-4.", "accuracy"
+    )
+
+
+def printed_length(M, rho, times):
+    """The display for d = F* = L = delta = 1."""
+    T = min((M / 2) ** (2 / 3), (M / (2 * rho)) ** 0.5)
+    left = 2 * T / M + 1 / T**0.5 + 1 / (T * rho)
+    right = 2 * (1 / M) ** (1 / 3) + 2 * (1 / (rho * M)) ** 0.5
+    return left, times * right
+
+
+# --- the theorem ---
+
+
+def two_rounds(M, epsilon, slope):
+    """E norm(grad F(wbar))_delta at least, of the whole run; L = delta = F* = d = 1, rho = M/8.
+
+    f(x, z) = (1 - slope) z x + slope H(x), z = 1 or -1; H is abs, rounded off on [-.1, .1].
+    psi grows by c at least where abs(x) <= r, and falls by k at most elsewhere, in each epoch.
+    """
+    D, K, sigma, r = 1 / 2, M / 4, np.sqrt(2 * np.log(2)) * 4 / (2 * M / 8), 1.35
+    eta = D / np.sqrt(2 * ((1 - slope) ** 2 / 3 + slope**2 + sigma**2))
+    x = np.linspace(-12, 12, 24001)
+    H = lambda y: np.where(abs(y) < 0.1, 5 * y**2 + 0.05, abs(y))  # noqa: E731
+    psi = lambda y: np.where(abs(y) < r, y**2 / 2, r * abs(y) - r**2 / 2)  # noqa: E731
+    g = [slope * (H(x + 1) - H(x - 1)) / 2 + (1 - slope) * s / 3 for s in (3, 1, -1, -3)]
+    moved = [psi(x + np.clip(-eta * e, -D, D)) - psi(x) for e in g]
+    drift = np.average(moved, axis=0, weights=[1, 3, 3, 1])
+    slip = r * eta * sigma + 0.002  # noise of Corollary 4.4, and points between those of the grid
+    k, c = slip - drift.min(), drift[abs(x) <= r].min() - slip
+    return slope * (1 - (k + r * (D + eta * sigma) / np.sqrt(K)) / (c + k)), epsilon
+
+
+def formula(d, g, epsilon, rho):
+    """The M of Theorem 4.9 without constant and logarithms; L = delta = 1, F* = g."""
+    return (1 + g) * (d / epsilon**3 + d**1.5 / (rho * epsilon**2))
+
+
+def guarantee(M, d, g, rho, longer):
+    """The display of zoo.thm4.9.vac with radius delta / 2, T and K rounded; L = delta = 1."""
+    share = 0.5 * M / (g + 0.5)
+    both = (math.sqrt(d) * share) ** (2 / 3), math.sqrt(d**1.5 * share / rho)
+    T = max(2, math.ceil(max(both) if longer else min(both)))
+    K = M // (2 * T)
+    if K < 1:
+        return math.inf
+    noise = 8 * math.log(T) * d**1.5 / (T * rho)
+    regret = math.sqrt((240 * d / T + 3 + 3 * noise**2) / T)
+    return (g + 1) / (0.5 * K) + regret + 2 * (math.sqrt(80 * d / T) + noise)
+
+
+@statement("zoo.thm4.9.conv", expected="refuted")
+def convergence(ledger):
+    """Suppose f(x, z) is differentiable and L-Lipschitz in x and F(x_1) - inf F <= F*. Then for any
+    delta, epsilon > 0 and alpha > 1, rho > 0 there exists M = Otilde(d (F* L^2/(delta epsilon^3) +
+    L^3/epsilon^3) + d^(3/2) (F* L/(rho delta epsilon^2) + L^2/(rho epsilon^2))) such that Algorithm
+    3 with projected OSD, Algorithm 4, the sigma_t of Corollary 4.4, B_1 = T + 1, B_2 = 1, D =
+    delta/T, T = min{(sqrt(d) L delta M/(F* + L delta))^(2/3), (d^(3/2) L delta M/((F* + L delta)
+    rho))^(1/2)} and K = M/(2T) outputs a (delta, epsilon)-stationary point with M data points.
+
+    False with the printed T, of the algorithm and not only of its bound. On a line, for every M
+    there is a rho, M/8 where F* = L delta, at which T = 2 without rounding, and T < 2 for all
+    smaller M. Two rounds are gradient steps of length delta/3 with a batch of 3: for f = (L - h) z
+    x + h abs(x), z = 1 or -1, the iterates wander over a range of order delta L/h, and E norm(grad
+    F(wbar))_delta >= .012 L for h = .02 L, however large M is. So no constant and no power of ln M
+    helps. Each T has this: simulated with eta as in Section 2 and without private noise, the worst
+    h gives .034 L at T = 2, .025 L at 32, .016 L at 128, so that T of order (L/epsilon)^2 is needed even for d =
+    1. At fixed rho the printed T gives that only from M = rho L^3 (F* + L delta)/(delta epsilon^4)
+    on; with rho = 1, epsilon = .03 L and M = 76296 (a constant of 1) this example is still solved.
+    With T = max{...} the rate is as printed, constants and rounding included. And what the proof
+    ends at is (2 delta, epsilon): half the radius must be put in. Stationary means in expectation.
+    """
+    words = {"lhs": "E norm(grad F(wbar))_delta at least", "rhs": "epsilon"}
+    ledger.sweep("d = 1, rho = M/8, so that T = 2, with M as large as one likes", epsilon=0.01,
+                 M=[1e100, 1e30, 1e12, 2e6], slope=0.02, method=Method.NUMERIC, end_to_end=True,
+                 **words)(two_rounds)  # fmt: skip
+
+    ledger.step(
+        "T = min{...} gives the M that is printed",
+        mends="max{...} in place of min{...}, see zoo.thm4.9.T",
+    ).sweep(
+        "b/sqrt(T_2) <= epsilon, d = rho = F* = L = delta = 1", epsilon=1e-12, power=2.0,
+        lhs="M that the display asks for at least", rhs="1000 (1 + ln)^2 times the M of the theorem"
+    )(fourth_power)  # fmt: skip
+
+    @ledger.step(
+        "a (2 delta, epsilon)-stationary point is (delta, epsilon)-stationary",
+        mends="delta/2 in place of delta in D, T and the oracle: F* + L delta/2 in place of "
+        "(F* + L delta)/2, at most a factor of 2 in M",
+    ).sweep("F(y) = abs(y - 1.9 delta) at 0", place=1.9, delta=1.0,
+            lhs="norm(grad F(0))_delta", rhs="norm(grad F(0))_(2 delta)")  # fmt: skip
+    def radius(place, delta):
+        """Slopes are -1 left of the kink and 1 right of it, so that 0 is between them or not."""
+        return float(place >= delta), float(place >= 2 * delta)
+
+    repair = ledger.repair(
+        "with T = max{...} rounded up, and delta/2 for the radius of smoothing, M as printed is "
+        "enough: at most 1e5 (1 + ln)^2 times d (F* L^2/(delta epsilon^3) + L^3/epsilon^3) + "
+        "d^(3/2) (F* L/(rho delta epsilon^2) + L^2/(rho epsilon^2)), for epsilon <= L"
+    )
+
+    @repair.falsify("the constants of the proof", d=DIMENSION, epsilon=SMALL, longer=True,
+                    rho=Interval(1e-4, 1e6, log=True), g=Interval(1e-3, 1e3, log=True),
+                    mutant={"longer": False}, extremal=[
+                        {"d": 1, "epsilon": 1e-6, "rho": 1e6, "g": 1.0},
+                        {"d": 1000, "epsilon": 1.0, "rho": 1e-4, "g": 1e-3},
+                    ])  # fmt: skip
+    def enough(d, epsilon, rho, g, longer):
+        asked = formula(d, g, epsilon, rho)
+        M = 1e5 * (1 + math.log(1 + asked)) ** 2 * asked
+        return guarantee(M, d, g, rho, longer), epsilon
+
+    ledger.consequence(
+        "Whoever takes T as printed, with rho above sqrt(d) epsilon/L: data beyond epsilon^-3 are "
+        "needed, more for weaker privacy.",
+        harm="accuracy",
+    )
+
+
+def fourth_power(epsilon, power):
+    """T_2 = sqrt(M/2) must be at least epsilon^-2."""
+    asked = 2 * (epsilon**-3 + epsilon**-2)
+    return 2 * epsilon**-4, 1000 * (1 + np.log(asked)) ** power * asked
+
+
+def lengths(d, g, epsilon, rho, times):
+    """M and the two printed terms of T; L = delta = 1, F* = g."""
+    M = times * formula(d, g, epsilon, rho)
+    return M, (math.sqrt(d) * M / (g + 1)) ** (2 / 3), math.sqrt(d**1.5 * M / ((g + 1) * rho))
+
+
+@statement("zoo.thm4.9.int", expected="refuted")
+def loops(ledger):
+    """T and K = M/(2T) of Theorem 4.9 are lengths of loops: both are at least 1, and rounding them
+    to integers costs constants only.
+
+    T >= 1 fails: for every constant C, at M = C (...), T < 1 as soon as rho > C d^(5/2)
+    (L/epsilon)^3 or so, since the second term falls with rho. Rounded to 1, Algorithm 3 has no
+    noise (ln T = 0), forgets every gradient, and returns x_1. K >= 1 is safe: T <= M/2 whenever M
+    >= 8 d, so with C = 8 and epsilon <= L (above L every point is stationary). With max{...}, C =
+    64 and epsilon <= L: 16 (L/epsilon)^2 <= T <= M/4, and rounding T up and K down costs a factor
+    of less than 2 in one term.
+    """
+    words = {"lhs": "1", "rhs": "T, M = 1e6 times the formula without rho"}
+
+    @ledger.sweep("rho = 1e30 for epsilon = .1, d = F* = L = delta = 1", rho=[1e30, 1e12, 1e10],
+                  times=1e6, epsilon=0.1, **words)  # fmt: skip
+    def at_least_one(rho, times, epsilon):
+        M = times * 2 * (epsilon**-3 + epsilon**-2 / rho)
+        return 1.0, min((M / 2) ** (2 / 3), (M / (2 * rho)) ** 0.5)
+
+    domain = {"d": Integer(1, 10**6), "g": POSITIVE, "epsilon": SMALL}
+    domain |= {"rho": Interval(1e-12, 1e12, log=True)}
+    worst = {"epsilon": 1.0, "d": 1, "g": 1e-9, "rho": 1e12}
+
+    @ledger.step("K = M/(2T) >= 1 at 8 times the formula, for epsilon <= L").falsify(
+        "the printed T", times=8.0, mutant={"times": 4.0}, extremal=[worst, {**worst, "rho": 1e-6}],
+        **domain,
+    )  # fmt: skip
+    def one_epoch(d, g, epsilon, rho, times):
+        M, *both = lengths(d, g, epsilon, rho, times)
+        return min(both), M / 2 * (1 + ROUNDING)
+
+    repair = ledger.repair(
+        "T = max{...} is at least 16 (L/epsilon)^2 and at most M/4 where M is at least 64 times "
+        "the printed formula and epsilon <= L; rounding T up and K down costs a factor of less than 2"
+    )
+
+    @repair.falsify("both ends", times=64.0, mutant={"times": 40.0}, extremal=[
+        worst, {**worst, "rho": 1e-12},
+    ], **domain)  # fmt: skip
+    def between(d, g, epsilon, rho, times):
+        M, *both = lengths(d, g, epsilon, rho, times)
+        return max(16 / epsilon**2 / max(both), 4 * max(both) / M), 1 + ROUNDING
+
+    @repair.falsify("what a T/(delta M) is, with integers", times=64.0, most=2.0,
+                    mutant={"most": 1.01}, extremal=[worst], **domain)  # fmt: skip
+    def cost(d, g, epsilon, rho, times, most):
+        M, *both = lengths(d, g, epsilon, rho, times)
+        return 1 / (M // (2 * math.ceil(max(both)))), most * 2 * max(both) / M
+
+    ledger.consequence(
+        "For weak privacy, T = 1 and the output is the starting point.", harm="accuracy"
+    )
+
+
+# --- its constants ---
+
+
+def display(M, d, rho, T, g=1.0, delta=0.5):
+    """The display with L = 1."""
+    N = 8 * np.log(T) * d**1.5 / (T * rho)
+    regret = np.sqrt((240 * d / T + 3 + 3 * N**2) / T)
+    return 2 * (g + 2 * delta) * T / (delta * M) + regret + 2 * (np.sqrt(80 * d / T) + N)
+
+
+SMALLEST = {
+    (1, 0.5): 35_470, (1, 1.0): 28_390, (1, 2.0): 24_730,
+    (5, 0.5): 277_900, (5, 1.0): 190_100, (5, 2.0): 144_100,
+    (10, 0.5): 723_600, (10, 1.0): 466_600, (10, 2.0): 331_700,
+    (20, 0.5): 1_941_000, (20, 1.0): 1_189_000, (20, 2.0): 795_900,
+}  # fmt: skip
+"""M from which the display is below L for some T, by d and rho; F* = L = 1, delta = 1/2."""
+
+
+@statement("zoo.thm4.9.vac", expected="vacuous")
+def explicit_constants(ledger):
+    """With the constants that the proof of Theorem 4.9 prints, E norm(grad F(wbar))_(2 delta) <= 2
+    (F* + 2 L delta) T/(delta M) + sqrt((240 d L^2/T + 3 L^2 + 3 N^2)/T) + 2 (sqrt(80 d L^2/T) + N)
+    with N = 8 ln(T) d^(3/2) L/(T rho); it says more than the trivial bound L only where the right
+    side is below L.
+
+    With F* = L = 1, delta = 1/2 and the best T, the display is below L from M = 35,500 (d = 1),
+    278,000 (5), 724,000 (10), 1.94 million (20) on for rho = 1/2, from 28,400, 190,000, 467,000,
+    1.19 million for rho = 1 and from 24,700, 144,000, 332,000, 796,000 for rho = 2, at T = 1073 to
+    102,457. With the constants and the noise that can be proved it is 105,000 (d = 5), 297,000
+    (10), 887,000 (20) for rho = 1/2, 58,200, 159,000, 465,000 for rho = 1, 34,800, 93,700, 254,000
+    for rho = 2. With the T that is printed: 15.2, 11.2 and 10.0 million for d = 10. Below this, a
+    bound above L says nothing.
+    """
+
+    @ledger.falsify(
+        "not below the sum of Corollary 4.7, with Lemma 4.8 and exact noise", d=DIMENSION, T=ROUNDS,
+        K=Integer(1, 1000), rho=RHO, g=Interval(1e-3, 1e3, log=True), more=1.0,
+        delta=Interval(1e-3, 1e3, log=True), mutant={"more": 1.5},
+        extremal=[{"d": 10, "T": 1000, "K": 10, "rho": 1e2, "g": 1.0, "delta": 1.0}],
+    )  # fmt: skip
+    def covers(d, T, K, rho, g, delta, more):
+        sigma = corollary_4_4_sigma(T, 1, d, rho=rho, lipschitz=1.0)
+        plan = Plan(T, K, delta, delta / T, 1.0, VarianceReduced(T + 1, 1, sigma))
+        plan = with_learning_step(plan, d, lipschitz=1.0, constants="printed")
+        found = stationarity_bound(plan, d, lipschitz=1.0, gap=g, constants="printed").total
+        return more * found, display(2 * K * T, d, rho, T, g, delta) * (1 + ROUNDING)
+
+    @ledger.sweep(
+        "the best T", cases=[{"d": d, "rho": rho} for d, rho in SMALLEST], factor=1.0,
+        mutant={"factor": 1.01},
+    )  # fmt: skip
+    def smallest(d, rho, factor):
+        """The display is below 1 at T exactly where M is above this."""
+        T = np.unique(np.geomspace(100, 1e6, 3000).round())
+        rest = display(math.inf, d, rho, T)
+        M = 2 * 2 * T[rest < 1] / (0.5 * (1 - rest[rest < 1]))
+        return factor * SMALLEST[d, rho], M.min() * 1.001
+
+    ledger.conclude(
+        "vacuous",
+        "The hypotheses can be met, but the bound says nothing before M = 190,000 (d = 5), 467,000 "
+        "(d = 10) or 1.19 million (d = 20) at rho = 1, F* = L = 1, delta = 1/2, whatever T is.",
+    )

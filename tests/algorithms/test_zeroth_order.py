@@ -1,0 +1,328 @@
+"""Estimators, oracles and the conversion: exact at given directions, unbiased over them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from algorithms.common.tree import node_sums
+from algorithms.zeroth_order import accounts, conversion, oracles, smoothing
+from algorithms.zeroth_order.estimators import difference_estimate, gradient_estimate
+from algorithms.zeroth_order.losses import CappedAbsolute, Counted, Linear, PhaseRetrieval
+from algorithms.zeroth_order.plans import Naive, Plan, VarianceReduced
+from audits.zeroth_order import worst_cases
+
+LOSS = PhaseRetrieval(1.5)
+RADIUS = 0.4
+
+
+def unit(shape, seed):
+    u = np.random.default_rng(seed).normal(size=shape)
+    return u / np.linalg.norm(u, axis=-1, keepdims=True)
+
+
+def written_out(loss, items, x, y, u, radius):
+    """Line 3 of Algorithm 1, or of Algorithm 2 where there is a point y, in loops."""
+    b, j, d = u.shape
+    total = np.zeros(d)
+    for i, k in product(range(b), range(j)):
+        ahead = loss.values(x + radius * u[i, k], items[i])
+        if y is None:
+            behind, factor = loss.values(x - radius * u[i, k], items[i]), d / (2 * radius)
+        else:
+            behind, factor = loss.values(y + radius * u[i, k], items[i]), d / radius
+        total += factor * (ahead - behind) * u[i, k]
+    return total / (b * j)
+
+
+@given(st.integers(1, 4), st.integers(1, 3), st.integers(1, 4), st.integers(0, 2**32 - 1))
+def test_estimates_at_given_directions(b, j, d, seed):
+    rng = np.random.default_rng(seed)
+    items, u = rng.normal(size=(b, d + 1)), unit((b, j, d), seed)
+    x, y = rng.normal(size=(2, d))
+    same = {"loss": LOSS, "radius": RADIUS, "point": x, "directions": u, "rng": rng}
+    found = gradient_estimate(items, 2, **same)
+    np.testing.assert_allclose(found, [written_out(LOSS, items, x, None, u, RADIUS)] * 2, atol=1e-9)
+    found = difference_estimate(items, 2, previous=y, **same)
+    np.testing.assert_allclose(found, [written_out(LOSS, items, x, y, u, RADIUS)] * 2, atol=1e-9)
+
+
+def circle(n):
+    angles = 2 * np.pi * (np.arange(n) + 0.5) / n
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def test_estimates_are_unbiased_by_quadrature():
+    """All directions of the circle at once: the smoothed gradient (Lemmas 3.1 and 3.2)."""
+    items = np.array([[0.6, 0.3, 0.2], [-0.5, 1.0, -0.1]])
+    x, y = np.array([0.1, 0.2]), np.array([0.3, -0.1])
+    u = np.tile(circle(4000), (2, 1, 1))
+    same = {"loss": LOSS, "radius": RADIUS, "directions": u, "rng": np.random.default_rng(0)}
+    exact = smoothing.smoothed_gradients(
+        items, loss=LOSS, radius=RADIUS, points=np.array([x, y])
+    ).mean(axis=1)
+    found = gradient_estimate(items, 1, point=x, **same)[0]
+    np.testing.assert_allclose(found, exact[0], atol=1e-5)
+    found = difference_estimate(items, 1, point=x, previous=y, **same)[0]
+    np.testing.assert_allclose(found, exact[0] - exact[1], atol=1e-5)
+
+
+def test_fresh_directions_have_the_right_moments():
+    """Linear losses in one direction: mean L z, second moment d L^2 (Chebyshev at 1e-6)."""
+    d, size = 3, 400_000
+    z = np.array([[0.0, 0.0, 1.0]])
+    draws = gradient_estimate(
+        z, size, loss=Linear(), radius=1.0, point=np.zeros(d), n_directions=1,
+        rng=np.random.default_rng(1),
+    )  # fmt: skip
+    lengths = np.sum(draws**2, axis=1)  # d^2 u_3^2, in [0, d^2]
+    room = d * d * math.sqrt(math.log(2e6) / (2 * size))  # Hoeffding
+    assert abs(lengths.mean() - d) <= room
+    assert abs(draws[:, 2].mean() - 1) <= room
+    assert abs(draws[:, 0].mean()) <= 2 * room
+    assert abs(lengths.mean() - (d - 1)) > room  # a mutant: d - 1
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_sensitivities(seed):
+    rng = np.random.default_rng(seed)
+    b, d = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    left, u = rng.normal(size=(b, d + 1)), unit((b, d, d), seed)
+    right = left.copy()
+    right[0] = rng.normal(size=d + 1)
+    x, y = rng.normal(size=(2, d))
+    same = {"loss": LOSS, "radius": RADIUS, "point": x, "directions": u, "rng": rng}
+    moved = gradient_estimate(left, 1, **same) - gradient_estimate(right, 1, **same)
+    assert np.linalg.norm(moved) <= 2 * d * LOSS.lipschitz / b + 1e-9
+    moved = difference_estimate(left, 1, previous=y, **same) - difference_estimate(
+        right, 1, previous=y, **same
+    )
+    bound = 2 * d * LOSS.lipschitz * np.linalg.norm(x - y) / (b * RADIUS)
+    assert np.linalg.norm(moved) <= bound + 1e-9
+
+
+# --- oracles ---
+
+
+def test_an_epoch_written_out():
+    rng = np.random.default_rng(2)
+    oracle = VarianceReduced(3, 2, 0.0)
+    items, u = rng.normal(size=(7, 3)), unit((7, 2, 2), 2)
+    w = rng.normal(size=(3, 2))
+    g = [written_out(LOSS, items[:3], w[0], None, u[:3], RADIUS)]
+    for t, batch in ((1, slice(3, 5)), (2, slice(5, 7))):
+        g.append(g[-1] + written_out(LOSS, items[batch], w[t], w[t - 1], u[batch], RADIUS))
+    given = {"loss": LOSS, "oracle": oracle, "radius": RADIUS, "points": w, "directions": u}
+    found = oracles.oracle_gradients(items, 1, **given, rng=rng)[0]
+    np.testing.assert_allclose(found, g, atol=1e-9)
+    centers = oracles.oracle_centers(items, 1, **given, rng=rng).reshape(3, 2)
+    terms = np.diff(np.array(g), axis=0, prepend=np.zeros((1, 2)))
+    np.testing.assert_allclose(centers, node_sums(terms), atol=1e-9)
+
+
+def test_noise_of_an_epoch_is_that_of_the_tree():
+    rng = np.random.default_rng(3)
+    items, w = np.zeros((6, 2)), np.zeros((4, 2))
+    given = {"loss": Linear(), "radius": 1.0, "points": w, "rng": rng}
+    tree = oracles.oracle_gradients(items, 20_000, oracle=VarianceReduced(3, 1, 2.0), **given)
+    np.testing.assert_allclose(tree.var(axis=0), 4 * np.outer([1, 1, 2, 1], [1, 1]), rtol=0.1)
+    naive = oracles.oracle_gradients(items, 20_000, oracle=Naive(1, 2.0), **given)
+    np.testing.assert_allclose(naive.var(axis=0), np.full((4, 2), 4.0), rtol=0.1)
+    assert abs(np.corrcoef(naive[:, 2, 0], naive[:, 1, 0])[0, 1]) < 0.05
+    assert np.corrcoef(tree[:, 2, 0], tree[:, 1, 0])[0, 1] == pytest.approx(2**-0.5, abs=0.05)
+
+
+def test_naive_asks_in_one_direction():
+    loss = Counted(Linear())
+    oracles.oracle_gradients(
+        np.ones((6, 3)), 2, loss=loss, oracle=Naive(3, 1.0), radius=1.0, points=np.zeros((2, 3)),
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    assert loss.evaluations == 2 * 6 * 2
+
+
+def test_an_epoch_ends():
+    oracle = oracles.EpochOracle(
+        np.ones((2, 1)), 1, loss=Linear(), oracle=VarianceReduced(1, 1, 0.0), radius=1.0, rounds=2,
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    oracle.query(np.zeros(1))
+    oracle.query(np.zeros(1))
+    with pytest.raises(ValueError, match="t must be at most T = 2"):
+        oracle.query(np.zeros(1))
+
+
+@pytest.mark.parametrize("position", range(5))
+def test_worst_cases_attain_the_account(position):
+    """D = 1: one item turned over moves the white coordinates by exactly mu sigma."""
+    oracle = VarianceReduced(2, 1, 0.7)
+    w = np.array([[0.0], [0.25], [-0.25], [0.25]])
+    pair = worst_cases.flipped(5, position)
+    given = {"loss": worst_cases.loss(), "oracle": oracle, "radius": 1.0, "points": w}
+    rng = np.random.default_rng(position)
+    moved = oracles.oracle_centers(pair.left, 1, **given, rng=rng) - oracles.oracle_centers(
+        pair.right, 1, **given, rng=rng
+    )
+    mu = accounts.path_gdp(oracle, points=w, radius=1.0, lipschitz=1.0)
+    assert np.linalg.norm(moved) / 0.7 <= mu + 1e-12
+    if position == 0:  # s_1 = 2 / 2, in 3 nodes; s_3 = 1, in 2
+        assert np.linalg.norm(moved) / 0.7 == pytest.approx(mu)
+
+
+# --- Algorithm 3 ---
+
+PLAN = Plan(3, 2, RADIUS, RADIUS / 3, 0.05, VarianceReduced(2, 1, 0.1))
+
+
+class Recording(conversion.ProjectedSubgradient):
+    """Keeps what it was told and what it played."""
+
+    log: list = []  # noqa: RUF012
+
+    def play(self):
+        self.log.append(("play", super().play().copy()))
+        return super().play()
+
+    def receive(self, gradients):
+        self.log.append(("told", gradients))
+        super().receive(gradients)
+
+
+def recorded(plan, items, size=4, seed=5):
+    Recording.log = []
+    found = conversion.private_zeroth_order(
+        items, size, loss=LOSS, plan=plan, start=[0.2, 0.1],
+        learner=lambda size, d: Recording(size, d, domain=plan.domain, step=plan.step),
+        rng=np.random.default_rng(seed),
+    )  # fmt: skip
+    return found, Recording.log
+
+
+def test_the_conversion_plays_as_written():
+    items = np.random.default_rng(4).normal(size=(8, 3))
+    found, log = recorded(PLAN, items)
+    plays = [step for word, step in log if word == "play"]
+    told = [gradient for word, gradient in log if word == "told"]
+    assert len(plays) == len(told) == 6
+    x = np.tile([0.2, 0.1], (4, 1))
+    centers = []
+    for k in range(2):
+        first = x.copy()
+        np.testing.assert_array_equal(plays[3 * k], 0)  # restarted
+        for t in range(3):
+            if t:
+                moved = plays[3 * k + t - 1] - PLAN.step * told[3 * k + t - 1]
+                length = np.linalg.norm(moved, axis=1, keepdims=True)
+                moved = moved * np.minimum(1, PLAN.domain / length)
+                np.testing.assert_allclose(plays[3 * k + t], moved, atol=1e-12)
+            x = x + plays[3 * k + t]
+        centers.append((first, x))
+    inside = [
+        np.linalg.norm(found - first, axis=1) <= PLAN.domain * 3 + 1e-12 for first, _ in centers
+    ]
+    assert (inside[0] | inside[1]).all()
+    default = conversion.private_zeroth_order(
+        items, 4, loss=LOSS, plan=PLAN, start=[0.2, 0.1], rng=np.random.default_rng(5)
+    )
+    np.testing.assert_array_equal(default, found)
+
+
+def test_the_last_gradient_of_an_epoch_is_never_used():
+    """Why the output is private with the noise of T - 1 sums."""
+    items = np.random.default_rng(6).normal(size=(8, 3))
+    other = items.copy()
+    other[[3, 7]] = 100.0  # the items of round 3
+    np.testing.assert_array_equal(recorded(PLAN, items)[0], recorded(PLAN, other)[0])
+    other[2] = 100.0  # of round 2
+    assert not np.array_equal(recorded(PLAN, items)[0], recorded(PLAN, other)[0])
+
+
+def test_with_one_round_the_data_do_not_matter():
+    plan = replace(PLAN, rounds=1)
+    same = {"loss": LOSS, "plan": plan, "start": [0.2, 0.1]}
+    for data in (np.zeros((4, 3)), np.full((4, 3), 9.0)):
+        found = conversion.private_zeroth_order(data, 3, **same, rng=np.random.default_rng(0))
+        np.testing.assert_array_equal(found, np.tile([0.2, 0.1], (3, 1)))
+
+
+def test_evaluations_are_as_planned():
+    for oracle in (VarianceReduced(3, 2, 0.1), Naive(2, 0.1)):
+        plan = replace(PLAN, oracle=oracle)
+        loss = Counted(LOSS)
+        items = np.ones((plan.n_points + 3, 3))
+        conversion.private_zeroth_order(
+            items, 5, loss=loss, plan=plan, start=[0.0, 0.0], rng=np.random.default_rng(0)
+        )
+        assert loss.evaluations == 5 * plan.evaluations(2)
+
+
+def test_users_own_one_item():
+    items = np.random.default_rng(7).normal(size=(8, 3))
+    same = {"loss": LOSS, "plan": PLAN, "start": [0.0, 0.0]}
+    draws = [
+        conversion.private_zeroth_order(data, 2, **same, rng=np.random.default_rng(0))
+        for data in (items, items[:, None])
+    ]
+    np.testing.assert_array_equal(*draws)
+
+
+def test_it_descends():
+    """Without noise, on a slope: it goes D a round once it knows."""
+    plan = Plan(20, 5, 1.0, 0.05, 10.0, VarianceReduced(21, 1, 0.0))
+    items = np.tile([1.0, 0.0], (plan.n_points, 1))
+    found = conversion.private_zeroth_order(
+        items, 50, loss=Linear(), plan=plan, start=[0.0, 0.0], rng=np.random.default_rng(8)
+    )
+    assert found[:, 0].max() < 0
+    assert found[:, 0].min() < -3.5
+
+
+class Far(conversion.OnlineLearner):
+    """Plays steps that are too long, or of the wrong shape."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def play(self):
+        return self.steps
+
+    def receive(self, gradients):
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        (np.full((2, 2), 1.0), "learner must play steps no longer than"),
+        (np.full((2, 2), math.nan), "learner must play steps no longer than"),
+        (np.zeros((2, 3)), r"learner must play an array of shape \(2, 2\)"),
+    ],
+)
+def test_learners_stay_in_their_domain(steps, said):
+    with pytest.raises(ValueError, match=said):
+        conversion.private_zeroth_order(
+            np.ones((8, 3)), 2, loss=LOSS, plan=PLAN, start=[0.0, 0.0],
+            learner=lambda size, d: Far(steps), rng=np.random.default_rng(0),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"plan": replace(PLAN, dimension=3)}, "dimension must be 3, for which"),
+        ({"plan": replace(PLAN, lipschitz=1.0)}, "lipschitz of the loss must be at most 1.0"),
+        ({"data": np.ones((7, 3))}, "data must hold at least 8 items, got 7"),
+        ({"data": np.ones((8, 2, 3))}, "data must hold one item for each user, got 2"),
+        ({"loss": CappedAbsolute(), "data": np.ones((8, 1))}, "data must have features"),
+    ],
+)
+def test_what_a_plan_is_not_for(changes, said):
+    given = {"data": np.ones((8, 3)), "loss": LOSS, "plan": PLAN, "start": [0.0, 0.0]} | changes
+    with pytest.raises(ValueError, match=said):
+        conversion.private_zeroth_order(given.pop("data"), 2, **given, rng=np.random.default_rng(0))
