@@ -33,8 +33,8 @@ def noisy_gradients(ledger):
     is loose: with variance 3 L^2/B_1 (Poincare's inequality on the sphere; L^2 for d = 1) the first
     term is 70 d at most. The noise is within its third term for all T >= 2. The factor 3 is the
     price of adding three vectors; Tree(t) is not independent of g_t, since w_t was made of earlier
-    noise. Of f = L <z, x> with z uniform on the sphere the whole left side is at T = 1000, d = 10
-    and rho = 1 about 1/3 of the right.
+    noise. For f = L <z, x> with z uniform on the sphere, d = 10, T = 1000 and rho = 1 the left side
+    is 1/7 of the right at most.
     """
     domain = {"d": DIMENSION, "T": ROUNDS, "batch": Integer(1, 100), "rho": RHO}
     domain |= {"more": Interval(1.0, 10.0), "more_noise": 1.0, "more_error": 1.0}
@@ -114,7 +114,7 @@ def length_of_an_epoch(ledger):
     grows as rho^(1/4) for rho -> infinity and as rho^(-1/2) for rho -> 0. With max{T_1, T_2} the
     left side is at most 2 (X + Y), X = (a b^2)^(1/3), Y = (a c)^(1/2), and X + Y is at most the
     right side: 2 is the best constant (Y/X -> 0 or X/Y -> 0). Rounded up it is 3, with ln T in c
-    another factor of max{1, ln T}. No T does better than .97 (X + Y).
+    another factor of max{1, ln T}. No T does better than 1.46 (X + Y).
     """
     words = {"lhs": "left side at the printed T", "rhs": "1000 times the right side"}
     for claim, M, rho in (("M = 1e60, rho = 1", 1e60, 1.0), ("rho = 1e24", 1e9, 1e24),
@@ -165,9 +165,9 @@ def length_of_an_epoch(ledger):
         right += math.sqrt(g * d**1.5 / (rho * M)) + math.sqrt(d**1.5 / (rho * M))
         return X + Y, most * right * (1 + ROUNDING)
 
-    @ledger.sharper("no T gives less than .97 (X + Y)").falsify(
-        "the best T", part=0.97, mutant={"part": 1.1}, extremal=[
-            {"a": 1.0, "b": 1.0, "c": 0.89},
+    @ledger.sharper("no T gives less than 1.46 (X + Y)").falsify(
+        "the best T", part=1.46, mutant={"part": 1.5}, extremal=[
+            {"a": 1.0, "b": 1.0, "c": 0.5916},
         ], **domain,
     )  # fmt: skip
     def best(a, b, c, part):
@@ -195,19 +195,20 @@ def two_rounds(M, epsilon, slope):
     """E norm(grad F(wbar))_delta at least, of the whole run; L = delta = F* = d = 1, rho = M/8.
 
     f(x, z) = (1 - slope) z x + slope H(x), z = 1 or -1; H is abs, rounded off on [-.1, .1].
-    psi grows by c at least where abs(x) <= r, and falls by k at most elsewhere, in each epoch.
+    In each epoch psi grows by c at least where abs(x) <= 1.35 (elsewhere abs(wbar) > 1.1, and the
+    slope all around is that of abs), and falls by k at most elsewhere.
     """
-    D, K, sigma, r = 1 / 2, M / 4, np.sqrt(2 * np.log(2)) * 4 / (2 * M / 8), 1.35
+    D, K, sigma, R = 1 / 2, M / 4, np.sqrt(2 * np.log(2)) * 4 / (2 * M / 8), 1.6
     eta = D / np.sqrt(2 * ((1 - slope) ** 2 / 3 + slope**2 + sigma**2))
-    x = np.linspace(-12, 12, 24001)
+    x = np.linspace(-3, 3, 60001)
     H = lambda y: np.where(abs(y) < 0.1, 5 * y**2 + 0.05, abs(y))  # noqa: E731
-    psi = lambda y: np.where(abs(y) < r, y**2 / 2, r * abs(y) - r**2 / 2)  # noqa: E731
+    psi = lambda y: np.where(abs(y) < R, y**2 / 2, R * abs(y) - R**2 / 2)  # noqa: E731
     g = [slope * (H(x + 1) - H(x - 1)) / 2 + (1 - slope) * s / 3 for s in (3, 1, -1, -3)]
     moved = [psi(x + np.clip(-eta * e, -D, D)) - psi(x) for e in g]
     drift = np.average(moved, axis=0, weights=[1, 3, 3, 1])
-    slip = r * eta * sigma + 0.002  # noise of Corollary 4.4, and points between those of the grid
-    k, c = slip - drift.min(), drift[abs(x) <= r].min() - slip
-    return slope * (1 - (k + r * (D + eta * sigma) / np.sqrt(K)) / (c + k)), epsilon
+    slip = R * eta * sigma + 0.0002  # noise of Corollary 4.4, and points between those of the grid
+    k, c = slip - drift.min(), drift[abs(x) <= 1.35].min() - slip
+    return slope * (1 - (k + R * (D + eta * sigma) / np.sqrt(K)) / (c + k)), epsilon
 
 
 def formula(d, g, epsilon, rho):
@@ -241,13 +242,14 @@ def convergence(ledger):
     there is a rho, M/8 where F* = L delta, at which T = 2 without rounding, and T < 2 for all
     smaller M. Two rounds are gradient steps of length delta/3 with a batch of 3: for f = (L - h) z
     x + h abs(x), z = 1 or -1, the iterates wander over a range of order delta L/h, and E norm(grad
-    F(wbar))_delta >= .012 L for h = .02 L, however large M is. So no constant and no power of ln M
-    helps. Each T has this: simulated with eta as in Section 2 and without private noise, the worst
-    h gives .034 L at T = 2, .025 L at 32, .016 L at 128, so that T of order (L/epsilon)^2 is needed even for d =
-    1. At fixed rho the printed T gives that only from M = rho L^3 (F* + L delta)/(delta epsilon^4)
-    on; with rho = 1, epsilon = .03 L and M = 76296 (a constant of 1) this example is still solved.
-    With T = max{...} the rate is as printed, constants and rounding included. And what the proof
-    ends at is (2 delta, epsilon): half the radius must be put in. Stationary means in expectation.
+    F(wbar))_delta >= .013 L for h = .02 L, however large M is. So no constant and no power of ln M
+    helps; the smaller eta of zoo.thm4.9.g2 gives .0007 L for h = .001 L. Each T has this: simulated
+    with eta as in Section 2 and without private noise, the worst h gives .034 L at T = 2, .025 L at
+    32, .016 L at 128, so that T of order (L/epsilon)^2 is needed even for d = 1. At fixed rho the
+    printed T is as large only from M = rho L^3 (F* + L delta)/(delta epsilon^4) on; with rho = 1,
+    epsilon = .03 L and M = 76296 (a constant of 1) this example is still solved. With T = max{...}
+    the rate is as printed, constants and rounding included. And what the proof ends at is (2 delta,
+    epsilon): half the radius must be put in. Stationary means in expectation.
     """
     words = {"lhs": "E norm(grad F(wbar))_delta at least", "rhs": "epsilon"}
     ledger.sweep("d = 1, rho = M/8, so that T = 2, with M as large as one likes", epsilon=0.01,
@@ -318,7 +320,7 @@ def loops(ledger):
     noise (ln T = 0), forgets every gradient, and returns x_1. K >= 1 is safe: T <= M/2 whenever M
     >= 8 d, so with C = 8 and epsilon <= L (above L every point is stationary). With max{...}, C =
     64 and epsilon <= L: 16 (L/epsilon)^2 <= T <= M/4, and rounding T up and K down costs a factor
-    of less than 2 in one term.
+    of 17/8 in one term at most.
     """
     words = {"lhs": "1", "rhs": "T, M = 1e6 times the formula without rho"}
 
@@ -333,7 +335,7 @@ def loops(ledger):
     worst = {"epsilon": 1.0, "d": 1, "g": 1e-9, "rho": 1e12}
 
     @ledger.step("K = M/(2T) >= 1 at 8 times the formula, for epsilon <= L").falsify(
-        "the printed T", times=8.0, mutant={"times": 4.0}, extremal=[worst, {**worst, "rho": 1e-6}],
+        "the printed T", times=8.0, mutant={"times": 1.0}, extremal=[worst, {**worst, "rho": 1e-6}],
         **domain,
     )  # fmt: skip
     def one_epoch(d, g, epsilon, rho, times):
@@ -342,7 +344,8 @@ def loops(ledger):
 
     repair = ledger.repair(
         "T = max{...} is at least 16 (L/epsilon)^2 and at most M/4 where M is at least 64 times "
-        "the printed formula and epsilon <= L; rounding T up and K down costs a factor of less than 2"
+        "the printed formula and epsilon <= L; rounding T up and K down costs 17/8 times as "
+        "much at most"
     )
 
     @repair.falsify("both ends", times=64.0, mutant={"times": 40.0}, extremal=[
@@ -352,11 +355,11 @@ def loops(ledger):
         M, *both = lengths(d, g, epsilon, rho, times)
         return max(16 / epsilon**2 / max(both), 4 * max(both) / M), 1 + ROUNDING
 
-    @repair.falsify("what a T/(delta M) is, with integers", times=64.0, most=2.0,
+    @repair.falsify("what a T/(delta M) is, with integers", times=64.0, most=17 / 8,
                     mutant={"most": 1.01}, extremal=[worst], **domain)  # fmt: skip
     def cost(d, g, epsilon, rho, times, most):
         M, *both = lengths(d, g, epsilon, rho, times)
-        return 1 / (M // (2 * math.ceil(max(both)))), most * 2 * max(both) / M
+        return 1 / (M // (2 * math.ceil(max(both)))), most * 2 * max(both) / M * (1 + ROUNDING)
 
     ledger.consequence(
         "For weak privacy, T = 1 and the output is the starting point.", harm="accuracy"

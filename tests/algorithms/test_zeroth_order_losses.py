@@ -226,7 +226,7 @@ def test_the_shortest_point_of_a_hull(k, d, seed):
 
 
 def test_stationarity_in_one_dimension():
-    """abs(x): 1 but where 0 is nearer than the radius; two kinks at -1 and 1 with a hill between."""
+    """1 for abs(x), but where 0 is nearer than the radius; a mean of two items."""
     absolute = CappedAbsolute(1.0, math.inf)
     found = stationarity.stationarity_in_one_dimension(
         [[1.0, 0.0]], loss=absolute, radius=0.5, points=[0.0, 0.4, 0.5, 2.0]

@@ -1,0 +1,198 @@
+"""Both oracles at equal privacy on three objectives, and what their bounds promise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from algorithms.zeroth_order import bounds, conversion, problems, scaled, stationarity
+from algorithms.zeroth_order.plans import Naive, Plan, VarianceReduced
+from algorithms.zeroth_order.printed import with_learning_step
+from dpaudit.mechanisms import generator
+
+TREE, NAIVE, PUBLIC = "variance-reduced, tree", "naive, best batch", "variance-reduced, no noise"
+METHODS = (TREE, NAIVE, PUBLIC)
+RADIUS = 0.25
+"""delta; stationarity is measured at twice as much, as the bound is."""
+
+OBJECTIVES = {
+    "robust regression": problems.robust_regression,
+    "phase retrieval": problems.phase_retrieval,
+    "ReLU network": problems.relu_network,
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of an experiment.
+
+    Attributes
+    ----------
+    objective : str
+        Of `OBJECTIVES`.
+    d : int
+    rho : float
+        Of the output: exact Gaussian DP, whatever the oracle.
+    n_points : int
+        M.
+    """
+
+    objective: str
+    d: int = 10
+    rho: float = 1.0
+    n_points: int = 10_000
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is run.
+
+    Attributes
+    ----------
+    factorial : bool
+        All of d and rho together, or one changed at a time from d = 10 and rho = 1.
+    """
+
+    name: str
+    trials: int
+    n_points: tuple[int, ...]
+    d: tuple[int, ...]
+    rho: tuple[float, ...]
+    epochs: tuple[int, ...]
+    rounds: tuple[int, ...]
+    factorial: bool
+
+
+QUICK = Size(
+    "quick", 4, (1_000, 10_000, 100_000), (5, 10, 20), (0.5, 1.0, 2.0), (4, 32), (8, 32), False
+)
+FULL = Size(
+    "full", 8, (1_000, 3_000, 10_000, 30_000, 100_000, 300_000), (5, 10, 20), (0.5, 1.0, 2.0),
+    (4, 16, 64), (8, 32, 128), True,
+)  # fmt: skip
+STEPS = (1.0, 4.0)
+"""Multiples of the step size that the bound asks for."""
+
+
+def settings_of(size: Size) -> list[Setting]:
+    """Return all settings of a size."""
+    pairs = [(d, rho) for d in size.d for rho in size.rho]
+    if not size.factorial:
+        pairs = [(d, rho) for d, rho in pairs if d == 10 or rho == 1.0]
+    return [Setting(name, d, rho, M) for name in OBJECTIVES for d, rho in pairs
+            for M in size.n_points]  # fmt: skip
+
+
+def plans_of(method: str, setting: Setting, size: Size) -> Iterator[Plan]:
+    """Yield the plans that are tried: epochs, rounds and step sizes; batches use all of M up."""
+    d, M = setting.d, setting.n_points
+    for epochs in size.epochs:
+        for rounds in size.rounds:
+            batch = M // (epochs * rounds * (1 if method == NAIVE else 2))
+            if not batch:
+                continue
+            oracle = (
+                Naive(batch, 0.0)
+                if method == NAIVE
+                else VarianceReduced(batch * (rounds + 1), batch, 0.0)
+            )
+            plan = Plan(rounds, epochs, RADIUS, RADIUS / rounds, 1.0, oracle)
+            if method != PUBLIC:
+                plan = scaled.calibrated(plan, d, rho=setting.rho, lipschitz=1.0)
+            plan = with_learning_step(plan, d, lipschitz=1.0, constants="sharp")
+            for factor in STEPS:
+                yield replace(plan, step=factor * plan.step)
+
+
+def judged(setting: Setting, found: np.ndarray, *, rng: np.random.Generator) -> dict[str, float]:
+    """Return averages over the points found: objective, and an upper estimate of stationarity."""
+    problem = OBJECTIVES[setting.objective](setting.d)
+    items = problem.items(1_000, rng=rng)
+    estimates = stationarity.stationarity_estimate(
+        items, len(found), loss=problem.loss, radius=2 * RADIUS, point=found, n_gradients=48,
+        rng=rng,
+    )  # fmt: skip
+    return {
+        "objective": float(problem.loss.values(found[:, None], items).mean()),
+        "stationarity": float(estimates.mean()),
+    }
+
+
+def run(setting: Setting, plan: Plan, size: int, *, rng: np.random.Generator) -> np.ndarray:
+    """Return `size` outputs on fresh items, which they share."""
+    problem = OBJECTIVES[setting.objective](setting.d)
+    items = problem.items(setting.n_points, rng=rng)
+    return conversion.private_zeroth_order(
+        items, size, loss=problem.loss, plan=plan, start=problem.start, rng=rng
+    )
+
+
+def compared(setting: Setting, size: Size, seed: int) -> list[dict[str, Any]]:
+    """Return a row for each method and trial, at the plan with the best objective on other data.
+
+    The choice is not private, and favours every method alike.
+    """
+    rows = []
+    for method in METHODS:
+        place = (seed, "zeroth_order", repr(setting), method)
+        plans = list(plans_of(method, setting, size))
+        tried = []
+        for i, plan in enumerate(plans):
+            rng = generator(*place, "choice", str(i))
+            tried.append(judged(setting, run(setting, plan, 2, rng=rng), rng=rng)["objective"])
+        best = plans[int(np.argmin(tried))]
+        for trial in range(size.trials):
+            rng = generator(*place, str(trial))
+            found = judged(setting, run(setting, best, 6, rng=rng), rng=rng)
+            rows.append(
+                {"objective_name": setting.objective, **vars(setting), "method": method,
+                 "trial": trial, **found, "T": best.rounds, "K": best.epochs,
+                 "batch": best.oracle.batch, "sigma": best.oracle.sigma}
+            )  # fmt: skip
+    return rows
+
+
+def promised(d: int, rho: float) -> dict[str, Any]:
+    """Return from which M on the bounds say something, and how they compare, at delta = L = F* = 1.
+
+    Bounds with sharp constants, each at its best plan, but for the column that says otherwise.
+    """
+    given = {"radius": 1.0, "rho": rho, "lipschitz": 1.0, "gap": 1.0}
+    row = {
+        "d": d, "rho": rho,
+        "says something from M": _short(scaled.vacuity_threshold(d, **given)),
+        "with printed constants": _short(scaled.vacuity_threshold(d, constants="printed", **given)),
+        "naive oracle": _short(_first(lambda M: _bound(scaled.naive, M, d, given) < 1)),
+        "noise costs under 10 % from": _short(_first(
+            lambda M: _bound(scaled.variance_reduced, M, d, given)
+            < 1.1 * _bound(scaled.variance_reduced, M, d, given | {"rho": 1e9})
+        )),
+    }  # fmt: skip
+    for M in (10**6, 10**9, 10**12):
+        ratio = _bound(scaled.variance_reduced, M, d, given) / _bound(scaled.naive, M, d, given)
+        row[f"tree / naive at {M:.0e}".replace("+", "")] = f"{ratio:.2f}"
+    return row
+
+
+def _bound(make: Callable[..., Plan], n_points: int, d: int, given: dict[str, float]) -> float:
+    plan = make(n_points, d, **given)
+    return bounds.stationarity_bound(plan, d, lipschitz=1.0, gap=1.0).total
+
+
+def _first(holds: Callable[[int], bool]) -> int:
+    """Return the M from which something holds, to 2 per cent."""
+    low, high = 4.0, 64.0
+    while not holds(round(high)):
+        low, high = high, 16 * high
+    while high / low > 1.02:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if holds(round(middle)) else (middle, high)
+    return round(high)
+
+
+def _short(n: int) -> str:
+    return f"{float(f'{n:.2g}'):,.0f}"

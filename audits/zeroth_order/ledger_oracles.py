@@ -1,0 +1,341 @@
+"""Private zeroth-order optimization: Algorithms 3, 4 and 6, and Lemma 4.8."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from algorithms.zeroth_order.conversion import OnlineLearner, private_zeroth_order
+from algorithms.zeroth_order.losses import FunctionLoss, Linear
+from algorithms.zeroth_order.oracles import oracle_gradients
+from algorithms.zeroth_order.plans import Naive, Plan, VarianceReduced
+from audits.zeroth_order.conventions import DIMENSION, FEW, SHARE, UNIT
+from audits.zeroth_order.kinked_losses import constant_of, kinked, transcribed, unit, wave
+from audits.zeroth_order.ledger_conversion import projected, uniform_nodes
+from audits.zeroth_order.ledger_estimators import diff_constant, grad_constant
+from dpaudit.ledger import Array, statement
+from dpaudit.search import Choice, Integer, Interval
+
+ROUNDING = 1e-9
+
+# --- the algorithms, against their printed lines ---
+
+
+def replay(seed, d, naive, step, restart, every):
+    """Run Algorithm 3 on a loss that writes down where it is asked, and follow it line by line.
+
+    Found are w_1^1, ..., w_T^K and the output; expected x_t^k + s Delta_t^k for the s in [0, 1]
+    that is nearest to w_t^k, and the nearest of wbar^1, ..., wbar^K.
+    """
+    asked, T, K, radius = [], 3, 2, 0.3
+    rng = np.random.default_rng(seed)
+
+    def remembered(points, items):
+        asked.append(points[0].copy())
+        return wave(points, items)
+
+    oracle = Naive(2, 0.0) if naive else VarianceReduced(2, 1, 0.0)
+    plan = Plan(rounds=T, epochs=K, radius=radius, domain=radius / T, step=step, oracle=oracle)
+    items = rng.uniform(-1, 1, (plan.n_points, d))
+    output = private_zeroth_order(
+        items,
+        1,
+        loss=FunctionLoss(remembered, lipschitz=9.0),
+        plan=plan,
+        start=np.zeros(d),
+        rng=rng,
+    )[0]
+    x, w, delta, places, line, averages = np.zeros(d), None, np.zeros(d), [], [], []
+    sizes, used, calls = oracle.batches(T), 0, iter(asked)
+    for _ in range(K):
+        delta = np.zeros(d) if restart else delta
+        for t in range(T):
+            ahead, behind, last = next(calls), next(calls), w
+            own = items[used : used + sizes[t]]
+            used += sizes[t]
+            if t == 0 or naive:
+                w = ((ahead + behind) / 2)[0, 0]
+                u = (ahead - w) / radius
+                g = transcribed(wave, own, radius, u, w)
+            else:
+                u = (behind - last) / radius
+                w = (ahead - radius * u)[0, 0]
+                g = g + transcribed(wave, own, radius, u, w, last)
+            s = np.clip((w - x) @ delta / max(delta @ delta, 1e-300), 0, 1)
+            line.append(x + s * delta)
+            places.append(w)
+            x = x + delta
+            delta = projected(delta - step * g, radius / T)
+        averages.append(np.mean(places[-T:], axis=0) if every else places[-1])
+    nearest = min(averages, key=lambda a: float(np.linalg.norm(a - output)))
+    return np.array([*places, output]), np.array([*line, nearest])
+
+
+class Onward(OnlineLearner):
+    """Plays D, whatever it learns."""
+
+    def __init__(self, size, dimension):
+        self._steps = np.ones((size, dimension))
+
+    def play(self):
+        """Return D."""
+        return self._steps
+
+    def receive(self, gradients):
+        """Learn nothing."""
+
+
+RUN = {"seed": Integer(0, 10**6), "d": FEW, "step": Choice((1e-3, 1.0)), "naive": Choice((0, 1))}
+RUN |= {"restart": True, "every": True, "tolerance": 1e-8, "floor": 1.0}
+
+
+@statement("zoo.alg3")
+def online_to_nonconvex(ledger):
+    """Online-to-nonconvex conversion (O2NC): in epoch k = 1, ..., K and round t = 1, ..., T it
+    receives Delta_t^k from A, for example Delta_1^k = 0 and Delta_t^k = Pi_D(Delta_(t-1)^k - eta
+    gtilde_(t-1)^k) for t >= 2, updates x_(t+1)^k = x_t^k + Delta_t^k and w_t^k = x_t^k + s_t^k
+    Delta_t^k with s_t^k uniform on [0, 1], and sends <gtilde_t^k, .> of the oracle O to A. It
+    computes wbar^k = (1/T) sum_t w_t^k, resets x_1^(k+1) = x_(T+1)^k, restarts A, and outputs a
+    uniform one of wbar^1, ..., wbar^K.
+
+    The implementation, with either oracle and no noise, follows the printed lines, replayed from
+    the places at which the loss was asked: steps, restarts, averages and output. That s is uniform,
+    fresh in each round, and the output uniform over the epochs is tested by draws. Gradient T of an
+    epoch is asked for, and no output depends on it. eta is printed nowhere; with Delta_1 = 0 the
+    first round of each epoch stands still, and T = 1 never moves.
+    """
+    ledger.identity("T = 3, K = 2, both oracles", mutant={"restart": False}, **RUN)(replay)
+    plan = Plan(1, 2, 1.0, 1.0, 1.0, VarianceReduced(1, 1, 0.0))
+    pair = Plan(2, 1, 2.0, 1.0, 1.0, VarianceReduced(1, 1, 0.0))
+    for first, last in ((0.0, 0.5), (0.5, 1.0), (1.0, 1.5), (1.5, 2.0)):
+
+        @ledger.monte_carlo("T = 1, K = 2, all steps D = 1: the output is uniform on [0, 2]",
+                            allowed=0.25, draws=20_000, mutant=0.8, first=first, last=last,
+                            )  # fmt: skip
+        def uniform(size, *, rng, first, last):
+            w = private_zeroth_order(np.zeros((2, 1)), size, loss=Linear(1.0), plan=plan,
+                                     start=np.zeros(1), learner=Onward, rng=rng)[:, 0]  # fmt: skip
+            return (first < w) & (w <= last)
+
+    @ledger.monte_carlo("T = 2, K = 1: 2 wbar - 1 is a sum of two fresh s, at most 1/2 in 1/8",
+                        allowed=1 / 8, draws=20_000, mutant=0.8)  # fmt: skip
+    def fresh(size, *, rng):
+        w = private_zeroth_order(np.zeros((2, 1)), size, loss=Linear(1.0), plan=pair,
+                                 start=np.zeros(1), learner=Onward, rng=rng)[:, 0]  # fmt: skip
+        return 2 * w - 1 <= 0.5
+
+
+PATH = {"path": Array(UNIT, (4, "d")), "raw": Array(UNIT, (7, "d", "d")), "d": FEW}
+PATH |= {"items": Array(UNIT, (7, "d")), "radius": Interval(0.1, 2.0)}
+PATH |= {"tolerance": 1e-9, "floor": 1.0}
+EMPTY = {"loss": Linear(1.0), "radius": 1.0, "points": np.zeros((3, 1))}
+
+
+@statement("zoo.alg4")
+def variance_reduced_oracle(ledger):
+    """The private variance-reduced gradient oracle partitions the data into KT subsets: Z_1^k of
+    size B_1 for k in [K] and Z_t^k of size B_2 for t = [2, K], k in [K]; the total data size is M =
+    K (B_1 + B_2 (T - 1)). At t = 1 it queries g_1^k = Grad_(f,delta)(w_1^k, Z_1^k), else d_t^k =
+    Diff_(f,delta)(w_t^k, w_(t-1)^k, Z_t^k) and g_t^k = g_(t-1)^k + d_t^k. It returns gtilde_t^k <-
+    gtilde_t^k + Tree(t).
+
+    The implementation agrees with lines 5 and 7, loops written out, and with the total of points;
+    its noise, tested by draws at t = 3, is that of two nodes. Two misprints: the partition is for t
+    = [2, T], not [2, K], with which K (B_1 + B_2 (K - 1)) points would be used, against the printed
+    total; and line 9 has gtilde_t on both sides, of which the right one is g_t.
+    """
+
+    @ledger.identity("T = 4, B_1 = 4, B_2 = 1", summed=True, mutant={"summed": False}, **PATH)
+    def lines(path, raw, items, radius, summed):
+        u = unit(raw)
+        if u is None:
+            return None
+        loss, rng = FunctionLoss(wave, lipschitz=9.0), np.random.default_rng(0)
+        found = oracle_gradients(items, 1, loss=loss, oracle=VarianceReduced(4, 1, 0.0), rng=rng,
+                                 radius=radius, points=path, directions=u)[0]  # fmt: skip
+        g = [transcribed(wave, items[:4], radius, u[:4], path[0])]
+        for t in (1, 2, 3):
+            own = slice(3 + t, 4 + t)
+            d_t = transcribed(wave, items[own], radius, u[own], path[t], path[t - 1])
+            g.append(g[-1] + d_t if summed else d_t)
+        return found, np.array(g)
+
+    @ledger.identity("M = K (B_1 + B_2 (T - 1))", T=[1, 2, 7], K=[1, 3], first=[1, 8], batch=[1, 2],
+                     late=1, mutant={"late": 0})  # fmt: skip
+    def total(T, K, first, batch, late):
+        plan = Plan(T, K, 1.0, 1 / T, 1.0, VarianceReduced(first, batch, 0.0))
+        return float(plan.n_points), float(K * (first + batch * (T - late)))
+
+    @ledger.monte_carlo("noise of variance 2 sigma^2 at t = 3: beyond its quartiles in 1/2",
+                        allowed=0.5, draws=20_000, mutant=0.9)  # fmt: skip
+    def noise(size, *, rng):
+        g = oracle_gradients(np.zeros((3, 1)), size, oracle=VarianceReduced(1, 1, 1.0), rng=rng,
+                             **EMPTY)[:, 2, 0]  # fmt: skip
+        return np.abs(g) >= 0.6744897501960817 * math.sqrt(2)
+
+    @ledger.monte_carlo("and within them in 1/2", allowed=0.5, draws=20_000, mutant=0.9)
+    def noise_within(size, *, rng):
+        return ~noise(size, rng=rng)
+
+
+@statement("zoo.alg6")
+def naive_oracle(ledger):
+    """The naive private gradient oracle partitions the data into KT subsets Z_t^k of size B, so
+    that M = BKT. For round k, t it draws u_1, ..., u_B i.i.d. uniform on the unit sphere, sets
+    g_t^k = (1/B) sum_(i=1..B) (d/(2 delta)) (f(w_t^k + delta u_i, z_i) - f(w_t^k - delta u_i, z_i))
+    u_i, where z_i is the i-th data point of Z_t^k, and returns gtilde_t^k = g_t^k + xi_t^k with
+    xi_t^k ~ N(0, sigma^2 I) i.i.d.
+
+    The implementation agrees with line 5, loops written out, with one direction for each item; its
+    noise is tested by draws.
+    """
+
+    @ledger.identity("T = 3, B = 2", share=1.0, mutant={"share": 2.0}, **PATH)
+    def lines(path, raw, items, radius, share):
+        u = unit(raw[:6, :1])
+        if u is None:
+            return None
+        loss, rng = FunctionLoss(wave, lipschitz=9.0), np.random.default_rng(0)
+        found = oracle_gradients(items[:6], 1, loss=loss, oracle=Naive(2, 0.0), radius=radius,
+                                 rng=rng, points=path[:3], directions=u)[0]  # fmt: skip
+        total, d = np.zeros((3, path.shape[1])), path.shape[1]
+        for t, i in itertools.product(range(3), range(2)):
+            z, v = items[2 * t + i], u[2 * t + i, 0]
+            gap = wave(path[t] + radius * v, z) - wave(path[t] - radius * v, z)
+            total[t] += share / 2 * d / (2 * radius) * gap * v
+        return found, total
+
+    for t, sign in ((0, 1), (2, -1)):
+
+        @ledger.monte_carlo("N(0, sigma^2) in each round: above a quartile in 1/4", allowed=0.25,
+                            draws=20_000, mutant=0.8, t=t, sign=sign)  # fmt: skip
+        def noise(size, *, rng, t, sign):
+            g = oracle_gradients(np.zeros((3, 1)), size, oracle=Naive(1, 3.0), rng=rng, **EMPTY)
+            return sign * g[:, t, 0] >= 3 * 0.6744897501960817
+
+
+# --- Lemma 4.8 ---
+
+TRIPLE = list(
+    itertools.product((0, 1), (0, 1), (1, -1), (0, 1), (1, -1))
+)  # z_1, z_2, u_2, z_3, u_3
+
+
+def enumerated(slopes, kinks, radius, first, step, shares):
+    """All runs of T = 3 rounds in d = 1 with B_1 = B_2 = 1: squared errors, and increments.
+
+    The learner moves against g_t, without noise; s is given, or over the nodes of a quadrature.
+    """
+    z = np.array(TRIPLE)[:, None, :]
+    s = np.asarray(shares)[None]
+
+    def f(x, which):
+        one, two = (kinked(slopes[i], kinks[i], x[..., None]) for i in (0, 1))
+        return np.where(which == 0, one, -two)
+
+    def smooth(x):
+        ends = [f(x + sign * radius, 0) + f(x + sign * radius, 1) for sign in (1, -1)]
+        return (ends[0] - ends[1]) / (4 * radius)
+
+    domain = radius / 3
+    x, delta = np.zeros((len(TRIPLE), s.shape[1])), first * domain
+    w = x + s[..., 0] * delta
+    g = (f(w + radius, z[..., 0]) - f(w - radius, z[..., 0])) / (2 * radius)
+    errors = [g - smooth(w)]
+    for item, direction in ((1, 2), (3, 4)):
+        x, u = x + delta, z[..., direction]
+        delta = np.clip(delta - step * g, -domain, domain)
+        last, w = w, x + s[..., (item + 1) // 2] * delta
+        d_t = (f(w + radius * u, z[..., item]) - f(last + radius * u, z[..., item])) * u / radius
+        g = g + d_t
+        errors.append(d_t - smooth(w) + smooth(last))
+    return np.array(errors)
+
+
+RUNS = {"slopes": Array(UNIT, (2, 3, 1)), "kinks": Array(UNIT, (2, 3)), "first": UNIT}
+RUNS |= {"radius": Interval(0.05, 5.0, log=True), "step": Interval(0.01, 10.0, log=True)}
+STEEP = {"slopes": np.array([[[1.0], [0], [0]]] * 2), "kinks": np.full((2, 3), -9.0)}
+STEEP |= {"radius": 1.0, "first": 1.0, "step": 1e-9}
+
+
+@statement("zoo.lem4.8")
+def oracle_varies_little(ledger):
+    """Suppose f(x, z) is differentiable and L-Lipschitz in x and the domain of A is bounded by D =
+    delta/T. Then the variance of the gradient oracle O (Algorithm 4) is bounded by E norm(grad
+    Fhat_delta(w_t^k) - g_t^k)^2 <= 16 d L^2/B_1 + 64 d L^2/(B_2 T).
+
+    Loose: E norm(w_t - w_(t-1))^2 is at most 7/6 D^2, not 4 D^2, as s is uniform, and with the
+    constants of Lemmas 3.1 and 3.2 that are enough, 3 L^2/B_1 + (7/3) d L^2/(B_2 T) holds, and
+    L^2/B_1 + (7/6) L^2/(B_2 T) at d = 1. Linear losses +-L <e, x> on a straight path have (2 - 1/d)
+    L^2/B_1 + (7/6) d L^2 (T - 1)/(B_2 T^2), so that 16 d is too large by 16 at d = 1 and by about 8
+    d for large d, and 64 by 33 to 55. All runs of three rounds are enumerated at d = 1, with a
+    learner that reacts to g_t. Misprints: i <= j for i < j, and the index t for i in the
+    telescoping sum; the first inequality of the last display is an equality.
+    """
+    some = {**RUNS, "s": Array(SHARE, (3,)), "most": 1.0}
+    some["extremal"] = [{**STEEP, "s": np.array([0.0, 1.0, 0.0])}]
+
+    @ledger.falsify("all runs at d = 1, T = 3, B_1 = B_2 = 1, adaptive", mutant={"most": 0.03},
+                    **some)  # fmt: skip
+    def runs(slopes, kinks, radius, first, step, s, most):
+        errors = enumerated(slopes, kinks, radius, first, step, [s])
+        found = (np.cumsum(errors, axis=0) ** 2).mean(axis=1).max()
+        return found, most * (16 + 64 / 3) * constant_of(slopes) ** 2 + ROUNDING
+
+    sharper = ledger.sharper("c L^2/B_1 + 7/6 c' L^2 (T - 1)/(B_2 T^2), c and c' as in 3.1 and 3.2")
+
+    @sharper.falsify("all runs at d = 1, over s too", most=1 + 7 / 6 * 2 / 9, mutant={"most": 1.2},
+                     extremal=[STEEP], **RUNS)  # fmt: skip
+    def averaged(slopes, kinks, radius, first, step, most):
+        """Two nodes for each s: its mean and variance are exact, and no more is used."""
+        s, weights = uniform_nodes(2)
+        nodes = np.array(list(itertools.product(s, repeat=3)))
+        w = np.prod(list(itertools.product(weights, repeat=3)), axis=1)
+        errors = enumerated(slopes, kinks, radius, first, step, nodes)
+        found = ((np.cumsum(errors, axis=0) ** 2).mean(axis=1) @ w).max()
+        return found, most * constant_of(slopes) ** 2 + ROUNDING
+
+    linear = {"d": DIMENSION, "T": Integer(1, 1000), "B1": Integer(1, 1000), "B2": Integer(1, 100)}
+    linear["extremal"] = [
+        {"d": d, "T": 1000, "B1": b, "B2": 1} for d in (1, 1000) for b in (1, 999)
+    ]
+
+    @sharper.falsify(
+        "linear losses, closed form", sides="sharp", mutant={"sides": "half"}, **linear
+    )
+    @sharper.falsify("linear losses, 3/B_1 + (7/3) d/(B_2 T)", sides="round",
+                     mutant={"sides": "half"}, **linear)  # fmt: skip
+    @ledger.falsify(
+        "linear losses, closed form", sides="printed", mutant={"sides": "half"}, **linear
+    )
+    def straight_on(d, T, B1, B2, sides):
+        moves = 7 / 6 * (T - 1) / T**2
+        found = (2 - 1 / d) / B1 + d * moves / B2
+        bounds = {
+            "printed": 16 * d / B1 + 64 * d / (B2 * T),
+            "round": 3 / B1 + 7 / 3 * d / (B2 * T),
+            "sharp": grad_constant(d) / B1 + diff_constant(d) * moves / B2,
+            "half": 0.9 * found,
+        }
+        return found, bounds[sides]
+
+    ledger.sharper("the closed form for linear losses").identity(
+        "at d = 1, against all runs", most=1.0, mutant={"most": 2.0}
+    )(lambda most: (averaged(**STEEP, most=1.0)[0], most * (1 + 7 / 6 * 2 / 9)))
+
+    @ledger.step("errors of different rounds are orthogonal").identity(
+        "all runs at d = 1", floor=1.0, rounds=3, mutant={"rounds": 2},
+        **{key: part for key, part in some.items() if key not in ("most", "extremal")},
+    )  # fmt: skip
+    def orthogonal(slopes, kinks, radius, first, step, s, rounds):
+        errors = enumerated(slopes, kinks, radius, first, step, [s])
+        return (errors.sum(axis=0) ** 2).mean(), (errors[:rounds] ** 2).mean(axis=1).sum()
+
+    @ledger.step("16 (T - 1) (2 / T)^2 <= 64 / T").sweep(
+        "in fractions", T=range(1, 2000), most=64, mutant={"most": Fraction(639, 10)}
+    )
+    def arithmetic(T, most):
+        return Fraction(16 * (T - 1) * 4, T**2), Fraction(most) / T
