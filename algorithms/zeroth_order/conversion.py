@@ -76,6 +76,7 @@ def private_zeroth_order(
     start: ArrayLike,
     learner: Callable[[int, int], OnlineLearner] | None = None,
     noise_multiplier: float = 1.0,
+    transcript: bool = False,
     rng: np.random.Generator,
 ) -> FloatArray:
     """Find a point near which a population loss is almost stationary, from noisy values only.
@@ -93,10 +94,8 @@ def private_zeroth_order(
     i.i.d.
 
     **Departs** (1) eta, "tuned by OSD", is the plan's: printed nowhere, and D / sqrt(T) over a
-    bound on the noisy gradients where `printed` and `scaled` make the plan. (2) The epoch of the
-    output is drawn before the first, and only its average kept: the same distribution. (3) The
-    other open points are those of `oracles.oracle_gradients`. (4) `noise_multiplier` is not the
-    paper's.
+    bound on the noisy gradients where `printed` and `scaled` make the plan. (2) The other open
+    points are those of `oracles.oracle_gradients`. (3) `noise_multiplier` is not the paper's.
 
     **Symbols** K, T, D, delta, eta = `plan`'s epochs, rounds, domain, radius, step; x_1 = `start`;
     A = `learner`; w-bar = what is returned.
@@ -115,20 +114,21 @@ def private_zeroth_order(
         `plan.domain` and `plan.step` by default. Steps longer than `plan.domain` are refused.
     noise_multiplier : float, default 1
         Factor on sigma, at least 0; below 1 nothing is guaranteed.
+    transcript : bool, default False
+        Whether to return the averages of all epochs, w-bar^1 to w-bar^K; they are as private.
     rng : numpy.random.Generator
         Source of randomness.
 
     Returns
     -------
-    ndarray, [size, d]
+    ndarray, [size, d], or [size, K, d] with `transcript`
     """
     rng = _validate.generator(rng)
     size = _validate.draws(size)
     items = epoch_items(data, loss, plan.oracle, plan.rounds, plan.epochs)
     d = loss.dimension(items.shape[1])
     x = _starting_points(start, size, d, loss, plan)
-    chosen = rng.integers(plan.epochs, size=size)  # line 12
-    output = np.zeros((size, d))
+    averages = np.zeros((size, plan.epochs, d))
     for k, own in enumerate(np.split(items, plan.epochs)):
         if learner is None:
             online: OnlineLearner = ProjectedSubgradient(
@@ -140,15 +140,15 @@ def private_zeroth_order(
             own, size, loss=loss, oracle=plan.oracle, radius=plan.radius, rounds=plan.rounds,
             noise_multiplier=noise_multiplier, rng=rng,
         )  # fmt: skip
-        average = np.zeros((size, d))
         for _ in range(plan.rounds):
             delta = _inside(online.play(), x.shape, plan.domain)  # line 4
             w = x + rng.random((size, 1)) * delta  # line 5
             x = x + delta
-            average += w / plan.rounds  # line 9
+            averages[:, k] += w / plan.rounds  # line 9
             online.receive(oracle.query(w))  # lines 6 and 7
-        output[chosen == k] = average[chosen == k]
-    return output
+    if transcript:
+        return averages
+    return np.asarray(averages[np.arange(size), rng.integers(plan.epochs, size=size)])  # line 12
 
 
 def _starting_points(

@@ -198,7 +198,9 @@ def unit_vectors(directions: ArrayLike, n_items: int, dimension: int) -> FloatAr
         raise ValueError(f"directions must have shape ({n_items}, j, {dimension}), got {u.shape}")
     lengths = np.linalg.norm(u, axis=-1)
     if not np.allclose(lengths, 1.0, rtol=1e-9, atol=0):
-        raise ValueError(f"directions must have length 1, got {float(lengths.flat[0])!r} among others")
+        raise ValueError(
+            f"directions must have length 1, got {float(lengths.flat[0])!r} among others"
+        )
     return u
 
 

@@ -278,8 +278,8 @@ def within_the_ball(ledger):
 
     The distance is at most ((T + 1)/2 - 1/T) D, attained on a straight path with s_1 = 0 and all
     others 1: below delta, as the open ball needs, and about half of it for large T. D = 2 delta/(T
-    + 1) would do as well, for twice the steps. Points of which two are equal still make a convex
-    combination.
+    + 1) would do as well: steps nearly twice as long. Points of which two are equal still make a
+    convex combination.
     """
     ends = [{**straight([0, 1, 1, 1, 1]), "radius": 1.0}]
     domain = {**WALK, "radius": Interval(0.1, 5.0), "extremal": ends}

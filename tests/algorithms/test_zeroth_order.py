@@ -233,6 +233,21 @@ def test_the_conversion_plays_as_written():
     np.testing.assert_array_equal(default, found)
 
 
+def test_the_answer_is_one_of_the_averages_of_all_epochs():
+    items = np.random.default_rng(9).normal(size=(8, 3))
+    given = {"loss": LOSS, "plan": PLAN, "start": [0.2, 0.1]}
+    averages, found = (
+        conversion.private_zeroth_order(
+            items, 50, transcript=both, **given, rng=np.random.default_rng(1)
+        )
+        for both in (True, False)
+    )
+    assert averages.shape == (50, 2, 2)
+    same = (averages == found[:, None]).all(axis=-1)
+    assert (same.sum(axis=1) == 1).all()
+    assert 5 < same[:, 0].sum() < 45
+
+
 def test_the_last_gradient_of_an_epoch_is_never_used():
     """Why the output is private with the noise of T - 1 sums."""
     items = np.random.default_rng(6).normal(size=(8, 3))

@@ -121,7 +121,7 @@ def write(
         )
     body = f"""<p class="quiet">Both oracles at equal exact privacy, rho-Gaussian DP of the output,
 and at equal M; T, K, batch and step size are those with the best objective on other data, a choice
-that is not private and favours all alike. Size {size.name}: {size.trials} data sets of six runs for
+that is not private and favours all alike. Size {size.name}: {size.trials} data sets of two runs for
 each point; {seconds / 60:.1f} minutes. Made by
 <code>python -m audits.zeroth_order.experiments --{size.name}</code>.</p>
 <h2>What is found</h2>

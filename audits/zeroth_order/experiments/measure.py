@@ -68,7 +68,7 @@ class Size:
 
 
 QUICK = Size(
-    "quick", 4, (1_000, 10_000, 100_000), (5, 10, 20), (0.5, 1.0, 2.0), (4, 32), (8, 32), False
+    "quick", 5, (1_000, 10_000, 100_000), (5, 10, 20), (0.5, 1.0, 2.0), (4, 32), (8, 32), False
 )
 FULL = Size(
     "full", 8, (1_000, 3_000, 10_000, 30_000, 100_000, 300_000), (5, 10, 20), (0.5, 1.0, 2.0),
@@ -109,7 +109,11 @@ def plans_of(method: str, setting: Setting, size: Size) -> Iterator[Plan]:
 
 
 def judged(setting: Setting, found: np.ndarray, *, rng: np.random.Generator) -> dict[str, float]:
-    """Return averages over the points found: objective, and an upper estimate of stationarity."""
+    """Return averages over the points ``[k, d]``: objective, and an upper estimate of stationarity.
+
+    The answer is one of the averages of all epochs, at random; all are judged, so that this
+    randomness is averaged out.
+    """
     problem = OBJECTIVES[setting.objective](setting.d)
     items = problem.items(1_000, rng=rng)
     estimates = stationarity.stationarity_estimate(
@@ -123,12 +127,13 @@ def judged(setting: Setting, found: np.ndarray, *, rng: np.random.Generator) -> 
 
 
 def run(setting: Setting, plan: Plan, size: int, *, rng: np.random.Generator) -> np.ndarray:
-    """Return `size` outputs on fresh items, which they share."""
+    """Return the averages of all epochs ``[size K, d]`` of `size` runs on fresh items."""
     problem = OBJECTIVES[setting.objective](setting.d)
     items = problem.items(setting.n_points, rng=rng)
-    return conversion.private_zeroth_order(
-        items, size, loss=problem.loss, plan=plan, start=problem.start, rng=rng
+    found = conversion.private_zeroth_order(
+        items, size, loss=problem.loss, plan=plan, start=problem.start, transcript=True, rng=rng
     )
+    return found.reshape(-1, setting.d)
 
 
 def compared(setting: Setting, size: Size, seed: int) -> list[dict[str, Any]]:
@@ -143,11 +148,12 @@ def compared(setting: Setting, size: Size, seed: int) -> list[dict[str, Any]]:
         tried = []
         for i, plan in enumerate(plans):
             rng = generator(*place, "choice", str(i))
-            tried.append(judged(setting, run(setting, plan, 2, rng=rng), rng=rng)["objective"])
+            ends = run(setting, plan, 1, rng=rng)
+            tried.append(judged(setting, ends, rng=rng)["objective"])
         best = plans[int(np.argmin(tried))]
         for trial in range(size.trials):
             rng = generator(*place, str(trial))
-            found = judged(setting, run(setting, best, 6, rng=rng), rng=rng)
+            found = judged(setting, run(setting, best, 2, rng=rng), rng=rng)
             rows.append(
                 {"objective_name": setting.objective, **vars(setting), "method": method,
                  "trial": trial, **found, "T": best.rounds, "K": best.epochs,
