@@ -1,4 +1,4 @@
-"""Mutants of `algorithms.zeroth_order` and of the tree mechanism: mistakes that are not of noise."""
+"""Mutants of `algorithms.zeroth_order` and the tree mechanism: mistakes that are not of noise."""
 
 from __future__ import annotations
 

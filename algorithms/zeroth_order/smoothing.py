@@ -14,7 +14,7 @@ from scipy.special import betainc, gammaln
 
 from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
-from algorithms.zeroth_order.estimators import items_of
+from algorithms.zeroth_order.estimators import items_of, points_of
 from algorithms.zeroth_order.losses import Linear, Loss, Ridge, evaluated, shortened
 
 
@@ -113,6 +113,16 @@ def estimated_smoothing(
 ) -> FloatArray:
     """Return draws whose mean is the smoothed mean loss of the items at a point: an estimate.
 
+    zeroth_order, Section 2.
+
+    **Guarantee** Unbiased, and within L delta of the mean loss at the point. Not private.
+
+    **Requires** Nothing but a finite loss.
+
+    **Departs** Section 2 has the expectation, for one function.
+
+    **Symbols** h = mean loss of the items, x = `point`, delta = `radius`, v = a point of the ball.
+
     Parameters
     ----------
     data : array_like, [n, p]
@@ -130,7 +140,7 @@ def estimated_smoothing(
     """
     items = items_of(data, loss)
     delta = _validate.positive("radius", radius)
-    x = _validate.floats("point", point, ndims=(1,))
+    x = points_of("point", point, 1, loss.dimension(items.shape[1]))[0]
     v = uniform_in_ball(_validate.draws(size), x.size, rng=_validate.generator(rng))
     return np.asarray(evaluated(loss, (x + delta * v)[:, None], items).mean(axis=1))
 

@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 
 from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
-from algorithms.zeroth_order.estimators import items_of
+from algorithms.zeroth_order.estimators import items_of, points_of
 from algorithms.zeroth_order.losses import Loss, Ridge, shortened
 from algorithms.zeroth_order.smoothing import uniform_in_ball
 
@@ -60,6 +60,8 @@ def stationarity_estimate(
 
     **Departs** Where F has no gradient, which has probability 0, one of its limits is taken.
 
+    **Symbols** h = mean loss of the items, x = `point`, delta = `radius`.
+
     Parameters
     ----------
     data : array_like, [n, p]
@@ -82,12 +84,10 @@ def stationarity_estimate(
     delta = _validate.positive("radius", radius)
     k = _validate.integer("n_gradients", n_gradients, at_least=1)
     d = loss.dimension(items.shape[1])
-    x = _validate.floats("point", point, ndims=(1, 2))
-    if x.shape[-1] != d or (x.ndim == 2 and len(x) != size):
-        raise ValueError(f"point must have shape ({d},) or ({size}, {d}), got {x.shape}")
+    x = points_of("point", point, size, d)
     rng = _validate.generator(rng)
     found = np.empty(size)
-    for i, center in enumerate(np.broadcast_to(x, (size, d))):
+    for i, center in enumerate(x):
         ball = center + delta * uniform_in_ball(k, d, rng=rng)
         gradients = np.array([loss.gradients(y[None], items).mean(axis=0) for y in ball])
         found[i] = np.linalg.norm(shortest_in_hull(gradients))

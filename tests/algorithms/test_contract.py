@@ -25,7 +25,7 @@ from algorithms.user_level_sco import coordinatewise, euclidean
 from algorithms.user_level_sco.domains import Ball, Box
 from algorithms.user_level_sco.losses import Quadratic
 from algorithms.user_level_sco.plans import Filter, Phase, Plan, Test
-from algorithms.zeroth_order import conversion, estimators, oracles
+from algorithms.zeroth_order import conversion, estimators, oracles, smoothing, stationarity
 from algorithms.zeroth_order import plans as zeroth_plans
 from algorithms.zeroth_order.losses import CappedAbsolute
 from mutants import geometric_median as median_mutants
@@ -282,6 +282,10 @@ ROWS = [
             data_name="data", bad=BAD_PATH | {"noise_multiplier": [-1.0, math.nan]})
         for oracle in (REDUCED, zeroth_plans.Naive(3, 0.5))
     ],
+    Row(smoothing.estimated_smoothing, REGRESSION, AT, (), data_name="data",
+        bad=BAD_VALUES | {"point": [[0.0], [0.0, math.nan]]}),
+    Row(stationarity.stationarity_estimate, REGRESSION, AT, (), data_name="data",
+        bad=BAD_VALUES | {"point": [[0.0], [0.0, math.nan]], "n_gradients": [0, 1.5]}),
     Row(oracles.oracle_centers, REGRESSION, ORACLE, (6,), data_name="data", bad=BAD_PATH),
     *[
         Row(conversion.private_zeroth_order, REGRESSION, ONLINE | {"plan": plan}, (2,),
