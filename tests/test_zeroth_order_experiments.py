@@ -59,6 +59,6 @@ def test_the_page_shows_everything(tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "promised", lambda d, rho: {"d": d, "rho": rho})
     experiments.main(["--out", str(tmp_path), "--jobs", "1"])
     page = (tmp_path / "experiments.html").read_text(encoding="utf-8")
-    assert page.count("<img") == 2
+    assert page.count("<img") == 3
     assert all(name in page for name in (*measure.METHODS, *measure.OBJECTIVES))
     assert len(pd.read_json(tmp_path / "experiments.json", typ="series")) == 2

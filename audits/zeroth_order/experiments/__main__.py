@@ -17,11 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from algorithms.common.tree import tree_gdp
 from audits.common.intervals import ratio, short
 from audits.common.page import STYLE, figures_html, page_html, table_html, ticks
 from audits.zeroth_order.experiments import measure
@@ -82,6 +84,26 @@ def parameter_figure(found: pd.DataFrame) -> Figure:
     return figure
 
 
+def tree_figure() -> Figure:
+    """The exact parameter of all running sums, and of those that the output uses, as printed."""
+    figure = Figure(figsize=(9.6, 2.9))
+    ax = figure.subplots()
+    n = np.arange(1, 257)
+    exact = np.array([tree_gdp(np.ones(k), 1.0) for k in n])
+    bound = np.sqrt(2 * np.log(n))
+    ax.step(n, exact, where="mid", label="all T noisy gradients, exactly", color=COLOURS["left"])
+    ax.step(n[1:], exact[:-1], where="mid", label="the T - 1 that are used, exactly", ls=":",
+            color=COLOURS["left"])  # fmt: skip
+    ax.plot(n, bound, label="printed: sqrt(2 ln T)", color=COLOURS["right"])
+    short_of = exact > bound
+    ax.plot(n[short_of], exact[short_of], "o", color=COLOURS["left"],
+            label="printed is too small: T = " + ", ".join(map(str, n[short_of])))  # fmt: skip
+    ticks(ax.xaxis, (1, 2, 4, 8, 16, 32, 64, 128, 256))
+    ax.set(xlabel="T", ylabel="mu, over s / sigma", ylim=(0, None))
+    ax.legend()
+    return figure
+
+
 def summary(found: pd.DataFrame) -> pd.DataFrame:
     """Return averages, and the plans that were chosen, of all settings."""
     keys = ["objective_name", "d", "rho", "n_points"]
@@ -106,6 +128,10 @@ def write(
     with mpl.rc_context(STYLE):
         figures = figures_html(
             {
+                "tree": (
+                    tree_figure(),
+                    "The tree mechanism, all sensitivities s and all noises sigma equal.",
+                ),
                 "size": (
                     size_figure(found),
                     "Averages and 95 % intervals of what is found with M items, d = 10, rho = 1. "
@@ -124,7 +150,7 @@ and at equal M; T, K, batch and step size are those with the best objective on o
 that is not private and favours all alike. Size {size.name}: {size.trials} data sets of two runs for
 each point; {seconds / 60:.1f} minutes. Made by
 <code>python -m audits.zeroth_order.experiments --{size.name}</code>.</p>
-<h2>What is found</h2>
+<h2>The tree, and what is found with it</h2>
 {figures}
 <h2>What the bounds promise</h2>
 {table_html(tables["promised"])}
