@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from algorithms.common import _validate
 from algorithms.zeroth_order.plans import Naive, Plan, VarianceReduced
+from algorithms.zeroth_order.smoothing import smoothness_constant
 
 CONSTANTS = ("printed", "sharp")
 
@@ -22,7 +23,7 @@ class StationarityBound:
     Attributes
     ----------
     optimality : float
-        (F* + 2 L delta) / (D K T): what there was to gain.
+        What there was to gain, F* and what smoothing adds, over D K T.
     regret : float
         Of the online learner, over D T.
     error : float
@@ -55,11 +56,13 @@ def stationarity_bound(
     times T at most delta.
 
     **Departs** With "printed" constants, the squared errors are those of Lemmas 3.1 and 3.2, 16 d
-    L^2 / b and 16 d L^2 r^2 / (b delta^2), and three squares are added with a factor 3 as the proof
-    of Theorem 4.9 does. With "sharp" ones they are 3 L^2 / b (L^2 / b for d = 1; by Poincare's
-    inequality on the sphere an estimate in one direction has second moment at most d^2 L^2 / (d -
-    1)) and 2 d L^2 r^2 / (b delta^2), and norms are added as norms. The regret is D^2 / (2 eta) +
-    eta / 2 sum_t E norm(g~_t)^2, for whatever eta.
+    L^2 / b and 16 d L^2 r^2 / (b delta^2) with r = 2 D, three squares are added with a factor 3 as
+    the proof of Theorem 4.9 does, and smoothing costs 2 L delta. With "sharp" ones the errors are
+    (d / (d - 1) + 1 - 1 / d) L^2 / b (L^2 / b for d = 1; by Poincare's inequality on the sphere an
+    estimate in one direction has second moment at most d^2 L^2 / (d - 1)) and (d + (1 - 1 / d)
+    c_d^2) L^2 r^2 / (b delta^2), c_d of `smoothing.smoothness_constant`, with E r^2 <= 7/6 D^2 for
+    fresh s_t; norms are added as norms; and smoothing costs L delta d / (d + 1), for it raises F
+    where it is least. The regret is D^2 / (2 eta) + eta / 2 sum_t E norm(g~_t)^2, for whatever eta.
 
     **Symbols** F* = `gap`, L = `lipschitz`.
 
@@ -95,8 +98,9 @@ def stationarity_bound(
     # fresh errors are orthogonal to all that was played; those of a sum stay, and cost 2 D a round
     factor = 1 / math.sqrt(T) if isinstance(plan.oracle, Naive) else 2.0
     regret = D / (2 * plan.step * T) + plan.step * moment / (2 * D)
+    raised = 2.0 if constants == "printed" else d / (d + 1)  # by smoothing, over L delta
     return StationarityBound(
-        optimality=(gap + 2 * lipschitz * plan.radius) / (D * plan.epochs * T),
+        optimality=(gap + raised * lipschitz * plan.radius) / (D * plan.epochs * T),
         regret=regret,
         error=factor * error,
         noise=factor * noise,
@@ -111,8 +115,12 @@ def squared_error(
     single = d * d / (d - 1) if d > 1 else 1.0  # second moment of one direction, over L**2
     if isinstance(oracle, Naive):
         return single * lipschitz**2 / oracle.batch
-    first, later = (16 * d, 16 * d) if constants == "printed" else (single / d + (d > 1), 2 * d)
-    moves = (plan.rounds - 1) * (2 * plan.domain / plan.radius) ** 2
+    moves = (plan.rounds - 1) * (plan.domain / plan.radius) ** 2
+    if constants == "printed":
+        first, later = 16.0 * d, 16 * d * 4.0
+    else:
+        first = single / d + 1 - 1 / d
+        later = (d + (1 - 1 / d) * smoothness_constant(d) ** 2) * 7 / 6
     return lipschitz**2 * (first / oracle.first_batch + later * moves / oracle.batch)
 
 

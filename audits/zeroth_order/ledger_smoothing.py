@@ -263,7 +263,7 @@ def gradient_by_finite_differences(ledger):
         return math.pi / (2 * math.pi), radius / d
 
     ledger.consequence(
-        "Nobody: the two errors cancel, and (iv) is what Algorithms 1 and 2 need.", "the wording"
+        "None: the two errors cancel, and (iv) is what Algorithms 1 and 2 need.", "the wording"
     )
 
 
@@ -292,7 +292,7 @@ def volume_between_balls(ledger):
     Attained at d = 1 for every move up to 2 delta; loose by sqrt(pi/2) = 1.2533 for large d and
     small moves. The proof loses a factor 2 from its first display to its second, and Lemma A.2 as
     printed cannot give it back: with the 2 it yields 2 sqrt(2 d / pi) = 1.596 sqrt(d). The exact
-    constant of Lemma A.2, sqrt(pi n) / 2, yields sqrt(d) on the nose. Moves above 2 delta, which
+    constant of Lemma A.2, sqrt(pi n) / 2, yields sqrt(d) exactly. Moves above 2 delta, which
     the proof leaves out, are trivial: the ratio is 2 there. r^n must read r^d in the volume of the
     ball.
     """
@@ -346,7 +346,7 @@ def volume_between_balls(ledger):
         return symmetric_difference(d, apart), twice * (caps[0] - caps[1]) * slab(d) / 2
 
     ledger.consequence(
-        "Nobody: the printed sqrt(d) is right, and no smaller constant holds at d = 1.",
+        "None: the printed sqrt(d) is right, and no smaller constant holds at d = 1.",
         "the wording",
     )
 

@@ -116,7 +116,8 @@ def number_of_nodes(ledger):
     """card Node(t) <= ceil(log_2 t) for every t in [T].
 
     At t = 1 Node(1) = {(1, 1)} has one node and ceil(log2 1) = 0. For all other t it holds, and is
-    attained at t = 2^k - 1; card Node(t) is the number of binary digits 1 of t.
+    attained at t = 2^k - 1; card Node(t) is the number of binary digits 1 of t. This one t is all
+    that refutes zoo.rem4.2.c and zoo.cor4.5.mid, too.
     """
 
     @ledger.sweep("t = 1, 2, ...", t=DEEP, rhs="ceil(log2 t)", **CARDINALITY)
@@ -143,7 +144,7 @@ def logarithms(ledger):
     """ceil(log_2 t) <= 2 ln t for every t in [T].
 
     Between powers of 2 only the right side grows, so that t = 2^k + 1 decides: k + 1 <= 2 ln(2^k +
-    1). Tightest at t = 33: 6 against 6.99; at t = 1 both are 0.
+    1). Tightest at t = 5: 3 against 3.22; at t = 1 both are 0.
     """
 
     @ledger.sweep("a tree of depth 12", t=DEEP[1:], factor=2.0, mutant={"factor": 1.6})
@@ -443,9 +444,9 @@ def noise_of_all_sums(ledger):
     """Following the assumptions and definitions in Corollary 4.4, for all t in [T], E
     norm(Tree(t))^2 <= (8 ln(T) d^(3/2) L/(B_2 T rho))^2.
 
-    card Node(t) <= log2(t + 1) <= log2(T + 1) <= 2 ln T for 1 <= t <= T and T >= 2: t = 1 is behind
-    the largest T. At T = 1 both sides are 0, because sigma is. Tightest at T = 3: card Node(3) = 2
-    against 2 ln 3 = 2.197. The proof goes through 2 ln(t), which is 0 at t = 1.
+    card Node(t) <= log2(t + 1) <= log2(T + 1) <= 2 ln T for 1 <= t <= T and T >= 2; the worst t is
+    the largest 2^k - 1 <= T. At T = 1 both sides are 0, because sigma is. Tightest at T = 3: card
+    Node(3) = 2 against 2 ln 3 = 2.197. The proof goes through 2 ln(t), which is 0 at t = 1.
     """
 
     @ledger.sweep("all t <= T <= 256", cases=[{"t": t, "T": T} for T in range(1, 257)

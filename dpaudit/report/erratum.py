@@ -148,7 +148,8 @@ def _heading(row: StatementResult) -> str:
 
 def _entry(row: StatementResult) -> list[str]:
     harm = f", harms {row.harm.value}" if row.harm is not None else ""
-    lines = [f"*{row.verdict.words.capitalize()}{harm}.*", "", f"**Printed.** {row.statement}", ""]
+    said = "Implied" if row.stated.kind == "derived" else "Printed"
+    lines = [f"*{row.verdict.words.capitalize()}{harm}.*", "", f"**{said}.** {row.statement}", ""]
     if row.stated.latex:
         lines += [f"$${row.stated.latex}$$", ""]
     if row.stated.quote:
