@@ -129,13 +129,21 @@ def tree_gdp(sensitivities: ArrayLike, sigmas: ArrayLike) -> float:
     if (s < 0).any():
         raise ValueError(f"sensitivities must be at least 0, got {float(s.min())!r} among them")
     n = s.size
-    weights = 1 / _positive_sigmas(sigmas, n) ** 2
+    noises = _positive_sigmas(sigmas, n)
+    unit = float(noises.min())  # squares of the rest over it do not overflow
+    weights = (unit / noises) ** 2
     precision = np.zeros(n)
     for length in 2 ** np.arange(n.bit_length()):  # used nodes of one length end at odd multiples
         ends = np.arange(length, n + 1, 2 * length)
         inside = ends[:, None] - np.arange(length)
         precision[inside - 1] += weights[ends - 1][:, None]
-    return float(np.max(s * np.sqrt(precision)))
+    with np.errstate(over="ignore"):
+        mu = float(np.max(s / unit * np.sqrt(precision)))
+    if not math.isfinite(mu):
+        raise ValueError(
+            f"sensitivities over sigmas must be finite, got {float(s.max())!r} over {unit!r}"
+        )
+    return mu
 
 
 def tree_sigma(n: int, sensitivity: float, rho: float) -> float:
@@ -196,6 +204,8 @@ class TreeNoise:
         self._rng = _validate.generator(rng)
         self._shape = (_validate.draws(size), *shape)
         self._sigmas = _validate.floats("sigmas", sigmas, ndims=(1,))
+        if (self._sigmas < 0).any():
+            raise ValueError(f"sigmas must be at least 0, got {float(self._sigmas.min())!r}")
         self._time = 0
         self._kept: list[FloatArray] = []  # Tree(b) for each end b of the nodes of Node(t)
 
@@ -267,6 +277,8 @@ def node_sums(values: Any) -> FloatArray:
     ndarray, [..., n, d]
     """
     terms = np.asarray(values, dtype=np.float64)
+    if terms.ndim < 2:
+        raise ValueError(f"values must have at least 2 dimensions, got shape {terms.shape}")
     totals = np.cumsum(terms, axis=-2)
     sums = totals.copy()
     for end in range(1, terms.shape[-2] + 1):

@@ -7,10 +7,12 @@ noisy gradients of that epoch are Gaussian, and the item moves them by at most (
   Algorithm 4, through all nodes of the tree that contain t (`tree.tree_gdp`);
 - 2 d L / B in its own round of Algorithm 6.
 
-Not knowing the directions makes outputs less different (a trade-off curve of a mixture lies above
-the mixture of the curves, and curves of mu-GDP are convex in the shift), later epochs only see what
-was released, and what is computed from released gradients is no less private. Steps are no longer
-than D, so that norm(w_t - w_{t-1}) <= 2 D (Remark 4.1), and D for t = 2 where Delta_1 = 0.
+With the directions told, the trade-off curve given each of them lies above G_mu, which is convex in
+alpha, so that by Jensen's inequality the pair of outputs and directions is mu-GDP; forgetting the
+directions is post-processing. The s_t of Algorithm 3 are hidden coins of the same kind. Later
+epochs only see what was released, and what is computed from released gradients is no less private.
+Steps are no longer than D, so that norm(w_t - w_{t-1}) <= 2 D (Remark 4.1), and D for t = 2 where
+Delta_1 = 0.
 
 mu-Gaussian DP implies (alpha, alpha mu**2 / 2)-RDP for all alpha > 1, the paper's measure, which it
 calls rho.
@@ -44,43 +46,41 @@ def path_gdp(
     return tree_gdp(s, oracle.sigma)
 
 
-def transcript_gdp(
-    plan: Plan, dimension: int, lipschitz: float, *, first_step_is_zero: bool = True
-) -> float:
+def transcript_gdp(plan: Plan, dimension: int, lipschitz: float) -> float:
     """Return mu of all noisy gradients of a run, those of the last round of an epoch included."""
-    return _run_gdp(plan, dimension, lipschitz, plan.rounds, first_step_is_zero)
+    return _run_gdp(plan, dimension, lipschitz, plan.rounds)
 
 
-def output_gdp(
-    plan: Plan, dimension: int, lipschitz: float, *, first_step_is_zero: bool = True
-) -> float:
+def output_gdp(plan: Plan, dimension: int, lipschitz: float) -> float:
     """Return mu of what is computed from a run: of all noisy gradients but the last of each epoch.
 
-    The learner starts again with each epoch, so that nothing depends on what it was told last. At
-    T = 1 nothing depends on the data at all, and mu is 0.
+    A learner starts again with each epoch, and is not told the last gradient. At T = 1 nothing
+    depends on the data at all, and mu is 0.
     """
-    return _run_gdp(plan, dimension, lipschitz, plan.rounds - 1, first_step_is_zero)
+    return _run_gdp(plan, dimension, lipschitz, plan.rounds - 1)
 
 
-def epoch_sensitivities(
-    plan: Plan, dimension: int, lipschitz: float, *, first_step_is_zero: bool = True
-) -> FloatArray:
+def epoch_sensitivities(plan: Plan, dimension: int, lipschitz: float) -> FloatArray:
     """Return s_1, ..., s_T: how far an item of each round can move that round's estimate."""
     d = _validate.integer("dimension", dimension, at_least=1)
     moves = np.full(plan.rounds - 1, 2 * plan.domain)
-    if first_step_is_zero:
+    if plan.first_step_is_zero:
         moves[:1] = plan.domain
     return _sensitivities(plan.oracle, moves, d, plan.radius, lipschitz)
 
 
-def _run_gdp(
-    plan: Plan, dimension: int, lipschitz: float, rounds: int, first_step_is_zero: bool
-) -> float:
+def _run_gdp(plan: Plan, dimension: int, lipschitz: float, rounds: int) -> float:
+    for name, planned, given in (
+        ("dimension", plan.dimension, _validate.integer("dimension", dimension, at_least=1)),
+        ("lipschitz", plan.lipschitz, _validate.positive("lipschitz", lipschitz)),
+    ):
+        if planned is not None and given > planned:
+            raise ValueError(f"{name} must be at most {planned!r}, that of the plan, got {given!r}")
     if not rounds:
         return 0.0
     # from round 3 on sensitivities are equal, and none of them is in more nodes than round 3
     first = replace(plan, rounds=min(plan.rounds, 3))
-    s = epoch_sensitivities(first, dimension, lipschitz, first_step_is_zero=first_step_is_zero)
+    s = epoch_sensitivities(first, dimension, lipschitz)
     s = s[: min(rounds, 3)]
     if isinstance(plan.oracle, VarianceReduced):
         s = s * np.sqrt([len(nodes_of(q, rounds)) for q in range(1, len(s) + 1)])

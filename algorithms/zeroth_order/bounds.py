@@ -84,8 +84,6 @@ def stationarity_bound(
     d = _validate.integer("dimension", dimension, at_least=1)
     lipschitz = _validate.positive("lipschitz", lipschitz)
     gap = _validate.nonnegative("gap", gap)
-    if constants not in CONSTANTS:
-        raise ValueError(f"constants must be one of {', '.join(CONSTANTS)}, got {constants!r}")
     if plan.domain * plan.rounds > plan.radius * (1 + 1e-9):
         raise ValueError(
             f"domain times rounds must be at most radius {plan.radius!r}, got "
@@ -111,7 +109,10 @@ def squared_error(
     plan: Plan, dimension: int, *, lipschitz: float, constants: str = "sharp"
 ) -> float:
     """Return a bound on E norm(g_t - grad F^_delta(w_t))**2 before noise, for all t (Lemma 4.8)."""
-    d, oracle = dimension, plan.oracle
+    if constants not in CONSTANTS:
+        raise ValueError(f"constants must be one of {', '.join(CONSTANTS)}, got {constants!r}")
+    lipschitz = _validate.positive("lipschitz", lipschitz)
+    d, oracle = _validate.integer("dimension", dimension, at_least=1), plan.oracle
     single = d * d / (d - 1) if d > 1 else 1.0  # second moment of one direction, over L**2
     if isinstance(oracle, Naive):
         return single * lipschitz**2 / oracle.batch

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
+from algorithms.zeroth_order.estimators import smoothing_radius
 from algorithms.zeroth_order.losses import Loss
 from algorithms.zeroth_order.oracles import EpochOracle, epoch_items
 from algorithms.zeroth_order.plans import Plan
@@ -63,8 +64,10 @@ class ProjectedSubgradient(OnlineLearner):
     def receive(self, gradients: FloatArray) -> None:
         """Move against the gradient, and back into the ball."""
         moved = self._delta - self._step * gradients
+        largest = np.maximum(np.abs(moved).max(axis=1, keepdims=True), 1e-300)
+        moved /= largest  # so that no square overflows
         lengths = np.linalg.norm(moved, axis=1, keepdims=True)
-        self._delta = moved * np.minimum(1.0, self._domain / np.maximum(lengths, 1e-300))
+        self._delta = moved * np.minimum(largest, self._domain / np.maximum(lengths, 1e-300))
 
 
 def private_zeroth_order(
@@ -94,8 +97,9 @@ def private_zeroth_order(
     i.i.d.
 
     **Departs** (1) eta, "tuned by OSD", is the plan's: printed nowhere, and D / sqrt(T) over a
-    bound on the noisy gradients where `printed` and `scaled` make the plan. (2) The other open
-    points are those of `oracles.oracle_gradients`. (3) `noise_multiplier` is not the paper's.
+    bound on the noisy gradients where `printed` and `scaled` make the plan. (2) Line 7 is left out
+    in round T: nothing can depend on g~_T, not even in a learner that remembers. (3) The other open
+    points are those of `oracles.oracle_gradients`. (4) `noise_multiplier` is not the paper's.
 
     **Symbols** K, T, D, delta, eta = `plan`'s epochs, rounds, domain, radius, step; x_1 = `start`;
     A = `learner`; w-bar = what is returned.
@@ -111,7 +115,8 @@ def private_zeroth_order(
     start : array_like, [d]
     learner : callable, optional
         ``learner(size, d)`` makes the online learner of an epoch; `ProjectedSubgradient` with
-        `plan.domain` and `plan.step` by default. Steps longer than `plan.domain` are refused.
+        `plan.domain` and `plan.step` by default. Steps longer than `plan.domain` are refused, and
+        a first step that is not 0 unless `plan.first_step_is_zero` is False.
     noise_multiplier : float, default 1
         Factor on sigma, at least 0; below 1 nothing is guaranteed.
     transcript : bool, default False
@@ -125,6 +130,8 @@ def private_zeroth_order(
     """
     rng = _validate.generator(rng)
     size = _validate.draws(size)
+    if not isinstance(plan, Plan):
+        raise TypeError(f"plan must be a Plan, got {plan!r}")
     items = epoch_items(data, loss, plan.oracle, plan.rounds, plan.epochs)
     d = loss.dimension(items.shape[1])
     x = _starting_points(start, size, d, loss, plan)
@@ -140,12 +147,14 @@ def private_zeroth_order(
             own, size, loss=loss, oracle=plan.oracle, radius=plan.radius, rounds=plan.rounds,
             noise_multiplier=noise_multiplier, rng=rng,
         )  # fmt: skip
-        for _ in range(plan.rounds):
-            delta = _inside(online.play(), x.shape, plan.domain)  # line 4
+        for t in range(plan.rounds):
+            delta = _inside(online.play(), x.shape, plan, first=t == 0)  # line 4
             w = x + rng.random((size, 1)) * delta  # line 5
             x = x + delta
             averages[:, k] += w / plan.rounds  # line 9
-            online.receive(oracle.query(w))  # lines 6 and 7
+            gradients = oracle.query(w)  # line 6
+            if t < plan.rounds - 1:
+                online.receive(gradients)  # line 7
     if transcript:
         return averages
     return np.asarray(averages[np.arange(size), rng.integers(plan.epochs, size=size)])  # line 12
@@ -167,14 +176,23 @@ def _starting_points(
     point = _validate.floats("start", start, ndims=(1,))
     if point.size != dimension:
         raise ValueError(f"start must have {dimension} coordinates, got {point.size}")
+    smoothing_radius(plan.radius, point)
     return np.tile(point, (size, 1))
 
 
-def _inside(steps: FloatArray, shape: tuple[int, ...], domain: float) -> FloatArray:
-    """Return the learner's steps, if they lie in its domain: sensitivities rely on it."""
-    if steps.shape != shape:
-        raise ValueError(f"learner must play an array of shape {shape}, got {steps.shape}")
-    longest = float(np.linalg.norm(steps, axis=1).max(initial=0.0))
-    if not longest <= domain * _ROUNDING:
-        raise ValueError(f"learner must play steps no longer than {domain!r}, got {longest!r}")
-    return steps
+def _inside(steps: Any, shape: tuple[int, ...], plan: Plan, *, first: bool) -> FloatArray:
+    """Return the learner's steps, if they are what sensitivities rely on."""
+    found = np.asarray(steps)
+    if found.shape != shape or found.dtype.kind not in "iuf":
+        raise ValueError(
+            f"learner must play real numbers of shape {shape}, got {found.dtype} of {found.shape}"
+        )
+    longest = float(np.linalg.norm(found, axis=1).max(initial=0.0))
+    if not longest <= plan.domain * _ROUNDING:
+        raise ValueError(f"learner must play steps no longer than {plan.domain!r}, got {longest!r}")
+    if first and plan.first_step_is_zero and found.any():
+        raise ValueError(
+            "learner must begin with Delta_1 = 0, which the plan's noise relies on, got steps of "
+            f"up to {longest!r}; Plan(..., first_step_is_zero=False) has noise for others"
+        )
+    return found.astype(np.float64, copy=False)

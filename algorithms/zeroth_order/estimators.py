@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
-from algorithms.zeroth_order.losses import Loss, checked_difference
+from algorithms.zeroth_order.losses import Loss, clipped_difference
 
 BLOCK = 2**18  # coordinates of directions that are held at once
 
@@ -32,10 +32,13 @@ def gradient_estimate(
     **Guarantee** Unbiased for i.i.d. items. Not private: at the same directions it moves by at most
     2 d L / b between neighbours (Lemma 3.1), which d = 1 attains with linear losses.
 
-    **Requires** that `loss` is `loss.lipschitz`-Lipschitz; each pair of values tests it.
+    **Requires** for its mean, that `loss` is `loss.lipschitz`-Lipschitz; its sensitivity needs no
+    such promise.
 
     **Departs** (1) d directions for each item are printed; another number may be asked for. (2)
-    Directions that are given are used in every draw.
+    Directions that are given are used in every draw. (3) Differences of values are clipped to what
+    the Lipschitz constant allows, and count as 0 if they are no number: privacy must not rest on
+    what a loss does on somebody's item, nor on how it is rounded.
 
     **Symbols** f = `loss`, delta = `radius`, x = `point`, z_1, ..., z_b = `data`, u_ij =
     `directions` [i, j].
@@ -63,9 +66,8 @@ def gradient_estimate(
     ndarray, [size, d]
     """
     items, size, rng = _checked(data, size, loss, rng)
-    radius = _validate.positive("radius", radius)
-    d = loss.dimension(items.shape[1])
-    x = points_of("point", point, size, d)
+    x = points_of("point", point, size, loss.dimension(items.shape[1]))
+    radius = smoothing_radius(radius, x)
     return _average(loss, items, x, None, radius, n_directions, directions, rng)
 
 
@@ -103,14 +105,16 @@ def difference_estimate(
     ndarray, [size, d]
     """
     items, size, rng = _checked(data, size, loss, rng)
-    radius = _validate.positive("radius", radius)
     d = loss.dimension(items.shape[1])
     x, y = points_of("point", point, size, d), points_of("previous", previous, size, d)
+    radius = smoothing_radius(radius, x)
     return _average(loss, items, x, y, radius, n_directions, directions, rng)
 
 
 def items_of(data: ArrayLike, loss: Loss) -> FloatArray:
     """Return the items ``[n, p]``; users ``[n, 1, p]`` own one each."""
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a Loss, such as FunctionLoss(function, ...), got {loss!r}")
     items = _validate.floats("data", data, ndims=(2, 3))
     if items.ndim == 3:
         if items.shape[1] != 1:
@@ -125,12 +129,24 @@ def items_of(data: ArrayLike, loss: Loss) -> FloatArray:
 
 def points_of(name: str, value: ArrayLike, size: int, dimension: int) -> FloatArray:
     """Return points ``[size, d]``, of which one may have been given for all draws."""
-    points = _validate.floats(name, value, ndims=(1, 2)) if size else np.zeros((0, dimension))
+    none = size == 0 and np.shape(value) == (0, dimension)
+    points = np.zeros((0, dimension)) if none else _validate.floats(name, value, ndims=(1, 2))
     if points.shape[-1] != dimension or (points.ndim == 2 and len(points) != size):
         raise ValueError(
             f"{name} must have shape ({dimension},) or ({size}, {dimension}), got {points.shape}"
         )
     return np.broadcast_to(points, (size, dimension))
+
+
+def smoothing_radius(radius: float, points: FloatArray) -> float:
+    """Return a positive radius, if it is not lost in the rounding of public points."""
+    radius = _validate.positive("radius", radius)
+    least = 1e-12 * float(np.abs(points).max(initial=1e-100))
+    if not least <= radius <= 1e100:
+        raise ValueError(
+            f"radius must be between {least!r} and 1e100 at these points, got {radius!r}"
+        )
+    return radius
 
 
 def _checked(
@@ -151,44 +167,37 @@ def _average(
 ) -> FloatArray:
     """Return line 3 of Algorithm 1, or of Algorithm 2 where there is a previous point y."""
     size, d = x.shape
-    fixed = None
-    if directions is not None:
-        fixed = radius * unit_vectors(directions, len(items), d)
-        n_directions = fixed.shape[1]
-    elif n_directions is None:
-        n_directions = d
-    else:
-        n_directions = _validate.integer("n_directions", n_directions, at_least=1)
-    found = np.empty((size, d))
-    z = items[:, None]
-    for part in _parts(size, len(items) * n_directions * d):
-        here = x[part]
-        away = fixed  # delta u_ij
-        if away is None:
-            away = _on_sphere((len(here), len(items), n_directions, d), radius, rng)  # line 2
-        center = here[:, None, None]
-        rounding = 1e-15 * d * (np.abs(here).max(initial=0.0) + radius)  # of the points' places
-        if y is None:
-            differences = checked_difference(
-                loss, center + away, center - away, z, 2 * radius + rounding
-            )
-            factor = d / (2 * radius**2)
-        else:
-            there = y[part]
-            distances = np.linalg.norm(here - there, axis=-1)[:, None, None] + rounding
-            other = there[:, None, None]
-            differences = checked_difference(loss, center + away, other + away, z, distances)
-            factor = d / radius**2
-        weights = differences * (factor / (len(items) * n_directions))
-        found[part] = np.einsum("sij,sijd->sd", weights, np.broadcast_to(away, (*weights.shape, d)))
+    fixed = None if directions is None else unit_vectors(directions, len(items), d)
+    if fixed is not None and n_directions not in (None, fixed.shape[1]):
+        raise ValueError(
+            f"n_directions must be {fixed.shape[1]}, as in directions, got {n_directions!r}"
+        )
+    j = d if n_directions is None else _validate.integer("n_directions", n_directions, at_least=1)
+    if fixed is not None:
+        j = fixed.shape[1]
+    found = np.zeros((size, d))
+    for draws in _parts(size, len(items) * j * d):
+        here = x[draws, None, None]
+        other, apart = here, 2 * radius
+        if y is not None:
+            other = y[draws, None, None]
+            apart = np.linalg.norm(here - other, axis=-1)
+        for some in _parts(len(items), j * d):
+            shape = (len(here), len(items[some]), j, d)
+            u = on_sphere(shape, rng) if fixed is None else fixed[some]  # line 2
+            away = radius * u
+            behind = other - away if y is None else other + away
+            differences = clipped_difference(loss, here + away, behind, items[some, None], apart)
+            weights = differences / (2 * radius if y is None else radius) * (d / (len(items) * j))
+            found[draws] += np.einsum("sij,sijd->sd", weights, np.broadcast_to(u, shape))
     return found
 
 
-def _on_sphere(shape: tuple[int, ...], radius: float, rng: np.random.Generator) -> FloatArray:
-    """Return vectors that are uniform on a sphere."""
-    away = rng.standard_normal(shape)
-    away *= (radius / np.sqrt(np.einsum("...d,...d->...", away, away)))[..., None]
-    return away
+def on_sphere(shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
+    """Return vectors that are uniform on the unit sphere."""
+    u = rng.standard_normal(shape)
+    u /= np.sqrt(np.einsum("...d,...d->...", u, u))[..., None]
+    return u
 
 
 def unit_vectors(directions: ArrayLike, n_items: int, dimension: int) -> FloatArray:
@@ -204,7 +213,8 @@ def unit_vectors(directions: ArrayLike, n_items: int, dimension: int) -> FloatAr
     return u
 
 
-def _parts(size: int, per_draw: int) -> Iterator[slice]:
-    block = max(1, BLOCK // per_draw)
+def _parts(size: int, each: int) -> Iterator[slice]:
+    """Yield slices of so many that `each` numbers of each of them fit into a block."""
+    block = max(1, BLOCK // each)
     for first in range(0, size, block):
         yield slice(first, min(size, first + block))

@@ -2,7 +2,10 @@
 
 All but `Linear` are neither smooth nor convex. An item is a row ``[p]``. Where it holds features,
 those longer than 1 are shortened to length 1, so that every item has a loss that is
-`lipschitz`-Lipschitz, whatever a user sends in.
+`lipschitz`-Lipschitz in exact arithmetic. Privacy does not rest on that: what an algorithm takes
+from a loss are differences, and it clips them to what the declared constant allows
+(`clipped_difference`), so that neither a broken promise nor rounding can be seen in what it
+releases. `largest_slope` tells, on items that are public, whether a promise is kept.
 """
 
 from __future__ import annotations
@@ -43,45 +46,97 @@ class Loss(ABC):
 
 
 def evaluated(loss: Loss, points: FloatArray, items: FloatArray) -> FloatArray:
-    """Return the values of a loss, if they are finite and as many as was asked for."""
+    """Return the values of a loss as floats, if they are as many as was asked for."""
+    if not isinstance(loss, Loss):
+        raise TypeError(f"loss must be a Loss, such as FunctionLoss(function, ...), got {loss!r}")
     found = np.asarray(loss.values(points, items))
     shape = np.broadcast_shapes(points.shape[:-1], items.shape[:-1])
     if found.shape != shape:
         raise ValueError(f"loss must return an array of shape {shape}, got {found.shape}")
     if found.dtype.kind not in "iuf":
         raise TypeError(f"loss must return real numbers, got dtype {found.dtype}")
-    if not np.isfinite(found).all():
-        bad = found[~np.isfinite(found)].flat[0]
-        raise ValueError(f"loss must be finite, got {bad} among its values")
-    return found
+    return found.astype(np.float64, copy=False)
 
 
-def checked_difference(
+def clipped_difference(
     loss: Loss, first: FloatArray, second: FloatArray, items: FloatArray, distances: Any
 ) -> FloatArray:
-    """Return f(first, z) - f(second, z), and refuse a loss that moves faster than it declares.
+    """Return f(first, z) - f(second, z), and no more than L times the distance of the points.
 
-    Every pair of points that an algorithm compares is a probe of the Lipschitz constant on which
-    its noise relies; privacy needs it nowhere else.
+    A difference that is no number counts as 0. So the sensitivity is that of the declared constant,
+    whatever the loss does on somebody's item, and no error tells that it did.
     """
-    ahead, behind = evaluated(loss, first, items), evaluated(loss, second, items)
-    difference = ahead - behind
-    room = loss.lipschitz * distances * (1 + _ROUNDING)
-    room = room + 1e-13 * (np.abs(ahead) + np.abs(behind))
-    if not (np.abs(difference) <= room).all():
-        with np.errstate(divide="ignore", invalid="ignore"):
-            slope = float(np.nanmax(np.abs(difference) / distances))
+    with np.errstate(invalid="ignore", over="ignore"):
+        difference = evaluated(loss, first, items) - evaluated(loss, second, items)
+    most = loss.lipschitz * distances
+    return np.asarray(
+        np.clip(np.nan_to_num(difference, posinf=np.inf, neginf=-np.inf), -most, most)
+    )
+
+
+def largest_slope(
+    loss: Loss,
+    items: ArrayLike,
+    *,
+    point: ArrayLike,
+    scales: tuple[float, ...] = (1e-3, 1.0, 1e3),
+    n_pairs: int = 64,
+    rng: np.random.Generator,
+) -> float:
+    """Probe a loss: return the largest slope that was met, and refuse one above the declared.
+
+    **Requires** items that are public: the answer, and an error most of all, tells about them.
+
+    Parameters
+    ----------
+    loss : Loss
+    items : array_like, [n, p]
+    point : array_like, [d]
+        Around which pairs of points are drawn.
+    scales : tuple of float
+        How far from it, and from each other.
+    n_pairs : int, default 64
+        For each scale.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        For a slope above `loss.lipschitz`, values that are not finite, or of the wrong shape.
+    """
+    rng = _validate.generator(rng)
+    z = _validate.floats("items", items, ndims=(2,))
+    x = _validate.floats("point", point, ndims=(1,))
+    n = _validate.integer("n_pairs", n_pairs, at_least=1)
+    largest = 0.0
+    for scale in scales:
+        moves = _validate.positive("scales", scale) * rng.standard_normal((2, n, 1, x.size))
+        ahead, behind = (evaluated(loss, x + move, z) for move in moves)
+        for values in (ahead, behind):
+            if not np.isfinite(values).all():
+                bad = values[~np.isfinite(values)].flat[0]
+                raise ValueError(f"loss must be finite, got {bad} among its values")
+        distances = np.linalg.norm(moves[0] - moves[1], axis=-1)
+        rounding = 1e-14 * (np.abs(ahead) + np.abs(behind))
+        largest = max(largest, float(((np.abs(ahead - behind) - rounding) / distances).max()))
+    if largest > loss.lipschitz * (1 + _ROUNDING):
         raise ValueError(
-            f"lipschitz must be at least {slope!r}, a slope of the loss that was met; it declares "
-            f"{loss.lipschitz!r}, which the noise is made for"
+            f"lipschitz must be at least {largest!r}, a slope of the loss that was met, got "
+            f"{loss.lipschitz!r}"
         )
-    return difference
+    return largest
 
 
 def shortened(vectors: FloatArray) -> FloatArray:
     """Return the vectors ``[..., k]``, those longer than 1 scaled to length 1."""
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return np.asarray(vectors / np.maximum(1.0, lengths))
+    largest = np.maximum(1.0, np.abs(vectors).max(axis=-1, keepdims=True))  # squares may overflow
+    scaled = vectors / largest
+    lengths = np.linalg.norm(scaled, axis=-1, keepdims=True)
+    return np.asarray(scaled / np.maximum(1.0 / largest, lengths))
 
 
 @dataclass(frozen=True)
@@ -299,7 +354,8 @@ class FunctionLoss(Loss):
     function : callable
         Returns values ``[...]``.
     lipschitz : float
-        L, positive: a promise, which every pair of points that is evaluated tests.
+        L, positive: a promise. Differences beyond it are clipped, which is private, and no longer
+        unbiased; `largest_slope` probes it on public items.
     n_dimensions : int or None, default None
         d; the number of columns of the items by default.
     """
@@ -309,6 +365,8 @@ class FunctionLoss(Loss):
     n_dimensions: int | None = None
 
     def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"function must be callable, got {self.function!r}")
         _validate.positive("lipschitz", self.lipschitz)
         if self.n_dimensions is not None:
             _validate.integer("n_dimensions", self.n_dimensions, at_least=1)

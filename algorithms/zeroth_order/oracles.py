@@ -43,7 +43,7 @@ def oracle_gradients(
     Gaussian.
 
     **Requires** that the path does not depend on this epoch's items but through gradients that were
-    released; that losses are `loss.lipschitz`-Lipschitz.
+    released.
 
     **Departs** (1) Line 9 of Algorithm 4 adds Tree(t) to g~_t, which it defines: it is added to
     g_t, the sum without noise. (2) Line 2 of Algorithm 4 has t = [2, K] for t in [2, T]. (3) What
@@ -148,7 +148,7 @@ class EpochOracle:
     ) -> None:  # fmt: skip
         self.size = _validate.draws(size)
         self._loss, self._oracle, self._rng = loss, oracle, rng
-        self._radius = _validate.positive("radius", radius)
+        self._radius = radius
         self._dimension = loss.dimension(items.shape[1])
         sizes = oracle.batches(rounds)
         ends = np.cumsum(sizes)

@@ -26,9 +26,9 @@ class VarianceReduced:
     sigma: float
 
     def __post_init__(self) -> None:
-        _validate.integer("first_batch", self.first_batch, at_least=1)
-        _validate.integer("batch", self.batch, at_least=1)
-        _validate.nonnegative("sigma", self.sigma)
+        _keep(self, first_batch=_validate.integer("first_batch", self.first_batch, at_least=1))
+        _keep(self, batch=_validate.integer("batch", self.batch, at_least=1))
+        _keep(self, sigma=_validate.nonnegative("sigma", self.sigma))
 
     def batches(self, rounds: int) -> list[int]:
         """Return the number of items of each of `rounds` rounds."""
@@ -55,8 +55,8 @@ class Naive:
     sigma: float
 
     def __post_init__(self) -> None:
-        _validate.integer("batch", self.batch, at_least=1)
-        _validate.nonnegative("sigma", self.sigma)
+        _keep(self, batch=_validate.integer("batch", self.batch, at_least=1))
+        _keep(self, sigma=_validate.nonnegative("sigma", self.sigma))
 
     def batches(self, rounds: int) -> list[int]:
         """Return the number of items of each of `rounds` rounds."""
@@ -88,6 +88,8 @@ class Plan:
         d, for which the noise was made; data of another one are refused.
     lipschitz : float or None, default None
         L, for which the noise was made; losses with a larger one are refused.
+    first_step_is_zero : bool, default True
+        Whether the learner begins with Delta_1 = 0, which halves s_2; one that does not is refused.
     """
 
     rounds: int
@@ -98,18 +100,19 @@ class Plan:
     oracle: VarianceReduced | Naive
     dimension: int | None = None
     lipschitz: float | None = None
+    first_step_is_zero: bool = True
 
     def __post_init__(self) -> None:
-        _validate.integer("rounds", self.rounds, at_least=1)
-        _validate.integer("epochs", self.epochs, at_least=1)
+        for name in ("rounds", "epochs"):
+            _keep(self, **{name: _validate.integer(name, getattr(self, name), at_least=1)})
         for name in ("radius", "domain", "step"):
-            _validate.positive(name, getattr(self, name))
+            _keep(self, **{name: _validate.positive(name, getattr(self, name))})
         if not isinstance(self.oracle, VarianceReduced | Naive):
             raise TypeError(f"oracle must be a VarianceReduced or a Naive, got {self.oracle!r}")
         if self.dimension is not None:
-            _validate.integer("dimension", self.dimension, at_least=1)
+            _keep(self, dimension=_validate.integer("dimension", self.dimension, at_least=1))
         if self.lipschitz is not None:
-            _validate.positive("lipschitz", self.lipschitz)
+            _keep(self, lipschitz=_validate.positive("lipschitz", self.lipschitz))
 
     @property
     def n_points(self) -> int:
@@ -120,3 +123,9 @@ class Plan:
         """Return how often a run evaluates the loss: twice for each item and direction."""
         d = _validate.integer("dimension", dimension, at_least=1)
         return 2 * self.oracle.directions(d) * self.n_points
+
+
+def _keep(plan: object, **values: object) -> None:
+    """Store what was checked: Python's own numbers."""
+    for name, value in values.items():
+        object.__setattr__(plan, name, value)

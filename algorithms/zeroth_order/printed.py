@@ -81,7 +81,9 @@ def theorem_4_9(
     M = _validate.integer("n_points", n_points, at_least=1)
     d, delta, rho, L, gain = _problem(dimension, radius, rho, lipschitz, gap)
     balance = L * delta * M / gain
-    T = _rounds(min((math.sqrt(d) * balance) ** (2 / 3), math.sqrt(d**1.5 * balance / rho)), M)
+    T = _rounds(
+        min((math.sqrt(d) * balance) ** (2 / 3), math.sqrt(d**1.5 * balance / rho)), 2, M // 2
+    )
     sigma = corollary_4_4_sigma(T, 1, d, rho=rho, lipschitz=L)
     plan = Plan(T, M // (2 * T), delta, delta / T, 1.0, VarianceReduced(T + 1, 1, sigma), d, L)
     return with_learning_step(plan, d, lipschitz=L, constants="printed")
@@ -114,7 +116,7 @@ def appendix_e(
     M = _validate.integer("n_points", n_points, at_least=1)
     d, delta, rho, L, gain = _problem(dimension, radius, rho, lipschitz, gap)
     balance = L * delta * M / gain
-    T = _rounds(min(math.sqrt(d) * balance, d**1.5 * balance / rho) ** (2 / 3), M)
+    T = _rounds(min(math.sqrt(d) * balance, d**1.5 * balance / rho) ** (2 / 3), 1, M)
     plan = Plan(T, M // T, delta, delta / T, 1.0, Naive(1, d * L / rho), d, L)
     return with_learning_step(plan, d, lipschitz=L, constants="printed")
 
@@ -136,11 +138,11 @@ def _problem(
     return d, delta, rho, L, _validate.positive("gap", gap) + L * delta
 
 
-def _rounds(printed: float, n_points: int) -> int:
+def _rounds(printed: float, least: int, most: int) -> int:
     T = math.floor(printed)
-    if T < 2 or n_points < 2 * T:
+    if not least <= T <= most:
         raise ValueError(
-            f"n_points must be large enough for T >= 2 and K = M / (2 T) >= 1, got {n_points}, "
-            f"which gives T = {printed:.3g}"
+            f"n_points must be large enough for T >= {least} and K >= 1: T would be {printed:.3g}, "
+            f"and K is at least 1 for T <= {most}"
         )
     return T

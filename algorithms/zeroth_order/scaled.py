@@ -69,7 +69,8 @@ def variance_reduced(
     B_1 = T + 1, B_2 = 1, D = delta / T and K = M / (2 T) are the theorem's.
 
     **Guarantee** rho-Gaussian DP, as `calibrated`; stationarity at 2 delta within
-    ``bounds.stationarity_bound(plan, ...)``, of which T minimises the total.
+    ``bounds.stationarity_bound(plan, ...)``, whose total is within a few per cent of that of the
+    best T.
 
     **Departs** Theorem 4.9 takes the smaller of the T that balances the error of the estimates and
     the T that balances noise; of a sum of one term that grows and two that fall with T the larger
@@ -97,8 +98,9 @@ def variance_reduced(
         plan = calibrated(plan, d, rho=rho, lipschitz=lipschitz, covers=covers)
         return with_learning_step(plan, d, lipschitz=lipschitz, constants="sharp")
 
+    _validate.nonnegative("gap", gap)
     if rounds is not None:
-        return made(_validate.integer("rounds", rounds, at_least=1))
+        return made(_at_most("rounds", rounds, M // 2))
     return _best(made, 2, M // 2, d, lipschitz, gap)
 
 
@@ -118,7 +120,8 @@ def naive(
     D = delta / T, K = M / (B T) and sigma = 2 d L / (B rho).
 
     **Guarantee** rho-Gaussian DP; stationarity at 2 delta within
-    ``bounds.stationarity_bound(plan, ...)``, of which T and B minimise the total.
+    ``bounds.stationarity_bound(plan, ...)``, whose total is within a few per cent of that of the
+    best T and B.
 
     **Departs** Appendix E has B = 1 and sigma = d L / (B rho).
 
@@ -147,11 +150,10 @@ def naive(
             return made(rounds, B)
         return _best(lambda T: made(T, B), 1, M // B, d, lipschitz, gap)
 
-    if rounds is not None:
-        _validate.integer("rounds", rounds, at_least=1)
+    _validate.nonnegative("gap", gap)
+    most = M // (1 if rounds is None else _at_most("rounds", rounds, M))
     if batch is not None:
-        return best_rounds(_validate.integer("batch", batch, at_least=1))
-    most = M // (rounds or 1)
+        return best_rounds(_at_most("batch", batch, most))
     plans = [best_rounds(B) for B in _grid(1, max(1, most), 60)]
     return min(plans, key=lambda plan: _total(plan, d, lipschitz, gap))
 
@@ -182,7 +184,7 @@ def vacuity_threshold(
     """
     d = _validate.integer("dimension", dimension, at_least=1)
     L = _validate.positive("lipschitz", lipschitz)
-    delta = _validate.positive("radius", radius)
+    delta, rho = _validate.positive("radius", radius), _validate.positive("rho", rho)
 
     def total(M: float, T: int) -> float:
         sigma = 0.0
@@ -204,6 +206,8 @@ def vacuity_threshold(
 
     while not says_something(high):
         low, high = high, high + math.log(4.0)
+        if high > 600:
+            raise ValueError(f"rho must be larger: no T up to 2**22 is enough for {rho!r}")
     while high - low > 0.01:
         middle = (low + high) / 2
         low, high = (low, middle) if says_something(middle) else (middle, high)
@@ -224,6 +228,16 @@ def _best(
         if grid[-1] - grid[0] < 25:
             return made(grid[best])
         low, high = grid[max(0, best - 1)], grid[min(len(grid) - 1, best + 1)]
+
+
+def _at_most(name: str, value: int, most: int) -> int:
+    """Return a positive integer for which the data are enough."""
+    number = _validate.integer(name, value, at_least=1)
+    if number > most:
+        raise ValueError(
+            f"{name} must be at most {most}, for so many items there are, got {number}"
+        )
+    return number
 
 
 def _total(plan: Plan, dimension: int, lipschitz: float, gap: float) -> float:

@@ -14,7 +14,7 @@ from scipy.special import betainc, gammaln
 
 from algorithms.common import _validate
 from algorithms.common._validate import FloatArray
-from algorithms.zeroth_order.estimators import items_of, points_of
+from algorithms.zeroth_order.estimators import items_of, on_sphere, points_of
 from algorithms.zeroth_order.losses import Linear, Loss, Ridge, evaluated, shortened
 
 
@@ -147,8 +147,7 @@ def estimated_smoothing(
 
 def uniform_in_ball(size: int, dimension: int, *, rng: np.random.Generator) -> FloatArray:
     """Return points ``[size, dimension]`` that are uniform in the unit ball."""
-    u = rng.standard_normal((size, dimension))
-    u /= np.linalg.norm(u, axis=1, keepdims=True)
+    u = on_sphere((size, dimension), rng)
     return u * rng.random((size, 1)) ** (1 / dimension)
 
 

@@ -36,6 +36,11 @@ def settings(T, B_1, B_2, d=3, L=2.0, rho=0.7):
     return 2 * d * L / B_1, 4 * d * L / (B_2 * T), sigma, rho
 
 
+def any_learner(T, oracle):
+    """A plan for learners that need not begin with Delta_1 = 0."""
+    return Plan(T, 1, 5.0, 5.0 / T, 1.0, oracle, first_step_is_zero=False)
+
+
 @statement("zoo.cor4.4", expected="holds_proof_broken")
 def private_oracle(ledger):
     """Suppose f(x, z) is differentiable and L-Lipschitz in x, the domain of A is bounded by D =
@@ -64,8 +69,8 @@ def private_oracle(ledger):
     @ledger.identity("by `accounts`", T=MANY, tolerance=1e-9, rounds=1, mutant={"rounds": 0})
     def accounted(T, rounds):
         first, later, sigma, _ = settings(T, math.ceil(T / 2), 1)
-        made = Plan(T, 1, 5.0, 5.0 / T, 1.0, VarianceReduced(math.ceil(T / 2), 1, sigma))
-        found = accounts.output_gdp(made, 3, 2.0, first_step_is_zero=False)
+        made = any_learner(T, VarianceReduced(math.ceil(T / 2), 1, sigma))
+        found = accounts.output_gdp(made, 3, 2.0)
         return found, nodes_times(T - rounds, first, later) / sigma
 
     less = ledger.sharper("with Delta_1 = 0 and B_1 = T + 1: .376 of that at T = 2 and 3")
@@ -149,8 +154,8 @@ def sensitivities(ledger):
     @ledger.identity("s_1, ..., s_T by `accounts`", T=range(2, 20), moves=2.0, tolerance=1e-12,
                      mutant={"moves": 1.0})  # fmt: skip
     def all_of_them(T, moves):
-        made = Plan(T, 1, 5.0, 5.0 / T, 1.0, VarianceReduced(T, 3, 1.0))
-        found = accounts.epoch_sensitivities(made, 4, 2.0, first_step_is_zero=False)
+        made = any_learner(T, VarianceReduced(T, 3, 1.0))
+        found = accounts.epoch_sensitivities(made, 4, 2.0)
         return found, np.r_[2 * 4 * 2.0 / T, np.full(T - 1, moves * 2 * 4 * 2.0 / (3 * T))]
 
 

@@ -50,6 +50,11 @@ def test_the_parameter_is_that_of_the_covariance(n, seed):
     assert tree.tree_gdp(s, 0.5) == pytest.approx(2 * tree.tree_gdp(s, 1.0))
 
 
+def test_no_square_overflows():
+    assert tree.tree_gdp([1e200, 0.0], 1e200) == pytest.approx(math.sqrt(2))
+    assert tree.tree_gdp([1e-200, 0.0], [1e-200, 1e100]) == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 255, 256])
 def test_sigma_is_exactly_enough(n):
     sigma = tree.tree_sigma(n, 3.0, 0.5)
@@ -74,6 +79,14 @@ def test_two_sums_share_the_noise_of_their_common_nodes():
     np.testing.assert_allclose(np.cov(x), common, atol=0.3)
     with pytest.raises(ValueError, match="t must be at most n = 8"):
         noise.next()
+
+
+def test_noise_is_fresh_in_every_coordinate_and_run():
+    noise = tree.TreeNoise(4000, (3,), sigmas=np.ones(4), rng=np.random.default_rng(7))
+    draws = np.array([noise.next() for _ in range(4)])
+    for x in draws:
+        np.testing.assert_allclose(np.cov(x.T) / x.var(), np.eye(3), atol=0.1)
+        assert len(np.unique(x)) == x.size
 
 
 def test_noise_of_scale_0_is_none():
@@ -102,6 +115,12 @@ def test_node_sums_are_sums_of_nodes():
         (lambda: tree.tree_gdp([1.0, 2.0], [1.0]), "sigmas must be a scalar or have one value"),
         (lambda: tree.tree_gdp([1.0], 0.0), "sigmas must be positive, got 0.0"),
         (lambda: tree.tree_gdp([math.nan], 1.0), "sensitivities must be finite"),
+        (lambda: tree.tree_gdp([1e200], 1e-200), "sensitivities over sigmas must be finite"),
+        (lambda: tree.node_sums([1.0]), "values must have at least 2 dimensions"),
+        (
+            lambda: tree.TreeNoise(1, (), sigmas=[-1.0], rng=np.random.default_rng(0)),
+            "sigmas must be at least 0, got -1.0",
+        ),
         (lambda: tree.tree_sigma(0, 1.0, 1.0), "n must be at least 1"),
         (lambda: tree.tree_sigma(1, 1.0, math.inf), "rho must be finite"),
     ],

@@ -17,6 +17,7 @@ from algorithms.zeroth_order.estimators import difference_estimate, gradient_est
 from algorithms.zeroth_order.losses import CappedAbsolute, Counted, Linear, PhaseRetrieval
 from algorithms.zeroth_order.plans import Naive, Plan, VarianceReduced
 from audits.zeroth_order import worst_cases
+from tests.statistical import assert_distribution
 
 LOSS = PhaseRetrieval(1.5)
 RADIUS = 0.4
@@ -113,15 +114,16 @@ def test_sensitivities(seed):
 def test_an_epoch_written_out():
     rng = np.random.default_rng(2)
     oracle = VarianceReduced(3, 2, 0.0)
-    items, u = rng.normal(size=(7, 3)), unit((7, 2, 2), 2)
-    w = rng.normal(size=(3, 2))
+    items, u = rng.normal(size=(13, 3)), unit((13, 2, 2), 2)
+    w = rng.normal(size=(6, 2))
     g = [written_out(LOSS, items[:3], w[0], None, u[:3], RADIUS)]
-    for t, batch in ((1, slice(3, 5)), (2, slice(5, 7))):
+    for t in range(1, 6):
+        batch = slice(1 + 2 * t, 3 + 2 * t)
         g.append(g[-1] + written_out(LOSS, items[batch], w[t], w[t - 1], u[batch], RADIUS))
     given = {"loss": LOSS, "oracle": oracle, "radius": RADIUS, "points": w, "directions": u}
     found = oracles.oracle_gradients(items, 1, **given, rng=rng)[0]
     np.testing.assert_allclose(found, g, atol=1e-9)
-    centers = oracles.oracle_centers(items, 1, **given, rng=rng).reshape(3, 2)
+    centers = oracles.oracle_centers(items, 1, **given, rng=rng).reshape(6, 2)
     terms = np.diff(np.array(g), axis=0, prepend=np.zeros((1, 2)))
     np.testing.assert_allclose(centers, node_sums(terms), atol=1e-9)
 
@@ -136,6 +138,31 @@ def test_noise_of_an_epoch_is_that_of_the_tree():
     np.testing.assert_allclose(naive.var(axis=0), np.full((4, 2), 4.0), rtol=0.1)
     assert abs(np.corrcoef(naive[:, 2, 0], naive[:, 1, 0])[0, 1]) < 0.05
     assert np.corrcoef(tree[:, 2, 0], tree[:, 1, 0])[0, 1] == pytest.approx(2**-0.5, abs=0.05)
+
+
+def test_noise_of_an_epoch_is_fresh_in_every_coordinate_and_run():
+    items, w = np.zeros((6, 3)), np.zeros((4, 3))
+    for oracle in (VarianceReduced(3, 1, 2.0), Naive(1, 2.0)):
+        draws = oracles.oracle_gradients(
+            items, 4000, loss=Linear(), oracle=oracle, radius=1.0, points=w,
+            rng=np.random.default_rng(11),
+        )  # fmt: skip
+        for t in range(4):
+            x = draws[:, t]
+            np.testing.assert_allclose(np.cov(x.T) / x.var(), np.eye(3), atol=0.1)
+            assert len(np.unique(x)) == x.size
+
+
+def test_directions_are_fresh_for_every_item_and_run():
+    """Two items of one linear loss: their estimates are independent, with mean L z each."""
+    z = np.array([[0.0, 1.0]])
+    same = {"loss": Linear(), "radius": 1.0, "point": [0.0, 0.0], "n_directions": 1}
+    one = gradient_estimate(z, 40_000, **same, rng=np.random.default_rng(0))
+    two = gradient_estimate(np.repeat(z, 2, axis=0), 40_000, **same, rng=np.random.default_rng(0))
+    assert two[:, 1].var() == pytest.approx(one[:, 1].var() / 2, rel=0.05)
+    assert len(np.unique(one[:, 1])) == len(one)
+    angles = np.unwrap(2 * np.arctan2(one[:, 1], one[:, 0])) % (2 * np.pi)  # u and -u are the same
+    assert np.histogram(angles, bins=8)[0].min() > 0.9 * len(one) / 8
 
 
 def test_naive_asks_in_one_direction():
@@ -209,7 +236,8 @@ def test_the_conversion_plays_as_written():
     found, log = recorded(PLAN, items)
     plays = [step for word, step in log if word == "play"]
     told = [gradient for word, gradient in log if word == "told"]
-    assert len(plays) == len(told) == 6
+    assert len(plays) == 6
+    assert len(told) == 4  # nobody is told the last of an epoch
     x = np.tile([0.2, 0.1], (4, 1))
     centers = []
     for k in range(2):
@@ -217,7 +245,7 @@ def test_the_conversion_plays_as_written():
         np.testing.assert_array_equal(plays[3 * k], 0)  # restarted
         for t in range(3):
             if t:
-                moved = plays[3 * k + t - 1] - PLAN.step * told[3 * k + t - 1]
+                moved = plays[3 * k + t - 1] - PLAN.step * told[2 * k + t - 1]
                 length = np.linalg.norm(moved, axis=1, keepdims=True)
                 moved = moved * np.minimum(1, PLAN.domain / length)
                 np.testing.assert_allclose(plays[3 * k + t], moved, atol=1e-12)
@@ -256,6 +284,111 @@ def test_the_last_gradient_of_an_epoch_is_never_used():
     np.testing.assert_array_equal(recorded(PLAN, items)[0], recorded(PLAN, other)[0])
     other[2] = 100.0  # of round 2
     assert not np.array_equal(recorded(PLAN, items)[0], recorded(PLAN, other)[0])
+
+
+class Watched(Linear):
+    """Keeps the points at which it is asked."""
+
+    def values(self, points, items):
+        self.points.append(points)
+        return super().values(points, items)
+
+
+def test_every_line_of_the_conversion():
+    """w_t = x_t + s_t Delta_t with s_t of each run, asked at w, averaged; x moves by Delta."""
+    loss = Watched()
+    object.__setattr__(loss, "points", [])
+    plan = Plan(3, 2, 0.5, 0.5 / 3, 0.2, VarianceReduced(2, 1, 0.3))
+    Recording.log = []
+    averages = conversion.private_zeroth_order(
+        np.random.default_rng(0).normal(size=(8, 2)), 500, loss=loss, plan=plan, start=[0.2, 0.1],
+        learner=lambda size, d: Recording(size, d, domain=plan.domain, step=plan.step),
+        transcript=True, rng=np.random.default_rng(1),
+    )  # fmt: skip
+    plays = [step for word, step in Recording.log if word == "play"]
+    # Grad asks at w + delta u and w - delta u; Diff at w + delta u and w_{t-1} + delta u
+    queried = list(zip(loss.points[::2], loss.points[1::2], strict=True))
+    assert len(queried) == 6
+    x = np.tile([0.2, 0.1], (500, 1))
+    shares = []
+    for k in range(2):
+        total, previous = np.zeros((500, 2)), None
+        for t in range(3):
+            delta = plays[3 * k + t]
+            ahead, behind = queried[3 * k + t]
+            w = (ahead + behind)[:, 0, 0] / 2 if t == 0 else previous + (ahead - behind)[:, 0, 0]
+            inside = np.sum((w - x) * delta, axis=1) / np.maximum(np.sum(delta**2, axis=1), 1e-300)
+            np.testing.assert_allclose(w, x + inside[:, None] * delta, atol=1e-9)
+            if t:
+                shares.append(inside)
+            total += w
+            x, previous = x + delta, w
+        np.testing.assert_allclose(averages[:, k], total / 3, atol=1e-9)
+    shares = np.array(shares)
+    assert_distribution(shares.ravel(), lambda s: np.clip(s, 0, 1))
+    assert len(np.unique(shares.round(9))) == shares.size
+    with pytest.raises(AssertionError):
+        assert_distribution(shares.ravel() * 1.5, lambda s: np.clip(s, 0, 1))
+
+
+def test_epochs_use_items_of_their_own():
+    """An item of the second epoch does not move the average of the first, and the other way."""
+    items = np.random.default_rng(10).normal(size=(8, 3))
+    given = {"loss": LOSS, "plan": PLAN, "start": [0.2, 0.1], "transcript": True}
+
+    def averages(data):
+        return conversion.private_zeroth_order(data, 4, **given, rng=np.random.default_rng(2))
+
+    later = items.copy()
+    later[4] = 100.0
+    np.testing.assert_array_equal(averages(later)[:, 0], averages(items)[:, 0])
+    assert not np.allclose(averages(later)[:, 1], averages(items)[:, 1])
+    first = items.copy()
+    first[:4] = 0.0
+    silent = items.copy()
+    silent[4:] = 0.0
+    assert not np.allclose(averages(first)[:, 0], averages(items)[:, 0])
+    still = averages(np.zeros((8, 3)))
+    assert not np.allclose(averages(silent)[:, 0], still[:, 0])
+
+
+def test_a_learner_that_remembers_is_not_told_the_last_gradient():
+    """One object for all epochs: at T = 1 it is told nothing, so that data do not matter."""
+    plan = replace(PLAN, rounds=1, oracle=VarianceReduced(2, 1, 0.0))
+    kept = {}
+
+    def learner(size, d):
+        return kept.setdefault(
+            "one", conversion.ProjectedSubgradient(size, d, domain=1.0, step=1.0)
+        )
+
+    found = []
+    for data in (np.zeros((4, 3)), np.full((4, 3), 9.0)):
+        kept.clear()
+        found.append(
+            conversion.private_zeroth_order(
+                data, 3, loss=LOSS, plan=plan, start=[0.2, 0.1], learner=learner,
+                rng=np.random.default_rng(0),
+            )
+        )  # fmt: skip
+    np.testing.assert_array_equal(*found)
+
+
+def test_other_first_steps_need_a_plan_for_them():
+    class Eager(conversion.ProjectedSubgradient):
+        def play(self):
+            return np.full((2, 2), 0.05)
+
+    def run(plan):
+        return conversion.private_zeroth_order(
+            np.ones((8, 3)), 2, loss=LOSS, plan=plan, start=[0.0, 0.0],
+            learner=lambda size, d: Eager(size, d, domain=plan.domain, step=plan.step),
+            rng=np.random.default_rng(0),
+        )  # fmt: skip
+
+    with pytest.raises(ValueError, match="learner must begin with Delta_1 = 0"):
+        run(PLAN)
+    assert np.isfinite(run(replace(PLAN, first_step_is_zero=False))).all()
 
 
 def test_with_one_round_the_data_do_not_matter():
@@ -316,7 +449,9 @@ class Far(conversion.OnlineLearner):
     [
         (np.full((2, 2), 1.0), "learner must play steps no longer than"),
         (np.full((2, 2), math.nan), "learner must play steps no longer than"),
-        (np.zeros((2, 3)), r"learner must play an array of shape \(2, 2\)"),
+        (np.zeros((2, 3)), r"learner must play real numbers of shape \(2, 2\)"),
+        (None, r"learner must play real numbers of shape \(2, 2\), got object"),
+        (np.full((2, 2), 0.01), "learner must begin with Delta_1 = 0"),
     ],
 )
 def test_learners_stay_in_their_domain(steps, said):

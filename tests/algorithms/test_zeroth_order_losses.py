@@ -21,6 +21,7 @@ from algorithms.zeroth_order.losses import (
     MaxDifference,
     PhaseRetrieval,
     ReluNetwork,
+    largest_slope,
 )
 
 RIDGES = [CappedAbsolute(2.0, 0.3), CappedAbsolute(1.0, math.inf), PhaseRetrieval(1.5)]
@@ -99,30 +100,113 @@ def slow_then_fast(points, items):
     return 3 * np.abs(points[..., 0]) + 0 * items[..., 0]
 
 
+def estimate(function, size=2, point=(5.0,), radius=0.5, **options):
+    return gradient_estimate(
+        [[1.0]], size, loss=FunctionLoss(function, lipschitz=1.0), radius=radius, point=point,
+        rng=np.random.default_rng(0), **options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (slow_then_fast, 1.0),
+        (lambda x, z: x[..., 0] * math.nan, 0.0),
+        (lambda x, z: x[..., 0] * math.inf, 0.0),
+        (lambda x, z: np.where(x[..., 0] > 5, math.inf, 0.0), 1.0),
+        (lambda x, z: np.where(x[..., 0] > 5, 100, -100).astype(np.int8), 1.0),
+        (lambda x, z: (x[..., 0] > 5).astype(np.uint8), 1.0),
+        (lambda x, z: np.abs(x[..., 0] - 1e16), -1.0),
+    ],
+)
+def test_no_loss_exceeds_its_constant(function, expected):
+    """Nor does an error tell that it would: sensitivity is that of the declared constant."""
+    np.testing.assert_allclose(estimate(function), expected)
+
+
+def test_an_offset_that_rounds_is_no_lever():
+    """abs(abs(x) - 1e16) moves in steps of 2."""
+    items = [[1.0, 1e16]]
+    for loss in (PhaseRetrieval(), CappedAbsolute(1.0, math.inf), ReluNetwork(1)):
+        found = gradient_estimate(
+            items, 9, loss=loss, radius=1e-3, point=[1.0], rng=np.random.default_rng(0)
+        )
+        assert np.abs(found).max() <= 1 + 1e-12
+
+
 @pytest.mark.parametrize(
     ("function", "error", "said"),
     [
-        (slow_then_fast, ValueError, "lipschitz must be at least 2.9"),
-        (lambda x, z: x[..., 0] * math.nan, ValueError, "loss must be finite, got nan"),
         (lambda x, z: x, ValueError, "loss must return an array of shape"),
         (lambda x, z: 0.0, ValueError, "loss must return an array of shape"),
         (lambda x, z: (x[..., 0] + z[..., 0]).astype(str), TypeError, "loss must return real"),
     ],
 )
-def test_a_loss_that_breaks_its_word_is_refused(function, error, said):
-    loss = FunctionLoss(function, lipschitz=1.0)
+def test_a_loss_of_the_wrong_shape_is_refused(function, error, said):
     with pytest.raises(error, match=said):
+        estimate(function)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (slow_then_fast, "lipschitz must be at least 2.9"),
+        (lambda x, z: x[..., 0] * math.nan, "loss must be finite, got nan"),
+        (lambda x, z: x, "loss must return an array of shape"),
+    ],
+)
+def test_a_loss_that_breaks_its_word_is_refused_on_a_probe(function, said):
+    loss = FunctionLoss(function, lipschitz=1.0)
+    with pytest.raises(ValueError, match=said):
+        largest_slope(loss, [[1.0]], point=[0.0, 0.0], rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(("loss", "columns"), LOSSES, ids=str)
+def test_a_loss_that_keeps_its_word_passes_the_probe(loss, columns):
+    rng = np.random.default_rng(2)
+    items = rng.normal(size=(9, columns))
+    found = largest_slope(loss, items, point=np.zeros(loss.dimension(columns)), rng=rng)
+    assert 0.3 * loss.lipschitz < found <= loss.lipschitz * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"radius": 1e-13}, "radius must be between .* at these points, got 1e-13"),
+        ({"radius": 1e101}, "radius must be between"),
+        ({"point": "junk"}, "point must hold real numbers"),
+        ({"size": 0, "point": "junk"}, "point must hold real numbers"),
+        ({"directions": [[[1.0]]], "n_directions": 9}, "n_directions must be 1, as in directions"),
+    ],
+)
+def test_bad_estimates(options, said):
+    with pytest.raises((ValueError, TypeError), match=said):
+        estimate(slow_then_fast, **options)
+
+
+def test_a_function_is_no_loss():
+    with pytest.raises(TypeError, match="loss must be a Loss, such as FunctionLoss"):
         gradient_estimate(
-            [[1.0]], 2, loss=loss, radius=0.5, point=[5.0], rng=np.random.default_rng(0)
+            [[1.0]], 1, loss=slow_then_fast, radius=1.0, point=[0.0], rng=np.random.default_rng(0)
         )
+    with pytest.raises(TypeError, match="function must be callable, got None"):
+        FunctionLoss(None, 1.0)
 
 
-def test_far_from_0_rounding_is_no_violation():
-    loss = Linear()
-    found = gradient_estimate(
-        [[1.0]], 2, loss=loss, radius=1e-6, point=[1e6], rng=np.random.default_rng(0)
-    )
-    assert np.isfinite(found).all()
+def test_small_radii_and_long_features():
+    found = estimate(lambda x, z: x[..., 0], point=[0.0], radius=1e-90)
+    np.testing.assert_allclose(found, 1.0)
+    short = PhaseRetrieval().values(np.array([[1.0]]), np.array([[1e200, 0.0]]))
+    np.testing.assert_allclose(short, 1.0)
+
+
+def test_many_items_are_looked_at_in_blocks(monkeypatch):
+    items, u = np.random.default_rng(0).normal(size=(30, 3)), np.eye(2)[None].repeat(30, axis=0)
+    same = {"loss": PhaseRetrieval(), "radius": 0.5, "point": [0.1, 0.2], "directions": u}
+    whole = gradient_estimate(items, 3, **same, rng=np.random.default_rng(1))
+    monkeypatch.setattr("algorithms.zeroth_order.estimators.BLOCK", 7)
+    parts = gradient_estimate(items, 3, **same, rng=np.random.default_rng(1))
+    np.testing.assert_allclose(parts, whole, atol=1e-12)
 
 
 @pytest.mark.parametrize(

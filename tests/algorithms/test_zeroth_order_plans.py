@@ -28,15 +28,15 @@ def plan(rounds, first=None, batch=2, sigma=0.3):
 @pytest.mark.parametrize("zero", [True, False])
 def test_the_account_of_a_run_is_that_of_its_tree(rounds, zero):
     for first in (1, rounds, 10 * rounds):
-        made = plan(rounds, first)
-        s = accounts.epoch_sensitivities(made, 3, 2.0, first_step_is_zero=zero)
+        made = replace(plan(rounds, first), first_step_is_zero=zero)
+        s = accounts.epoch_sensitivities(made, 3, 2.0)
         assert s[0] == pytest.approx(2 * 3 * 2.0 / first)
         assert s[3:] == pytest.approx(2 * 3 * 2.0 * 2 / rounds / 2)
         if rounds > 1:
             assert s[1] == pytest.approx(2 * 3 * 2.0 * (2 - zero) / rounds / 2)
-        found = accounts.transcript_gdp(made, 3, 2.0, first_step_is_zero=zero)
+        found = accounts.transcript_gdp(made, 3, 2.0)
         assert found == pytest.approx(tree_gdp(s, 0.3))
-        found = accounts.output_gdp(made, 3, 2.0, first_step_is_zero=zero)
+        found = accounts.output_gdp(made, 3, 2.0)
         assert found == pytest.approx(tree_gdp(s[:-1], 0.3) if rounds > 1 else 0.0)
 
 
@@ -61,6 +61,30 @@ def test_calibrated_noise_is_exactly_enough(rounds, covers):
         assert (found.dimension, found.lipschitz) == (3, 2.0)
 
 
+def test_plans_hold_plain_numbers():
+    """A numpy integer has no bit_length."""
+    made = replace(plan(16), rounds=np.int64(16))
+    assert type(made.rounds) is int
+    assert bounds.stationarity_bound(made, 2, lipschitz=1.0, gap=1.0).total > 0
+
+
+def test_covers_is_what_is_covered():
+    given = {"radius": 0.5, "rho": 0.7, "lipschitz": 2.0, "gap": 3.0, "rounds": 4}
+    for covers, account in (
+        ("output", accounts.output_gdp), ("transcript", accounts.transcript_gdp),
+    ):  # fmt: skip
+        made = scaled.variance_reduced(1000, 3, covers=covers, **given)
+        assert account(made, 3, 2.0) == pytest.approx(0.7)
+
+
+def test_noise_of_a_sum_is_bounded_by_the_digits_of_all_times():
+    """At T = 7 the sum of time 7 has three noises, at T = 6 none has more than two."""
+    for rounds, digits in ((6, 2), (7, 3), (8, 3)):
+        made = replace(plan(rounds), oracle=VarianceReduced(10**9, 10**9, 1.0))
+        found = bounds.gradient_moment(made, 1, lipschitz=1e-6, constants="sharp")
+        assert found == pytest.approx(digits, rel=1e-3)
+
+
 # --- printed ---
 
 
@@ -72,9 +96,9 @@ def test_corollary_4_4():
 @pytest.mark.parametrize("rounds", [2, 3, 4, 5, 8, 64, 1000])
 def test_the_printed_noise_covers_the_output(rounds):
     sigma = printed.corollary_4_4_sigma(rounds, 1, 1, rho=0.7, lipschitz=2.0)
-    made = plan(rounds, math.ceil(rounds / 2), 1, sigma)
-    assert accounts.output_gdp(made, 1, 2.0, first_step_is_zero=False) <= 0.7
-    covered = accounts.transcript_gdp(made, 1, 2.0, first_step_is_zero=False) <= 0.7
+    made = replace(plan(rounds, math.ceil(rounds / 2), 1, sigma), first_step_is_zero=False)
+    assert accounts.output_gdp(made, 1, 2.0) <= 0.7
+    covered = accounts.transcript_gdp(made, 1, 2.0) <= 0.7
     assert covered == (rounds not in {2, 4})
 
 
@@ -189,6 +213,35 @@ def test_below_the_threshold_the_bound_says_nothing(constants):
         (lambda: VarianceReduced(0, 1, 1.0), "first_batch must be at least 1"),
         (lambda: VarianceReduced(1, 1.5, 1.0), "batch must be an integer"),
         (lambda: Naive(1, -1.0), "sigma must be at least 0"),
+        (
+            lambda: scaled.naive(100, 5, batch=1000, **PROBLEM),
+            "batch must be at most 100, for so many items",
+        ),
+        (
+            lambda: scaled.variance_reduced(100, 5, rounds=60, **PROBLEM),
+            "rounds must be at most 50, for so many items",
+        ),
+        (
+            lambda: scaled.variance_reduced(100, 5, rounds=6, **(PROBLEM | {"gap": math.nan})),
+            "gap must be finite",
+        ),
+        (
+            lambda: scaled.vacuity_threshold(5, constants="printed", **(PROBLEM | {"rho": 0.0})),
+            "rho must be positive",
+        ),
+        (
+            lambda: scaled.vacuity_threshold(1000, **(PROBLEM | {"rho": 1e-7})),
+            "rho must be larger",
+        ),
+        (
+            lambda: bounds.squared_error(plan(2), 2, lipschitz=1.0, constants="Printed"),
+            "constants must be one of printed, sharp, got 'Printed'",
+        ),
+        (
+            lambda: accounts.output_gdp(replace(plan(2), lipschitz=1.0), 2, 3.0),
+            "lipschitz must be at most 1.0, that of the plan, got 3.0",
+        ),
+        (lambda: accounts.output_gdp(plan(1), 2, math.nan), "lipschitz must be finite"),
         (lambda: plan(2).evaluations(0), "dimension must be at least 1, got 0"),
         (
             lambda: printed.corollary_4_4_sigma(1, 1, 1, rho=1.0, lipschitz=1.0),
