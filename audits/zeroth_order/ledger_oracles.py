@@ -104,12 +104,13 @@ def online_to_nonconvex(ledger):
     The implementation, with either oracle and no noise, follows the printed lines, replayed from
     the places at which the loss was asked: steps, restarts, averages and output. That s is uniform,
     fresh in each round, and the output uniform over the epochs is tested by draws. Gradient T of an
-    epoch is asked for, and no output depends on it. eta is printed nowhere; with Delta_1 = 0 the
-    first round of each epoch stands still, and T = 1 never moves.
+    epoch is asked for, and told to nobody: no output depends on it. eta is printed nowhere; with
+    Delta_1 = 0 the first round of each epoch stands still, and T = 1 never moves.
     """
     ledger.identity("T = 3, K = 2, both oracles", mutant={"restart": False}, **RUN)(replay)
-    plan = Plan(1, 2, 1.0, 1.0, 1.0, VarianceReduced(1, 1, 0.0))
-    pair = Plan(2, 1, 2.0, 1.0, 1.0, VarianceReduced(1, 1, 0.0))
+    oracle = VarianceReduced(1, 1, 0.0)
+    plan = Plan(1, 2, 1.0, 1.0, 1.0, oracle, first_step_is_zero=False)
+    pair = Plan(2, 1, 2.0, 1.0, 1.0, oracle, first_step_is_zero=False)
     for first, last in ((0.0, 0.5), (0.5, 1.0), (1.0, 1.5), (1.5, 2.0)):
 
         @ledger.monte_carlo("T = 1, K = 2, all steps D = 1: the output is uniform on [0, 2]",

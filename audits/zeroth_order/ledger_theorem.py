@@ -277,14 +277,16 @@ def convergence(ledger):
         ("T = 2, rho = 1e12, eta of zoo.thm4.9.g2", 1e12, proof),
     ):
         ledger.sweep(claim, rho=rho, method=Method.NUMERIC, end_to_end=True, **keywords)(two_rounds)
-    ledger.sweep("T = 1", slope=0.02, epsilon=0.01, end_to_end=True, **words)(one_round)
+    ledger.edge("T >= 2 and n >= 2").sweep("the same example, rounded to T = 1", slope=0.02,
+                                           epsilon=0.01, end_to_end=True, lhs="norm(grad "
+                                           "F(x_1))_delta", rhs="epsilon")(one_round)  # fmt: skip
 
     ledger.step(
         "T = min{...} gives the M that is printed",
         mends="max{...} in place of min{...}, see zoo.thm4.9.T",
     ).sweep(
         "b/sqrt(T_2) <= epsilon, d = rho = F* = L = delta = 1", epsilon=1e-12, power=2.0,
-        lhs="M that the display asks for at least", rhs="1000 (1 + ln m)^2 m, m = (...) of the theorem"
+        lhs="M that the display asks for at least", rhs="1000 (1 + ln m)^2 m, m the formula for M",
     )(fourth_power)  # fmt: skip
 
     @ledger.step(
@@ -340,11 +342,12 @@ def loops(ledger):
     to integers costs constants only.
 
     No sentence of the paper: implied by T and K = M/(2T) being loop counts. T >= 1 fails: for every
-    constant C, at M = C (...), T < 1 as soon as rho > C d^(5/2) (L/epsilon)^3 or so, since the second term falls with rho. Rounded to 1, Algorithm 3 has no
-    noise (ln T = 0), forgets every gradient, and returns x_1. K >= 1 is safe: T <= M/2 whenever M
-    >= 8 d, so with C = 8 and epsilon <= L (above L every point is stationary). With max{...}, C =
-    64 and epsilon <= L: 16 (L/epsilon)^2 <= T <= M/4, and rounding T up and K down costs a factor
-    of 17/8 in one term at most.
+    constant C, at M = C (...), T < 1 as soon as rho > C d^(5/2) (L/epsilon)^3 or so, since the
+    second term falls with rho. Rounded to 1, Algorithm 3 has no noise (ln T = 0), forgets every
+    gradient, and returns x_1. K >= 1 is safe: T <= M/2 whenever M >= 8 d, so with C = 8 and epsilon
+    <= L (above L every point is stationary). With max{...}, C = 64 and epsilon <= L: 16
+    (L/epsilon)^2 <= T <= M/4, and rounding T up and K down costs a factor of 17/8 in one term at
+    most.
     """
     words = {"lhs": "1", "rhs": "T, M = 1e6 times the formula without rho"}
 

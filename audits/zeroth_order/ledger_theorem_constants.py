@@ -38,8 +38,10 @@ PROVED = {
     (10, 0.5): 183_000, (10, 1.0): 92_200, (10, 2.0): 47_600,
     (20, 0.5): 581_000, (20, 1.0): 287_000, (20, 2.0): 146_000,
 }  # fmt: skip
+"""The same with the constants and the noise that can be proved."""
+
 PRINTED = {0.5: 15.2e6, 1.0: 11.2e6, 2.0: 10.0e6}
-"""The same with the constants and the noise that can be proved; at the printed T, d = 10."""
+"""M from which the display is below L at the printed T, by rho, for d = 10."""
 
 
 @statement("zoo.thm4.9.vac")
