@@ -89,6 +89,13 @@ def test_noise_is_fresh_in_every_coordinate_and_run():
         assert len(np.unique(x)) == x.size
 
 
+def test_every_node_has_its_own_sigma():
+    sigmas = np.array([1.0, 2.0, 3.0, 4.0])
+    noise = tree.TreeNoise(20_000, (), sigmas=sigmas, rng=np.random.default_rng(8))
+    found = [noise.next().var() for _ in sigmas]
+    np.testing.assert_allclose(found, [1, 4, 4 + 9, 16], rtol=0.06)
+
+
 def test_noise_of_scale_0_is_none():
     assert not tree.tree_sums([1.0], 0, sigmas=1.0, rng=np.random.default_rng(0)).size
     noise = tree.TreeNoise(2, (3,), sigmas=[0.0, 0.0], rng=np.random.default_rng(0))

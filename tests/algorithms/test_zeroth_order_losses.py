@@ -23,6 +23,7 @@ from algorithms.zeroth_order.losses import (
     ReluNetwork,
     largest_slope,
 )
+from tests.statistical import assert_distribution
 
 RIDGES = [CappedAbsolute(2.0, 0.3), CappedAbsolute(1.0, math.inf), PhaseRetrieval(1.5)]
 PIECES = MaxDifference([[1.0, 0.0], [-0.5, 0.5]], [[0.0, 0.25], [0.5, 0.0]])
@@ -284,6 +285,14 @@ def test_estimated_smoothing_is_unbiased():
     draws = smoothing.estimated_smoothing(items, 20_000, point=np.ones(3), rng=rng, **given)
     exact = smoothing.smoothed_values(items, points=np.ones((1, 3)), **given).mean()
     assert abs(draws.mean() - exact) <= math.sqrt(math.log(2e6) / (2 * 20_000))
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_points_of_the_ball_are_uniform(d):
+    v = smoothing.uniform_in_ball(20_000, d, rng=np.random.default_rng(6))
+    assert_distribution(np.linalg.norm(v, axis=1) ** d, lambda r: np.clip(r, 0, 1))
+    assert_distribution((v[:, 0] > 0) * 0.5 + np.random.default_rng(7).random(20_000) / 2,
+                        lambda r: np.clip(r, 0, 1))  # fmt: skip
 
 
 def test_smoothing_of_others_is_not_exact():

@@ -155,6 +155,26 @@ def test_the_bound_is_the_sum_of_its_lines():
     ).regret == pytest.approx(1.25 * found.regret)
 
 
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_sharp_errors_are_what_linear_losses_and_kinks_attain(d):
+    """Lemma 3.1 with Poincare's constant; Lemma 3.2 with that of the Hessian; 7/6 D^2 a move."""
+    T, L, delta = 4, 2.0, 0.5
+    made = Plan(T, 1, delta, delta / T, 1.0, VarianceReduced(3, 2, 0.0))
+    found = bounds.squared_error(made, d, lipschitz=L)
+    poincare = d / (d - 1) if d > 1 else 1.0
+    hessian = {1: 1.0, 2: 4 / math.pi, 5: 15 / 8}[d]
+    grad = (poincare + 1 - 1 / d) * L**2 / 3
+    diff = (d + (1 - 1 / d) * hessian**2) * L**2 / 2 * (T - 1) * 7 / 6 / T**2
+    assert found == pytest.approx(grad + diff)
+    assert bounds.squared_error(made, d, lipschitz=L, constants="printed") == pytest.approx(
+        16 * d * L**2 / 3 + 16 * d * L**2 / 2 * (T - 1) * 4 / T**2
+    )
+    moment = bounds.gradient_moment(made, d, lipschitz=L)
+    assert moment == pytest.approx((math.sqrt(found) + L) ** 2)
+    bound = bounds.stationarity_bound(made, d, lipschitz=L, gap=1.0)
+    assert bound.optimality == pytest.approx((1 + L * delta * d / (d + 1)) / delta)
+
+
 def test_the_naive_bound():
     T, d, L, delta, gap = 16, 3, 2.0, 0.5, 3.0
     made = Plan(T, 7, delta, delta / T, 1.0, Naive(4, 0.3))
