@@ -8,18 +8,12 @@ import math
 import numpy as np
 from scipy.special import logsumexp
 
-from algorithms.zeroth_order import scaled
-from algorithms.zeroth_order.bounds import stationarity_bound
-from algorithms.zeroth_order.smoothing import smoothness_constant
 from audits.zeroth_order.conventions import DIMENSION, RHO, SHARE, UNIT
 from dpaudit.ledger import Array, Method, statement
 from dpaudit.search import Integer, Interval
 
 ROUNDING = 1e-9
 BATCH = Integer(1, 10**4)
-SMALL = Interval(1e-6, 1.0, log=True)
-"""epsilon, in units of L."""
-BUDGET = Interval(1e-4, 1e4, log=True)
 
 
 # --- the estimator ---

@@ -214,7 +214,7 @@ def two_rounds(rho, slope, low, high, epsilon):
     g = [slope * (H(x + 1) - H(x - 1)) / 2 + (1 - slope) * s / 3 for s in (3, 1, -1, -3)]
     moved = [psi(x + np.clip(-eta[:, None] * e, -D, D)) - psi(x) for e in g]
     drift, most = np.average(moved, axis=0, weights=[1, 3, 3, 1]), min(D, eta[-1])
-    slip = R * (eta[-1] * sigma + gap / 2) + 5e-4 * (most + R * eta[-1])  # noise, and off the grid
+    slip = R * (eta[-1] * sigma + gap / 2) + 5e-4 * (most + R * eta[-1] * slope)  # noise, grid
     k, c = slip - drift.min(), drift[:, abs(x) <= 1.35].min() - slip
     rise = R * slope / 2 * eta[-1] ** 2 * ((1 - slope) ** 2 / 3 + slope**2 + sigma**2)
     return slope * (1 - (k + rise) / (c + k)), epsilon
