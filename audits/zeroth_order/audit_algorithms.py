@@ -1,7 +1,7 @@
 """Oracles along a path, and the whole algorithm, on items that attain the sensitivities.
 
 What an oracle releases is an invertible image of nodes with noise of their own, which is integrated
-out; in d = 1 worst cases do not depend on the directions, and the answers are exact.
+out; in d = 1 worst cases do not depend on the directions, and the answers are computed.
 """
 
 from __future__ import annotations
@@ -46,12 +46,25 @@ def path(rounds, dimension=1):
     return w
 
 
-def transcript(oracle, rounds, dimension=1, noise=1.0, **options):
-    """The noisy gradients of an epoch, with their noise to be integrated out."""
-    centers = partial(
-        oracles.oracle_centers, loss=loss(dimension), oracle=oracle, radius=1.0,
-        points=path(rounds, dimension), **options,
-    )  # fmt: skip
+def transcript(oracle, rounds, dimension=1, noise=1.0, directions=None):
+    """The noisy gradients of an epoch, with their noise to be integrated out.
+
+    On a line the centres do not depend on the directions of the items in `worst_cases`: given some,
+    they are no longer random, and the audit is a computation.
+    """
+    given = {
+        "loss": loss(dimension), "oracle": oracle, "radius": 1.0,
+        "points": path(rounds, dimension),
+    }  # fmt: skip
+
+    def oracle_centers(data):
+        fixed = np.ones((len(data), 1, 1))
+        rng = np.random.default_rng(0)
+        return oracles.oracle_centers(data, 1, directions=fixed, **given, rng=rng)[0]
+
+    centers = oracle_centers
+    if dimension > 1:
+        centers = partial(oracles.oracle_centers, directions=directions, **given)
     return AdditiveNoise(centers, "gaussian", noise * oracle.sigma)
 
 
