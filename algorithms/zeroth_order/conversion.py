@@ -90,8 +90,9 @@ def private_zeroth_order(
     **Guarantee** mu-Gaussian DP with mu = `accounts.output_gdp`; rho-RDP for plans of `scaled`, and
     for those of Theorem 4.9 and Corollary 4.4 (`printed`), although the proof of their noise fails
     at T = 2 and 4: the last gradient of an epoch is asked for, and never used. What is private is
-    the output, and everything else that is computed from noisy gradients (all x, w, Delta). The
-    expectation of the stationarity at 2 delta is at most `bounds.stationarity_bound`.
+    the output, and everything else that is computed from noisy gradients (all x, w, Delta); whatever
+    the loss does on somebody's item. The expectation of the stationarity at 2 delta is at most
+    `bounds.stationarity_bound`.
 
     **Requires** items in an order that does not depend on them; for stationarity, that they are
     i.i.d.
@@ -176,7 +177,8 @@ def _starting_points(
     point = _validate.floats("start", start, ndims=(1,))
     if point.size != dimension:
         raise ValueError(f"start must have {dimension} coordinates, got {point.size}")
-    smoothing_radius(plan.radius, point)
+    # no later point is farther out, so that no error can depend on data
+    smoothing_radius(plan.radius, np.abs(point) + plan.epochs * plan.rounds * plan.domain)
     return np.tile(point, (size, 1))
 
 

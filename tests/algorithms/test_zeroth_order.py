@@ -468,6 +468,7 @@ def test_learners_stay_in_their_domain(steps, said):
         ({"plan": replace(PLAN, dimension=3)}, "dimension must be 3, for which"),
         ({"plan": replace(PLAN, lipschitz=1.0)}, "lipschitz of the loss must be at most 1.0"),
         ({"data": np.ones((7, 3))}, "data must hold at least 8 items, got 7"),
+        ({"start": [1e12, 0.0]}, "radius must be between"),
         ({"data": np.ones((8, 2, 3))}, "data must hold one item for each user, got 2"),
         ({"loss": CappedAbsolute(), "data": np.ones((8, 1))}, "data must have features"),
     ],
