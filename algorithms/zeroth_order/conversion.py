@@ -90,9 +90,9 @@ def private_zeroth_order(
     **Guarantee** mu-Gaussian DP with mu = `accounts.output_gdp`; rho-RDP for plans of `scaled`, and
     for those of Theorem 4.9 and Corollary 4.4 (`printed`), although the proof of their noise fails
     at T = 2 and 4: the last gradient of an epoch is asked for, and never used. What is private is
-    the output, and everything else that is computed from noisy gradients (all x, w, Delta); whatever
-    the loss does on somebody's item. The expectation of the stationarity at 2 delta is at most
-    `bounds.stationarity_bound`.
+    the output, and everything else that is computed from noisy gradients (all x, w, Delta);
+    whatever the loss does on somebody's item. The expectation of the stationarity at 2 delta is at
+    most `bounds.stationarity_bound`.
 
     **Requires** items in an order that does not depend on them; for stationarity, that they are
     i.i.d.
