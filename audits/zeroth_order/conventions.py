@@ -16,9 +16,6 @@ RHO = Interval(1e-2, 1e2, log=True)
 ORDER = Interval(1.001, 100.0, log=True)
 """The alpha of RDP."""
 
-DELTA = Interval(1e-12, 0.5, log=True)
-"""Privacy's delta, within the convention delta <= 1/2."""
-
 DIMENSION = Integer(1, 1000)
 FEW = Choice((1, 2, 3))
 """Dimensions of small cases."""
