@@ -61,8 +61,9 @@ def stationarity_bound(
     (d / (d - 1) + 1 - 1 / d) L^2 / b (L^2 / b for d = 1; by Poincare's inequality on the sphere an
     estimate in one direction has second moment at most d^2 L^2 / (d - 1)) and (d + (1 - 1 / d)
     c_d^2) L^2 r^2 / (b delta^2), c_d of `smoothing.smoothness_constant`, with E r^2 <= 7/6 D^2 for
-    fresh s_t; norms are added as norms; and smoothing costs L delta d / (d + 1), for it raises F
-    where it is least. The regret is D^2 / (2 eta) + eta / 2 sum_t E norm(g~_t)^2, for whatever eta.
+    fresh s_t; norms are added as norms; and smoothing costs L delta d / (d + 1): it raises F(x_1)
+    by that at most, and lowers inf F nowhere. The regret is D^2 / (2 eta) + eta / 2 sum_t E
+    norm(g~_t)^2, for whatever eta.
 
     **Symbols** F* = `gap`, L = `lipschitz`.
 

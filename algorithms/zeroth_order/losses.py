@@ -352,7 +352,8 @@ class FunctionLoss(Loss):
     Parameters
     ----------
     function : callable
-        Returns values ``[...]``.
+        Returns values ``[...]``, each of its own point and item alone, whatever else it is asked
+        in the same call: privacy needs that. An exception that it raises ends the run.
     lipschitz : float
         L, positive: a promise. Differences beyond it are clipped, which is private, and no longer
         unbiased; `largest_slope` probes it on public items.

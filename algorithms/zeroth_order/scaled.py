@@ -26,7 +26,7 @@ def calibrated(
 
     **Guarantee** rho-Gaussian DP, so (alpha, alpha rho**2 / 2)-RDP for all alpha > 1, of the output
     of `conversion.private_zeroth_order`, or of all noisy gradients (`covers` "transcript"), with
-    learners that start at 0. Attained in d = 1.
+    learners that start at 0. In d = 1 the noisy gradients that it covers attain it.
 
     Parameters
     ----------

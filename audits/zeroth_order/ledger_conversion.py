@@ -147,9 +147,12 @@ def converted(v, errors, T, K, radius, first, step, honest, gap, frozen, smooth,
     s, weights = shares(K * T)
     s = 0 * s if frozen else s
     domain, x = radius / T, np.zeros(len(s))
-    grad = functools.partial(slope, v)
-    if smooth:
-        grad = lambda w: (value(v, w + radius) - value(v, w - radius)) / (2 * radius)  # noqa: E731
+
+    def grad(w):
+        if not smooth:
+            return slope(v, w)
+        return (value(v, w + radius) - value(v, w - radius)) / (2 * radius)
+
     total, found = np.zeros(len(s)), np.zeros(len(s))
     for k in range(K):
         delta, rows = np.full(len(s), first * domain), []
