@@ -135,3 +135,9 @@ def per_query(name: str, value: ArrayLike, n_queries: int) -> FloatArray:
             f"got shape {array.shape}"
         )
     return np.broadcast_to(array, (n_queries,))
+
+
+def keep(frozen: object, **values: object) -> None:
+    """Set attributes of a frozen dataclass that is being made: what its checks returned."""
+    for name, value in values.items():
+        object.__setattr__(frozen, name, value)

@@ -26,9 +26,11 @@ class VarianceReduced:
     sigma: float
 
     def __post_init__(self) -> None:
-        _keep(self, first_batch=_validate.integer("first_batch", self.first_batch, at_least=1))
-        _keep(self, batch=_validate.integer("batch", self.batch, at_least=1))
-        _keep(self, sigma=_validate.nonnegative("sigma", self.sigma))
+        _validate.keep(
+            self, first_batch=_validate.integer("first_batch", self.first_batch, at_least=1)
+        )
+        _validate.keep(self, batch=_validate.integer("batch", self.batch, at_least=1))
+        _validate.keep(self, sigma=_validate.nonnegative("sigma", self.sigma))
 
     def batches(self, rounds: int) -> list[int]:
         """Return the number of items of each of `rounds` rounds."""
@@ -55,8 +57,8 @@ class Naive:
     sigma: float
 
     def __post_init__(self) -> None:
-        _keep(self, batch=_validate.integer("batch", self.batch, at_least=1))
-        _keep(self, sigma=_validate.nonnegative("sigma", self.sigma))
+        _validate.keep(self, batch=_validate.integer("batch", self.batch, at_least=1))
+        _validate.keep(self, sigma=_validate.nonnegative("sigma", self.sigma))
 
     def batches(self, rounds: int) -> list[int]:
         """Return the number of items of each of `rounds` rounds."""
@@ -104,15 +106,17 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name in ("rounds", "epochs"):
-            _keep(self, **{name: _validate.integer(name, getattr(self, name), at_least=1)})
+            _validate.keep(self, **{name: _validate.integer(name, getattr(self, name), at_least=1)})
         for name in ("radius", "domain", "step"):
-            _keep(self, **{name: _validate.positive(name, getattr(self, name))})
+            _validate.keep(self, **{name: _validate.positive(name, getattr(self, name))})
         if not isinstance(self.oracle, VarianceReduced | Naive):
             raise TypeError(f"oracle must be a VarianceReduced or a Naive, got {self.oracle!r}")
         if self.dimension is not None:
-            _keep(self, dimension=_validate.integer("dimension", self.dimension, at_least=1))
+            _validate.keep(
+                self, dimension=_validate.integer("dimension", self.dimension, at_least=1)
+            )
         if self.lipschitz is not None:
-            _keep(self, lipschitz=_validate.positive("lipschitz", self.lipschitz))
+            _validate.keep(self, lipschitz=_validate.positive("lipschitz", self.lipschitz))
 
     @property
     def n_points(self) -> int:
@@ -123,9 +127,3 @@ class Plan:
         """Return how often a run evaluates the loss: twice for each item and direction."""
         d = _validate.integer("dimension", dimension, at_least=1)
         return 2 * self.oracle.directions(d) * self.n_points
-
-
-def _keep(plan: object, **values: object) -> None:
-    """Store what was checked: Python's own numbers."""
-    for name, value in values.items():
-        object.__setattr__(plan, name, value)

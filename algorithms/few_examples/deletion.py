@@ -1,0 +1,390 @@
+"""DelStab, Algorithm 1: user-level DP for any algorithm with a known distribution, by deletion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray, IntArray
+from algorithms.common.truncated_laplace import (
+    truncated_laplace,
+    truncated_laplace_pmf,
+    truncation,
+)
+from algorithms.few_examples.items import ItemAlgorithm, Symmetric, known_pmf
+from algorithms.few_examples.populations import compositions, items_of, log_ways, user_kinds
+
+MOST_ENUMERATED = 23
+"""Users of whom all subsets are enumerated, for algorithms that are not symmetric."""
+
+_CELLS = 2**22
+
+BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How DelStab spends (epsilon, delta): line 3 of Algorithm 1.
+
+    **Departs** `sharp` is not the paper's, which prints exp(epsilon) in delta-bar; its proof needs
+    exp(epsilon-bar) only, and so every outcome costs a little less.
+
+    **Symbols** epsilon-bar = `part_epsilon`, delta-bar = `part_delta`, kappa = `kappa`.
+
+    Attributes
+    ----------
+    epsilon : float
+        Of the whole, positive.
+    delta : float
+        Of the whole, in (0, 1).
+    sharp : bool, default False
+        Take delta-bar = delta / (exp(2 epsilon-bar) + exp(epsilon-bar) + 2).
+    """
+
+    epsilon: float
+    delta: float
+    sharp: bool = False
+    part_epsilon: float = field(init=False)
+    part_delta: float = field(init=False)
+    kappa: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        epsilon = _validate.positive("epsilon", self.epsilon)
+        delta = _validate.probability("delta", self.delta)
+        if epsilon > 300:
+            raise ValueError(f"epsilon must be at most 300, got {epsilon!r}")
+        part = epsilon / 3
+        third = part if self.sharp else epsilon
+        share = delta / (math.exp(2 * part) + math.exp(third) + 2)
+        _validate.keep(self, epsilon=epsilon, delta=delta, part_epsilon=part, part_delta=share)
+        _validate.keep(self, kappa=truncation(part, share))
+
+    @property
+    def deleted(self) -> int:
+        """Users that are deleted in all: 4 kappa, the least number of users."""
+        return 4 * self.kappa
+
+    @property
+    def noise(self) -> FloatArray:
+        """Return the distribution of R_1 over 0, ..., 2 kappa."""
+        return truncated_laplace_pmf(self.part_epsilon, self.part_delta)
+
+
+def delstab_pmf(
+    data: Any, *, algorithm: ItemAlgorithm, epsilon: float, delta: float, sharp: bool = False
+) -> FloatArray:
+    """Return the distribution of DelStab's output, computed: no draw, no estimate.
+
+    few_examples, Algorithm 1.
+
+    **Guarantee** (epsilon, delta)-user-level DP (Lemma 18), for whatever `algorithm` is.
+
+    **Departs** (1) Line 6 prints abs(X_stable) = {} for X_stable = {}. (2) x_{-S} keeps the order
+    of the users that are left; Algorithm 1 does not say. (3) For a symmetric algorithm users are
+    counted by their kinds, for any other all subsets of at most `MOST_ENUMERATED` users are looked
+    at.
+
+    **Symbols** A = `algorithm`, bottom = the last outcome.
+
+    Parameters
+    ----------
+    data : array_like of int, [n, m]
+        Items of n >= 4 kappa users, in 0, ..., universe - 1.
+    algorithm : ItemAlgorithm
+        Runs on the items of n - 4 kappa users.
+    epsilon, delta : float
+        Of the whole: positive, and in (0, 1).
+    sharp : bool, default False
+        See `Budget`.
+
+    Returns
+    -------
+    ndarray, [algorithm.n_outcomes + 1]
+        Probabilities; the last one is that of no answer.
+    """
+    budget = Budget(epsilon, delta, sharp)
+    deletions = Deletions.of(data, algorithm, budget)
+    outputs = np.array([deletions.output(r) for r in range(2 * budget.kappa + 1)])
+    return np.asarray(budget.noise @ outputs)
+
+
+def delstab(
+    data: Any,
+    size: int,
+    *,
+    algorithm: ItemAlgorithm,
+    epsilon: float,
+    delta: float,
+    sharp: bool = False,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Run DelStab, few_examples, Algorithm 1, step by step.
+
+    **Guarantee**, **Departs**, **Symbols** see `delstab_pmf`, whose distribution this draws from.
+
+    Parameters
+    ----------
+    data : array_like of int, [n, m]
+        Items of n >= 4 kappa users, in 0, ..., universe - 1.
+    size : int
+        Number of independent draws.
+    algorithm : ItemAlgorithm
+        Runs on the items of n - 4 kappa users.
+    epsilon, delta : float
+        Of the whole: positive, and in (0, 1).
+    sharp : bool, default False
+        See `Budget`.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of int64, [size]
+        Outcomes; `algorithm.n_outcomes` where there is no answer.
+    """
+    rng, size = _validate.generator(rng), _validate.draws(size)
+    budget = Budget(epsilon, delta, sharp)
+    deletions = Deletions.of(data, algorithm, budget)
+    targets = truncated_laplace(  # line 4
+        size, epsilon=budget.part_epsilon, delta=budget.part_delta, rng=rng
+    )
+    outputs = np.full(size, algorithm.n_outcomes, dtype=np.int64)
+    for target in np.unique(targets):
+        if deletions.answers(int(target)):  # lines 6 and 7
+            drawn = np.flatnonzero(targets == target)
+            kept = deletions.draw(int(target), drawn.size, rng=rng)
+            outputs[drawn] = _inverse(np.cumsum(deletions.pmfs[kept], axis=1), rng)  # line 10
+    return outputs
+
+
+def is_locally_private(
+    data: Any, *, algorithm: ItemAlgorithm, removed: int, epsilon: float, delta: float
+) -> bool:
+    """Tell whether an algorithm is (r, epsilon, delta)-local-deletion DP at a dataset.
+
+    few_examples, Definition 16, exactly.
+
+    **Departs** Nothing; r may be 0, where it is always so.
+
+    **Symbols** r = `removed`, x = `data`.
+
+    Parameters
+    ----------
+    data : array_like of int, [n, m]
+        Items, in 0, ..., universe - 1.
+    algorithm : ItemAlgorithm
+        Runs on the items of n - r users.
+    removed : int
+        From 0 to n.
+    epsilon, delta : float
+        Of the comparison, at least 0.
+
+    Returns
+    -------
+    bool
+    """
+    items = items_of(data, algorithm.universe)
+    removed = _validate.integer("removed", removed, at_least=0)
+    if removed > len(items):
+        raise ValueError(f"removed must be at most n = {len(items)}, got {removed}")
+    epsilon, delta = (
+        _validate.nonnegative("epsilon", epsilon),
+        _validate.nonnegative("delta", delta),
+    )
+    found = _deletions_of(items, algorithm, len(items) - removed, epsilon, delta)
+    return found.answers(0)
+
+
+class Deletions:
+    """What deletion leaves of a dataset, and how alike the algorithm is on it.
+
+    A *rest* is what the algorithm may run on in the end: `keep` of the users. Given a set that has
+    been deleted, the rests within the others must be alike, two by two: then it is stable.
+    """
+
+    pmfs: FloatArray
+    """The algorithm's distribution on each rest, [rests, n_outcomes]."""
+
+    @staticmethod
+    def of(data: Any, algorithm: ItemAlgorithm, budget: Budget) -> Deletions:
+        """Return the deletions of a dataset of at least 4 kappa users."""
+        items = items_of(data, algorithm.universe)
+        if len(items) < budget.deleted:
+            raise ValueError(
+                f"data must have at least 4 kappa = {budget.deleted} users at epsilon = "
+                f"{budget.epsilon:g}, delta = {budget.delta:g}, got {len(items)}"
+            )
+        keep = len(items) - budget.deleted
+        return _deletions_of(items, algorithm, keep, budget.part_epsilon, budget.part_delta)
+
+    def answers(self, r: int) -> bool:
+        """Tell whether some set of r users is stable: X_stable is not empty."""
+        raise NotImplementedError
+
+    def output(self, r: int) -> FloatArray:
+        """Return the distribution of the output given R_1 = r: the last outcome is no answer."""
+        raise NotImplementedError
+
+    def draw(self, r: int, size: int, *, rng: np.random.Generator) -> IntArray:
+        """Draw a stable set of r users, delete more at random, and return which rest is left."""
+        raise NotImplementedError
+
+    def _answer(self, rests: FloatArray | None) -> FloatArray:
+        if rests is None:
+            return np.append(np.zeros(self.pmfs.shape[1]), 1.0)
+        return np.append(rests @ self.pmfs, 0.0)
+
+
+class _Counted(Deletions):
+    """Of a symmetric algorithm: sets of users are counted by their kinds."""
+
+    def __init__(
+        self, items: IntArray, algorithm: Symmetric, keep: int, epsilon: float, delta: float
+    ) -> None:
+        kinds, self.numbers = user_kinds(items, algorithm.universe)
+        self.rests = compositions(keep, self.numbers)
+        totals, self.places = np.unique(self.rests @ kinds, axis=0, return_inverse=True)
+        self.places = self.places.reshape(-1)
+        alike = known_pmf(algorithm, algorithm.pmf_of_counts(totals))
+        self.pmfs = alike[self.places]
+        self.far = _far(alike, epsilon, delta)
+
+    def answers(self, r: int) -> bool:
+        return any(stable.any() for _, stable in self._tested(r))
+
+    def output(self, r: int) -> FloatArray:
+        total, mixed = -math.inf, np.zeros(len(self.rests))
+        for removed, stable in self._tested(r):
+            if stable.any():
+                logs = log_ways(self.numbers, removed[stable])
+                more = float(np.logaddexp(total, logsumexp(logs)))
+                chances = np.exp(logs - more) @ self._chances(removed[stable])
+                mixed, total = mixed * math.exp(total - more) + chances, more
+        return self._answer(None if total == -math.inf else mixed)
+
+    def draw(self, r: int, size: int, *, rng: np.random.Generator) -> IntArray:
+        found = [removed[stable] for removed, stable in self._tested(r)]
+        removed = np.concatenate(found)
+        weights = softmax(log_ways(self.numbers, removed))
+        chosen = _inverse(np.broadcast_to(np.cumsum(weights), (size, len(weights))), rng)  # line 8
+        kept = np.empty(size, dtype=np.int64)
+        for one in np.unique(chosen):  # line 9
+            here = np.flatnonzero(chosen == one)
+            chances = np.cumsum(self._chances(removed[one : one + 1])[0])
+            kept[here] = _inverse(np.broadcast_to(chances, (here.size, chances.size)), rng)
+        return kept
+
+    def _tested(self, r: int) -> Iterator[tuple[IntArray, BoolArray]]:
+        """Yield sets of r users, by the kinds they are of, and which of them are stable."""
+        sets = compositions(r, self.numbers)
+        rows = max(1, _CELLS // len(self.rests))
+        for first in range(0, len(sets), rows):
+            removed = sets[first : first + rows]
+            yield removed, self._stable(removed)
+
+    def _stable(self, removed: IntArray) -> BoolArray:
+        if not self.far.any():
+            return np.ones(len(removed), dtype=np.bool_)
+        left = self.numbers - removed
+        fits = np.ones((len(removed), len(self.rests)), dtype=np.bool_)
+        for kind, limits in enumerate(left.T):
+            fits &= self.rests[:, kind] <= limits[:, None]
+        reached = np.zeros((len(removed), len(self.far)), dtype=np.float32)
+        rows, rests = np.nonzero(fits)
+        reached[rows, self.places[rests]] = 1
+        met = reached * (reached @ self.far.astype(np.float32))
+        return np.asarray(met.max(axis=1) == 0)
+
+    def _chances(self, removed: IntArray) -> FloatArray:
+        """Return how likely each rest is after each set has been removed, [sets, rests]."""
+        left = self.numbers - removed
+        return np.asarray(softmax(log_ways(left[:, None, :], self.rests), axis=1))
+
+
+class _Enumerated(Deletions):
+    """Of any algorithm: sets of users are bits of an integer."""
+
+    def __init__(
+        self, items: IntArray, algorithm: ItemAlgorithm, keep: int, epsilon: float, delta: float
+    ) -> None:
+        self.n = len(items)
+        if self.n > MOST_ENUMERATED:
+            raise ValueError(
+                f"data must have at most {MOST_ENUMERATED} users where the algorithm is not "
+                f"symmetric, got {self.n}"
+            )
+        sizes = np.bitwise_count(np.arange(2**self.n, dtype=np.int64))
+        self.rests = np.flatnonzero(sizes == keep)
+        self.keep, self.sizes = keep, sizes
+        members = (self.rests[:, None] >> np.arange(self.n)) & 1 == 1
+        distinct, places = np.unique(
+            np.array([items[rest].reshape(-1) for rest in members]), axis=0, return_inverse=True
+        )
+        places = places.reshape(-1)
+        found = known_pmf(algorithm, np.array([algorithm.pmf(rest) for rest in distinct]))
+        self.pmfs = found[places]
+        self.unstable = np.zeros(2**self.n, dtype=np.bool_)  # of those that are left
+        far = _far(found, epsilon, delta)
+        if far.any():
+            for place in range(len(found)):
+                ones = self.rests[places == place]
+                others = self.rests[far[place][places]]
+                self.unstable[np.unique(ones[:, None] | others)] = True
+            _spread(self.unstable, self.n)
+
+    def answers(self, r: int) -> bool:
+        return self._left(r).size > 0
+
+    def output(self, r: int) -> FloatArray:
+        left = self._left(r)
+        if left.size == 0:
+            return self._answer(None)
+        ways = np.array([np.count_nonzero(left & rest == rest) for rest in self.rests])
+        return self._answer(ways / ways.sum())
+
+    def draw(self, r: int, size: int, *, rng: np.random.Generator) -> IntArray:
+        left = self._left(r)
+        chosen = left[rng.integers(left.size, size=size)]  # line 8
+        keys = rng.random((size, self.n))  # line 9
+        keys[(chosen[:, None] >> np.arange(self.n)) & 1 == 0] = 2.0
+        kept = np.argsort(keys, axis=1)[:, : self.keep]
+        return np.asarray(np.searchsorted(self.rests, (1 << kept).sum(axis=1)))
+
+    def _left(self, r: int) -> IntArray:
+        """Return what stable sets of r users leave."""
+        return np.flatnonzero((self.sizes == self.n - r) & ~self.unstable)
+
+
+def _deletions_of(
+    items: IntArray, algorithm: ItemAlgorithm, keep: int, epsilon: float, delta: float
+) -> Deletions:
+    if isinstance(algorithm, Symmetric):
+        return _Counted(items, algorithm, keep, epsilon, delta)
+    return _Enumerated(items, algorithm, keep, epsilon, delta)
+
+
+def _far(pmfs: FloatArray, epsilon: float, delta: float) -> BoolArray:
+    """Return which distributions are not (epsilon, delta)-close, two by two."""
+    over = np.empty((len(pmfs), len(pmfs)))
+    for row, pmf in enumerate(pmfs):
+        over[row] = np.maximum(pmf - math.exp(epsilon) * pmfs, 0).sum(axis=1)
+    return np.asarray(np.maximum(over, over.T) > delta)
+
+
+def _spread(marked: BoolArray, n: int) -> None:
+    """Mark every set that contains a marked one, in place."""
+    for bit in range(n):
+        halves = marked.reshape(-1, 2, 2**bit)
+        halves[:, 1] |= halves[:, 0]
+
+
+def _inverse(cumulative: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Draw one index from each row, [rows, k] of cumulative probabilities."""
+    uniforms = rng.random(len(cumulative))[:, None] * cumulative[:, -1:]
+    return np.asarray(np.minimum((cumulative <= uniforms).sum(axis=1), cumulative.shape[1] - 1))

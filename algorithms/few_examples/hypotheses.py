@@ -1,0 +1,155 @@
+"""Which of some distributions the data are from: Theorem 41, and learning by a cover of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import norm, qmc
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray, IntArray
+from algorithms.few_examples.pairwise import TableComparison
+
+_CELLS = 2**24
+
+
+def scheffe_comparison(hypotheses: ArrayLike) -> TableComparison:
+    """Return Scheffe's comparison of distributions over a finite universe.
+
+    few_examples, proof of Theorem 41: psi_{P, P'}(z) = P(W) - 1[z in W], W = {z: P(z) > P'(z)}.
+
+    **Departs** The paper defines W and prints pscr(D) = P(W) - D(W), but no psi; this is the one
+    with that mean. It lies between -1 and 1.
+
+    Parameters
+    ----------
+    hypotheses : array_like, [H, universe]
+        Distributions, as rows.
+
+    Returns
+    -------
+    TableComparison
+    """
+    rows = distributions("hypotheses", hypotheses)
+    larger = (rows[:, None] > rows[None]).astype(np.float64)
+    if larger.size > _CELLS:
+        raise ValueError(
+            f"hypotheses must have at most {_CELLS} pairs times items, got shape {rows.shape}"
+        )
+    mass = np.einsum("ijz,iz->ij", larger, rows)
+    return TableComparison(np.clip(mass[:, :, None] - larger, -1, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianComparison:
+    """Scheffe's comparison of Gaussian distributions.
+
+    few_examples, proofs of Theorems 41, 45 and 46.
+
+    **Guarantee** psi lies between -1 and 1 whatever the numbers below are, so that privacy does not
+    depend on them.
+
+    **Departs** P(W) is exact where covariances are equal; else it is computed from 2048 points of a
+    Sobol sequence, the same ones for all pairs, to about 1e-3.
+
+    Attributes
+    ----------
+    means : ndarray, [H, d]
+    covariances : ndarray, [H, d, d], or None
+        Positive definite; None for the identity.
+    """
+
+    means: ArrayLike
+    covariances: ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        means = _validate.floats("means", self.means, ndims=(2,))
+        H, d = means.shape
+        roots: FloatArray = np.tile(np.eye(d), (H, 1, 1))
+        if self.covariances is None:
+            gaps = np.linalg.norm(means[:, None] - means[None], axis=2)
+            mass = norm.cdf(gaps / 2) * (gaps > 0)
+        else:
+            covariances = _validate.floats("covariances", self.covariances, ndims=(3,))
+            if covariances.shape != (H, d, d):
+                raise ValueError(
+                    f"covariances must have shape {(H, d, d)}, got {covariances.shape}"
+                )
+            try:
+                roots = np.asarray(np.linalg.cholesky(covariances), dtype=np.float64)
+            except np.linalg.LinAlgError:
+                raise ValueError("covariances must be positive definite") from None
+            points = norm.ppf(qmc.Sobol(d, scramble=False).random_base2(11) + 2.0**-12)
+            mass = np.array(
+                [
+                    (own[:, i, None] > own).mean(axis=0)
+                    for i in range(H)
+                    for own in [_log_densities(means[i] + points @ roots[i].T, means, roots)]
+                ]
+            )
+        _validate.keep(self, means=means, _roots=roots, _mass=mass)
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates."""
+        return len(np.asarray(self.means))
+
+    def users_of(self, data: Any) -> FloatArray:
+        """Return log densities of each user's items under each candidate, [n, m, H]."""
+        means: FloatArray = np.asarray(self.means)
+        items = _validate.floats("data", data, ndims=(3,))
+        if items.shape[2] != means.shape[1]:
+            raise ValueError(
+                f"data must have shape [n, m, {means.shape[1]}], got shape {items.shape}"
+            )
+        return _log_densities(items, means, self._roots)  # type: ignore[attr-defined]
+
+    def of_users(self, users: FloatArray) -> FloatArray:
+        """Return pscr_{P, P'} of each user, [n, H, H]."""
+        m = users.shape[1]
+        mass: FloatArray = self._mass  # type: ignore[attr-defined]
+        inside = sum((users[:, j, :, None] > users[:, j, None, :]).astype(float) for j in range(m))
+        return np.asarray(m * mass - inside)
+
+
+def total_variation(one: ArrayLike, other: ArrayLike) -> FloatArray:
+    """Return half the L1 distance of distributions over a finite universe, the last axis."""
+    return np.asarray(np.abs(np.asarray(one) - np.asarray(other)).sum(axis=-1) / 2)
+
+
+def distributions(name: str, value: ArrayLike) -> FloatArray:
+    """Return distributions over a finite universe, [H, universe], which sum to one."""
+    rows = _validate.floats(name, value, ndims=(2,))
+    if (rows < 0).any():
+        raise ValueError(f"{name} must be at least 0, got {rows.min()} among its values")
+    sums = rows.sum(axis=1)
+    if (abs(sums - 1) > 1e-9).any():
+        raise ValueError(f"{name} must sum to one, got {sums[abs(sums - 1).argmax()]!r}")
+    return rows
+
+
+def flat_items(data: ArrayLike, k: int) -> IntArray:
+    """Return items of [k]^d as numbers below k^d: [n, m, d] to [n, m], for `covers.product_cover`.
+
+    Parameters
+    ----------
+    data : array_like of int, [n, m, d]
+        In 0, ..., k - 1.
+    k : int
+        At least 1.
+    """
+    k = _validate.integer("k", k, at_least=1)
+    items = _validate.integers("data", data, ndims=(3,), low=0, high=k - 1)
+    return np.asarray(items @ k ** np.arange(items.shape[2])[::-1])
+
+
+def _log_densities(points: FloatArray, means: FloatArray, roots: FloatArray) -> FloatArray:
+    """Return log densities up to a constant, [..., H], of points [..., d]."""
+    found = np.empty((*points.shape[:-1], len(means)))
+    for h, (mean, root) in enumerate(zip(means, roots, strict=True)):
+        white = (points - mean) @ np.linalg.inv(root).T
+        found[..., h] = -(white**2).sum(axis=-1) / 2 - np.log(np.diagonal(root)).sum()
+    return found

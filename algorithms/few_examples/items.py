@@ -1,0 +1,351 @@
+"""Item-level algorithms whose distribution is known: what DelStab and the reductions run on.
+
+An item is one of a finite universe, ``0, ..., universe - 1``. A *symmetric* algorithm depends on
+how often each occurs; it has `pmf_of_counts`. Any other has `pmf`, of the items in their order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, softmax
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray, IntArray
+from algorithms.common.truncated_laplace import truncated_laplace_pmf
+from algorithms.few_examples.populations import compositions, log_ways
+
+SUMS_TO_ONE = 1e-9
+
+
+class ItemAlgorithm(Protocol):
+    """An algorithm with finitely many outcomes, 0, ..., n_outcomes - 1."""
+
+    @property
+    def universe(self) -> int:
+        """Number of possible items."""
+
+    @property
+    def n_outcomes(self) -> int:
+        """Number of possible outputs."""
+
+    def pmf(self, items: IntArray) -> FloatArray:
+        """Return the distribution of the output on `items`, [n], n >= 0, in this order."""
+
+
+class Symmetric(ABC):
+    """An algorithm that sees of its items how often each occurs."""
+
+    universe: int
+    n_outcomes: int
+
+    @abstractmethod
+    def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
+        """Return the distribution of the output, [..., n_outcomes], of counts [..., universe]."""
+
+    def pmf(self, items: IntArray) -> FloatArray:
+        """Return the distribution of the output on `items`, [n], n >= 0."""
+        return self.pmf_of_counts(np.bincount(items, minlength=self.universe))
+
+
+def known_pmf(algorithm: ItemAlgorithm, pmf: ArrayLike) -> FloatArray:
+    """Return distributions of `algorithm`, [..., n_outcomes], or say why they are none.
+
+    Raises
+    ------
+    ValueError
+        If one has another length, a negative or infinite entry or does not sum to one.
+    """
+    found = np.asarray(pmf, dtype=np.float64)
+    if found.shape[-1:] != (algorithm.n_outcomes,):
+        raise ValueError(
+            f"the pmf of {algorithm!r} must have {algorithm.n_outcomes} entries, "
+            f"got shape {found.shape}"
+        )
+    if not np.isfinite(found).all() or (found < 0).any():
+        raise ValueError(f"the pmf of {algorithm!r} must be finite and at least 0, got {found}")
+    sums = found.sum(axis=-1)
+    if (abs(sums - 1) > SUMS_TO_ONE).any():
+        raise ValueError(
+            f"the pmf of {algorithm!r} must sum to one, got {sums.flat[abs(sums - 1).argmax()]!r}"
+        )
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialLearner(Symmetric):
+    """The exponential mechanism over a finite class; its score is a sum over the items.
+
+    few_examples, Section 1.1.1 and Theorem 9 (McSherry & Talwar, 2007).
+
+    **Guarantee** epsilon-item-level DP.
+
+    **Departs** Scores are maximised, where the paper minimises losses.
+
+    Attributes
+    ----------
+    scores : ndarray, [H, universe]
+        What one item adds to the score of each hypothesis.
+    epsilon : float
+        Positive.
+    """
+
+    scores: ArrayLike
+    epsilon: float
+    universe: int = field(init=False)
+    n_outcomes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        scores = _validate.floats("scores", self.scores, ndims=(2,)).copy()
+        scores.flags.writeable = False
+        _validate.keep(self, scores=scores, epsilon=_validate.positive("epsilon", self.epsilon))
+        _validate.keep(self, n_outcomes=scores.shape[0], universe=scores.shape[1])
+
+    @property
+    def sensitivity(self) -> float:
+        """Largest change of a score when one item is replaced."""
+        return float(np.ptp(np.asarray(self.scores), axis=1).max())
+
+    def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
+        """Return probabilities proportional to exp(epsilon * score / (2 * sensitivity))."""
+        totals = np.asarray(counts) @ np.asarray(self.scores).T
+        rate = self.epsilon / (2 * self.sensitivity) if self.sensitivity > 0 else 0.0
+        return np.asarray(softmax(rate * totals, axis=-1))
+
+
+def noisy_majority(epsilon: float) -> ExponentialLearner:
+    """Return the majority of bits, by the exponential mechanism: epsilon-item-level DP.
+
+    The probability of 1 is logistic in epsilon / 2 times the lead of the ones.
+    """
+    return ExponentialLearner(np.eye(2), epsilon)
+
+
+@dataclass(frozen=True)
+class NoisyArgmax(Symmetric):
+    """The most frequent item, by permute-and-flip: noisy max with exponential noise.
+
+    McKenna & Sheldon (2020), Algorithm 1; Ding et al. (2021), Theorem 1, for the noise.
+
+    **Guarantee** epsilon-item-level DP.
+
+    Attributes
+    ----------
+    universe : int
+        At least 1.
+    epsilon : float
+        Positive.
+    """
+
+    universe: int
+    epsilon: float
+    n_outcomes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        _validate.keep(self, universe=_validate.integer("universe", self.universe, at_least=1))
+        _validate.keep(self, epsilon=_validate.positive("epsilon", self.epsilon))
+        _validate.keep(self, n_outcomes=self.universe)
+
+    def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
+        """Return the chance of each item to be the first in random order whose coin shows heads.
+
+        With coins q, item r has q_r * integral over u in (0, 1) of prod_(s != r) (1 - u q_s), a
+        polynomial, which a Gauss rule integrates exactly.
+        """
+        totals = np.asarray(counts, dtype=np.float64)
+        coins = np.exp(self.epsilon / 2 * (totals - totals.max(axis=-1, keepdims=True)))
+        nodes, weights = np.polynomial.legendre.leggauss(self.universe // 2 + 1)
+        tails = 1 - (nodes[:, None] + 1) / 2 * coins[..., None, :]  # [..., node, item]
+        others = np.stack(
+            [np.delete(tails, r, axis=-1).prod(axis=-1) for r in range(self.universe)], axis=-1
+        )
+        found = coins * np.einsum("i,...ir->...r", weights / 2, others)
+        return np.asarray(found / found.sum(axis=-1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class HeavyItems(Symmetric):
+    """The items whose noisy count reaches a share of all, as a set: outcome sum of 2**item.
+
+    A histogram with two-sided geometric noise (Ghosh, Roughgarden & Sundararajan, 2009), and what
+    is above a threshold.
+
+    **Guarantee** epsilon-item-level DP: a replaced item moves two counts by 1, and each has noise
+    for epsilon / 2.
+
+    Attributes
+    ----------
+    universe : int
+        At least 1, at most 16.
+    epsilon : float
+        Positive.
+    share : float
+        Of all items that a heavy item has, in (0, 1).
+    """
+
+    universe: int
+    epsilon: float
+    share: float
+    n_outcomes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        _validate.keep(self, universe=_validate.integer("universe", self.universe, at_least=1))
+        if self.universe > 16:
+            raise ValueError(f"universe must be at most 16, got {self.universe!r}")
+        _validate.keep(self, epsilon=_validate.positive("epsilon", self.epsilon))
+        _validate.keep(self, share=_validate.probability("share", self.share))
+        _validate.keep(self, n_outcomes=2**self.universe)
+
+    def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
+        """Return the product of the tails of the noise of each count."""
+        totals = np.asarray(counts)
+        needed = np.ceil(self.share * totals.sum(axis=-1, keepdims=True)) - totals
+        ratio = np.exp(-self.epsilon / 2)
+        over = np.where(
+            needed > 0,
+            ratio ** np.maximum(needed, 0) / (1 + ratio),
+            1 - ratio ** np.maximum(1 - needed, 0) / (1 + ratio),
+        )
+        found = np.ones((*totals.shape[:-1], 1))
+        for item in range(self.universe):
+            heavy = over[..., item, None]
+            found = np.concatenate([found * (1 - heavy), found * heavy], axis=-1)
+        return found
+
+
+@dataclass(frozen=True)
+class TruncatedMajority(Symmetric):
+    """Whether more than half of the bits are 1, the count in truncated discrete Laplace noise.
+
+    **Guarantee** (epsilon, delta)-item-level DP (few_examples, Definition 8).
+
+    Attributes
+    ----------
+    epsilon : float
+        Positive.
+    delta : float
+        In (0, 1).
+    """
+
+    epsilon: float
+    delta: float
+    universe: int = field(init=False, default=2)
+    n_outcomes: int = field(init=False, default=2)
+
+    def __post_init__(self) -> None:
+        truncated_laplace_pmf(self.epsilon, self.delta)  # refuses what is out of range
+
+    def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
+        """Return the tail of the noise."""
+        totals = np.asarray(counts)
+        noise = truncated_laplace_pmf(self.epsilon, self.delta)
+        kappa = noise.size // 2
+        tails = np.append(np.cumsum(noise[::-1])[::-1], 0.0)  # of noise >= index
+        needed = totals.sum(axis=-1) // 2 + 1 - totals[..., 1] + kappa
+        one = np.minimum(tails[np.clip(needed, 0, noise.size)], 1.0)
+        return np.stack([1 - one, one], axis=-1)
+
+
+@dataclass(frozen=True)
+class AlternatingMajority:
+    """Whether the bits at even places outnumber those at odd ones: it sees the order.
+
+    **Guarantee** epsilon-item-level DP: the exponential mechanism with scores s and -s, where s is
+    the alternating sum, over 2.
+
+    Attributes
+    ----------
+    epsilon : float
+        Positive.
+    """
+
+    epsilon: float
+    universe: int = field(init=False, default=2)
+    n_outcomes: int = field(init=False, default=2)
+
+    def __post_init__(self) -> None:
+        _validate.keep(self, epsilon=_validate.positive("epsilon", self.epsilon))
+
+    def pmf(self, items: IntArray) -> FloatArray:
+        """Return the distribution of the output: logistic in epsilon times the alternating sum."""
+        one = float(expit(self.epsilon * (items[::2].sum() - items[1::2].sum())))
+        return np.array([1 - one, one])
+
+
+@dataclass(frozen=True)
+class FunctionAlgorithm:
+    """Any function that returns a distribution; it may see the order of the items.
+
+    Attributes
+    ----------
+    function : callable
+        Items [n] to probabilities [n_outcomes].
+    universe : int
+        At least 1.
+    n_outcomes : int
+        At least 1.
+    """
+
+    function: Callable[[IntArray], ArrayLike]
+    universe: int
+    n_outcomes: int
+
+    def __post_init__(self) -> None:
+        _validate.keep(self, universe=_validate.integer("universe", self.universe, at_least=1))
+        _validate.keep(
+            self, n_outcomes=_validate.integer("n_outcomes", self.n_outcomes, at_least=1)
+        )
+
+    def pmf(self, items: IntArray) -> FloatArray:
+        """Return what the function returns, checked."""
+        return known_pmf(self, self.function(items))
+
+
+@dataclass(frozen=True)
+class Subsampled(Symmetric):
+    """A symmetric algorithm on a subsample without replacement.
+
+    few_examples, Theorem 7 and Appendix C.2.
+
+    **Guarantee** `subsampling.amplified_epsilon`, and sample / population times delta.
+
+    **Departs** The subsample has no order; see `subsampling.subsample`.
+
+    Attributes
+    ----------
+    base : Symmetric
+        What runs on the subsample.
+    sample : int
+        Size of the subsample, at least 0; inputs must have at least as many items.
+    """
+
+    base: Symmetric
+    sample: int
+    universe: int = field(init=False)
+    n_outcomes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, Symmetric):
+            raise TypeError(f"base must be a symmetric algorithm, got {self.base!r}")
+        _validate.keep(self, sample=_validate.integer("sample", self.sample, at_least=0))
+        _validate.keep(self, universe=self.base.universe, n_outcomes=self.base.n_outcomes)
+
+    def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
+        """Return the mixture over all subsamples, by how often each has the same counts."""
+        totals = np.asarray(counts)
+        rows = totals.reshape(-1, self.universe)
+        if (rows.sum(axis=1) < self.sample).any():
+            raise ValueError(
+                f"sample must be at most the number of items, {rows.sum(axis=1).min()}, "
+                f"got {self.sample}"
+            )
+        parts = compositions(self.sample, rows.max(axis=0))
+        logs = log_ways(rows[:, None, :], parts)
+        chances = softmax(logs, axis=1)  # all ways are equally likely
+        mixed = chances @ known_pmf(self.base, self.base.pmf_of_counts(parts))
+        return np.asarray(mixed.reshape(*totals.shape[:-1], self.n_outcomes))

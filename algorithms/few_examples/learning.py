@@ -1,0 +1,263 @@
+"""PAC learning under pure user-level DP: Theorem 4, and Theorem 40 where no concept is right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray, IntArray
+from algorithms.common.selection import exponential_mechanism, exponential_pmf
+from algorithms.few_examples.pairwise import (
+    ErrorComparison,
+    clipped_pairwise_em,
+    clipped_pairwise_pmf,
+    errors_of_users,
+)
+from algorithms.few_examples.representations import Representation
+
+
+def clipped_errors(data: Any, hypotheses: IntArray, *, cap: float = 1.0) -> FloatArray:
+    """Return scr_h: how many users have an example on which h errs.
+
+    few_examples, proof of Theorem 4 and end of Appendix D: sum of clip_{0, 1}(errors of a user).
+
+    **Guarantee** One user moves each score by at most `cap`.
+
+    **Departs** `cap` is not the paper's; cap = m counts all errors, which is group privacy.
+
+    Parameters
+    ----------
+    data : array_like of int, [n, m, 2]
+        Examples (x, y) of n users.
+    hypotheses : array_like of int, [H, n_points]
+        Labels 0 and 1.
+    cap : float, default 1
+        Positive.
+
+    Returns
+    -------
+    ndarray, [H]
+    """
+    cap = _validate.positive("cap", cap)
+    return np.asarray(np.minimum(errors_of_users(data, hypotheses), cap).sum(axis=0), dtype=float)
+
+
+def pac_pmf(
+    data: Any, *, representation: Representation, epsilon: float, cap: float = 1.0
+) -> FloatArray:
+    """Return the distribution of `pac_learner`'s output: over all hypotheses of all classes.
+
+    few_examples, proof of Theorem 4.
+
+    **Guarantee** epsilon-user-level DP: a mixture, whose weights are public, of exponential
+    mechanisms.
+
+    **Departs** The class is an outcome too, so that two classes may hold one hypothesis.
+
+    Parameters
+    ----------
+    data : array_like of int, [n, m, 2]
+        Examples (x, y) of n users.
+    representation : Representation
+    epsilon : float
+        Positive.
+    cap : float, default 1
+        See `clipped_errors`.
+
+    Returns
+    -------
+    ndarray, [len(representation.hypotheses)]
+    """
+
+    def chosen(hypotheses: IntArray) -> FloatArray:
+        scores = clipped_errors(data, hypotheses, cap=cap)
+        return exponential_pmf(-scores, sensitivity=cap, epsilon=epsilon)
+
+    return _mixed(representation, chosen)
+
+
+def pac_learner(
+    data: Any,
+    size: int,
+    *,
+    representation: Representation,
+    epsilon: float,
+    cap: float = 1.0,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Learn a concept: draw a class, and of it a hypothesis that few users contradict.
+
+    few_examples, proof of Theorem 4: sample H from P, run the exponential mechanism on `scr_h`.
+
+    **Guarantee**, **Departs** see `pac_pmf`, whose distribution this draws from.
+
+    Parameters
+    ----------
+    data : array_like of int, [n, m, 2]
+        Examples (x, y) of n users.
+    size : int
+        Number of independent draws.
+    representation : Representation
+    epsilon : float
+        Positive.
+    cap : float, default 1
+        See `clipped_errors`.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of int64, [size]
+        Indices into `representation.hypotheses`.
+    """
+
+    def choose(hypotheses: IntArray, draws: int) -> IntArray:
+        scores = clipped_errors(data, hypotheses, cap=cap)
+        return exponential_mechanism(-scores, draws, sensitivity=cap, epsilon=epsilon, rng=rng)
+
+    return _from_random_class(representation, size, choose, rng=rng)
+
+
+def pac_users(size: float, *, alpha: float, epsilon: float, m: int, beta: float = 0.1) -> int:
+    """Return a number of users that is enough for Theorem 4, all constants explicit.
+
+    few_examples, proof of Theorem 4 and Lemma 22: alpha n m >= 37.5 (size + ln 100), so that all
+    hypotheses are within Chernoff's bounds, and alpha n m >= (40 / epsilon) (size + ln(1/beta)) for
+    the exponential mechanism.
+
+    **Departs** (1) The product of the probabilities in the paper's proof is 3/4 * 0.9 * 2/3 = 0.45,
+    and 2/3 is claimed; with 0.99 of Lemma 22's proof and beta = 0.1 it is 0.668. (2) Of more than
+    1/alpha examples per user the first floor(1/alpha) count.
+
+    Parameters
+    ----------
+    size : float
+        Of the (0.01 alpha, 1/4)-representation: ln of the number of hypotheses, at least 0.
+    alpha : float
+        Accuracy, in (0, 1).
+    epsilon : float
+        Positive.
+    m : int
+        Examples of each user, at least 1.
+    beta : float, default 0.1
+        Probability with which the exponential mechanism fails.
+
+    Returns
+    -------
+    int
+    """
+    size, alpha = _validate.nonnegative("size", size), _validate.probability("alpha", alpha)
+    epsilon, beta = _validate.positive("epsilon", epsilon), _validate.probability("beta", beta)
+    used = min(_validate.integer("m", m, at_least=1), math.floor(1 / alpha))
+    needed = max(37.5 * (size + math.log(100)), 40 / epsilon * (size - math.log(beta)))
+    return math.ceil(needed / (alpha * used))
+
+
+def agnostic_pmf(
+    data: Any, *, representation: Representation, threshold: float, epsilon: float
+) -> FloatArray:
+    """Return the distribution of `agnostic_learner`'s output: over all hypotheses of all classes.
+
+    few_examples, proof of Theorem 40.
+
+    **Guarantee** epsilon-user-level DP (Theorem 37).
+
+    **Departs** See `pairwise.ErrorComparison` for the sign of the comparison.
+
+    Parameters
+    ----------
+    data : array_like of int, [n, m, 2]
+        Examples (x, y) of n users.
+    representation : Representation
+    threshold : float
+        tau, positive.
+    epsilon : float
+        Positive.
+
+    Returns
+    -------
+    ndarray, [len(representation.hypotheses)]
+    """
+    return _mixed(
+        representation,
+        lambda hypotheses: clipped_pairwise_pmf(
+            data, comparison=ErrorComparison(hypotheses), threshold=threshold, epsilon=epsilon
+        ),
+    )
+
+
+def agnostic_learner(
+    data: Any,
+    size: int,
+    *,
+    representation: Representation,
+    threshold: float,
+    epsilon: float,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Learn a hypothesis that is nearly as good as the best concept.
+
+    few_examples, proof of Theorem 40: sample H from P, run ClippedPairwiseEM on it.
+
+    **Guarantee**, **Departs** see `agnostic_pmf`, whose distribution this draws from.
+
+    Parameters
+    ----------
+    data : array_like of int, [n, m, 2]
+        Examples (x, y) of n users.
+    size : int
+        Number of independent draws.
+    representation : Representation
+    threshold : float
+        tau, positive.
+    epsilon : float
+        Positive.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of int64, [size]
+        Indices into `representation.hypotheses`.
+    """
+
+    def choose(hypotheses: IntArray, draws: int) -> IntArray:
+        return clipped_pairwise_em(
+            data, draws, comparison=ErrorComparison(hypotheses), threshold=threshold,
+            epsilon=epsilon, rng=rng,
+        )  # fmt: skip
+
+    return _from_random_class(representation, size, choose, rng=rng)
+
+
+def _mixed(representation: Representation, chosen: Callable[[IntArray], FloatArray]) -> FloatArray:
+    weights = np.asarray(representation.probabilities)
+    return np.concatenate(
+        [
+            weight * chosen(np.asarray(one))
+            for weight, one in zip(weights, representation.classes, strict=True)
+        ]
+    )
+
+
+def _from_random_class(
+    representation: Representation,
+    size: int,
+    choose: Callable[[IntArray, int], IntArray],
+    *,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Draw a class for each run, and run on each class that was drawn."""
+    rng, size = _validate.generator(rng), _validate.draws(size)
+    classes = representation.classes
+    firsts = np.cumsum([0, *[len(np.asarray(one)) for one in classes]])
+    drawn = rng.choice(len(classes), size=size, p=np.asarray(representation.probabilities))
+    outputs = np.empty(size, dtype=np.int64)
+    for place in np.unique(drawn) if size else [0]:  # with no draws, arguments are checked
+        here = np.flatnonzero(drawn == place)
+        outputs[here] = firsts[place] + choose(np.asarray(classes[place]), here.size)
+    return outputs

@@ -1,0 +1,128 @@
+"""Codes, and the distributions that are hard to tell apart: the lower bounds' instances."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray, IntArray
+
+MOST_BITS = 16
+
+
+def greedy_code(length: int, distance: int) -> IntArray:
+    """Return binary words that differ in at least `distance` places, two by two: a lexicode.
+
+    few_examples, Theorem 24. It has at least 2^length / sum_(i < distance) C(length, i) words
+    (Gilbert & Varshamov).
+
+    Parameters
+    ----------
+    length : int
+        From 1 to `MOST_BITS`.
+    distance : int
+        From 1 to `length`.
+
+    Returns
+    -------
+    ndarray of int64, [W, length]
+    """
+    length = _validate.integer("length", length, at_least=1)
+    distance = _validate.integer("distance", distance, at_least=1)
+    if length > MOST_BITS or distance > length:
+        raise ValueError(
+            f"length must be at most {MOST_BITS} and distance at most length, "
+            f"got {length} and {distance}"
+        )
+    words = np.arange(2**length)
+    chosen = []
+    while words.size:
+        chosen.append(words[0])
+        words = words[np.bitwise_count(words ^ words[0]) >= distance]
+    return (np.array(chosen)[:, None] >> np.arange(length)) & 1
+
+
+def labelled_packing(code: ArrayLike, bias: float) -> FloatArray:
+    """Return distributions of labelled points: uniform points, labels biased towards a word.
+
+    few_examples, lower bound of Theorem 40: D_i((x_l, y)) = (1 + bias (2 1[(u_i)_l = y] - 1)) / (2
+    d), where bias is 4 alpha / kappa.
+
+    Parameters
+    ----------
+    code : array_like of int, [W, d]
+        Words u_i.
+    bias : float
+        In [0, 1).
+
+    Returns
+    -------
+    ndarray, [W, d, 2]
+        Masses of (x_l, y).
+    """
+    words, bias = _words(code), _bias(bias)
+    agrees = words[:, :, None] == np.arange(2)
+    return np.asarray((1 + bias * (2.0 * agrees - 1)) / (2 * words.shape[1]))
+
+
+def discrete_packing(code: ArrayLike, bias: float) -> FloatArray:
+    """Return distributions on twice as many points as a word has places.
+
+    few_examples, lower bound of Theorem 43: D_i(2l - 1), D_i(2l) = (1 +- bias 1[(u_i)_l = 0]) / k,
+    where bias is 8 alpha / kappa and k is twice the length.
+
+    **Departs** The paper prints a factor 1 / (2 k), with which the masses sum to 1/2.
+
+    Parameters
+    ----------
+    code : array_like of int, [W, k / 2]
+        Words u_i.
+    bias : float
+        In [0, 1).
+
+    Returns
+    -------
+    ndarray, [W, k]
+    """
+    words, bias = _words(code), _bias(bias)
+    moved = bias * (words == 0)
+    pairs = np.stack([1 + moved, 1 - moved], axis=-1) / (2 * words.shape[1])
+    return np.asarray(pairs.reshape(len(words), -1))
+
+
+def gaussian_packing(code: ArrayLike, scale: float) -> FloatArray:
+    """Return means of isotropic Gaussians: corners of a cube of diameter 2 * scale.
+
+    few_examples, lower bound of Theorem 45.
+
+    **Departs** The packing that the paper cites has means of norm up to O(sqrt(log(1/alpha))),
+    which a ball of fixed radius R does not hold for small alpha; these have norm `scale`, of order
+    alpha.
+
+    Parameters
+    ----------
+    code : array_like of int, [W, d]
+        Words.
+    scale : float
+        Norm of each mean, at least 0.
+
+    Returns
+    -------
+    ndarray, [W, d]
+    """
+    words, scale = _words(code), _validate.nonnegative("scale", scale)
+    return np.asarray((2.0 * words - 1) * (scale / math.sqrt(words.shape[1])), dtype=np.float64)
+
+
+def _words(code: ArrayLike) -> IntArray:
+    return _validate.integers("code", code, ndims=(2,), low=0, high=1)
+
+
+def _bias(bias: float) -> float:
+    bias = _validate.nonnegative("bias", bias)
+    if bias >= 1:
+        raise ValueError(f"bias must be below 1, got {bias!r}")
+    return bias

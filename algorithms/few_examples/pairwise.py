@@ -1,0 +1,287 @@
+"""ClippedPairwiseEM: the exponential mechanism on comparisons, each user's of which is clipped."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray, IntArray
+from algorithms.common.selection import exponential_mechanism, exponential_pmf
+from algorithms.few_examples.populations import items_of
+from algorithms.few_examples.representations import hypotheses_of
+
+_CELLS = 2**22
+
+
+class Comparison(Protocol):
+    """How much worse one candidate looks than another: psi_{H, H'}, between -1 and 1."""
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates."""
+
+    def users_of(self, data: Any) -> Any:
+        """Return the data, checked: one row for each user."""
+
+    def of_users(self, users: Any) -> FloatArray:
+        """Return pscr_{H, H'} of each user, [n, H, H']: the sum of psi over the user's items."""
+
+
+@dataclass(frozen=True, eq=False)
+class TableComparison:
+    """Any comparison of items of a finite universe.
+
+    Attributes
+    ----------
+    psi : ndarray, [H, H, universe]
+        Between -1 and 1; the diagonal is not used.
+    """
+
+    psi: ArrayLike
+
+    def __post_init__(self) -> None:
+        psi = _validate.floats("psi", self.psi, ndims=(3,))
+        if psi.shape[0] != psi.shape[1]:
+            raise ValueError(f"psi must have shape [H, H, universe], got {psi.shape}")
+        if abs(psi).max() > 1:
+            raise ValueError(f"psi must lie between -1 and 1, got {psi.flat[abs(psi).argmax()]}")
+        _validate.keep(self, psi=psi)
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates."""
+        return int(np.shape(self.psi)[0])
+
+    def users_of(self, data: Any) -> IntArray:
+        """Return how often each user has each item, [n, universe]."""
+        universe = np.shape(self.psi)[2]
+        items = items_of(data, universe)
+        return np.asarray((items[:, :, None] == np.arange(universe)).sum(axis=1))
+
+    def of_users(self, users: IntArray) -> FloatArray:
+        """Return pscr_{H, H'} of each user, [n, H, H']."""
+        return np.asarray(np.einsum("nz,ijz->nij", users.astype(np.float64), np.asarray(self.psi)))
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorComparison:
+    """Which of two hypotheses errs more often: psi_{c, c'} = 1[c(x) != y] - 1[c'(x) != y].
+
+    few_examples, proof of Theorem 40.
+
+    **Departs** The paper prints 1[c(x) = y] - 1[c'(x) = y], of the other sign, with which the
+    mechanism chooses the hypothesis that errs most; (14) is about the one here.
+
+    Attributes
+    ----------
+    hypotheses : ndarray of int, [H, n_points]
+        Labels 0 and 1.
+    """
+
+    hypotheses: ArrayLike
+
+    def __post_init__(self) -> None:
+        _validate.keep(self, hypotheses=hypotheses_of("hypotheses", self.hypotheses))
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of candidates."""
+        return int(np.shape(self.hypotheses)[0])
+
+    def users_of(self, data: Any) -> IntArray:
+        """Return how often each hypothesis errs on each user, [n, H]."""
+        return errors_of_users(data, np.asarray(self.hypotheses))
+
+    def of_users(self, users: IntArray) -> FloatArray:
+        """Return pscr_{c, c'} of each user, [n, H, H]."""
+        return (users[:, :, None] - users[:, None, :]).astype(np.float64)
+
+
+def errors_of_users(data: Any, hypotheses: IntArray) -> IntArray:
+    """Return how often each hypothesis errs on each user's examples, [n, H].
+
+    Parameters
+    ----------
+    data : array_like of int, [n, m, 2]
+        Examples (x, y) of n users: a point and its label.
+    hypotheses : ndarray of int, [H, n_points]
+        Labels 0 and 1.
+    """
+    examples = _validate.integers("data", data, ndims=(3,), low=0, high=hypotheses.shape[1] - 1)
+    if examples.shape[2] != 2:
+        raise ValueError(f"data must have shape [n, m, 2], got {examples.shape}")
+    labels = _validate.integers("labels in data", examples[:, :, 1], ndims=(2,), low=0, high=1)
+    return np.stack([(one[examples[:, :, 0]] != labels).sum(axis=1) for one in hypotheses], axis=1)
+
+
+def clipped_scores(data: Any, *, comparison: Comparison, threshold: float) -> FloatArray:
+    """Return scr_H of each candidate: how badly it loses its worst comparison; users clipped.
+
+    few_examples, Appendix E.1.
+
+    **Guarantee** One user moves each score by at most 2 * threshold.
+
+    **Departs** A single candidate has no other to be compared with; its score is 0.
+
+    **Symbols** tau = `threshold`.
+
+    Parameters
+    ----------
+    data : array_like
+        Users' items, as `comparison` takes them.
+    comparison : Comparison
+    threshold : float
+        Positive. At m and above nothing is clipped.
+
+    Returns
+    -------
+    ndarray, [H]
+    """
+    threshold = _validate.positive("threshold", threshold)
+    users, n = comparison.users_of(data), comparison.n_candidates
+    rows = max(1, _CELLS // n**2)
+    total = np.zeros((n, n))
+    for first in range(0, len(users), rows):
+        compared = comparison.of_users(users[first : first + rows])
+        total += np.clip(compared, -threshold, threshold).sum(axis=0)
+    if n == 1:
+        return np.zeros(1)
+    np.fill_diagonal(total, -np.inf)
+    return np.asarray(total.max(axis=1))
+
+
+def clipped_pairwise_pmf(
+    data: Any, *, comparison: Comparison, threshold: float, epsilon: float
+) -> FloatArray:
+    """Return the distribution of ClippedPairwiseEM, [H].
+
+    few_examples, Appendix E.1: the exponential mechanism on `clipped_scores`, Delta = 2 tau.
+
+    **Guarantee** epsilon-user-level DP (Theorem 37).
+
+    **Departs** See `clipped_scores`.
+
+    Parameters
+    ----------
+    data : array_like
+        Users' items, as `comparison` takes them.
+    comparison : Comparison
+    threshold : float
+        tau, positive.
+    epsilon : float
+        Positive.
+
+    Returns
+    -------
+    ndarray, [H]
+    """
+    scores = clipped_scores(data, comparison=comparison, threshold=threshold)
+    return exponential_pmf(-scores, sensitivity=2 * threshold, epsilon=epsilon)
+
+
+def clipped_pairwise_em(
+    data: Any,
+    size: int,
+    *,
+    comparison: Comparison,
+    threshold: float,
+    epsilon: float,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Run ClippedPairwiseEM, few_examples, Appendix E.1.
+
+    **Guarantee**, **Departs** see `clipped_pairwise_pmf`, whose distribution this draws from.
+
+    Parameters
+    ----------
+    data : array_like
+        Users' items, as `comparison` takes them.
+    size : int
+        Number of independent draws.
+    comparison : Comparison
+    threshold : float
+        tau, positive.
+    epsilon : float
+        Positive.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray of int64, [size]
+        Indices of candidates.
+    """
+    scores = clipped_scores(data, comparison=comparison, threshold=threshold)
+    return exponential_mechanism(-scores, size, sensitivity=2 * threshold, epsilon=epsilon, rng=rng)
+
+
+def pairwise_threshold(alpha: float, m: int, *, constant: float = 5.71) -> float:
+    """Return tau = C (alpha m + sqrt(m ln(1/alpha))), few_examples, proof of Theorem 37.
+
+    **Departs** The constant, which the paper hides, is the least that gives (12) for all alpha up
+    to 1/2 (to three digits); and tau is at most m, where clipping ends. Below m = 33 ln(1/alpha)
+    it always is.
+
+    Parameters
+    ----------
+    alpha : float
+        In (0, 1/2].
+    m : int
+        Items of each user, at least 1.
+    constant : float, default 5.71
+        C, positive.
+
+    Returns
+    -------
+    float
+    """
+    alpha, m = _accuracy(alpha), _validate.integer("m", m, at_least=1)
+    constant = _validate.positive("constant", constant)
+    return min(float(m), constant * (alpha * m + math.sqrt(-m * math.log(alpha))))
+
+
+def pairwise_users(
+    n_candidates: int, *, alpha: float, beta: float, epsilon: float, m: int, threshold: float
+) -> int:
+    """Return a number of users that is enough for Theorem 37, all constants explicit.
+
+    few_examples, proof of Theorem 37 with the constants that its steps need: 40 tau ln(3 abs(H) /
+    beta) / (epsilon alpha m) for the exponential mechanism, and 800 ln(6 abs(H)^2 / beta) /
+    (alpha^2 m) for (10), whose exponent is 0.00125 and not 0.025.
+
+    Parameters
+    ----------
+    n_candidates : int
+        At least 1.
+    alpha, beta : float
+        Accuracy in (0, 1/2] and probability of failure in (0, 1).
+    epsilon : float
+        Positive.
+    m : int
+        Items of each user, at least 1.
+    threshold : float
+        tau, such that (12) holds: see `pairwise_threshold`.
+
+    Returns
+    -------
+    int
+    """
+    n_candidates = _validate.integer("n_candidates", n_candidates, at_least=1)
+    alpha, beta = _accuracy(alpha), _validate.probability("beta", beta)
+    epsilon, m = _validate.positive("epsilon", epsilon), _validate.integer("m", m, at_least=1)
+    threshold = _validate.positive("threshold", threshold)
+    private = 40 * threshold * math.log(3 * n_candidates / beta) / (epsilon * alpha * m)
+    sampled = 800 * math.log(6 * n_candidates**2 / beta) / (alpha**2 * m)
+    return math.ceil(max(private, sampled))
+
+
+def _accuracy(alpha: float) -> float:
+    alpha = _validate.probability("alpha", alpha)
+    if alpha > 0.5:
+        raise ValueError(f"alpha must be at most 1/2, got {alpha!r}")
+    return alpha

@@ -1,0 +1,95 @@
+"""Between items and users without any work: Observation 28, and group privacy.
+
+They are also the baselines: what a user-level algorithm has to beat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray
+from algorithms.few_examples.items import ItemAlgorithm, known_pmf
+from algorithms.few_examples.populations import items_of
+
+
+class UserMechanism(Protocol):
+    """A user-level algorithm whose distribution is known."""
+
+    def pmf(self, data: Any) -> FloatArray:
+        """Return the distribution of the output on users' items, [n, m]."""
+
+
+@dataclass(frozen=True)
+class OneExample:
+    """A user-level algorithm that keeps the first item of each user.
+
+    few_examples, Observation 28.1.
+
+    **Guarantee** As DP between users as `algorithm` is between items.
+
+    **Departs** "All-but-one example" are thrown away: the first one is kept.
+
+    Attributes
+    ----------
+    algorithm : ItemAlgorithm
+    """
+
+    algorithm: ItemAlgorithm
+
+    def pmf(self, data: Any) -> FloatArray:
+        """Return the distribution of the output on users' items, [n, m]."""
+        items = items_of(data, self.algorithm.universe)
+        return known_pmf(self.algorithm, self.algorithm.pmf(items[:, 0]))
+
+
+@dataclass(frozen=True)
+class AllExamples:
+    """A user-level algorithm that runs on all items: the item-level one, by group privacy.
+
+    few_examples, Lemma 6 with k = m.
+
+    **Guarantee** (m epsilon, (exp(m epsilon) - 1) / (exp(epsilon) - 1) delta)-user-level DP where
+    `algorithm` is (epsilon, delta)-item-level DP.
+
+    Attributes
+    ----------
+    algorithm : ItemAlgorithm
+    """
+
+    algorithm: ItemAlgorithm
+
+    def pmf(self, data: Any) -> FloatArray:
+        """Return the distribution of the output on users' items, [n, m]."""
+        items = items_of(data, self.algorithm.universe)
+        return known_pmf(self.algorithm, self.algorithm.pmf(items.reshape(-1)))
+
+
+@dataclass(frozen=True)
+class SuperUsers:
+    """An item-level algorithm that groups m successive items into a user.
+
+    few_examples, Observation 28.2.
+
+    **Guarantee** As DP between items as `mechanism` is between users.
+
+    **Departs** The number of items must be a multiple of m, as in the paper.
+
+    Attributes
+    ----------
+    mechanism : UserMechanism
+    m : int
+        At least 1.
+    """
+
+    mechanism: UserMechanism
+    m: int
+
+    def pmf(self, data: Any) -> FloatArray:
+        """Return the distribution of the output on items, [N] or [N, 1]."""
+        items = _validate.integers("data", data, ndims=(1, 2), low=0).reshape(-1)
+        m = _validate.integer("m", self.m, at_least=1)
+        if items.size % m:
+            raise ValueError(f"data must have a multiple of m = {m} items, got {items.size}")
+        return self.mechanism.pmf(items.reshape(-1, m))

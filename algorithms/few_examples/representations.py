@@ -1,0 +1,194 @@
+"""Concept classes over a finite domain, and the random classes that represent them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import Bounds, LinearConstraint, milp
+
+from algorithms.common import _validate
+from algorithms.common._validate import FloatArray, IntArray
+
+_ABOVE = 1e-5
+"""What "more than alpha" means: solvers of integer programs are not more exact."""
+
+
+@dataclass(frozen=True, eq=False)
+class Representation:
+    """A distribution on classes of hypotheses over the points 0, ..., n_points - 1.
+
+    few_examples, Definition 20 (Beimel, Nissim & Stemmer).
+
+    **Departs** Definition 20 speaks of a distribution on concept classes; here it has finite
+    support, and logarithms are natural, as the proof of Lemma 22 needs (exp(size) >= abs(H)).
+
+    Attributes
+    ----------
+    classes : tuple of ndarray of int, [H_i, n_points]
+        Hypotheses as rows of labels 0 and 1; none is empty.
+    probabilities : ndarray, [classes]
+        Of each class; they sum to one.
+    """
+
+    classes: tuple[ArrayLike, ...]
+    probabilities: ArrayLike = field(default=())
+
+    def __post_init__(self) -> None:
+        if not self.classes:
+            raise ValueError("classes must not be empty")
+        classes = tuple(hypotheses_of("classes", one) for one in self.classes)
+        widths = {one.shape[1] for one in classes}
+        if len(widths) > 1:
+            raise ValueError(f"classes must share their points, got {sorted(widths)} of them")
+        given = np.asarray(self.probabilities, dtype=np.float64)
+        if given.size == 0:
+            given = np.full(len(classes), 1 / len(classes))
+        if given.shape != (len(classes),) or not (given >= 0).all() or abs(given.sum() - 1) > 1e-9:
+            raise ValueError(
+                f"probabilities must be {len(classes)} numbers that are at least 0 and sum to one, "
+                f"got {given}"
+            )
+        _validate.keep(self, classes=classes, probabilities=given / given.sum())
+
+    @property
+    def n_points(self) -> int:
+        """Number of points of the domain."""
+        return int(np.shape(self.classes[0])[1])
+
+    @property
+    def hypotheses(self) -> IntArray:
+        """All hypotheses of all classes, [sum of H_i, n_points], in the order of outcomes."""
+        return np.concatenate([np.asarray(one) for one in self.classes])
+
+    @property
+    def size(self) -> float:
+        """The largest ln of the number of hypotheses of a class."""
+        return math.log(max(len(np.asarray(one)) for one in self.classes))
+
+    def failure(self, concept: ArrayLike, alpha: float) -> tuple[float, FloatArray]:
+        """Return how likely no hypothesis is good, for the worst distribution of points, and it.
+
+        few_examples, Definition 20: the largest probability of classes of which all hypotheses err
+        on `concept` with probability above `alpha` (by 1e-5), by a mixed-integer program.
+
+        Parameters
+        ----------
+        concept : array_like of int, [n_points]
+            Labels 0 and 1.
+        alpha : float
+            At least 0, below 1.
+
+        Returns
+        -------
+        float
+            The beta of an (alpha, beta)-probabilistic representation, for this concept.
+        ndarray, [n_points]
+            A distribution of points that attains it.
+        """
+        labels = hypotheses_of("concept", [concept])[0]
+        if labels.size != self.n_points:
+            raise ValueError(f"concept must have {self.n_points} labels, got {labels.size}")
+        alpha = _validate.nonnegative("alpha", alpha)
+        if alpha >= 1:
+            raise ValueError(f"alpha must be below 1, got {alpha!r}")
+        return _worst([np.asarray(c) != labels for c in self.classes], self._weights, alpha)
+
+    @property
+    def _weights(self) -> FloatArray:
+        return np.asarray(self.probabilities, dtype=np.float64)
+
+
+def is_representation(
+    representation: Representation, concepts: ArrayLike, alpha: float, beta: float
+) -> bool:
+    """Tell whether it is an (alpha, beta)-probabilistic representation of a class.
+
+    few_examples, Definition 20; "above alpha" is by at least 1e-5.
+
+    Parameters
+    ----------
+    representation : Representation
+    concepts : array_like of int, [C, n_points]
+        The class that is represented.
+    alpha, beta : float
+        Error of the best hypothesis, and probability of a class without a good one.
+
+    Returns
+    -------
+    bool
+    """
+    rows = hypotheses_of("concepts", concepts)
+    beta = _validate.nonnegative("beta", beta)
+    return all(representation.failure(c, alpha)[0] <= beta + _ABOVE for c in rows)
+
+
+def hypotheses_of(name: str, value: Any) -> IntArray:
+    """Return hypotheses, [H, n_points] labels 0 and 1."""
+    return _validate.integers(name, value, ndims=(2,), low=0, high=1)
+
+
+def thresholds(n_points: int) -> IntArray:
+    """Return all thresholds 1[x >= t], t = 0, ..., n_points: VC dimension 1, [n_points + 1, n]."""
+    n_points = _validate.integer("n_points", n_points, at_least=1)
+    return (np.arange(n_points) >= np.arange(n_points + 1)[:, None]).astype(np.int64)
+
+
+def point_functions(n_points: int) -> IntArray:
+    """Return all functions that are 1 at one point, [n_points, n_points]."""
+    return np.eye(_validate.integer("n_points", n_points, at_least=1), dtype=np.int64)
+
+
+def hashed_points(n_points: int, buckets: int) -> Representation:
+    """Represent point functions by the buckets of a random hash function.
+
+    few_examples, Definition 20; Beimel, Nissim & Stemmer (2019) for why its size need not grow with
+    `n_points`: another point is in the bucket with probability at most about 1 / buckets, so that
+    by Markov's inequality buckets = 1 / (alpha beta) is enough.
+
+    Parameters
+    ----------
+    n_points : int
+        At least 1, a prime number.
+    buckets : int
+        Hypotheses of each class, at least 1.
+
+    Returns
+    -------
+    Representation
+        One class for each hash function (a x + b mod n_points) mod buckets, a > 0.
+    """
+    p = _validate.integer("n_points", n_points, at_least=2)
+    if any(p % q == 0 for q in range(2, math.isqrt(p) + 1)):
+        raise ValueError(f"n_points must be prime, got {p}")
+    buckets = _validate.integer("buckets", buckets, at_least=1)
+    a, b, x = np.ogrid[1:p, :p, :p]
+    hashed = ((a * x + b) % p % buckets).reshape(-1, p)
+    return Representation(
+        tuple((one == np.arange(buckets)[:, None]).astype(np.int64) for one in hashed)
+    )
+
+
+def _worst(
+    errors: list[np.ndarray[Any, np.dtype[np.bool_]]], weights: FloatArray, alpha: float
+) -> tuple[float, FloatArray]:
+    """Choose a distribution D and classes z: D errs by more than alpha on all of a chosen class."""
+    n_points, n_classes = errors[0].shape[1], len(errors)
+    rows, bound = [], alpha + _ABOVE
+    for i, wrong in enumerate(errors):
+        chosen = np.zeros((len(wrong), n_classes))
+        chosen[:, i] = -bound
+        rows.append(np.concatenate([wrong.astype(float), chosen], axis=1))
+    total = np.concatenate([np.ones(n_points), np.zeros(n_classes)])
+    found = milp(
+        np.concatenate([np.zeros(n_points), -weights]),
+        constraints=[LinearConstraint(np.concatenate(rows), lb=0), LinearConstraint(total, 1, 1)],
+        integrality=np.concatenate([np.zeros(n_points), np.ones(n_classes)]),
+        bounds=Bounds(0, 1),
+    )
+    if found.x is None:
+        raise ArithmeticError(f"the program of the worst distribution was not solved: {found}")
+    return float(weights @ np.round(found.x[n_points:])), np.asarray(found.x[:n_points])
