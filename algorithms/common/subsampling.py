@@ -3,42 +3,66 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from algorithms.common import _validate
 from algorithms.common._validate import IntArray
 
 
-def subsample(population: int, sample: int, size: int, *, rng: np.random.Generator) -> IntArray:
-    """Draw indices without replacement, in random order.
+def on_subsample(
+    data: ArrayLike,
+    size: int,
+    *,
+    pmf: Callable[[IntArray], ArrayLike],
+    sample: int,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Run an algorithm with a known distribution on a random subsample without replacement.
 
-    **Guarantee** An (epsilon, delta)-DP algorithm on the subsample is (`amplified_epsilon`, sample
-    / population * delta)-DP on the population, for neighbours that replace one element
-    (few_examples, Theorem 7, which is Balle, Barthe & Gaboardi, 2018).
+    few_examples, Theorem 7 (Balle, Barthe & Gaboardi, 2018).
+
+    **Guarantee** (`amplified_epsilon`, sample / n * delta)-DP for neighbours that replace one item,
+    where the algorithm is (epsilon, delta)-DP.
+
+    **Requires** that `pmf` returns the distribution of an (epsilon, delta)-DP algorithm.
 
     **Departs** "Randomly chooses n out of n' samples" does not say in which order they are handed
-    on. In random order every algorithm on the subsample becomes symmetric, which Theorem 17 needs.
+    on. Here it is a random one, which makes every algorithm symmetric; Theorem 17 needs that.
+
+    **Symbols** n' = the number of items, n = `sample`.
 
     Parameters
     ----------
-    population : int
-        Number of elements, at least 1.
-    sample : int
-        Number of elements to draw, from 1 to `population`.
+    data : array_like of int, [n]
+        Items.
     size : int
         Number of independent draws.
+    pmf : callable
+        Items [sample] to the distribution of the outcome.
+    sample : int
+        From 1 to n.
     rng : numpy.random.Generator
         Source of randomness.
 
     Returns
     -------
-    ndarray of int64, [size, sample]
+    ndarray of int64, [size]
+        Outcomes.
     """
-    rng = _validate.generator(rng)
-    population, sample = _sizes(population, sample)
-    order = rng.permuted(np.tile(np.arange(population), (_validate.draws(size), 1)), axis=1)
-    return order[:, :sample]
+    rng, size = _validate.generator(rng), _validate.draws(size)
+    items = _validate.integers("data", data, ndims=(1,))
+    _, sample = _sizes(items.size, sample)
+    order = rng.permuted(np.tile(np.arange(items.size), (size, 1)), axis=1)[:, :sample]
+    rows, places = np.unique(items[order], axis=0, return_inverse=True)
+    outcomes, uniforms = np.empty(size, dtype=np.int64), rng.random(size)
+    for place, row in enumerate(rows):
+        cumulative = np.cumsum(np.asarray(pmf(row), dtype=np.float64))
+        here = places.reshape(-1) == place
+        outcomes[here] = np.searchsorted(cumulative, uniforms[here] * cumulative[-1], side="right")
+    return outcomes
 
 
 def amplified_epsilon(epsilon: float, population: int, sample: int) -> float:

@@ -85,6 +85,9 @@ def delstab_pmf(
 
     **Guarantee** (epsilon, delta)-user-level DP (Lemma 18), for whatever `algorithm` is.
 
+    **Requires** nothing for privacy. For an answer `algorithm` has to be stable: item-level DP with
+    a small epsilon (Lemma 19), and symmetric, because deletion moves all later users.
+
     **Departs** (1) Line 6 prints abs(X_stable) = {} for X_stable = {}. (2) x_{-S} keeps the order
     of the users that are left; Algorithm 1 does not say. (3) For a symmetric algorithm users are
     counted by their kinds, for any other all subsets of at most `MOST_ENUMERATED` users are looked
@@ -126,7 +129,8 @@ def delstab(
 ) -> IntArray:
     """Run DelStab, few_examples, Algorithm 1, step by step.
 
-    **Guarantee**, **Departs**, **Symbols** see `delstab_pmf`, whose distribution this draws from.
+    **Guarantee**, **Requires**, **Departs**, **Symbols** see `delstab_pmf`, whose distribution this
+    draws from.
 
     Parameters
     ----------

@@ -314,7 +314,7 @@ class Subsampled(Symmetric):
 
     **Guarantee** `subsampling.amplified_epsilon`, and sample / population times delta.
 
-    **Departs** The subsample has no order; see `subsampling.subsample`.
+    **Departs** The subsample has no order; see `subsampling.on_subsample`.
 
     Attributes
     ----------

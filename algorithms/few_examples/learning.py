@@ -56,7 +56,11 @@ def pac_pmf(
     **Guarantee** epsilon-user-level DP: a mixture, whose weights are public, of exponential
     mechanisms.
 
+    **Requires** nothing: scores are clipped.
+
     **Departs** The class is an outcome too, so that two classes may hold one hypothesis.
+
+    **Symbols** P = `representation`, z = `data`.
 
     Parameters
     ----------
@@ -93,7 +97,8 @@ def pac_learner(
 
     few_examples, proof of Theorem 4: sample H from P, run the exponential mechanism on `scr_h`.
 
-    **Guarantee**, **Departs** see `pac_pmf`, whose distribution this draws from.
+    **Guarantee**, **Requires**, **Departs**, **Symbols** see `pac_pmf`, whose distribution this
+    draws from.
 
     Parameters
     ----------
@@ -166,7 +171,11 @@ def agnostic_pmf(
 
     **Guarantee** epsilon-user-level DP (Theorem 37).
 
+    **Requires** nothing: comparisons are clipped.
+
     **Departs** See `pairwise.ErrorComparison` for the sign of the comparison.
+
+    **Symbols** P = `representation`, tau = `threshold`.
 
     Parameters
     ----------
@@ -203,7 +212,8 @@ def agnostic_learner(
 
     few_examples, proof of Theorem 40: sample H from P, run ClippedPairwiseEM on it.
 
-    **Guarantee**, **Departs** see `agnostic_pmf`, whose distribution this draws from.
+    **Guarantee**, **Requires**, **Departs**, **Symbols** see `agnostic_pmf`, whose distribution
+    this draws from.
 
     Parameters
     ----------

@@ -164,7 +164,11 @@ def clipped_pairwise_pmf(
 
     **Guarantee** epsilon-user-level DP (Theorem 37).
 
+    **Requires** nothing: `comparison` never leaves [-1, 1], and sums are clipped whatever it says.
+
     **Departs** See `clipped_scores`.
+
+    **Symbols** tau = `threshold`, psi = `comparison`, H = its candidates.
 
     Parameters
     ----------
@@ -195,7 +199,8 @@ def clipped_pairwise_em(
 ) -> IntArray:
     """Run ClippedPairwiseEM, few_examples, Appendix E.1.
 
-    **Guarantee**, **Departs** see `clipped_pairwise_pmf`, whose distribution this draws from.
+    **Guarantee**, **Requires**, **Departs**, **Symbols** see `clipped_pairwise_pmf`, whose
+    distribution this draws from.
 
     Parameters
     ----------

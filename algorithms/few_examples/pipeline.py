@@ -142,7 +142,11 @@ def pipeline_pmf(data: Any, *, base: Symmetric, plan: Pipeline) -> FloatArray:
 
     **Guarantee** (epsilon, delta)-user-level DP (Lemma 18).
 
+    **Requires** nothing for privacy.
+
     **Departs** See `Pipeline`, `deletion.delstab_pmf` and `items.Subsampled`.
+
+    **Symbols** A_0 = `base`, A = `Subsampled(base)`.
 
     Parameters
     ----------
@@ -166,7 +170,8 @@ def run_pipeline(
 ) -> IntArray:
     """Draw from the pipeline, few_examples, Theorems 10 and 11.
 
-    **Guarantee**, **Departs** see `pipeline_pmf`, whose distribution this draws from.
+    **Guarantee**, **Requires**, **Departs**, **Symbols** see `pipeline_pmf`, whose distribution
+    this draws from.
 
     Parameters
     ----------

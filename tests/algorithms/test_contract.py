@@ -17,8 +17,13 @@ from algorithms.common import (
     selection,
     sparse_vector,
     sparse_vector_variants,
+    subsampling,
     tree,
 )
+from algorithms.few_examples import deletion, learning, pairwise, pipeline
+from algorithms.few_examples.hypotheses import scheffe_comparison
+from algorithms.few_examples.items import AlternatingMajority, noisy_majority
+from algorithms.few_examples.representations import Representation, thresholds
 from algorithms.geometric_median import baselines, boosting, center, composed, radius
 from algorithms.user_level_sco import baselines as sco_baselines
 from algorithms.user_level_sco import coordinatewise, euclidean
@@ -109,6 +114,23 @@ SGD = {
     "delta": 0.1,
 }  # fmt: skip
 BAD_SGD = DEGREES | {"step": [0.0, math.nan], "start": [[0.0], [0.0, math.nan]]}
+
+BITS = np.array([[int(i in (3, 5, 8))] for i in range(22)])
+STABLE = {"algorithm": noisy_majority(6.0), "epsilon": 9.0, "delta": 0.9}
+BAD_STABLE = {"delta": [0.0, 1.0, math.nan], "data": [BITS[:19], BITS + 1, BITS - 1]}
+PIPED = {
+    "base": noisy_majority(1.0),
+    "plan": pipeline.pipeline(deletion.Budget(9.0, 0.9), 1, sample=2, base_epsilon=1.0),
+}
+LABELLED = np.array([[[i % 3, int(i % 3 > 0)], [(i + j) % 3, j]] for i in range(4) for j in (0, 1)])
+CLASSES = Representation((thresholds(3)[:2], thresholds(3)[1:]))
+LEARNER = {"representation": CLASSES, "epsilon": 0.5}
+BAD_LABELLED = {"data": [LABELLED + 2, LABELLED - 1, LABELLED[:, :, :1]]}
+PAIRWISE = {
+    "comparison": scheffe_comparison([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]]), "threshold": 1.0,
+    "epsilon": 0.5,
+}  # fmt: skip
+BAD_THRESHOLD = {"threshold": [0.0, -1.0, math.nan, math.inf]}
 
 REGRESSION = np.array([[0.5, -0.25, 1.0], [1.0, 0.5, 0.0], [0.25, 0.25, -0.5]] * 4)
 VALUES = {"loss": CappedAbsolute(), "radius": 0.5}
@@ -292,6 +314,21 @@ ROWS = [
             data_name="data", bad=BAD_ONLINE)
         for plan in (CONVERSION, replace(CONVERSION, oracle=zeroth_plans.Naive(2, 0.5)))
     ],
+    Row(subsampling.on_subsample, INTEGERS, {"pmf": lambda items: [0.5, 0.5], "sample": 2}, (),
+        np.int64, data_name="data", integer_data=True, bad={"sample": [0, 4, 1.5]}),
+    *[
+        Row(deletion.delstab, BITS, STABLE | {"algorithm": algorithm}, (), np.int64,
+            data_name="data", integer_data=True, bad=BAD_STABLE)
+        for algorithm in (noisy_majority(6.0), AlternatingMajority(2.0))
+    ],
+    Row(pipeline.run_pipeline, BITS, PIPED, (), np.int64, data_name="data", integer_data=True,
+        bad={"data": [BITS[:20], np.repeat(BITS, 2, axis=1)]}),
+    Row(learning.pac_learner, LABELLED, LEARNER, (), np.int64, data_name="data",
+        integer_data=True, bad=BAD_LABELLED | {"cap": [0.0, math.nan]}),
+    Row(learning.agnostic_learner, LABELLED, LEARNER | {"threshold": 1.0}, (), np.int64,
+        data_name="data", integer_data=True, bad=BAD_LABELLED | BAD_THRESHOLD),
+    Row(pairwise.clipped_pairwise_em, TABLE, PAIRWISE, (), np.int64, data_name="data",
+        integer_data=True, bad=BAD_THRESHOLD | {"data": [TABLE + 1, TABLE[0]]}),
 ]  # fmt: skip
 
 MUTANTS = [
