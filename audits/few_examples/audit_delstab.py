@@ -1,0 +1,206 @@
+"""DelStab, Algorithm 1, and the pipeline of Theorems 10 and 11: computed, without a draw.
+
+Its distribution is known for every dataset, and so is the divergence of every pair of neighbours:
+all datasets of users with one bit each, up to their order, or of three kinds of users. The slack
+shows how much of its budget DelStab uses: run for a larger epsilon it still keeps the claim.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from algorithms.common.subsampling import amplified_epsilon
+from algorithms.few_examples.deletion import Budget, delstab, delstab_pmf
+from algorithms.few_examples.items import (
+    AlternatingMajority,
+    ExponentialLearner,
+    FunctionAlgorithm,
+    HeavyItems,
+    NoisyArgmax,
+    Subsampled,
+    Symmetric,
+    TruncatedMajority,
+    noisy_majority,
+)
+from algorithms.few_examples.pipeline import pipeline, pipeline_pmf
+from algorithms.few_examples.reductions import AllExamples, OneExample
+from audits.few_examples.exact import Exact, all_pairs, moved
+from dpaudit import ApproxDP, NeighborPair, PureDP, Relation
+from mutants import few_examples as mutants
+
+SOURCE = "few_examples Lemma 18"
+REPLACE = Relation.REPLACE_USER
+BITS = np.array([[0], [1]])
+TWO_BITS = np.array([[0, 0], [0, 1], [1, 1]])
+
+SMALL = {"epsilon": 9.0, "delta": 0.4}
+"""Where kappa is least: 5, so that 20 users are deleted."""
+
+REAL = {"epsilon": 1.0, "delta": 1e-6}
+"""kappa = 49: 196 users are deleted."""
+
+MAJORITY = noisy_majority(0.05)
+ANY_ONE = ExponentialLearner([[0.0, 0.0], [-1.0, 300.0]], 1e5)
+"""Whether any item is 1: a single user decides."""
+
+
+def delstabs(algorithm, budget, factors):
+    """Return DelStab for a larger epsilon: its noise is `factor` times what it should be."""
+    return {
+        x: Exact(delstab_pmf, algorithm=algorithm, epsilon=budget["epsilon"] / x,
+                 delta=budget["delta"])
+        for x in factors
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("algorithm", [
+    noisy_majority(4.0), ANY_ONE, TruncatedMajority(2.0, 0.01),
+], ids=["majority", "any-one", "truncated-majority"])  # fmt: skip
+def audit_smallest_instance(auditor, algorithm):
+    """21 users, of whom one is kept: all pairs of users with a bit each."""
+    auditor.check(
+        Exact(delstab_pmf, algorithm=algorithm, **SMALL),
+        ApproxDP(**SMALL, relation=REPLACE, source=SOURCE),
+        all_pairs(21, BITS),
+    )
+
+
+def audit_256_users(auditor):
+    """N = 256, epsilon = 1, delta = 1e-6: where the test begins to fail, R_1 decides, and tells."""
+    auditor.check(
+        Exact(delstab_pmf, algorithm=MAJORITY, **REAL),
+        ApproxDP(**REAL, relation=REPLACE, source=SOURCE),
+        [moved([256 - ones, ones], BITS, 0, 1) for ones in (0, 8, 16, 24, 32, 48, 64, 90)],
+        mutants=[Exact(mutants.delstab_short_noise_pmf, algorithm=MAJORITY, **REAL)],
+        slack=delstabs(MAJORITY, REAL, (0.6, 0.34, 0.32)),
+    )
+
+
+def audit_256_users_and_one_decides(auditor):
+    """The same for an algorithm that is not private at all: the test is all there is."""
+    auditor.check(
+        Exact(delstab_pmf, algorithm=ANY_ONE, **REAL),
+        ApproxDP(**REAL, relation=REPLACE, source=SOURCE),
+        [moved([256 - ones, ones], BITS, 0, 1) for ones in (0, 1, 2, 20, 48, 49, 50, 97, 98)],
+        mutants=[
+            Exact(mutants.delstab_untested_pmf, algorithm=ANY_ONE, **REAL),
+            Exact(mutants.delstab_short_noise_pmf, algorithm=ANY_ONE, **REAL),
+            Exact(mutants.delstab_all_data_pmf, algorithm=ANY_ONE, **REAL),
+        ],
+        slack=delstabs(ANY_ONE, REAL, (0.6, 0.34, 0.32)),
+    )
+
+
+def first_bit(items):
+    """Return the first item that is left."""
+    return [1.0 - items[0], float(items[0])]
+
+
+def in_order(ones, place):
+    """22 users, the first of whom have a 1, and one who may have it too."""
+    left = np.zeros((22, 1), dtype=int)
+    left[:ones] = 1
+    right = left.copy()
+    right[place] = 1 - right[place]
+    return NeighborPair(left, right, recipe=f"{ones} ones, then user {place} changes")
+
+
+@pytest.mark.parametrize("algorithm", [
+    FunctionAlgorithm(first_bit, 2, 2), AlternatingMajority(3.0),
+], ids=["first-bit", "alternating"])  # fmt: skip
+def audit_order_dependent(auditor, algorithm):
+    """All sets of 22 users, enumerated: for algorithms that see in which order users come."""
+    auditor.check(
+        Exact(delstab_pmf, algorithm=algorithm, **SMALL),
+        ApproxDP(**SMALL, relation=REPLACE, source=SOURCE),
+        [in_order(ones, place) for ones in (0, 1, 5, 6) for place in (0, 5, 21)],
+    )
+
+
+@pytest.mark.parametrize(("algorithm", "kinds"), [
+    (noisy_majority(1.5), TWO_BITS),
+    (NoisyArgmax(3, 3.0), np.array([[0], [1], [2]])),
+    (HeavyItems(2, 3.0, 0.4), TWO_BITS),
+], ids=["two-bits", "argmax", "heavy"])  # fmt: skip
+def audit_three_kinds(auditor, algorithm, kinds):
+    """Users of three kinds: with two bits each, or of three items."""
+    auditor.check(
+        Exact(delstab_pmf, algorithm=algorithm, **SMALL),
+        ApproxDP(**SMALL, relation=REPLACE, source=SOURCE),
+        all_pairs(22, kinds)[::12],
+    )
+
+
+def audit_pipeline(auditor):
+    """A majority of three items on a subsample, around it DelStab: Theorems 10 and 11."""
+    plan = pipeline(Budget(**SMALL), 2, sample=3, base_epsilon=4.0, constant=5.0)
+    auditor.check(
+        Exact(pipeline_pmf, base=noisy_majority(4.0), plan=plan),
+        ApproxDP(**SMALL, relation=REPLACE, source="few_examples Theorem 10"),
+        all_pairs(plan.n_users, TWO_BITS)[::12],
+    )
+
+
+@pytest.mark.parametrize("ones", ["none", "as many as R_1 can be"])
+def audit_draws_of_delstab(auditor, ones):
+    """The sampler, at 80 users with three items each: its own noise is mutated.
+
+    Only R_1 hides anything: with an algorithm that one user decides an answer is given where all
+    users with a 1 are among the R_1 that are deleted.
+    """
+    budget = {"epsilon": 1.5, "delta": 0.01}
+    number = 0 if ones == "none" else 2 * Budget(**budget).kappa
+    auditor.check(
+        partial(delstab, algorithm=ANY_ONE, **budget),
+        ApproxDP(**budget, relation=REPLACE, source=SOURCE),
+        moved([80 - number, number], np.array([[0, 0, 0], [0, 1, 0]]), 0, 1),
+        draws_factor=0.3,
+    )
+
+
+# --- what it is made of, and what it is compared with ---
+
+
+class Rare(Symmetric):
+    """An outcome of probability at most 1/1000, exp(epsilon) times as likely for every 1."""
+
+    universe, n_outcomes = 2, 2
+
+    def __init__(self, epsilon, most):
+        self.epsilon, self.most = epsilon, most
+
+    def __repr__(self):
+        return f"Rare({self.epsilon:g}, {self.most})"
+
+    def pmf_of_counts(self, counts):
+        """Return probabilities."""
+        one = np.exp(self.epsilon * (np.asarray(counts)[..., 1] - self.most)) / 1000
+        return np.stack([1 - one, one], axis=-1)
+
+
+def subsampled_pmf(data, *, algorithm, sample):
+    return Subsampled(algorithm, sample).pmf(np.asarray(data).reshape(-1))
+
+
+def audit_subsample(auditor):
+    """Theorem 7, two of three items: all pairs; attained by an outcome that is rare."""
+    rare = Rare(1.0, 2)
+    auditor.check(
+        Exact(subsampled_pmf, algorithm=rare, sample=2),
+        PureDP(amplified_epsilon(1.0, 3, 2), REPLACE, "few_examples Theorem 7"),
+        all_pairs(3, BITS),
+        mutants=[Exact(mutants.subsampled_with_replacement_pmf, algorithm=rare, sample=2)],
+        slack={x: Exact(subsampled_pmf, algorithm=Rare(1.0 / x, 2), sample=2) for x in (0.99, 0.9)},
+    )
+
+
+@pytest.mark.parametrize(("reduced", "epsilon", "source"), [
+    (OneExample(NoisyArgmax(2, 1.0)), 1.0, "few_examples Observation 28"),
+    (AllExamples(NoisyArgmax(2, 0.5)), 1.0, "few_examples Lemma 6"),
+], ids=["one-example", "group-privacy"])  # fmt: skip
+def audit_baselines(auditor, reduced, epsilon, source):
+    """One example of each user, and all of them with group privacy: m = 2."""
+    auditor.check(reduced, PureDP(epsilon, REPLACE, source), all_pairs(9, TWO_BITS))

@@ -1,0 +1,71 @@
+"""The best private test of two coins, exactly: what n users of m items are worth."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from scipy.optimize import linprog
+
+
+def move(x, epsilon, delta):
+    """Largest probability of an event where a close distribution gives it x."""
+    up = math.exp(epsilon) * x + delta
+    return max(0.0, min(1.0, up, 1 - math.exp(-epsilon) * (1 - x - delta)))
+
+
+def best_test(n, m, bias, epsilon, delta, symmetric=True):
+    """Best worst-case success at telling m n coins of bias from those of 1 - bias, by an LP.
+
+    Over all (epsilon, delta)-user-level DP algorithms, or those that do not see the order of users
+    and items. The answer is a bit; the last variable is the success.
+    """
+    if symmetric:
+        states = [s for s in itertools.product(range(n + 1), repeat=m + 1) if sum(s) == n]
+        weights = [math.comb(m, k) for k in range(m + 1)]
+        ways = [math.factorial(n) * math.prod(w**k / math.factorial(k)
+                for w, k in zip(weights, s, strict=True)) for s in states]  # fmt: skip
+        ones = [sum(k * number for k, number in enumerate(s)) for s in states]
+    else:
+        states = list(itertools.product(itertools.product((0, 1), repeat=m), repeat=n))
+        ways, ones = np.ones(len(states)), [sum(map(sum, s)) for s in states]
+    place = {s: i for i, s in enumerate(states)}
+    rows, bounds, size = [], [], len(states) + 1
+    for s, t in [(state, other) for state in states for other in near(state, symmetric, m)]:
+        for sign, most in ((1.0, delta), (-1.0, delta + math.exp(epsilon) - 1)):
+            row = np.zeros(size)
+            row[place[s]], row[place[t]] = sign, -sign * math.exp(epsilon)
+            rows.append(row)
+            bounds.append(most)
+    ones, ways = np.array(ones), np.array(ways)
+    for p, sign in ((bias, 1.0), (1 - bias, -1.0)):
+        law = ways * p**ones * (1 - p) ** (n * m - ones)
+        rows.append(np.append(-sign * law, 1.0))  # success <= P[1], and <= 1 - P[1]
+        bounds.append(0.0 if sign > 0 else 1.0)
+    found = linprog([0.0] * (size - 1) + [-1.0], A_ub=np.array(rows), b_ub=bounds, bounds=(0, 1))
+    return -found.fun
+
+
+def near(state, symmetric, m):
+    """Neighbours of a vector of users, or of the numbers of users of each kind."""
+    if not symmetric:
+        for i, user in enumerate(state):
+            for other in itertools.product((0, 1), repeat=m):
+                if other != user:
+                    yield (*state[:i], other, *state[i + 1 :])
+        return
+    for i, j in itertools.permutations(range(len(state)), 2):
+        if state[i]:
+            yield tuple(k - (c == i) + (c == j) for c, k in enumerate(state))
+
+
+def least_users(epsilon, delta, success=2 / 3):
+    """Least n at which two constant sources are told apart with this success, exactly.
+
+    From one dataset to the other a probability moves as fast as privacy allows.
+    """
+    here, n = 1 - success, 0
+    while here < success:
+        here, n = move(here, epsilon, delta), n + 1
+    return n

@@ -1,0 +1,100 @@
+"""Few examples per user: item level against user level, Observation 28."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from audits.few_examples.best_tests import best_test
+from audits.few_examples.conventions import EPSILON, SHARE
+from dpaudit.ledger import Array, statement
+
+
+def least(m, bias, epsilon, delta, most):
+    """Least n with success 2/3 at telling two coins apart, exactly; `most` where there is none."""
+    return next((n for n in range(1, most) if best_test(n, m, bias, epsilon, delta) > 2 / 3), most)
+
+
+TASKS = [
+    {"bias": 0.7, "epsilon": 1.0, "delta": 0.0},
+    {"bias": 0.7, "epsilon": 0.5, "delta": 0.01},
+    {"bias": 0.65, "epsilon": 1.0, "delta": 0.0},
+    {"bias": 0.6, "epsilon": 4.0, "delta": 0.0},
+    {"bias": 0.8, "epsilon": 0.5, "delta": 0.001},
+    {"bias": 1.0, "epsilon": 0.4, "delta": 0.0},
+]
+
+
+@statement("few.obs28.1")
+def user_level_is_no_harder(ledger):
+    """Let T be any task and gamma > 0 be a parameter. Then, for any epsilon, delta >= 0 and m in N
+    it holds that n_m(epsilon, delta; gamma) <= n_1(epsilon, delta; gamma).
+
+    Exact: what an item-level algorithm is, the user-level one is that reads the first example of
+    each user; its worst delta over all user-level neighbours is the same. It is attained by two
+    constant sources, where more examples are worth nothing. Least numbers of users for telling
+    coins of bias .65 and .35 apart at epsilon = 1: 5 for m = 1, 4 for m = 2, 3 for m = 3.
+    """
+
+    @ledger.identity(
+        "worst delta of one example each, against the item-level one", answers=Array(SHARE, (8,)),
+        epsilon=EPSILON, first=True, mutant={"first": False}, examples=30,
+    )  # fmt: skip
+    def thrown_away(answers, epsilon, first):
+        """Three users of two bits; the mutant hands on the two examples of a user for two users."""
+        pick = (0, 2, 4) if first else (0, 1, 4)
+        data = list(itertools.product((0, 1), repeat=6))
+        found = {x: answers[4 * x[pick[0]] + 2 * x[pick[1]] + x[pick[2]]] for x in data}
+        pairs = [(x, (*x[:i], *user, *x[i + 2 :])) for x in data for i in (0, 2, 4)
+                 for user in itertools.product((0, 1), repeat=2)]  # fmt: skip
+        bits = list(itertools.product((0, 1), repeat=3))
+        item = {x: answers[4 * x[0] + 2 * x[1] + x[2]] for x in bits}
+        close = [(x, (*x[:i], 1 - x[i], *x[i + 1 :])) for x in bits for i in range(3)]
+        return 1 + spread(found, pairs, epsilon), 1 + spread(item, close, epsilon)
+
+    @ledger.sweep("least numbers of users for two coins, by linear programs", cases=TASKS,
+                  m=[2, 3, 4], less=0, mutant={"less": 1}, end_to_end=True)  # fmt: skip
+    def fewer(m, bias, epsilon, delta, less):
+        item = least(1, bias, epsilon, delta, 14)
+        return least(m, bias, epsilon, delta, item + 1), item - less
+
+
+def spread(found, pairs, epsilon):
+    """Worst delta of an event and of its complement."""
+    up = math.exp(epsilon)
+    return max(max(found[x] - up * found[y], 1 - found[x] - up * (1 - found[y]), 0.0)
+               for x, y in pairs)  # fmt: skip
+
+
+@statement("few.obs28.2")
+def items_in_groups(ledger):
+    """Let T be any task and gamma > 0 be a parameter. Then, for any epsilon, delta >= 0 and m in N
+    it holds that n_m(epsilon, delta; gamma) >= ceil(n_1(epsilon, delta; gamma)/m).
+
+    Exact: a user-level algorithm is an item-level one on the same samples, as replacing an item
+    replaces one user's items. It is attained where privacy costs nothing: coins of bias .6 and .4
+    at epsilon = 4 take 5 items, 3 users of two and 2 users of three or four. "N = m n_m users"
+    means items. Whether n_m is near this bound or near n_1 is what the paper is about.
+    """
+
+    @ledger.falsify(
+        "worst delta at item level, against that at user level", answers=Array(SHARE, (16,)),
+        epsilon=EPSILON, factor=1.0, mutant={"factor": 0.9}, examples=100,
+        extremal=[{"answers": np.eye(16)[0], "epsilon": 1.0}],
+    )  # fmt: skip
+    def grouped(answers, epsilon, factor):
+        """Two users of two bits."""
+        data = list(itertools.product((0, 1), repeat=4))
+        found = dict(zip(data, answers, strict=True))
+        item = [(x, (*x[:i], 1 - x[i], *x[i + 1 :])) for x in data for i in range(4)]
+        user = [(x, (*x[:i], *new, *x[i + 2 :])) for x in data for i in (0, 2)
+                for new in itertools.product((0, 1), repeat=2)]  # fmt: skip
+        return spread(found, item, epsilon), factor * spread(found, user, epsilon) + 1e-12
+
+    @ledger.sweep("least numbers of users for two coins, by linear programs", cases=TASKS,
+                  m=[2, 3, 4], less=0, mutant={"less": 1}, end_to_end=True)  # fmt: skip
+    def more(m, bias, epsilon, delta, less):
+        item = least(1, bias, epsilon, delta, 14)
+        return math.ceil(item / m), least(m, bias, epsilon, delta, item + 1) - less

@@ -1,0 +1,241 @@
+"""Few examples per user: perfect generalization, Appendix C.1."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from audits.few_examples.private_tests import (
+    DELTA,
+    HALF,
+    ROUNDING,
+    SHARE,
+    SUMS,
+    WEIGHT,
+    least,
+    not_close,
+    steepest_test,
+    sticks,
+    sums,
+)  # fmt: skip
+from dpaudit.ledger import Array, statement
+from dpaudit.search import Integer, Interval
+
+
+@statement("few.def29")
+def perfect_generalization(ledger):
+    """For beta, epsilon, delta > 0 an algorithm A: Z^n -> O is said to be (beta, epsilon,
+    delta)-perfectly generalizing iff, for any distribution D over Z, there exists a distribution
+    SIM_D such that Pr_(x ~ D^n)[A(x) ~_(epsilon, delta) SIM_D] >= 1 - beta.
+
+    SIM_D is free, and not always the law of A(x): the indicator of x = (0, 1) is (1/4, 0,
+    0)-perfectly generalizing with SIM = 0, but its own law at p = 1/2 is 1/4 away from both outputs
+    in one direction or the other. A fixed A(x') is a SIM_D too: of a sample perfectly generalizing
+    algorithm the best x' is at least as good as a random one, so that it is perfectly generalizing
+    with the same beta, epsilon and delta (see Lemma 30).
+    """
+
+    @ledger.sweep("the indicator of (0, 1): SIM = 0 is close with probability 3/4",
+                  p=[i / 100 for i in range(1, 100)], own=False, mutant={"own": True})  # fmt: skip
+    def indicator(p, own):
+        """delta = 0.1, epsilon = 0.1; inputs that are far from SIM."""
+        one = p * (1 - p)
+        sim = one if own else 0.0
+        far = [max(sticks(o, sim, 0.1), sticks(sim, o, 0.1)) > 0.1 for o in (0.0, 1.0)]
+        return (1 - one) * far[0] + one * far[1], 0.25
+
+    @ledger.falsify("tests of sums: group privacy bounds the distance from A(x') for any x'",
+                    n=Integer(1, 40), epsilon=Interval(1e-3, 0.5), delta=DELTA, at=SHARE, k=SHARE,
+                    value=SHARE, reach=1, mutant={"reach": 0},
+                    extremal=[{"n": 9, "epsilon": 0.1, "delta": 0.01, "at": 0.0, "k": 0.0,
+                               "value": 0.0}])  # fmt: skip
+    def simulated(n, epsilon, delta, at, k, value, reach):
+        f = steepest_test(n, epsilon, delta, round(at * n), value)
+        sim = f[round(k * n)]
+        far = np.maximum(sticks(f, sim, n * epsilon), sticks(sim, f, n * epsilon)).max()
+        return far, delta * math.expm1((n - 1 + reach) * epsilon) / math.expm1(epsilon) + ROUNDING
+
+
+@statement("few.lemma30.1", expected="refuted")
+def to_sample_perfect(ledger):
+    """Any (beta, epsilon, delta)-perfectly generalizing algorithm is also (beta, 2 epsilon, 3
+    delta)-sample perfectly generalizing.
+
+    Both constants fail. Two inputs have to be close to SIM: beta becomes 1 - (1 - beta)^2 <= 2
+    beta. The indicator of x = (0, 1), n = 2, is (1/4, epsilon, delta)-perfectly generalizing for
+    all epsilon, delta > 0 (SIM = 0; Pr <= p (1 - p) for every D), but two outputs agree with
+    probability 5/8 < 3/4 only, at p = 1/2. No order is needed: "exactly one 1 among three bits" has
+    beta = 4/9, and outputs agree with 0.506 < 5/9. And delta becomes (1 + e^epsilon) delta, above 3
+    delta where epsilon > ln 2 (by Lemma 5 as printed: 2 e^epsilon delta): for A with Pr[1] = 0 or
+    (1 + e^epsilon) delta both laws are (epsilon, delta)-close to SIM with Pr[1] = delta, so beta >
+    0 is any, and half of all pairs are not (2 epsilon, 3 delta)-close. The repair is attained in
+    both: x_1 > x_2 among many symbols, then output both.
+    """
+
+    @ledger.falsify("beta: the indicator of (0, 1)", p=SHARE, beta=0.25, extremal=[{"p": 0.5}],
+                    lhs="Pr[A(x), A(x') not close]", rhs="beta", end_to_end=True)  # fmt: skip
+    def ordered(p, beta):
+        law = np.array([(1 - p) ** 2, (1 - p) * p, p * (1 - p), p * p])  # of 00, 01, 10, 11
+        output = np.array([0, 1, 0, 0])
+        if law @ (output != 0) > beta + 1e-12:  # SIM = 0, for every epsilon, delta > 0
+            return None
+        return law @ (output[:, None] != output[None]) @ law, beta
+
+    @ledger.falsify("beta: exactly one 1 among three bits", p=SHARE, beta=4 / 9, end_to_end=True,
+                    extremal=[{"p": 1 / 3}])  # fmt: skip
+    def symmetric(p, beta):
+        one = 3 * p * (1 - p) ** 2  # at most 4/9, for every D: SIM = 0
+        return 2 * one * (1 - one), beta
+
+    @ledger.falsify("delta: Pr[1] = 0 or (1 + e^epsilon) delta, n = 1", delta=DELTA,
+                    epsilon=Interval(0.7, 2.0), extremal=[{"epsilon": 1.0, "delta": 0.01}],
+                    lhs="d_(2 epsilon)(A(1) || A(0))", rhs="3 delta", end_to_end=True)  # fmt: skip
+    def bits(epsilon, delta):
+        p, e = {0: 0.0, "SIM": delta, 1: (1 + math.exp(epsilon)) * delta}, math.exp(epsilon)
+        for i, j in ((0, "SIM"), ("SIM", 0), (1, "SIM"), ("SIM", 1)):
+            if max(p[i] - e * p[j], 0) + max(1 - p[i] - e * (1 - p[j]), 0) > delta * (1 + 1e-9):
+                return None  # not perfectly generalizing, for any beta
+        return max(p[1] - e**2 * p[0], 0) + max(1 - p[1] - e**2 * (1 - p[0]), 0), 3 * delta
+
+    repair = ledger.repair(
+        "Any (beta, epsilon, delta)-perfectly generalizing algorithm is also (1 - (1 - beta)^2, "
+        "2 epsilon, (1 + e^epsilon) delta)-sample perfectly generalizing; for epsilon <= ln 2, "
+        "(2 beta, 2 epsilon, 3 delta)."
+    )
+
+    @repair.falsify("any laws, any SIM", law=Array(WEIGHT, (4,)), laws=Array(WEIGHT, (4, 3)),
+                    sim=Array(WEIGHT, (3,)), epsilon=Interval(0.0, 2.0), delta=Interval(1e-3, 0.3),
+                    near=Array(SHARE, (4,)), factor=1.0, mutant={"factor": 0.4}, extremal=[
+                        {"law": np.array([0.5, 0.5, 0, 0]), "sim": np.array([0.9, 0.1, 0]),
+                         "laws": np.array([[1.0, 0, 0], [0.63, 0.37, 0], [1, 0, 0], [1, 0, 0]]),
+                         "epsilon": 1.0, "delta": 0.1001, "near": np.zeros(4)},
+                    ])  # fmt: skip
+    def any_laws(law, laws, sim, epsilon, delta, near, factor):
+        """Some laws are drawn towards SIM; beta is what this D and SIM need."""
+        law, sim = law / law.sum(), sim / sim.sum()
+        laws = laws / laws.sum(axis=1, keepdims=True)
+        laws = near[:, None] * sim + (1 - near[:, None]) * laws
+        e = math.exp(epsilon)
+        d = [np.maximum(a - e * b, 0).sum(axis=1) for a, b in ((laws, sim), (sim, laws))]
+        beta = law @ (np.maximum(*d) > delta)
+        far = not_close(law, laws, 2 * epsilon, factor * (1 + e) * delta + ROUNDING)
+        return far, 1 - (1 - beta) ** 2 + 1e-9
+
+    @repair.falsify("beta: x_1 > x_2 among symbols, then output both", symbols=Integer(2, 10**6),
+                    extremal=[{"symbols": 10**6}], both=2, mutant={"both": 1})  # fmt: skip
+    def uniform(symbols, both):
+        beta = (1 - 1 / symbols) / 2  # at most 1/2 for every D
+        pairs = symbols * (symbols - 1) / 2
+        return 1 - (1 - beta) ** 2 - pairs / symbols**4, 1 - (1 - beta) ** both
+
+    ledger.consequence(
+        "Nothing rests on it: Theorem 31 uses the second sentence of Lemma 30. Who infers sample "
+        "perfect generalization from it has twice the failure probability.",
+        harm="a constant",
+    )
+
+
+@statement("few.lemma30.2")
+def to_perfect(ledger):
+    """Any (beta, epsilon, delta)-sample perfectly generalizing algorithm is also (sqrt(beta),
+    epsilon, delta + sqrt(beta))-perfectly generalizing; furthermore, this holds even when we set
+    SIM_D to be the distribution of A(x) where x ~ D^n.
+
+    By Markov's inequality and convexity. Nearly attained for beta close to 1 only (all outputs
+    different on a set of probability q -> 1: q of sqrt(2 q - q^2)); for small beta a quarter of
+    sqrt(beta) was the most that was found. The first half is true without any loss: Pr_x[A(x) close
+    to A(x*)] >= 1 - beta for some x*, so SIM_D = A(x*) makes it (beta, epsilon, delta)-perfectly
+    generalizing; only the law of A(x) as SIM_D costs sqrt(beta). "x ~ D^m" in the paper is D^n: A
+    takes n items.
+    """
+    domain = {"law": Array(WEIGHT, (6,)), "laws": Array(WEIGHT, (6, 4)), "sharp": Integer(1, 9),
+              "epsilon": Interval(0.0, 1.0), "delta": Interval(1e-6, 0.6)}  # fmt: skip
+    apart = {"law": np.array([0.19] * 5 + [0.05]), "sharp": 1, "epsilon": 0.0, "delta": 1e-6}
+    rare = {"law": np.array([0.01, 0.1, 0.89, 0, 0, 0]), "sharp": 1, "epsilon": 0.0, "delta": 0.5}
+    ends = np.array([[2.0, 0, 0, 0], [0, 2, 0, 0]] + [[1, 1, 0, 0]] * 4)
+
+    @ledger.falsify("SIM = the law of A(x)", power=0.5, mutant={"power": 2.5}, extremal=[
+                        {**apart, "laws": np.eye(6)[:, :4] + 1e-9},
+                        {**rare, "laws": ends},
+                    ], **domain)  # fmt: skip
+    def own_law(law, laws, sharp, epsilon, delta, power):
+        law, laws = sharpened(law, laws, sharp)
+        e, beta = math.exp(epsilon), not_close(law, laws, epsilon, delta)
+        sim = law @ laws
+        d = [np.maximum(a - e * b, 0).sum(axis=1) for a, b in ((laws, sim), (sim, laws))]
+        slack = beta**power
+        return law @ (np.maximum(*d) > delta + slack + ROUNDING), slack + 1e-9
+
+    @ledger.sweep("outputs are all different on a set of probability q, and the same elsewhere",
+                  q=[i / 100 for i in range(1, 100)], power=0.5, mutant={"power": 2.0})  # fmt: skip
+    def scattered(q, power):
+        """n = 1, delta -> 0, infinitely many items; beta = 1 - (1 - q)^2."""
+        beta = 1 - (1 - q) ** 2
+        slack = beta**power
+        return q * (slack < 1) + (1 - q) * (q > slack), slack
+
+    @ledger.sharper("beta for sqrt(beta), and delta alone, with SIM = A(x*)").falsify(
+        "the best x*", best=True, mutant={"best": False}, **domain
+    )  # fmt: skip
+    def fixed(law, laws, sharp, epsilon, delta, best):
+        law, laws = sharpened(law, laws, sharp)
+        d = np.maximum(laws[:, None] - math.exp(epsilon) * laws[None], 0).sum(axis=-1)
+        far = law @ (np.maximum(d, d.T) > delta)
+        return far.min() if best else far.max(), not_close(law, laws, epsilon, delta) + 1e-9
+
+
+def sharpened(law, laws, sharp):
+    """Make rows of probabilities; high powers bring them close to corners."""
+    laws = laws**sharp
+    return law / law.sum(), laws / laws.sum(axis=1, keepdims=True)
+
+
+@statement("few.thm31")
+def private_perfectly_generalizes(ledger):
+    """Suppose that A is an (epsilon, delta)-item-level DP algorithm. Further, assume that epsilon,
+    delta, beta and epsilon sqrt(n log(1/(beta delta))) are sufficiently small. Then A is (beta,
+    epsilon', delta')-perfectly generalizing, where epsilon' <= O(epsilon sqrt(n log(1/(beta
+    delta)))) and delta' = O(n delta). Furthermore, this holds even when we set SIM_D to be the
+    distribution of A(x) where x ~ D^n.
+
+    Stands with 2 eps sqrt(n log(1/(beta delta))) and 2 n delta, for the law of A(x) as SIM_D. That
+    law of A(x) costs delta' + sqrt(beta) in Lemma 30: plugging in the beta of the theorem gives no
+    O(n delta), but min(beta, n delta)^2 does, and 2 log(1/beta) + 3 log(1/delta) under the root is
+    at most 3 times what it was. For some SIM_D the theorem follows from Theorem 13 with no loss at
+    all (see Lemma 30).
+    """
+
+    @ledger.falsify("tests of sums: the least eps' over eps sqrt(n log(1/(beta delta)))", c=2.0,
+                    factor=2.0, mutant={"c": 0.15}, beta=Interval(1e-9, 0.1, log=True),
+                    extremal=[{"n": 60, "delta": d, "beta": b, "small": 0.5, **HALF}
+                              for d, b in ((1e-6, 1e-6), (1e-9, 1e-2))],
+                    lhs="least constant", rhs="2", end_to_end=True, **SUMS)  # fmt: skip
+    def tests(n, p, signs, delta, small, at, value, beta, c, factor):
+        law = sums(n, p, signs)
+        root = math.sqrt(n * math.log(1 / (beta * delta)))
+        f = steepest_test(n, small / root, delta, round(at * n), value)
+        sim = law @ f
+
+        def holds(larger):
+            d = np.maximum(sticks(f, sim, larger), sticks(sim, f, larger))
+            return law @ (d > factor * n * delta) <= beta
+
+        return least(holds, 4 * small) / small, c
+
+    step = ledger.step("Lemma 30 plugged into Theorem 13, with min(beta, n delta)^2 for beta")
+
+    @step.falsify("the logarithm grows at most threefold", n=Integer(1, 10**4), delta=DELTA,
+                  beta=Interval(1e-100, 0.5, log=True), most=3.0, mutant={"most": 2.5},
+                  extremal=[{"n": 1, "delta": 1e-9, "beta": 0.5}])  # fmt: skip
+    def plugged(n, beta, delta, most):
+        smaller = min(beta, n * delta) ** 2
+        return math.log(1 / (smaller * delta)), most * math.log(1 / (beta * delta))
+
+    @step.falsify("and beta and delta' are as they should be", n=Integer(1, 10**4), delta=DELTA,
+                  beta=Interval(1e-9, 0.5, log=True), right=True, mutant={"right": False},
+                  extremal=[{"n": 1, "delta": 1e-9, "beta": 0.5}])  # fmt: skip
+    def allowed(n, beta, delta, right):
+        """O(n delta) = 2 n delta, of which Theorem 13 takes half; the mutant plugs in beta."""
+        root = min(beta, n * delta) if right else math.sqrt(beta)
+        return max(root / beta, (n * delta + root) / (2 * n * delta)), 1.0 + ROUNDING

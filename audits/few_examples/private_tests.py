@@ -1,0 +1,78 @@
+"""Private algorithms that are as far from constant as can be, and their divergences."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.stats import binom
+
+from dpaudit.ledger import Array
+from dpaudit.search import Integer, Interval
+
+ROUNDING = 1e-12
+SHARE = Interval(0.0, 1.0)
+WEIGHT = Interval(1e-6, 1.0)
+"""Of one outcome; laws are normalized."""
+SMALL = Interval(1e-3, 1.0, log=True)
+"""The quantity that a statement calls sufficiently small, such as eps sqrt(n log(1/delta))."""
+DELTA = Interval(1e-9, 0.1, log=True)
+
+
+def steepest_test(n, epsilon, delta, at, value):
+    """Pr[A = 1] by the value 0, ..., n of a sum: as steep as (eps, delta)-DP allows around one."""
+    e, f = math.exp(epsilon), np.full(n + 1, float(value))
+    for k in range(at, n):
+        f[k + 1] = min(e * f[k] + delta, 1 - (1 - f[k] - delta) / e, 1)
+    for k in range(at, 0, -1):
+        f[k - 1] = max((f[k] - delta) / e, 1 - e * (1 - f[k]) - delta, 0)
+    return f
+
+
+def sums(n, p, signs):
+    """Law of a sum of n bits, of which some count -1 (order matters) and some not at all."""
+    plus = round(n * signs[0])
+    minus = round((n - plus) * signs[1])
+    up, down = (binom.pmf(np.arange(m + 1), m, q) for m, q in ((plus, p), (minus, 1 - p)))
+    law = np.zeros(n + 1)
+    law[: plus + minus + 1] = np.convolve(up, down)
+    return law
+
+
+def sticks(p, q, epsilon):
+    """Hockey stick divergences of laws on {0, 1}, by Pr[1]."""
+    e = math.exp(epsilon)
+    return np.maximum(p - e * q, 0) + np.maximum(1 - p - e * (1 - q), 0)
+
+
+def laplace(x, epsilon):
+    """Cumulative discrete Laplace noise."""
+    a = math.exp(-epsilon)
+    return np.where(x < 0, a ** np.abs(x), 1 + a - a ** (np.abs(x) + 1)) / (1 + a)
+
+
+def moved_laplace(shift, epsilon, larger):
+    """Hockey stick divergence, at `larger`, of discrete Laplace noise from itself moved."""
+    last = np.ceil((shift - larger / epsilon) / 2) - 1
+    found = laplace(last, epsilon) - math.exp(larger) * laplace(last - shift, epsilon)
+    return np.maximum(found, 0)
+
+
+def least(holds, most):
+    """Least epsilon' up to `most` at which something that is monotone holds."""
+    low, high = 0.0, most
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+SUMS = {"n": Integer(1, 60), "p": SHARE, "signs": Array(SHARE, (2,)), "delta": DELTA,
+        "small": SMALL, "at": SHARE, "value": SHARE}  # fmt: skip
+HALF = {"p": 0.5, "signs": np.array([1.0, 0.0]), "at": 0.5, "value": 0.5}
+
+
+def not_close(law, laws, epsilon, delta):
+    """Probability that two draws of a row are not (eps, delta)-close."""
+    d = np.maximum(laws[:, None] - math.exp(epsilon) * laws[None], 0).sum(axis=-1)
+    return law @ (np.maximum(d, d.T) > delta) @ law

@@ -1,0 +1,154 @@
+"""Mutants of `algorithms.few_examples`: mistakes that are not of noise alone.
+
+Those named `..._pmf` return the distribution of the output, as what they are mutants of does.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from algorithms.common.selection import exponential_mechanism, exponential_pmf
+from algorithms.few_examples.deletion import Budget, Deletions, deletions_of, delstab_pmf
+from algorithms.few_examples.items import ItemAlgorithm, Symmetric
+from algorithms.few_examples.learning import clipped_errors
+from algorithms.few_examples.pairwise import Comparison, clipped_scores
+from algorithms.few_examples.populations import compositions
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def delstab_untested_pmf(
+    data: ArrayLike, *, algorithm: ItemAlgorithm, epsilon: float, delta: float
+) -> Floats:
+    """Run on the rest after any deletion: line 5 takes all sets of users for stable.
+
+    **Mistake** The test of local-deletion DP is skipped; this is A_0 in the proof of Lemma 19.
+
+    **Breaks at** an algorithm that is less private than it should be, one user apart.
+    """
+    items, budget = np.asarray(data), Budget(epsilon, delta)
+    keep = len(items) - budget.deleted
+    return _released(deletions_of(items, algorithm, keep, 0.0, 1.0), budget.noise)  # all are alike
+
+
+def delstab_short_noise_pmf(
+    data: ArrayLike, *, algorithm: ItemAlgorithm, epsilon: float, delta: float
+) -> Floats:
+    """Truncate the noise of line 4 after a few steps.
+
+    **Mistake** kappa = 1 + ceil(1 / epsilon-bar), the scale of the noise, for 1 + ceil(ln(1 /
+    delta-bar) / epsilon-bar).
+
+    **Breaks at** data of which no user has to be deleted against one where one has to: R_1 = 0.
+    """
+    budget = Budget(epsilon, delta)
+    reach = 1 + math.ceil(1 / budget.part_epsilon)
+    weights = np.exp(-budget.part_epsilon * np.abs(np.arange(-reach, reach + 1)))
+    return _released(Deletions.of(data, algorithm, budget), weights / weights.sum())
+
+
+def delstab_all_data_pmf(
+    data: ArrayLike, *, algorithm: ItemAlgorithm, epsilon: float, delta: float
+) -> Floats:
+    """Run on all users where the test is passed.
+
+    **Mistake** Line 10 returns A(x) and not A(x_{-T}); nothing was tested for it.
+
+    **Breaks at** an algorithm whose answer on all users depends on one of them.
+    """
+    found = delstab_pmf(data, algorithm=algorithm, epsilon=epsilon, delta=delta)
+    whole = algorithm.pmf(np.asarray(data).reshape(-1))
+    return np.append((1 - found[-1]) * whole, found[-1])
+
+
+def pac_unclipped_pmf(data: ArrayLike, *, hypotheses: Integers, epsilon: float) -> Floats:
+    """Count the errors on all examples, with noise for a sensitivity of one.
+
+    **Mistake** The score is not clipped: a user moves it by m.
+
+    **Breaks at** a user whose examples all contradict a hypothesis, against one where none does.
+    """
+    scores = clipped_errors(data, hypotheses, cap=float(np.shape(data)[1]))
+    return exponential_pmf(-scores, sensitivity=1.0, epsilon=epsilon)
+
+
+def pac_unclipped(
+    data: ArrayLike, size: int, *, hypotheses: Integers, epsilon: float, rng: np.random.Generator
+) -> Integers:
+    """Draw from `pac_unclipped_pmf`.
+
+    **Mistake** and **Breaks at** are those of `pac_unclipped_pmf`.
+    """
+    scores = clipped_errors(data, hypotheses, cap=float(np.shape(data)[1]))
+    return exponential_mechanism(-scores, size, sensitivity=1.0, epsilon=epsilon, rng=rng)
+
+
+def pairwise_unclipped_pmf(
+    data: Any, *, comparison: Comparison, threshold: float, epsilon: float
+) -> Floats:
+    """Add up all of a user's comparisons, with noise for clipped ones.
+
+    **Mistake** pscr of each user is not clipped to [-tau, tau].
+
+    **Breaks at** a user who sees m times what speaks for one candidate, or for another.
+    """
+    scores = clipped_scores(data, comparison=comparison, threshold=float(np.shape(data)[1]))
+    return exponential_pmf(-scores, sensitivity=2 * threshold, epsilon=epsilon)
+
+
+def pairwise_insensitive_pmf(
+    data: Any, *, comparison: Comparison, threshold: float, epsilon: float
+) -> Floats:
+    """Choose with weights exp(-epsilon scr / 2).
+
+    **Mistake** The sensitivity 2 tau is missing in the exponent.
+
+    **Breaks at** a threshold above 1/2, and a user who is worth it.
+    """
+    scores = clipped_scores(data, comparison=comparison, threshold=threshold)
+    return exponential_pmf(-scores, sensitivity=1.0, epsilon=epsilon)
+
+
+def pairwise_insensitive(
+    data: Any, size: int, *, comparison: Comparison, threshold: float, epsilon: float,
+    rng: np.random.Generator,
+) -> Integers:  # fmt: skip
+    """Draw from `pairwise_insensitive_pmf`.
+
+    **Mistake** and **Breaks at** are those of `pairwise_insensitive_pmf`.
+    """
+    scores = clipped_scores(data, comparison=comparison, threshold=threshold)
+    return exponential_mechanism(-scores, size, sensitivity=1.0, epsilon=epsilon, rng=rng)
+
+
+def subsampled_with_replacement_pmf(
+    data: ArrayLike, *, algorithm: Symmetric, sample: int
+) -> Floats:
+    """Draw the subsample with replacement.
+
+    **Mistake** An item may be drawn twice, which Theorem 7 does not allow for.
+
+    **Breaks at** one item against another: it may be half of the sample, or all of it.
+
+    Returns
+    -------
+    ndarray, [n_outcomes]
+    """
+    counts = np.bincount(np.asarray(data).reshape(-1), minlength=algorithm.universe)
+    parts = compositions(sample, np.full(algorithm.universe, sample))
+    logs = np.array([_multinomial(part, counts / counts.sum()) for part in parts])
+    return np.asarray(logs @ algorithm.pmf_of_counts(parts))
+
+
+def _multinomial(part: Integers, shares: Floats) -> float:
+    ways = math.factorial(int(part.sum())) / math.prod(math.factorial(int(c)) for c in part)
+    return float(ways * np.prod(shares**part))
+
+
+def _released(deletions: Deletions, noise: Floats) -> Floats:
+    return np.asarray(noise @ np.array([deletions.output(r) for r in range(noise.size)]))
