@@ -201,7 +201,7 @@ def is_locally_private(
         _validate.nonnegative("epsilon", epsilon),
         _validate.nonnegative("delta", delta),
     )
-    found = _deletions_of(items, algorithm, len(items) - removed, epsilon, delta)
+    found = deletions_of(items, algorithm, len(items) - removed, epsilon, delta)
     return found.answers(0)
 
 
@@ -225,7 +225,7 @@ class Deletions:
                 f"{budget.epsilon:g}, delta = {budget.delta:g}, got {len(items)}"
             )
         keep = len(items) - budget.deleted
-        return _deletions_of(items, algorithm, keep, budget.part_epsilon, budget.part_delta)
+        return deletions_of(items, algorithm, keep, budget.part_epsilon, budget.part_delta)
 
     def answers(self, r: int) -> bool:
         """Tell whether some set of r users is stable: X_stable is not empty."""
@@ -365,9 +365,10 @@ class _Enumerated(Deletions):
         return np.flatnonzero((self.sizes == self.n - r) & ~self.unstable)
 
 
-def _deletions_of(
+def deletions_of(
     items: IntArray, algorithm: ItemAlgorithm, keep: int, epsilon: float, delta: float
 ) -> Deletions:
+    """Return the deletions that leave `keep` users; alike is at most (epsilon, delta) apart."""
     if isinstance(algorithm, Symmetric):
         return _Counted(items, algorithm, keep, epsilon, delta)
     return _Enumerated(items, algorithm, keep, epsilon, delta)

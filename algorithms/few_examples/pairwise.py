@@ -65,7 +65,9 @@ class TableComparison:
 
     def of_users(self, users: IntArray) -> FloatArray:
         """Return pscr_{H, H'} of each user, [n, H, H']."""
-        return np.asarray(np.einsum("nz,ijz->nij", users.astype(np.float64), np.asarray(self.psi)))
+        psi: FloatArray = np.asarray(self.psi)
+        table = psi.reshape(-1, psi.shape[2])
+        return np.asarray(users.astype(np.float64) @ table.T).reshape(-1, *psi.shape[:2])
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,283 @@
+"""Few examples per user: distribution learning, Appendix E.3.3."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from algorithms.few_examples.covers import (
+    nearest_in_grid,
+    printed_parts,
+    product_cover,
+    simplex_grid,
+    sufficient_parts,
+)
+from algorithms.few_examples.hypotheses import total_variation
+from algorithms.few_examples.packings import discrete_packing, greedy_code
+from audits.few_examples.conventions import SHARE
+from audits.few_examples.hard_instances import best_success, diameters, users_law
+from dpaudit.ledger import Array, Method, statement
+from dpaudit.search import Integer, Interval
+
+ROUNDING = 1e-9
+ALPHA = Interval(1e-6, 0.1, log=True)
+BEST = 2 / 3
+
+
+def log_binomial(n, k):
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def log_cover(k, alpha):
+    """Size of the cover of Theorem 43: multiples of 1/floor(10 k/alpha)."""
+    return log_binomial(printed_parts(k, alpha) + k - 1, k - 1)
+
+
+# --- discrete distributions ---
+
+
+@statement("few.thm43-cover")
+def discrete_cover(ledger):
+    """There exists a 0.1 alpha-cover of the family of all distributions over [k] of size O(k
+    log(k/alpha)): we simply let the cover contain all distributions whose probability mass at each
+    point is a multiple of floor(10 k/alpha).
+
+    With multiples of 1/floor(10 k/alpha): rounding with care moves at most k/(4 floor(10 k/alpha))
+    <= .03 alpha, exactly, where .1 alpha is asked for: ceil(2.5 k/alpha) parts are enough. The size
+    is at most 1.1 k ln(k/alpha) for k >= 2, alpha <= 1/10. Multiples of floor(10 k/alpha) itself
+    are 0 only (misprint).
+    """
+    uneven = np.array([0.5, 0.5, 1e-9, 1e-9, 1e-9])
+    domain = {"weights": Array(SHARE, (5,)), "k": Integer(2, 5), "alpha": Interval(0.01, 0.1)}
+
+    @ledger.falsify("any distribution, up to five symbols", most=0.1, mutant={"most": 0.005},
+                    end_to_end=True, extremal=[{"weights": uneven, "k": 5, "alpha": 0.1}],
+                    **domain)  # fmt: skip
+    def covered(weights, k, alpha, most):
+        if weights[:k].sum() == 0:
+            return None
+        p = weights[:k] / weights[:k].sum()
+        return total_variation(p, nearest_in_grid(p, printed_parts(k, alpha))), most * alpha
+
+    @ledger.sharper("ceil(2.5 k/alpha) parts").falsify(
+        "any distribution", share=1.0, mutant={"share": 0.2}, extremal=[
+            {"weights": np.array([1, 1, 1, 1, 4]) / 8, "k": 2, "alpha": 0.1}], **domain
+    )  # fmt: skip
+    def fewer(weights, k, alpha, share):
+        if weights[:k].sum() == 0:
+            return None
+        p = weights[:k] / weights[:k].sum()
+        parts = max(1, math.ceil(share * sufficient_parts(k, 0.1 * alpha)))
+        return total_variation(p, nearest_in_grid(p, parts)), 0.1 * alpha + ROUNDING
+
+    @ledger.identity("the nearest point is one of the grid", k=[2, 3], parts=[4, 7],
+                     mutant=None)  # fmt: skip
+    def inside(k, parts):
+        p = np.arange(1.0, k + 1) ** 1.5
+        near = nearest_in_grid(p / p.sum(), parts)
+        return abs(simplex_grid(k, parts) - near).sum(axis=1).min() + 1, 1.0
+
+    @ledger.falsify("the size", k=Integer(2, 10**5), alpha=ALPHA, most=1.1, mutant={"most": 1.0},
+                    extremal=[{"k": 2, "alpha": 0.1}, {"k": 3, "alpha": 0.1}])  # fmt: skip
+    def size(k, alpha, most):
+        return log_cover(k, alpha), most * k * math.log(k / alpha)
+
+    @ledger.edge("misprints are read as they are meant").sweep(
+        "multiples of floor(10 k/alpha), as printed", k=4, alpha=0.1, lhs="1", rhs="largest mass"
+    )  # fmt: skip
+    def multiples(k, alpha):
+        step = math.floor(10 * k / alpha)
+        return 1, max(step * j for j in range(k + 1) if step * j <= 1)
+
+
+@statement("few.thm43-pack", expected="refuted")
+def discrete_hard(ledger):
+    """Let k be even, and let u_1, ..., u_W in {0,1}^(k/2), W = 2^Omega(k), be such that norm(u_i -
+    u_j)_0 >= kappa k for some constant kappa. For any sufficiently small alpha < kappa/16 the
+    distributions D_i(2 l - 1) = (1/(2k)) (1 + (8 alpha/kappa) 1[(u_i)_l = 0]), D_i(2 l) = (1/(2k))
+    (1 - (8 alpha/kappa) 1[(u_i)_l = 0]), for all l in [k/2], are a (3 alpha)-packing under TV
+    distance, and its diameter under KL-divergence is at most O(alpha^2).
+
+    The masses sum to 1/2: 1/(2 k) has to be 1/k. Then all holds, exactly: b = 8 alpha/kappa < 1/2,
+    d_tv is b/k for each place in which words differ, hence 8 alpha at least, and 3 alpha is asked
+    for; the divergence is at most .58 b^2 = 37 (alpha/kappa)^2. For odd k one symbol is not used.
+    """
+
+    @ledger.sweep("masses, as printed", k=[2, 8], alpha=0.01, kappa=0.25, lhs="1",
+                  rhs="their sum")  # fmt: skip
+    def masses(k, alpha, kappa):
+        bias = 8 * alpha / kappa
+        word = [l % 2 for l in range(k // 2)]  # noqa: E741
+        pairs = [(1 + bias * (u == 0), 1 - bias * (u == 0)) for u in word]
+        return 1, sum(x + y for x, y in pairs) / (2 * k)
+
+    repair = ledger.repair("1/k for 1/(2 k)")
+    domain = {"length": [1, 2, 4, 8], "share": [0.1, 0.5, 0.9]}
+
+    @repair.sweep("a packing of distributions, on greedy codes", more=1.0, mutant={"more": 3.0},
+                  end_to_end=True, **domain)  # fmt: skip
+    def packing(length, share, more):
+        """kappa k is the distance of the code, k = 2 * length."""
+        D, alpha, _ = packed(length, share)
+        apart = min(total_variation(p, q) for p, q in itertools.combinations(D, 2))
+        return more * 3 * alpha + abs(D.sum(axis=1) - 1).max(), apart
+
+    @repair.sweep("the divergence", most=37.0, mutant={"most": 10.0}, **domain)
+    def diameter(length, share, most):
+        D, alpha, kappa = packed(length, share)
+        return diameters(D)[0], most * (alpha / kappa) ** 2
+
+    ledger.consequence("As printed these are no distributions.", harm="the wording")
+
+
+def packed(length, share):
+    distance = max(1, length // 4)
+    kappa = distance / (2 * length)
+    alpha = share * kappa / 16
+    return discrete_packing(greedy_code(length, distance)[:24], 8 * alpha / kappa), alpha, kappa
+
+
+def coins_needed(bias, epsilon, m, constant):
+    """Least n at two coins, by linear programs, against few.lemma39 with its constant."""
+    laws = [[(1 + bias) / 2, (1 - bias) / 2], [(1 - bias) / 2, (1 + bias) / 2]]
+    users = [users_law(law, m) for law in laws]
+    n = next((n for n in range(1, 6) if best_success(users, n, epsilon) >= BEST), None)
+    if n is None:
+        return None
+    beta = bias * math.log((1 + bias) / (1 - bias))
+    terms = 1 / epsilon + 1 / (epsilon * math.sqrt(m * beta)) + 1 / (m * beta)
+    return constant * math.log(2) * terms, n
+
+
+COINS = {"bias": [0.3, 0.6, 0.9], "epsilon": [0.5, 2.0], "m": [1, 2], "constant": 1 / 6,
+         "mutant": {"constant": 0.7}}  # fmt: skip
+
+
+@statement("few.thm43")
+def discrete(ledger):
+    """For any sufficiently small alpha, epsilon > 0 and for all m in N, n_m^(DDk(alpha))(epsilon,
+    delta = 0) = Thetatilde(k/epsilon + k/(alpha epsilon sqrt(m)) + k/(alpha^2 m)).
+
+    With the mended packing (few.thm43-pack), for k >= 2 (convention): few.thm42 with a cover of
+    size 1.1 k ln(k/alpha) and a packing of W >= 2^(.456 floor(k/2)) words with beta = 37
+    (alpha/kappa)^2. For k = 2 the best algorithm by linear programs, two coins 3 alpha apart; the
+    upper bound for k = 2 is computed in few.thm42. For k = 1 nothing has to be learned and the
+    lower bound is false. The Thetatilde hides ln(1/alpha) of the cover and the root of it in tau.
+    """
+    ledger.sweep("k = 2: two coins, the best algorithm: least n", end_to_end=True, **COINS)(
+        coins_needed
+    )
+
+    @ledger.falsify("both sizes are of order k up to logarithms", k=Integer(2, 10**4), alpha=ALPHA,
+                    most=9.0, mutant={"most": 3.0}, extremal=[{"k": 2, "alpha": 0.1}])  # fmt: skip
+    def sizes(k, alpha, most):
+        """The packing has at least max(2, 2^(.456 floor(k/2))) words."""
+        return log_cover(k, alpha), most * math.log(k / alpha) * max(
+            math.log(2), 0.456 * math.log(2) * (k // 2)
+        )
+
+    @ledger.edge("at least two candidates").sweep(
+        "k = 1", epsilon=0.01, lhs="(1/6) ln 2 k/epsilon", rhs="users that are needed"
+    )  # fmt: skip
+    def trivial(epsilon):
+        return math.log(2) / 6 / epsilon, 0
+
+
+@statement("few.thm43.remark")
+def against_approximate(ledger):
+    """The user complexity of Theorem 43 matches those achieved via approximate-DP algorithms,
+    except for the first term (k/epsilon), whereas the best known (epsilon, delta)-DP algorithm
+    works even with log(1/delta)/epsilon instead. In other words, when m is intermediate, the user
+    complexity between the pure-DP and approximate-DP cases are the same. Only for large m does
+    approximate-DP help.
+
+    Read with the logarithms hidden. For m <= 1/alpha^2 the first term is at most the second, so
+    that leaving it out changes the sum by a factor of at most 2. For larger m the pure bound tends
+    to k/epsilon, the other one to log(1/delta)/epsilon, which is less where delta > e^-k. For
+    smaller delta the pure one is the better, and privacy too.
+    """
+    domain = {"k": Integer(2, 10**6), "alpha": ALPHA, "epsilon": Interval(1e-3, 1.0, log=True),
+              "share": SHARE, "log": Interval(0.7, 50.0)}  # fmt: skip
+
+    @ledger.falsify("intermediate m: 1 <= m <= 1/alpha^2", reach=1.0, mutant={"reach": 10.0},
+                    extremal=[{"k": 10**6, "alpha": 1e-6, "epsilon": 1e-3, "share": 1.0,
+                               "log": 0.7}], **domain)  # fmt: skip
+    def same(k, alpha, epsilon, share, log, reach):
+        m = (reach / alpha) ** (2 * share)
+        both = k / (alpha * epsilon * math.sqrt(m)) + k / (alpha**2 * m)
+        return k / epsilon + both, 2 * (log / epsilon + both) * (1 + ROUNDING)
+
+    @ledger.falsify("large m: the ratio reaches k/log(1/delta) up to 2", reach=1e5,
+                    mutant={"reach": 1e-5}, extremal=[{"k": 10**6, "alpha": 1e-6, "epsilon": 1.0,
+                                                       "share": 1.0, "log": 0.7}],
+                    **domain)  # fmt: skip
+    def large(k, alpha, epsilon, share, log, reach):
+        m = (reach * k / alpha) ** 2
+        both = k / (alpha * epsilon * math.sqrt(m)) + k / (alpha**2 * m)
+        return k / log, 2 * (k / epsilon + both) / (log / epsilon + both)
+
+
+# --- product distributions ---
+
+
+def sums_apart(steps, bias):
+    """Total variation of two products of coordinates, which decide for one, the other or neither.
+
+    steps: how likely each coordinate decides; it is right with (1 + bias)/2. As the logarithm of
+    the likelihood ratio is proportional to the sum of decisions, this is that of the sums.
+    """
+    laws = []
+    for sign in (1, -1):
+        law = np.ones(1)
+        for s in steps:
+            law = np.convolve(law, [s * (1 - sign * bias) / 2, 1 - s, s * (1 + sign * bias) / 2])
+        laws.append(law)
+    return abs(laws[0] - laws[1]).sum() / 2
+
+
+@statement("few.thm44")
+def product(ledger):
+    """Let PD(k, d; alpha) be the task of learning product distributions over [k]^d. For any
+    sufficiently small alpha, epsilon > 0 and for all m in N, n_m^(PD(k, d; alpha))(epsilon, delta =
+    0) = Thetatilde(kd/epsilon + kd/(alpha epsilon sqrt(m)) + kd/(alpha^2 m)).
+
+    Cover: products of the grids of few.thm43-cover at .1 alpha/d; d_tv adds up, so the size is at
+    most 2 k d ln(k d/alpha). Packing, explicitly and for every k >= 2: a code on the (k/2) d pairs
+    of symbols, all pairs biased by +-b with b = 24 alpha/sqrt(d): d_tv of the two products is that
+    of a sum of d decisions, computed exactly, and at least 3 alpha wherever the differing places
+    are; the divergence is at most 2.2 d b^2 = 1270 alpha^2, alpha <= 1/48. So the size Omega(k d)
+    and O(alpha^2), which the paper cites, are right. d = 1 is few.thm43.
+    """
+
+    @ledger.falsify("a product cover of [2]^2, any product", p=SHARE, q=SHARE, radius=0.1,
+                    parts=10, mutant={"parts": 2}, end_to_end=True, examples=100, extremal=[
+                        {"p": 0.05, "q": 0.05}])  # fmt: skip
+    def covered(p, q, radius, parts):
+        both = np.outer([1 - p, p], [1 - q, q]).ravel()
+        return total_variation(product_cover(2, 2, parts), both).min(), radius
+
+    @ledger.falsify("the size", k=Integer(2, 10**4), d=Integer(1, 10**4), alpha=ALPHA, most=2.0,
+                    mutant={"most": 0.5}, extremal=[{"k": 2, "d": 1, "alpha": 0.1}])  # fmt: skip
+    def size(k, d, alpha, most):
+        return d * log_cover(k, alpha / d), most * k * d * math.log(k * d / alpha)
+
+    domain = {"d": [1, 2, 5, 20, 100], "alpha": [1 / 48, 1e-3, 1e-5], "spread": [0.125, 0.5, 1.0]}
+
+    @ledger.sweep("the packing: d_tv, exactly", scale=24.0, mutant={"scale": 10.0},
+                  method=Method.NUMERIC, **domain)  # fmt: skip
+    def apart(d, alpha, spread, scale):
+        """An eighth of all places differs: all places of some coordinates, or some of all."""
+        bias = scale * alpha / math.sqrt(d)
+        steps = np.full(math.ceil(d / 8 / spread), spread)
+        return 3 * alpha, sums_apart(steps, bias)
+
+    @ledger.sweep("the packing: divergence", most=1270.0, mutant={"most": 500.0}, **domain)
+    def diameter(d, alpha, spread, most):
+        bias = 24 * alpha / math.sqrt(d)
+        return d * bias * math.log((1 + bias) / (1 - bias)), most * alpha**2
+
+    ledger.sweep("k = 2, d = 1: two coins, the best algorithm: least n", end_to_end=True, **COINS)(
+        coins_needed
+    )

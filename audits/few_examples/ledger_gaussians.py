@@ -1,0 +1,224 @@
+"""Few examples per user: learning Gaussian distributions, Appendix E.3.3."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from scipy.stats import norm
+
+from algorithms.few_examples.covers import bounded_gaussian_cover, gaussian_cover
+from algorithms.few_examples.packings import gaussian_packing, greedy_code
+from audits.few_examples.conventions import SHARE
+from audits.few_examples.hard_instances import best_success
+from dpaudit.ledger import statement
+from dpaudit.search import Choice, Integer, Interval
+
+ROUNDING = 1e-9
+ALPHA = Interval(1e-6, 0.1, log=True)
+
+
+def gaussians_apart(distance):
+    return 2 * norm.cdf(distance / 2) - 1
+
+
+@statement("few.thm45")
+def known_covariance(ledger):
+    """Let Gauss(R, d; alpha) be the task of learning a Gaussian N(mu, Sigma) on R^d with norm(mu)
+    <= R and Sigma = I to TV accuracy alpha. For any sufficiently small alpha, epsilon > 0 and for
+    all m in N, n_m^(Gauss(R, d; alpha))(epsilon, delta = 0) = Thetatilde(d/epsilon + d/(alpha
+    epsilon sqrt(m)) + d/(alpha^2 m)).
+
+    For R >= 1. d_tv is 2 Phi(distance/2) - 1 exactly. Cover: a cubic grid, of size at most 2 d
+    ln(30 d R/alpha). Packing: corners of a cube of norm 12 alpha by a code of distance d/8, d_tv >=
+    3 alpha and divergence at most 288 alpha^2, for alpha <= 1/12. The packing that is cited has
+    means of norm up to O(sqrt(log(1/alpha))), more than a fixed R; as its divergence is O(alpha^2)
+    its means are within O(alpha) of each other, so it can be moved into the ball. For R < alpha a
+    single Gaussian is an answer for all (convention).
+    """
+
+    @ledger.falsify("the cover, any mean in the plane", bound=Interval(1.0, 3.0), x=SHARE,
+                    angle=SHARE, radius=0.2, finer=0.2, mutant={"finer": 0.5}, end_to_end=True,
+                    extremal=[{"bound": 3.0, "x": 1.0, "angle": 0.125}], examples=150)  # fmt: skip
+    def covered(bound, x, angle, radius, finer):
+        mean = bound * x * np.array([math.cos(6.2832 * angle), math.sin(6.2832 * angle)])
+        far = np.linalg.norm(gaussian_cover(bound, 2, finer) - mean, axis=1).min()
+        return gaussians_apart(far), radius + ROUNDING
+
+    @ledger.falsify("its size", d=Integer(1, 10**6), R=Interval(1.0, 1e6, log=True), alpha=ALPHA,
+                    most=2.0, mutant={"most": 0.4}, extremal=[{"d": 1, "R": 1e6, "alpha": 0.1}],
+                    )  # fmt: skip
+    def size(d, R, alpha, most):
+        """2 reach/sqrt(d) is the step of the grid, reach >= .25 alpha."""
+        reach = 2 * norm.ppf((1 + 0.1 * alpha) / 2)
+        return d * math.log(2 * math.ceil(R * math.sqrt(d) / (2 * reach)) + 1), most * d * math.log(
+            30 * d * R / alpha
+        )
+
+    domain = {"d": [1, 2, 8, 12], "alpha": [1 / 12, 1e-2, 1e-4]}
+
+    @ledger.sweep("the packing on greedy codes: d_tv", scale=12.0, mutant={"scale": 6.0},
+                  end_to_end=True, **domain)  # fmt: skip
+    def apart(d, alpha, scale):
+        means = gaussian_packing(greedy_code(d, math.ceil(d / 8))[:24], scale * alpha)
+        near = min(np.linalg.norm(p - q) for p, q in itertools.combinations(means, 2))
+        return 3 * alpha, gaussians_apart(near)
+
+    @ledger.sweep("the packing: divergence, and it is in the ball of norm 1", most=288.0,
+                  mutant={"most": 100.0}, **domain)  # fmt: skip
+    def diameter(d, alpha, most):
+        means = gaussian_packing(greedy_code(d, math.ceil(d / 8))[:24], 12 * alpha)
+        far = max(np.linalg.norm(p - q) for p, q in itertools.combinations(means, 2))
+        inside = np.linalg.norm(means, axis=1).max() <= 1 + 1e-9
+        return far**2 / 2, most * alpha**2 * (1 + ROUNDING) if inside else 0.0
+
+    @ledger.edge("R >= 1").sweep(
+        "R = alpha: no two are 3 alpha apart", alpha=0.01, lhs="3 alpha", rhs="largest d_tv"
+    )  # fmt: skip
+    def small(alpha):
+        return 3 * alpha, gaussians_apart(2 * alpha)
+
+
+def swapped(ratio):
+    """d_tv of N(0, diag(a, b)) and N(0, diag(b, a)), a/b = ratio >= 1; exactly."""
+    return 4 / math.pi * math.atan(math.sqrt(ratio)) - 1
+
+
+@statement("few.thm46")
+def bounded_covariance(ledger):
+    """Let kappa > 1 be a constant, and Gauss(R, d, kappa; alpha) the task of learning a Gaussian
+    N(mu, Sigma) on R^d with norm(mu) <= R and I <= Sigma <= kappa I to TV accuracy alpha. For any
+    sufficiently small alpha, epsilon > 0 and for all m in N, n_m^(Gauss(R, d, kappa;
+    alpha))(epsilon, delta = 0) = Thetatilde_kappa(d^2/epsilon + d^2/(alpha epsilon sqrt(m)) +
+    d^2/(alpha^2 m)).
+
+    For R >= 1 and constant kappa > 1, alpha <= (kappa - 1)/80. Packing, explicitly: Sigma = (1 + r)
+    I + (r/d) U, U symmetric with signs off the diagonal by a code, r = 40 alpha: I <= Sigma <= (1 +
+    2 r) I by the rows, so kappa >= 1 + 80 alpha is enough; the divergence is at most r^2 = 1600
+    alpha^2, and d_tv at least 3 alpha: exactly for d = 2, and for d = 6, where a code has distance
+    2 of 15, the best test errs with probability .476 at alpha = .01, for at most .485. For d = 1 a
+    scale takes its place. The cover is computed for d = 1; a grid of the entries has the size that
+    is cited, with a constant of 2.
+    """
+
+    @ledger.sweep("d = 2: one sign, exactly", alpha=[1e-5, 1e-3, 0.01], scale=40.0,
+                  mutant={"scale": 4.0}, end_to_end=True)  # fmt: skip
+    def plane(alpha, scale):
+        r = scale * alpha
+        return 3 * alpha, swapped((1 + r + r / 2) / (1 + r - r / 2))
+
+    domain = {"d": [2, 4, 8], "alpha": [1e-4, 0.01]}
+
+    @ledger.sweep("the divergence of any two, and the bounds", most=1600.0, mutant={"most": 5.0},
+                  **domain)  # fmt: skip
+    def diameter(d, alpha, most):
+        """All signs differ, alternating and equal ones."""
+        r = 40 * alpha
+        one, other = signs(d, r, np.ones((d, d))), signs(d, r, -np.ones((d, d)))
+        inside = all(1 - 1e-9 <= x <= 1 + 2 * r + 1e-9
+                     for s in (one, other) for x in np.linalg.eigvalsh(s))  # fmt: skip
+        share = np.linalg.solve(other, one)
+        kl = (np.trace(share) - d - np.linalg.slogdet(share)[1]) / 2
+        return kl, most * alpha**2 if inside else 0.0
+
+    @ledger.monte_carlo("d = 6, words that differ in two of 15 places: errors of the best test",
+                        allowed=(1 - 3 * 0.01) / 2, draws=200_000, d=6, alpha=0.01, scale=40.0,
+                        mutant={"scale": 2.0})  # fmt: skip
+    def error(size, *, rng, d, alpha, scale):
+        word = np.ones((d, d))
+        other = word.copy()
+        for i, j in ((0, 1), (2, 3)):
+            other[i, j] = other[j, i] = -1
+        pair = [signs(d, scale * alpha, u) for u in (word, other)]
+        which = rng.integers(2, size=size)
+        z = rng.standard_normal((size, d))
+        roots = np.array([np.linalg.cholesky(s) for s in pair])
+        x = np.einsum("nij,nj->ni", roots[which], z)
+        loss = [np.einsum("ni,ij,nj->n", x, np.linalg.inv(s), x) + np.linalg.slogdet(s)[1]
+                for s in pair]  # fmt: skip
+        return (loss[1] < loss[0]).astype(int) != which
+
+    @ledger.falsify("the cover on a line, any mean and variance", R=1.0, kappa=Interval(1.1, 2.0),
+                    x=Interval(-1.0, 1.0), s=SHARE, radius=0.3, finer=0.3, mutant={"finer": 0.5},
+                    end_to_end=True, examples=60,
+                    extremal=[{"kappa": 2.0, "x": 0.32, "s": 0.12}])  # fmt: skip
+    def line(R, kappa, x, s, radius, finer):
+        means, covariances = bounded_gaussian_cover(R, 1, kappa, finer)
+        variance = 1 + s * (kappa - 1)
+        found = bound_on_tv(x - means[:, 0], variance, covariances[:, 0, 0])
+        return found.min(), radius + ROUNDING
+
+    @ledger.falsify("the size of a grid of means and covariances", d=Integer(1, 10**4),
+                    R=Interval(1.0, 1e6, log=True), kappa=Interval(1.1, 100.0, log=True),
+                    alpha=ALPHA, most=2.0, mutant={"most": 0.3},
+                    extremal=[{"d": 1, "R": 1.0, "kappa": 1.1, "alpha": 0.1}])  # fmt: skip
+    def size(d, R, kappa, alpha, most):
+        """As in `covers`: half of .1 alpha for the means, half for the covariances."""
+        reach = 2 * norm.ppf((1 + 0.05 * alpha) / 2)
+        means = d * math.log(2 * math.ceil(R * math.sqrt(d) / (2 * reach)) + 1)
+        steps = math.ceil((kappa - 1) * d / (2 * 0.1 * alpha))
+        entries = d * math.log(steps + 1) + d * (d - 1) / 2 * math.log(steps + 3)
+        cited = d * d * math.log(d * kappa / alpha) + d * math.log(d * R / alpha)
+        return means + entries, most * cited
+
+    @ledger.sweep("d = 1: two variances, exactly", alpha=[1e-4, 0.01], scale=40.0,
+                  mutant={"scale": 4.0})  # fmt: skip
+    def scales(alpha, scale):
+        return 3 * alpha, variances_apart(1 + scale * alpha)
+
+
+def signs(d, r, word):
+    """(1 + r) I + (r/d) U."""
+    u = np.triu(word, 1)
+    return (1 + r) * np.eye(d) + r / d * (u + u.T)
+
+
+def bound_on_tv(shift, variance, others):
+    """At most the sum over means and covariances, by the triangle inequality."""
+    means = 2 * norm.cdf(abs(shift) / 2) - 1
+    ratio = np.maximum(variance, others) / np.minimum(variance, others)
+    return means + variances_apart(ratio)
+
+
+def variances_apart(ratio):
+    """d_tv of N(0, 1) and N(0, ratio), exactly."""
+    ratio = np.maximum(ratio, 1 + 1e-12)
+    cut = np.sqrt(ratio * np.log(ratio) / (ratio - 1))
+    return 2 * (norm.cdf(cut) - norm.cdf(cut / np.sqrt(ratio)))
+
+
+@statement("few.thm46.remark")
+def unbounded(ledger):
+    """It is simple to see that Gaussian with unbounded mean or unbounded covariance cannot be
+    learned with pure (even user-level) DP using a finite number of examples.
+
+    Of W sources that one item tells apart for sure, success is at most 1/(1 + (W - 1) e^(-epsilon
+    n)): by linear programs over all algorithms, attained at n = 1. That is below 2/3 for W > 1 +
+    e^(epsilon n)/2, whatever m is. Means a apart have d_tv = 2 Phi(a/2) - 1, and variances of a
+    large ratio likewise: more than 2 alpha for every alpha < 1/2, so that no answer serves two
+    sources. Either alone is enough.
+    """
+
+    @ledger.sweep("the best algorithm for W far sources, by linear programs", W=[2, 3, 4],
+                  n=[1, 2], epsilon=[0.5, 2.0], tolerance=1e-6, part=1.0, mutant={"part": 0.5},
+                  end_to_end=True)  # fmt: skip
+    def best(W, n, epsilon, part):
+        found = best_success(np.eye(W), n, epsilon)
+        return found, 1 / (1 + (W - 1) * math.exp(-part * epsilon * n))
+
+    @ledger.falsify("so no n is enough", n=Integer(1, 100), epsilon=Interval(1e-3, 5.0, log=True),
+                    more=1.0, mutant={"more": 0.5})  # fmt: skip
+    def never(n, epsilon, more):
+        W = 2 + more * math.exp(epsilon * n) / 2
+        return 1 / (1 + (W - 1) * math.exp(-epsilon * n)), 2 / 3
+
+    @ledger.falsify("means and variances can be as far apart as is needed", alpha=Interval(
+        0.001, 0.499), half=0.5, mutant={"half": 0.3}, kind=Choice(("mean", "variance")),
+        extremal=[{"alpha": 0.499, "kind": "mean"}, {"alpha": 0.499, "kind": "variance"}],
+    )  # fmt: skip
+    def far(alpha, half, kind):
+        """With the distance, or the ratio, that is enough; both grow as alpha nears 1/2."""
+        if kind == "mean":
+            return 2 * alpha, gaussians_apart(2 * norm.ppf(0.5 + half * 2 * alpha) + 1e-9)
+        return 2 * alpha, variances_apart(16 / (1 - 4 * half * alpha) ** 3)

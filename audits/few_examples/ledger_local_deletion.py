@@ -1,0 +1,470 @@
+"""Few examples per user: local-deletion DP, Section 3.2.1, and the utility of DelStab."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from scipy.special import expit
+from scipy.stats import binom, hypergeom
+
+from algorithms.few_examples.deletion import Budget, delstab_pmf, is_locally_private
+from algorithms.few_examples.items import (
+    AlternatingMajority,
+    FunctionAlgorithm,
+    noisy_majority,
+)
+from algorithms.few_examples.populations import compositions, log_ways
+from audits.few_examples.private_tests import steepest_test, sticks, sums
+from dpaudit.ledger import Array, Method, statement
+from dpaudit.search import Choice, Integer, Interval
+
+ROUNDING = 1e-12
+SHARE = Interval(0.0, 1.0)
+SMALL = Interval(1e-3, 0.5, log=True)
+DELTA = Interval(1e-9, 0.5, log=True)
+BETA = Interval(1e-6, 0.5, log=True)
+
+
+def table(weights, order):
+    """An algorithm on up to five bits with any probabilities, that sees the order or does not."""
+
+    def one(items):
+        place = int(items.sum()) if not order else int(items @ (1 << np.arange(items.size)))
+        p = weights[(7 * items.size + place) % weights.size]
+        return np.array([1 - p, p])
+
+    return FunctionAlgorithm(one, 2, 2)
+
+
+@statement("few.def16")
+def local_deletion(ledger):
+    """An algorithm A is (epsilon, delta)-local-deletion DP (LDDP) at input x if A(x_(-i))
+    ~_(epsilon, delta) A(x_(-i')) for all i, i' in [n]. For r in N, A is (r, epsilon,
+    delta)-local-deletion DP at x if A(x_(-S)) ~_(epsilon, delta) A(x_(-S')) for all S, S' subset of
+    [n] such that card S = card S' = r.
+
+    A definition, and what our code tests, over all pairs of sets of users. Both directions have to
+    be tested: the mutant tests one. At r = 0 and at r = n every algorithm is so at every x, with
+    epsilon = delta = 0, and S = S' asks for nothing. The input of A has n - r users, so that LDDP
+    at different r is about different algorithms.
+    """
+    domain = {"data": Array(SHARE, (5, 2)), "weights": Array(SHARE, (64,)),
+              "removed": Integer(0, 5), "order": Choice((False, True))}  # fmt: skip
+    kept = np.zeros((5, 2))
+    kept[0] = 1.0
+    one_way = {"data": kept, "removed": 1, "order": False, "epsilon": 0.3, "delta": 0.1,
+               "weights": np.where(np.arange(64) % 64 == (7 * 8 + 2) % 64, 0.9, 0.82)}  # fmt: skip
+
+    @ledger.identity("our test against the definition, all pairs S, S'", ways=2, extremal=[one_way],
+                     epsilon=SMALL, delta=Interval(1e-3, 0.5), mutant={"ways": 1},
+                     **domain)  # fmt: skip
+    def tested(data, weights, removed, order, epsilon, delta, ways):
+        algorithm, data = table(weights, order), (data > 0.5).astype(int)
+        sets = itertools.combinations(range(5), removed)
+        p = np.array([algorithm.pmf(np.delete(data, s, axis=0).reshape(-1))[1] for s in sets])
+        far = sticks(p[:, None], p[None], epsilon)
+        if ways == 1:
+            far = np.triu(far)
+        found = is_locally_private(
+            data, algorithm=algorithm, removed=removed, epsilon=epsilon, delta=delta
+        )
+        return float(found), float((far <= delta).all())
+
+
+# --- Theorem 17 ---
+
+
+def spread_law(n, m, p, r):
+    """How likely each difference of the largest and the least sum of n - r users of m bits is."""
+    numbers = compositions(n, np.full(m + 1, n))
+    logs = binom.logpmf(np.arange(m + 1), m, p)
+    ways = log_ways(n, numbers[:, :1])
+    left = n - numbers[:, 0]
+    for kind in range(1, m + 1):
+        ways = ways + log_ways(left[:, None], numbers[:, kind : kind + 1])
+        left = left - numbers[:, kind]
+    chance = np.exp(ways + numbers @ np.where(np.isfinite(logs), logs, -1e9))
+    users = np.repeat(np.tile(np.arange(m + 1), len(numbers)), numbers.ravel()).reshape(-1, n)
+    low, high = users[:, : n - r].sum(axis=1), users[:, r:].sum(axis=1)
+    return chance, low, high
+
+
+def range_above(n, m, p, most):
+    """Probability that the largest and the least of n binomials are more than `most` apart."""
+    cdf = np.concatenate([[0.0], binom.cdf(np.arange(m + 1), m, p)])  # cdf[k]: below k
+    least = np.arange(m + 1)
+    top = cdf[np.minimum(least + math.floor(most), m) + 1]
+    within = (top - cdf[least]) ** n - (top - cdf[least + 1]) ** n
+    return max(0.0, 1 - within.sum())
+
+
+@statement("few.thm17", expected="refuted")
+def any_algorithm(ledger):
+    """Let n, r in N with r <= n and let A: Z^((n - r) m) -> O be any (epsilon', delta')-item-level
+    DP algorithm. Further, assume that epsilon', delta', epsilon' r sqrt(m log(n/(beta delta'))) > 0
+    are sufficiently small. Then, for any distribution D, Pr_(x ~ D^(nm))[A is (r, epsilon,
+    delta)-LDDP at x] >= 1 - beta, where epsilon = O(epsilon' r sqrt(m log(n/(beta delta')))) and
+    delta = O(r m delta').
+
+    Refuted for algorithms that see the order of their input, as the paper's do: x is a sequence
+    (Section 1), x_-S what is left of it, and A takes Z^((n - r) m). Without user 1 all users stand
+    one place further ahead than without user n, and an algorithm may see that: A answers 1 with
+    probability logistic in epsilon' (x_1 - x_2 + x_3 - ...), which is epsilon'-DP; with m examples
+    the sign is that of the user. On fair bits its loss between x_-1 and x_-n is epsilon' times a
+    random walk of sqrt(n) steps, and passes C epsilon' sqrt(log(n/(beta delta'))) for every
+    constant C: with probability .8 for C = 1 and n = 2000, C = 1000 and n = 2 10^9. The proof's
+    A'_(x_-T) would have to be one function for S and S'; x_-T u y is read as if x were a set. The
+    repair is an A that does not see the order, and costs nothing: put the items in random order
+    first. Then it holds with epsilon = sqrt(2) epsilon' r sqrt(m ln(n/(beta delta'))) for bits, by
+    group privacy and the range of n binomials, for all n, m, r; the proof has 46 sqrt(2) (Theorem
+    13). For m = 1 nothing is random: r epsilon' is enough. The factor r is that of r users with
+    extreme sums; q <= min(r, n - r).
+    """
+    ordering = {"beta": 0.01, "delta": 1e-9, "rhs": "beta", "end_to_end": True,
+                "lhs": "Pr[A is not (1, epsilon, C delta')-LDDP at x], at least"}  # fmt: skip
+
+    @ledger.sweep("A sees the order, fair bits, m = r = 1: C = 1000", constant=1000.0, **ordering)
+    @ledger.sweep("A sees the order, fair bits, m = r = 1: C = 1", constant=1.0, **ordering)
+    def ordered(constant, beta, delta):
+        """A(y) = 1 with probability expit(small (y_1 - y_2 + ...)): (small, 0)-item-level DP.
+
+        On x_-1 the sum is w + x_n, on x_-n it is x_1 - w, with w = x_2 - x_3 + ... - x_(n-1).
+        """
+        n = 2 * round(1000 * constant**2)
+        root = constant * math.sqrt(math.log(n / (beta * delta)))
+        small = 0.001 / root  # epsilon' of A, so that epsilon = C epsilon' sqrt(...) = 0.001
+        w = np.arange(1, math.ceil(40 * root))
+        more, less = expit(small * w), expit(small * (1 - w))
+        far = more - math.exp(0.001) * less > constant * delta
+        first = w[far.argmax()]  # from this w on, and from -w on by symmetry
+        return 2 * binom.sf(n // 2 - 1 + first - 1, n - 2, 0.5), beta
+
+    step = ledger.step(
+        "A'_(x_-T) is one function for S and for S'",
+        mends="A that does not see the order; then it is.",
+    )
+
+    @step.sweep("three users, S = {1}, S' = {3}, x_1 = x_3: A'_(x_2)(x_1) has two values",
+                epsilon=[1.0, 0.1], lhs="distance of the two values", rhs="0")  # fmt: skip
+    def one_function(epsilon):
+        on_s, on_t = (1 / (1 + math.exp(-epsilon * (x - y))) for x, y in ((0, 1), (1, 0)))
+        return abs(on_s - on_t), 0.0
+
+    @ledger.step("the union bound over pairs S, S': binom(n, r)^2 beta' = beta").falsify(
+        "the union of the events, exactly, against the sum", n=Integer(2, 7), m=Choice((1, 2, 3)),
+        r=Integer(1, 3), p=SHARE, far=Interval(0.0, 1.0), pairs=2, mutant={"pairs": 0},
+        extremal=[{"n": 7, "m": 3, "r": 1, "p": 0.1, "far": 0.3}], examples=60,
+    )  # fmt: skip
+    def union(n, m, r, p, far, pairs):
+        """The event: the sums of S and S' are further apart than `far` of their range."""
+        r = min(r, n - 1)
+        chance, low, high = spread_law(n, m, p, r)
+        most = max(1.0, far * min(r, n - r) * m)
+        q = min(r, n - r)
+        gap = np.arange(-q * m, q * m + 1)
+        law = np.convolve(binom.pmf(np.arange(q * m + 1), q * m, p),
+                          binom.pmf(np.arange(q * m + 1), q * m, 1 - p))  # fmt: skip
+        one = law[np.abs(gap) >= most].sum()
+        return chance[high - low >= most].sum(), math.comb(n, r) ** pairs * one + ROUNDING
+
+    repair = ledger.repair(
+        "The same for every A that does not see the order of its items (every A becomes so if it "
+        "first puts them in random order)."
+    )
+
+    @repair.falsify(
+        "the steepest tests of sums of bits: Pr[not LDDP], exactly", n=Integer(2, 8),
+        m=Choice((1, 2, 3, 4)), r=Integer(1, 3), p=SHARE, at=SHARE, value=SHARE, small=SMALL,
+        delta=DELTA, beta=BETA, c=2.0, mutant={"c": 0.1}, examples=150, end_to_end=True,
+        extremal=[{"n": 8, "m": 4, "r": 1, "p": 0.5, "at": 0.5, "value": 0.5, "small": 0.3,
+                   "delta": 1e-9, "beta": 0.01}],
+    )  # fmt: skip
+    def steep(n, m, r, p, at, value, small, delta, beta, c):
+        r = min(r, n)
+        root = r * math.sqrt(m * math.log(n / (beta * delta)))
+        items = (n - r) * m
+        f = steepest_test(items, small / root, delta, round(at * items), value)
+        chance, low, high = spread_law(n, m, p, r)
+        one, other = f[low], f[high]
+        far = np.maximum(sticks(one, other, c * small), sticks(other, one, c * small))
+        return chance[far > 2 * r * m * delta + ROUNDING].sum(), beta
+
+    @repair.falsify(
+        "bits, any A, with sqrt(2): the range of n users' sums", n=Integer(1, 10**4),
+        m=Integer(1, 1000), p=SHARE, delta=DELTA, beta=BETA, c=math.sqrt(2), mutant={"c": 0.9},
+        extremal=[{"n": 10**4, "m": 1000, "p": 0.5, "delta": 0.5, "beta": 0.5},
+                  {"n": 1, "m": 1, "p": 0.5, "delta": 0.5, "beta": 0.5}],
+    )  # fmt: skip
+    def bits(n, m, p, delta, beta, c):
+        """The sums of S and S' are at most r ranges apart; the rest is group privacy."""
+        return range_above(n, m, p, c * math.sqrt(m * math.log(n / (beta * delta)))), beta + 1e-9
+
+    @repair.falsify(
+        "our test of LDDP, on all datasets of n users of bits", n=Integer(3, 6),
+        m=Choice((1, 2)), r=Integer(1, 2), p=SHARE, small=SMALL, delta=DELTA, beta=BETA, c=2.0,
+        mutant={"c": 0.05}, examples=25, end_to_end=True,
+        extremal=[{"n": 6, "m": 2, "r": 1, "p": 0.5, "small": 0.3, "delta": 1e-9, "beta": 0.01}],
+    )  # fmt: skip
+    def ours(n, m, r, p, small, delta, beta, c):
+        root = r * math.sqrt(m * math.log(n / (beta * delta)))
+        learner, failed = noisy_majority(small / root), 0.0
+        for numbers in compositions(n, np.full(m + 1, n)):
+            sizes = np.repeat(np.arange(m + 1), numbers)
+            data = (np.arange(m) < sizes[:, None]).astype(int)
+            chance = math.factorial(n) * np.prod(
+                [binom.pmf(k, m, p) ** v / math.factorial(v) for k, v in enumerate(numbers)]
+            )
+            if not is_locally_private(data, algorithm=learner, removed=r, epsilon=c * small,
+                                      delta=2 * r * m * delta):  # fmt: skip
+                failed += chance
+        return failed, beta
+
+    ledger.consequence(
+        "Lemma 19 inherits it: with an algorithm that sees the order DelStab gives no answer, "
+        "however little epsilon' is. Privacy does not rest on it. A random order of the items "
+        "mends it, and the subsample of Theorem 10 may be drawn in one.",
+        harm="accuracy",
+    )
+
+
+@statement("few.eq1")
+def fixed_rest(ledger):
+    """Let beta' = beta/binom(n, r)^2. For any fixed x_(-T), Theorem 13 implies that Pr_(x_U, x_U' ~
+    D^(qm))[A'_(x_-T)(x_U) is not ~_(epsilon, delta) A'_(x_-T)(x_U')] <= beta', where epsilon =
+    O(epsilon' sqrt(q m log(1/(beta' delta')))) <= O(epsilon' r sqrt(m log(n/(beta delta')))) and
+    delta = O(r m delta').
+
+    Holds for every A, even one that sees the order: with x_-T fixed and y in fixed places A' is one
+    (epsilon', delta')-DP algorithm on q m items. The last inequality holds with the constant
+    sqrt(2) next to that of Theorem 13, and sqrt(2) is approached for q = r and n -> infinity:
+    binom(n, r) <= n^r, so log(1/(beta' delta')) <= 2 r log(n/(beta delta')). So with 2 for Theorem
+    13 (see there) it is 2 sqrt(2). For n = 1 it is an equality. What fails is the next line of the
+    proof, where A' is applied to x_U' in the places of x_U (see Theorem 17).
+    """
+
+    @ledger.falsify(
+        "tests of sums with any signs, the other items fixed: Pr[not close] over beta'",
+        n=Integer(2, 12), m=Integer(1, 6), r=Integer(1, 4), q=Integer(1, 4), rest=SHARE, p=SHARE,
+        signs=Array(SHARE, (2,)), small=SMALL, delta=DELTA, value=SHARE, at=SHARE,
+        beta=Interval(1e-6, 0.5, log=True), c=2.0, mutant={"c": 0.1}, end_to_end=True,
+        extremal=[{"n": 4, "m": 6, "r": 1, "q": 1, "rest": 0.5, "p": 0.5, "small": 0.3,
+                   "signs": np.array([1.0, 0.0]), "delta": 1e-9, "value": 0.5, "at": 0.5,
+                   "beta": 0.5}],
+    )  # fmt: skip
+    def close(n, m, r, q, rest, p, signs, small, delta, value, at, beta, c):
+        r = min(r, n - 1)
+        q = min(q, r, n - r)
+        share = beta / math.comb(n, r) ** 2
+        items, free = (n - r) * m, q * m
+        root = math.sqrt(free * math.log(1 / (share * delta)))
+        f = steepest_test(items, small / root, delta, round(at * items), value)
+        first = round(rest * (items - free))
+        f = f[first : first + free + 1]  # the other items are fixed
+        law = sums(free, p, signs)
+        far = np.maximum(sticks(f[:, None], f[None], c * small),
+                         sticks(f[None], f[:, None], c * small))  # fmt: skip
+        return law @ (far > 2 * free * delta + ROUNDING) @ law, share + ROUNDING
+
+    @ledger.falsify(
+        "sqrt(q m log(1/(beta' delta'))) <= sqrt(2) r sqrt(m log(n/(beta delta')))",
+        n=Integer(1, 10**9), r=Integer(1, 1000), q=Integer(1, 1000), m=Integer(1, 1000),
+        delta=DELTA, beta=BETA, c=math.sqrt(2), mutant={"c": 1.2},
+        extremal=[{"n": 10**9, "r": 1, "q": 1, "m": 1, "delta": 0.5, "beta": 0.5},
+                  {"n": 1, "r": 1, "q": 1, "m": 1, "delta": 0.5, "beta": 0.5}],
+    )  # fmt: skip
+    def rooted(n, r, q, m, delta, beta, c):
+        r = min(r, n)
+        log = math.lgamma(n + 1) - math.lgamma(r + 1) - math.lgamma(n - r + 1)
+        left = math.sqrt(min(q, r) * m * (2 * log - math.log(beta * delta)))
+        return left, c * r * math.sqrt(m * math.log(n / (beta * delta)))
+
+
+# --- Lemma 19 ---
+
+
+@statement("few.lemma19", expected="refuted")
+def useful(ledger):
+    """Let epsilon, delta > 0 be sufficiently small. Suppose that A is (epsilon', delta')-item-level
+    DP such that epsilon' = Theta(epsilon/(kappa sqrt(m log(nm/delta)))) and delta' =
+    Theta(delta/(kappa m)). If A is gamma-useful for any task T with (n - 4 kappa) m samples, then
+    DelStab_(epsilon, delta, A) is (gamma - o(1))-useful for T (with nm samples).
+
+    Refuted with Theorem 17, for algorithms that see the order: on fair bits, m = 1, let A answer 1
+    with probability logistic in epsilon' (x_1 - x_2 + x_3 - ...), and let every answer but none be
+    correct. A is 1-useful and, with any constant c in epsilon' = c epsilon/(kappa sqrt(log(n/
+    delta))), DelStab has an answer with probability tending to 0 as n grows: .022 at n = 2 10^8,
+    epsilon = 1, delta = 10^-6 and c = 1. Whatever S of r < 2 kappa users is deleted, whole pairs of
+    places that contain it are within reach, and then a shift by one place, which changes all signs.
+    For an A that does not see the order it holds: on bits, for all n and m, with c = 1/30 and o(1)
+    = 0.1/(n m); by the proof with 1/(12 sqrt(6) 46). epsilon' may be smaller than what is printed,
+    and has to be Theta only for the best n. For m = 1 no probability is needed: 4 kappa epsilon' <=
+    epsilon/3.
+    """
+    ordering = {"epsilon": 1.0, "delta": 1e-6, "lhs": "gamma - 0.1/(n m)", "end_to_end": True,
+                "rhs": "Pr[DelStab answers], at most"}  # fmt: skip
+
+    @ledger.sweep("A sees the order, fair bits, all answers are correct: c = 0.1", constant=0.1,
+                  **ordering)  # fmt: skip
+    @ledger.sweep("A sees the order, fair bits, all answers are correct: c = 1", constant=1.0,
+                  **ordering)  # fmt: skip
+    def ordered(constant, epsilon, delta):
+        """Stable sets of fewer than 2 kappa users exist only where abs(w) < first.
+
+        The last term is for Pr[R_1 = 2 kappa] <= share.
+        """
+        part, share = epsilon / 3, delta / (math.exp(2 * epsilon / 3) + math.exp(epsilon) + 2)
+        kappa = 1 + math.ceil(-math.log(share) / part)
+        n = 2 * round(1e8 / min(1, constant) ** 2)
+        small = constant * epsilon / (kappa * math.sqrt(math.log(n / delta)))
+        w = np.arange(1, math.ceil(20 / small))  # abs(x_1 - x_2 + ... - x_n)
+        far = expit(small * w) - math.exp(part) * expit(-small * w) > share
+        first = w[far.argmax()] + 2 * kappa
+        return 1 - 0.1 / n, 1 - 2 * binom.cdf(n // 2 - first, n, 0.5) + share
+
+    @ledger.falsify(
+        "what the counterexample says: for each S two sets of 4 kappa users, sums far apart",
+        kappa=Integer(1, 6), more=Integer(1, 20), seed=Integer(0, 10**6), slack=1,
+        mutant={"slack": 0}, extremal=[{"kappa": 1, "more": 5, "seed": s} for s in range(20)],
+    )  # fmt: skip
+    def reached(kappa, more, seed, slack):
+        """The sum is w but for 2 kappa on one of them, and -w but for 2 kappa on the other."""
+        rng = np.random.default_rng(seed)
+        n = 4 * kappa + 2 * more
+        x = rng.integers(0, 2, n)
+        signs = (-1) ** np.arange(n)
+        pairs = np.arange(n) // 2
+        gone = rng.choice(n, int(rng.integers(0, 2 * kappa)), replace=False)
+        taken = list(dict.fromkeys(pairs[gone]))
+        taken += [k for k in range(n // 2) if k not in taken][: 2 * kappa - 1 - len(taken)]
+        left = np.flatnonzero(~np.isin(pairs, taken))
+        one, other = x[left[2:]], x[left[1:-1]]
+        w = x @ signs
+        d = max(abs(one @ signs[: one.size] - w), abs(other @ signs[: other.size] + w))
+        return d, slack * 2 * kappa
+
+    repair = ledger.repair("The same for every A that does not see the order of its items.")
+
+    @repair.falsify(
+        "bits, any pure-DP A, c = 1/30: Pr[not (4 kappa, ...)-LDDP]", n=Integer(8, 10**4),
+        m=Integer(1, 1000), p=SHARE, delta=DELTA, c=1 / 30, mutant={"c": 1 / 5},
+        extremal=[{"n": 10**4, "m": 1000, "p": 0.5, "delta": 0.5},
+                  {"n": 8, "m": 1, "p": 0.5, "delta": 0.5}],
+    )  # fmt: skip
+    def answered(n, m, p, delta, c):
+        """4 kappa ranges times epsilon' <= epsilon/3: kappa and epsilon cancel."""
+        most = math.sqrt(m * math.log(n * m / delta)) / (12 * c)
+        return range_above(n, m, p, most), 0.1 / (n * m) + 1e-9
+
+    @repair.sweep(
+        "DelStab and a majority on all datasets, exactly: one loses at most Pr[not LDDP]",
+        cases=[{"n": n, "m": m, "p": p, "small": e} for n, m, p, e in
+               ((20, 1, 0.5, 0.6), (24, 1, 0.7, 0.05), (24, 1, 0.7, 0.6), (21, 2, 0.5, 0.6))],
+        epsilon=9.0, delta=0.9, owed=True, mutant={"owed": False},
+        tolerance=1e-9, end_to_end=True,
+    )  # fmt: skip
+    def run(n, m, p, epsilon, delta, small, owed):
+        """The answer 1 is correct; epsilon and delta are those of the smallest n."""
+        learner, budget = noisy_majority(small), Budget(epsilon, delta)
+        kept = (n - budget.deleted) * m
+        k = np.arange(kept + 1)
+        counted = learner.pmf_of_counts(np.stack([kept - k, k], axis=1))
+        alone = binom.pmf(k, kept, p) @ counted[:, 1]
+        found, failed = 0.0, 0.0
+        for numbers in compositions(n, np.full(m + 1, n)):
+            sizes = np.repeat(np.arange(m + 1), numbers)
+            data = (np.arange(m) < sizes[:, None]).astype(int)
+            logs = math.lgamma(n + 1) - sum(math.lgamma(v + 1) for v in numbers)
+            chance = math.exp(logs + (numbers * binom.logpmf(np.arange(m + 1), m, p)).sum())
+            found += chance * delstab_pmf(data, algorithm=learner, epsilon=epsilon, delta=delta)[1]
+            failed += chance * (not is_locally_private(
+                data, algorithm=learner, removed=budget.deleted, epsilon=budget.part_epsilon,
+                delta=budget.part_delta))  # fmt: skip
+        return alone - (failed if owed else -1e-6), found
+
+    ledger.consequence(
+        "A user of DelStab whose algorithm sees the order (a stream, a time series, stochastic "
+        "gradient descent) gets no answer, though the lemma promises one. Privacy is not hurt.",
+        harm="accuracy",
+    )
+
+
+@statement("few.lemma19-A0")
+def without_test(ledger):
+    """Let A_0 be defined in the same way as DelStab_(epsilon, delta, A) except that X_stable^(R_1)
+    is simply the set of all subsets of [n] of size R_1. A_0(x) is equivalent to randomly selecting
+    n - 4 kappa users and running A on it. Therefore Pr_(x ~ D^(nm))[A_0(x) in Psi_T] = Pr_(x ~
+    D^((n - 4 kappa) m))[A(x) in Psi_T] >= gamma. Moreover A_0 and DelStab are exactly the same as
+    long as X_stable^(R_1)(x) is the set of all subsets of size R_1, which is so if A is (4 kappa,
+    epsilon-bar, delta-bar)-LDDP at x.
+
+    Exact, for every A, even one that sees the order if x_-T keeps it: T is uniform among the sets
+    of 4 kappa users whatever R_1 is, so the users that remain are i.i.d. n - 4 kappa ones. The two
+    algorithms agree at x if and only if X_stable^(R_1)(x) holds all sets for every R_1, that is, if
+    A is (4 kappa, epsilon-bar, delta-bar)-LDDP at x (necessary too: R_1 = 0). "Randomly selecting"
+    is without replacement and in the order of x.
+    """
+
+    @ledger.identity("T is uniform: S of r users, then T around it, n = 7, 4 kappa = 4",
+                     r=[0, 1, 2, 3, 4], users=7, mutant={"users": 6})  # fmt: skip
+    def sets(r, users):
+        """The mutant never deletes the last user with S."""
+        every = list(itertools.combinations(range(7), 4))
+        law, inner = np.zeros(len(every)), list(itertools.combinations(range(users), max(r, 1)))
+        if r == 0:
+            inner = [()] if users == 7 else [(0,)]
+        for s in inner:
+            around = np.array([set(s) <= set(t) for t in every])
+            law += around / around.sum() / len(inner)
+        return law, np.full(len(every), 1 / len(every))
+
+    @ledger.identity(
+        "where A is LDDP at x, DelStab is A on random users; n = 20, ..., 26, one bit each",
+        n=Integer(20, 26), ones=Integer(0, 26), small=Interval(0.01, 2.0, log=True), deleted=4,
+        mutant={"deleted": 3}, extremal=[{"n": 24, "ones": 17, "small": 0.1}], examples=60,
+        tolerance=1e-7, floor=1e-6, end_to_end=True,
+    )  # fmt: skip
+    def same(n, ones, small, deleted):
+        ones, learner, budget = min(ones, n), noisy_majority(small), Budget(9.0, 0.9)
+        data = (np.arange(n) < ones).astype(int)[:, None]
+        if not is_locally_private(data, algorithm=learner, removed=4 * budget.kappa,
+                                  epsilon=budget.part_epsilon,
+                                  delta=budget.part_delta):  # fmt: skip
+            return None
+        keep = n - deleted * budget.kappa
+        k = np.arange(max(0, keep - n + ones), min(keep, ones) + 1)
+        ways = np.array([math.comb(ones, a) * math.comb(n - ones, keep - a) for a in k])
+        pmfs = learner.pmf_of_counts(np.stack([keep - k, k], axis=1))
+        meant = np.append(ways / ways.sum() @ pmfs, 0.0)
+        return delstab_pmf(data, algorithm=learner, epsilon=9.0, delta=0.9), meant
+
+    @ledger.identity(
+        "an A that sees the order, n = 21", seed=[0, 1, 2], small=0.5, method=Method.EXACT,
+        kept=True, mutant={"kept": False}, end_to_end=True,
+    )  # fmt: skip
+    def in_order(seed, small, kept):
+        """One user remains: all sets are alike. The mutant weighs the first user twice."""
+        data = np.random.default_rng(seed).integers(0, 2, (21, 2))
+        data[0] = [1, 0]
+        learner = AlternatingMajority(small)
+        weight = np.ones(21)
+        weight[0] += not kept
+        meant = np.append(weight / weight.sum() @ [learner.pmf(x) for x in data], 0.0)
+        return delstab_pmf(data, algorithm=learner, epsilon=9.0, delta=0.9), meant
+
+    @ledger.identity(
+        "A_0 on D^n against A on D^(n - 4 kappa), Bernoulli users, exactly", n=[20, 25, 60],
+        p=[0.3, 0.5, 0.8], small=[0.1, 1.0], deleted=20, mutant={"deleted": 19},
+    )  # fmt: skip
+    def fresh(n, p, small, deleted):
+        def answer(size, law):
+            k = np.arange(size + 1)
+            return law @ noisy_majority(small).pmf_of_counts(np.stack([size - k, k], axis=1))[:, 1]
+
+        keep, total = n - 20, np.arange(n + 1)
+        chosen = hypergeom.pmf(np.arange(keep + 1), n, total[:, None], keep)
+        left = answer(keep, binom.pmf(total, n, p) @ chosen)
+        size = n - deleted
+        return [left, 1.0], [answer(size, binom.pmf(np.arange(size + 1), size, p)),
+                             1.0 if size == keep else 0.9]  # fmt: skip

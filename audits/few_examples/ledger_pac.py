@@ -1,0 +1,404 @@
+"""Few examples per user: pure-DP PAC learning, Section 4 and Appendix D, and Table 1."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from scipy.special import expit
+from scipy.stats import binom
+
+from algorithms.few_examples.learning import clipped_errors, pac_pmf, pac_users
+from algorithms.few_examples.representations import (
+    Representation,
+    hashed_points,
+    is_representation,
+    thresholds,
+)
+from audits.few_examples.conventions import EPSILON, SHARE
+from audits.few_examples.hard_instances import best_success, users_law
+from dpaudit.ledger import Array, statement
+from dpaudit.search import Choice, Integer, Interval
+
+ROUNDING = 1e-9
+SIZE = Integer(2, 10**12)
+"""Hypotheses of a class."""
+
+ALPHA = Interval(1e-6, 0.5, log=True)
+LAST = 0.999999
+
+
+def examples(items, other):
+    """Users' examples (x, y) of two points; the first user is replaced."""
+    kinds = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    one = kinds[np.floor(4 * np.minimum(items, LAST)).astype(int)]
+    changed = one.copy()
+    changed[0] = kinds[np.floor(4 * np.minimum(other, LAST)).astype(int)]
+    return one, changed
+
+
+ALL = np.array(list(itertools.product((0, 1), repeat=2)))
+DATA = {"items": Array(SHARE, (5, 3)), "other": Array(SHARE, (3,))}
+MOVED = {"items": np.zeros((5, 3)), "other": np.full(3, LAST)}
+
+
+@statement("few.sens-pac")
+def sensitivity(ledger):
+    """The sensitivity of scr_h(z) = sum_(i in [n]) 1[z_i is not realizable by h] is one; a standard
+    item-level step would sum up the error across all the samples, resulting in the sensitivity as
+    large as m.
+
+    One, attained by a user who had no error and has one. The sum of errors over all samples moves
+    by up to m, attained too.
+    """
+
+    @ledger.falsify("all hypotheses on two points", cap=1.0, mutant={"cap": 3.0}, end_to_end=True,
+                    extremal=[MOVED], **DATA)  # fmt: skip
+    def moved(items, other, cap):
+        one, two = (clipped_errors(z, ALL, cap=cap) for z in examples(items, other))
+        return np.abs(one - two).max(), 1.0
+
+    @ledger.falsify("the sum of all errors moves by at most m", m=3.0, mutant={"m": 2.9},
+                    extremal=[MOVED], **DATA)  # fmt: skip
+    def summed(items, other, m):
+        one, two = (clipped_errors(z, ALL, cap=3.0) for z in examples(items, other))
+        return np.abs(one - two).max(), m
+
+
+# --- representations ---
+
+
+@statement("few.def20")
+def representation(ledger):
+    """A distribution P on concept classes is an (alpha, beta)-probabilistic representation ((alpha,
+    beta)-PR) of a concept class C if for every c in C and for every distribution D_X on X, with
+    probability 1 - beta over H ~ P there exists h in H such that Pr_(x ~ D_X)[c(x) != h(x)] <=
+    alpha. The (alpha, beta)-PR dimension PRDim_(alpha, beta)(C) is the minimum of size(P) over all
+    (alpha, beta)-PR P of C, where size(P) is the maximum of log(card H) over H in supp(P), and
+    PRDim(C) = PRDim_(1/4, 1/4)(C).
+
+    A definition; the minimum exists, as abs(H) is a number, or is infinite. A class represents
+    itself, so PRDim(C) <= ln card C. It is 0 only for one concept: a point on which two concepts
+    differ would have to be labelled both ways with probability 3/4. So PRDim(C) is 0 or at least ln
+    2. It need not grow with the domain: by Markov points are represented by 16 buckets of a hash
+    function, and 7 points by 5. For thresholds it does: card H >= (3/4) 2^(.189 b) for 2^b
+    thresholds (see few.thm40-vc). By a mixed-integer program over all D_X; H is fixed before D_X
+    is, and c too: "for every D_X". "Concept classes" are sets of hypotheses (misprint).
+    """
+    hashed = hashed_points(5, 2)
+
+    @ledger.falsify("no distribution of points is worse than the program's", alpha=0.25,
+                    weights=Array(SHARE, (5,)), concept=Choice((0, 1, 2, 3, 4)), examples=40,
+                    looser=0.25, mutant={"looser": 0.6}, extremal=[
+                        {"weights": np.eye(5)[0] + np.eye(5)[1], "concept": 2}])  # fmt: skip
+    def worst(weights, concept, alpha, looser):
+        if weights.sum() == 0:
+            return None
+        D, labels = weights / weights.sum(), np.eye(5, dtype=int)[concept]
+        least = [((h != labels) @ D).min() for h in hashed.classes]
+        found = (np.array(least) > alpha + 2e-5).mean()
+        return found, hashed.failure(labels, looser)[0] + ROUNDING
+
+    @ledger.sweep("points by buckets: a (1/4, 1/4)-representation", p=[5, 7], buckets=5,
+                  end_to_end=True, mutant={"buckets": 1})  # fmt: skip
+    def points(p, buckets):
+        """Of the point 1; the failure for its worst D_X."""
+        return hashed_points(p, buckets).failure(np.eye(p, dtype=int)[1], 0.25)[0], 0.25
+
+    @ledger.falsify("of two labels of a point one has at most one half, which is below 3/4",
+                    chance=SHARE, half=0.5, mutant={"half": 0.4},
+                    extremal=[{"chance": 0.5}])  # fmt: skip
+    def single(chance, half):
+        return min(chance, 1 - chance), half
+
+    @ledger.identity("a class represents itself", n=[1, 2, 4], alpha=0.0, mutant=None)
+    def itself(n, alpha):
+        own = Representation((thresholds(n),))
+        return float(is_representation(own, thresholds(n), alpha, 0.0)), 1.0
+
+
+def boosted(rounds, factor):
+    """Share of points on which a majority errs, at most, when each hypothesis errs on a quarter."""
+    return factor ** (rounds / 2)
+
+
+@statement("few.lemma21")
+def boosting(ledger):
+    """For any C and alpha in (0, 1/2), PRDim_(alpha, 1/4)(C) <= Otilde(PRDim(C) log(1/alpha)).
+
+    By boosting, with explicit constants: PRDim_(alpha, 1/4)(C) <= T (PRDim(C) + ln r) for T =
+    ceil(7 ln(1/alpha)) rounds, r = ceil(log_4(4 T)) classes joined in each round, so that all T
+    rounds find a hypothesis of error 1/4 with probability 3/4, by a union bound; the errors of
+    AdaBoost multiply by at most sqrt(3)/2 each. That is at most 17 PRDim(C) ln(1/alpha) (1 + ln(1 +
+    ln(1/alpha))), as PRDim(C) >= ln 2 unless both sides are 0: the Otilde hides log log(1/alpha).
+    For alpha >= 1/4 nothing has to be done. For points ln(4/alpha) is enough (few.def20).
+    """
+
+    @ledger.falsify(
+        "AdaBoost with any hypotheses of weighted error at most 1/4, on 8 points",
+        weights=Array(SHARE, (8,)), order=Array(SHARE, (6, 8)), rounds=Integer(1, 6),
+        power=1.0, mutant={"power": 12.0}, extremal=[{"weights": np.ones(8), "rounds": 1,
+                                                                  "order": np.ones((6, 8))}],
+    )  # fmt: skip
+    def majority(weights, order, rounds, power):
+        """Each round errs on as many points, in some order, as a quarter of the weight allows."""
+        if weights.sum() == 0:
+            return None
+        D = weights / weights.sum()
+        now, votes = D.copy(), np.zeros(8)
+        for t in range(rounds):
+            wrong = np.zeros(8, dtype=bool)
+            for x in np.argsort(order[t]):
+                wrong[x] = now[wrong].sum() + now[x] <= 0.25 + 1e-12
+            error = now[wrong].sum()
+            if error < 1e-9:
+                return 0.0, 1.0
+            step = math.log((1 - error) / error) / 2
+            votes += np.where(wrong, -step, step)
+            now = now * np.exp(np.where(wrong, step, -step))
+            now /= now.sum()
+        return D[votes <= 1e-12].sum(), boosted(rounds * power, 0.75) + 1e-12
+
+    alphas = {"alpha": Interval(1e-30, 0.25, log=True), "extremal": [{"alpha": 0.25}]}
+
+    @ledger.falsify("7 ln(1/alpha) rounds are enough", seven=7.0, mutant={"seven": 6.5}, **alphas)
+    def enough(alpha, seven):
+        return boosted(seven * math.log(1 / alpha), 0.75), alpha
+
+    @ledger.falsify("the size of the union of all rounds", most=17.0, mutant={"most": 9.0},
+                    size=Interval(math.log(2), 1e6, log=True), **{**alphas, "extremal": [
+                        {"alpha": 0.25, "size": math.log(2)}]})  # fmt: skip
+    def size(alpha, size, most):
+        log = math.log(1 / alpha)
+        T = math.ceil(7 * log)
+        r = math.ceil(math.log(4 * T, 4) - 1e-12)
+        return T * (size + math.log(r)), most * size * log * (1 + math.log(1 + log))
+
+
+# --- concentration ---
+
+
+@statement("few.lemma22-p")
+def indicators(ledger):
+    """The indicators 1[z_i is not realizable by h] are independent Bernoulli random variables with
+    success probability p_h = 1 - (1 - err_D(h))^m. If err_D(h) <= 0.01 alpha, then p_h <= 1 - (1 -
+    0.01 alpha)^m <= 0.01 alpha m. If err_D(h) > alpha, then p_h >= 1 - (1 - alpha)^m >= 1 -
+    e^(-alpha m) >= 0.2 alpha m, using that alpha m <= 1.
+
+    Exact. (i) is attained as alpha m -> 0. The last step is loose: 1 - e^(-alpha m) >= .632 alpha m
+    for alpha m <= 1, and that is needed: the proof goes on with Pr[scr_h <= 0.2 alpha n m], of
+    which p_h >= 0.2 alpha m would only give one half. err > alpha gives p_h > 1 - (1 - alpha)^m.
+    """
+
+    @ledger.falsify("by all samples of a user", error=SHARE, m=Integer(1, 8), one=1.0,
+                    mutant={"one": 0.9}, extremal=[{"error": 0.5, "m": 3}])  # fmt: skip
+    def chance(error, m, one):
+        none = sum(math.prod(error if z else 1 - error for z in word) * (not any(word))
+                   for word in itertools.product((0, 1), repeat=m))  # fmt: skip
+        return 1 + abs(1 - none - (one - (1 - error) ** m)), 1.0 + ROUNDING
+
+    ends = [{"alpha": 1e-6, "share": 0.0}, {"alpha": 0.5, "share": 1.0}]
+    domain = {"alpha": Interval(1e-6, 1.0, log=True), "share": SHARE, "extremal": ends}
+
+    @ledger.falsify("(i)", part=0.01, mutant={"part": 0.0099}, **domain)
+    def good(alpha, share, part):
+        m = max(1, math.floor(share / alpha))
+        return -math.expm1(m * math.log1p(-0.01 * alpha)), part * alpha * m * (1 + ROUNDING)
+
+    @ledger.falsify("(ii), both inequalities", part=0.2, mutant={"part": 0.7}, **domain)
+    @ledger.sharper(".632 for .2").falsify("(ii)", part=0.632, mutant={"part": 0.64}, **domain)
+    def bad(alpha, share, part):
+        m = max(1, math.floor(share / alpha + 1e-9))
+        if alpha == 1:
+            return None
+        middle = -math.expm1(-alpha * m)
+        above = -math.expm1(m * math.log1p(-alpha))
+        return max(part * alpha * m, middle), min(middle, above) * (1 + 1e-12)
+
+
+@statement("few.lemma22")
+def both_cases(ledger):
+    """Let m <= 1/alpha and n >= kappa size(P)/(epsilon alpha m) for a sufficiently large constant
+    kappa. With probability 0.9 (over the input), the following hold for all h in H: (i) if err_D(h)
+    <= 0.01 alpha, then scr_h(z) <= 0.05 alpha n m; (ii) if err_D(h) > alpha, then scr_h(z) > 0.1
+    alpha n m.
+
+    With kappa = 60 for all card H >= 2, epsilon <= 1 and m <= 1/alpha, by exact binomials and a
+    union bound; the proof's failure 0.01 (for 0.1) takes 120. (i) decides. Chernoff's bounds give
+    alpha n m >= 37.5 (size + ln 100). Only alpha n m >= kappa size is used: for epsilon > kappa the
+    hypothesis asks for too few users. The proof's exp(-10 size) <= 0.01/exp(size) needs card H >=
+    2: for one hypothesis n >= 0 is asked for.
+    """
+    domain = {"size": SIZE, "alpha": Interval(1e-4, 0.5, log=True), "share": SHARE,
+              "extremal": [{"size": 2, "alpha": 0.01, "share": 0.0},
+                           {"size": 2, "alpha": 0.01, "share": 1.0},
+                           {"size": 3, "alpha": 0.5, "share": 1.0}]}  # fmt: skip
+
+    @ledger.falsify("exact binomials, at errors 0.01 alpha and alpha", kappa=60.0, most=0.1,
+                    mutant={"kappa": 30.0}, end_to_end=True, **domain)  # fmt: skip
+    @ledger.sharper("failure 0.01 with kappa = 120").falsify(
+        "the same", kappa=120.0, most=0.01, mutant={"kappa": 60.0}, **domain
+    )  # fmt: skip
+    def fails(size, alpha, share, kappa, most):
+        """epsilon = 1; the worse case for all hypotheses."""
+        m = max(1, math.floor(share / alpha + 1e-9))
+        n = math.ceil(kappa * math.log(size) / (alpha * m))
+        good = binom.sf(math.floor(0.05 * alpha * n * m), n, 1 - (1 - 0.01 * alpha) ** m)
+        bad = binom.cdf(math.floor(0.1 * alpha * n * m), n, 1 - (1 - alpha) ** m)
+        return size * max(good, bad), most
+
+    @ledger.step("Pr[scr_h <= 0.2 alpha n m] <= exp(-Theta(n alpha m))").falsify(
+        "exact binomials, Theta = 0.14", alpha=Interval(1e-4, 0.5, log=True), share=SHARE,
+        n=Integer(1, 10**6), rate=0.14, mutant={"rate": 0.6}, extremal=[
+            {"alpha": 0.01, "share": 1.0, "n": 300}],
+    )  # fmt: skip
+    def second(alpha, share, n, rate):
+        m = max(1, math.floor(share / alpha + 1e-9))
+        tail = binom.cdf(math.floor(0.2 * alpha * n * m), n, 1 - (1 - alpha) ** m)
+        return tail, math.exp(-min(700, rate * n * alpha * m))
+
+    @ledger.edge("at least two candidates").sweep(
+        "exp(-10 size) for one hypothesis", size=0.0, lhs="exp(-10 size)", rhs="0.01/exp(size)"
+    )  # fmt: skip
+    def single(size):
+        return math.exp(-10 * size), 0.01 / math.exp(size)
+
+
+# --- the theorem ---
+
+
+def failure(n, m, alpha, candidates, epsilon):
+    """Failure of the exponential mechanism with one hypothesis of error 0.01 alpha and all others
+    just above alpha, wrong on the same examples; exactly.
+    """
+    p, q = 1 - (1 - 0.01 * alpha) ** m, 1 - (1 - alpha) ** m
+    spread = np.arange(n + 1)
+    good, bad = binom.pmf(spread, n, p), binom.pmf(spread, n, q)
+    good, bad = good[: (good > 1e-15).nonzero()[0].max() + 1], bad
+    lead = -epsilon / 2 * (spread[:, None] - spread[None, : good.size])
+    return bad @ expit(lead + math.log(candidates - 1)) @ good
+
+
+def learned(n, alpha, epsilon, m):
+    """Best success on (x_0, 1) and, with probability alpha, (x_1, y): which y, by a program."""
+    laws = [[1 - alpha, alpha, 0.0], [1 - alpha, 0.0, alpha]]
+    return best_success([users_law(law, m) for law in laws], n, epsilon)
+
+
+@statement("few.thm4", expected="holds_proof_broken")
+def pac(ledger):
+    """Let C be any concept class with probabilistic representation dimension d, PRDim(C) = d. Then,
+    for any sufficiently small alpha, epsilon > 0 and for all m in N, n_m^(PAC(C; alpha))(epsilon,
+    delta = 0) = Thetatilde(d/epsilon + d/(epsilon alpha m)), where the task PAC(C; alpha) is, for
+    any distribution D over X x {0,1} that has zero error on some concept c* in C, to output c: X ->
+    {0,1} with err_D(c) = Pr_((x,y) ~ D)[c(x) != y] <= alpha.
+
+    Upper bound, with all constants (pac_users): exact on one good and many bad hypotheses, 3/4
+    times the success of the exponential mechanism is above 2/3, with a tenth of the users too. The
+    proof multiplies 3/4 of the representation, 0.9 of Lemma 22 and 2/3 of Theorem 9 to 0.45; with
+    0.99, which Lemma 22's proof gives, and 0.9 it is 0.668. Lower bound, for every class and
+    learner of success 2/3: on a fixed dataset A outputs what is good for (c, D) with probability
+    e^(-1.5 epsilon n q) 2/3, where q is how likely a user has an example that the dataset has not;
+    so ln 4 times the inverse are draws that represent C, and d <= 1.5 epsilon n q + 0.74. q = 1
+    gives d/epsilon; q <= 4 alpha m, by (1 - 4 alpha) x_0 + 4 alpha D and one more ln 2 for the
+    labels of x_0, gives d/(epsilon alpha m). For two labels of one point the least n is 2
+    ln(1.5)/epsilon = .81/epsilon, and d/epsilon = .69/epsilon. d = 0 is one concept.
+    """
+    cases = [{"alpha": 0.3, "m": 1}, {"alpha": 0.3, "m": 3}, {"alpha": 0.1, "m": 10},
+             {"alpha": 0.1, "m": 1000}]  # fmt: skip
+
+    @ledger.sweep("success with explicit constants, one good and many bad hypotheses", cases=cases,
+                  epsilon=[1.0, 0.3], candidates=[2, 1000], share=1.0, mutant={"share": 0.01},
+                  end_to_end=True)  # fmt: skip
+    def upper(alpha, m, epsilon, candidates, share):
+        n = pac_users(math.log(candidates), alpha=alpha, epsilon=epsilon, m=m)
+        used = min(m, math.floor(1 / alpha))
+        lost = failure(math.ceil(share * n), used, alpha, candidates, epsilon)
+        return 2 / 3, 0.75 * (1 - lost)
+
+    @ledger.falsify("our algorithm: privacy of all outcomes", epsilon=EPSILON, cap=1.0, m=1.0,
+                    mutant={"m": 0.5}, end_to_end=True, extremal=[{**MOVED, "epsilon": 3.0}],
+                    **DATA)  # fmt: skip
+    def private(items, other, epsilon, cap, m):
+        both = Representation((ALL[:3], ALL[1:]))
+        one, two = (pac_pmf(z, representation=both, epsilon=epsilon, cap=cap)
+                    for z in examples(items, other))  # fmt: skip
+        return np.abs(np.log(one / two)).max(), m * epsilon + ROUNDING
+
+    @ledger.falsify(
+        "the numbers of users are in Otilde(size/epsilon + size/(epsilon alpha m))",
+        size=SIZE, alpha=ALPHA, m=Integer(1, 10**7), epsilon=Interval(1e-3, 1.0, log=True),
+        most=600.0, mutant={"most": 30.0}, extremal=[{"size": 2, "alpha": 0.4, "m": 2,
+                                                      "epsilon": 1.0}],
+    )  # fmt: skip
+    def order(size, alpha, m, epsilon, most):
+        size = math.log(size)
+        n = pac_users(size, alpha=alpha, epsilon=epsilon, m=m)
+        return n - 1, most * (size / epsilon + size / (epsilon * alpha * m))
+
+    @ledger.sweep("the best algorithm for two labels of one point: least n", alpha=[1.0, 0.6, 0.3],
+                  m=[1, 2], n=[1, 2, 3], epsilon=[0.3, 1.0, 3.0], slow=1.5, mutant={"slow": 0.3},
+                  end_to_end=True)  # fmt: skip
+    def lower(alpha, m, n, epsilon, slow):
+        """s <= 1 - e^(-epsilon n q/..)/2, by the same argument from a dataset of x_0 alone."""
+        s, q = learned(n, alpha, epsilon, m), 1 - (1 - alpha) ** m
+        return s * math.exp(-epsilon * n * q * slow / 1.5 / s), 0.5 + 1e-7
+
+    @ledger.falsify("draws on a fixed dataset represent: d <= 1.5 epsilon n q + 0.74",
+                    loss=Interval(1e-3, 50.0), extra=0.74, mutant={"extra": 0.6},
+                    extremal=[{"loss": 50.0}])  # fmt: skip
+    def draws(loss, extra):
+        """loss = 1.5 epsilon n q; real numbers of draws k with (1 - s)^k = 1/4."""
+        s = math.exp(-loss) * 2 / 3
+        return math.log(math.log(1 / 4) / math.log1p(-s)), loss + extra
+
+    mends = "0.99, which Lemma 22's proof gives, and beta = 0.1 in Theorem 9: 0.668"
+    ledger.step("3/4, 0.9 and 2/3 give success 2/3", mends=mends).sweep(
+        "the product", lemma=0.9, theorem=2 / 3, lhs="claimed", rhs="3/4 * 0.9 * 2/3"
+    )(product)
+    ledger.step("with 0.99 and 0.9").sweep("the product", lemma=0.99, theorem=0.9,
+                                           mutant={"lemma": 0.9})(product)  # fmt: skip
+    ledger.consequence("The constant of the number of users has to be larger.", harm="a constant")
+
+
+def product(lemma, theorem):
+    return 2 / 3, 3 / 4 * lemma * theorem
+
+
+@statement("few.boost")
+def boost(ledger):
+    """The standard techniques can boost the success probability from 2/3 to an arbitrary
+    probability 1 - beta with a multiplicative factor of log(1/beta) cost.
+
+    Two ways, with constants. Directly: r = ceil(log_4(3/beta)) classes joined, and alpha n m at
+    least 37.5 (size + ln(3 r/beta)) and 40/epsilon times the same: that is at most 3 ln(1/beta)
+    times the number for 2/3, beta <= 1/3, and log(1/beta) is even added to size and not multiplied.
+    For any learner: run it r times on users of its own, of which all fail with probability 3^-r,
+    and choose among the r answers by the exponential mechanism on new users, which costs
+    ln(r/beta)/(epsilon alpha m), of the order of the lower bound where d >= ln 2; alpha grows by a
+    constant there. Without new users epsilon would grow.
+    """
+    domain = {"size": SIZE, "beta": Interval(1e-12, 1 / 3, log=True),
+              "epsilon": Interval(1e-3, 1.0, log=True), "extremal": [
+                  {"size": 2, "beta": 1 / 3, "epsilon": 1.0},
+                  {"size": 2, "beta": 1e-12, "epsilon": 1e-3}]}  # fmt: skip
+
+    @ledger.falsify("joined classes: the number of users", most=3.0, mutant={"most": 0.3}, **domain)
+    def direct(size, beta, epsilon, most):
+        """In units of alpha m."""
+        size, r = math.log(size), math.ceil(math.log(3 / beta, 4) - 1e-12)
+        new = max(37.5, 40 / epsilon) * (size + math.log(3 * r / beta))
+        old = max(37.5 * (size + math.log(100)), 40 / epsilon * (size + math.log(10)))
+        return new, most * math.log(1 / beta) * old
+
+    @ledger.falsify("classes joined: all r are bad", base=4.0, mutant={"base": 6.0},
+                    **domain)  # fmt: skip
+    def joined(size, beta, epsilon, base):
+        r = math.ceil(math.log(3 / beta, base) - 1e-12)
+        return 0.25**r, beta / 3 * (1 + ROUNDING)
+
+    @ledger.falsify("runs: all r fail", base=3.0, mutant={"base": 5.0}, **domain)
+    def runs(size, beta, epsilon, base):
+        r = math.ceil(math.log(2 / beta, base) - 1e-12)
+        return (1 / 3) ** r, beta / 2 * (1 + ROUNDING)
