@@ -230,9 +230,9 @@ def clipped_pairwise_em(
 def pairwise_threshold(alpha: float, m: int, *, constant: float = 5.71) -> float:
     """Return tau = C (alpha m + sqrt(m ln(1/alpha))), few_examples, proof of Theorem 37.
 
-    **Departs** The constant, which the paper hides, is the least that gives (12) for all alpha up
-    to 1/2 (to three digits); and tau is at most m, where clipping ends. Below m = 33 ln(1/alpha)
-    it always is.
+    **Departs** The constant, which the paper hides: 5.71 gives (12) for all alpha up to 1/2 without
+    the part alpha m (3.76 is the least that does with it). And tau is at most m, where clipping
+    ends; with 5.71 it is m for all m up to 32 ln(1/alpha), and for all m at alpha > 0.175.
 
     Parameters
     ----------

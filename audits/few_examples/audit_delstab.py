@@ -134,6 +134,49 @@ def audit_three_kinds(auditor, algorithm, kinds):
     )
 
 
+class Ladder(Symmetric):
+    """An answer that is rare for one kind of item, e^step rarer for the next, and so on.
+
+    Neighbouring kinds are alike, and those further apart are not; of several items, the mean.
+    """
+
+    universe, n_outcomes = 3, 2
+
+    def __init__(self, step):
+        self.step = step
+
+    def __repr__(self):
+        return f"Ladder({self.step:g})"
+
+    def pmf_of_counts(self, counts):
+        """Return probabilities."""
+        counts = np.asarray(counts, dtype=float)
+        rare = 0.3 * np.exp(-self.step * np.arange(3))
+        one = counts @ rare / np.maximum(counts.sum(axis=-1), 1)
+        return np.stack([one, 1 - one], axis=-1)
+
+
+def audit_conflicting_users(auditor):
+    """The most of epsilon that was found: what is left are users of the first two kinds, or last.
+
+    57 users, of whom one is kept. R_1 and the algorithm's own answer both tell of the user.
+    """
+    budget = {"epsilon": 3.0, "delta": 1e-4}
+    kappa = Budget(**budget).kappa
+    pairs = [
+        moved([r + 2, 4 * kappa - 2 * r - 1, r], [[0], [1], [2]], 0, 2)
+        for r in (kappa - 2, kappa + 1, 2 * kappa - 1)
+    ]
+    pairs.append(moved([4 * kappa + 1, 0, 0], [[0], [1], [2]], 0, 2))
+    ladder = Ladder(budget["epsilon"] / 3)
+    auditor.check(
+        Exact(delstab_pmf, algorithm=ladder, **budget),
+        ApproxDP(**budget, relation=REPLACE, source=SOURCE),
+        pairs,
+        mutants=[Exact(mutants.delstab_short_noise_pmf, algorithm=ladder, **budget)],
+    )
+
+
 def audit_pipeline(auditor):
     """A majority of three items on a subsample, around it DelStab: Theorems 10 and 11."""
     plan = pipeline(Budget(**SMALL), 2, sample=3, base_epsilon=4.0, constant=5.0)

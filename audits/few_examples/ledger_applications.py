@@ -182,7 +182,7 @@ def printed_score(right):
     return right * psi[0] + (1 - right) * psi[1], 0.0
 
 
-@statement("few.thm40.lower", expected="holds_proof_broken")
+@statement("few.thm40.lower")
 def agnostic_lower(ledger):
     """Let C be any concept class with probabilistic representation dimension d and let d_VC be its
     VC dimension. Then, for any sufficiently small alpha, epsilon > 0 and for all m in N,
@@ -234,14 +234,10 @@ def agnostic_lower(ledger):
         terms = 1 / epsilon + 1 / (epsilon * math.sqrt(m * beta)) + 1 / (m * beta)
         return constant * math.log(2) * terms, n
 
-    mends = "at least for more than: 2 alpha is more than alpha"
-    ledger.step("one of the two errors is larger than its best + 2 alpha", mends=mends).sweep(
-        "two words that differ in two places, h in between", alpha=0.01, kappa=1.0,
-        lhs="best + 2 alpha + 1e-9", rhs="larger error",
+    ledger.edge("misprints are read as they are meant").sweep(
+        "one of the two errors is larger than its best + 2 alpha: it may be equal",
+        alpha=0.01, kappa=1.0, lhs="best + 2 alpha + 1e-9", rhs="larger error",
     )(between)  # fmt: skip
-    ledger.consequence(
-        "A strict inequality is printed that may be an equality.", harm="the wording"
-    )
 
 
 def between(alpha, kappa):

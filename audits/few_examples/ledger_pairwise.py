@@ -181,6 +181,11 @@ def clipped_guarantee(ledger):
         beta=[0.5, 0.01], candidates=[2, 100], epsilon=[0.5, 0.1], share=1.0,
         mutant={"share": 0.02}, method=Method.NUMERIC, end_to_end=True,
     )  # fmt: skip
+    @ledger.sharper("a fifth of the users").sweep(
+        "the same", cases=cases,
+        beta=[0.5, 0.01], candidates=[2, 100], epsilon=[0.5, 0.1], share=0.2,
+        mutant={"share": 0.02}, method=Method.NUMERIC,
+    )  # fmt: skip
     def whole(m, alpha, beta, candidates, epsilon, share):
         tau = math.ceil(pairwise_threshold(alpha, m))
         n = pairwise_users(candidates, alpha=alpha, beta=beta, epsilon=epsilon, m=m, threshold=tau)

@@ -33,6 +33,7 @@ from algorithms.user_level_sco.plans import Filter, Phase, Plan, Test
 from algorithms.zeroth_order import conversion, estimators, oracles, smoothing, stationarity
 from algorithms.zeroth_order import plans as zeroth_plans
 from algorithms.zeroth_order.losses import CappedAbsolute
+from mutants import few_examples as few_mutants
 from mutants import geometric_median as median_mutants
 from mutants import histogram as histogram_mutants
 from mutants import means as means_mutants
@@ -385,6 +386,9 @@ MUTANTS = [
         SGD | {"batch_size": 3, "n_steps": 4, "clip_norm": 1.0}, (2,)),
     Row(sco_mutants.output_perturbation_of_one_item, USERS, SGD | {"lipschitz": 9.0}, (2,)),
     Row(zeroth_mutants.same_items_in_all_epochs, REGRESSION, ONLINE, (2,)),
+    Row(few_mutants.pac_unclipped, LABELLED, {"hypotheses": thresholds(3), "epsilon": 0.5}, (),
+        np.int64),
+    Row(few_mutants.pairwise_insensitive, TABLE, PAIRWISE, (), np.int64),
 ]  # fmt: skip
 
 

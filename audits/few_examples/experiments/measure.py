@@ -46,6 +46,8 @@ class Task:
         Power of m that the privacy term falls with.
     until : float
         Largest m for which the theory says so.
+    comparison : Comparison or None
+        Of candidates, two by two.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Task:
     losses: Callable[[np.ndarray], np.ndarray]
     theory: float
     until: float
+    comparison: Any = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ def selection_task(name: str, candidates: np.ndarray, truth: int, alpha: float) 
     right = total_variation(candidates, candidates[truth]) <= alpha + 1e-12
     return Task(
         name, alpha, right, draw, lambda users: comparison.of_users(comparison.users_of(users)),
-        -0.5, math.inf,
+        -0.5, math.inf, comparison,
     )  # fmt: skip
 
 
