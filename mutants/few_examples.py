@@ -33,7 +33,7 @@ def delstab_untested_pmf(
     """
     items, budget = np.asarray(data), Budget(epsilon, delta)
     keep = len(items) - budget.deleted
-    return _released(deletions_of(items, algorithm, keep, 0.0, 1.0), budget.noise)  # all are alike
+    return _released(deletions_of(items, algorithm, keep, 0.0, 2.0), budget.noise)  # all are alike
 
 
 def delstab_short_noise_pmf(
@@ -141,8 +141,8 @@ def subsampled_with_replacement_pmf(
     """
     counts = np.bincount(np.asarray(data).reshape(-1), minlength=algorithm.universe)
     parts = compositions(sample, np.full(algorithm.universe, sample))
-    logs = np.array([_multinomial(part, counts / counts.sum()) for part in parts])
-    return np.asarray(logs @ algorithm.pmf_of_counts(parts))
+    chances = np.array([_multinomial(part, counts / counts.sum()) for part in parts])
+    return np.asarray(chances @ algorithm.pmf_of_counts(parts))
 
 
 def _multinomial(part: Integers, shares: Floats) -> float:

@@ -17,7 +17,7 @@ TINY = measure.Size("tiny", 4, (1, 4, 16))
 def test_errors_of_thresholds_are_those_of_the_algorithm():
     task = measure.threshold_task()
     users = task.draw(9, 7, np.random.default_rng(0))
-    errors = errors_of_users(users, thresholds(128))
+    errors = errors_of_users(users, thresholds(512))
     np.testing.assert_array_equal(task.losses(users), errors)
     assert task.right.sum() == 2 * 4 + 1
 
@@ -30,9 +30,9 @@ def test_success_is_that_of_the_algorithm(number):
     rng = np.random.default_rng(4)
     users = np.concatenate([task.draw(3, 5, rng), task.draw(17, 5, rng)])
     if number == 0:
-        representation = Representation((thresholds(128),))
+        representation = Representation((thresholds(512),))
         pmf = pac_pmf(users, representation=representation, epsilon=measure.EPSILON)
-        assert clipped_errors(users, thresholds(128)).max() <= 20
+        assert clipped_errors(users, thresholds(512)).max() <= 20
     else:
         comparison = task.comparison
         pmf = clipped_pairwise_pmf(

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_EXACT_INTEGERS = 2**53  # integers up to here survive any later conversion to float
+LARGEST_INTEGER = 2**53
+"""Integers up to here survive any later conversion to float."""
 
 
 def draws(size: int) -> int:
@@ -112,8 +113,8 @@ def integers(
     value: ArrayLike,
     *,
     ndims: tuple[int, ...],
-    low: int = -_EXACT_INTEGERS,
-    high: int = _EXACT_INTEGERS,
+    low: int = -LARGEST_INTEGER,
+    high: int = LARGEST_INTEGER,
 ) -> IntArray:
     """Return a non-empty array of integers in [low, high] with one of the allowed ranks."""
     array = _array(name, value, ndims)

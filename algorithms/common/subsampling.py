@@ -59,7 +59,10 @@ def on_subsample(
     rows, places = np.unique(items[order], axis=0, return_inverse=True)
     outcomes, uniforms = np.empty(size, dtype=np.int64), rng.random(size)
     for place, row in enumerate(rows):
-        cumulative = np.cumsum(np.asarray(pmf(row), dtype=np.float64))
+        found = _validate.floats("what pmf returns", pmf(row), ndims=(1,))
+        if (found < 0).any() or abs(found.sum() - 1) > 1e-9:
+            raise ValueError(f"what pmf returns must be a distribution, got {found}")
+        cumulative = np.cumsum(found)
         here = places.reshape(-1) == place
         outcomes[here] = np.searchsorted(cumulative, uniforms[here] * cumulative[-1], side="right")
     return outcomes
@@ -114,7 +117,13 @@ def population_for(epsilon: float, target: float, sample: int) -> int:
         raise ValueError(f"epsilon must be at most 700, got {epsilon!r}")
     if target >= epsilon:
         return sample
-    return max(sample, math.ceil(sample * (math.expm1(epsilon) / math.expm1(target))))
+    needed = sample * (math.expm1(epsilon) / math.expm1(target))
+    if needed > _validate.LARGEST_INTEGER:
+        raise ValueError(
+            f"epsilon must be at most what {sample} of 2**53 items allow for target = {target!r}, "
+            f"got {epsilon!r}"
+        )
+    return max(sample, math.ceil(needed))
 
 
 def _sizes(population: int, sample: int) -> tuple[int, int]:

@@ -38,7 +38,7 @@ def truncation(epsilon: float, delta: float) -> int:
             f"ln(1/delta) / epsilon must be at most {_LARGEST_RANGE}, got {reach:.3g} "
             f"at epsilon = {epsilon!r}, delta = {delta!r}"
         )
-    return 1 + math.ceil(reach)
+    return 1 + max(1, math.ceil(reach))
 
 
 def truncated_laplace_pmf(epsilon: float, delta: float) -> FloatArray:

@@ -134,7 +134,10 @@ def gaussian_cover(bound: float, d: int, radius: float) -> FloatArray:
     ndarray, [Q, d]
     """
     bound, d = _validate.nonnegative("bound", bound), _validate.integer("d", d, at_least=1)
-    reach = 2 * float(norm.ppf((1 + _validate.probability("radius", radius)) / 2))
+    radius = _validate.probability("radius", radius)
+    if radius < 1e-9:
+        raise ValueError(f"radius must be at least 1e-9, got {radius!r}")
+    reach = 2 * float(norm.ppf((1 + radius) / 2))
     return _ball_grid(bound, d, reach)
 
 
@@ -200,7 +203,7 @@ def _covariance_grid(d: int, condition: float, reach: float) -> FloatArray:
         matrix[above] = entries[d:]
         values, vectors = np.linalg.eigh(matrix + np.triu(matrix, 1).T)
         inside = np.clip(values, 1, condition)
-        if np.linalg.norm(inside - values) <= reach:  # else it is near to none
+        if np.linalg.norm(inside - values) <= reach * (1 + 1e-12):  # else it is near to none
             found.append(vectors * inside @ vectors.T)
     return np.unique(np.round(found, 12), axis=0)
 

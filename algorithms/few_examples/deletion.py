@@ -23,6 +23,15 @@ from algorithms.few_examples.populations import compositions, items_of, log_ways
 MOST_ENUMERATED = 23
 """Users of whom all subsets are enumerated, for algorithms that are not symmetric."""
 
+MOST_SUBSETS = 2000
+"""Sets of users that such an algorithm may run on in the end, at most."""
+
+MOST_TOTALS = 4000
+"""Counts of items that a symmetric algorithm may run on in the end, at most."""
+
+MOST_RESTS = 30_000
+"""Ways in which these come about, at most."""
+
 _CELLS = 2**22
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
@@ -57,8 +66,13 @@ class Budget:
     def __post_init__(self) -> None:
         epsilon = _validate.positive("epsilon", self.epsilon)
         delta = _validate.probability("delta", self.delta)
-        if epsilon > 300:
-            raise ValueError(f"epsilon must be at most 300, got {epsilon!r}")
+        if epsilon > 300 or delta < 1e-100:
+            raise ValueError(
+                "epsilon must be at most 300 and delta at least 1e-100, "
+                f"got {epsilon!r} and {delta!r}"
+            )
+        if not isinstance(self.sharp, bool):
+            raise TypeError(f"sharp must be True or False, got {self.sharp!r}")
         part = epsilon / 3
         third = part if self.sharp else epsilon
         share = delta / (math.exp(2 * part) + math.exp(third) + 2)
@@ -85,8 +99,11 @@ def delstab_pmf(
 
     **Guarantee** (epsilon, delta)-user-level DP (Lemma 18), for whatever `algorithm` is.
 
-    **Requires** nothing for privacy. For an answer `algorithm` has to be stable: item-level DP with
-    a small epsilon (Lemma 19), and symmetric, because deletion moves all later users.
+    **Requires** nothing for privacy but that `algorithm` is a function of its items: see
+    `Symmetric` for the rounding. What is refused depends on n, m, the universe and the budget only;
+    time and memory are outside the guarantee. For an answer `algorithm` has to be stable:
+    item-level DP with a small epsilon (Lemma 19), and symmetric, because deletion moves all later
+    users.
 
     **Departs** (1) Line 6 prints abs(X_stable) = {} for X_stable = {}. (2) x_{-S} keeps the order
     of the users that are left; Algorithm 1 does not say. (3) For a symmetric algorithm users are
@@ -251,11 +268,13 @@ class _Counted(Deletions):
     def __init__(
         self, items: IntArray, algorithm: Symmetric, keep: int, epsilon: float, delta: float
     ) -> None:
+        _refuse_many(len(items), items.shape[1], algorithm.universe, keep)
         kinds, self.numbers = user_kinds(items, algorithm.universe)
         self.rests = compositions(keep, self.numbers)
         totals, self.places = np.unique(self.rests @ kinds, axis=0, return_inverse=True)
         self.places = self.places.reshape(-1)
-        alike = known_pmf(algorithm, algorithm.pmf_of_counts(totals))
+        # One by one, so that no total's distribution is rounded otherwise in another dataset.
+        alike = known_pmf(algorithm, np.array([algorithm.pmf_of_counts(t) for t in totals]))
         self.pmfs = alike[self.places]
         self.far = _far(alike, epsilon, delta)
 
@@ -276,12 +295,11 @@ class _Counted(Deletions):
         found = [removed[stable] for removed, stable in self._tested(r)]
         removed = np.concatenate(found)
         weights = softmax(log_ways(self.numbers, removed))
-        chosen = _inverse(np.broadcast_to(np.cumsum(weights), (size, len(weights))), rng)  # line 8
+        chosen = _drawn(weights, size, rng)  # line 8
         kept = np.empty(size, dtype=np.int64)
         for one in np.unique(chosen):  # line 9
             here = np.flatnonzero(chosen == one)
-            chances = np.cumsum(self._chances(removed[one : one + 1])[0])
-            kept[here] = _inverse(np.broadcast_to(chances, (here.size, chances.size)), rng)
+            kept[here] = _drawn(self._chances(removed[one : one + 1])[0], here.size, rng)
         return kept
 
     def _tested(self, r: int) -> Iterator[tuple[IntArray, BoolArray]]:
@@ -322,6 +340,11 @@ class _Enumerated(Deletions):
             raise ValueError(
                 f"data must have at most {MOST_ENUMERATED} users where the algorithm is not "
                 f"symmetric, got {self.n}"
+            )
+        if math.comb(self.n, keep) > MOST_SUBSETS:
+            raise ValueError(
+                f"data must have at most {MOST_SUBSETS} sets of {keep} users where the algorithm "
+                f"is not symmetric, got {math.comb(self.n, keep)} of {self.n} users"
             )
         sizes = np.bitwise_count(np.arange(2**self.n, dtype=np.int64))
         self.rests = np.flatnonzero(sizes == keep)
@@ -374,11 +397,27 @@ def deletions_of(
     return _Enumerated(items, algorithm, keep, epsilon, delta)
 
 
+def _refuse_many(n: int, m: int, universe: int, keep: int) -> None:
+    """Refuse what is too much for some dataset of this shape, so that no refusal tells of data."""
+    kinds = math.comb(m + universe - 1, m)
+    totals = math.comb(keep * m + universe - 1, keep * m)
+    rests = min(math.comb(k + kinds - 1, k) for k in (keep, n - keep))
+    if totals > MOST_TOTALS or rests > MOST_RESTS:
+        raise ValueError(
+            f"data must have at most {MOST_TOTALS} counts of {keep * m} items that are left, in at "
+            f"most {MOST_RESTS} ways; of {n} users with {m} of {universe} items each there are "
+            f"{totals} in {rests}"
+        )
+
+
 def _far(pmfs: FloatArray, epsilon: float, delta: float) -> BoolArray:
-    """Return which distributions are not (epsilon, delta)-close, two by two."""
-    over = np.empty((len(pmfs), len(pmfs)))
-    for row, pmf in enumerate(pmfs):
-        over[row] = np.maximum(pmf - math.exp(epsilon) * pmfs, 0).sum(axis=1)
+    """Return which distributions are not (epsilon, delta)-close, two by two.
+
+    Outcome by outcome, so that how a pair is rounded does not depend on the others.
+    """
+    grown, over = math.exp(min(epsilon, 700.0)) * pmfs, np.zeros((len(pmfs), len(pmfs)))
+    for outcome in range(pmfs.shape[1]):
+        over += np.maximum(pmfs[:, None, outcome] - grown[None, :, outcome], 0)
     return np.asarray(np.maximum(over, over.T) > delta)
 
 
@@ -393,3 +432,10 @@ def _inverse(cumulative: FloatArray, rng: np.random.Generator) -> IntArray:
     """Draw one index from each row, [rows, k] of cumulative probabilities."""
     uniforms = rng.random(len(cumulative))[:, None] * cumulative[:, -1:]
     return np.asarray(np.minimum((cumulative <= uniforms).sum(axis=1), cumulative.shape[1] - 1))
+
+
+def _drawn(chances: FloatArray, size: int, rng: np.random.Generator) -> IntArray:
+    """Draw `size` indices from one distribution, [k]."""
+    cumulative = np.cumsum(chances)
+    found = np.searchsorted(cumulative, rng.random(size) * cumulative[-1], side="right")
+    return np.asarray(np.minimum(found, len(cumulative) - 1))

@@ -39,7 +39,11 @@ class ItemAlgorithm(Protocol):
 
 
 class Symmetric(ABC):
-    """An algorithm that sees of its items how often each occurs."""
+    """An algorithm that sees of its items how often each occurs.
+
+    What `pmf_of_counts` returns for one row of counts must be a function of that row, to the last
+    digit: else two datasets could disagree about what is alike.
+    """
 
     universe: int
     n_outcomes: int
@@ -54,7 +58,7 @@ class Symmetric(ABC):
 
 
 def known_pmf(algorithm: ItemAlgorithm, pmf: ArrayLike) -> FloatArray:
-    """Return distributions of `algorithm`, [..., n_outcomes], or say why they are none.
+    """Return distributions of `algorithm`, [..., n_outcomes], scaled to sum to one.
 
     Raises
     ------
@@ -74,7 +78,7 @@ def known_pmf(algorithm: ItemAlgorithm, pmf: ArrayLike) -> FloatArray:
         raise ValueError(
             f"the pmf of {algorithm!r} must sum to one, got {sums.flat[abs(sums - 1).argmax()]!r}"
         )
-    return found
+    return np.asarray(found / sums[..., None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +208,10 @@ class HeavyItems(Symmetric):
     def pmf_of_counts(self, counts: ArrayLike) -> FloatArray:
         """Return the product of the tails of the noise of each count."""
         totals = np.asarray(counts)
-        needed = np.ceil(self.share * totals.sum(axis=-1, keepdims=True)) - totals
+        reached = self.share * totals.sum(axis=-1, keepdims=True)
+        needed = (
+            np.ceil(reached * (1 - 1e-12)) - totals
+        )  # a product that is rounded up is not above
         ratio = np.exp(-self.epsilon / 2)
         over = np.where(
             needed > 0,
@@ -344,8 +351,9 @@ class Subsampled(Symmetric):
                 f"sample must be at most the number of items, {rows.sum(axis=1).min()}, "
                 f"got {self.sample}"
             )
-        parts = compositions(self.sample, rows.max(axis=0))
-        logs = log_ways(rows[:, None, :], parts)
-        chances = softmax(logs, axis=1)  # all ways are equally likely
-        mixed = chances @ known_pmf(self.base, self.base.pmf_of_counts(parts))
-        return np.asarray(mixed.reshape(*totals.shape[:-1], self.n_outcomes))
+        mixed = np.empty((len(rows), self.n_outcomes))
+        for place, row in enumerate(rows):
+            parts = compositions(self.sample, row)
+            chances = softmax(log_ways(row, parts))  # all ways are equally likely
+            mixed[place] = chances @ known_pmf(self.base, self.base.pmf_of_counts(parts))
+        return mixed.reshape(*totals.shape[:-1], self.n_outcomes)

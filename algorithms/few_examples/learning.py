@@ -56,9 +56,11 @@ def pac_pmf(
     **Guarantee** epsilon-user-level DP: a mixture, whose weights are public, of exponential
     mechanisms.
 
-    **Requires** nothing: scores are clipped.
+    **Requires** nothing: scores are clipped. For Theorem 4 more than 1/alpha examples are too many:
+    see `used_examples`.
 
-    **Departs** The class is an outcome too, so that two classes may hold one hypothesis.
+    **Departs** The class is an outcome too, so that two classes may hold one hypothesis. In
+    floating point: a probability below 5e-324 is 0, which it takes epsilon n above 1,400 to reach.
 
     **Symbols** P = `representation`, z = `data`.
 
@@ -135,8 +137,9 @@ def pac_users(size: float, *, alpha: float, epsilon: float, m: int, beta: float 
     the exponential mechanism.
 
     **Departs** (1) The product of the probabilities in the paper's proof is 3/4 * 0.9 * 2/3 = 0.45,
-    and 2/3 is claimed; with 0.99 of Lemma 22's proof and beta = 0.1 it is 0.668. (2) Of more than
-    1/alpha examples per user the first floor(1/alpha) count.
+    and 2/3 is claimed; with 0.99 of Lemma 22's proof and beta = 0.1 it is 0.668. (2) 37.5 is what
+    the case of small errors needs; for large ones p_h >= (1 - 1/e) alpha m, of which the proof
+    keeps 0.2 alpha m, needs less.
 
     Parameters
     ----------
@@ -147,7 +150,7 @@ def pac_users(size: float, *, alpha: float, epsilon: float, m: int, beta: float 
     epsilon : float
         Positive.
     m : int
-        Examples of each user, at least 1.
+        Examples of each user, at least 1, of whom the learner is given `used_examples`.
     beta : float, default 0.1
         Probability with which the exponential mechanism fails.
 
@@ -157,9 +160,28 @@ def pac_users(size: float, *, alpha: float, epsilon: float, m: int, beta: float 
     """
     size, alpha = _validate.nonnegative("size", size), _validate.probability("alpha", alpha)
     epsilon, beta = _validate.positive("epsilon", epsilon), _validate.probability("beta", beta)
-    used = min(_validate.integer("m", m, at_least=1), math.floor(1 / alpha))
+    used = used_examples(m, alpha)
     needed = max(37.5 * (size + math.log(100)), 40 / epsilon * (size - math.log(beta)))
     return math.ceil(needed / (alpha * used))
+
+
+def used_examples(m: int, alpha: float) -> int:
+    """Return how many examples of a user Theorem 4 makes use of: floor(1/alpha) of m, at most.
+
+    few_examples, footnote 7: "we can simply disregard the extra examples". Give the learner
+    ``data[:, :used_examples(m, alpha)]``: with more, every hypothesis errs on most users.
+
+    Parameters
+    ----------
+    m : int
+        Examples of each user, at least 1.
+    alpha : float
+        Accuracy, in [1e-15, 1).
+    """
+    alpha = _validate.probability("alpha", alpha)
+    if alpha < 1e-15:
+        raise ValueError(f"alpha must be at least 1e-15, got {alpha!r}")
+    return min(_validate.integer("m", m, at_least=1), math.floor(1 / alpha))
 
 
 def agnostic_pmf(

@@ -104,21 +104,25 @@ class ErrorComparison:
         return (users[:, :, None] - users[:, None, :]).astype(np.float64)
 
 
-def errors_of_users(data: Any, hypotheses: IntArray) -> IntArray:
+def errors_of_users(data: Any, hypotheses: ArrayLike) -> IntArray:
     """Return how often each hypothesis errs on each user's examples, [n, H].
 
     Parameters
     ----------
     data : array_like of int, [n, m, 2]
         Examples (x, y) of n users: a point and its label.
-    hypotheses : ndarray of int, [H, n_points]
+    hypotheses : array_like of int, [H, n_points]
         Labels 0 and 1.
     """
-    examples = _validate.integers("data", data, ndims=(3,), low=0, high=hypotheses.shape[1] - 1)
+    examples = _validate.integers("data", data, ndims=(3,), low=0)
     if examples.shape[2] != 2:
         raise ValueError(f"data must have shape [n, m, 2], got {examples.shape}")
+    hypotheses = hypotheses_of("hypotheses", hypotheses)
+    points = _validate.integers(
+        "points in data", examples[:, :, 0], ndims=(2,), low=0, high=hypotheses.shape[1] - 1
+    )
     labels = _validate.integers("labels in data", examples[:, :, 1], ndims=(2,), low=0, high=1)
-    return np.stack([(one[examples[:, :, 0]] != labels).sum(axis=1) for one in hypotheses], axis=1)
+    return np.stack([(one[points] != labels).sum(axis=1) for one in hypotheses], axis=1)
 
 
 def clipped_scores(data: Any, *, comparison: Comparison, threshold: float) -> FloatArray:
@@ -145,13 +149,13 @@ def clipped_scores(data: Any, *, comparison: Comparison, threshold: float) -> Fl
     ndarray, [H]
     """
     threshold = _validate.positive("threshold", threshold)
-    users, n = comparison.users_of(data), comparison.n_candidates
-    rows = max(1, _CELLS // n**2)
-    total = np.zeros((n, n))
+    users, candidates = comparison.users_of(data), comparison.n_candidates
+    rows = max(1, _CELLS // candidates**2)
+    total = np.zeros((candidates, candidates))
     for first in range(0, len(users), rows):
         compared = comparison.of_users(users[first : first + rows])
         total += np.clip(compared, -threshold, threshold).sum(axis=0)
-    if n == 1:
+    if candidates == 1:
         return np.zeros(1)
     np.fill_diagonal(total, -np.inf)
     return np.asarray(total.max(axis=1))
@@ -166,9 +170,11 @@ def clipped_pairwise_pmf(
 
     **Guarantee** epsilon-user-level DP (Theorem 37).
 
-    **Requires** nothing: `comparison` never leaves [-1, 1], and sums are clipped whatever it says.
+    **Requires** of `comparison` that it looks at users one by one and returns numbers; sums are
+    clipped whatever they are.
 
-    **Departs** See `clipped_scores`.
+    **Departs** See `clipped_scores`. In floating point: a probability below 5e-324 is 0, which it
+    takes epsilon n above 1,400 to reach.
 
     **Symbols** tau = `threshold`, psi = `comparison`, H = its candidates.
 
@@ -231,8 +237,8 @@ def pairwise_threshold(alpha: float, m: int, *, constant: float = 5.71) -> float
     """Return tau = C (alpha m + sqrt(m ln(1/alpha))), few_examples, proof of Theorem 37.
 
     **Departs** The constant, which the paper hides: 5.71 gives (12) for all alpha up to 1/2 without
-    the part alpha m (3.76 is the least that does with it). And tau is at most m, where clipping
-    ends; with 5.71 it is m for all m up to 32 ln(1/alpha), and for all m at alpha > 0.175.
+    the part alpha m (with it 3.76 does, and 2.89 where tau is below m). And tau is at most m, where
+    clipping ends; with 5.71 it is m for all m up to 32 ln(1/alpha), and for all m at alpha > 0.175.
 
     Parameters
     ----------

@@ -30,6 +30,8 @@ class Pipeline:
     **Departs** (1) N is at least `sample`; the paper does not say so. (2) kappa is that of
     Algorithm 1. (3) ln(1/delta) and the other logarithms are natural.
 
+    (4) Lemma 19 also asks for delta' = Theta(delta / (kappa m)) of the base; that is the caller's.
+
     **Symbols** n_1 = `sample`, epsilon'' = `base_epsilon`, epsilon'(n) = `item_epsilon`, N =
     `n_items`, n = `n_users`.
 

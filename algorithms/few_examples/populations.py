@@ -46,8 +46,8 @@ def compositions(total: int, caps: ArrayLike) -> IntArray:
         lengths = np.maximum(high - low + 1, 0)
         if lengths.sum() > MOST_VECTORS:
             raise ValueError(
-                f"more than {MOST_VECTORS} ways to choose {total} of kinds that occur "
-                f"{limits.tolist()} times: too many to enumerate"
+                f"more than {MOST_VECTORS} ways to choose {total} of {limits.size} kinds: "
+                "too many to enumerate"
             )
         rows = np.repeat(np.arange(len(left)), lengths)
         firsts = np.repeat(np.cumsum(lengths) - lengths, lengths)

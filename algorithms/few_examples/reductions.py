@@ -86,10 +86,12 @@ class SuperUsers:
     mechanism: UserMechanism
     m: int
 
+    def __post_init__(self) -> None:
+        _validate.keep(self, m=_validate.integer("m", self.m, at_least=1))
+
     def pmf(self, data: Any) -> FloatArray:
         """Return the distribution of the output on items, [N] or [N, 1]."""
         items = _validate.integers("data", data, ndims=(1, 2), low=0).reshape(-1)
-        m = _validate.integer("m", self.m, at_least=1)
-        if items.size % m:
-            raise ValueError(f"data must have a multiple of m = {m} items, got {items.size}")
-        return self.mechanism.pmf(items.reshape(-1, m))
+        if items.size % self.m:
+            raise ValueError(f"data must have a multiple of m = {self.m} items, got {items.size}")
+        return self.mechanism.pmf(items.reshape(-1, self.m))

@@ -107,7 +107,7 @@ def is_representation(
 ) -> bool:
     """Tell whether it is an (alpha, beta)-probabilistic representation of a class.
 
-    few_examples, Definition 20; "above alpha" is by at least 1e-5.
+    few_examples, Definition 20; "above alpha" is by at least 1e-5, and so is above beta.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def hashed_points(n_points: int, buckets: int) -> Representation:
     Parameters
     ----------
     n_points : int
-        At least 1, a prime number.
+        A prime number.
     buckets : int
         Hypotheses of each class, at least 1.
 
@@ -188,6 +188,7 @@ def _worst(
         constraints=[LinearConstraint(np.concatenate(rows), lb=0), LinearConstraint(total, 1, 1)],
         integrality=np.concatenate([np.zeros(n_points), np.ones(n_classes)]),
         bounds=Bounds(0, 1),
+        options={"mip_rel_gap": 0.0},
     )
     if found.x is None:
         raise ArithmeticError(f"the program of the worst distribution was not solved: {found}")

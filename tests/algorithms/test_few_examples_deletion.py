@@ -12,6 +12,7 @@ from algorithms.common.truncated_laplace import truncated_laplace, truncated_lap
 from algorithms.few_examples.deletion import (
     Budget,
     Deletions,
+    deletions_of,
     delstab,
     delstab_pmf,
     is_locally_private,
@@ -36,7 +37,7 @@ from algorithms.few_examples.pipeline import (
     stable_epsilon,
     theorem_10_epsilon,
 )
-from algorithms.few_examples.populations import compositions, log_ways
+from algorithms.few_examples.populations import compositions, log_ways, user_kinds
 from algorithms.few_examples.reductions import AllExamples, OneExample, SuperUsers
 from dpaudit.stats import hockey_stick
 from tests.statistical import assert_frequencies
@@ -210,6 +211,70 @@ def test_without_its_test_it_is_not_private():
     assert 1 / n > 1e-3
 
 
+class Ladder(Symmetric):
+    """An answer that is less likely for each further kind of item: only neighbours are alike."""
+
+    universe, n_outcomes = 3, 2
+
+    def pmf_of_counts(self, counts):
+        counts = np.asarray(counts, dtype=float)
+        one = counts @ (0.5 / 15.0 ** np.arange(3)) / np.maximum(counts.sum(axis=-1), 1)
+        return np.stack([one, 1 - one], axis=-1)
+
+
+@pytest.mark.parametrize("numbers", [(4, 11, 6), (2, 12, 8)])
+def test_which_stable_set_is_drawn_matters(numbers):
+    """Line 8: of sets without all of the first kind, or all of the last, each is as likely."""
+    items = np.repeat(np.arange(3), numbers)[:, None]
+    ladder = Ladder()
+    pmf = delstab_pmf(items, algorithm=ladder, **SMALL)
+    shares = [Deletions.of(items, ladder, Budget(**SMALL)).output(r)[:2] for r in range(11)]
+    assert min(share.sum() for share in shares) == 0
+    assert max(share.sum() for share in shares) == pytest.approx(1)
+    rng = np.random.default_rng(11)
+    for algorithm in (ladder, FunctionAlgorithm(ladder.pmf, 3, 2)):
+        found = delstab_pmf(items, algorithm=algorithm, **SMALL)
+        np.testing.assert_allclose(found, pmf, atol=1e-12)
+        drawn = delstab(items, 200_000, algorithm=algorithm, **SMALL, rng=rng)
+        assert_drawn_from(drawn, pmf)
+
+
+def test_two_datasets_agree_on_what_is_alike():
+    """A pair at the edge of delta-bar, which a product over all rows rounded in two ways."""
+    p, q = 0.00035946130927881625, 1.2917817943879916e-05
+
+    class Edge(Symmetric):
+        universe, n_outcomes = 3, 2
+
+        def pmf_of_counts(self, counts):
+            c = np.asarray(counts)
+            middle = (p + q) / 2
+            one = np.select([c[..., 2] > 0, c[..., 1] == 0, c[..., 1] <= 5], [middle, p, q], middle)
+            return np.stack([one, 1 - one], axis=-1)
+
+    budget = {"epsilon": 9.0, "delta": 0.2320287670529936}
+    found = [
+        delstab_pmf(np.repeat([0, 1, 2], numbers)[:, None], algorithm=Subsampled(Edge(), 9),
+                    **budget)
+        for numbers in ((27, 12, 1), (28, 12, 0))
+    ]  # fmt: skip
+    assert excess(*found, budget["epsilon"]) <= budget["delta"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_distributions_of_counts_are_functions_of_them(data):
+    """As deletion asks for them: to the last digit the same beside any others."""
+    learner = ExponentialLearner(np.random.default_rng(0).normal(size=(4, 3)), 2.0)
+    algorithm = data.draw(st.sampled_from([learner, Subsampled(learner, 4), Ladder()]))
+    numbers = data.draw(st.lists(st.integers(2, 8), min_size=3, max_size=3))
+    items = np.repeat(np.arange(3), numbers)[:, None]
+    keep = min(sum(numbers), 5)
+    found, (kinds, _) = deletions_of(items, algorithm, keep, 1.0, 0.1), user_kinds(items, 3)
+    for counts, pmf in zip(found.rests @ kinds, found.pmfs, strict=True):
+        np.testing.assert_array_equal(pmf, known_pmf(algorithm, algorithm.pmf_of_counts(counts)))
+
+
 def test_draws_follow_the_distribution():
     rng = np.random.default_rng(7)
     cases = [
@@ -298,6 +363,35 @@ def test_heavy_items_by_simulation():
     assert_drawn_from(sets, algorithm.pmf_of_counts(counts))
 
 
+def test_a_majority_in_truncated_noise_by_simulation():
+    algorithm, rng = TruncatedMajority(0.7, 0.05), np.random.default_rng(8)
+    noise = truncated_laplace(10**5, epsilon=0.7, delta=0.05, rng=rng)
+    for zeros, ones in [(3, 3), (4, 3), (3, 4), (9, 2)]:
+        noisy = ones + noise - truncation(0.7, 0.05)
+        drawn = (noisy > (zeros + ones) / 2).astype(int)
+        assert_drawn_from(drawn, algorithm.pmf_of_counts([zeros, ones]))
+
+
+def test_an_alternating_majority():
+    one = AlternatingMajority(0.5).pmf(np.array([1, 0, 1, 0, 1]))[1]
+    assert one == pytest.approx(1 / (1 + math.exp(-1.5)))
+
+
+def test_a_share_that_is_rounded_up_is_reached():
+    """In floating point 0.07 * 100 is above 7."""
+    over = HeavyItems(2, 50.0, 0.07).pmf_of_counts([7, 93])
+    assert over[3] > 0.99
+
+
+def test_in_chunks(monkeypatch):
+    """Sets of users are looked at a few at a time; then one by one."""
+    items, whole = users(5, 24), []
+    for cells in (2**22, 60, 1):
+        monkeypatch.setattr("algorithms.few_examples.deletion._CELLS", cells)
+        whole.append(delstab_pmf(items, algorithm=noisy_majority(4.0), **SMALL))
+    np.testing.assert_allclose(whole[1:], whole[:1] * 2, atol=1e-12)
+
+
 def test_a_subsample_by_enumeration():
     base, items = NoisyArgmax(3, 2.0), np.array([0, 0, 1, 2, 2, 2])
     every = [base.pmf(items[list(s)]) for s in itertools.combinations(range(6), 3)]
@@ -318,6 +412,17 @@ def test_compositions_and_ways():
 
 
 # --- Theorems 10 and 11 ---
+
+
+def test_the_parameters_of_the_theorems():
+    """By hand, at epsilon = 1/2 and delta = exp(-4): kappa is 1 + ceil(6 (4 + ln(...)))."""
+    budget = Budget(0.5, math.exp(-4))
+    share = math.exp(1 / 3) + math.exp(0.5) + 2
+    assert budget.kappa == 1 + math.ceil(6 * (4 + math.log(share)))
+    expected = 2 * 0.5 / (budget.kappa * math.sqrt(9 * (math.log(900) + 4)))
+    assert stable_epsilon(budget, 100, 9, constant=2.0) == pytest.approx(expected)
+    expected = 0.25 / (4 * math.sqrt(9 * (math.log(9) + 4)))
+    assert theorem_10_epsilon(budget, 9) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("m", [1, 4, 25])
@@ -362,6 +467,15 @@ def test_reductions():
     (lambda: Budget(0.0, 0.1), "epsilon must be positive"),
     (lambda: Budget(math.inf, 0.1), "epsilon must be finite"),
     (lambda: Budget(301.0, 0.1), "epsilon must be at most 300"),
+    (lambda: Budget(1.0, 1e-200), "delta at least 1e-100, got 1.0 and 1e-200"),
+    (lambda: Budget(1.0, 0.1, sharp="no"), "sharp must be True or False"),
+    (lambda: delstab_pmf(np.zeros((256, 1), int), algorithm=NoisyArgmax(4, 1.0), epsilon=1.0,
+                         delta=1e-6), "data must have at most 4000 counts"),
+    (lambda: delstab_pmf(users(0, 23), algorithm=AlternatingMajority(1.0), **SMALL, sharp=True),
+     "at most 2000 sets of 7 users where the algorithm is not symmetric"),
+    (lambda: SuperUsers(OneExample(noisy_majority(1.0)), 0), "m must be at least 1"),
+    (lambda: pipeline(Budget(1.0, 1e-6), 10, sample=10**6, base_epsilon=700.0),
+     "epsilon must be at most what 1000000 of 2"),
     (lambda: Budget(1.0, 1.0), "delta must be strictly between 0 and 1"),
     (lambda: Budget(1.0, math.nan), "delta must be finite"),
     (lambda: truncation(1.0, 2.0), "delta must be strictly between 0 and 1"),

@@ -196,6 +196,51 @@ def test_pac_users():
     assert users[3:] == [users[3]] * 3
 
 
+def test_constants_by_hand():
+    asked = {"alpha": 0.25, "beta": 0.1, "epsilon": 2.0, "m": 100}
+    private = 40 * 7.0 * math.log(3 * 50 / 0.1) / (2.0 * 0.25 * 100)
+    sampled = 800 * math.log(6 * 50**2 / 0.1) / (0.25**2 * 100)
+    assert sampled > private
+    assert pairwise.pairwise_users(50, threshold=7.0, **asked) == math.ceil(sampled)
+    asked["epsilon"] = 0.02
+    assert pairwise.pairwise_users(50, threshold=7.0, **asked) == math.ceil(100 * private)
+    assert covers.printed_parts(3, 0.25) == 120
+    assert covers.sufficient_parts(3, 0.025) == 30
+    assert pairwise.pairwise_threshold(0.01, 10**4) == pytest.approx(
+        5.71 * (100 + 100 * math.sqrt(math.log(100)))
+    )
+
+
+def test_more_examples_than_are_used():
+    """With thousands of examples every user contradicts a good hypothesis too."""
+    classes = np.array([np.zeros(1000, dtype=int), np.arange(1000) >= 500]).astype(int)
+    m, alpha = 20_000, 0.1
+    n = learning.pac_users(math.log(2), alpha=alpha, epsilon=1.0, m=m)
+    x = np.random.default_rng(0).integers(0, 1000, (n, m))
+    data = np.stack([x, x == 0], axis=-1).astype(int)
+    used = learning.used_examples(m, alpha)
+    assert used == 10
+    asked = {"representation": Representation((classes,)), "epsilon": 1.0}
+    assert learning.pac_pmf(data, **asked)[0] < 0.6
+    assert learning.pac_pmf(data[:, :used], **asked)[0] > 0.99
+
+
+def test_in_chunks(monkeypatch):
+    comparison = scheffe_comparison(covers.simplex_grid(3, 3))
+    items = np.random.default_rng(2).integers(0, 3, (30, 4))
+    found = []
+    for cells in (2**22, 700, 1):
+        monkeypatch.setattr("algorithms.few_examples.pairwise._CELLS", cells)
+        found.append(pairwise.clipped_scores(items, comparison=comparison, threshold=0.7))
+    np.testing.assert_allclose(found[1:], found[:1] * 2, atol=1e-12)
+
+
+def test_one_point():
+    representation = Representation((thresholds(1),))
+    pmf = learning.pac_pmf([[[0, 1]]], representation=representation, epsilon=2.0)
+    assert pmf.argmax() == 0
+
+
 # --- hypotheses ---
 
 
@@ -379,6 +424,10 @@ def test_packings_are_distributions():
         assert total_variation(discrete[i], discrete[j]) == pytest.approx(apart * 0.4 / 12)
         flat = labelled.reshape(len(code), -1)
         assert total_variation(flat[i], flat[j]) == pytest.approx(apart * 0.4 / 6)
+    assert labelled[1, 0, code[1, 0]] == pytest.approx(1.4 / 12)
+    word = code[1]
+    assert discrete[1, 0] == pytest.approx((1 + 0.4 * (word[0] == 0)) / 12)
+    assert discrete[1, 1] == pytest.approx((1 - 0.4 * (word[0] == 0)) / 12)
     means = packings.gaussian_packing(code, 0.2)
     np.testing.assert_allclose(np.linalg.norm(means, axis=1), 0.2)
 
@@ -426,6 +475,13 @@ GOOD = {"comparison": scheffe_comparison(np.eye(2)), "threshold": 1.0, "epsilon"
     (lambda: pairwise.pairwise_threshold(0.6, 3), "alpha must be at most 1/2"),
     (lambda: learning.pac_pmf([[[0, 2]]], representation=RANDOM, epsilon=1.0), "labels in data"),
     (lambda: learning.pac_pmf([[[3, 0]]], representation=RANDOM, epsilon=1.0), "between 0 and 2"),
+    (lambda: learning.clipped_errors([[[0, 0]]], [[0, 2]]), "hypotheses must lie between 0 and 1"),
+    (lambda: learning.used_examples(3, 1e-16), "alpha must be at least 1e-15"),
+    (lambda: GaussianComparison([[0.0, 0.0]], [[[1.0, 5.0], [0.0, 1.0]]]), "must be symmetric"),
+    (lambda: flat_items(np.ones((1, 1, 70), int), 2), "at most 2"),
+    (lambda: covers.gaussian_cover(1.0, 1, 1e-17), "radius must be at least 1e-9"),
+    (lambda: on_subsample([0, 1], 2, pmf=lambda x: [0.5, 0.4], sample=1,
+                          rng=np.random.default_rng(0)), "must be a distribution"),
     (lambda: learning.pac_pmf([[[0]]], representation=RANDOM, epsilon=1.0), r"shape \[n, m, 2\]"),
     (lambda: scheffe_comparison([[0.5, 0.4]]), "hypotheses must sum to one"),
     (lambda: scheffe_comparison(np.zeros((0, 2))), "hypotheses must not be empty"),
