@@ -4,8 +4,8 @@
 
 The exact (epsilon, delta) of DelStab over all pairs of users with a bit each, at its smallest
 instance (21 users, one of whom is kept) and at n = 256, and how much of epsilon it uses; its
-distribution by counting against all sets of 22 users; 10,000 draws in one call and one by one. Times
-are taken within this process; ratios count.
+distribution by counting against all sets of 22 users; 10,000 draws in one call and one by one.
+Times are taken within this process; ratios count.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def main() -> None:
     """Print a line for each."""
     for n, epsilon, delta, item_epsilon in [(21, 9.0, 0.4, 200.0), (256, 1.0, 1e-6, 0.05)]:
         (used, left), seconds = timed(lambda given=(n, epsilon, delta, item_epsilon): exact(*given))
-        print(f"n = {n}, ({epsilon:g}, {delta:g})-DP claimed: epsilon = {used:.4f} exactly at delta,"
-              f" delta = {left:.2g} at epsilon; {n} pairs, {seconds:.1f} s")  # fmt: skip
+        words = f"n = {n}, ({epsilon:g}, {delta:g})-DP: epsilon = {used:.4f} exactly at delta, "
+        print(words + f"delta = {left:.2g} at epsilon; {n} pairs, {seconds:.1f} s")
     learner = noisy_majority(4.0)
     every = FunctionAlgorithm(learner.pmf, 2, 2)
     small = {"epsilon": 9.0, "delta": 0.4}

@@ -30,6 +30,8 @@ class Erratum:
         Its title and conventions.
     entries : tuple of StatementResult
         Refuted statements and broken proofs, the most harmful first.
+    unclear : tuple of StatementResult
+        Statements of which some readings fail.
     edges : tuple of (StatementResult, Attempt)
         What fails outside the conventions only.
     loose : tuple of (StatementResult, Attempt)
@@ -38,6 +40,7 @@ class Erratum:
 
     paper: Paper
     entries: tuple[StatementResult, ...]
+    unclear: tuple[StatementResult, ...]
     edges: tuple[tuple[StatementResult, Attempt], ...]
     loose: tuple[tuple[StatementResult, Attempt], ...]
 
@@ -49,13 +52,14 @@ def errata(run: Run, rows: Sequence[StatementResult]) -> list[Erratum]:
     for name in dict.fromkeys(row.paper for row in rows):
         own = [row for row in rows if row.paper == name and row.kind != "function"]
         wrong = sorted((row for row in own if row.verdict in _WRONG), key=by_harm)
+        unclear = tuple(row for row in own if row.verdict is LedgerVerdict.AMBIGUOUS)
         edges = tuple((row, edge) for row in own for edge in row.edges)
         sharper = tuple(
             (row, a) for row in own for a in row.made_on(Role.SHARPER) if not a.violated
         )
-        if wrong or edges:
+        if wrong or unclear or edges:
             paper = known.get(name, Paper(name, name))
-            found.append(Erratum(paper, tuple(wrong), edges, sharper))
+            found.append(Erratum(paper, tuple(wrong), unclear, edges, sharper))
     return found
 
 
@@ -86,6 +90,14 @@ def failures(row: StatementResult) -> list[Attempt]:
     return on_it or list(row.broken_steps)
 
 
+def readings(row: StatementResult) -> list[tuple[str, bool]]:
+    """Return how the words of a statement can be read, and whether it holds so."""
+    found: dict[str, bool] = {}
+    for attempt in row.made_on(Role.READING):
+        found[attempt.subject] = found.get(attempt.subject, True) and not attempt.violated
+    return list(found.items())
+
+
 def write_errata(out: Path, run: Run, rows: Sequence[StatementResult]) -> list[str]:
     """Write ``erratum-PAPER.html`` and ``.md`` for each paper; return the names of the pages.
 
@@ -109,6 +121,7 @@ def write_errata(out: Path, run: Run, rows: Sequence[StatementResult]) -> list[s
             failures=failures,
             heading=heading,
             better=better,
+            readings=readings,
             mathml=mathml,
             markdown=f"{name}.md",
             started=words.moment(run.started),
@@ -123,6 +136,14 @@ def markdown(erratum: Erratum) -> str:
     lines = [f"# Erratum: {erratum.paper.title}", ""]
     for number, row in enumerate(erratum.entries, 1):
         lines += [f"## {number}. {_heading(row)}", "", *_entry(row)]
+    if erratum.unclear:
+        lines += ["## Appendix: words that can be read in several ways", ""]
+        for row in erratum.unclear:
+            lines += [f"### {_heading(row)}", "", f"**Printed.** {row.statement}", ""]
+            lines += [
+                f"- {subject}: {'holds' if holds else 'fails'}" for subject, holds in readings(row)
+            ]
+            lines += ["", f"**Found.** {row.note}", ""]
     if erratum.edges:
         lines += ["## Appendix: edge cases", ""]
         lines += [

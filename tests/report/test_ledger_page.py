@@ -344,6 +344,10 @@ AUTHORS = [
         "q.proof", LedgerVerdict.HOLDS_PROOF_BROKEN, AUDITED, STEP, harm=Harm.PRIVACY,
         stated={"place": "Lemma 7", "latex": r"\frac{1}{2}", "quote": "exactly so"},
     ),
+    row(
+        "q.words", LedgerVerdict.AMBIGUOUS, replace(KILLED, role=Role.READING, subject="in order"),
+        replace(broken(), role=Role.READING, subject="in any order"), note="It depends.",
+    ),
     row("q.top", LedgerVerdict.HOLDS, TRACED, EDGE, stated={"premises": ("q.low", "q.proof")}),
     row("q.ratio", LedgerVerdict.HOLDS, TRACED, replace(KILLED, role=Role.SHARPER, claim="2")),
 ]  # fmt: skip
@@ -427,6 +431,7 @@ def test_an_erratum_holds_what_is_wrong_the_most_harmful_first(authors):
     assert re.findall(r"^## (.*)$", text, re.M) == [
         "1. Lemma 7 (q.proof)",
         "2. q.low",
+        "Appendix: words that can be read in several ways",
         "Appendix: edge cases",
         "Appendix: constants that could be better",
     ]
@@ -438,11 +443,16 @@ def test_an_erratum_holds_what_is_wrong_the_most_harmful_first(authors):
         "```python\nprint(2, '>', 1)\n```",
         "**What mends it.** another line",
         "**Consequence.** Nobody is hurt.",
+        "### q.words",
+        "- in order: holds",
+        "- in any order: fails",
+        "**Found.** It depends.",
         "- q.top: needs n >= 2.",
         "- q.ratio: 2",
     ):
         assert words in text
     page = Reader((authors / "erratum-paper.html").read_text()).text()
+    assert "in any order: fails" in page
     assert page.index("1. Lemma 7") < page.index("2. q.low") < page.index("Appendix: edge cases")
 
 

@@ -22,7 +22,9 @@ from dpaudit.stats import hockey_stick_inverse
 
 CLIPPED, ONE, GROUP = "clipped", "one example a user", "all examples, group privacy"
 METHODS = (CLIPPED, ONE, GROUP)
-EPSILON = 0.2
+EPSILON = 0.05
+"""So small that privacy costs more than sampling does."""
+
 GOAL = 2 / 3
 """Success probability that counts as learning: the paper's default."""
 
@@ -45,7 +47,7 @@ class Task:
     theory : float
         Power of m that the privacy term falls with.
     until : float
-        Largest m for which the theory says so.
+        Largest m for which that term is well above log(candidates) / epsilon, which stays.
     comparison : Comparison or None
         Of candidates, two by two.
     """
@@ -81,7 +83,7 @@ QUICK = Size("quick", 40, (1, 2, 4, 8, 16, 32, 64))
 FULL = Size("full", 300, (1, 2, 4, 8, 16, 32, 64, 128, 256))
 
 
-def threshold_task(n_points: int = 128, alpha: float = 1 / 32) -> Task:
+def threshold_task(n_points: int = 512, alpha: float = 1 / 128) -> Task:
     """Return PAC learning of thresholds: uniform points, the threshold in the middle."""
     middle = n_points // 2
 
@@ -100,7 +102,7 @@ def threshold_task(n_points: int = 128, alpha: float = 1 / 32) -> Task:
     far = np.abs(np.arange(n_points + 1) - middle) / n_points
     return Task(
         "PAC learning of thresholds", alpha, far <= alpha, draw,
-        losses, -1.0, 1 / alpha,
+        losses, -1.0, 1 / (8 * alpha),
     )  # fmt: skip
 
 
@@ -114,34 +116,35 @@ def selection_task(name: str, candidates: np.ndarray, truth: int, alpha: float) 
     right = total_variation(candidates, candidates[truth]) <= alpha + 1e-12
     return Task(
         name, alpha, right, draw, lambda users: comparison.of_users(comparison.users_of(users)),
-        -0.5, math.inf, comparison,
+        -0.5, 1 / (8 * alpha**2), comparison,
     )  # fmt: skip
 
 
 def tasks() -> list[Task]:
     """Return the three tasks."""
-    packed = discrete_packing(greedy_code(8, 4), 0.4)  # 16 candidates, 0.1 and more apart
-    grid = covers.simplex_grid(3, 9)
-    middle = int(np.flatnonzero((grid == 1 / 3).all(axis=1))[0])
+    packed = discrete_packing(greedy_code(8, 4), 0.1)  # 16 candidates, 0.025 and more apart
+    coins = covers.simplex_grid(2, 40)
     return [
         threshold_task(),
-        selection_task("hypothesis selection", packed, 0, 0.05),
-        selection_task("discrete distributions", grid, middle, 0.1),
+        selection_task("hypothesis selection", packed, 0, 1 / 80),
+        selection_task("learning of a coin", coins, 12, 1 / 40),
     ]
 
 
 def caps(task: Task, method: str, m: int) -> list[float]:
     """Return the clipping thresholds that are tried, all of them private.
 
-    Theorem 4 has 1. Theorem 37 has a multiple of alpha m + sqrt(m log(1/alpha)); its constants clip
-    nothing below m = 33 log(1/alpha), so smaller ones are tried too.
+    Theorem 4 has 1. Theorem 37 has a multiple of alpha m + sqrt(m log(1/alpha)); its constant of
+    5.71 clips nothing for m below 32 log(1/alpha), so smaller ones are tried. Group privacy does
+    not clip.
     """
-    if method != CLIPPED:
+    if task.comparison is None:
         return [float(m) if method == GROUP else 1.0]
-    if task.losses(task.draw(1, 1, np.random.default_rng(0))).ndim == 2:
-        return [1.0]
+    largest = m * float(np.abs(task.comparison.psi).max())
+    if method == GROUP:
+        return [largest]
     unit = task.alpha * m + math.sqrt(m)
-    return sorted({min(float(m), c * unit) for c in (0.25, 0.5, 1.0, 2.0)})
+    return sorted({min(largest, c * unit) for c in (0.5, 1.0)}, reverse=True)
 
 
 def successes(
@@ -184,7 +187,7 @@ def users_needed(task_number: int, method: str, m: int, size: Size, seed: int) -
             runs = np.array(
                 [successes(task, items, cap, sizes, rng=at) for _ in range(size.trials)]
             )
-            if runs[:, -1].mean() > (1 + GOAL) / 2 or top >= 2**17:
+            if runs[:, -1].mean() > (1 + GOAL) / 2 or top > 2 * best.get("users", 2**16):
                 break
             top *= 4
         n = crossing(sizes, runs.mean(axis=0))
