@@ -180,6 +180,35 @@ def test_private_whatever_the_algorithm_is(pmfs, extra):
         assert excess(one, other, 9.0) <= 0.9 + ROUNDING
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("item_epsilon", [0.05, 1.0])
+def test_256_users(item_epsilon):
+    """All neighbouring pairs of users with a bit each: a third of epsilon is used."""
+    learner = noisy_majority(item_epsilon)
+    found = [
+        delstab_pmf(users(k, 256), algorithm=learner, epsilon=1.0, delta=1e-6) for k in range(257)
+    ]
+    pairs = list(itertools.pairwise(found))
+    assert max(excess(one, other, 1.0) for one, other in pairs) <= 1e-6
+    assert max(excess(one, other, 1 / 3 - 0.01) for one, other in pairs) > 1e-6
+
+
+def test_truncating_the_noise_costs_nothing_and_gains_nothing():
+    """Discrete Laplace noise, moved to 0 or 4 kappa where it is beyond, is as private."""
+    budget = Budget(**SMALL)
+    decay, last = math.exp(-budget.part_epsilon), budget.deleted
+    noise = decay ** abs(np.arange(last + 1) - budget.kappa) * (1 - decay) / (1 + decay)
+    noise[[0, -1]] /= 1 - decay
+    assert noise.sum() == pytest.approx(1)
+    for learner in (noisy_majority(6.0), noisy_majority(200.0)):
+        found = [
+            noise @ [Deletions.of(users(k, 23), learner, budget).output(r) for r in range(last + 1)]
+            for k in range(24)
+        ]
+        assert max(excess(a, b, 9.0) for a, b in itertools.pairwise(found)) <= 0.9
+        assert max(excess(a, b, 3.1) for a, b in itertools.pairwise(found)) <= budget.part_delta
+
+
 @settings(max_examples=15, deadline=None)
 @given(pmfs=tables(21), ones=st.integers(0, 20), place=st.integers(0, 20))
 def test_private_whatever_order_it_sees(pmfs, ones, place):
