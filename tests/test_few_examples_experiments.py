@@ -70,7 +70,9 @@ def test_the_budget_and_the_frontier():
     rows = measure.frontier()
     generic = [row for row in rows if row["result"] == "Theorem 11"]
     assert [row["fewer from m"] for row in generic].count("never") == 2
-    assert all(row["half from m"] != "never" for row in rows if row["result"] == "Theorem 4")
+    assert all(
+        row["half of them from m"] != "never" for row in rows if row["result"] == "Theorem 4"
+    )
 
 
 @pytest.mark.slow

@@ -266,24 +266,25 @@ def frontier() -> list[dict[str, Any]]:
             ):  # fmt: skip
                 at_one = one if users is generic else users(1)
                 rows.append({
-                    "result": name, "epsilon": epsilon,
-                    "delta": delta if users is generic else 0, "candidates": count, "alpha": alpha,
-                    "users, one example each": f"{at_one:,}",
-                    "fewer from m": _first(lambda m, u=users, a=at_one: u(m) < a),
-                    "half from m": _first(lambda m, u=users, a=at_one: 2 * u(m) <= a),
+                    "result": name, "epsilon": f"{epsilon:g}",
+                    "delta": f"{delta:g}" if users is generic else "0",
+                    "candidates": f"{count:,}", "alpha": f"{alpha:g}",
+                    "n, one example each": f"{at_one:,}",
+                    "fewer from m": _first(users, at_one - 1),
+                    "half of them from m": _first(users, at_one / 2),
                 })  # fmt: skip
     return rows
 
 
-def _first(holds: Callable[[int], bool]) -> str:
-    """Return the least m from which on something holds, to one per cent, or "never"."""
+def _first(users: Callable[[int], float], most: float) -> str:
+    """Return the least m, to one per cent, with which at most so many users are needed, and n."""
     high = 1
-    while not holds(high):
+    while users(high) > most:
         high *= 2
         if high > 2**60:
             return "never"
     low = high // 2
     while low and high - low > max(1, high // 100):
         middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return f"{high:,}"
+        low, high = (low, middle) if users(middle) <= most else (middle, high)
+    return f"{high:,} (n = {users(high):,})"
