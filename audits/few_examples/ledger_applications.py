@@ -172,7 +172,7 @@ def agnostic(ledger):
         "an always right and an always wrong hypothesis",
         right=[1.0, 0.9],
         lhs="score of the best",
-        rhs="0",
+        rhs="what the proof says: none above zero",
     )(printed_score)
     ledger.consequence("As printed the algorithm fails; one sign mends it.", harm="accuracy")
 
@@ -277,7 +277,9 @@ def thresholds_vc(ledger):
     = 2 card X.
     """
 
-    @ledger.reading("one sign").sweep("by enumeration", n=[3, 5], lhs="2", rhs="VC dimension")
+    @ledger.reading("one sign").sweep(
+        "by enumeration", n=[3, 5], lhs="as printed", rhs="VC dimension"
+    )
     def one_sign(n):
         labels = np.arange(n) >= np.arange(n + 1)[:, None]
         pairs = [labels[:, x] for x in itertools.combinations(range(n), 2)]
@@ -323,7 +325,8 @@ def gap(ledger):
     few.thm40-vc this is at most 2^(-.189 b) on average: n >= (.131 b - .41)/(6 epsilon alpha m) for
     2^b thresholds. For b >> 1/alpha that is larger by any power of logarithms. The last term may be
     replaced: uniform convergence takes the VC dimension, the exponential mechanism the size. A gap
-    between d and d_VC then remains for thresholds, in the second term.
+    between d and d_VC then remains for thresholds, in the second term. The contradiction is for m <
+    1/alpha; beyond, Theorem 4 asks for d/epsilon only, which is promised, and the remark is open.
     """
 
     @ledger.sweep(
@@ -336,7 +339,10 @@ def gap(ledger):
         terms = b / epsilon + 1 / (alpha * epsilon) + 1 / alpha**2  # VC dimension 1
         return needed, terms * math.log(terms * b / alpha) ** power
 
-    repair = ledger.repair("d/epsilon + d/(alpha epsilon sqrt(m)) + d_VC(P)/(alpha^2 m)")
+    repair = ledger.repair(
+        "d/epsilon + d/(alpha epsilon sqrt(m)) + d_VC(P)/(alpha^2 m); needed for m < 1/alpha, open "
+        "beyond"
+    )
 
     @repair.falsify(
         "for thresholds, m = 1, by the exponential mechanism: excess alpha with 2/3", b=Integer(
@@ -360,8 +366,8 @@ def gap(ledger):
         return times * needed_for_thresholds(b, alpha, epsilon, m), terms
 
     ledger.consequence(
-        "The gap of Theorem 40 is not closed for thresholds; with the users that the remark "
-        "promises nothing is learned.",
+        "For m < 1/alpha the gap of Theorem 40 is not closed for thresholds; with the users that "
+        "the remark promises nothing is learned there. Open beyond.",
         harm="accuracy",
     )
 

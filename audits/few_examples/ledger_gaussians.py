@@ -10,9 +10,10 @@ from scipy.stats import norm
 
 from algorithms.few_examples.covers import bounded_gaussian_cover, gaussian_cover
 from algorithms.few_examples.packings import gaussian_packing, greedy_code
+from audits.few_examples.best_tests import least_users
 from audits.few_examples.conventions import SHARE
 from audits.few_examples.hard_instances import best_success
-from dpaudit.ledger import statement
+from dpaudit.ledger import Method, statement
 from dpaudit.search import Choice, Integer, Interval
 
 ROUNDING = 1e-9
@@ -78,6 +79,48 @@ def known_covariance(ledger):
     )  # fmt: skip
     def small(alpha):
         return 3 * alpha, gaussians_apart(2 * alpha)
+
+
+@statement("few.thm45.remark", expected="ambiguous")
+def approximate(ledger):
+    """The problem of Theorem 45 has already been (implicitly) studied under user-level
+    approximate-DP by Narayanan et al., who showed that n_m^(Gauss(R, d; alpha))(epsilon, delta > 0)
+    <= Otilde(d/(alpha epsilon sqrt(m)) + d/(alpha^2 m)).
+
+    Cited, with no range of m. As m grows the display goes to 0, but two means at a distance of 2
+    are then told apart for sure, and take about 2 ln(3/2)/epsilon users for delta far below
+    epsilon, whatever m is: 811 at epsilon = 1/1000 and delta = 10^-9. A term 1/epsilon is missing,
+    as in few.disp-DD; it is felt from m = (d/alpha)^2 on. If any dependence on delta is hidden the
+    display is saved by publishing one of about 1/delta users; if only logarithms of 1/delta are, it
+    is not. The paper's own comparison, an extra d/epsilon for pure DP, would be against 1/epsilon.
+    The cited bound is not run.
+    """
+    ledger.reading("any dependence on delta is hidden, and users are rounded up").sweep(
+        "two means, m large: least n, against 1/(3 delta) + 1 for every epsilon and m",
+        epsilon=[1e-9, 1e-6, 1e-3, 0.1, 1.0], delta=[1e-5, 1e-3, 0.05], third=1 / 3,
+        mutant={"third": 0.3},
+    )(bounded_by_delta)  # fmt: skip
+
+    @ledger.reading("logarithms of 1/delta are hidden").sweep(
+        "two means, d = 1, m large: least n, against (the display + 1) log(everything)^10",
+        epsilon=1e-80, delta=1e-200, alpha=0.1, m=1e300, method=Method.NUMERIC,
+        lhs="users that group privacy asks for", rhs="users that the display allows",
+    )  # fmt: skip
+    def large_m(epsilon, delta, alpha, m):
+        """Group privacy: 2/3 <= e^(n epsilon)/3 + n e^(n epsilon) delta."""
+        least = 0.99 * math.log(2) / epsilon
+        display = 1 / (epsilon * alpha * math.sqrt(m)) + 1 / (alpha**2 * m)
+        logarithms = math.log(m) - math.log(epsilon) - math.log(delta) - math.log(alpha)
+        return least, (1 + display) * logarithms**10
+
+    ledger.consequence(
+        "A reader who takes the display for m above (d/alpha)^2 plans with too few users.",
+        harm="the wording",
+    )
+
+
+def bounded_by_delta(epsilon, delta, third):
+    return least_users(epsilon, delta), math.ceil(third / delta) + 1
 
 
 def swapped(ratio):

@@ -94,7 +94,7 @@ def private_generalizes(ledger):
                     factor=2.0, mutant={"c": 0.2}, beta=Interval(1e-9, 0.1, log=True),
                     extremal=[{"n": 60, "delta": d, "beta": b, "small": 0.5, **HALF}
                               for d, b in ((1e-3, 1e-9), (1e-6, 1e-6), (1e-9, 1e-2))],
-                    lhs="least constant", rhs="2", **SUMS)  # fmt: skip
+                    lhs="least constant", rhs="the constant 2", **SUMS)  # fmt: skip
     @ledger.sharper("1 for 2 in eps'").falsify("tests of sums", c=1.0, factor=2.0,
                     mutant={"c": 0.2}, beta=Interval(1e-9, 0.1, log=True),
                     extremal=[{"n": 60, "delta": 1e-6, "beta": 1e-6, "small": 0.5, **HALF}],

@@ -26,8 +26,9 @@ RARE = [[0.9, 0.1, 0.0], [0.9, 0.0, 0.1]]
 
 
 def fewest(laws, epsilon, most):
-    """Least n with success 2/3, up to some number."""
-    return next((n for n in range(1, most + 1) if best_success(laws, n, epsilon) >= SUCCESS), None)
+    """Least n with success 2/3, or most + 1 where `most` are not enough."""
+    found = (n for n in range(1, most + 1) if best_success(laws, n, epsilon) >= SUCCESS)
+    return next(found, most + 1)
 
 
 @statement("few.thm38")
@@ -44,7 +45,9 @@ def item_level(ledger):
     linear programs over all algorithms attain 99 percent. For the second, Pr_i[Psi_j] <= (1 - s)/(W
     - 1) for some i, and data processing gives the binary divergence at most n beta. So W = 2 is no
     exception, which it is for Fano's inequality with its ln 2. Sums against maxima cost the factor
-    3. Nothing is asked of epsilon. One source (W = 1) gives 0.
+    3. Nothing is asked of epsilon. One source (W = 1) gives 0. For all W and n this rests on the
+    argument; run were the best algorithms for two and three sources and up to six items (where six
+    are not enough, seven stand for the least n), and the constants for all W.
     """
     cases = [{"laws": FAR}, {"laws": FAR[:2]}, {"laws": COINS}, {"laws": THREE}, {"laws": RARE}]
 
@@ -56,8 +59,6 @@ def item_level(ledger):
         kl, tv = diameters(laws)
         most = 6
         n = fewest(laws, epsilon, most)
-        if n is None:
-            return None
         return constant * math.log(len(laws)) * (1 / (tv * epsilon) + 1 / kl), n
 
     sharper = ledger.sharper("n >= s ln((W - 1) s/(1 - s))/(gamma epsilon) for success s")
@@ -113,7 +114,8 @@ def user_level(ledger):
     programs over all user-level DP algorithms on up to three items each. Where one user tells two
     sources apart, 2 ln(1.5)/epsilon users are enough, and ln 2/epsilon are needed by the argument.
     For epsilon above about 1/sqrt(m beta) the last term is the largest. The proof's n_m(T) =
-    n_1(T') is an inequality: T may have more valid distributions.
+    n_1(T') is an inequality: T may have more valid distributions. For all W and m it rests on
+    few.thm38; where three or four users are not enough, one more stands for the least n.
     """
     cases = [{"laws": laws, "m": m} for laws in (COINS, THREE, FAR) for m in (1, 2, 3)]
     cases = [c for c in cases if len(c["laws"][0]) == 2 or c["m"] < 3]
@@ -125,8 +127,6 @@ def user_level(ledger):
     def bound(laws, m, epsilon, constant):
         kl = diameters(laws)[0]
         n = fewest([users_law(law, m) for law in laws], epsilon, 4 if m == 1 else 3)
-        if n is None:
-            return None
         terms = 1 / epsilon + 1 / (epsilon * math.sqrt(m * kl)) + 1 / (m * kl)
         return constant * math.log(len(laws)) * terms, n
 
@@ -191,7 +191,9 @@ def arbitrary_family(ledger):
     exactly for coins, selected by Scheffe's comparison from a grid: success is .9999 and more where
     2/3 is asked for, and a hundredth of the users would do. Answers within alpha of two members of
     a packing would put these within 2 alpha, so 3 alpha is more than enough. L is a logarithm. L =
-    0 asks for nothing (convention); the lower bound with L = ln 2 is met.
+    0 asks for nothing (convention); the lower bound with L = ln 2 is met. For any family both
+    directions rest on few.thm41 and few.lemma39; run were the upper bound for coins with m = 1
+    only, and the lower bound for two coins with up to six users.
     """
 
     @ledger.sweep(
@@ -238,8 +240,6 @@ def arbitrary_family(ledger):
     def needed(bias, epsilon, m, constant):
         laws = [[(1 + bias) / 2, (1 - bias) / 2], [(1 - bias) / 2, (1 + bias) / 2]]
         n = fewest([users_law(law, m) for law in laws], epsilon, 6)
-        if n is None:
-            return None
         beta = diameters(laws)[0]
         terms = 1 / epsilon + 1 / (epsilon * math.sqrt(m * beta)) + 1 / (m * beta)
         return constant * math.log(2) * terms, n

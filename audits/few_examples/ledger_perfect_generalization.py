@@ -210,7 +210,8 @@ def private_perfectly_generalizes(ledger):
                     factor=2.0, mutant={"c": 0.15}, beta=Interval(1e-9, 0.1, log=True),
                     extremal=[{"n": 60, "delta": d, "beta": b, "small": 0.5, **HALF}
                               for d, b in ((1e-6, 1e-6), (1e-9, 1e-2))],
-                    lhs="least constant", rhs="2", end_to_end=True, **SUMS)  # fmt: skip
+                    lhs="least constant", rhs="the constant 2",
+                    end_to_end=True, **SUMS)  # fmt: skip
     def tests(n, p, signs, delta, small, at, value, beta, c, factor):
         law = sums(n, p, signs)
         root = math.sqrt(n * math.log(1 / (beta * delta)))
@@ -239,3 +240,34 @@ def private_perfectly_generalizes(ledger):
         """O(n delta) = 2 n delta, of which Theorem 13 takes half; the mutant plugs in beta."""
         root = min(beta, n * delta) if right else math.sqrt(beta)
         return max(root / beta, (n * delta + root) / (2 * n * delta)), 1.0 + ROUNDING
+
+
+@statement("few.thm13.remark")
+def by_markov(ledger):
+    """While Lemma 14 bounds the expectation of the hockey stick divergence, it is insufficient to
+    get an arbitrarily high probability bound (i.e., for any beta as in Theorem 13); for example,
+    using Markov's inequality would only be able to handle beta > delta'.
+
+    From a mean of at most delta' Markov's inequality gives Pr[d > delta'/beta] <= beta, and what is
+    shown is that two outputs are delta'/beta apart at most: for beta <= delta' that is 1 or more,
+    and says nothing. More does not follow from the mean: d = 1 with probability delta', else 0, has
+    it, and Pr[d > t] = delta' for every t < 1. Strictly, Theorem 13's own delta'' would have to be
+    delta'/beta: for the same delta' up to a constant, Markov handles constant beta only, so that
+    what is printed is generous.
+    """
+    domain = {"weights": Array(WEIGHT, (5,)), "d": Array(SHARE, (5,))}
+
+    @ledger.falsify("Pr[d > mean/beta] <= beta", beta=Interval(1e-3, 1.0), part=1.0,
+                    mutant={"part": 0.5}, extremal=[
+                        {"weights": np.array([0.1, 0.9, 1e-6, 1e-6, 1e-6]), "beta": 0.11,
+                         "d": np.array([1.0, 0, 0, 0, 0])}], **domain)  # fmt: skip
+    def markov(weights, d, beta, part):
+        law = weights / weights.sum()
+        return law[d > law @ d / beta * (1 + ROUNDING)].sum(), part * beta
+
+    @ledger.identity("a divergence with mean delta' and Pr[d > t] = delta' for all t < 1",
+                     bound=[0.5, 1e-3, 1e-9], t=[0.0, 0.5, 0.999], top=1.0,
+                     mutant={"top": 0.4})  # fmt: skip
+    def attained(bound, t, top):
+        d, law = np.array([top, 0.0]), np.array([bound, 1 - bound])
+        return [d @ law, law[d > t].sum()], [bound, bound]

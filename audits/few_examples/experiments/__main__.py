@@ -117,8 +117,8 @@ selection) and one that does not fall, log(candidates)/epsilon.</p>
 {table_html(tables["budget"])}
 <p class="quiet">Computed, over all pairs of users with a bit each: a majority uses epsilon-bar =
 epsilon / 3, with which R_1 hides how many users must be deleted, where the test may fail, and next
-to nothing elsewhere. The most that was found is 0.62 of epsilon, with three kinds of users of whom the
-first and the last conflict (statement few.lemma18).</p>
+to nothing elsewhere. The most that was found is 0.62 of epsilon, with three kinds of users of whom
+the first and the last conflict (statement few.lemma18).</p>
 <h2>From which m on the theorems say something</h2>
 {table_html(tables["frontier"])}
 <p class="quiet">With all constants explicit. Theorems 4 and 37 are compared with themselves at m =

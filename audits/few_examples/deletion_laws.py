@@ -1,0 +1,134 @@
+"""Algorithm 1 on bits, its laws given R_1, and stable sets by enumeration."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+from scipy.stats import hypergeom
+
+from algorithms.few_examples.deletion import Budget
+from algorithms.few_examples.items import (
+    Symmetric,
+)
+from audits.few_examples.private_tests import sticks
+from dpaudit.ledger import Array
+from dpaudit.search import Choice, Integer, Interval
+
+ROUNDING = 1e-12
+SHARE = Interval(0.0, 1.0)
+WHOLE = {"epsilon": Interval(1.5, 9.0), "delta": Interval(1e-4, 0.9, log=True)}
+FREE = {"more": Integer(0, 25), "ones": SHARE, "weights": Array(SHARE, (26,)),
+        "steep": SHARE, "examples": 60, **WHOLE}  # fmt: skip
+
+
+class Table(Symmetric):
+    """Any probabilities of the answer 1, by the number of ones among bits."""
+
+    universe, n_outcomes = 2, 2
+
+    def __init__(self, p):
+        self.p = np.asarray(p)
+
+    def pmf_of_counts(self, counts):
+        """Return the table's row."""
+        p = self.p[np.asarray(counts)[..., 1]]
+        return np.stack([1 - p, p], axis=-1)
+
+
+class Kinds(Symmetric):
+    """A table by the kind of the only item; of more items, the mean."""
+
+    def __init__(self, p):
+        self.p = np.stack([1 - np.asarray(p), p], axis=-1)
+        self.universe, self.n_outcomes = self.p.shape
+
+    def pmf_of_counts(self, counts):
+        """Return the mean of the items' rows."""
+        counts = np.asarray(counts, dtype=float)
+        return counts @ self.p / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
+
+
+def noise(part, kappa):
+    """TDLap with this kappa."""
+    weights = np.exp(-part * np.abs(np.arange(-kappa, kappa + 1)))
+    return weights / weights.sum()
+
+
+def answers(p, n, ones, total, part, share, reach, *, tested=True, inside=True):
+    """Laws of the output given R_1 = 0, ..., reach: Pr[0], Pr[1], Pr[no answer].
+
+    Algorithm 1 for one bit per user and an A that counts, of which p are the probabilities of 1;
+    4 kappa is `total`. Untested, all sets are stable; unless `inside`, T need not contain S.
+    """
+    keep, found = n - total, []
+    count = np.arange(keep + 1)
+    far = np.maximum(sticks(p[:, None], p[None], part), sticks(p[None], p[:, None], part)) > share
+    for r in range(reach + 1):
+        removed = np.arange(max(0, r - n + ones), min(r, ones) + 1)  # ones among r users
+        left = ones - removed
+        low, high = np.maximum(0, keep - (n - r) + left), np.minimum(keep, left)
+        met = (count >= low[:, None]) & (count <= high[:, None])
+        stable = ~((met @ far) & met).any(axis=1) | (not tested)
+        if not stable.any():
+            found.append([0.0, 0.0, 1.0])
+            continue
+        ways = np.array([math.comb(ones, s) * math.comb(n - ones, r - s) for s in removed[stable]],
+                        dtype=float)  # fmt: skip
+        rest, chosen = (n - r, left[stable]) if inside else (n, np.full(stable.sum(), ones))
+        one = float(ways / ways.sum() @ hypergeom.pmf(count, rest, chosen[:, None], keep) @ p)
+        found.append([1 - one, one, 0.0])
+    return np.array(found)
+
+
+def sized(more, ones, weights, steep, budget):
+    """Users, ones, and a table of probabilities of 1 that may have a steep step."""
+    n = budget.deleted + more
+    step = np.arange(more + 1) > (more + 1) * weights[0]
+    return n, min(round(ones * n), n - 1), steep * step + (1 - steep) * weights[: more + 1]
+
+
+STEP = {"more": 25, "ones": 0.47, "weights": np.full(26, 0.5), "steep": 1.0, "epsilon": 3.0,
+        "delta": 0.01}  # fmt: skip
+FIRST = {**STEP, "ones": 0.0, "weights": np.concatenate([[0.0], np.ones(25)]), "steep": 0.0}
+"""Steep at one half; whether there is a one."""
+
+
+def pair_of(more, ones, weights, steep, epsilon, delta):
+    """Laws given R_1 on neighbours: one more user has a 1 in the second."""
+    budget = Budget(epsilon, delta)
+    n, ones, p = sized(more, ones, weights, steep, budget)
+    args = (budget.deleted, budget.part_epsilon, budget.part_delta, 2 * budget.kappa)
+    return budget, answers(p, n, ones, *args), answers(p, n, ones + 1, *args)
+
+
+def stable_sets(n, total, r, far, rests):
+    """Sets of r users such that no two rests of n - total users among the others are far."""
+    found = []
+    for s in itertools.combinations(range(n), r):
+        inside = np.array([not set(s) & set(rest) for rest in rests])
+        if not far[np.ix_(inside, inside)].any():
+            found.append(set(s))
+    return found
+
+
+def far_rests(data, weights, total, part, share, shown):
+    """Which rests are far, for an A that reads the bits in their order."""
+    n = data.size
+    rests = list(itertools.combinations(range(n), n - total))
+    code = [int(data[list(rest)] @ (1 << np.arange(n - total))) for rest in rests]
+    p = weights[np.array(code) % weights.size] if shown else np.array(code) * 0.1
+    both = np.maximum(sticks(p[:, None], p[None], part), sticks(p[None], p[:, None], part))
+    return rests, p, both > share
+
+
+ORDERED = {"data": Array(SHARE, (6,)), "user": Integer(0, 5), "total": Choice((3, 4, 5)),
+           "weights": Array(SHARE, (8,)), "part": Interval(0.05, 1.0),
+           "share": Interval(1e-3, 0.3)}  # fmt: skip
+
+
+def alone(total):
+    """One user differs from all others in x, and A shows it: x' is stable at 0, x at 1."""
+    return {"data": np.array([0.0, 0, 0, 1, 0, 0]), "user": 3, "total": total, "part": 0.1,
+            "weights": np.array([0.1] + [0.9] * 7), "share": 0.01}  # fmt: skip
