@@ -370,7 +370,8 @@ def talagrand(ledger):
         return min(0.5 / (1 + r / 2), math.exp(-(root**2)) if second else 1), 0.5 * math.exp(-r / 4)
 
     ledger.edge("t >= 1 in Theorem 15").sweep(
-        "one fair bit, E = {0}", t=[0.5, 0.99], lhs="Pr[not in E_(<= t)]"
+        "one fair bit, E = {0}", t=[0.5, 0.99], lhs="Pr[not in E_(<= t)]",
+        rhs="0.5 e^(-t^2/(4 n))",
     )(one_bit)  # fmt: skip
 
 

@@ -333,7 +333,8 @@ def expected_deviation(ledger):
         return math.exp(-G / 4 + root * math.sqrt(G)) * root / (2 * math.sqrt(G)), 1.0
 
     ledger.edge("Y_0 = mu in Lemma 35").sweep(
-        "n = 1, Y_1 = 0 or 2 mu", small=[0.1, 0.01], c=10.0, delta=0.01, lhs="E/mu"
+        "n = 1, Y_1 = 0 or 2 mu", small=[0.1, 0.01], c=10.0, delta=0.01, lhs="E/mu",
+        rhs="2 delta",
     )(doubled)  # fmt: skip
 
 

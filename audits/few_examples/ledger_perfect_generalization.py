@@ -83,6 +83,7 @@ def to_sample_perfect(ledger):
         return law @ (output[:, None] != output[None]) @ law, beta
 
     @ledger.falsify("beta: exactly one 1 among three bits", p=SHARE, beta=4 / 9, end_to_end=True,
+                    lhs="Pr[A(x), A(x') not close]", rhs="beta",
                     extremal=[{"p": 1 / 3}])  # fmt: skip
     def symmetric(p, beta):
         one = 3 * p * (1 - p) ** 2  # at most 4/9, for every D: SIM = 0
