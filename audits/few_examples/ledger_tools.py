@@ -257,7 +257,7 @@ def subsampling(ledger):
         one, other = (sum(math.exp(epsilon * (z[j] - z[i])) for i, j in pairs) for z in (x, y))
         return math.log(one / other), math.log(1 + 2 / 3 * (math.exp(epsilon) - 1))
 
-    @ledger.sharper("in the order of the input, three of five items: 3.3 percent more, not 5").sweep(
+    @ledger.sharper("three of five items in order: 3.3 percent more, not 5").sweep(
         "the worst algorithm, by linear programs", epsilon=0.5, most=1.05, mutant={"most": 1.03},
     )  # fmt: skip
     def five(epsilon, most):
