@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +19,13 @@ from algorithms.common.truncated_laplace import (
     truncation,
 )
 from algorithms.few_examples.items import ItemAlgorithm, Symmetric, known_pmf
-from algorithms.few_examples.populations import compositions, items_of, log_ways, user_kinds
+from algorithms.few_examples.populations import (
+    MOST_VECTORS,
+    compositions,
+    items_of,
+    log_ways,
+    user_kinds,
+)
 
 MOST_ENUMERATED = 23
 """Users of whom all subsets are enumerated, for algorithms that are not symmetric."""
@@ -222,7 +229,7 @@ def is_locally_private(
     return found.answers(0)
 
 
-class Deletions:
+class Deletions(ABC):
     """What deletion leaves of a dataset, and how alike the algorithm is on it.
 
     A *rest* is what the algorithm may run on in the end: `keep` of the users. Given a set that has
@@ -244,17 +251,17 @@ class Deletions:
         keep = len(items) - budget.deleted
         return deletions_of(items, algorithm, keep, budget.part_epsilon, budget.part_delta)
 
+    @abstractmethod
     def answers(self, r: int) -> bool:
         """Tell whether some set of r users is stable: X_stable is not empty."""
-        raise NotImplementedError
 
+    @abstractmethod
     def output(self, r: int) -> FloatArray:
         """Return the distribution of the output given R_1 = r: the last outcome is no answer."""
-        raise NotImplementedError
 
+    @abstractmethod
     def draw(self, r: int, size: int, *, rng: np.random.Generator) -> IntArray:
         """Draw a stable set of r users, delete more at random, and return which rest is left."""
-        raise NotImplementedError
 
     def _answer(self, rests: FloatArray | None) -> FloatArray:
         if rests is None:
@@ -402,11 +409,13 @@ def _refuse_many(n: int, m: int, universe: int, keep: int) -> None:
     kinds = math.comb(m + universe - 1, m)
     totals = math.comb(keep * m + universe - 1, keep * m)
     rests = min(math.comb(k + kinds - 1, k) for k in (keep, n - keep))
-    if totals > MOST_TOTALS or rests > MOST_RESTS:
+    most_deleted = (n - keep) // 2  # the largest R_1
+    sets = math.comb(most_deleted + kinds - 1, most_deleted)
+    if totals > MOST_TOTALS or rests > MOST_RESTS or sets > MOST_VECTORS:
         raise ValueError(
             f"data must have at most {MOST_TOTALS} counts of {keep * m} items that are left, in at "
-            f"most {MOST_RESTS} ways; of {n} users with {m} of {universe} items each there are "
-            f"{totals} in {rests}"
+            f"most {MOST_RESTS} ways, and {MOST_VECTORS} kinds of sets that are deleted; of {n} "
+            f"users with {m} of {universe} items each there are {totals} in {rests}, and {sets}"
         )
 
 

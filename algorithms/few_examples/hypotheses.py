@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,8 @@ class GaussianComparison:
 
     means: ArrayLike
     covariances: ArrayLike | None = None
+    _roots: FloatArray = field(init=False, repr=False)
+    _mass: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         means = _validate.floats("means", self.means, ndims=(2,))
@@ -108,14 +110,13 @@ class GaussianComparison:
             raise ValueError(
                 f"data must have shape [n, m, {means.shape[1]}], got shape {items.shape}"
             )
-        return _log_densities(items, means, self._roots)  # type: ignore[attr-defined]
+        return _log_densities(items, means, self._roots)
 
     def of_users(self, users: FloatArray) -> FloatArray:
         """Return pscr_{P, P'} of each user, [n, H, H]."""
         m = users.shape[1]
-        mass: FloatArray = self._mass  # type: ignore[attr-defined]
         inside = sum((users[:, j, :, None] > users[:, j, None, :]).astype(float) for j in range(m))
-        return np.asarray(m * mass - inside)
+        return np.asarray(m * self._mass - inside)
 
 
 def total_variation(one: ArrayLike, other: ArrayLike) -> FloatArray:

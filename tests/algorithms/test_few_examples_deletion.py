@@ -500,6 +500,8 @@ def test_reductions():
     (lambda: Budget(1.0, 0.1, sharp="no"), "sharp must be True or False"),
     (lambda: delstab_pmf(np.zeros((256, 1), int), algorithm=NoisyArgmax(4, 1.0), epsilon=1.0,
                          delta=1e-6), "data must have at most 4000 counts"),
+    (lambda: delstab_pmf(np.zeros((197, 1), int), algorithm=NoisyArgmax(12, 1.0), epsilon=1.0,
+                         delta=1e-6), "kinds of sets that are deleted"),
     (lambda: delstab_pmf(users(0, 23), algorithm=AlternatingMajority(1.0), **SMALL, sharp=True),
      "at most 2000 sets of 7 users where the algorithm is not symmetric"),
     (lambda: SuperUsers(OneExample(noisy_majority(1.0)), 0), "m must be at least 1"),
