@@ -2,8 +2,9 @@
 
 from dpaudit.events.bits import FloatAttack, explanation
 from dpaudit.events.encoding import Column, number_words, row_words
+from dpaudit.events.event import LEARN_SHARE, Event, Goal, Selection
 from dpaudit.events.expected import approximate_lower, approximate_upper
-from dpaudit.events.portfolio import LEARN_SHARE, Event, Goal, Selection, expectation, learn
+from dpaudit.events.portfolio import expectation, learn
 from dpaudit.events.scores import OutcomeScore, TableScore
 
 __all__ = [

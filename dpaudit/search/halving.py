@@ -1,7 +1,7 @@
 """The search itself: a design, successive halving, local rounds, finalists judged afresh.
 
 A candidate is judged by what its best event is expected to certify
-(:attr:`dpaudit.events.portfolio.Selection.objective`), from its own draws. Only exploration draws
+(:attr:`dpaudit.events.event.Selection.objective`), from its own draws. Only exploration draws
 are used, so however long the search, it costs nothing of `failure_prob`: the pair that it returns
 is certified on draws that it never saw.
 """

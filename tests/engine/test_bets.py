@@ -18,7 +18,7 @@ from dpaudit import ApproxDP, GaussianDP, MechanismError, NeighborPair, PureDP, 
 from dpaudit import neighbors as nb
 from dpaudit.engine.bets import Bet, closest_null
 from dpaudit.engine.task import Task
-from dpaudit.events.portfolio import Event
+from dpaudit.events import Event
 from dpaudit.neighbors import family
 from dpaudit.stats import oracles
 from tests.statistical import FALSE_ALARM

@@ -28,7 +28,7 @@ from dpaudit.engine import counts
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.explore import explore
 from dpaudit.engine.task import Task
-from dpaudit.events.portfolio import Goal
+from dpaudit.events import Goal
 from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.neighbors.presets import edge
 from dpaudit.neighbors.spaces import Choice, Interval, SearchSpace

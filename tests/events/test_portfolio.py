@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpaudit.engine.pictures import OutputHistogram
+from dpaudit.events import Event, Goal, Selection, expectation, learn
 from dpaudit.events.expected import ExpectedBounds, approximate_lower, approximate_upper
-from dpaudit.events.portfolio import Event, Goal, Selection, expectation, learn
 from dpaudit.events.scores import FeatureScore
 from dpaudit.stats import oracles
 from dpaudit.stats.proportions import lower_rates, upper_rates

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpaudit import ArgumentError, NeighborPair, PairError, PureDP, RecipeError, Relation, neighbors
-from dpaudit.events.portfolio import Goal
+from dpaudit.events import Goal
 from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.mechanisms.streams import generator
 from dpaudit.neighbors.presets import clusters, edge, outlier, query_values, which_batch, which_user

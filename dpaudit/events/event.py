@@ -1,0 +1,144 @@
+"""Events: sets of outputs that are fixed before the draws that certify them, and their purpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.events.encoding import Encoder
+from dpaudit.events.scores import Score
+from dpaudit.stats import Target
+
+Floats = NDArray[np.float64]
+
+LEARN_SHARE = 0.5
+"""Part of the exploration draws on which scores are learnt, unless the goal says otherwise;
+thresholds are chosen on the rest."""
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """A set of outputs, fixed before the draws that certify it.
+
+    Call it with outputs of the mechanism: ``event(outputs) -> bool [size]``.
+
+    Parameters
+    ----------
+    score : Score
+        Number of each output.
+    threshold : float
+        Where the score is cut.
+    above : bool
+        Whether the event fires at and above the threshold, or below it.
+    likelier : {"left", "right"}
+        The side on which it is declared to be likelier.
+    encoder : Encoder
+        Turns outputs into the matrix that the score reads.
+    target : Target
+        What it was chosen for, where the bound on its counts will be sharpest.
+    example : str
+        A typical output inside, where the score says nothing to a person.
+    learnt_share : float
+        Part of the draws, from the first, on which the score was learnt; 0 for a plain feature.
+        The event's rates are told better by the others, which only chose its threshold.
+    """
+
+    score: Score = field(repr=False)
+    threshold: float
+    above: bool
+    likelier: str
+    encoder: Encoder = field(repr=False)
+    target: Target
+    example: str = ""
+    learnt_share: float = 0.0
+
+    @property
+    def description(self) -> str:
+        """The event in words; for learnt scores, with an output that lies in it."""
+        words = self.score.words(self.threshold, self.above)
+        return f"{words}, such as {self.example}" if self.example else words
+
+    def fires(self, scores: Floats) -> NDArray[np.bool_]:
+        """Return whether the event fires, from scores already computed."""
+        above = scores >= self.threshold
+        return above if self.above else ~above
+
+    def __call__(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return whether each output lies in the event, shape ``[size]``."""
+        return self.fires(self.score(self.encoder(np.asarray(outputs))))
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What the events are chosen for.
+
+    Parameters
+    ----------
+    delta : float or None
+        Claimed delta at which epsilon is to be certified; None when the claim is a curve.
+    epsilons : ndarray, shape (e,)
+        Grid over which the profile is certified; one event at most for each.
+    claimed_deltas : ndarray, shape (e,)
+        The claim on that grid.
+    draws : int
+        Certifying draws per dataset.
+    primary_failure_prob, profile_failure_prob : float
+        Given to the primary event, and to each event of the profile.
+    learn_share : float
+        Part of the exploration draws on which scores are learnt.
+    wants_profile : bool
+        Whether events are chosen for the profile too, or the primary one alone.
+    """
+
+    delta: float | None
+    epsilons: Floats
+    claimed_deltas: Floats
+    draws: int
+    primary_failure_prob: float
+    profile_failure_prob: float
+    learn_share: float = LEARN_SHARE
+    wants_profile: bool = True
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The frozen events: the primary first, then those of the profile.
+
+    Parameters
+    ----------
+    primary : Event
+        The event on which most is staked.
+    profile : tuple of Event
+        One for each epsilon of the grid, where it is another one.
+    objective : (float, float)
+        For comparing pairs: the epsilon (of a curve, the excess over the claim as a ratio) that the
+        primary event is expected to certify, and the separation of the two sides, its difference of
+        rates, which orders pairs of equal expectation.
+    point : (float, float)
+        Of the claim's curve, where the primary event challenges it best.
+    """
+
+    primary: Event
+    profile: tuple[Event, ...]
+    objective: tuple[float, float]
+    point: tuple[float, float]
+
+
+def trivial_event(encoder: Encoder) -> Event:
+    """Return the sure event, for outputs that never vary: it certifies nothing, soundly."""
+    return Event(_SureScore(), 0.0, True, "left", encoder, Target(delta=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class _SureScore:
+    name: str = "any output"
+    axis: None = None
+
+    def __call__(self, encoded: Floats) -> Floats:
+        return np.zeros(encoded.shape[0])
+
+    def words(self, threshold: float, above: bool) -> str:
+        return "any value"
