@@ -20,7 +20,9 @@ from .claims import RenyiDP as RenyiDP
 from .claims import ZeroConcentratedDP as ZeroConcentratedDP
 from .claims import within_sensitivity as within_sensitivity
 from .engine import audit as audit
+from .engine import audit_one_run as audit_one_run
 from .engine import plan as plan
+from .engine import plan_one_run as plan_one_run
 from .errors import ArgumentError as ArgumentError
 from .errors import DpauditError as DpauditError
 from .errors import MechanismError as MechanismError

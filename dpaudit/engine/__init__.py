@@ -1,16 +1,21 @@
 """One audit: explore, freeze, draw afresh, certify, judge; and how many draws that takes."""
 
 from dpaudit.engine.auditing import audit
+from dpaudit.engine.one_run import audit_one_run
+from dpaudit.engine.one_run_planning import OneRunPlan, plan_one_run
 from dpaudit.engine.planning import Plan, detectable_epsilon, draws_to_refute, plan
 from dpaudit.engine.provenance import versions
 from dpaudit.engine.request import MIN_DRAWS
 
 __all__ = [
     "MIN_DRAWS",
+    "OneRunPlan",
     "Plan",
     "audit",
+    "audit_one_run",
     "detectable_epsilon",
     "draws_to_refute",
     "plan",
+    "plan_one_run",
     "versions",
 ]

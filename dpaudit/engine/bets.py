@@ -1,23 +1,11 @@
 """Audits that stop as soon as the evidence is in, and may be watched all the while.
 
-The null is ``p <= e^epsilon q + delta`` for every event, p and q being its probabilities on the
-likelier side and on the other. Draws come in batches. Before a batch, events are learnt on *all
-earlier* draws and a bet is laid: rates (p1, q1) that the earlier draws suggest. With (p0, q0) the
-point of the null that is closest to them in ``kl(p1, p) + kl(q1, q)``, the likelihood ratio
-
-    S = prod over left draws  p1(x) / p0(x)  *  prod over right draws  q1(y) / q0(y)
-
-is a bet against the null. For one draw of each side, with
-``A = (p1 - p0) / (p0 (1 - p0))`` and ``B = (q0 - q1) / (q0 (1 - q0))``,
-
-    E S = (1 + A (p - p0)) (1 - B (q - q0)) <= (1 + A theta t) (1 - B t) = 1 - (B t)^2 <= 1
-
-for every (p, q) of the null, with ``theta = e^epsilon`` and ``t = q - q0``: the first step is the
-null, the second the condition ``A theta = B`` that makes (p0, q0) the closest point. So the wealth,
-the product of S over all batches, is a non-negative supermartingale under the null, and Ville's
-inequality bounds the probability that it *ever* reaches ``1 / failure_prob`` by failure_prob,
-whatever the rule by which we stop (Turner, Ly and Grunwald 2024 prove the same for any convex
-null).
+Draws come in batches. Before a batch, guesses at the side are learnt on *all earlier* draws, by two
+cuts of one score or an event and its complement, and bets are laid: rates that the earlier draws
+suggest, against the closest rates that the claim allows. Under the claim a bet multiplies the
+wealth by at most 1 on average (:mod:`dpaudit.stats.wagers`). So the wealth, the product over all
+batches, is a non-negative supermartingale, and Ville's inequality bounds the probability that it
+*ever* reaches ``1 / failure_prob`` by failure_prob, whatever the rule by which we stop.
 
 A wealth is kept for each of a few levels of epsilon. The nulls are nested, so the certified epsilon
 is the largest level that, with all levels below it, was ever refused: it is wrong only if the
@@ -33,28 +21,30 @@ for optional stopping".
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from dpaudit.engine.certificate import Bound, Certificate
-from dpaudit.engine.counts import no_floats_note, rates_seen
+from dpaudit.engine.counts import Tally, no_floats_note, parts_of, tally_of
 from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.pictures import OutputHistogram
 from dpaudit.engine.task import EXPLORE_SHARE, Task
-from dpaudit.events import Event, approximate_lower, approximate_upper, learn
+from dpaudit.events import Event, Guess, approximate_lower, approximate_upper, learn
 from dpaudit.mechanisms import SUSPICION, IndependenceCheck, Sampler
 from dpaudit.results import SequentialPath, Witness
-from dpaudit.stats import Counts, RateBounds
+from dpaudit.stats import LEFT, NEITHER, RIGHT, RateBounds, Wager, wager
 
 Floats = NDArray[np.float64]
+Limit = Callable[[float, int, float], Any]
 
 SIDES = ("left", "right")
 
-FIRST_BATCH = 64
+FIRST_BATCH = 48
 GROWTH = 1.5
 """Each batch may be this much larger than the one before."""
 
@@ -64,7 +54,7 @@ LOOKS = 16
 LEAST_CALL = 16
 """Draws of a call at least: enough to see that the draws of a call go together."""
 
-LEAST_DRAWS = 128
+LEAST_DRAWS = 96
 """Draws per dataset that were bet on before which nothing is refuted, so that their independence
 can be judged."""
 
@@ -75,102 +65,33 @@ _PAIR_SHARE = 0.03  # of the budget, to choose among several pairs
 _LEARN_SHARE = 0.6  # few draws are more needed by a score than by its cut
 _MARGIN = 1e-6  # how far above the claim lies the level whose refusal refutes it
 _CAREFUL = 0.15  # one-sided level of the limits on which a careful bet is laid
-# How boldly, and with which share of the wealth: the best event carefully, the best event as it
-# looks, the second best carefully.
+# How boldly, and with which share of the wealth: the best guess carefully, the best as it looks,
+# the second best carefully.
 _STAKES = ((1.0, 0.5), (0.85, 0.25), (1.0, 0.25))
-_POOL = 6  # events that are remembered
-_OPTIMISM = 0.025
+_POOL = 6  # guesses that are remembered
+# One-sided levels at which rates are hoped for, of a guess that never abstains and of one that
+# may: one moves two rates, the other four, and both come as far as luck of one in forty.
+_OPTIMISM, _OPTIMISM_OF_FOUR = 0.025, 0.083
 _SAMPLE = 2500
 
 
 @dataclass(frozen=True)
 class Bet:
-    """Rates suggested by earlier draws against the closest rates of the null.
+    """A guess, frozen before the draws of its batch, and what its answers win.
 
     Parameters
     ----------
-    event : Event
-        Frozen before the draws of its batch.
-    p1, q1, p0, q0 : ndarray, shape (levels,)
-        For each level of epsilon; a level without a bet has ``p1 == p0`` and ``q1 == q0``.
+    chosen : Event or Guess
+        As it was learnt; an event is bet on together with its complement.
+    guess : Guess
+        What is bet on.
+    wager : Wager
+        One null for each level of epsilon.
     """
 
-    event: Event
-    p1: Floats
-    q1: Floats
-    p0: Floats
-    q0: Floats
-
-    @classmethod
-    def lay(
-        cls, event: Event, p: float, q: float, levels: Floats, delta: float, bold: float
-    ) -> Bet:
-        """Bet on rates between the null and (p, q): at (p, q) itself for ``bold = 1``."""
-        p1, q1, p0, q0 = (np.full(len(levels), 0.5) for _ in range(4))
-        for i, epsilon in enumerate(levels):
-            near_p, near_q = closest_null(p, q, float(epsilon), delta)
-            if near_p >= p:
-                continue
-            middle_p, middle_q = near_p + bold * (p - near_p), near_q + bold * (q - near_q)
-            p1[i], q1[i] = middle_p, middle_q
-            p0[i], q0[i] = closest_null(middle_p, middle_q, float(epsilon), delta)
-        return cls(event, p1, q1, p0, q0)
-
-    def log_growth(self, hits: tuple[int, int], draws: int) -> Floats:
-        """Logarithm of the factor by which the wealth of each level grows.
-
-        Parameters
-        ----------
-        hits : (int, int)
-            On the likelier side and on the other.
-        draws : int
-            On either side.
-        """
-        a, b = hits
-        return np.asarray(
-            a * np.log(self.p1 / self.p0)
-            + (draws - a) * np.log((1 - self.p1) / (1 - self.p0))
-            + b * np.log(self.q1 / self.q0)
-            + (draws - b) * np.log((1 - self.q1) / (1 - self.q0))
-        )
-
-
-def closest_null(p: float, q: float, epsilon: float, delta: float) -> tuple[float, float]:
-    """Return the point of ``p' <= e^epsilon q' + delta`` closest to (p, q).
-
-    Closest in ``kl(p, p') + kl(q, q')``, the rate at which the best bet grows.
-
-    Parameters
-    ----------
-    p, q : float
-        Strictly between 0 and 1.
-    epsilon, delta : float
-        The null.
-
-    Returns
-    -------
-    (float, float)
-        (p, q) itself when it lies in the null.
-
-    Examples
-    --------
-    >>> p, q = closest_null(0.5, 0.1, 1.0, 0.0)
-    >>> round(p, 4), round(p / q, 4)  # on the boundary p = e q
-    (0.4558, 2.7183)
-    """
-    theta = math.exp(min(epsilon, 600.0))
-    if p <= theta * q + delta:
-        return p, q
-
-    def slope(x: float) -> float:
-        y = theta * x + delta
-        return (x - q) / (x * (1 - x)) - theta * (p - y) / (y * (1 - y))
-
-    high = min((p - delta) / theta, 1.0)
-    # The slope is negative at q and positive where p' reaches p.
-    x = float(optimize.brentq(slope, q, high, xtol=1e-300, rtol=1e-14))
-    # A rate that is rounded downwards would favour the bet; a little beyond the null costs nothing.
-    return (theta * x + delta) * (1 + 1e-13), x
+    chosen: Event | Guess
+    guess: Guess
+    wager: Wager
 
 
 class Game:
@@ -204,11 +125,10 @@ class Game:
         self.most = np.zeros(len(self.levels))
         self.checks = {side: IndependenceCheck(sampler.name) for side in SIDES}
         self.explored = self.spent = self.exploration.explored
-        self.pool: list[tuple[Event, int]] = []
+        self.pool: list[tuple[Event | Guess, int]] = []
         self.best_growth = math.inf
         self.path: list[tuple[int, float]] = []
-        self.event = self.exploration.selection.primary
-        self.last = _counts(self.event, *self.exploration.draws)
+        self.last = _tally(self.exploration.selection.primary, *self.exploration.draws)
         self.stopped = "the budget is spent"
 
     def play(self) -> None:
@@ -270,37 +190,40 @@ class Game:
         )
 
     def _bets(self) -> list[Bet]:
-        """Bet on the events that should grow fastest at the claimed level, new or known.
+        """Bet on the guesses that should grow fastest at the claimed level, new or known.
 
-        Their rates are told by draws from which they were not learnt: an event of earlier batches
-        has more of those. What is bet on are rates moved against us, less and less as draws come
-        in: early in an audit, a bold bet on a lucky find loses more than it wins.
+        Their rates are told by draws from which they were not learnt: what was learnt in earlier
+        batches has more of those. What is bet on are rates moved against us, less and less as draws
+        come in: early in an audit, a bold bet on a lucky find loses more than it wins.
         """
         left, right = self._everything()
-        epsilon, delta = float(self.levels[self.claim_level]), self.point[1]
+        delta = self.point[1]
         selection = self.exploration.selection
         fresh = [selection.primary, *selection.profile]
-        known = [(event, int(len(left) * event.learnt_share)) for event in fresh] + self.pool
-        judged, growths = [], []
-        for event, start in known:
+        known = [(chosen, int(len(left) * chosen.learnt_share)) for chosen in fresh] + self.pool
+        # Where nothing speaks against the claim, certify at least the levels below it.
+        levels = np.append(self.levels[self.claim_level], self.levels[::4])
+        judged = []
+        optimistic = []
+        for chosen, start in known:
             draws = len(left) - start
-            p, q = _rates(event, left[start:], right[start:])
-            careful = _moved(p, q, draws, _CAREFUL)
-            # Where nothing speaks against the claim, certify at least the levels below it.
-            objective = (
-                _growth(*careful, epsilon, delta),
-                sum(_growth(*careful, float(level), delta) for level in self.levels[::4]),
-            )
-            judged.append((objective, event, start, (p, q), careful))
-            growths.append(_growth(*_spread(p, q, draws, _OPTIMISM), epsilon, delta))
+            guess = Guess.of(chosen)
+            rates = _rates(guess, left[start:], right[start:])
+            careful = _moved(*rates, draws, _CAREFUL)
+            growth = wager(*careful, levels, delta).growth
+            objective = (float(growth[0]), float(growth[1:].sum()))
+            judged.append((objective, chosen, start, rates, careful))
+            hope = _OPTIMISM if guess.is_complete else _OPTIMISM_OF_FOUR
+            spread = _spread(*rates, draws, hope)
+            optimistic.append(float(wager(*spread, levels[:1], delta).growth[0]))
         judged.sort(key=lambda j: j[0], reverse=True)
-        self.best_growth = max(growths)
-        self.pool = [(event, start) for _, event, start, _, _ in judged[:_POOL]]
+        self.best_growth = max(optimistic)
+        self.pool = [(chosen, start) for _, chosen, start, _, _ in judged[:_POOL]]
         best, second = judged[0], judged[min(1, len(judged) - 1)]
         laid = ((best[1], best[4]), (best[1], best[3]), (second[1], second[4]))
         return [
-            Bet.lay(event, *rates, self.levels, delta, bold)
-            for (event, rates), (bold, _) in zip(laid, _STAKES, strict=True)
+            Bet(chosen, Guess.of(chosen), wager(*rates, self.levels, delta, bold))
+            for (chosen, rates), (bold, _) in zip(laid, _STAKES, strict=True)
         ]
 
     # --- betting ---
@@ -313,34 +236,36 @@ class Game:
             self.sampler.chunks(data, size, role, side, calls=calls)
             for side, data in (("left", pair.left), ("right", pair.right))
         ]
-        events = {id(bet.event): bet.event for bet in bets}
-        self.event = bets[0].event
+        guesses = {id(bet.chosen): bet.guess for bet in bets}
+        watched = tuple({id(bet.chosen): bet.chosen for bet in bets}.values())
         start = self.log_wealth.copy()
         grown = np.zeros((len(bets), len(self.levels)))
         shares = np.log([share for _, share in _STAKES])[:, None]
-        total = np.zeros(4, dtype=int)
+        first = id(bets[0].chosen)
+        total = {side: np.zeros(3, dtype=np.int64) for side in SIDES}
         for outputs in zip(*streams, strict=True):
-            draws = len(outputs[0])
-            hits: dict[str, dict[int, int]] = {}
+            answers: dict[str, dict[int, NDArray[np.int64]]] = {}
             for side, drawn in zip(SIDES, outputs, strict=True):
                 self.past[side].append(drawn)
-                fired = {key: event(drawn) for key, event in events.items()}
-                self.checks[side].add(drawn, np.array(list(fired.values())), tuple(events.values()))
-                hits[side] = {key: int(inside.sum()) for key, inside in fired.items()}
+                made = {key: guess(drawn) for key, guess in guesses.items()}
+                fired = [
+                    said == sign
+                    for key, said in made.items()
+                    for sign in ((1,) if guesses[key].is_complete else (1, -1))
+                ]
+                self.checks[side].add(drawn, np.array(fired), watched)
+                answers[side] = {key: _answers(said) for key, said in made.items()}
+                total[side] += answers[side][first]
             for row, bet in enumerate(bets):
-                likelier = bet.event.likelier
-                other = "right" if likelier == "left" else "left"
-                key = id(bet.event)
-                grown[row] += bet.log_growth((hits[likelier][key], hits[other][key]), draws)
-            first = id(self.event)
-            total += (hits["left"][first], draws, hits["right"][first], draws)
-            self.spent += draws
+                both = (answers[side][id(bet.chosen)] for side in SIDES)
+                grown[row] += bet.wager.log_growth(*both)
+            self.spent += len(outputs[0])
             self.log_wealth = start + special.logsumexp(grown + shares, axis=0)
             self.most = np.maximum(self.most, self.log_wealth)
             self.path.append((self.spent, float(self.log_wealth[self.claim_level])))
             if self.refuted:
                 break
-        self.last = Counts(*(int(count) for count in total))
+        self.last = tally_of(bets[0].chosen, total["left"], total["right"])
 
     def _is_futile(self) -> bool:
         """Whether even an optimistic reading of the best event would not refute in time."""
@@ -366,27 +291,27 @@ def _first_share(task: Task) -> float:
 
 
 def _certify(game: Game) -> Certificate:
-    task, event, seen = game.task, game.event, game.last
+    task, seen = game.task, game.last
     epsilon, delta = game.point
     refused = game.refused
     certified = float(game.levels[refused - 1]) if refused else 0.0
     bounds = RateBounds.from_excess(certified, delta, task.failure_prob)
-    guess = rates_seen(seen, event.likelier)
     left, right = game._everything()
-    everything = rates_seen(_counts(event, left, right), event.likelier)
-    picture = OutputHistogram.plan(event, np.concatenate([left[:_SAMPLE], right[:_SAMPLE]]))
+    everything = _tally(seen.chosen, left, right).seen()
+    shown = parts_of(seen.chosen)[0]
+    picture = OutputHistogram.plan(shown, np.concatenate([left[:_SAMPLE], right[:_SAMPLE]]))
     for side, drawn in (("left", left), ("right", right)):
-        encoded = event.encoder(drawn)
-        picture.add(side, encoded, event.score(encoded))
+        encoded = shown.encoder(drawn)
+        picture.add(side, encoded, shown.score(encoded))
     return Certificate.of(
         task,
         game.exploration.pair,
         game.point,
-        epsilon=Bound(everything.lower_epsilon(delta), certified, seen),
+        epsilon=Bound(everything.lower_epsilon(delta), certified, seen.pair_counts),
         delta=Bound(
             everything.lower_delta(epsilon),
             delta if refused > 0 and certified >= epsilon else 0.0,
-            seen,
+            seen.pair_counts,
         ),
         certified=np.where((task.grid <= certified) & (refused > 0), delta, 0.0),
         estimated=[everything.lower_delta(float(e)) for e in task.grid],
@@ -394,12 +319,18 @@ def _certify(game: Game) -> Certificate:
         refuted=game.refuted,
         explored=game.explored,
         certifying=game.spent - game.explored,
-        witness=Witness(event.description, event.likelier, seen, *guess.worst_case(delta)),
+        witness=Witness(
+            seen.chosen.description,
+            seen.likelier,
+            seen.counts,
+            *seen.seen().worst_case(delta),
+            right=seen.right,
+        ),
         histogram=picture.done(),
         mechanism_seconds=game.sampler.seconds,
         # Ville's inequality, at the level of the claim.
         p_value=math.exp(-float(game.most[game.claim_level])) if game.refuted else 1.0,
-        event=event,
+        event=seen.chosen,
         bounds=(bounds,) if refused > 0 else (),
         search=game.exploration.search,
         notes=no_floats_note(task, game.sampler)
@@ -414,32 +345,54 @@ def _certify(game: Game) -> Certificate:
     )
 
 
-def _counts(event: Event, left: NDArray[Any], right: NDArray[Any]) -> Counts:
-    return Counts(int(event(left).sum()), len(left), int(event(right).sum()), len(right))
+def _answers(said: NDArray[np.int8]) -> NDArray[np.int64]:
+    """How often left, right and neither was guessed."""
+    left, right = int((said == 1).sum()), int((said == -1).sum())
+    return np.array([left, right, len(said) - left - right])
 
 
-def _rates(event: Event, left: NDArray[Any], right: NDArray[Any]) -> tuple[float, float]:
-    """Rates seen on the likelier side and on the other, half a draw away from 0 and 1."""
-    seen = rates_seen(_counts(event, left, right), event.likelier)
-    return float(seen.likely[0]), float(seen.rare[0])
+def _tally(chosen: Event | Guess, left: NDArray[Any], right: NDArray[Any]) -> Tally:
+    guess = Guess.of(chosen)
+    return tally_of(chosen, _answers(guess(left)), _answers(guess(right)))
 
 
-def _moved(p: float, q: float, draws: int, level: float) -> tuple[float, float]:
-    """Rates moved towards each other by their one-sided limits at `level`."""
-    low = float(approximate_lower(p * draws, draws, level))
-    high = float(approximate_upper(q * draws, draws, level))
-    return min(max(low, 1e-9), 1 - 1e-9), min(max(high, 1e-9), 1 - 1e-9)
+def _rates(guess: Guess, left: NDArray[Any], right: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Rates of the answers on either side, half a draw away from 0 and 1."""
+    answers = np.array([1.0, 1.0, 0.0 if guess.is_complete else 1.0])
+    both = (_answers(guess(side)) + answers / 2 for side in (left, right))
+    p, q = (counts / counts.sum() for counts in both)
+    return p, q
 
 
-def _spread(p: float, q: float, draws: int, level: float) -> tuple[float, float]:
+def _moved(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats, Floats]:
+    """Rates moved towards each other by their one-sided limits at `level`.
+
+    What is taken from an answer goes to the one that is wrong on that side.
+    """
+    return (
+        _shifted(left, LEFT, draws, level, approximate_lower, approximate_upper),
+        _shifted(right, RIGHT, draws, level, approximate_lower, approximate_upper),
+    )
+
+
+def _spread(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats, Floats]:
     """Rates moved apart by their one-sided limits at `level`."""
-    high = float(approximate_upper(p * draws, draws, level))
-    return high, float(approximate_lower(q * draws, draws, level))
+    return (
+        _shifted(left, LEFT, draws, level, approximate_upper, approximate_lower),
+        _shifted(right, RIGHT, draws, level, approximate_upper, approximate_lower),
+    )
 
 
-def _growth(p: float, q: float, epsilon: float, delta: float) -> float:
-    """Return the expected growth of the log wealth, per draw of each side."""
-    p, q = min(max(p, 1e-12), 1 - 1e-12), min(max(q, 1e-12), 1 - 1e-12)
-    near_p, near_q = closest_null(p, q, epsilon, delta)
-    terms = ((p, near_p), (1 - p, 1 - near_p), (q, near_q), (1 - q, 1 - near_q))
-    return float(sum(special.rel_entr(x, y) for x, y in terms))
+def _shifted(
+    rates: Floats, good: int, draws: int, level: float, of_good: Limit, of_bad: Limit
+) -> Floats:
+    """Rates of one side, its right answer moved by one limit, the wrong one by another."""
+    bad = RIGHT if good == LEFT else LEFT
+    moved = rates.copy()
+    moved[good] = float(of_good(rates[good] * draws, draws, level))
+    moved[bad] = min(float(of_bad(rates[bad] * draws, draws, level)), 1 - moved[good])
+    moved[NEITHER] = max(1 - moved[good] - moved[bad], 0.0) if rates[NEITHER] > 0 else 0.0
+    if rates[NEITHER] == 0:
+        moved[bad] = 1 - moved[good]
+    inside = np.maximum(moved, np.where(rates > 0, 1e-9, 0.0))
+    return np.asarray(inside / inside.sum())

@@ -2,9 +2,10 @@
 
 from dpaudit.events.bits import FloatAttack, explanation
 from dpaudit.events.encoding import Column, number_words, row_words
-from dpaudit.events.event import LEARN_SHARE, Event, Goal, Selection
+from dpaudit.events.event import LEARN_SHARE, Event, Goal, Guess, Selection
+from dpaudit.events.expectation import expectation
 from dpaudit.events.expected import approximate_lower, approximate_upper
-from dpaudit.events.portfolio import expectation, learn
+from dpaudit.events.portfolio import learn
 from dpaudit.events.scores import OutcomeScore, TableScore
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Event",
     "FloatAttack",
     "Goal",
+    "Guess",
     "OutcomeScore",
     "Selection",
     "TableScore",

@@ -9,14 +9,16 @@ will be given.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.events.encoding import Encoder
-from dpaudit.events.event import Event, Goal, Selection, trivial_event
+from dpaudit.events.event import Event, Goal, Guess, Selection, trivial_event
 from dpaudit.events.expected import ExpectedBounds, approximate_lower, approximate_upper
+from dpaudit.events.guessing import ExpectedGuess, pairs_of_cuts
 from dpaudit.events.scores import FeatureScore, Score
 from dpaudit.stats import Target, excess_of_rates
 
@@ -28,14 +30,39 @@ SELECTION_LEVEL = 0.1
 _TRIFLE = 0.003
 MAX_CUTS = 240
 
+_GUESSED = 4  # scores whose cuts are paired
+
+OTHER = {"left": "right", "right": "left"}
+
 
 @dataclass(frozen=True)
 class Cuts:
-    """All cuts of one score: rates moved against us, for either likelier side."""
+    """All cuts of one score: draws at or above each threshold, and their rates moved against us.
+
+    Parameters
+    ----------
+    score : Score
+        What is cut.
+    thresholds : ndarray, shape (k,)
+        Rising.
+    hits : dict of str to ndarray of int, shape (k,)
+        Draws of each side at or above the thresholds.
+    draws : dict of str to int
+        Of each side.
+    """
 
     score: Score
     thresholds: Floats
-    rates: dict[str, tuple[Floats, Floats]]
+    hits: dict[str, NDArray[np.intp]]
+    draws: dict[str, int]
+
+    def rates(self, likelier: str) -> tuple[Floats, Floats]:
+        """Return rates moved against us, on the likelier side and on the other."""
+        other = OTHER[likelier]
+        return (
+            lower(self.hits[likelier], self.draws[likelier]),
+            upper(self.hits[other], self.draws[other]),
+        )
 
 
 def is_plain(score: Score) -> bool:
@@ -54,21 +81,20 @@ def cut(score: Score, left: Floats, right: Floats) -> Cuts | None:
     with np.errstate(over="ignore", invalid="ignore"):
         middle = below / 2 + at / 2
     thresholds = np.where((middle > below) & (middle <= at), middle, at)
-    a = len(left) - np.searchsorted(left, thresholds, side="left")
-    b = len(right) - np.searchsorted(right, thresholds, side="left")
-    rates = {
-        "left": (lower(a, len(left)), upper(b, len(right))),
-        "right": (lower(b, len(right)), upper(a, len(left))),
+    sides = {"left": left, "right": right}
+    hits = {
+        side: len(drawn) - np.searchsorted(drawn, thresholds, side="left")
+        for side, drawn in sides.items()
     }
-    return Cuts(score, thresholds, rates)
+    return Cuts(score, thresholds, hits, {side: len(drawn) for side, drawn in sides.items()})
 
 
-def lower(hits: NDArray[np.intp], draws: int) -> Floats:
+def lower(hits: NDArray[Any], draws: int) -> Floats:
     """Rates, moved down by their selection uncertainty."""
     return approximate_lower(hits, draws, SELECTION_LEVEL)
 
 
-def upper(hits: NDArray[np.intp], draws: int) -> Floats:
+def upper(hits: NDArray[Any], draws: int) -> Floats:
     """Rates, moved up by their selection uncertainty."""
     return approximate_upper(hits, draws, SELECTION_LEVEL)
 
@@ -83,19 +109,23 @@ def _spread_indices(n: int) -> NDArray[np.intp]:
 
 
 def choose(encoder: Encoder, cuts: Sequence[Cuts], goal: Goal) -> Selection:
-    """Pick the primary event and one event for each epsilon of the grid."""
+    """Pick the primary event, or a guess, and one event for each epsilon of the grid."""
     best: tuple[float, float] = (-np.inf, -np.inf)
-    primary, point = trivial_event(encoder), None
+    primary: Event | Guess = trivial_event(encoder)
+    point = None
+    worth: list[tuple[float, float, int, str]] = []
     best_delta = np.zeros(len(goal.epsilons))
     chosen: list[Event | None] = [None] * len(goal.epsilons)
-    for c in cuts:
-        for side, (likely, rare) in c.rates.items():
+    for order, c in enumerate(cuts):
+        for side in OTHER:
+            likely, rare = c.rates(side)
             # Selection already moved the rates; now what certifying them will cost.
             sure = ExpectedBounds.of(likely, rare, goal.draws, goal.primary_failure_prob)
             (direct, mirrored), where = primary_values(sure, goal)
             value = np.maximum(direct, mirrored)
             separation = excess_of_rates(likely, rare, 0.0)
             top = int(np.lexsort((-np.arange(len(value)), separation, value))[-1])
+            worth.append((float(value[top]), float(separation[top]), -order, side))
             # Scores come simplest first; a later one must be better by more than a trifle.
             if (value[top] - _TRIFLE * abs(best[0]), separation[top]) > best:
                 best = (float(value[top]), float(separation[top]))
@@ -118,9 +148,14 @@ def choose(encoder: Encoder, cuts: Sequence[Cuts], goal: Goal) -> Selection:
                     as_is = bool(direct[top] >= mirrored[top])
                     target = Target(epsilon=float(epsilon))
                     chosen[i] = _event(encoder, c, top, side, as_is, target, goal.learn_share)
+    guess = _best_guess(encoder, cuts, sorted(worth, reverse=True)[:_GUESSED], goal)
+    if guess is not None and guess.value > max(best[0], 0.0) * (1 + _TRIFLE):
+        best = (guess.value, max(guess.separation, best[1]))
+        primary, point = guess.guess, guess.point
     profile: list[Event] = []
     for event in chosen:
-        if event is not None and not any(_same_cut(event, e) for e in [primary, *profile]):
+        known = [e for e in (primary, *profile) if isinstance(e, Event)]
+        if event is not None and not any(_same_cut(event, e) for e in known):
             profile.append(event)
     index = point if point is not None else len(goal.epsilons) // 2
     at = (float(goal.epsilons[index]), float(goal.claimed_deltas[index]))
@@ -142,6 +177,71 @@ def primary_values(
     return (direct, mirrored), where
 
 
+@dataclass(frozen=True)
+class _ChosenGuess:
+    value: float
+    separation: float
+    guess: Guess
+    point: int | None
+
+
+def _best_guess(
+    encoder: Encoder,
+    cuts: Sequence[Cuts],
+    worth: Sequence[tuple[float, float, int, str]],
+    goal: Goal,
+) -> _ChosenGuess | None:
+    """Pair cuts of the scores that are worth most, and return the pair that is worth most."""
+    best: _ChosenGuess | None = None
+    for _, _, order, side in worth:
+        c = cuts[-order]
+        other = OTHER[side]
+        near: tuple[int, int] | None = None
+        for _ in ("coarsely", "around the best"):
+            pairs = pairs_of_cuts(
+                c.hits[side], c.hits[other], (c.draws[side], c.draws[other]), SELECTION_LEVEL, near
+            )
+            sure = ExpectedGuess.of(
+                pairs.correct, pairs.wrong, 2 * goal.draws, goal.primary_failure_prob
+            )
+            values, where = guess_values(sure, goal)
+            top = int(values.argmax())
+            near = (int(pairs.upper[top]), int(pairs.lower[top]))
+        assert near is not None
+        if best is not None and values[top] <= best.value * (1 + _TRIFLE):
+            continue
+        point = None if goal.delta is not None else int(where[top])
+        target = (
+            Target(delta=goal.delta)
+            if point is None
+            else Target(epsilon=float(goal.epsilons[point]))
+        )
+        above, below = (
+            replace(
+                _event(encoder, c, at, side, True, target, goal.learn_share),
+                above=is_above,
+                likelier=likelier,
+            )
+            for at, is_above, likelier in ((near[0], True, side), (near[1], False, other))
+        )
+        left, right = (above, below) if side == "left" else (below, above)
+        separation = float(pairs.correct[top] - pairs.wrong[top])
+        best = _ChosenGuess(float(values[top]), separation, Guess(left, right), point)
+    return best
+
+
+def guess_values(sure: ExpectedGuess, goal: Goal) -> tuple[Floats, NDArray[np.intp]]:
+    """Worth of each pair of cuts; for curves also where it challenges best."""
+    if goal.delta is not None:
+        values = np.maximum(sure.loss(goal.delta), 0.0)
+        return values, np.zeros(len(values), np.intp)
+    allowed = np.maximum(goal.claimed_deltas, 1e-300)[:, None]
+    ratios = np.stack([sure.excess(e) for e in goal.epsilons]) / allowed
+    ratios[0] = -1.0
+    where = ratios.argmax(axis=0)
+    return ratios[where, np.arange(ratios.shape[1])], where
+
+
 def _event(
     encoder: Encoder,
     cuts: Cuts,
@@ -152,12 +252,11 @@ def _event(
     learn_share: float,
 ) -> Event:
     """Freeze a cut as the event, or as the complement where its swapped use is the stronger."""
-    other = "right" if side == "left" else "left"
     return Event(
         cuts.score,
         float(cuts.thresholds[at]),
         above=as_is,
-        likelier=side if as_is else other,
+        likelier=side if as_is else OTHER[side],
         encoder=encoder,
         target=target,
         learnt_share=0.0 if is_plain(cuts.score) else learn_share,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpaudit.events.shapes import Form
+from dpaudit.events.texts import Texts, views, whole
 
 Floats = NDArray[np.float64]
 
@@ -23,10 +26,18 @@ class Column:
     labels : tuple of str, optional
         For categories: label of each code 0, 1, ... seen while exploring. Any other label gets
         the code -1.
+    view : callable, optional
+        For what is read off texts: ``Texts -> [size]``.
+    derived : bool
+        Whether it says again what another column says, as the suffix of a text does.
     """
 
     name: str
     labels: tuple[str, ...] | None = None
+    view: Callable[[Texts], Floats] | None = field(
+        default=None, repr=False, compare=False, kw_only=True
+    )
+    derived: bool = field(default=False, kw_only=True)
 
     def words(self, value: float) -> str:
         """Return a value of this column as people write it."""
@@ -45,7 +56,9 @@ def number_words(value: float) -> str:
 
 def row_words(encoder: Encoder, row: Floats) -> str:
     """Return one encoded output as people write it, "-" for no answer, cut at 24 cells."""
-    cells = [c.words(v) for c, v in zip(encoder.columns, row.tolist(), strict=True)]
+    cells = [
+        c.words(v) for c, v in zip(encoder.columns, row.tolist(), strict=True) if not c.derived
+    ]
     shown = ["-" if cell == "no answer" else cell for cell in cells[:24]]
     return "(" + ", ".join(shown + ["..."] * (len(cells) > 24)) + ")"
 
@@ -55,49 +68,80 @@ class Encoder:
     """Turns outputs ``[size, ...]`` into ``[size, k]`` floats; frozen once learnt.
 
     Numbers and booleans stay what they are, categories become codes, the fields of records and
-    the axes of arrays become columns.
+    the axes of arrays become columns. A text may have more columns, which follow its own: its
+    length, its ends, what it contains.
+
+    Where shapes or lengths differ, from side to side or from draw to draw, the cells of a draw are
+    taken one after the other, NaN stands for those that it lacks, and columns before them tell how
+    many cells it has and, for arrays of several axes, its shape. What lies beyond the longest draw
+    that was explored is left out.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        What the floats mean.
+    groups : tuple of int
+        How many columns each coordinate of the output has.
+    form : Form
+        How many coordinates an output has.
     """
 
     columns: tuple[Column, ...]
+    groups: tuple[int, ...]
+    form: Form
 
     @classmethod
-    def learn(cls, outputs: NDArray[Any]) -> Encoder:
-        """Learn columns and labels from exploration outputs of both sides together."""
-        columns = []
-        for name, values in _flat_columns(outputs):
-            labels = None
-            if values.dtype.kind in "US":
-                labels = tuple(str(label) for label in np.unique(_text(values)))
-            columns.append(Column(name, labels))
-        return cls(tuple(columns))
+    def learn(
+        cls, *outputs: NDArray[Any], sides: tuple[NDArray[Any], NDArray[Any]] | None = None
+    ) -> Encoder:
+        """Learn columns and labels from exploration outputs of both sides.
+
+        With `sides`, outputs of the left and of the right, it is learnt what else to read off
+        texts because it tells the sides apart.
+        """
+        form = Form.of(outputs)
+        columns: list[Column] = []
+        groups = []
+        told = [list(form.coordinates(side)) for side in sides or ()]
+        for at, seen in enumerate(zip(*map(form.coordinates, outputs), strict=True)):
+            name, derived = seen[0].name, seen[0].derived
+            before = len(columns)
+            if seen[0].values.dtype.kind in "US":
+                texts = Texts.of(np.concatenate([c.values for c in seen]))
+                labels, read = whole(texts)
+                columns.append(Column(name, labels, view=read, derived=derived))
+                if told and not derived:
+                    apart = (Texts.of(side[at].values) for side in told)
+                    columns += [
+                        Column(words, named, view=read, derived=True)
+                        for words, named, read in views(name, texts, *apart)
+                    ]
+            else:
+                columns.append(Column(name, derived=derived))
+            groups.append(len(columns) - before)
+        return cls(tuple(columns), tuple(groups), form)
+
+    @property
+    def own(self) -> NDArray[np.intp]:
+        """Places of the columns that are not derived from others."""
+        return np.flatnonzero([not column.derived for column in self.columns])
+
+    @property
+    def form_columns(self) -> range:
+        """Places of the columns that tell length and shape, where these differ."""
+        return range(0 if self.form.width is None else 1 + self.form.shapes)
 
     def __call__(self, outputs: NDArray[Any]) -> Floats:
         """Encode outputs, shape ``[size, k]``."""
         encoded = np.empty((outputs.shape[0], len(self.columns)))
-        flat = _flat_columns(outputs)
-        for j, ((_, values), column) in enumerate(zip(flat, self.columns, strict=True)):
-            if column.labels is None:
-                encoded[:, j] = values
-            else:
-                labels, text = np.array(column.labels), _text(values)
-                codes = np.minimum(np.searchsorted(labels, text), len(labels) - 1)
-                encoded[:, j] = np.where(labels[codes] == text, codes, -1)
+        start = 0
+        for coordinate, count in zip(self.form.coordinates(outputs), self.groups, strict=True):
+            of = self.columns[start : start + count]
+            texts = None if of[0].view is None else Texts.of(coordinate.values)
+            for j, column in enumerate(of, start):
+                if texts is None or column.view is None:
+                    encoded[:, j] = coordinate.values
+                else:
+                    encoded[:, j] = column.view(texts)
+            start += count
         return encoded
-
-
-def _text(values: NDArray[Any]) -> NDArray[np.str_]:
-    """Return labels as text; bytes may be any, and latin-1 tells all of them apart."""
-    if values.dtype.kind == "S":
-        return np.asarray(np.char.decode(values, "latin-1"))
-    return np.asarray(values, dtype=str)
-
-
-def _flat_columns(outputs: NDArray[Any]) -> Iterator[tuple[str, NDArray[Any]]]:
-    for field in outputs.dtype.names or (None,):
-        values = outputs if field is None else outputs[field]
-        if values.ndim == 1:
-            yield field or "output", values
-            continue
-        for index in np.ndindex(values.shape[1:]):
-            place = str(index[0]) if len(index) == 1 else f"({', '.join(map(str, index))})"
-            yield f"{field or 'coordinate'} {place}", values[(slice(None), *index)]

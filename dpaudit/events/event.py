@@ -1,8 +1,11 @@
-"""Events: sets of outputs that are fixed before the draws that certify them, and their purpose."""
+"""What certifying draws are looked at for: events, guesses, and the goal that they are chosen for.
+
+Both are fixed before the draws that certify them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -71,6 +74,62 @@ class Event:
         return self.fires(self.score(self.encoder(np.asarray(outputs))))
 
 
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """A guess at the side of each output, in both tails of one score: left, right, or none.
+
+    Call it with outputs of the mechanism: ``guess(outputs) -> int8 [size]``, 1 for left, -1 for
+    right and 0 where it abstains.
+
+    Parameters
+    ----------
+    left, right : Event
+        Where left is guessed, and where right is: two cuts of one score that never fire together.
+    """
+
+    left: Event
+    right: Event
+
+    @classmethod
+    def of(cls, chosen: Event | Guess) -> Guess:
+        """Return a guess, or that of an event: its likelier side where it fires, else the other."""
+        if isinstance(chosen, Guess):
+            return chosen
+        other = "right" if chosen.likelier == "left" else "left"
+        complement = replace(chosen, above=not chosen.above, likelier=other)
+        return cls(chosen, complement) if other == "right" else cls(complement, chosen)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it never abstains."""
+        return self.left.threshold == self.right.threshold and self.left.above != self.right.above
+
+    @property
+    def description(self) -> str:
+        """The guess in words."""
+        return f"left where {self.left.description}; right where {self.right.description}"
+
+    @property
+    def score(self) -> Score:
+        """The score that is cut."""
+        return self.left.score
+
+    @property
+    def encoder(self) -> Encoder:
+        """Turns outputs into the matrix that the score reads."""
+        return self.left.encoder
+
+    @property
+    def learnt_share(self) -> float:
+        """Part of the draws on which the score was learnt."""
+        return self.left.learnt_share
+
+    def __call__(self, outputs: NDArray[Any]) -> NDArray[np.int8]:
+        """Return the guess at each output, shape ``[size]``."""
+        scores = self.score(self.encoder(np.asarray(outputs)))
+        return self.left.fires(scores).astype(np.int8) - self.right.fires(scores).astype(np.int8)
+
+
 @dataclass(frozen=True)
 class Goal:
     """What the events are chosen for.
@@ -109,19 +168,19 @@ class Selection:
 
     Parameters
     ----------
-    primary : Event
-        The event on which most is staked.
+    primary : Event or Guess
+        On which most is staked.
     profile : tuple of Event
         One for each epsilon of the grid, where it is another one.
     objective : (float, float)
         For comparing pairs: the epsilon (of a curve, the excess over the claim as a ratio) that the
-        primary event is expected to certify, and the separation of the two sides, its difference of
+        primary is expected to certify, and the separation of the two sides, its difference of
         rates, which orders pairs of equal expectation.
     point : (float, float)
         Of the claim's curve, where the primary event challenges it best.
     """
 
-    primary: Event
+    primary: Event | Guess
     profile: tuple[Event, ...]
     objective: tuple[float, float]
     point: tuple[float, float]

@@ -75,7 +75,7 @@ def _loss(p: Floats, q: Floats, p_low: Floats, q_high: Floats, delta: float) -> 
     return np.where(known, loss, -np.inf)
 
 
-def approximate_upper(hits: Any, draws: int, failure_prob: float) -> Floats:
+def approximate_upper(hits: Any, draws: Any, failure_prob: float) -> Floats:
     """Clopper-Pearson upper bound by Pratt's formula: fractional counts, 30 times faster.
 
     Within about 15% of the exact bound even for no hits and tiny failure probabilities (Blyth
@@ -86,7 +86,9 @@ def approximate_upper(hits: Any, draws: int, failure_prob: float) -> Floats:
     z = float(-special.ndtri(failure_prob))
     a = ((x + 1) / (draws - x)) ** 2
     b = 81 * (x + 1) * (draws - x) - 9 * draws - 8
-    c = -3 * z * np.sqrt(9 * (x + 1) * (draws - x) * (9 * draws + 5 - z * z) + draws + 1)
+    # Negative beyond every use of the formula: with fewer draws than z^2 / 9, nothing is known.
+    root = np.maximum(9 * (x + 1) * (draws - x) * (9 * draws + 5 - z * z) + draws + 1, 0.0)
+    c = -3 * z * np.sqrt(root)
     d = 81 * (x + 1) ** 2 - 9 * (x + 1) * (2 + z * z) + 1
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         bound = 1 / (1 + a * ((b + c) / d) ** 3)
@@ -94,7 +96,7 @@ def approximate_upper(hits: Any, draws: int, failure_prob: float) -> Floats:
     return np.where(sensible, bound, 1.0)
 
 
-def approximate_lower(hits: Any, draws: int, failure_prob: float) -> Floats:
+def approximate_lower(hits: Any, draws: Any, failure_prob: float) -> Floats:
     """Clopper-Pearson lower bound by Pratt's formula; see :func:`approximate_upper`."""
     x = np.asarray(hits, dtype=float)
     bound = 1 - approximate_upper(draws - x, draws, failure_prob)

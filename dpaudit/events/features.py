@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.events.directions import difference_of_means, filled, spreads
 from dpaudit.events.encoding import Column, Encoder
+from dpaudit.events.periods import periodic
+from dpaudit.events.relations import relations
+from dpaudit.events.screening import SCREENED
 
 Floats = NDArray[np.float64]
 
 _HUGE = 1e100
 """Outputs beyond it are moved there while directions are learnt, so that squares stay finite."""
+
+_PERIODIC = 16  # coordinates in which periods are looked for
 
 MAX_COORDINATES = 48
 """Coordinates that are looked at one by one; the rest still count in norms and directions."""
@@ -57,20 +64,36 @@ class Feature:
 def all_features(encoder: Encoder, left: Floats, right: Floats) -> list[Feature]:
     """Return the features worth looking at, simplest first, learnt on encoded draws.
 
-    Coordinates first (all, or the ones whose means or answer rates differ most), then, for
-    vectors: mean, norms, extremes, order statistics, the direction of the difference of means,
-    number of missing answers, and for streams of yes and no the first and last of each.
+    Coordinates first (all, or the ones whose means or answer rates differ most), and what is read
+    off texts. For vectors: mean, norms, extremes, order statistics, the direction of the difference
+    of means, number of missing answers, and for streams of yes and no the first and last of each.
+    Then what is looked for and only kept where it tells the sides apart: directions of different
+    spread, relations between coordinates, residues and fractional parts.
     """
-    k = len(encoder.columns)
-    chosen = np.arange(k) if k <= MAX_COORDINATES else _most_different(left, right)
+    own = encoder.own
+    chosen = (
+        own if len(own) <= MAX_COORDINATES else own[_most_different(left[:, own], right[:, own])]
+    )
     left, right = (np.clip(x, -_HUGE, _HUGE) for x in (left, right))
     features = [
-        Feature(encoder.columns[j], _coordinate(j), True, encoder.columns[j].labels is None)
-        for j in chosen.tolist()
+        Feature(encoder.columns[j], _coordinate(j), j in own, encoder.columns[j].labels is None)
+        for j in [*encoder.form_columns, *chosen.tolist()]
     ]
-    numeric = np.array([c.labels is None for c in encoder.columns])
-    if numeric.sum() < 2:
-        return features
+    features += _text_features(encoder)
+    numeric = np.array([c.labels is None and not c.derived for c in encoder.columns])
+    if numeric.sum() >= 2:
+        features += _many(encoder, numeric, left, right)
+    for j in [j for j in chosen.tolist() if numeric[j]][:_PERIODIC]:
+        found = periodic(encoder.columns[j].name, left[:, j], right[:, j])
+        features += [Feature(c, _after(_coordinate(j), read), learnt=True) for c, read in found]
+    return features
+
+
+def _many(
+    encoder: Encoder, numeric: NDArray[np.bool_], left: Floats, right: Floats
+) -> list[Feature]:
+    """Return the features of several numbers together."""
+    features: list[Feature] = []
     with np.errstate(invalid="ignore"):
         both = np.concatenate([left, right])
         missing = np.isnan(both).any(axis=0)
@@ -82,7 +105,7 @@ def all_features(encoder: Encoder, left: Floats, right: Floats) -> list[Feature]
         features += _vector_features(np.flatnonzero(values))
         if missing[values].any():
             features += _answer_features(np.flatnonzero(values))
-    direction = _difference_of_means(left, right, numeric)
+    direction = difference_of_means(left, right, numeric)
     if direction is not None:
         name = "difference-of-means direction"
         features.append(Feature(Column(name), direction, learnt=True))
@@ -90,7 +113,33 @@ def all_features(encoder: Encoder, left: Floats, right: Floats) -> list[Feature]
         features.append(
             _summary("number of missing answers", lambda x: np.isnan(x).sum(axis=1).astype(float))
         )
+    if values.sum() >= 2:
+        columns = np.flatnonzero(values)
+        for column, read in spreads(columns, left, right):
+            features.append(Feature(column, read, learnt=True))
+        names = [c.name for c in encoder.columns]
+        few = (x[:SCREENED] for x in (left, right))
+        for column, read, ordered in relations(names, columns, *few):
+            features.append(Feature(column, read, ordered=ordered, learnt=True))
+        total = _of(columns, lambda x: x.sum(axis=1))
+        for column, read in periodic("sum of coordinates", total(left), total(right)):
+            features.append(Feature(column, _after(total, read), learnt=True))
     return features
+
+
+def _after(
+    first: Callable[[Floats], Floats], read: Callable[[Floats], Floats]
+) -> Callable[[Floats], Floats]:
+    return lambda x: read(first(x))
+
+
+def _text_features(encoder: Encoder) -> list[Feature]:
+    """Return what is read off texts beside themselves."""
+    return [
+        Feature(column, _coordinate(j), False, column.labels is None, learnt=True)
+        for j, column in enumerate(encoder.columns)
+        if column.derived and j not in encoder.form_columns
+    ]
 
 
 def _summary(name: str, read: Callable[[Floats], Floats]) -> Feature:
@@ -102,48 +151,48 @@ def _coordinate(j: int) -> Callable[[Floats], Floats]:
 
 
 def _most_different(left: Floats, right: Floats) -> NDArray[np.intp]:
-    gap = np.abs(_filled(left).mean(axis=0) - _filled(right).mean(axis=0))
-    spread = np.sqrt(_filled(left).var(axis=0) + _filled(right).var(axis=0)) + 1e-300
+    gap = np.abs(filled(left).mean(axis=0) - filled(right).mean(axis=0))
+    spread = np.sqrt(filled(left).var(axis=0) + filled(right).var(axis=0)) + 1e-300
     answers = np.abs(np.isnan(left).mean(axis=0) - np.isnan(right).mean(axis=0))
     best = np.argsort(-(gap / spread + answers), kind="stable")[:MAX_COORDINATES]
     return np.sort(best)
 
 
-def _filled(x: Floats) -> Floats:
-    return np.where(np.isnan(x), 0.0, x)
+def _of(
+    columns: NDArray[np.intp], reduce: Callable[[Floats], Floats], empty: float = 0.0
+) -> Callable[[Floats], Floats]:
+    def read(x: Floats) -> Floats:
+        # Rows that lie one behind the other in memory add up the same however many there are.
+        part = np.take(x, columns, axis=1)
+        return reduce(np.where(np.isnan(part), empty, part))
+
+    return read
 
 
-def _difference_of_means(
-    left: Floats, right: Floats, numeric: NDArray[np.bool_]
-) -> Callable[[Floats], Floats] | None:
-    """Projection on the difference of means, each coordinate in units of its spread."""
-    spread = np.concatenate([_filled(left), _filled(right)]).std(axis=0)
-    gap = _filled(left).mean(axis=0) - _filled(right).mean(axis=0)
-    use = numeric & (spread > 0)
-    weights = np.zeros(len(spread))
-    weights[use] = gap[use] / spread[use] ** 2
-    size = np.linalg.norm(weights)
-    if not size > 0:
-        return None
-    weights /= size
-    # Not a matrix product, whose last digits depend on the number of rows.
-    return lambda x: np.asarray((_filled(x) * weights).sum(axis=1))
+class _Sorted:
+    """Rows in order, NaN last; remembered for the outputs of either side asked for last."""
+
+    def __init__(self, columns: NDArray[np.intp]) -> None:
+        self._columns = columns
+        self._known: list[tuple[weakref.ref[Floats], Floats]] = []
+
+    def __call__(self, x: Floats) -> Floats:
+        for of, rows in self._known:
+            if of() is x:
+                return rows
+        rows = np.sort(np.take(x, self._columns, axis=1), axis=1)
+        self._known = [*self._known[-1:], (weakref.ref(x), rows)]
+        return rows
 
 
 def _vector_features(columns: NDArray[np.intp]) -> list[Feature]:
-    def of(reduce: Callable[[Floats], Floats], empty: float = 0.0) -> Callable[[Floats], Floats]:
-        def read(x: Floats) -> Floats:
-            part = x[:, columns]
-            return reduce(np.where(np.isnan(part), empty, part))
+    in_order = _Sorted(columns)
 
-        return read
+    def of(reduce: Callable[[Floats], Floats], empty: float = 0.0) -> Callable[[Floats], Floats]:
+        return _of(columns, reduce, empty)
 
     def order_statistic(rank: int) -> Callable[[Floats], Floats]:
-        def read(x: Floats) -> Floats:
-            ordered = np.partition(x[:, columns], rank, axis=1)  # NaN sorts last
-            return np.asarray(ordered[:, rank])
-
-        return read
+        return lambda x: np.ascontiguousarray(in_order(x)[:, rank])
 
     k = len(columns)
     features = [

@@ -18,19 +18,28 @@ from numpy.typing import NDArray
 
 from dpaudit.events.encoding import Encoder, number_words, row_words
 from dpaudit.events.features import Feature
+from dpaudit.events.screening import chi_square_excess
 
 Floats = NDArray[np.float64]
 
-MAX_ATOMS = 1024
-"""Distinct values beyond which a feature or an output is treated as continuous."""
+MAX_ATOMS = 2**16
+"""Distinct values beyond which a feature or an output is treated as continuous; so it is as well
+where values are not seen twice on average."""
+
+FEW_ATOMS = 256
+"""Distinct values beyond which an ordered feature is looked at in bins as well."""
 
 # Pooled quantiles that separate the bins of a continuous feature: fine in the tails, where the
 # events for a small delta live.
 _TAIL = np.array([1e-4, 3e-4, 1e-3, 2e-3, 4e-3, 7e-3, 0.012, 0.02, 0.03])
 _QUANTILES = np.concatenate([_TAIL, np.linspace(0.04, 0.96, 47), 1 - _TAIL[::-1]])
 
+_OFTEN, _OFTEN_AT_LEAST = (
+    0.004,
+    20,
+)  # part of the draws, and draws, that make a value a frequent one
 
-_HUGE = 1e307
+_HUGE, _LARGEST = 1e307, np.finfo(np.float64).max
 
 
 class Score(Protocol):
@@ -91,6 +100,8 @@ class FeatureScore:
 
     def words(self, threshold: float, above: bool) -> str:
         """Describe the event."""
+        if threshold <= -_LARGEST and self.gaps:
+            return f"{self.name} {'has an answer' if above else 'has no answer'}"
         or_none = "" if above else " or no answer" * self.gaps
         # Beyond 1e15 there is no room for halves, and some sums of huge outputs are infinite.
         whole = self.whole and abs(threshold) < 1e15
@@ -120,20 +131,39 @@ class TableScore:
     significance: float
 
     @classmethod
-    def learn(cls, feature: Feature, left: Floats, right: Floats) -> TableScore:
-        """Learn the table from the feature's values on either side."""
-        pooled = np.concatenate([left, right])
-        pooled = pooled[~np.isnan(pooled)]
-        values = np.unique(pooled) if pooled.size else np.zeros(1)
-        atoms = len(values) <= MAX_ATOMS and len(values) <= pooled.size / 3 + 2
-        edges = values if atoms else np.unique(_quantiles(pooled, _QUANTILES))
-        place = _value_index if atoms else _bin_index
-        a, b = (np.bincount(place(side, edges), minlength=len(edges) + 2) for side in (left, right))
+    def learn(
+        cls, feature: Feature, left: Floats, right: Floats, most: int = MAX_ATOMS
+    ) -> TableScore:
+        """Learn the table from the feature's values on either side.
+
+        More than `most` different values are told apart by bins only, and so are values most of
+        which are seen once. A value that is seen often has a bin of its own.
+        """
+        sides = [np.sort(side) for side in (left, right)]  # NaN last
+        known = [side[: len(side) - np.isnan(side).sum()] for side in sides]
+        pooled = np.sort(np.concatenate(known), kind="stable")  # merges the two
+        first = np.flatnonzero(np.append(True, pooled[1:] != pooled[:-1]))
+        values = pooled[first] if pooled.size else np.zeros(1)
+        atoms = len(values) <= most and len(values) <= pooled.size / 2 + 2
+        edges = values
+        if not atoms:
+            counts = np.diff(np.append(first, pooled.size))
+            often = values[counts >= max(_OFTEN * pooled.size, _OFTEN_AT_LEAST)]
+            often = np.clip(often, -10 * _HUGE, 10 * _HUGE)
+            own = np.concatenate([often, np.nextafter(often, -np.inf)])
+            edges = np.unique(np.concatenate([_quantiles(pooled, _QUANTILES), own]))
+        a, b = (
+            np.diff(np.searchsorted(side, edges, side="right"), prepend=0, append=len(side))
+            for side in known
+        )
+        if atoms:  # what lies above the last value is none of those seen
+            a[-1] = b[-1] = 0
+        a, b = (np.append(x, len(s) - len(k)) for x, s, k in zip((a, b), sides, known, strict=True))
         ratios = _shrunk_log_ratio(a, b)
         if atoms:
             ratios[-2] = 0.0  # values never seen say nothing
         gaps = bool(a[-1] + b[-1])
-        return cls(feature, edges, ratios, atoms, gaps, _chi_square_excess(a, b))
+        return cls(feature, edges, ratios, atoms, gaps, chi_square_excess(a, b))
 
     @property
     def name(self) -> str:
@@ -145,10 +175,14 @@ class TableScore:
         """The feature."""
         return self.feature
 
+    def cells(self, encoded: Floats) -> NDArray[np.intp]:
+        """Return the place of each encoded output in the table."""
+        place = _value_index if self.atoms else _bin_index
+        return place(self.feature(encoded), self.edges)
+
     def __call__(self, encoded: Floats) -> Floats:
         """Return the score of each encoded output."""
-        place = _value_index if self.atoms else _bin_index
-        return np.asarray(self.log_ratios[place(self.feature(encoded), self.edges)])
+        return np.asarray(self.log_ratios[self.cells(encoded)])
 
     def words(self, threshold: float, above: bool) -> str:
         """Describe the event as a set of values or a union of intervals."""
@@ -168,13 +202,19 @@ class TableScore:
         return parts * bool(chosen) + ["a value not seen before"] * unseen
 
     def _interval_words(self, inside: NDArray[np.bool_]) -> list[str]:
-        intervals = [
-            f"({'-inf' if low < 0 else number_words(self.edges[low])}, "
-            f"{'inf' if high >= len(self.edges) else number_words(self.edges[high])}]"
-            for low, high in _runs(inside)
-        ]
+        intervals = [self._interval(low, high) for low, high in _runs(inside)]
         shown = intervals[:4] + [f"... ({len(intervals) - 4} more)"] * (len(intervals) > 4)
         return [f"{self.feature.name} in {' or '.join(shown)}"] * bool(shown)
+
+    def _interval(self, low: int, high: int) -> str:
+        """Name the values above one edge, up to another; a single value by itself."""
+        if low >= 0 and high < len(self.edges):
+            below, above = float(self.edges[low]), float(self.edges[high])
+            if math.nextafter(below, math.inf) == above:
+                return f"{{{number_words(above)}}}"
+        start = "-inf" if low < 0 else number_words(self.edges[low])
+        end = "inf" if high >= len(self.edges) else number_words(self.edges[high])
+        return f"({start}, {end}]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,13 +235,15 @@ class OutcomeScore:
         """Learn the table; None when outputs hardly repeat."""
         pooled = np.concatenate([left, right])
         hashes, first, inverse = np.unique(
-            _row_hash(pooled), return_index=True, return_inverse=True
+            _row_hash(np.take(pooled, encoder.own, axis=1)),
+            return_index=True,
+            return_inverse=True,
         )
-        if len(hashes) > 0.2 * len(pooled):
+        if len(hashes) > 0.5 * len(pooled):
             return None
         a = np.bincount(inverse[: len(left)], minlength=len(hashes))
         b = np.bincount(inverse[len(left) :], minlength=len(hashes))
-        keep = np.sort(np.argsort(-(a + b), kind="stable")[: 4 * MAX_ATOMS])
+        keep = np.sort(np.argsort(-(a + b), kind="stable")[:MAX_ATOMS])
         rest = np.setdiff1d(np.arange(len(hashes)), keep)
         counts = (np.append(x[keep], x[rest].sum()) for x in (a, b))
         ratios = _shrunk_log_ratio(*counts)
@@ -219,7 +261,7 @@ class OutcomeScore:
 
     def index(self, encoded: Floats) -> NDArray[np.intp]:
         """Return the place of each output in the table; its length for unknown ones."""
-        hashes = _row_hash(encoded)
+        hashes = _row_hash(np.take(encoded, self.encoder.own, axis=1))
         at = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
         return np.where(self.hashes[at] == hashes, at, len(self.hashes))
 
@@ -291,10 +333,12 @@ def logistic_score(features: Sequence[Feature], left: Floats, right: Floats) -> 
 
     y = np.repeat([1, 0], [len(left), len(right)])
     with _quietly_on_one_thread():
-        model = LogisticRegression(C=1.0, max_iter=100, tol=1e-3).fit(design(x), y)
-    weights = np.asarray(model.coef_[0])
+        model = LogisticRegression(C=1.0, solver="newton-cholesky", max_iter=30, tol=1e-4).fit(
+            design(x), y
+        )
+    weights, middle = np.asarray(model.coef_[0]), float(model.intercept_[0])
     return ModelScore(
-        "logistic score", lambda e: (design(_matrix(ordered, e)) * weights).sum(axis=1)
+        "logistic score", lambda e: (design(_matrix(ordered, e)) * weights).sum(axis=1) + middle
     )
 
 
@@ -351,8 +395,7 @@ def _quantiles(values: Floats, levels: Floats) -> Floats:
     """Return quantiles; numpy's differences of huge values overflow, so these are taken smaller."""
     if np.abs(values).max() < _HUGE:
         return np.asarray(np.quantile(values, levels))
-    most = np.finfo(np.float64).max
-    return np.asarray(np.quantile(np.clip(values, -most, most) / 4, levels) * 4)
+    return np.asarray(np.quantile(np.clip(values, -_LARGEST, _LARGEST) / 4, levels) * 4)
 
 
 def _bin_index(values: Floats, edges: Floats) -> NDArray[np.intp]:
@@ -372,20 +415,6 @@ def _shrunk_log_ratio(a: NDArray[np.intp], b: NDArray[np.intp]) -> Floats:
     """Log ratio of rates, pulled towards 0 where counts are small."""
     n_left, n_right = max(int(a.sum()), 1), max(int(b.sum()), 1)
     return np.asarray(np.log((a + 0.5) / (n_left + 0.5)) - np.log((b + 0.5) / (n_right + 0.5)))
-
-
-def _chi_square_excess(a: NDArray[np.intp], b: NDArray[np.intp]) -> float:
-    """Chi-square statistic of "one distribution", less its 99.9% point, roughly; > 0: different."""
-    total = a + b
-    used = total > 0
-    n_left, n_right = a.sum(), b.sum()
-    if n_left == 0 or n_right == 0 or used.sum() < 2:
-        return -np.inf
-    expected = total[used] * (n_left / (n_left + n_right))
-    variance = expected * (n_right / (n_left + n_right))
-    freedom = used.sum() - 1
-    statistic = ((a[used] - expected) ** 2 / variance).sum()
-    return float(statistic - (freedom + 3.1 * np.sqrt(2 * freedom) + 6))
 
 
 def _runs(inside: NDArray[np.bool_]) -> list[tuple[int, int]]:

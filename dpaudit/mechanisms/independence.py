@@ -54,6 +54,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpaudit.errors import MechanismError
+from dpaudit.mechanisms.rows import to_rows
 
 Array = NDArray[Any]
 Fired = NDArray[np.bool_]
@@ -307,6 +308,9 @@ def _cells(outputs: Array) -> NDArray[np.uint8]:
     size = len(outputs)
     if outputs.dtype.names:
         parts = [_cells(outputs[name]) for name in outputs.dtype.names]
+    elif outputs.dtype == object:  # rows of numbers
+        digests = [_digest(f"{row.shape}".encode() + (row + 0.0).tobytes()) for row in outputs]
+        return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(size, -1)
     elif outputs.dtype.kind in "US":
         texts = outputs.reshape(size, -1)
         digests = [b"".join(map(_digest, row.tolist())) for row in texts]
@@ -333,6 +337,11 @@ def same_draws(a: Array, b: Array) -> bool:
     """Equality in which NaN equals NaN, for records too."""
     if a.dtype.names:
         return all(same_draws(a[name], b[name]) for name in a.dtype.names)
+    if object in (a.dtype, b.dtype):
+        return len(a) == len(b) and all(
+            np.array_equal(x, y, equal_nan=True)
+            for x, y in zip(to_rows(a), to_rows(b), strict=True)
+        )
     return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
 
 

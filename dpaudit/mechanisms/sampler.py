@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpaudit.errors import MechanismError, MechanismTimeout, SlowAuditWarning, place
 from dpaudit.mechanisms.independence import is_constant, same_draws
 from dpaudit.mechanisms.protocols import is_seeded, mechanism_name
+from dpaudit.mechanisms.rows import as_rows, joined, to_rows
 from dpaudit.mechanisms.streams import generator
 from dpaudit.mechanisms.watch import Watch
 
@@ -54,7 +55,8 @@ class Sampler:
     watch : Watch, optional
         Told of every call, and asked how long it may take.
     finite : bool, optional
-        Whether inf is refused here; False where the caller does so in words of its own.
+        Whether inf is refused here. False for centres of additive noise, of which the caller does
+        so in words of its own, and which must have one shape on both sides.
     """
 
     def __init__(
@@ -78,22 +80,24 @@ class Sampler:
         self.watch = Watch() if watch is None else watch
         self._finite = finite
         self._seed, self._labels = seed, labels
-        self._signature: tuple[tuple[int, ...], str] | None = None
+        self._kind: str | None = None
+        self._shapes: dict[str, tuple[int, ...] | None] = {}  # of each side; None for rows
         self._width = 1
         self._warned = False
         self._fastest = math.inf
 
     def begin(self, left: Array, right: Array) -> None:
-        """Turn to a pair: check the contract on both sides, which must give draws of one shape."""
+        """Turn to a pair: check the contract on both sides, which must give draws of one kind."""
         self.turn()
-        self._probe(left)
-        self._probe(right)
+        self._probe(left, "left")
+        self._probe(right, "right")
 
     def turn(self) -> None:
         """Turn to another pair that was checked before; its draws may have another shape."""
-        self._signature = None
+        self._kind = None
+        self._shapes = {}
 
-    def _probe(self, data: Array) -> None:
+    def _probe(self, data: Array, side: str) -> None:
         """Check the contract on a few small calls; raise :class:`MechanismError` if it is broken.
 
         Refused: draws that do not follow the generator (replay would be impossible), draws that
@@ -101,8 +105,8 @@ class Sampler:
         draws of one call (they would not be independent).
         """
         before = data.tobytes()
-        calls = [self._call(data, PROBE_SIZE, "probe", seed) for seed in (0, 0, 1, 2, 3)]
-        self._warn_of_slowness(data)
+        calls = [self._call(data, PROBE_SIZE, "probe", seed, side=side) for seed in (0, 0, 1, 2, 3)]
+        self._warn_of_slowness(data, side)
         if data.tobytes() != before:
             raise MechanismError(
                 f"{self.name} changes its input: the data are not the same after the call; "
@@ -128,7 +132,7 @@ class Sampler:
                 "calls differ. Draw noise of shape [size, ...], so that draws are independent"
             )
 
-    def _warn_of_slowness(self, data: Array) -> None:
+    def _warn_of_slowness(self, data: Array, side: str) -> None:
         """Say so at once where the draws that are planned would take more than ten minutes.
 
         The calls of the probe were timed. Where they alone look slow, one larger call tells how
@@ -142,7 +146,7 @@ class Sampler:
         self._warned = self.watch.is_warned = True  # of the mechanism, not of its mutants
         spent = self.seconds
         saw_reals = self.saw_reals  # nothing of a result may depend on the clock
-        self._call(data, 4 * PROBE_SIZE, "timing")
+        self._call(data, 4 * PROBE_SIZE, "timing", side=side)
         self.saw_reals = saw_reals
         per_draw = max((self.seconds - spent - each) / (3 * PROBE_SIZE), 0.0)
         per_call = max(each - per_draw * PROBE_SIZE, 0.0)
@@ -173,16 +177,16 @@ class Sampler:
         step = min(bounded, math.ceil(draws / calls))
         for index, start in enumerate(range(0, draws, step)):
             size = min(step, draws - start)
-            outputs = self._call(data, size, role, side, index)
+            outputs = self._call(data, size, role, side, index, side=side)
             self.watch.note(size)
             yield outputs
 
     def draw(self, data: Array, draws: int, role: str, side: str) -> Array:
         """Return all chunks as one array: to explore, so that few draws take few calls."""
         calls = min(CALLS, max(draws // _DRAWN_AT_ONCE, 1))
-        return np.concatenate(list(self.chunks(data, draws, role, side, calls=calls)))
+        return joined(list(self.chunks(data, draws, role, side, calls=calls)))
 
-    def _call(self, data: Array, size: int, *labels: str | int) -> Array:
+    def _call(self, data: Array, size: int, *labels: str | int, side: str = "left") -> Array:
         rng = generator(self._seed, *self._labels, *labels)
         start = time.perf_counter()
         try:
@@ -205,9 +209,9 @@ class Sampler:
             took = time.perf_counter() - start
             self.seconds += took
             self._fastest = min(self._fastest, took)
-        return self._checked(outputs, size)
+        return self._checked(outputs, size, side)
 
-    def _checked(self, outputs: Any, size: int) -> Array:
+    def _checked(self, outputs: Any, size: int, side: str) -> Array:
         if isinstance(outputs, np.ma.MaskedArray):
             raise MechanismError(
                 f"{self.name} returned a masked array, whose hidden values would be looked at; "
@@ -218,19 +222,40 @@ class Sampler:
                 f"{self.name} must return an array whose first axis has length size={size}, got "
                 f"{instead}"
             )
-        try:
-            array = np.array(outputs)  # a copy: the mechanism may use its buffer again
-        except ValueError as error:
-            raise MechanismError(
-                f"{self.name} must return an array [size, ...], got a ragged sequence ({error})"
-            ) from None
+        array = self._array(outputs)
         if array.ndim == 0 or array.shape[0] != size:
             raise MechanismError(
                 f"{self.name} must return an array whose first axis has length size={size}, "
                 f"got shape {array.shape}"
             )
-        if array.size == 0 and size > 0:
+        if array.size == 0 and size > 0 and isinstance(outputs, np.ndarray):
             raise MechanismError(f"{self.name} returned draws without content: shape {array.shape}")
+        array = self._of_one_kind(array, side, bound=isinstance(outputs, np.ndarray))
+        if array.dtype == object:
+            whole = np.concatenate([np.zeros(0), *(row.ravel() for row in array)])
+            rows = np.repeat(np.arange(size), [row.size for row in array])
+            self._look_at(whole, rows, size)
+        for name in array.dtype.names or (None,):
+            column = array if name is None else array[name]
+            if column.dtype.kind == "f":
+                rows = np.repeat(np.arange(size), math.prod(column.shape[1:]))
+                self._look_at(column.ravel(), rows, size)
+        return array
+
+    def _array(self, outputs: Any) -> Array:
+        """Return outputs as an array, or as rows where draws have shapes of their own."""
+        try:
+            array = np.array(outputs)  # a copy: the mechanism may use its buffer again
+        except ValueError as error:
+            rows = as_rows(outputs)
+            if rows is None:
+                raise MechanismError(
+                    f"{self.name} must return an array [size, ...], got a ragged sequence ({error}"
+                    "); rows of different lengths must hold numbers"
+                ) from None
+            return rows
+        if array.dtype == object and (rows := as_rows(outputs)) is not None:
+            return rows
         kinds = {array.dtype[name].base.kind for name in array.dtype.names or ()}
         kinds = kinds or {array.dtype.kind}
         if not kinds <= set("biufUS"):
@@ -238,30 +263,44 @@ class Sampler:
                 f"{self.name} must return numbers, booleans, strings or records of them, "
                 f"got dtype {array.dtype}" + (" (objects)" if "O" in kinds else "")
             )
-        for name in array.dtype.names or (None,):
-            column = array if name is None else array[name]
-            if column.dtype.kind != "f":
-                continue
-            if not self.saw_reals:
-                known = column[np.isfinite(column)]
-                self.saw_reals = bool((known != np.rint(known)).any())
-            if self._finite and np.isinf(column).any():
-                count = int(np.isinf(column).reshape(size, -1).any(axis=1).sum())
-                raise MechanismError(
-                    f"{self.name} returned inf in {count} of {size} draws; allowed are finite "
-                    'numbers, and NaN for "no answer"'
-                )
-        signature = (array.shape[1:], _kind(array.dtype))
-        if self._signature is None:
-            self._signature = signature
-            fields = [array.dtype[name].shape for name in array.dtype.names or ()] or [()]
-            self._width = max(math.prod(array.shape[1:]) * sum(map(math.prod, fields)), 1)
-        elif signature != self._signature:
-            raise MechanismError(
-                f"{self.name} must return draws of one shape and kind, got {signature} after "
-                f"{self._signature}"
-            )
         return array
+
+    def _of_one_kind(self, array: Array, side: str, *, bound: bool) -> Array:
+        """Hold draws against those before: one kind on both sides, and on each one shape, or rows.
+
+        An array that is `bound` has one shape on purpose. Rows of a list may happen to have one.
+        """
+        kind = "number" if array.dtype == object else _kind(array.dtype)
+        shape = None if array.dtype == object else array.shape[1:]
+        if self._kind is None:
+            self._kind, self._width = kind, 1
+        known = self._shapes.setdefault(side if self._finite else "", shape)
+        ragged = kind == "number" and None in (known, shape) and self._finite
+        if kind != self._kind or (known != shape and bound and not ragged):
+            raise MechanismError(
+                f"{self.name} must return draws of one shape and kind, got {(shape, kind)} after "
+                f"{(known, self._kind)}"
+            )
+        if known != shape:
+            self._shapes[side] = None
+            array = to_rows(array)
+        fields = [array.dtype[name].shape for name in array.dtype.names or ()] or [()]
+        cells = max((row.size for row in array), default=1) if array.dtype == object else 1
+        cells *= math.prod(array.shape[1:]) * sum(map(math.prod, fields))
+        self._width = max(self._width, cells, 1)
+        return array
+
+    def _look_at(self, values: Array, rows: NDArray[np.intp], size: int) -> None:
+        """Note real numbers, and refuse infinite ones."""
+        if not self.saw_reals:
+            known = values[np.isfinite(values)]
+            self.saw_reals = bool((known != np.rint(known)).any())
+        if self._finite and np.isinf(values).any():
+            count = len(np.unique(rows[np.isinf(values)]))
+            raise MechanismError(
+                f"{self.name} returned inf in {count} of {size} draws; allowed are finite "
+                'numbers, and NaN for "no answer"'
+            )
 
 
 def _no_array(outputs: Any) -> str | None:

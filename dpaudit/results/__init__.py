@@ -22,6 +22,7 @@ from dpaudit.results.mutants import (
     strongest,
     unnoticed,
 )
+from dpaudit.results.one_run import OneRunResult
 from dpaudit.results.result import SCHEMA_VERSION, AuditResult
 from dpaudit.results.rounding import at_least, at_most, beyond
 from dpaudit.results.status import STATUSES, Status, worst
@@ -41,6 +42,7 @@ __all__ = [
     "Histogram",
     "LongProfile",
     "MutantResult",
+    "OneRunResult",
     "Profile",
     "SequentialPath",
     "Slack",

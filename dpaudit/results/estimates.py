@@ -22,7 +22,8 @@ class Estimate:
     method : str
         How the bounds were obtained.
     counts : Counts or None
-        The integers behind them; None when computed exactly.
+        The integers behind them; None when computed exactly. Of a guess, right guesses and wrong
+        ones, each of all draws.
     certified : bool
         Whether `lower` may be quoted as certified; False for estimates that lean on assumptions.
     """
@@ -103,11 +104,15 @@ class Witness:
     likelier : {"left", "right"}
         Side on which it was declared to be likelier.
     counts : Counts or None
-        Certifying draws; None where probabilities were computed or averaged instead.
+        Certifying draws; None where probabilities were computed or averaged instead. Of a guess,
+        where left is guessed.
     likely, rare : float
         Where counts certify: of all rates of the event, on the likelier side and on the other,
         that the draws leave possible, the ones that are easiest to reconcile with privacy. Exact
-        where they were computed; observed rates, without guarantee, where bets certify.
+        where they were computed; observed rates, without guarantee, where bets certify. Of a
+        guess, of its being right and of its being wrong.
+    right : Counts or None
+        Of a guess, where right is guessed; None for an event.
     """
 
     event: str
@@ -115,9 +120,17 @@ class Witness:
     counts: Counts | None
     likely: float
     rare: float
+    right: Counts | None = None
 
     def sentence(self) -> str:
         """Return the witness in words."""
+        if self.counts is not None and self.right is not None:
+            correct = self.counts.hits_left + self.right.hits_right
+            wrong = self.counts.hits_right + self.right.hits_left
+            return (
+                f"guessing {self.event}: {correct:,} of {correct + wrong:,} guesses right, in "
+                f"{self.counts.draws_left + self.counts.draws_right:,} draws at fair coins"
+            )
         other = "right" if self.likelier == "left" else "left"
         if self.counts is None:
             seen = f"{self.likely:.4g} on the {self.likelier}, {self.rare:.4g} on the {other}"

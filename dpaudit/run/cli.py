@@ -31,6 +31,7 @@ from dpaudit.run.invoke import (
 from dpaudit.run.settings import Settings
 
 if TYPE_CHECKING:
+    from dpaudit.engine import OneRunPlan
     from dpaudit.ledger import StatementResult
 
 _FOREIGN = {"site-packages", "node_modules", "build", "dist", "__pycache__", "venv"}
@@ -315,7 +316,7 @@ def mutants(target: str, seed: int, **asked: Any) -> int:
 @cli.command()
 @click.option("--epsilon", required=True, type=float, help="Claimed epsilon, >= 0.")
 @click.option("--delta", default=0.0, show_default=True, type=float, help="Claimed, in [0, 1].")
-@click.option("--true-epsilon", required=True, type=float, help="What the mechanism really needs.")
+@click.option("--true-epsilon", type=float, help="What the mechanism really needs.")
 @click.option("--power", default=0.9, show_default=True, type=float, help="Wanted, in (0, 1).")
 @failure_prob_option("In (0, 1).")
 @click.option(
@@ -326,12 +327,57 @@ def mutants(target: str, seed: int, **asked: Any) -> int:
     help="Rates of the event, on the likelier side and on the other. Default: the best event of "
     "Laplace noise (delta = 0) or Gaussian noise that just needs the true epsilon.",
 )
-def plan(**asked: Any) -> int:
-    """Say how many draws refute a claim that is violated by a given amount."""
+@click.option("--one-run", is_flag=True, help="Plan one run with many canaries instead of draws.")
+@click.option("--mu", type=float, help="With --one-run: Gaussian scores this far apart, > 0.")
+@click.option(
+    "--canaries",
+    type=int,
+    multiple=True,
+    help="With --one-run: say what so many show. May be repeated.",
+)
+@click.option("--side", type=click.Choice(["both", "top"]), help="With --one-run. Default: both.")
+def plan(
+    one_run: bool,
+    mu: float | None,
+    canaries: tuple[int, ...],
+    side: str | None,
+    **asked: Any,
+) -> int:
+    """Say how many draws, or canaries of one run, refute a claim violated by a given amount."""
+    if one_run:
+        if asked.pop("rates") is not None:
+            raise click.UsageError("--rates are of draws; give --true-epsilon or --mu to --one-run")
+        click.echo(str(_one_run_plan(mu, canaries, side, **asked)))
+        return OK
     from dpaudit.engine import plan as plan_draws
 
+    if mu is not None or canaries or side is not None:
+        raise click.UsageError("--mu, --canaries and --side go with --one-run")
+    if asked["true_epsilon"] is None:
+        raise click.UsageError("Missing option '--true-epsilon'.")
     click.echo(str(plan_draws(**asked)))
     return OK
+
+
+def _one_run_plan(
+    mu: float | None,
+    canaries: tuple[int, ...],
+    side: str | None,
+    *,
+    epsilon: float,
+    delta: float,
+    true_epsilon: float | None,
+    **asked: Any,
+) -> OneRunPlan:
+    from dpaudit.claims import ApproxDP
+    from dpaudit.engine import plan_one_run
+
+    if (mu is None) == (true_epsilon is None):
+        raise click.UsageError("give --true-epsilon or --mu to --one-run, one of the two")
+    if canaries:
+        asked["canaries"] = canaries
+    claim = ApproxDP(epsilon, delta)
+    return plan_one_run(claim, mu=mu, true_epsilon=true_epsilon, side=side or "both", **asked)
 
 
 # --- report, replay ---------------------------------------------------------------------------

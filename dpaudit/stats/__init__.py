@@ -12,8 +12,23 @@ from dpaudit.stats.divergence import (
     hockey_stick_inverse,
     renyi_divergence,
 )
+from dpaudit.stats.guesses import SHARE_OF_GUESSING, GuessCounts, guess_bounds
 from dpaudit.stats.joint import joint_region, refutation_prob
 from dpaudit.stats.noise import Ball, Box, HalfSpace, Noise, Region, Slab
+from dpaudit.stats.one_run import (
+    Allowance,
+    guess_epsilon,
+    guess_mu,
+    guess_p_value,
+    tail_bound,
+)
+from dpaudit.stats.one_run_walk import (
+    Looks,
+    crossing_bound,
+    heights_refused,
+    walk_epsilon,
+    walk_p_value,
+)
 from dpaudit.stats.paired import PairedBet, expected_bound
 from dpaudit.stats.proportions import (
     Counts,
@@ -23,23 +38,38 @@ from dpaudit.stats.proportions import (
 )
 from dpaudit.stats.rates import RateBounds, excess_of_rates, loss_of_rates
 from dpaudit.stats.target import Target
+from dpaudit.stats.wagers import LEFT, NEITHER, RIGHT, Wager, wager
 
 __all__ = [
     "ERRORS",
+    "LEFT",
+    "NEITHER",
+    "RIGHT",
+    "SHARE_OF_GUESSING",
+    "Allowance",
     "Ball",
     "Box",
     "Counts",
     "Curves",
+    "GuessCounts",
     "HalfSpace",
+    "Looks",
     "Noise",
     "PairedBet",
     "RateBounds",
     "Region",
     "Slab",
     "Target",
+    "Wager",
+    "crossing_bound",
     "curves_of",
     "excess_of_rates",
     "expected_bound",
+    "guess_bounds",
+    "guess_epsilon",
+    "guess_mu",
+    "guess_p_value",
+    "heights_refused",
     "hockey_stick",
     "hockey_stick_density",
     "hockey_stick_density_inverse",
@@ -50,6 +80,10 @@ __all__ = [
     "lower_rates",
     "refutation_prob",
     "renyi_divergence",
+    "tail_bound",
     "tradeoff_of_profile",
     "upper_rates",
+    "wager",
+    "walk_epsilon",
+    "walk_p_value",
 ]

@@ -25,8 +25,9 @@ of A, ``(n v_p d_p^2 + m v_q d_q^2) / 8`` with d the ends' distance and v the la
 it. The points are solved for a level lower by that much; where the gap is larger, monotonicity
 alone bounds the curve by a corner.
 
-**Large counts.** Neighbouring values of b are pooled into blocks of a twentieth of a standard
-deviation, all of which get the critical a of their first member: P(R) is bounded from above.
+**Large counts.** Neighbouring values of b are pooled into blocks, all of which get the critical a
+of their first member: P(R) is bounded from above. Blocks are a twentieth of a standard deviation
+where most of P(R) lies, and wider by far elsewhere.
 
 References
 ----------
@@ -53,9 +54,12 @@ Floats = NDArray[np.float64]
 NUISANCE_SHARE = 1 / 200
 """Part of the failure probability that the confidence intervals of both nuisances get."""
 
-_STEP = 0.28  # of the grid, in standard deviations of the gridded rate
-_GAP = 0.025  # allowed convexity gap between grid points, in log probability
+_STEP = 0.4  # of the grid, in standard deviations of the gridded rate
+_GAP = 0.045  # allowed convexity gap between grid points, in log probability
 _BLOCK = 0.05  # width of a block of b, in standard deviations
+_WIDE = 10  # blocks that are pooled where little of P(R) lies
+_RIDGE = 2.2  # standard deviations about the most of it in which they are not
+_CLOSE = 0.03  # to the level, in log probability, at which a point of the curve is solved for
 _PIECES = 24  # into which each chord is cut
 _NEGLIGIBLE = 1e-9  # of the level: blocks that hold less count as lying in R altogether
 _LEAST_EVIDENCE = 0.05  # at levels near 1/2 the ordering would degenerate
@@ -169,6 +173,15 @@ def _evidence(alpha: float) -> float:
 def _kl(x: float, y: float) -> float:
     """Kullback-Leibler divergence of two Bernoulli distributions."""
     return float(special.rel_entr(x, y) + special.rel_entr(1 - x, 1 - y))
+
+
+def _kls(x: Floats, y: Floats) -> Floats:
+    """Kullback-Leibler divergences of Bernoulli distributions, by logarithms: to find a place."""
+    tiny = 1e-300
+    return np.asarray(
+        x * (np.log(np.maximum(x, tiny)) - np.log(np.maximum(y, tiny)))
+        + (1 - x) * (np.log(np.maximum(1 - x, tiny)) - np.log(np.maximum(1 - y, tiny)))
+    )
 
 
 def _null_at(
@@ -314,8 +327,7 @@ class _Tail:
 
     def log_prob(self, p: Floats, q: Floats) -> Floats:
         """Logarithm of the bound, elementwise for pairs of rates, shape (k,)."""
-        start, width = self._window(q)
-        at = start[:, None] + np.arange(width)
+        at = self._blocks(p, q)
         edge, critical = self.first[at], self.critical[at]
         q = q[:, None]
         upper = edge > self.m * q
@@ -355,6 +367,22 @@ class _Tail:
         width = min(int(2 * self.reach / _BLOCK) + 2, len(self.first))
         return np.minimum(start, len(self.first) - width), width
 
+    def _blocks(self, p: Floats, q: Floats) -> NDArray[np.intp]:
+        """Blocks of each window, rising: every one near the likeliest of R, else one of some."""
+        start, width = self._window(q)
+        near = int(_RIDGE / _BLOCK)
+        if width <= 3 * near:
+            return np.asarray(start[:, None] + np.arange(width))
+        few = start[:, None] + np.arange(0, width, _WIDE)
+        y, x = self.first[few] / self.m, np.minimum(self.critical[few] / self.n, 1.0)
+        above = np.maximum(x, p[:, None])  # where more than p n is asked for, it costs
+        distance = self.m * _kls(y, q[:, None]) + self.n * _kls(above, p[:, None])
+        distance[self.critical[few] > self.n] = math.inf
+        ridge = few[np.arange(len(few)), distance.argmin(axis=1)]
+        last = start + width - 1
+        fine = np.clip(ridge[:, None] + np.arange(-near, near), start[:, None], last[:, None])
+        return np.sort(np.concatenate([few, fine, last[:, None]], axis=1), axis=1)
+
     def solve(self, nodes: Floats, guesses: Floats, level: float, grid_p: bool) -> Floats:
         """For each node of one rate, the extreme value of the other at which log P <= level.
 
@@ -385,14 +413,14 @@ class _Tail:
             sensible &= np.sign(measured) == np.sign(slope[active])
             slope[active] = np.where(sensible, measured, slope[active])
             last_at[active], last_excess[active] = at[active], excess
-            step = -(excess + 0.006) / slope[active] * unit
+            step = -(excess + _CLOSE / 2) / slope[active] * unit
             step = np.where(np.isfinite(step), np.clip(step, -4 * unit, 4 * unit), math.nan)
             proposal = at[active] + step
             low = np.minimum(good[active], bad[active])
             high = np.maximum(good[active], bad[active])
             inside = (proposal > low) & (proposal < high)  # False for NaN
             at[active] = np.where(inside, proposal, (low + high) / 2)
-            open_ = (good_excess[active] < -0.012) & (high - low > 0.01 * unit)
+            open_ = (good_excess[active] < -_CLOSE) & (high - low > 0.01 * unit)
             active = active[open_]
             if len(active) == 0:
                 break

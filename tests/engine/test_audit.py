@@ -27,13 +27,14 @@ from dpaudit import (
     audit,
 )
 from dpaudit.claims.notions import Claim
+from dpaudit.engine.counts import Tally
 from dpaudit.engine.judging import judge
 from dpaudit.engine.mutation import FIRST_LOOK, Fates
 from dpaudit.engine.task import Task
 from dpaudit.mechanisms.sampler import PROBE_SIZE
 from dpaudit.neighbors import family
-from dpaudit.stats import oracles
-from dpaudit.stats.rates import RateBounds, loss_of_rates
+from dpaudit.stats import Counts, guess_bounds, oracles
+from dpaudit.stats.rates import loss_of_rates
 
 Array = NDArray[Any]
 Generator = np.random.Generator
@@ -91,10 +92,10 @@ def test_silence_means_nothing_without_a_mutant_that_is_caught(mutants: Any) -> 
 
 @pytest.mark.parametrize("draws", [20, 100, 20_000])
 def test_a_mechanism_that_exposes_its_data_has_a_large_finite_epsilon(draws: int) -> None:
-    """The event always fires on one side and never on the other: p^n (1 - q)^n is alpha."""
+    """All of 2 n guesses are right, with probability at most rho^2n under a rate rho of them."""
     result = audit(exposes, PureDP(0.1), ONE, draws=draws, seed=1, failure_prob=1e-3, mutants=None)
-    certify = result.draws["certify"]
-    ceiling = -math.log1p(-(1e-3 ** (1 / certify)))
+    rate = 1e-3 ** (1 / (2 * result.draws["certify"]))
+    ceiling = math.log(rate / (1 - rate))
     assert ceiling - 0.2 < result.certified_epsilon <= ceiling + 1e-9
     assert (result.verdict is Verdict.REFUTED) == (result.certified_epsilon > 0.1)
 
@@ -199,14 +200,21 @@ def test_the_witness_is_counted_on_the_certifying_draws() -> None:
     result = audit(flip, PureDP(1.0), ONE, draws=20_000, seed=1, mutants=None)
     counts = result.witness.counts
     assert counts is not None
-    assert counts == result.epsilon.counts
-    assert counts.draws_left == counts.draws_right == result.draws["certify"]
-    assert sum(result.histogram.left) == sum(result.histogram.right) == counts.draws_left
+    assert counts.draws_left + counts.draws_right == 2 * result.draws["certify"]
+    assert counts.draws_left != counts.draws_right  # as fair coins fall
+    assert sum(result.histogram.left) == counts.draws_left
+    assert sum(result.histogram.right) == counts.draws_right
+    other = result.witness.right
+    assert other is not None
+    guessed = counts.hits_left + other.hits_right, counts.hits_right + other.hits_left
+    both = 2 * result.draws["certify"]
+    assert result.epsilon.counts == Counts(guessed[0], both, guessed[1], both)
+    words = f"{guessed[0]:,} of {sum(guessed):,} guesses right, in {both:,} draws at fair coins"
+    assert result.witness.sentence().endswith(words)
     inside = [n for n, i in zip(result.histogram.left, result.histogram.inside, strict=True) if i]
     assert sum(inside) == counts.hits_left
     assert result.event is not None
-    fired = result.event(np.array([True, False]))
-    assert fired.sum() == 1
+    assert result.event(np.array([True, False])).tolist() == [1, -1]
 
 
 # --- budgets ----------------------------------------------------------------------------------
@@ -233,8 +241,10 @@ def test_an_audit_takes_its_draws_and_a_few_probes(draws: int) -> None:
     result = audit(mechanism, PureDP(1.0), ONE, draws=draws, seed=1, mutants=None)
     assert result.draws["explore"] + result.draws["certify"] == draws
     assert set(mechanism.draws) == {0.0, 1.0}
+    probes = 5 * PROBE_SIZE
     for asked in mechanism.draws.values():
-        assert draws <= asked <= draws + 5 * PROBE_SIZE
+        assert abs(asked - probes - draws) <= 6 * math.sqrt(draws / 2)  # as fair coins fall
+    assert 0 <= 2 * (probes + draws) - sum(mechanism.draws.values()) <= 2 * probes
 
 
 def test_a_look_at_a_mutant_has_the_budget_of_the_mechanism_and_no_more() -> None:
@@ -260,7 +270,8 @@ def test_several_pairs_share_the_draws_of_one_audit(draws: int) -> None:
     assert result.draws["explore"] + result.draws["certify"] == draws
     for side in (1.0, -1.0):
         asked = {x: n for x, n in mechanism.draws.items() if x * side > 0}
-        assert sum(asked.values()) <= draws + 5 * PROBE_SIZE * len(pairs)
+        coins = 6 * math.sqrt(draws / 2)
+        assert sum(asked.values()) <= draws + coins + 5 * PROBE_SIZE * len(pairs)
 
 
 def test_no_generator_is_used_twice() -> None:
@@ -278,8 +289,8 @@ def test_certifying_draws_have_no_part_in_the_choice_of_events(
     certify = dpaudit.engine.counts._certify
 
     def watched(task: Task, sampler: Any, exploration: Any, *counted: Any) -> Any:
-        events = dpaudit.engine.counts._events(exploration)
-        frozen.append([(event.description, event.likelier, event.target) for event in events])
+        chosen = dpaudit.engine.counts._chosen(exploration)
+        frozen.append([one.description for one in chosen])
         return certify(task, sampler, exploration, *counted)
 
     monkeypatch.setattr(dpaudit.engine.counts, "_certify", watched)
@@ -310,7 +321,12 @@ def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch
         given.append(failure_prob)
         return original(counts, likelier, failure_prob, target)
 
+    def recording_guesses(counts: Any, failure_prob: float) -> Any:
+        given.append(failure_prob)
+        return guess_bounds(counts, failure_prob)
+
     monkeypatch.setattr(dpaudit.engine.counts.RateBounds, "from_counts", recording)
+    monkeypatch.setattr(dpaudit.engine.counts, "guess_bounds", recording_guesses)
     # A p-value looks at smaller failure probabilities of one event; it certifies nothing.
     monkeypatch.setattr(dpaudit.engine.counts, "_p_value", lambda *_: 1.0)
     for claim in (PureDP(1.0), GaussianDP(1.0)):
@@ -327,11 +343,9 @@ def test_the_witness_is_the_event_that_certifies_epsilon(claim: Any, seed: int) 
     result = audit(laplace, claim, ONE, draws=2000, seed=seed, failure_prob=0.01, mutants=None)
     rates = result.witness.likely, result.witness.rare
     assert loss_of_rates(*rates, result.claimed_delta) >= result.certified_epsilon
-    assert result.witness.counts == result.epsilon.counts
-    assert result.event is not None
-    bounds = RateBounds.from_counts(
-        result.witness.counts, result.witness.likelier, 0.01, result.event.target
-    )
+    tally = Tally(result.event, result.witness.counts, result.witness.right)
+    assert tally.pair_counts == result.epsilon.counts
+    bounds = tally.bounds(0.01)
     assert bounds.lower_epsilon(result.claimed_delta) >= result.certified_epsilon
 
 

@@ -53,8 +53,8 @@ def test_pairs_that_were_given_up_are_paid_from_the_same_budget() -> None:
             laplace, PureDP(1.0), pairs, draws=20_000, seed=1, mutants=None
         ).epsilon.counts
         assert counts is not None
-        drawn.append(counts.draws_left)
-    assert drawn[0] == drawn[1] < 20_000
+        drawn.append(counts.draws_left)  # on both sides together: guesses were counted
+    assert drawn[0] == drawn[1] < 2 * 20_000
 
 
 def test_equal_sides_certify_nothing() -> None:

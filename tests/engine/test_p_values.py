@@ -16,24 +16,26 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.engine import counts
+from dpaudit.events import Event
 from dpaudit.stats.proportions import Counts
 from dpaudit.stats.rates import RateBounds
 from dpaudit.stats.target import Target
 
 DRAWS, FAILURE_PROB = 12, 0.45
 AIM = Target(delta=0.0)
+NOTHING: Any = None
 
 
 def p_values(epsilon: float) -> np.ndarray[Any, Any]:
     """Of all outcomes of one event that is declared to be likelier on the left; 1 if kept."""
     found = np.ones((DRAWS + 1, DRAWS + 1))
     task: Any = SimpleNamespace(failure_prob=FAILURE_PROB)
-    event: Any = SimpleNamespace(likelier="left", target=AIM)
+    event = Event(NOTHING, 0.0, True, "left", NOTHING, AIM)
     for a, b in itertools.product(range(DRAWS + 1), repeat=2):
         seen = Counts(a, DRAWS, b, DRAWS)
         bound = RateBounds.from_counts(seen, "left", FAILURE_PROB, AIM)
         if bound.lower_epsilon(0.0) > epsilon:
-            found[a, b] = counts._p_value(task, seen, event, 1.0, (epsilon, 0.0))
+            found[a, b] = counts._p_value(task, counts.Tally(event, seen), 1.0, (epsilon, 0.0))
     return found
 
 

@@ -9,8 +9,8 @@ import math
 import pytest
 
 from dpaudit import AdditiveNoise, ApproxDP, NeighborPair, PureDP, audit
+from dpaudit.engine.counts import Tally
 from dpaudit.results import holm
-from dpaudit.stats import RateBounds
 
 ONE = NeighborPair([[0.0]], [[1.0]])
 
@@ -61,12 +61,10 @@ def test_a_refuted_claim_has_a_p_value_within_its_failure_probability(sequential
 def test_the_event_refutes_at_its_p_value_and_hardly_below():
     found = result(0.7)
     assert found.event is not None
-    counts, event = found.epsilon.counts, found.event
-    assert counts is not None
+    tally = Tally(found.event, found.witness.counts, found.witness.right)
 
     def falls(failure_prob):
-        bound = RateBounds.from_counts(counts, event.likelier, failure_prob, event.target)
-        return bound.lower_epsilon(0.0) > 1.0
+        return tally.bounds(failure_prob).lower_epsilon(0.0) > 1.0
 
     assert falls(found.p_value)  # a share of 0.9 or less was paid, so this is certain
     assert not falls(math.exp(1.3 * math.log(found.p_value)))

@@ -1,0 +1,412 @@
+"""Audits of mechanisms that run once: many canary users, each included by a coin of its own.
+
+How many guesses are evaluated is settled before the coins are looked at, or follows them in a way
+that is paid for; `dpaudit.stats.one_run` and `one_run_walk` hold the proofs. Ties count against us:
+among canaries of equal score those that would be guessed wrong come first, so that no way to break
+ties, and no order in which the canaries are given, helps to refute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from dpaudit import _validate
+from dpaudit._validate import DEFAULT_FAILURE_PROB
+from dpaudit.claims import ApproxDP, Claim, GaussianDP
+from dpaudit.engine.provenance import versions
+from dpaudit.errors import ArgumentError
+from dpaudit.results import OneRunResult, Verdict, at_least, beyond
+from dpaudit.stats import (
+    Allowance,
+    Looks,
+    guess_epsilon,
+    guess_mu,
+    tail_bound,
+    walk_epsilon,
+    walk_p_value,
+)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SIDES = ("both", "top")
+DELTAS = (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3)
+"""At which epsilon is certified besides the claimed delta."""
+
+_UNFAIR = 1e-9  # probability with which fair coins are refused
+_CURVE_DELTA = 1e-5  # of claims that are curves, where none is named
+_HOPELESS = 100.0
+_ROOM = 10.0  # times failure_prob: a larger budget of delta is too dear for the walk
+
+
+@dataclass(frozen=True)
+class Instrument:
+    """How guesses are judged; settled by everything but the coins.
+
+    Parameters
+    ----------
+    looks : Looks
+        With weights (of the walk) or with shares of failure_prob.
+    walk : bool
+        Whether the number of guesses follows the guesses.
+    canaries : int
+        Coins.
+    one_sided : bool
+        Whether all guesses are "included".
+    failure_prob : float
+        Of everything that is certified with it.
+    """
+
+    looks: Looks
+    walk: bool
+    canaries: int
+    one_sided: bool
+    failure_prob: float
+
+    @classmethod
+    def of(
+        cls,
+        claim: Claim,
+        canaries: int,
+        *,
+        guesses: int | None = None,
+        one_sided: bool = False,
+        failure_prob: float = DEFAULT_FAILURE_PROB,
+    ) -> Instrument:
+        """Return the instrument that suits a claim."""
+        settled = (canaries, one_sided, failure_prob)
+        if guesses is not None:
+            return cls(Looks((guesses,), (1.0,)), False, *settled)
+        point = claim.point
+        if point is not None and canaries * point[1] <= _ROOM * failure_prob:
+            return cls(Looks.of(canaries, failure_prob), True, *settled)
+        return cls(Looks.few(canaries, failure_prob), False, *settled)
+
+    def p_value(self, correct: Ints, claim: Claim) -> float:
+        """P-value of a claim from the right guesses at each look."""
+        if self.walk:
+            assert claim.point is not None
+            epsilon, delta = claim.point
+            return walk_p_value(
+                correct.tolist(),
+                self.looks,
+                self.canaries,
+                epsilon=epsilon,
+                delta=delta,
+                one_sided=self.one_sided,
+            )
+        allowance = Allowance.of_claim(claim, self.canaries, one_sided=self.one_sided)
+        return min(1.0, *(tail_bound(c, k, allowance) / w for c, k, w in self._of_looks(correct)))
+
+    def epsilon(self, correct: Ints, delta: float, claimed: float = 0.0) -> float:
+        """Certified epsilon at a delta."""
+        if self.walk:
+            return walk_epsilon(
+                correct.tolist(),
+                self.looks,
+                self.canaries,
+                delta=delta,
+                failure_prob=self.failure_prob,
+                one_sided=self.one_sided,
+                claimed=claimed,
+            )
+        return max(
+            guess_epsilon(
+                c,
+                k,
+                self.canaries,
+                delta=delta,
+                failure_prob=share * self.failure_prob,
+                one_sided=self.one_sided,
+            )
+            for c, k, share in self._of_looks(correct)
+        )
+
+    def mu(self, correct: Ints) -> float:
+        """Certified mu, if the mechanism is Gaussian-DP."""
+        return max(
+            guess_mu(
+                c,
+                k,
+                self.canaries,
+                failure_prob=share * self.failure_prob,
+                one_sided=self.one_sided,
+            )
+            for c, k, share in self._of_looks(correct)
+        )
+
+    def _of_looks(self, correct: Ints) -> list[tuple[int, int, float]]:
+        looks = self.looks
+        return list(zip(correct.tolist(), looks.guesses, looks.weights, strict=True))
+
+    def telling(self, correct: Ints, epsilon: float) -> int:
+        """Index of the look that shows most against epsilon-DP."""
+        k, rate = np.array(self.looks.guesses), special.expit(epsilon)
+        tails = np.where(correct > 0, special.bdtrc(np.maximum(correct - 1, 0), k, rate), 1.0)
+        return int(np.argmin(tails / np.array(self.looks.weights)))
+
+    def words(self) -> str:
+        """How the number of guesses was chosen."""
+        looks = self.looks.guesses
+        if self.walk:
+            return (
+                f"their number follows the guesses, at {len(looks)} looks from {looks[0]} to "
+                f"{looks[-1]}, and that is paid for"
+            )
+        if len(looks) == 1:
+            return "their number was fixed beforehand"
+        return f"at {len(looks)} looks that share failure_prob, fixed beforehand"
+
+
+def audit_one_run(
+    scores: ArrayLike,
+    included: ArrayLike,
+    claim: Claim,
+    *,
+    guesses: int | None = None,
+    side: str = "both",
+    delta: float | None = None,
+    failure_prob: float = DEFAULT_FAILURE_PROB,
+    id: str | None = None,
+) -> OneRunResult:
+    """Audit a mechanism that ran once, by guessing which canary users it saw.
+
+    Throw a fair coin for each of m canary users, run the mechanism once with those whose coin says
+    so, and give each canary a score from the output alone: the higher, the more it looks included,
+    such as the negative loss. Nothing is drawn here.
+
+    Parameters
+    ----------
+    scores : array_like, shape (m,)
+        Finite. They may depend on the output and on all canaries, but on no coin otherwise.
+    included : array_like, shape (m,)
+        The coins: bool, or 0 and 1.
+    claim : Claim
+        What the mechanism promises, such as ``ApproxDP(1.0, 1e-6)`` or ``GaussianDP(1.0)``.
+    guesses : int, optional
+        Number of guesses, from 1 to m, where it was fixed before the coins were looked at. By
+        default it follows the guesses (for small m delta) or is taken at a few fixed looks.
+    side : {"both", "top"}, optional
+        "both" guesses the highest scores "included" and the lowest "excluded", by turns; "top"
+        guesses "included" only, which is better where only presence shows, and gets along with
+        half the delta. To be settled beforehand. Default "both".
+    delta : float, optional
+        In [0, 1], at which to certify epsilon: the claimed one by default, 1e-5 for curves.
+    failure_prob : float, optional
+        In (0, 1), of the verdict and of each certified number. Default 1e-6.
+    id : str, optional
+        Name of the audit.
+
+    Returns
+    -------
+    OneRunResult
+        The verdict is REFUTED or NO_POWER.
+
+    Raises
+    ------
+    ValueError
+        For NaN, lengths that differ, coins that are not 0 and 1, all of one kind, or so uneven that
+        fair coins come up like that with probability below 1e-9, and arguments out of range.
+    TypeError
+        For arguments of a wrong type.
+
+    Notes
+    -----
+    Canaries of equal score show nothing unless a look counts all of them; where scores take few
+    values, add a little independent noise to them.
+
+    References
+    ----------
+    Steinke, Nasr and Jagielski (2023), "Privacy auditing with one (1) training run".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpaudit import PureDP, audit_one_run
+    >>> rng = np.random.default_rng(1)
+    >>> coins = rng.random(1000) < 0.5
+    >>> noisy = coins + rng.laplace(scale=0.4, size=1000)  # needs epsilon = 2.5
+    >>> found = audit_one_run(noisy, coins, PureDP(1.0), failure_prob=0.05)
+    >>> found.verdict == "REFUTED", found.certified_epsilon
+    (True, 2.36)
+    """
+    if not isinstance(claim, Claim):
+        raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")
+    failure_prob = _validate.failure_prob(failure_prob=failure_prob)
+    one_sided = _validate.choice(SIDES, side=side) == "top"
+    point, coins = _scores(scores), _coins(included)
+    m = len(coins)
+    if len(point) != m:
+        raise ArgumentError(f"scores and included must be of one length, got {len(point)} and {m}")
+    if guesses is not None and _validate.integer(1, guesses=guesses) > m:
+        raise ArgumentError(f"guesses must be an integer from 1 to {m} canaries, got {guesses}")
+    name = "one run" if id is None else id
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"id must be a text that is not empty, got {id!r}")
+    at = _validate.delta(delta=delta) if delta is not None else _CURVE_DELTA
+    if claim.point is not None and delta is None:
+        at = claim.point[1]
+
+    def instrument(claim: Claim) -> Instrument:
+        return Instrument.of(
+            claim, m, guesses=guesses, one_sided=one_sided, failure_prob=failure_prob
+        )
+
+    def right(chosen: Instrument) -> Ints:
+        return right_guesses(point, coins, np.array(chosen.looks.guesses), one_sided=one_sided)
+
+    chosen = instrument(claim)
+    correct = right(chosen)
+    p_value = chosen.p_value(correct, claim)
+    claimed = claim.epsilon(at)
+    deltas = sorted({*DELTAS, at})
+    certified = {}
+    for d in deltas:
+        tool = instrument(ApproxDP(0.0, d))
+        mark = claim.point[0] if claim.point is not None and d == claim.point[1] else 0.0
+        certified[d] = tool.epsilon(right(tool), d, mark)
+    refuted = p_value <= failure_prob
+    if claim.point is not None and at == claim.point[1]:  # one event for verdict and number
+        refuted &= certified[at] >= claimed
+    mu = chosen.mu(correct) if isinstance(claim, GaussianDP) else None
+    look = chosen.telling(correct, certified[at])
+    return OneRunResult(
+        id=name,
+        claim=_claim_words(claim, claimed, at),
+        verdict=Verdict.REFUTED if refuted else Verdict.NO_POWER,
+        reason=_reason(refuted, certified[at], claimed, at, p_value)
+        + _hopeless(refuted, m * at, failure_prob),
+        canaries=m,
+        included=int(coins.sum()),
+        side=side,
+        chosen=chosen.words(),
+        looks=chosen.looks.guesses,
+        correct=tuple(correct.tolist()),
+        weights=chosen.looks.weights,
+        guesses=chosen.looks.guesses[look],
+        guessed_right=int(correct[look]),
+        failure_prob=failure_prob,
+        p_value=p_value,
+        delta=at,
+        certified_epsilon=certified[at],
+        deltas=tuple(deltas),
+        certified_epsilons=tuple(certified.values()),
+        certified_mu=mu,
+        conditional_epsilon=GaussianDP(mu).epsilon(at) if mu and at > 0 else None,
+        assumptions=_assumptions(claim, guesses, side),
+        versions=versions(),
+    )
+
+
+def right_guesses(
+    scores: Floats, included: NDArray[np.bool_], looks: Ints, *, one_sided: bool
+) -> Ints:
+    """Return how many of the most confident guesses are right, after each of the looks.
+
+    Guesses alternate between the highest score left, "included", and the lowest, "excluded"; among
+    equal scores wrong ones come first, so that no count exceeds that of any way to break ties.
+    """
+    highest = included[np.lexsort((included, -scores))]
+    top = np.concatenate([[0], np.cumsum(highest)])
+    if one_sided:
+        return np.asarray(top[looks], dtype=np.int64)
+    lowest = included[np.lexsort((~included, scores))]
+    bottom = np.concatenate([[0], np.cumsum(~lowest)])
+    return np.asarray(top[(looks + 1) // 2] + bottom[looks // 2], dtype=np.int64)
+
+
+def _scores(scores: ArrayLike) -> Floats:
+    found = np.asarray(scores)
+    if found.dtype.kind not in "fiub" or found.ndim != 1 or found.size == 0:
+        raise ArgumentError(
+            "scores must be numbers, one-dimensional and not empty, got shape "
+            f"{found.shape} of {found.dtype}"
+        )
+    found = found.astype(np.float64)
+    if not np.isfinite(found).all():
+        wrong = int(np.flatnonzero(~np.isfinite(found))[0])
+        raise ArgumentError(f"scores must be finite, got {found[wrong]} at index {wrong}")
+    return np.asarray(found)
+
+
+def _coins(included: ArrayLike) -> NDArray[np.bool_]:
+    found = np.asarray(included)
+    if found.ndim != 1 or found.size == 0 or found.dtype.kind not in "biuf":
+        raise ArgumentError(
+            "included must be one-dimensional, not empty, of bool or of 0 and 1, got shape "
+            f"{found.shape} of {found.dtype}"
+        )
+    if not np.isin(found, (0, 1)).all():
+        wrong = int(np.flatnonzero(~np.isin(found, (0, 1)))[0])
+        raise ArgumentError(f"included must be bool, or 0 and 1, got {found[wrong]} at {wrong}")
+    coins = found.astype(bool)
+    heads, m = int(coins.sum()), len(coins)
+    if m > 1 and heads in (0, m):
+        raise ArgumentError(
+            f"included must hold canaries of both kinds, got {m} that are all "
+            f"{'included' if heads else 'excluded'}"
+        )
+    tail = 2 * float(special.bdtr(min(heads, m - heads), m, 0.5))
+    if tail < _UNFAIR:
+        raise ArgumentError(
+            f"included must be thrown by fair coins, got {heads} of {m} included, which fair coins "
+            f"show with probability {tail:.2g}"
+        )
+    return coins
+
+
+def _claim_words(claim: Claim, epsilon: float, delta: float) -> dict[str, Any]:
+    return {
+        "notion": claim.notion,
+        "epsilon": epsilon,
+        "delta": delta,
+        "relation": str(claim.relation or "of the coins"),
+        "source": claim.source,
+        "words": str(claim),
+        "parameters": claim.to_json(),
+    }
+
+
+def _reason(refuted: bool, certified: float, claimed: float, delta: float, p_value: float) -> str:
+    if not refuted:
+        return (
+            f"no violation found (epsilon >= {at_least(certified)} is certified at delta = "
+            f"{delta:g}), and one run has no mutant to show power"
+        )
+    if certified > claimed:
+        words = beyond(certified, claimed, ("at least", "more than"))
+        return f"epsilon is {words} at delta = {delta:g}, where {claimed:.4g} was claimed"
+    return f"so many right guesses have probability at most {p_value:.3g} under the whole claim"
+
+
+def _hopeless(refuted: bool, budget: float, failure_prob: float) -> str:
+    """Say when delta alone would explain everything."""
+    if refuted or budget <= _HOPELESS * failure_prob:
+        return ""
+    return (
+        "; delta lets a mechanism tell many coins at once with a probability of the order of "
+        f"canaries * delta = {budget:.2g}, far above failure_prob = {failure_prob:g}: choose a "
+        "larger failure_prob"
+    )
+
+
+def _assumptions(claim: Claim, guesses: int | None, side: str) -> tuple[str, ...]:
+    relation = (
+        "the claimed relation" if claim.relation is None else f"the relation {claim.relation}"
+    )
+    said = [
+        "each canary was included by a fair coin of its own, thrown independently of all else",
+        f"to turn one coin changes the input to a neighbour under {relation}",
+        "the scores saw the coins only through the output of that one run",
+        "claim and failure_prob were settled before the coins were looked at",
+    ]
+    if side == "top":
+        said.append("so was the choice to guess the top only")
+    if guesses is not None:
+        said.append(f"so was the number of guesses, {guesses:,}")
+    return tuple(said)

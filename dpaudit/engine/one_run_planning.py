@@ -1,0 +1,284 @@
+"""How many canaries of one run show what, for scores of a known shape; computed, not simulated.
+
+The scores of excluded and included canaries are taken to be independent, and one distance apart.
+Guesses between two looks are then right at the mean rate of that stretch of ranks, independently
+(what this leaves out, that ranks depend on each other, is of order 1 / canaries), and the chance
+that a walk of such rates reaches the heights of the test is that of a Markov chain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special, stats
+
+from dpaudit import _validate
+from dpaudit._validate import DEFAULT_FAILURE_PROB
+from dpaudit.claims import ApproxDP, Claim, GaussianDP
+from dpaudit.engine.one_run import SIDES, Instrument
+from dpaudit.errors import ArgumentError
+from dpaudit.stats import Allowance, heights_refused, tail_bound
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+CANARIES = (100, 300, 1000, 3000)
+"""For which a plan says what to expect, by default."""
+
+MAX_CANARIES = 50_000
+_FAR = 40.0  # beyond it scores of this scale do not fall
+
+
+@dataclass(frozen=True)
+class OneRunPlan:
+    """What one run shows, by its number of canaries.
+
+    Parameters
+    ----------
+    claim : str
+        In words.
+    model : str
+        Of the scores, in words.
+    delta : float
+        At which epsilon is certified.
+    canaries : tuple of int
+        As asked for.
+    certified_epsilon : tuple of float
+        What is certified at the expected number of right guesses.
+    power : tuple of float
+        Probability that the claim is refuted.
+    needed : int or None
+        Canaries with which it is refuted with probability `wanted`; None beyond 50,000.
+    wanted, failure_prob : float
+        As asked for.
+    """
+
+    claim: str
+    model: str
+    delta: float
+    canaries: tuple[int, ...]
+    certified_epsilon: tuple[float, ...]
+    power: tuple[float, ...]
+    needed: int | None
+    wanted: float
+    failure_prob: float
+
+    def __str__(self) -> str:
+        if self.needed is None:
+            first = f"Even {MAX_CANARIES:,} canaries do not refute the claim {self.claim}"
+        else:
+            first = f"{self.needed:,} canaries in one run refute the claim {self.claim}"
+        rows = [
+            f"  {m:>8,}  {epsilon:>17.3f}  {power:.3f}"
+            for m, epsilon, power in zip(
+                self.canaries, self.certified_epsilon, self.power, strict=True
+            )
+        ]
+        return "\n".join(
+            [
+                f"{first} with probability {self.wanted:g}",
+                f"(failure_prob {self.failure_prob:g}), for {self.model}.",
+                f"  canaries  epsilon certified  power   (at delta = {self.delta:g}, as expected)",
+                *rows,
+            ]
+        )
+
+
+def plan_one_run(
+    claim: Claim,
+    *,
+    mu: float | None = None,
+    true_epsilon: float | None = None,
+    canaries: Sequence[int] = CANARIES,
+    side: str = "both",
+    guesses: float | None = None,
+    delta: float | None = None,
+    power: float = 0.9,
+    failure_prob: float = DEFAULT_FAILURE_PROB,
+) -> OneRunPlan:
+    """Say how many canaries of one run show what.
+
+    Parameters
+    ----------
+    claim : Claim
+        To be refuted.
+    mu : float, optional
+        > 0: scores are Gaussian, those of included canaries `mu` standard deviations higher.
+    true_epsilon : float, optional
+        > 0, instead of `mu`: Gaussian scores that just need this epsilon at the delta of the plan,
+        for delta = 0 scores with Laplace noise.
+    canaries : sequence of int, optional
+        Numbers of canaries to look at, each at least 2.
+    side : {"both", "top"}, optional
+        As in :func:`audit_one_run`.
+    guesses : float, optional
+        Share of the canaries, in (0, 1], to be guessed by a number fixed beforehand. By default
+        the number is chosen as :func:`audit_one_run` does.
+    delta : float, optional
+        At which to certify epsilon: the claimed one by default, 1e-5 for curves.
+    power, failure_prob : float, optional
+        In (0, 1). Default 0.9 and 1e-6.
+
+    Returns
+    -------
+    OneRunPlan
+
+    Raises
+    ------
+    ValueError
+        For arguments out of range, and for both or none of `mu` and `true_epsilon`.
+
+    Examples
+    --------
+    >>> from dpaudit import PureDP
+    >>> found = plan_one_run(PureDP(1.0), mu=2.0, canaries=[1000], failure_prob=0.05)
+    >>> 3.2 < found.certified_epsilon[0] < 3.4, 20 < found.needed < 60
+    (True, True)
+    """
+    if not isinstance(claim, Claim):
+        raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")
+    if (mu is None) == (true_epsilon is None):
+        raise ArgumentError("give mu or true_epsilon, one of the two")
+    one_sided = _validate.choice(SIDES, side=side) == "top"
+    wanted = _validate.failure_prob(power=power)
+    failure_prob = _validate.failure_prob(failure_prob=failure_prob)
+    if guesses is not None and not 0 < _validate.positive(guesses=guesses) <= 1:
+        raise ArgumentError(f"guesses must be a share in (0, 1], got {guesses!r}")
+    at = claim.point[1] if claim.point is not None else 1e-5
+    at = at if delta is None else _validate.delta(delta=delta)
+    beyond, model = _model(mu, true_epsilon, at)
+    numbers = tuple(_validate.integer(2, canaries=m) for m in canaries)
+    if numbers and max(numbers) > MAX_CANARIES:
+        raise ArgumentError(f"canaries must be at most {MAX_CANARIES}, got {max(numbers)}")
+
+    def instrument(claim: Claim, m: int) -> Instrument:
+        number = None if guesses is None else max(round(guesses * m), 1)
+        return Instrument.of(
+            claim, m, guesses=number, one_sided=one_sided, failure_prob=failure_prob
+        )
+
+    def power_of(m: int) -> float:
+        tool = instrument(claim, m)
+        rates = _rates(np.array(tool.looks.guesses) / m, beyond, one_sided)
+        return _crossing(tool.looks.guesses, rates, _critical(tool, claim))
+
+    def certified(m: int) -> float:
+        tool = instrument(ApproxDP(0.0, at), m)
+        looks = np.array(tool.looks.guesses)
+        rates = _rates(looks / m, beyond, one_sided)
+        right = np.floor(np.cumsum(rates * np.diff(looks, prepend=0)) + 0.5)
+        return tool.epsilon(np.minimum(right, looks).astype(np.int64), at)
+
+    return OneRunPlan(
+        claim=str(claim),
+        model=model,
+        delta=at,
+        canaries=numbers,
+        certified_epsilon=tuple(certified(m) for m in numbers),
+        power=tuple(power_of(m) for m in numbers),
+        needed=_smallest(lambda m: power_of(m) >= wanted),
+        wanted=wanted,
+        failure_prob=failure_prob,
+    )
+
+
+def _model(
+    mu: float | None, true_epsilon: float | None, delta: float
+) -> tuple[Callable[[float], tuple[float, float]], str]:
+    """Chances that a score on either side is more than t beyond the middle, and words."""
+    if true_epsilon is not None:
+        true_epsilon = _validate.positive(true_epsilon=true_epsilon)
+        if delta == 0.0:
+            scale = 1 / true_epsilon
+            law = stats.laplace(scale=scale)
+            return (
+                lambda t: (float(law.sf(t - 0.5)), float(law.sf(t + 0.5))),
+                f"scores with Laplace noise that need epsilon = {true_epsilon:g}",
+            )
+        if GaussianDP(_FAR).epsilon(delta) <= true_epsilon:
+            raise ArgumentError(f"true_epsilon must be smaller, got {true_epsilon!r}")
+        mu = float(
+            optimize.brentq(lambda x: GaussianDP(x).epsilon(delta) - true_epsilon, 1e-6, _FAR)
+        )
+    assert mu is not None
+    distance = _validate.positive(mu=mu)
+    return (
+        lambda t: (float(special.ndtr(distance / 2 - t)), float(special.ndtr(-distance / 2 - t))),
+        f"Gaussian scores {distance:.4g} standard deviations apart",
+    )
+
+
+def _rates(
+    shares: Floats, beyond: Callable[[float], tuple[float, float]], one_sided: bool
+) -> Floats:
+    """Rates of right guesses between looks at these shares of the ranks."""
+    low = -_FAR if one_sided else 0.0
+
+    def guessed(t: float) -> float:
+        right, wrong = beyond(t)
+        return (right + wrong) / 2 if one_sided else right + wrong
+
+    right, total = [0.0], [0.0]
+    for share in shares.tolist():
+        if share >= guessed(low):
+            t = low
+        else:
+            t = float(optimize.brentq(lambda t, s=share: guessed(t) - s, low, _FAR))
+        right.append(beyond(t)[0] / (2 if one_sided else 1))
+        total.append(share)
+    return np.asarray(np.clip(np.diff(right) / np.diff(total), 0.0, 1.0))
+
+
+def _critical(tool: Instrument, claim: Claim) -> Ints:
+    """Least counts of right guesses that refute the claim, at each look."""
+    looks = tool.looks.guesses
+    if tool.walk:
+        assert claim.point is not None
+        return heights_refused(
+            tool.looks,
+            tool.canaries,
+            epsilon=claim.point[0],
+            delta=claim.point[1],
+            failure_prob=tool.failure_prob,
+            one_sided=tool.one_sided,
+        )
+    allowance = Allowance.of_claim(claim, tool.canaries, one_sided=tool.one_sided)
+    found = []
+    for k, share in zip(looks, tool.looks.weights, strict=True):
+        low, high = 0, k + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            refuted = tail_bound(middle, k, allowance) <= share * tool.failure_prob
+            low, high = (low, middle) if refuted else (middle, high)
+        found.append(high)
+    return np.array(found, dtype=np.int64)
+
+
+def _crossing(looks: Sequence[int], rates: Floats, heights: Ints) -> float:
+    """Probability that the counts reach a height, for such rates between looks."""
+    alive, before, crossed = np.ones(1), 0, 0.0
+    for k, rate, height in zip(looks, rates.tolist(), heights.tolist(), strict=True):
+        step = k - before
+        alive = np.convolve(alive, stats.binom.pmf(np.arange(step + 1), step, rate))
+        crossed += float(alive[height:].sum())
+        alive, before = alive[:height], k
+        if not len(alive):
+            break
+    return min(crossed, 1.0)
+
+
+def _smallest(enough: Callable[[int], bool]) -> int | None:
+    """Smallest number of canaries that is enough, to a twentieth; None beyond the largest."""
+    low, high = 4, 16
+    while not enough(high):
+        low, high = high, high * 2
+        if high > MAX_CANARIES:
+            return None
+    while high - low > max(low // 20, 1):
+        middle = math.isqrt(low * high) if high > 2 * low else (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

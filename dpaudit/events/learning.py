@@ -1,0 +1,130 @@
+"""All scores that are learnt on one part of the exploration draws; the other part chooses.
+
+Scores come simplest first. What shows nothing is left out early, because every score costs time
+and some of the luck with which the best is chosen: tables that tell the sides apart no better than
+chance, and trees where nothing is left over that the logistic score does not explain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.events.bits import FloatAttack
+from dpaudit.events.encoding import Encoder
+from dpaudit.events.features import all_features
+from dpaudit.events.scores import (
+    FEW_ATOMS,
+    MAX_ATOMS,
+    FeatureScore,
+    ModelScore,
+    OutcomeScore,
+    Score,
+    TableScore,
+    additive_score,
+    boosted_score,
+    logistic_score,
+)
+from dpaudit.events.screening import SCREENED, left_over
+
+Floats = NDArray[np.float64]
+
+_LEAST_LOGISTIC, _LOGISTIC_DRAWS = 200, 40_000
+_LEAST_BOOSTED, _BOOSTED_DRAWS = 1_000, 25_000
+_LEAST_SCREENED = 500  # draws from which a table that shows nothing is left out
+
+
+def all_scores(
+    encoder: Encoder,
+    left: Floats,
+    right: Floats,
+    rng: np.random.Generator,
+    float_attack: FloatAttack | None,
+) -> list[Score]:
+    """Return everything that is worth cutting.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Of the outputs.
+    left, right : ndarray, shape [size, k]
+        Encoded draws from which to learn.
+    rng : numpy.random.Generator
+        For the tree learner.
+    float_attack : FloatAttack, optional
+        Also look at the low bits of the outputs.
+    """
+    seen = all_features(encoder, left, right)
+    if float_attack is not None:
+        seen += float_attack.features(encoder, left, right)
+    least = min(len(left), len(right))
+    tables = []
+    plain: list[Score] = []
+    fine: list[Score] = []
+    for feature in seen:
+        a, b = feature(left), feature(right)
+        both = np.concatenate([a, b])
+        if not _varies(both):
+            continue
+        table = TableScore.learn(feature, a, b, FEW_ATOMS if feature.ordered else MAX_ATOMS)
+        tables.append(table)
+        if feature.ordered:
+            plain += FeatureScore.learn(feature, both)
+            if not table.atoms:
+                exact = TableScore.learn(feature, a, b)
+                fine += [exact] * (exact.atoms and exact.significance > 0)
+    telling = [
+        t for t in tables if t.significance > 0 or not t.feature.ordered or least < _LEAST_SCREENED
+    ]
+    scores: list[Score] = [*plain, *telling, *fine]
+    if tables and len(encoder.own) > 1:
+        scores += _of_many(encoder, tables, left, right, rng)
+    return scores
+
+
+def _of_many(
+    encoder: Encoder,
+    tables: Sequence[TableScore],
+    left: Floats,
+    right: Floats,
+    rng: np.random.Generator,
+) -> list[Score]:
+    """Return the scores that read several numbers together."""
+    models: list[Score | None] = [
+        OutcomeScore.learn(encoder, left, right),
+        additive_score(tables),
+    ]
+    least = min(len(left), len(right))
+    linear: ModelScore | None = None
+    few = slice(None, _LOGISTIC_DRAWS)
+    shifted = [t.feature for t in tables if t.feature.ordered and _shifts(t, left[few], right[few])]
+    if least >= _LEAST_LOGISTIC and shifted:
+        linear = logistic_score(shifted, left[few], right[few])
+        models.append(linear)
+    if least >= _LEAST_BOOSTED:
+        sides = left[:SCREENED], right[:SCREENED]
+        scores = [np.zeros(len(x)) if linear is None else linear(x) for x in sides]
+        showing = left_over(scores, [tuple(t.cells(x) for x in sides) for t in tables])
+        if showing:
+            telling = [
+                t.feature for i, t in enumerate(tables) if t.significance > 0 or i in showing
+            ]
+            few = slice(None, _BOOSTED_DRAWS)
+            models.append(boosted_score(telling, left[few], right[few], rng))
+    return [model for model in models if model is not None]
+
+
+def _shifts(table: TableScore, left: Floats, right: Floats) -> bool:
+    """Whether a feature may help a linear score: all but those whose means agree too well.
+
+    Where nothing differs, one feature in three stays by chance.
+    """
+    a, b = (np.clip(np.nan_to_num(table.feature(x)), -1e30, 1e30) for x in (left, right))
+    error = np.sqrt(a.var() / len(a) + b.var() / len(b))
+    return table.gaps or bool(abs(a.mean() - b.mean()) > error)
+
+
+def _varies(values: Floats) -> bool:
+    return not np.array_equal(values, np.broadcast_to(values[:1], values.shape), equal_nan=True)

@@ -1,0 +1,396 @@
+r"""What correct guesses of many coins prove, when one run of a mechanism saw them all.
+
+Each of m canary users is included by a fair coin of its own, the mechanism runs once, and its
+output y decides which coins are guessed, how, and in which order. How many guesses can be right
+when the mechanism keeps a claim?
+
+Setting
+-------
+The claim implies (t, delta(t))-DP at every t of some set T: {epsilon} for (epsilon, delta)-DP, a
+grid for a curve. Let R in {0, 1}^n say which of n guesses are right, in the order of the guesses,
+and let ``w_y(r) = P(R = r | Y = y)``; r with j unset is the same r with a 0 at j.
+
+*Budget.* For every t in T, with b(t) = m delta(t), and m delta(t) / 2 when no guess is "excluded",
+
+    E sum_j sum_{r: r_j = 1} (w_Y(r) - e^t w_Y(r with j unset))_+ <= b(t).
+
+Proof. Write p(y | s) for the density of the output given the coins. Then w_y(r) times the density
+of y is the sum of ``2^-m p(y | s)`` over the s that agree with r on the guessed coins, so by
+convexity of the positive part the left side is at most, summed over canaries i and coins s' of
+the others, ``2^-m`` times the integral of (p(y | s', g) - e^t p(y | s', 1 - g))_+ over all y that
+guess g for canary i, for g = 1 and for g = 0. The inputs differ in one user, so each integral is
+at most delta(t); there are 2^(m-1) values of s', m canaries, and one or two g.
+
+Theorem (n fixed beforehand)
+----------------------------
+Let C be the number of right guesses, v in 1 .. n, and T any set as above with numbers
+U(t, c) in [0, L(t)] for c = 1 .. n, and U(t, n+1) = 0. If for every c = 0 .. n
+
+    [c >= v] - c sum_t U(t, c) + (n - c) sum_t e^t U(t, c+1) <= theta,
+
+then ``P(C >= v) <= theta + sum_t L(t) b(t)``.
+Proof. Let a_c = P(C = c). Summed over r with c ones, and over y, the budget reads
+``sum_c (c a_c - e^t (n - c + 1) a_{c-1})_+ <= b(t)``, because each such r is met c times as r, and
+each r with c - 1 ones is met n - c + 1 times as "r with j unset"; sums go inside by convexity.
+Multiply the conditions by a_c and add: ``P(C >= v)`` is at most theta plus
+``sum_t sum_c U(t, c) (c a_c - e^t (n - c + 1) a_{c-1})``, hence at most theta + sum_t L(t) b(t).
+
+This is the dual of a linear program: its best value is the largest probability that the budget
+allows. With T = {epsilon} that is sharp: a mechanism that answers a uniform guess of all coins,
+right in a pattern drawn from the best a, reaches it (where that a is private in the other direction
+too; the tests solve the program over all mechanisms). Without delta it is the binomial tail of
+rate e^eps / (1 + e^eps), as in Steinke, Nasr and Jagielski (2023, Theorem 5.1); with delta it
+replaces the second term of their Theorem 5.2, ``2 m delta max_i P[v > Bin >= v - i] / i``, which is
+about 2 / (1 - rate) times larger. For a curve, the choice of U that does not depend on c from v on
+is the recursion of Mahloujifar, Melis and Chaudhuri (2025); it is stretched here, and then followed
+down from c = n, which is never worse.
+
+From tests to a certified epsilon
+---------------------------------
+The tests of all epsilons refuse when C is large, so what they refuse together is what the one with
+the smallest critical value refuses. A certified epsilon above the true one needs that one to refuse
+at some larger epsilon, which the mechanism keeps as well: probability at most failure_prob,
+whatever epsilons a search visits, and whether or not the bound is monotone in epsilon. The same
+goes for mu, and for several looks at fixed numbers of guesses whose levels add up.
+
+`one_run_walk` lets the number of guesses follow the guesses.
+
+References
+----------
+Steinke, Nasr and Jagielski (2023), "Privacy auditing with one (1) training run".
+Mahloujifar, Melis and Chaudhuri (2025), "Auditing f-differential privacy in one run".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from dpaudit import _validate
+from dpaudit.claims import Claim, GaussianDP
+from dpaudit.errors import ArgumentError
+
+Floats = NDArray[np.float64]
+
+LARGEST_EPSILON = 30.0
+"""Certified epsilons stop here: beyond it no number of coins tells a rate from 1."""
+
+ROUNDING = (1e-9, 1e-13)
+"""Relative and absolute, of sums of thousands of doubles; added to every bound."""
+
+_SMALLEST_MU, _LARGEST_MU = 1e-3, 8.0
+_NEGLIGIBLE = 1e-13  # of delta: slopes beyond it would not be used
+_SLOPES = 128
+_STRETCHES = np.geomspace(0.5, 1.41, 13)
+_POINTS = 33
+_ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a claim lets the coins be told, for so many canaries: the budget b(t) of the module.
+
+    Parameters
+    ----------
+    slopes : ndarray, shape (k,)
+        ``e^t``, rising.
+    budgets : ndarray, shape (k,)
+        ``b(t)``, falling.
+    """
+
+    slopes: Floats
+    budgets: Floats
+
+    @classmethod
+    def of_claim(cls, claim: Claim, canaries: int, *, one_sided: bool = False) -> Allowance:
+        """Return what `claim` allows: its point, or its curve on a grid, where it is smaller."""
+        sides = 0.5 if one_sided else 1.0
+        if claim.point is not None:
+            epsilon, delta = claim.point
+            return cls(
+                np.array([math.exp(min(epsilon, 700.0))]), np.array([sides * canaries * delta])
+            )
+        top = 1.0
+        while claim.delta(top) > _NEGLIGIBLE and top < 2 * LARGEST_EPSILON:
+            top *= 1.25
+        grid = np.linspace(0.0, top, _SLOPES)
+        deltas = np.array([claim.delta(float(t)) for t in grid])
+        return cls(np.exp(grid), sides * canaries * deltas)
+
+
+def guess_p_value(
+    correct: int, guesses: int, canaries: int, claim: Claim, *, one_sided: bool = False
+) -> float:
+    """Bound the probability of so many correct guesses under a claim; `guesses` fixed beforehand.
+
+    Parameters
+    ----------
+    correct : int
+        Correct guesses, from 0 to `guesses`.
+    guesses : int
+        Coins that were guessed, from 1 to `canaries`. Which ones, and how, may depend on the output
+        of the mechanism; how many must not.
+    canaries : int
+        Coins that were thrown.
+    claim : Claim
+        Any claim; a curve is used where it is tightest, at many epsilons at once.
+    one_sided : bool, optional
+        Whether every guess is "included": then a one-sided budget does. Default False.
+
+    Returns
+    -------
+    float
+        Upper bound of ``P(C >= correct)`` for every mechanism that keeps the claim (theorem of
+        the module): a p-value.
+
+    Examples
+    --------
+    >>> from dpaudit.claims import ApproxDP, PureDP
+    >>> round(guess_p_value(90, 100, 1000, PureDP(1.5)), 6)  # a binomial tail
+    0.017336
+    >>> round(guess_p_value(90, 100, 1000, ApproxDP(1.5, 1e-5)), 6)
+    0.017536
+    """
+    _check(correct, guesses, canaries)
+    return tail_bound(correct, guesses, Allowance.of_claim(claim, canaries, one_sided=one_sided))
+
+
+def guess_epsilon(
+    correct: int,
+    guesses: int,
+    canaries: int,
+    *,
+    delta: float,
+    failure_prob: float,
+    one_sided: bool = False,
+) -> float:
+    """Certify epsilon at `delta` from correct guesses, whose number was fixed beforehand.
+
+    Parameters
+    ----------
+    correct, guesses, canaries, one_sided
+        As in :func:`guess_p_value`.
+    delta : float
+        In [0, 1].
+    failure_prob : float
+        In (0, 1): with at most this probability the bound is above the true epsilon.
+
+    Returns
+    -------
+    float
+        0 where nothing is certified, and at most 30.
+
+    Examples
+    --------
+    >>> round(guess_epsilon(100, 100, 100, delta=0.0, failure_prob=0.05), 3)
+    3.493
+    """
+    _check(correct, guesses, canaries)
+    delta = _validate.delta(delta=delta)
+    alpha = _validate.failure_prob(failure_prob=failure_prob)
+    budget = np.array([(0.5 if one_sided else 1.0) * canaries * delta])
+
+    def refused(epsilon: float) -> bool:
+        allowance = Allowance(np.exp(np.array([epsilon])), budget)
+        return tail_bound(correct, guesses, allowance) <= alpha
+
+    if budget[0] > 0 and not refused(0.0):
+        return 0.0
+    start = float(special.betaincinv(correct, guesses - correct + 1, alpha)) if correct else 0.0
+    top = min(float(special.logit(start)), LARGEST_EPSILON) if start > 0.5 else 0.0
+    if top <= 0 or refused(top):  # without delta: the Clopper-Pearson bound itself
+        return max(top, 0.0)
+    return _last_refused(refused, 0.0, top)
+
+
+def guess_mu(
+    correct: int,
+    guesses: int,
+    canaries: int,
+    *,
+    failure_prob: float,
+    one_sided: bool = False,
+) -> float:
+    """Certify mu, if the mechanism is mu-Gaussian-DP for some mu, from correct guesses.
+
+    Parameters
+    ----------
+    correct, guesses, canaries, one_sided
+        As in :func:`guess_p_value`.
+    failure_prob : float
+        In (0, 1): with at most this probability the mechanism is mu-Gaussian-DP for a mu below the
+        bound. Of a mechanism that is no Gaussian-DP it says nothing about epsilon.
+
+    Returns
+    -------
+    float
+        0 where nothing is certified, and at most 8.
+
+    Examples
+    --------
+    >>> round(guess_mu(57, 60, 200, failure_prob=0.05), 2)
+    0.85
+    """
+    _check(correct, guesses, canaries)
+    alpha = _validate.failure_prob(failure_prob=failure_prob)
+
+    def allowance(mu: float) -> Allowance:
+        return Allowance.of_claim(GaussianDP(mu), canaries, one_sided=one_sided)
+
+    def nearly(mu: float) -> bool:
+        return bool(_mass(correct, guesses, allowance(mu), np.array([alpha]))[0] > guesses)
+
+    def refused(mu: float) -> bool:
+        return tail_bound(correct, guesses, allowance(mu)) <= alpha
+
+    if 2 * correct <= guesses or not nearly(_SMALLEST_MU):
+        return 0.0
+    near = _last_refused(nearly, _SMALLEST_MU, _LARGEST_MU)  # tails alone; prices stretched do more
+    while near > _SMALLEST_MU and not refused(near):
+        near *= 0.999
+    if near <= _SMALLEST_MU:
+        return 0.0
+    return _last_refused(refused, near, 1.1 * near, 1e-3)
+
+
+def _last_refused(
+    refused: Callable[[float], bool], low: float, high: float, tolerance: float = 1e-5
+) -> float:
+    """Return the last point found that is refused, from one that is."""
+    while high - low > tolerance * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if refused(middle) else (low, middle)
+    return low
+
+
+def tail_bound(correct: int, guesses: int, allowance: Allowance) -> float:
+    """Bound the probability of so many correct guesses; see :func:`guess_p_value`, unchecked."""
+    if correct == 0:
+        return 1.0
+    if len(allowance.slopes) == 1:
+        slope, budget = float(allowance.slopes[0]), float(allowance.budgets[0])
+        bound = _bound_of_point(correct, guesses, slope, budget)
+    else:
+        bound = _bound_of_curve(correct, guesses, allowance)
+    return min(bound * (1 + ROUNDING[0]) + ROUNDING[1], 1.0)
+
+
+def _bound_of_point(v: int, n: int, slope: float, budget: float) -> float:
+    """Minimise theta + L b; the least L for each theta comes of solving from c = n down."""
+    rate = slope / (1 + slope)
+    least = float(special.bdtrc(v - 1, n, rate))
+    if budget == 0.0 or least >= 1.0:
+        return least
+    low, high = least, min(least + budget * (1 - rate), 1.0)  # L = 1 - rate always does
+    best = high
+    for _ in range(_ROUNDS):
+        theta = np.linspace(low, high, _POINTS)
+        u, largest = np.zeros(_POINTS), np.zeros(_POINTS)
+        with np.errstate(over="ignore"):  # a price of inf is no bargain
+            for c in range(n, 0, -1):
+                u = np.maximum(((c >= v) - theta + slope * (n - c) * u) / c, 0.0)
+                largest = np.maximum(largest, u)
+        bounds = theta + budget * largest
+        at = int(bounds.argmin())
+        best = min(best, float(bounds[at]))
+        low, high = float(theta[max(at - 1, 0)]), float(theta[min(at + 1, _POINTS - 1)])
+    return best
+
+
+def _bound_of_curve(v: int, n: int, allowance: Allowance) -> float:
+    """Prices of the recursion over tails, stretched, with the least theta that they need."""
+    tail = _probability_of_tails(v, n, allowance)
+    if tail >= 1.0:
+        return 1.0
+    prices = _prices_of_tails(v, n, allowance, tail)
+    used = np.flatnonzero(prices)
+    lengths, slopes = prices[used], allowance.slopes[used]
+    cost = float(lengths @ allowance.budgets[used])
+    # U runs through prices by rising slope: sum_t e^t U(t, c) is a convex function of sum_t U(t, c)
+    along = np.concatenate([[0.0], np.cumsum(lengths)])
+    gains = np.concatenate([[0.0], np.cumsum(lengths * slopes)])
+    low = np.zeros(len(_STRETCHES))
+    high = np.full(len(_STRETCHES), tail)
+    fits = np.ones(len(_STRETCHES), dtype=bool)
+    for _ in range(_ROUNDS):
+        theta = np.linspace(low, high, _POINTS)  # [points, stretches]
+        enough = _enough(v, n, theta, along, gains)
+        fits &= enough[-1]
+        first = np.where(fits, enough.argmax(axis=0), _POINTS - 1)
+        columns = np.arange(len(_STRETCHES))
+        low, high = theta[np.maximum(first - 1, 0), columns], theta[first, columns]
+    return float(np.where(fits, high + _STRETCHES * cost, 1.0).min())
+
+
+def _enough(v: int, n: int, theta: Floats, along: Floats, gains: Floats) -> NDArray[np.bool_]:
+    """Whether stretched prices satisfy every condition of the theorem, for each theta."""
+    gain = np.zeros_like(theta)
+    enough = np.ones(theta.shape, dtype=bool)
+    for c in range(n, 0, -1):
+        u = np.maximum(((c >= v) - theta + (n - c) * gain) / c, 0.0) / _STRETCHES
+        enough &= u <= along[-1]
+        gain = np.interp(u, along, gains) * _STRETCHES
+    return enough & (n * gain <= theta)
+
+
+def _probability_of_tails(v: int, n: int, allowance: Allowance) -> float:
+    """Largest P(C >= v) that the budgets of all tails {C >= c} leave possible; 1 if any is."""
+    low, high = -14.0, 0.0
+    if _mass(v, n, allowance, np.ones(1))[0] <= n:
+        return 1.0
+    for _ in range(_ROUNDS):
+        exponents = np.linspace(low, high, _POINTS)
+        over = _mass(v, n, allowance, 10.0**exponents) > n
+        first = int(over.argmax())
+        low, high = float(exponents[max(first - 1, 0)]), float(exponents[first])
+    return float(10.0**high)
+
+
+def _mass(v: int, n: int, allowance: Allowance, p: Floats) -> Floats:
+    """Mass, n times, that P(C = v) = p forces into 0 .. v, for each p."""
+    right, wrong = p * v, p * (n - v)
+    for k in range(v, 0, -1):
+        forced = ((right[:, None] - allowance.budgets) / allowance.slopes).max(axis=1)
+        added = np.clip(forced - wrong, 0.0, n)  # no more than n is needed, nor can be had
+        added[right + wrong > n] = 0.0
+        if not added.any():
+            break
+        right, wrong = right + (k - 1) / (n - k + 1) * added, wrong + added
+    return right + wrong
+
+
+def _prices_of_tails(v: int, n: int, allowance: Allowance, p: float) -> Floats:
+    """L(t) that make the conditions equalities at the slopes that bind, up to a common factor."""
+    right, wrong = p * v, p * (n - v)
+    binding: list[int] = []
+    for k in range(v, 0, -1):
+        forced = (right - allowance.budgets) / allowance.slopes
+        at = int(forced.argmax())
+        added = float(forced[at]) - wrong
+        if added <= 0:
+            break
+        binding.append(at)
+        right, wrong = right + (k - 1) / (n - k + 1) * added, wrong + added
+    prices = np.zeros(len(allowance.slopes))
+    total = gain = 0.0
+    for c, at in enumerate(reversed(binding), v - len(binding)):
+        more = max((1 + c * total) / (n - c) - gain, 0.0) / float(allowance.slopes[at])
+        prices[at] += more
+        total, gain = total + more, gain + more * float(allowance.slopes[at])
+    return prices / (1 + v * total - (n - v) * gain)
+
+
+def _check(correct: int, guesses: int, canaries: int) -> None:
+    _validate.integer(1, canaries=canaries)
+    _validate.integer(1, guesses=guesses)
+    _validate.integer(0, correct=correct)
+    if not correct <= guesses <= canaries:
+        raise ArgumentError(
+            f"correct must be at most guesses, and guesses at most canaries = {canaries}, got "
+            f"correct={correct} and guesses={guesses}"
+        )

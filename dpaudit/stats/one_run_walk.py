@@ -1,0 +1,333 @@
+r"""Guesses of one run whose number follows how well they went, for (epsilon, delta)-DP.
+
+The setting, the budget b and the notation are those of `one_run`. The guesses are walked through
+in an order that the output fixed, most confident first, and the walk stops at the look, of some
+fixed beforehand, that shows most. Nearly nothing is paid for the choice, because what is seen
+at neighbouring looks is nearly the same.
+
+Theorem
+-------
+Let pi = e^eps / (1 + e^eps), lam >= 0, and h_k heights at looks k <= n. Let G be what the walk is
+worth that succeeds with probability pi at each step, or surely at the price lam, and earns 1 at the
+first look at which it is at its height: G(k, c) = 1 where c >= h_k, else G(n, c) = 0, else
+
+    max(pi G(k+1, c+1) + (1 - pi) G(k+1, c), G(k+1, c+1) - lam).
+
+Then ``P(C_k >= h_k at some look) <= G(0, 0) + lam b(epsilon)`` for every mechanism that is
+(epsilon, delta)-DP, b being m delta, or half of it when no guess is "excluded".
+
+Proof. Let q_j = P(R_j = 1 | Y, R_1 .. R_{j-1}) and f_j = (q_j - pi)_+ / (1 - pi), in [0, 1]. Since
+``(q - pi) / (1 - pi) = q - e^eps (1 - q)``, summing the budget's terms over r_{j+1}, .. inside the
+positive part gives E sum_j f_j <= b(epsilon). Let M_j = G(j, C_j) until a height was reached, and 1
+from then on. G does not fall in c and its steps are at most 1, so a step of rate
+q_j <= pi + (1 - pi) f_j is worth at most 1 - f_j times the cheap step and f_j times the sure one:
+``E[M_j | Y, R_1 .. R_{j-1}] <= M_{j-1} + lam f_j``. Add up, and note that M_n = 1 on the event.
+
+At lam = 1 - pi no sure step pays: the crossing probability of the Bernoulli walk plus
+b(epsilon) (1 - pi). Without delta that is all, and randomised response of each coin reaches it.
+
+The test and the certified epsilon
+----------------------------------
+At each epsilon the event is "the least of P(Bin(k, pi) >= C_k) / weight_k is at most gamma"; its
+probability under the claim is at most the theorem's, with the heights that gamma gives, and at
+most ``gamma sum_k weight_k + b (1 - pi)``. The p-value is the smaller of the two at the gamma
+that was seen: both rise in gamma, which takes finitely many values. Heights of two
+epsilons need not be ordered, so the certified epsilon is read off a fixed grid: the last point
+below the first that is not refused. It is above the true epsilon only if the first grid point at or
+above the true one is refused, and that single test errs with probability failure_prob at most.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from dpaudit import _validate
+from dpaudit.errors import ArgumentError
+from dpaudit.stats.one_run import LARGEST_EPSILON, ROUNDING
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+EPSILON_STEP = 0.01
+"""Of the grid on which the walk is tested."""
+
+_RATIO = 1.15  # of neighbouring looks
+_LATE = 0.25  # weight of looks beyond half of the canaries, where guesses are mostly of no use
+_FEW = {16: 0.1, 8: 0.2, 4: 0.5, 2: 0.2}
+_PRICES = np.geomspace(1e-3, 1.0, 13)
+
+
+@dataclass(frozen=True)
+class Looks:
+    """After how many guesses to look, fixed before the coins are seen.
+
+    Parameters
+    ----------
+    guesses : tuple of int
+        Rising, at least 1.
+    weights : tuple of float
+        Positive: a look of half the weight has to be twice as improbable.
+    """
+
+    guesses: tuple[int, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.guesses or sorted({*self.guesses}) != list(self.guesses) or self.guesses[0] < 1:
+            raise ArgumentError(f"guesses must be rising integers >= 1, got {self.guesses!r}")
+        if len(self.weights) != len(self.guesses) or not min(self.weights) > 0:
+            raise ArgumentError(f"weights must be one number > 0 for each look, got {self.weights}")
+
+    @classmethod
+    def of(cls, canaries: int, failure_prob: float) -> Looks:
+        """Return looks from the first that can show anything to the last canary.
+
+        Examples
+        --------
+        >>> Looks.of(30, 0.05).guesses
+        (5, 6, 7, 9, 10, 11, 13, 15, 22, 30)
+        """
+        first = max(math.ceil(math.log2(1 / failure_prob)), canaries // 50, 1)
+        looks = {canaries, max((3 * canaries) // 4, 1), max(canaries // 2, 1)}
+        at = float(first)
+        while at < canaries / 2:
+            looks.add(math.ceil(at))
+            at = max(at * _RATIO, at + 1)
+        guesses = tuple(sorted(looks))
+        return cls(guesses, tuple(1.0 if 2 * k <= canaries + 1 else _LATE for k in guesses))
+
+    @classmethod
+    def few(cls, canaries: int, failure_prob: float) -> Looks:
+        """Return few looks far apart, whose weights are shares of failure_prob that add up to 1.
+
+        Most of it goes to a quarter of the canaries: near what certifies most for Gaussian scores
+        a distance of 1 to 3 apart, by computation.
+
+        Examples
+        --------
+        >>> Looks.few(1000, 0.05)
+        Looks(guesses=(62, 125, 250, 500), weights=(0.1, 0.2, 0.5, 0.2))
+        """
+        first = 2 * math.ceil(math.log2(1 / failure_prob))  # less shows nothing, or needs luck
+        shares = {canaries // part: share for part, share in _FEW.items()}
+        kept = {k: share for k, share in shares.items() if k >= first} or {canaries: 1.0}
+        total = math.fsum(kept.values())
+        return cls(tuple(kept), tuple(share / total for share in kept.values()))
+
+
+def crossing_bound(heights: Sequence[int], looks: Looks, epsilon: float, budget: float) -> float:
+    """Bound the probability that the right guesses reach their height at some look.
+
+    Parameters
+    ----------
+    heights : sequence of int
+        At each look, at least 1; a height above the number of guesses is never reached.
+    looks : Looks
+        After how many guesses.
+    epsilon : float
+        Finite, >= 0.
+    budget : float
+        Of the theorem of the module, >= 0; exact for 0.
+
+    Examples
+    --------
+    >>> round(crossing_bound([2, 2], Looks((2, 3), (1.0, 1.0)), 0.0, 0.0), 6)  # fair coins
+    0.5
+    """
+    pi = float(special.expit(epsilon))
+    prices = (1 - pi) * (_PRICES if budget > 0 else _PRICES[-1:])
+    # Counted in misses, of which few are allowed: a right guess leaves them, a wrong one adds one.
+    allowed = {k: k - h for k, h in zip(looks.guesses, heights, strict=True)}
+    most = max(allowed.values())
+    if most < 0:
+        return 0.0
+    worth = np.zeros((len(prices), most + 2))
+    for k in range(looks.guesses[-1], -1, -1):
+        sure = worth[:, :-1]
+        mixed = pi * sure + (1 - pi) * worth[:, 1:]
+        worth[:, :-1] = np.maximum(mixed, sure - prices[:, None]) if budget > 0 else mixed
+        worth[:, : max(allowed.get(k, -1) + 1, 0)] = 1.0
+    bound = float((worth[:, 0] + prices * budget).min())
+    return min(bound * (1 + ROUNDING[0]) + ROUNDING[1], 1.0)
+
+
+def walk_p_value(
+    correct: Sequence[int],
+    looks: Looks,
+    canaries: int,
+    *,
+    epsilon: float,
+    delta: float,
+    one_sided: bool = False,
+) -> float:
+    """P-value of (epsilon, delta)-DP from the right guesses at each look.
+
+    Parameters
+    ----------
+    correct : sequence of int
+        Right guesses among the first of each look.
+    looks : Looks
+        Fixed before the coins were seen.
+    canaries : int
+        Coins that were thrown, at least as many as the last look guesses.
+    epsilon, delta : float
+        The claim.
+    one_sided : bool, optional
+        Whether every guess is "included". Default False.
+
+    Examples
+    --------
+    >>> looks = Looks((10, 20), (1.0, 1.0))
+    >>> round(walk_p_value([10, 17], looks, 100, epsilon=1.0, delta=0.0), 4)
+    0.0506
+    """
+    counts = _counts(correct, looks, canaries)
+    budget = (0.5 if one_sided else 1.0) * canaries * _validate.delta(delta=delta)
+    return _p_value(counts, looks, _validate.nonnegative(epsilon=epsilon), budget)
+
+
+def walk_epsilon(
+    correct: Sequence[int],
+    looks: Looks,
+    canaries: int,
+    *,
+    delta: float,
+    failure_prob: float,
+    one_sided: bool = False,
+    claimed: float = 0.0,
+) -> float:
+    """Certify epsilon at `delta` from the right guesses at each look.
+
+    Parameters
+    ----------
+    correct, looks, canaries, one_sided
+        As in :func:`walk_p_value`.
+    delta : float
+        In [0, 1].
+    failure_prob : float
+        In (0, 1).
+    claimed : float, optional
+        An epsilon of interest, fixed beforehand, that becomes a point of the grid.
+
+    Returns
+    -------
+    float
+        A point of the grid 0, .01, .. 30; 0 where nothing is certified.
+
+    Examples
+    --------
+    >>> looks = Looks((10, 20), (1.0, 1.0))
+    >>> walk_epsilon([10, 20], looks, 100, delta=0.0, failure_prob=0.05)
+    1.82
+    """
+    counts = _counts(correct, looks, canaries)
+    budget = (0.5 if one_sided else 1.0) * canaries * _validate.delta(delta=delta)
+    alpha = _validate.failure_prob(failure_prob=failure_prob)
+    steps = np.arange(round(LARGEST_EPSILON / EPSILON_STEP) + 1) * EPSILON_STEP
+    grid = np.unique(np.append(steps, min(claimed, LARGEST_EPSILON)))
+    cheap = _union(_least_tail(counts, looks, grid), looks, grid, budget)
+    certified = 0.0
+    for epsilon, bound in zip(grid.tolist(), cheap.tolist(), strict=True):
+        if bound > alpha and _p_value(counts, looks, epsilon, budget) > alpha:
+            break
+        certified = epsilon
+    return certified
+
+
+def heights_refused(
+    looks: Looks,
+    canaries: int,
+    *,
+    epsilon: float,
+    delta: float,
+    failure_prob: float,
+    one_sided: bool = False,
+) -> Ints:
+    """Return the least right guesses at each look that refute (epsilon, delta)-DP.
+
+    Parameters as in :func:`walk_epsilon`; one more than a look guesses where none do.
+
+    Examples
+    --------
+    >>> looks = Looks((10, 20), (1.0, 1.0))
+    >>> heights_refused(looks, 100, epsilon=1.0, delta=0.0, failure_prob=0.05).tolist()
+    [11, 19]
+    """
+    budget = (0.5 if one_sided else 1.0) * canaries * delta
+    pi = float(special.expit(epsilon))
+    low, high = math.log(failure_prob) - 60.0, math.log(failure_prob) + 1.0
+    best = np.array(looks.guesses) + 1
+    while high - low > 0.01:
+        middle = (low + high) / 2
+        gamma = math.exp(middle)
+        heights = _heights(gamma, looks, pi)
+        union = float(_union(np.array([gamma]), looks, np.array([epsilon]), budget)[0])
+        bound = min(union, crossing_bound(heights.tolist(), looks, epsilon, budget))
+        if heights.min() >= 1 and bound <= failure_prob:
+            low, best = middle, heights
+        else:
+            high = middle
+    return best
+
+
+def _p_value(counts: Ints, looks: Looks, epsilon: float, budget: float) -> float:
+    at = np.array([epsilon])
+    gamma = _least_tail(counts, looks, at)
+    union = float(_union(gamma, looks, at, budget)[0])
+    heights = _heights(float(gamma[0]), looks, float(special.expit(epsilon)))
+    if heights.min() < 1:
+        return min(union, 1.0)
+    return min(union, crossing_bound(heights.tolist(), looks, epsilon, budget))
+
+
+def _least_tail(counts: Ints, looks: Looks, epsilons: Floats) -> Floats:
+    """Return the least binomial tail over its weight, at each epsilon."""
+    k, weight = np.array(looks.guesses), np.array(looks.weights)
+    tails = _tails(counts, k, special.expit(epsilons)[:, None])
+    return np.asarray((tails / weight).min(axis=1))
+
+
+def _union(gamma: Floats, looks: Looks, epsilons: Floats, budget: float) -> Floats:
+    """Sum over the looks, plus what delta adds at most."""
+    return np.asarray(gamma * math.fsum(looks.weights) + budget * special.expit(-epsilons))
+
+
+def _heights(gamma: float, looks: Looks, pi: float) -> Ints:
+    """Least counts of each look whose binomial tail over its weight is at most gamma."""
+    k = np.array(looks.guesses)
+    level = gamma * np.array(looks.weights) * (1 + 1e-12)
+    low, high = np.zeros(len(k), dtype=np.int64), k + 1  # the tail of k + 1 is 0
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        small = _tails(middle, k, pi) <= level
+        low, high = np.where(small, low, middle), np.where(small, middle, high)
+    return np.where(_tails(low, k, pi) <= level, low, high)
+
+
+def _tails(counts: Ints, trials: Ints, rate: float | Floats) -> Floats:
+    """P(Bin(trials, rate) >= counts)."""
+    below = np.minimum(counts, trials) - 1
+    tails = special.bdtrc(np.maximum(below, 0), trials, rate)
+    return np.asarray(np.where(counts > trials, 0.0, np.where(below < 0, 1.0, tails)))
+
+
+def _counts(correct: Sequence[int], looks: Looks, canaries: int) -> Ints:
+    counts = np.asarray(correct)
+    k = np.array(looks.guesses)
+    if counts.shape != k.shape or counts.dtype.kind not in "iu":
+        raise ArgumentError(
+            f"correct must be one integer for each of {len(k)} looks, got {correct}"
+        )
+    if counts.min() < 0 or np.any(counts > k) or np.any(np.diff(counts) < 0):
+        raise ArgumentError(f"correct must rise, from 0 to the guesses {k.tolist()}, got {correct}")
+    if _validate.integer(1, canaries=canaries) < k[-1]:
+        raise ArgumentError(
+            f"canaries must be at least {k[-1]}, as many as are guessed, got {canaries}"
+        )
+    return counts.astype(np.int64)

@@ -1,0 +1,270 @@
+"""Bets on guesses at two sides against (epsilon, delta)-privacy: likelihood ratios, verified.
+
+A rule guesses left, right or neither at every output. With p = (p_L, p_R, p_0) the probabilities of
+its three answers on the left side and q those on the right, privacy says
+
+    p_L <= e^epsilon q_L + delta    and    q_R <= e^epsilon p_R + delta:
+
+a convex set of pairs (p, q), the null. Let (p1, q1) be rates that earlier draws suggest and
+(p0, q0) the point of the null closest to them in ``KL(p1, p) + KL(q1, q)``. One draw of each side
+multiplies the wealth by ``p1(x) / p0(x) * q1(y) / q0(y)``.
+
+**Why that is fair.** Let ``F(p) = sum_x p(x) p1(x) / p0(x)`` and G(q) likewise. For any multipliers
+``k, l >= 0`` and every (p, q) of the null, with ``t = e^epsilon``,
+
+    F(p) + G(q) <= F(p) + G(q) - k (p_L - t q_L - delta) - l (q_R - t p_R - delta) <= B,
+    B = max(a_L - k, a_R + t l, a_0) + max(b_L + t k, b_R - l, b_0) + (k + l) delta,
+
+where a and b are the ratios that F and G average. The draws being independent, the expected factor
+is ``F(p) G(q) <= ((F(p) + G(q)) / 2)^2 <= (B / 2)^2``. At the closest point, with the multipliers
+of its constraints, B = 2: the bet is fair, and grows at the most that two independent counts allow.
+Whatever a solver found, the wealth is divided by ``max(B / 2, 1)^2`` for each pair of draws,
+so that an error of the solver costs growth and never soundness.
+
+An event is the guess "left" where it fires and "right" elsewhere, so that the complement with the
+sides exchanged is bet on too.
+
+References
+----------
+Turner, Ly and Grunwald (2024), "Generic E-variables for exact sequential k-sample tests that allow
+for optional stopping", where one such constraint is treated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+LEFT, RIGHT, NEITHER = 0, 1, 2
+"""Places of the three answers."""
+
+_LEAST = 1e-9  # rate of an answer that may be given
+_HALVINGS, _NEWTON, _BACKTRACKS = 64, 40, 12
+_LARGEST_EPSILON = 600.0
+_ROUNDING = 1e-12  # relative, of the bound B
+_SLACK = 1e-13  # within which a constraint is taken to hold: B pays for it
+
+
+@dataclass(frozen=True)
+class Wager:
+    """Factors by which answers multiply the wealth, for each of n nulls.
+
+    Parameters
+    ----------
+    log_left, log_right : ndarray, shape (n, 3)
+        Logarithm of the factor of each answer to a draw of that side.
+    log_price : ndarray, shape (n,)
+        To be paid for each pair of draws: ``2 log max(B / 2, 1)``.
+    growth : ndarray, shape (n,)
+        Expected growth of the log wealth for each pair of draws, at the rates that were bet on.
+    """
+
+    log_left: Floats
+    log_right: Floats
+    log_price: Floats
+    growth: Floats
+
+    def log_growth(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> Floats:
+        """Logarithm of the factor by which the wealth grows against each null.
+
+        Parameters
+        ----------
+        left, right : ndarray of int, shape (3,)
+            Answers to equally many draws of the two sides.
+        """
+        pairs = int(left.sum())
+        return np.asarray(self.log_left @ left + self.log_right @ right - pairs * self.log_price)
+
+
+def wager(left: Floats, right: Floats, epsilon: Floats, delta: float, bold: float = 1.0) -> Wager:
+    """Bet on rates against nulls.
+
+    Parameters
+    ----------
+    left, right : ndarray, shape (3,) or (n, 3)
+        Rates of the answers on the two sides, as earlier draws suggest them. An answer whose rate
+        is 0 everywhere is one that cannot be given.
+    epsilon : ndarray, shape (n,)
+        Of the nulls, >= 0.
+    delta : float
+        Of the nulls, in [0, 1].
+    bold : float
+        In (0, 1]: bet on rates this far on the way from the null to the given ones.
+
+    Returns
+    -------
+    Wager
+        Without a bet on nulls that the rates do not violate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> coin = np.array([0.8, 0.2, 0.0]), np.array([0.2, 0.8, 0.0])
+    >>> bet = wager(*coin, np.array([1.0, 2.0]), 0.0)
+    >>> bet.growth.round(3)  # 2 KL(0.8, e / (1 + e)); no bet where the claim holds
+    array([0.023, 0.   ])
+    """
+    epsilon = np.asarray(epsilon, dtype=float)
+    p1, q1 = (np.broadcast_to(side, (len(epsilon), 3)).astype(float) for side in (left, right))
+    possible = (p1 + q1 > 0).any(axis=0)
+    p1, q1 = (_inside(side, possible) for side in (p1, q1))
+    theta = np.exp(np.minimum(epsilon, _LARGEST_EPSILON))
+    p0, q0, k, m = _closest(p1, q1, theta, delta, bool(possible[NEITHER]))
+    if bold < 1:
+        p1, q1 = p0 + bold * (p1 - p0), q0 + bold * (q1 - q0)
+        p0, q0, k, m = _closest(p1, q1, theta, delta, bool(possible[NEITHER]))
+    a, b = _ratio(p1, p0), _ratio(q1, q0)
+    none = np.zeros_like(k)
+    most = [
+        (ratios + np.stack(pulls, axis=1))[:, possible].max(axis=1)
+        for ratios, pulls in ((a, (-k, theta * m, none)), (b, (theta * k, -m, none)))
+    ]
+    bound = (most[0] + most[1] + (k + m) * delta) * (1 + _ROUNDING)
+    price = 2 * np.log(np.maximum(bound / 2, 1.0))
+    log_a, log_b = np.log(a), np.log(b)
+    growth = (p1 * log_a).sum(axis=1) + (q1 * log_b).sum(axis=1) - price
+    idle = ~(growth > 0)
+    log_a[idle], log_b[idle], price[idle], growth[idle] = 0.0, 0.0, 0.0, 0.0
+    return Wager(log_a, log_b, price, growth)
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    """Ratio of rates; 1 for an answer that cannot be given."""
+    return np.divide(above, below, out=np.ones_like(above), where=below > 0)
+
+
+def _inside(rates: Floats, possible: NDArray[np.bool_]) -> Floats:
+    """Rates of possible answers strictly between 0 and 1, that sum to 1."""
+    inside = np.where(possible, np.maximum(rates, _LEAST), 0.0)
+    return np.asarray(inside / inside.sum(axis=1, keepdims=True))
+
+
+# --- the closest point of the null ----------------------------------------------------------------
+
+
+def _closest(
+    p1: Floats, q1: Floats, theta: Floats, delta: float, may_abstain: bool
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the closest points (p, q) of the null, and the multipliers of its constraints.
+
+    By the number of constraints that bind there: the closest point of one constraint is that of
+    both, where it satisfies the other.
+    """
+    p, q = p1.copy(), q1.copy()
+    k, m = np.zeros(len(theta)), np.zeros(len(theta))
+    left_breaks = p1[:, LEFT] > theta * q1[:, LEFT] + delta
+    right_breaks = q1[:, RIGHT] > theta * p1[:, RIGHT] + delta
+    open_ = left_breaks | right_breaks
+    rows = np.flatnonzero(left_breaks)
+    x, y, multiplier = _one_binds(p1[rows], q1[rows], theta[rows], delta, LEFT)
+    good = y[:, RIGHT] <= theta[rows] * x[:, RIGHT] + delta + _SLACK
+    done = rows[good]
+    p[done], q[done], k[done], open_[done] = x[good], y[good], multiplier[good], False
+    rows = np.flatnonzero(right_breaks & open_)
+    x, y, multiplier = _one_binds(q1[rows], p1[rows], theta[rows], delta, RIGHT)
+    good = y[:, LEFT] <= theta[rows] * x[:, LEFT] + delta + _SLACK
+    done = rows[good]
+    q[done], p[done], m[done], open_[done] = x[good], y[good], multiplier[good], False
+    rows = np.flatnonzero(open_)
+    if len(rows):
+        both = _both_bind if may_abstain else _corner
+        p[rows], q[rows] = both(p1[rows], q1[rows], theta[rows], delta)
+        k[rows], m[rows] = _multipliers(
+            p1[rows] / np.maximum(p[rows], 1e-300),
+            q1[rows] / np.maximum(q[rows], 1e-300),
+            theta[rows],
+            may_abstain,
+        )
+    return p, q, k, m
+
+
+def _one_binds(
+    x1: Floats, y1: Floats, theta: Floats, delta: float, answer: int
+) -> tuple[Floats, Floats, Floats]:
+    """Closest (x, y) with ``x = theta y + delta`` in one answer; the others keep their shares."""
+    u, v = x1[:, answer], y1[:, answer]
+    low, high = v.copy(), np.minimum((u - delta) / theta, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(_HALVINGS):
+            at = (low + high) / 2
+            x = theta * at + delta
+            slope = (at - v) / (at * (1 - at)) - theta * (u - x) / (x * (1 - x))
+            low, high = np.where(slope < 0, at, low), np.where(slope < 0, high, at)
+        y_at = (low + high) / 2
+        x_at = theta * y_at + delta
+        x, y = x1 * ((1 - x_at) / (1 - u))[:, None], y1 * ((1 - y_at) / (1 - v))[:, None]
+        x[:, answer], y[:, answer] = x_at, y_at
+        multiplier = u / x_at - (1 - u) / (1 - x_at)
+    return x, y, np.maximum(multiplier, 0.0)
+
+
+def _corner(p1: Floats, q1: Floats, theta: Floats, delta: float) -> tuple[Floats, Floats]:
+    """Return the point where both constraints bind and nobody abstains."""
+    rare = (1 - delta) / (1 + theta)
+    none = np.zeros_like(rare)
+    return np.stack([1 - rare, rare, none], axis=1), np.stack([rare, 1 - rare, none], axis=1)
+
+
+def _both_bind(p1: Floats, q1: Floats, theta: Floats, delta: float) -> tuple[Floats, Floats]:
+    """Closest point at which both constraints bind: Newton's method in (q_L, p_R)."""
+
+    def points(u: Floats, v: Floats) -> tuple[Floats, Floats]:
+        p_left, q_right = theta * u + delta, theta * v + delta
+        return (
+            np.stack([p_left, v, 1 - p_left - v], axis=1),
+            np.stack([u, q_right, 1 - u - q_right], axis=1),
+        )
+
+    def loss(u: Floats, v: Floats) -> Floats:
+        p, q = points(u, v)
+        inside = (p > 0).all(axis=1) & (q > 0).all(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = -(p1 * np.log(p)).sum(axis=1) - (q1 * np.log(q)).sum(axis=1)
+        return np.where(inside, value, np.inf)
+
+    u = 0.5 * (1 - delta) / (1 + theta)
+    v = u.copy()
+    value = loss(u, v)
+    for _ in range(_NEWTON):
+        p, q = points(u, v)
+        a, b = p1 / p, q1 / q
+        c, d = a / p, b / q  # second derivatives
+        slope_u = -theta * (a[:, LEFT] - a[:, NEITHER]) - (b[:, LEFT] - b[:, NEITHER])
+        slope_v = -(a[:, RIGHT] - a[:, NEITHER]) - theta * (b[:, RIGHT] - b[:, NEITHER])
+        uu = theta**2 * (c[:, LEFT] + c[:, NEITHER]) + d[:, LEFT] + d[:, NEITHER]
+        vv = c[:, RIGHT] + c[:, NEITHER] + theta**2 * (d[:, RIGHT] + d[:, NEITHER])
+        uv = theta * (c[:, NEITHER] + d[:, NEITHER])
+        det = np.maximum(uu * vv - uv**2, 1e-300)
+        step_u, step_v = (uv * slope_v - vv * slope_u) / det, (uv * slope_u - uu * slope_v) / det
+        length = np.ones_like(u)
+        for _ in range(_BACKTRACKS):
+            worse = ~(loss(u + length * step_u, v + length * step_v) <= value)
+            if not worse.any():
+                break
+            length = np.where(worse, length / 4, length)
+        new = loss(u + length * step_u, v + length * step_v)
+        better = new < value
+        if not better.any():
+            break
+        u, v = np.where(better, u + length * step_u, u), np.where(better, v + length * step_v, v)
+        value = np.minimum(value, new)
+    return points(u, v)
+
+
+def _multipliers(a: Floats, b: Floats, theta: Floats, may_abstain: bool) -> tuple[Floats, Floats]:
+    """Multipliers of both constraints at the closest point, from the ratios there."""
+    if may_abstain:
+        k, m = a[:, LEFT] - a[:, NEITHER], b[:, RIGHT] - b[:, NEITHER]
+    else:
+        # k + theta m = a_L - a_R and theta k + m = b_R - b_L, of which one is enough at theta = 1.
+        x, y = a[:, LEFT] - a[:, RIGHT], b[:, RIGHT] - b[:, LEFT]
+        square = theta**2 - 1
+        half = x / (1 + theta)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            k = np.where(square > 1e-9, (theta * y - x) / square, half)
+            m = np.where(square > 1e-9, (theta * x - y) / square, half)
+    return np.maximum(k, 0.0), np.maximum(m, 0.0)
