@@ -172,6 +172,7 @@ def streams():
     crossing = NeighborPair(np.array([1.0, 0.0]), np.array([0.0, 1.0]), relation=QUERIES)
     rise = np.repeat([-0.5, 0.5], 5)
     rising = NeighborPair(rise, -rise, relation=QUERIES)
+    slowly = NeighborPair(rise / 4, -rise / 4, relation=QUERIES)
     ask = {"thresholds": 0.0, "epsilon": 1.0, "sensitivity": 1.0}
     for name, pair, mechanism, cutoff, scales in (
         ("variant 4, all above", above, variants.svt4, 5, (4.0, 4 / 3)),
@@ -180,6 +181,9 @@ def streams():
         ("variant 1, five of them", above, variants.svt1, 5, (2.0, 20.0)),
         ("variant 1, five that rise", rising, variants.svt1, 5, (2.0, 20.0)),
         ("variant 1, crossing", crossing, variants.svt1, 1, (2.0, 4.0)),
+        ("variant 1, crossing, cutoff 5", crossing, variants.svt1, 5, (2.0, 20.0)),
+        ("variant 2, all above", above, variants.svt2, 1, (2.0, 4.0)),
+        ("variant 4, that rise", slowly, variants.svt4, 5, (4.0, 4 / 3)),
     ):
         of = {} if cutoff is None else {"cutoff": cutoff}
         yield (

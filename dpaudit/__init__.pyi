@@ -21,6 +21,7 @@ from .claims import ZeroConcentratedDP as ZeroConcentratedDP
 from .claims import within_sensitivity as within_sensitivity
 from .engine import audit as audit
 from .engine import audit_one_run as audit_one_run
+from .engine import audit_outputs as audit_outputs
 from .engine import plan as plan
 from .engine import plan_one_run as plan_one_run
 from .errors import ArgumentError as ArgumentError

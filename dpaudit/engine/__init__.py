@@ -3,6 +3,7 @@
 from dpaudit.engine.auditing import audit
 from dpaudit.engine.one_run import audit_one_run
 from dpaudit.engine.one_run_planning import OneRunPlan, plan_one_run
+from dpaudit.engine.outputs import audit_outputs
 from dpaudit.engine.planning import Plan, detectable_epsilon, draws_to_refute, plan
 from dpaudit.engine.provenance import versions
 from dpaudit.engine.request import MIN_DRAWS
@@ -13,6 +14,7 @@ __all__ = [
     "Plan",
     "audit",
     "audit_one_run",
+    "audit_outputs",
     "detectable_epsilon",
     "draws_to_refute",
     "plan",

@@ -16,10 +16,10 @@ from typing import Any
 
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import Claim
-from dpaudit.engine.judging import advice, detectable, judge, notes
+from dpaudit.engine.concluding import result_of
+from dpaudit.engine.judging import advice, detectable, judge
 from dpaudit.engine.looking import look
 from dpaudit.engine.mutation import Fates, fates_of, mutants_of
-from dpaudit.engine.provenance import versions
 from dpaudit.engine.request import (
     Pairs,
     checked_mutants,
@@ -32,7 +32,6 @@ from dpaudit.events import FloatAttack
 from dpaudit.mechanisms import mechanism_name
 from dpaudit.neighbors import NeighborPair, family
 from dpaudit.results import AuditResult, Slack, SlackPoint
-from dpaudit.stats import curves_of
 
 DEFAULT_DRAWS = 100_000
 
@@ -155,51 +154,19 @@ def audit(
     if given is not None and not found.refuted:
         fates = fates_of(task, mutants_of(task, mechanism, found, given), found)
     reach = None if found.refuted else detectable(found)
-    verdict, reason = judge(found, fates, reach, wanted=given is not None)
+    judged = judge(found, fates, reach, wanted=given is not None)
     slack_found = _frontier(task, variants, fates.killed_on or found.pair) if variants else None
     watch.finish()
-    epsilon, delta = found.point
-    return AuditResult(
-        id=task.name,
+    return result_of(
+        task,
+        found,
+        fates,
+        judged,
         mechanism=mechanism_name(mechanism),
-        claim={
-            "notion": claim.notion,
-            "epsilon": epsilon,
-            "delta": delta,
-            "relation": str(claim.relation or found.pair.relation),
-            "source": claim.source,
-            "words": str(claim),
-            "parameters": claim.to_json(),
-        },
-        pair_words=found.pair.describe(),
-        verdict=verdict,
-        reason=reason,
-        epsilon=found.epsilon,
-        delta=found.delta,
-        profile=found.profile,
-        witness=found.witness,
-        histogram=found.histogram,
-        failure_prob=found.epsilon.failure_prob,
-        p_value=found.p_value,
-        draws=found.draws,
-        mutants=fates.results,
-        expected=None,
-        seed=task.seed,
+        reach=reach,
         seconds=time.perf_counter() - start,
-        mechanism_seconds=found.mechanism_seconds + fates.seconds,
-        versions=versions(),
-        curves=curves_of(found.bounds, task.grid, task.claimed, delta, found.epsilon.lower)
-        if found.bounds
-        else None,
-        detectable_epsilon=reach,
-        sequential=found.sequential,
-        long_profile=found.long_profile,
-        search=found.search,
+        advice=advice(task, judged[0], fates, wanted=given is not None),
         slack=slack_found,
-        notes=notes(found),
-        advice=advice(task, verdict, fates, wanted=given is not None),
-        pair=found.pair,
-        event=found.event,
     )
 
 

@@ -30,9 +30,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpaudit.engine.certificate import Bound, Certificate
-from dpaudit.engine.counts import Tally, no_floats_note, parts_of, tally_of
+from dpaudit.engine.counts import no_floats_note
 from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.pictures import OutputHistogram
+from dpaudit.engine.tally import Tally, parts_of, tally_of
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.events import Event, Guess, approximate_lower, approximate_upper, learn
 from dpaudit.mechanisms import SUSPICION, IndependenceCheck, Sampler

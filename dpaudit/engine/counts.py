@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,25 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.certificate import Bound, Certificate
-from dpaudit.engine.explore import Exploration, explore
+from dpaudit.engine.explore import Draws, Exploration, explore
+from dpaudit.engine.few import RANKED_SHARE, RankedTally, is_number, ranked
 from dpaudit.engine.pictures import OutputHistogram
+from dpaudit.engine.tally import Tally, parts_of
 from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Task
 from dpaudit.events import Event, Guess
-from dpaudit.mechanisms import IndependenceCheck, Sampler
+from dpaudit.mechanisms import IndependenceCheck, Sampler, joined
 from dpaudit.results import Histogram, Witness
-from dpaudit.stats import LEFT, RIGHT, Counts, GuessCounts, RateBounds, guess_bounds
+from dpaudit.stats import Counts, RateBounds
 
 NO_FLOATS = (
     "The floating-point attack did nothing: all outputs were whole numbers, booleans or labels, "
     "and no floating-point output was found whose bits could be read."
 )
 
-_METHODS = (
-    "exact joint bound of two binomials, on fresh draws",
-    "exact bound of right guesses among all guesses, on fresh draws at fair coins",
-)
-
 _LEAST_LOG_PROB = math.log(1e-30)
+_LUCK, _FITS = 4.0, 1 - 1e-3
+"""Of stored outputs so many square roots are kept back, so that fair coins ask for more of a side
+than there is with probability 2 e^-8 at most (Hoeffding). They are tossed again then: what is
+certified is wrong with at most its probability before, divided by that of coins that fit."""
+
 _PICTURE_DRAWS = 10**6  # per dataset; a picture gains nothing from more
 
 
@@ -45,11 +47,22 @@ def look(task: Task, mechanism: Any, role: str) -> Certificate:
     role : str
         Names the streams of random numbers.
     """
-    sampler = task.sampler(mechanism, role)
-    exploration = explore(task, sampler, role, share=EXPLORE_SHARE)
-    tallies, histograms, doubts = _count(task, sampler, exploration, role)
-    found = _certify(task, sampler, exploration, tallies, histograms)
-    return replace(found, notes=(*found.notes, *doubts))
+    return look_at(task, task.sampler(mechanism, role), role)
+
+
+def look_at(task: Task, sampler: Sampler, role: str) -> Certificate:
+    """Explore, freeze, draw afresh, certify, with what draws the outputs, or hands them out."""
+    coins = _coins(task, role) if task.is_small else None
+    exploration = explore(task, sampler, role, share=EXPLORE_SHARE, coins=coins)
+    counted = _count(task, sampler, exploration, _certifying_draws(task, exploration, role, coins))
+    if coins is not None and is_number(exploration.selection.primary.encoder):
+        drawn = exploration.draws, counted.outputs
+        left, right = (np.concatenate([part[side] for part in drawn]) for side in (0, 1))
+        encoder = exploration.selection.primary.encoder
+        by_rank = ranked(task, encoder, left, right, role)
+        counted = counted.beside(by_rank, drawn)
+    found = _certify(task, sampler, exploration, counted)
+    return replace(found, notes=(*found.notes, *counted.doubts))
 
 
 def no_floats_note(task: Task, sampler: Sampler) -> tuple[str, ...]:
@@ -57,108 +70,105 @@ def no_floats_note(task: Task, sampler: Sampler) -> tuple[str, ...]:
     return (NO_FLOATS,) if task.float_attack and not sampler.saw_reals else ()
 
 
-@dataclass(frozen=True)
-class Tally:
-    """How often a frozen event fired, or where a guess was made, in the certifying draws.
-
-    Parameters
-    ----------
-    chosen : Event or Guess
-        What was counted.
-    counts : Counts
-        Of the event; of a guess, where left is guessed.
-    right : Counts, optional
-        Of a guess, where right is guessed.
-    """
-
-    chosen: Event | Guess
-    counts: Counts
-    right: Counts | None = None
-
-    @property
-    def likelier(self) -> str:
-        """The side on which `pair_counts` calls it likelier."""
-        return "left" if isinstance(self.chosen, Guess) else self.chosen.likelier
-
-    @property
-    def guesses(self) -> GuessCounts | None:
-        """Right and wrong guesses, of a guess."""
-        if self.right is None:
-            return None
-        c, d = self.counts, self.right
-        return GuessCounts(
-            c.hits_left + d.hits_right, c.hits_right + d.hits_left, c.draws_left + c.draws_right
-        )
-
-    @property
-    def pair_counts(self) -> Counts:
-        """Two counts whose rates bound privacy: of the event, or of right and wrong guesses."""
-        seen = self.guesses
-        return self.counts if seen is None else seen.as_counts()
-
-    def bounds(self, failure_prob: float) -> RateBounds:
-        """Bound the rates, except with probability `failure_prob`."""
-        seen = self.guesses
-        if seen is not None:
-            return guess_bounds(seen, failure_prob)
-        assert isinstance(self.chosen, Event)
-        return RateBounds.from_counts(
-            self.counts, self.chosen.likelier, failure_prob, self.chosen.target
-        )
-
-    def seen(self) -> RateBounds:
-        """Rates as observed; no guarantee."""
-        return rates_seen(self.pair_counts, self.likelier)
-
-
-def tally_of(chosen: Event | Guess, left: NDArray[np.int64], right: NDArray[np.int64]) -> Tally:
-    """Return the tally of how often left, right and neither was guessed on either side.
-
-    Of an event, the guess is its likelier side where it fires, and the other one elsewhere.
-    """
-    n, m = int(left.sum()), int(right.sum())
-    guessed = [Counts(int(left[at]), n, int(right[at]), m) for at in (LEFT, RIGHT)]
-    if isinstance(chosen, Guess):
-        return Tally(chosen, *guessed)
-    return Tally(chosen, guessed[0 if chosen.likelier == "left" else 1])
-
-
-def parts_of(chosen: Event | Guess) -> tuple[Event, ...]:
-    """Return the events whose counts tell what there is to know."""
-    return (chosen.left, chosen.right) if isinstance(chosen, Guess) else (chosen,)
-
-
 def _chosen(exploration: Exploration) -> list[Event | Guess]:
     return [exploration.selection.primary, *exploration.selection.profile]
 
 
-def _certifying_draws(task: Task, exploration: Exploration, role: str) -> dict[str, int]:
+@dataclass(frozen=True)
+class _Counted:
+    """What the certifying draws gave.
+
+    Parameters
+    ----------
+    tallies : tuple of Tally or RankedTally
+        Primary first, then the profile's, then guesses by rank.
+    histograms : tuple of Histogram
+        One for each.
+    doubts : tuple of str
+        About the independence of the draws.
+    outputs : (ndarray, ndarray), optional
+        The draws themselves, where there are few.
+    """
+
+    tallies: tuple[Tally | RankedTally, ...]
+    histograms: tuple[Histogram, ...]
+    doubts: tuple[str, ...]
+    outputs: Draws
+
+    def beside(self, by_rank: Sequence[RankedTally], drawn: Sequence[Draws]) -> _Counted:
+        """Return the same with guesses by rank, whose picture is of all draws."""
+        histograms = []
+        for tally in by_rank:
+            event = tally.chosen.left
+            picture = OutputHistogram.plan(event, np.concatenate([x for d in drawn for x in d]))
+            for side, at in (("left", 0), ("right", 1)):
+                encoded = event.encoder(np.concatenate([d[at] for d in drawn]))
+                picture.add(side, encoded, event.score(encoded))
+            histograms.append(picture.done())
+        return replace(
+            self,
+            tallies=(*self.tallies, *by_rank),
+            histograms=(*self.histograms, *histograms),
+        )
+
+
+def _coins(task: Task, role: str) -> NDArray[np.bool_]:
+    """Toss a fair coin for each of all draws: whether it is of the left side."""
+    coins, rng = 2 * task.draws, task.rng(role, "coins")
+    if task.stored is None:
+        return rng.random(coins) < 0.5
+    fewest = min(task.stored.values())
+    coins = _coins_of_stored(fewest)
+    while True:
+        fallen = rng.random(coins) < 0.5
+        if max(int(fallen.sum()), coins - int(fallen.sum())) <= fewest:
+            return np.asarray(fallen)
+
+
+def _coins_of_stored(fewest: int) -> int:
+    return max(2 * fewest - math.ceil(_LUCK * math.sqrt(2 * fewest)), 2)
+
+
+def _certifying_draws(
+    task: Task, exploration: Exploration, role: str, coins: NDArray[np.bool_] | None
+) -> dict[str, int]:
     """Return the draws of each side: as many on both, or for guesses as fair coins fall."""
-    each = task.draws - exploration.explored
+    explored = exploration.explored
+    if coins is not None:
+        left = int(coins[2 * explored :].sum())
+        return {"left": left, "right": len(coins) - 2 * explored - left}
+    sides = dict.fromkeys(("left", "right"), task.draws - explored)
+    if task.stored is not None:
+        sides = {side: there - explored for side, there in task.stored.items()}
     if not isinstance(exploration.selection.primary, Guess):
-        return {"left": each, "right": each}
-    left = int(task.rng(role, "coins").binomial(2 * each, 0.5))
-    return {"left": left, "right": 2 * each - left}
+        return sides
+    fewest, rng = min(sides.values()), task.rng(role, "coins")
+    tossed = 2 * fewest if task.stored is None else _coins_of_stored(fewest)
+    while True:
+        left = int(rng.binomial(tossed, 0.5))
+        if task.stored is None or max(left, tossed - left) <= fewest:
+            return {"left": left, "right": tossed - left}
 
 
 def _count(
-    task: Task, sampler: Sampler, exploration: Exploration, role: str
-) -> tuple[list[Tally], list[Histogram], list[str]]:
-    """Count what is frozen on fresh draws, call by call; also return doubts about these.
+    task: Task, sampler: Sampler, exploration: Exploration, certifying: Mapping[str, int]
+) -> _Counted:
+    """Count what is frozen on fresh draws, call by call.
 
     Given how the coins fell, the draws of either side are independent and as many as these say; so
     joint regions of events hold beside a guess, with other draws on either side.
     """
     pair, chosen = exploration.pair, _chosen(exploration)
-    certifying = _certifying_draws(task, exploration, role)
     sample = exploration.sample
     pictures = [OutputHistogram.plan(parts_of(one)[0], sample) for one in chosen]
     events = [event for one in chosen for event in parts_of(one)]
     hits = {side: np.zeros(len(events), dtype=np.int64) for side in certifying}
-    doubts = []
+    doubts: list[str] = []
+    kept: list[NDArray[Any]] = []
     for side, data in (("left", pair.left), ("right", pair.right)):
         check, drawn = IndependenceCheck(sampler.name), 0
         calls = task.calls(certifying[side])
+        few: list[NDArray[Any]] = []
         for outputs in sampler.chunks(data, certifying[side], "certify", side, calls=calls):
             encoded = events[0].encoder(outputs)
             scores = {id(event.score): event.score for event in events}
@@ -170,28 +180,29 @@ def _count(
                 for one, picture in zip(chosen, pictures, strict=True):
                     picture.add(side, encoded, values[id(one.score)])
             drawn += len(outputs)
+            if task.is_small:
+                few.append(outputs)
         check.judge()
         doubts += [check.note] * bool(check.note)
+        kept.append(joined(few) if few else np.empty(0))
     counts = iter(
         Counts(int(left), certifying["left"], int(right), certifying["right"])
         for left, right in zip(hits["left"], hits["right"], strict=True)
     )
-    tallies = [Tally(one, *(next(counts) for _ in parts_of(one))) for one in chosen]
-    return tallies, [picture.done() for picture in pictures], doubts
+    tallies = (Tally(one, *(next(counts) for _ in parts_of(one))) for one in chosen)
+    return _Counted(
+        tuple(tallies), tuple(p.done() for p in pictures), tuple(doubts), (kept[0], kept[1])
+    )
 
 
 def _certify(
-    task: Task,
-    sampler: Sampler,
-    exploration: Exploration,
-    tallies: Sequence[Tally],
-    histograms: Sequence[Histogram],
+    task: Task, sampler: Sampler, exploration: Exploration, counted: _Counted
 ) -> Certificate:
-    grid = task.grid
-    shares = _shares(len(tallies))
+    grid, tallies = task.grid, counted.tallies
+    shares = _shares(tallies)
+    failure_prob = task.failure_prob * (1.0 if task.stored is None else _FITS)
     bounds = [
-        tally.bounds(task.failure_prob * share)
-        for tally, share in zip(tallies, shares, strict=True)
+        tally.bounds(failure_prob * share) for tally, share in zip(tallies, shares, strict=True)
     ]
     seen = [tally.seen() for tally in tallies]
     certified = np.array([max(b.lower_delta(e) for b in bounds) for e in grid])
@@ -206,9 +217,10 @@ def _certify(
     epsilons = [b.lower_epsilon(point[1]) for b in bounds]
     deltas = [b.lower_delta(point[0]) for b in bounds]
     for_epsilon, for_delta = int(np.argmax(epsilons)), int(np.argmax(deltas))
-    tally = tallies[for_epsilon]
+    tally, bound = tallies[for_epsilon], bounds[for_epsilon]
     best = for_epsilon if epsilons[for_epsilon] > point[0] else for_delta
     refuted = epsilons[for_epsilon] > point[0] or deltas[for_delta] > point[1]
+    rates = bound if isinstance(bound, RateBounds) else seen[for_epsilon]
     return Certificate.of(
         task,
         exploration.pair,
@@ -223,33 +235,37 @@ def _certify(
         ),
         certified=certified,
         estimated=estimated,
-        method=_METHODS[isinstance(tally.chosen, Guess)],
+        method=tally.method,
         explored=exploration.explored,
         certifying=task.draws - exploration.explored,
         witness=Witness(
             tally.chosen.description,
             tally.likelier,
             tally.counts,
-            *bounds[for_epsilon].worst_case(point[1]),
+            *rates.worst_case(point[1]),
             right=tally.right,
         ),
-        histogram=histograms[for_epsilon],
+        histogram=counted.histograms[for_epsilon],
         mechanism_seconds=sampler.seconds,
         refuted=refuted,
         p_value=_p_value(task, tallies[best], shares[best], point) if refuted else 1.0,
         event=tally.chosen,
-        bounds=tuple(bounds),
+        bounds=tuple(bound for bound in bounds if isinstance(bound, RateBounds)),
         search=exploration.search,
         notes=no_floats_note(task, sampler),
     )
 
 
-def _p_value(task: Task, tally: Tally, share: float, point: tuple[float, float]) -> float:
+def _p_value(
+    task: Task, tally: Tally | RankedTally, share: float, point: tuple[float, float]
+) -> float:
     """Return a failure probability, shared as ever, at which these counts refute the claim.
 
     The regions of falling failure probability are nested, so that the smallest is a p-value; it is
     looked for to a fifth of its logarithm, and not below 1e-30. Of a claim that is refuted.
     """
+    if isinstance(tally, RankedTally):
+        return min(max(tally.p_value() / share, math.exp(_LEAST_LOG_PROB)), task.failure_prob)
 
     def falls(log_prob: float) -> bool:
         failure_prob = math.exp(log_prob) * share
@@ -265,16 +281,12 @@ def _p_value(task: Task, tally: Tally, share: float, point: tuple[float, float])
     return math.exp(high)
 
 
-def _shares(events: int) -> list[float]:
+def _shares(tallies: Sequence[Tally | RankedTally]) -> list[float]:
     """Part of failure_prob that each event gets, settled before the certifying draws."""
+    by_rank = sum(isinstance(tally, RankedTally) for tally in tallies)
+    events = len(tallies) - by_rank
+    left = 1.0 - RANKED_SHARE * (by_rank > 0)
+    few = [RANKED_SHARE / by_rank] * by_rank if by_rank else []
     if events == 1:
-        return [1.0]
-    return [PRIMARY_SHARE] + [(1 - PRIMARY_SHARE) / (events - 1)] * (events - 1)
-
-
-def rates_seen(counts: Counts, likelier: str) -> RateBounds:
-    """Rates as observed, half a draw away from 0 and 1 so that estimates stay finite."""
-    c = counts if likelier == "left" else counts.swapped()
-    likely = np.array([(c.hits_left + 0.5) / (c.draws_left + 1)])
-    rare = np.array([(c.hits_right + 0.5) / (c.draws_right + 1)])
-    return RateBounds(likely, rare, 1.0)
+        return [left, *few]
+    return [left * PRIMARY_SHARE] + [left * (1 - PRIMARY_SHARE) / (events - 1)] * (events - 1) + few

@@ -67,6 +67,7 @@ def explore(
     *,
     share: float,
     learn_share: float = LEARN_SHARE,
+    coins: NDArray[np.bool_] | None = None,
 ) -> Exploration:
     """Choose the pair and the events of a mechanism that draws its outputs.
 
@@ -82,6 +83,8 @@ def explore(
         Part of the draws to spend.
     learn_share : float, optional
         Part of these on which scores are learnt; events are chosen on the rest.
+    coins : ndarray of bool, optional
+        Which of all draws are of the left side; as many on both where there are no coins.
     """
 
     def objective(pair: NeighborPair, draws: Draws) -> tuple[float, float]:
@@ -102,7 +105,7 @@ def explore(
             task.pairs,
             sampler,
             budget,
-            draw=lambda pair, draws, role: _draw(sampler, pair, draws, role),
+            draw=lambda pair, draws, role: _draw(sampler, pair, draws, role, coins),
             join=_joined,
             objective=objective,
         )
@@ -202,9 +205,16 @@ _DECLARE = (
 )
 
 
-def _draw(sampler: Sampler, pair: NeighborPair, draws: int, role: str) -> Draws:
-    left = sampler.draw(pair.left, draws, role, "left")
-    return left, sampler.draw(pair.right, draws, role, "right")
+def _draw(
+    sampler: Sampler,
+    pair: NeighborPair,
+    draws: int,
+    role: str,
+    coins: NDArray[np.bool_] | None = None,
+) -> Draws:
+    of_left = draws if coins is None else int(coins[: 2 * draws].sum())
+    left = sampler.draw(pair.left, of_left, role, "left")
+    return left, sampler.draw(pair.right, 2 * draws - of_left, role, "right")
 
 
 def _joined(some: Draws, more: Draws) -> Draws:

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.counts import rates_seen
 from dpaudit.engine.mutation import Fates
 from dpaudit.engine.planning import detectable_epsilon, draws_for
+from dpaudit.engine.tally import rates_seen
 from dpaudit.engine.task import PRIMARY_SHARE, Task
 from dpaudit.events import explanation
 from dpaudit.results import (

@@ -303,6 +303,10 @@ def audit_one_run(
     )
 
 
+# Its name reads like an audit's, which pytest would collect wherever it is imported.
+audit_one_run.__test__ = False  # type: ignore[attr-defined]
+
+
 def right_guesses(
     scores: Floats, included: NDArray[np.bool_], looks: Ints, *, one_sided: bool
 ) -> Ints:

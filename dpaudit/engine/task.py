@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +22,9 @@ Floats = NDArray[np.float64]
 
 EXPLORE_SHARE = 0.3
 """Part of the draws that is spent on choosing what to certify."""
+
+FEW_DRAWS = 50, 2000
+"""Draws per dataset from which and up to which guesses by rank are made beside learnt events."""
 
 PRIMARY_SHARE = 0.9
 """Part of failure_prob that the primary event gets; the events of the profile share the rest."""
@@ -85,6 +88,8 @@ class Task:
     is_brief : bool
         Whether it is enough to know if the claim falls, as of a mutant: no profile is certified,
         and draws are spread over few calls.
+    stored : mapping of str to int, optional
+        Outputs of each side that there are, where they were drawn elsewhere.
     watch : Watch
         Told of progress, and asked how long calls may take.
     """
@@ -99,7 +104,14 @@ class Task:
     sequential: bool = False
     float_attack: bool | FloatAttack = False
     is_brief: bool = False
+    stored: Mapping[str, int] | None = None
     watch: Watch = field(default_factory=Watch)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether there are few draws, all on one pair, so that ranks are looked at too."""
+        one = self.space is None and len(self.pairs) == 1
+        return one and self.claim.point is not None and FEW_DRAWS[0] <= self.draws <= FEW_DRAWS[1]
 
     @property
     def grid(self) -> Floats:

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.events.encoding import Encoder
 from dpaudit.events.expected import approximate_lower, approximate_upper
+from dpaudit.events.features import Feature
+from dpaudit.events.scores import FeatureScore, Score
 from dpaudit.stats import SHARE_OF_GUESSING
 
 Floats = NDArray[np.float64]
@@ -15,6 +18,12 @@ Counts = NDArray[np.intp]
 
 _COARSE = 24  # cuts that are paired with one another at first
 _FINE = 12  # and around the best pair of these
+
+
+def scalar_score(encoder: Encoder) -> Score:
+    """Return the score of outputs that are one number each: the number itself."""
+    (column,) = encoder.columns
+    return FeatureScore(Feature(column, lambda x: x[:, 0], coordinate=True), True, False)
 
 
 @dataclass(frozen=True)

@@ -34,12 +34,10 @@ FEW_ATOMS = 256
 _TAIL = np.array([1e-4, 3e-4, 1e-3, 2e-3, 4e-3, 7e-3, 0.012, 0.02, 0.03])
 _QUANTILES = np.concatenate([_TAIL, np.linspace(0.04, 0.96, 47), 1 - _TAIL[::-1]])
 
-_OFTEN, _OFTEN_AT_LEAST = (
-    0.004,
-    20,
-)  # part of the draws, and draws, that make a value a frequent one
+_OFTEN, _OFTEN_AT_LEAST = 0.004, 30  # part of the draws, and draws, of a frequent value
 
 _HUGE, _LARGEST = 1e307, np.finfo(np.float64).max
+_NO_ANSWER = -0.49 * _LARGEST  # thresholds below it lie between no answer and all others
 
 
 class Score(Protocol):
@@ -100,7 +98,7 @@ class FeatureScore:
 
     def words(self, threshold: float, above: bool) -> str:
         """Describe the event."""
-        if threshold <= -_LARGEST and self.gaps:
+        if self.gaps and threshold < _NO_ANSWER:
             return f"{self.name} {'has an answer' if above else 'has no answer'}"
         or_none = "" if above else " or no answer" * self.gaps
         # Beyond 1e15 there is no room for halves, and some sums of huge outputs are infinite.

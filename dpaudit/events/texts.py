@@ -78,7 +78,8 @@ class Texts:
 
     def words(self, row: int, start: int, count: int) -> str:
         """Return some characters of one text."""
-        return "".join(map(chr, self.codes[row, max(start, 0) : start + count].tolist()))
+        end = min(start + count, int(self.lengths[row]))
+        return "".join(map(chr, self.codes[row, max(start, 0) : end].tolist()))
 
 
 @functools.cache
@@ -147,7 +148,7 @@ View = tuple[str, tuple[str, ...] | None, Callable[[Texts], Floats]]
 
 def whole(texts: Texts) -> tuple[tuple[str, ...], Callable[[Texts], Floats]]:
     """Return the labels of whole texts, and how to read their codes."""
-    labels = Labels.learn(texts.first(), lambda row: texts.words(row, 0, int(texts.lengths[row])))
+    labels = Labels.learn(texts.first(), lambda row: texts.words(row, 0, texts.codes.shape[1]))
     return labels.names, lambda t: labels(t.first())
 
 
@@ -187,8 +188,7 @@ def _end(texts: Texts, at_end: bool, count: int) -> Hashes:
 
 def _end_labels(texts: Texts, at_end: bool, count: int) -> Labels:
     def name(row: int) -> str:
-        start = int(texts.lengths[row]) - count if at_end else 0
-        return texts.words(row, start, count + min(start, 0))
+        return texts.words(row, int(texts.lengths[row]) - count if at_end else 0, count)
 
     return Labels.learn(_end(texts, at_end, count), name)
 

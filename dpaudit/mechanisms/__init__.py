@@ -14,6 +14,7 @@ from dpaudit.mechanisms.protocols import (
     mechanism_name,
     unseeded,
 )
+from dpaudit.mechanisms.rows import joined
 from dpaudit.mechanisms.sampler import CALLS, Sampler
 from dpaudit.mechanisms.streams import generator
 from dpaudit.mechanisms.watch import Watch
@@ -30,6 +31,7 @@ __all__ = [
     "generator",
     "is_constant",
     "is_seeded",
+    "joined",
     "mechanism_name",
     "same_draws",
     "slack",

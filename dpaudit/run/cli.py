@@ -369,14 +369,14 @@ def _one_run_plan(
     true_epsilon: float | None,
     **asked: Any,
 ) -> OneRunPlan:
-    from dpaudit.claims import ApproxDP
+    from dpaudit.claims import ApproxDP, PureDP
     from dpaudit.engine import plan_one_run
 
     if (mu is None) == (true_epsilon is None):
         raise click.UsageError("give --true-epsilon or --mu to --one-run, one of the two")
     if canaries:
         asked["canaries"] = canaries
-    claim = ApproxDP(epsilon, delta)
+    claim = PureDP(epsilon) if delta == 0 else ApproxDP(epsilon, delta)
     return plan_one_run(claim, mu=mu, true_epsilon=true_epsilon, side=side or "both", **asked)
 
 

@@ -36,6 +36,7 @@ from dpaudit.stats.proportions import (
     lower_rates,
     upper_rates,
 )
+from dpaudit.stats.ranked import ranked_epsilon, ranked_looks, ranked_p_value
 from dpaudit.stats.rates import RateBounds, excess_of_rates, loss_of_rates
 from dpaudit.stats.target import Target
 from dpaudit.stats.wagers import LEFT, NEITHER, RIGHT, Wager, wager
@@ -78,6 +79,9 @@ __all__ = [
     "loss_of_rates",
     "lower_proportion",
     "lower_rates",
+    "ranked_epsilon",
+    "ranked_looks",
+    "ranked_p_value",
     "refutation_prob",
     "renyi_divergence",
     "tail_bound",

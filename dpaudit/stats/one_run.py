@@ -41,9 +41,9 @@ right in a pattern drawn from the best a, reaches it (where that a is private in
 too; the tests solve the program over all mechanisms). Without delta it is the binomial tail of
 rate e^eps / (1 + e^eps), as in Steinke, Nasr and Jagielski (2023, Theorem 5.1); with delta it
 replaces the second term of their Theorem 5.2, ``2 m delta max_i P[v > Bin >= v - i] / i``, which is
-about 2 / (1 - rate) times larger. For a curve, the choice of U that does not depend on c from v on
-is the recursion of Mahloujifar, Melis and Chaudhuri (2025); it is stretched here, and then followed
-down from c = n, which is never worse.
+about 2 / (1 - rate) times larger where v is far above the mean. For a curve, the U that does not
+depend on c from v on is the recursion of Mahloujifar, Melis and Chaudhuri (2025); it is stretched
+here, and then followed down from c = n, which is never worse.
 
 From tests to a certified epsilon
 ---------------------------------
@@ -86,7 +86,7 @@ ROUNDING = (1e-9, 1e-13)
 _SMALLEST_MU, _LARGEST_MU = 1e-3, 8.0
 _NEGLIGIBLE = 1e-13  # of delta: slopes beyond it would not be used
 _SLOPES = 128
-_STRETCHES = np.geomspace(0.5, 1.41, 13)
+_STRETCHES = np.append(np.geomspace(0.5, 1.0, 10), [1.1, 1.25])
 _POINTS = 33
 _ROUNDS = 3
 
@@ -203,7 +203,7 @@ def guess_epsilon(
         return 0.0
     start = float(special.betaincinv(correct, guesses - correct + 1, alpha)) if correct else 0.0
     top = min(float(special.logit(start)), LARGEST_EPSILON) if start > 0.5 else 0.0
-    if top <= 0 or refused(top):  # without delta: the Clopper-Pearson bound itself
+    if top <= 0 or budget[0] == 0 or refused(top):  # without delta: the Clopper-Pearson bound
         return max(top, 0.0)
     return _last_refused(refused, 0.0, top)
 

@@ -187,7 +187,7 @@ def walk_p_value(
     >>> round(walk_p_value([10, 17], looks, 100, epsilon=1.0, delta=0.0), 4)
     0.0506
     """
-    counts = _counts(correct, looks, canaries)
+    counts = checked_counts(correct, looks, canaries)
     budget = (0.5 if one_sided else 1.0) * canaries * _validate.delta(delta=delta)
     return _p_value(counts, looks, _validate.nonnegative(epsilon=epsilon), budget)
 
@@ -226,12 +226,12 @@ def walk_epsilon(
     >>> walk_epsilon([10, 20], looks, 100, delta=0.0, failure_prob=0.05)
     1.82
     """
-    counts = _counts(correct, looks, canaries)
+    counts = checked_counts(correct, looks, canaries)
     budget = (0.5 if one_sided else 1.0) * canaries * _validate.delta(delta=delta)
     alpha = _validate.failure_prob(failure_prob=failure_prob)
     steps = np.arange(round(LARGEST_EPSILON / EPSILON_STEP) + 1) * EPSILON_STEP
     grid = np.unique(np.append(steps, min(claimed, LARGEST_EPSILON)))
-    cheap = _union(_least_tail(counts, looks, grid), looks, grid, budget)
+    cheap = _union(least_tail(counts, looks, grid), looks, grid, budget)
     certified = 0.0
     for epsilon, bound in zip(grid.tolist(), cheap.tolist(), strict=True):
         if bound > alpha and _p_value(counts, looks, epsilon, budget) > alpha:
@@ -266,7 +266,7 @@ def heights_refused(
     while high - low > 0.01:
         middle = (low + high) / 2
         gamma = math.exp(middle)
-        heights = _heights(gamma, looks, pi)
+        heights = heights_of(gamma, looks, pi)
         union = float(_union(np.array([gamma]), looks, np.array([epsilon]), budget)[0])
         bound = min(union, crossing_bound(heights.tolist(), looks, epsilon, budget))
         if heights.min() >= 1 and bound <= failure_prob:
@@ -278,15 +278,15 @@ def heights_refused(
 
 def _p_value(counts: Ints, looks: Looks, epsilon: float, budget: float) -> float:
     at = np.array([epsilon])
-    gamma = _least_tail(counts, looks, at)
+    gamma = least_tail(counts, looks, at)
     union = float(_union(gamma, looks, at, budget)[0])
-    heights = _heights(float(gamma[0]), looks, float(special.expit(epsilon)))
+    heights = heights_of(float(gamma[0]), looks, float(special.expit(epsilon)))
     if heights.min() < 1:
         return min(union, 1.0)
     return min(union, crossing_bound(heights.tolist(), looks, epsilon, budget))
 
 
-def _least_tail(counts: Ints, looks: Looks, epsilons: Floats) -> Floats:
+def least_tail(counts: Ints, looks: Looks, epsilons: Floats) -> Floats:
     """Return the least binomial tail over its weight, at each epsilon."""
     k, weight = np.array(looks.guesses), np.array(looks.weights)
     tails = _tails(counts, k, special.expit(epsilons)[:, None])
@@ -298,7 +298,7 @@ def _union(gamma: Floats, looks: Looks, epsilons: Floats, budget: float) -> Floa
     return np.asarray(gamma * math.fsum(looks.weights) + budget * special.expit(-epsilons))
 
 
-def _heights(gamma: float, looks: Looks, pi: float) -> Ints:
+def heights_of(gamma: float, looks: Looks, pi: float) -> Ints:
     """Least counts of each look whose binomial tail over its weight is at most gamma."""
     k = np.array(looks.guesses)
     level = gamma * np.array(looks.weights) * (1 + 1e-12)
@@ -317,7 +317,8 @@ def _tails(counts: Ints, trials: Ints, rate: float | Floats) -> Floats:
     return np.asarray(np.where(counts > trials, 0.0, np.where(below < 0, 1.0, tails)))
 
 
-def _counts(correct: Sequence[int], looks: Looks, canaries: int) -> Ints:
+def checked_counts(correct: Sequence[int], looks: Looks, canaries: int) -> Ints:
+    """Return right guesses at each look, or refuse what cannot be that."""
     counts = np.asarray(correct)
     k = np.array(looks.guesses)
     if counts.shape != k.shape or counts.dtype.kind not in "iu":

@@ -27,7 +27,7 @@ from dpaudit import (
     audit,
 )
 from dpaudit.claims.notions import Claim
-from dpaudit.engine.counts import Tally
+from dpaudit.engine.tally import Tally
 from dpaudit.engine.judging import judge
 from dpaudit.engine.mutation import FIRST_LOOK, Fates
 from dpaudit.engine.task import Task

@@ -35,7 +35,7 @@ def p_values(epsilon: float) -> np.ndarray[Any, Any]:
         seen = Counts(a, DRAWS, b, DRAWS)
         bound = RateBounds.from_counts(seen, "left", FAILURE_PROB, AIM)
         if bound.lower_epsilon(0.0) > epsilon:
-            found[a, b] = counts._p_value(task, counts.Tally(event, seen), 1.0, (epsilon, 0.0))
+            found[a, b] = counts._p_value(task, Tally(event, seen), 1.0, (epsilon, 0.0))
     return found
 
 

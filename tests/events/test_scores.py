@@ -226,3 +226,34 @@ def test_scores_of_huge_outputs_are_learnt_without_a_warning(huge: float) -> Non
     assert table.edges[20:-20] == pytest.approx(plain.edges[20:-20] * 1e3, rel=1e-12)
     for score in FeatureScore.learn(feature, np.array([huge, -huge, 0.0])):
         assert "e+308" in score.words(huge, True) or "inf" in score.words(huge, True)
+
+
+def test_a_frequent_value_among_others_has_a_bin_of_its_own() -> None:
+    rng = np.random.default_rng(0)
+    left, right = rng.normal(size=(2, 5000))
+    left[:500] = 0.25  # as a clipped or rounded output; few others are as close to it
+    table = TableScore.learn(OUTPUT, left, right)
+    assert not table.atoms
+    top = float(table.log_ratios.max())
+    assert table.words(top, above=True) == "output in {0.25}"
+    near = np.nextafter(0.25, [-1.0, 0.25, 1.0])
+    assert (table(_column(near)) >= top).tolist() == [False, True, False]
+
+
+def test_values_of_which_most_are_seen_twice_are_told_apart() -> None:
+    """Half of 5,000 labels each on either side: only the values themselves tell."""
+    rng = np.random.default_rng(0)
+    labels = rng.permutation(5000) * 1.0
+    left, right = labels[rng.integers(2500, size=10_000)], labels[rng.integers(2500, 5000, 10_000)]
+    table = TableScore.learn(OUTPUT, left, right)
+    assert table.atoms
+    assert (table(_column(labels[:2500])) > 0).mean() > 0.95
+    assert not TableScore.learn(OUTPUT, left, right, most=1000).atoms
+
+
+def test_no_answer_has_words_of_its_own() -> None:
+    for score in FeatureScore.learn(OUTPUT, np.array([1.0, NAN])):
+        below = score(_column([NAN, 1.0, -1e9])) < -np.finfo(float).max / 2
+        assert below.tolist() == [True, False, False]
+        assert score.words(-np.finfo(float).max / 2, above=False) == "output has no answer"
+        assert score.words(-np.finfo(float).max / 2, above=True) == "output has an answer"

@@ -51,7 +51,7 @@ def size_last(data: Array, size: int, *, rng: Generator) -> Array:
 
 
 def ragged(data: Array, size: int, *, rng: Generator) -> Any:
-    return [[0.0] * (1 + i % 2) for i in range(size)]
+    return [["yes"] * (1 + i % 2) for i in range(size)]
 
 
 def objects(data: Array, size: int, *, rng: Generator) -> Any:

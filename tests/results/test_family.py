@@ -9,7 +9,7 @@ import math
 import pytest
 
 from dpaudit import AdditiveNoise, ApproxDP, NeighborPair, PureDP, audit
-from dpaudit.engine.counts import Tally
+from dpaudit.engine.tally import Tally
 from dpaudit.results import holm
 
 ONE = NeighborPair([[0.0]], [[1.0]])

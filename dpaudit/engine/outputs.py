@@ -1,0 +1,279 @@
+"""Audits of outputs that were drawn elsewhere: no mechanism to call, only what it said."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import _validate
+from dpaudit._validate import DEFAULT_FAILURE_PROB
+from dpaudit.claims import Claim
+from dpaudit.engine import counts
+from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.concluding import result_of
+from dpaudit.engine.judging import detectable, judge
+from dpaudit.engine.mutation import Fates
+from dpaudit.engine.request import MIN_DRAWS
+from dpaudit.engine.task import Task
+from dpaudit.errors import ArgumentError, MechanismError
+from dpaudit.mechanisms import Sampler, generator
+from dpaudit.neighbors import NeighborPair, family
+from dpaudit.results import AuditResult, Fate, MutantResult, Verdict
+
+Outputs = Any
+"""An array ``[draws, ...]``, or the path of a .npy or .parquet file."""
+
+UNCHECKED = (
+    "The outputs were drawn elsewhere. dpaudit could not check that the two datasets are "
+    "neighbours, that draws are independent of one another, that none was left out, and that all "
+    "come from one mechanism; what is certified rests on that."
+)
+
+
+def audit_outputs(
+    left: Outputs,
+    right: Outputs,
+    claim: Claim,
+    *,
+    failure_prob: float = DEFAULT_FAILURE_PROB,
+    seed: int,
+    mutants: Mapping[str, tuple[Outputs, Outputs]] | None = None,
+    id: str = "outputs",
+) -> AuditResult:
+    """Audit outputs, or scores of outputs, that were drawn elsewhere.
+
+    They are shuffled and split here: what to count is learnt on one part and counted on the other,
+    so nothing that was done with the claim in mind before needs to be known.
+
+    Parameters
+    ----------
+    left, right : array_like ``[draws, ...]`` or path
+        Independent outputs of the mechanism on two neighbouring datasets, at least 20 each:
+        numbers, texts or records of them, NaN for no answer. Any function of each output alone
+        will do, such as a score. Of paths, .npy files are read, and .parquet files with pyarrow.
+    claim : Claim
+        What the mechanism promises.
+    failure_prob : float, optional
+        Probability that any certified number of the result is wrong, in (0, 1). Default 1e-6.
+    seed : int
+        Of the split, >= 0. Chosen before looking at what it leads to.
+    mutants : mapping of str to (left, right), optional
+        Outputs of the mechanism with a realistic mistake, each on the same two datasets: an audit
+        that refutes nothing shows its power on them. They share one `failure_prob`.
+    id : str, optional
+        Name of the result.
+
+    Returns
+    -------
+    AuditResult
+        What could not be checked is among its notes. Without mutants, silence is NO_POWER.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an argument out of range, and outputs that are not as described.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpaudit import PureDP, audit_outputs
+    >>> rng = np.random.default_rng(1)
+    >>> left, right = 1 + rng.laplace(scale=0.5, size=5000), rng.laplace(scale=0.5, size=5000)
+    >>> result = audit_outputs(left, right, PureDP(1.0), seed=1)
+    >>> result.verdict.words
+    'REFUTED'
+    """
+    start = time.perf_counter()
+    if not isinstance(claim, Claim):
+        raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")
+    failure_prob = _validate.failure_prob(failure_prob=failure_prob)
+    seed = _validate.integer(0, seed=seed)
+    if not isinstance(id, str) or not id:
+        raise TypeError(f"id must be a text that is not empty, got {id!r}")
+    given = _checked_mutants(mutants)
+    task, sampler = _prepared(claim, failure_prob, seed, id, id, left, right)
+    found = counts.look_at(task, sampler, "outputs")
+    fates = Fates()
+    if given and not found.refuted:
+        fates = Fates(tuple(_fate(task, name, *both, len(given)) for name, both in given.items()))
+    reach = None if found.refuted else detectable(found)
+    judged = judge(found, fates, reach, wanted=bool(given))
+    return result_of(
+        task,
+        found,
+        fates,
+        judged,
+        mechanism="outputs drawn elsewhere",
+        reach=reach,
+        seconds=time.perf_counter() - start,
+        advice=_advice(judged[0], given=bool(given)),
+        pair_words=f"drawn elsewhere: {len(sampler.left)} and {len(sampler.right)} outputs",
+        more_notes=(UNCHECKED,),
+    )
+
+
+def _advice(verdict: Verdict, *, given: bool) -> str:
+    if verdict is not Verdict.NO_POWER:
+        return ""
+    if given:
+        return "more outputs, or a larger mistake in the mutant: what it changes is not seen"
+    return (
+        "outputs of a mutant, of the mechanism with a realistic mistake: "
+        'mutants={"half the noise": (left, right)}; an audit that refutes them has shown that it '
+        "would notice"
+    )
+
+
+class StoredDraws(Sampler):
+    """Hands out outputs that are there already, each of them once, in an order of its own.
+
+    Parameters
+    ----------
+    name : str
+        In messages.
+    left, right : ndarray ``[draws, ...]``
+        The outputs; shuffled, so that what is explored on is a random part of them, whatever the
+        order in which they were stored.
+    seed : int
+        Of the order.
+    """
+
+    def __init__(self, name: str, left: NDArray[Any], right: NDArray[Any], *, seed: int) -> None:
+        super().__init__(_nothing, seed=seed, labels=(name,))
+        self.name = name
+        order = {
+            side: generator(seed, name, "order", side).permutation(len(rows))
+            for side, rows in (("left", left), ("right", right))
+        }
+        self.left, self.right = left[order["left"]], right[order["right"]]
+        self._taken = {"left": 0, "right": 0}
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Outputs of either side that are left."""
+        return {side: len(getattr(self, side)) - taken for side, taken in self._taken.items()}
+
+    def _probe(self, data: NDArray[Any], side: str) -> None:
+        rows = getattr(self, side)
+        self._checked(rows, len(rows), side)
+
+    def _call(
+        self, data: NDArray[Any], size: int, *labels: str | int, side: str = "left"
+    ) -> NDArray[Any]:
+        start = self._taken[side]
+        self._taken[side] += size
+        return self._checked(getattr(self, side)[start : start + size], size, side)
+
+
+def _nothing(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+    raise AssertionError("outputs that were drawn elsewhere are not drawn again")
+
+
+def _prepared(
+    claim: Claim,
+    failure_prob: float,
+    seed: int,
+    id: str,
+    name: str,
+    left: Outputs,
+    right: Outputs,
+) -> tuple[Task, StoredDraws]:
+    both = _read(f"{name}: left", left), _read(f"{name}: right", right)
+    sampler = StoredDraws(name, *both, seed=seed)
+    # Nobody looks into this pair; it stands for datasets that are not here.
+    pair = NeighborPair(np.zeros((1, 1)), np.ones((1, 1)), recipe="outputs drawn elsewhere")
+    try:
+        sampler.begin(pair.left, pair.right)
+    except MechanismError as error:
+        raise ArgumentError(str(error)) from None
+    task = Task(
+        claim, family(pair), min(map(len, both)), failure_prob, seed, id, stored=sampler.sizes
+    )
+    return task, sampler
+
+
+def _read(name: str, outputs: Outputs) -> NDArray[Any]:
+    """Return outputs as an array, read from a file where they are a path."""
+    if isinstance(outputs, str | Path):
+        outputs = _from_file(name, Path(outputs))
+    if hasattr(outputs, "to_records"):
+        outputs = _from_frame(outputs)
+    array = np.asarray(outputs)
+    if array.ndim == 0 or len(array) < MIN_DRAWS:
+        raise ArgumentError(
+            f"{name} must hold at least {MIN_DRAWS} outputs along its first axis, got shape "
+            f"{array.shape}"
+        )
+    return array
+
+
+def _from_file(name: str, path: Path) -> Any:
+    if path.suffix == ".npy":
+        return np.load(path, allow_pickle=False)
+    if path.suffix == ".parquet":
+        try:
+            import pyarrow.parquet
+        except ImportError:
+            raise ArgumentError(
+                f"{name} is a .parquet file, which pyarrow reads: pip install 'dpaudit[parquet]'"
+            ) from None
+        table = pyarrow.parquet.read_table(path)
+        columns = {
+            column: table[column].to_numpy(zero_copy_only=False) for column in table.column_names
+        }
+        return _from_columns(columns)
+    raise ArgumentError(f"{name} must be an array, a .npy file or a .parquet file, got {path}")
+
+
+def _from_frame(frame: Any) -> Any:
+    return _from_columns({str(column): frame[column].to_numpy() for column in frame.columns})
+
+
+def _from_columns(columns: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """One array of a lone column, and else records with a field for each."""
+    known = {
+        name: values.astype(str) if values.dtype == object else values
+        for name, values in columns.items()
+    }
+    if len(known) == 1:
+        return next(iter(known.values()))
+    dtype = [(name, values.dtype) for name, values in known.items()]
+    records = np.empty(len(next(iter(known.values()))), dtype=dtype)
+    for name, values in known.items():
+        records[name] = values
+    return records
+
+
+def _checked_mutants(mutants: Any) -> dict[str, tuple[Outputs, Outputs]]:
+    if mutants is None:
+        return {}
+    if not isinstance(mutants, Mapping) or not all(
+        isinstance(name, str) and isinstance(both, tuple) and len(both) == 2
+        for name, both in mutants.items()
+    ):
+        raise TypeError(
+            "mutants must be a dict from names to the outputs of a mutant on both datasets, "
+            f"(left, right), got {mutants!r}"
+        )
+    return dict(mutants)
+
+
+def _fate(task: Task, name: str, left: Outputs, right: Outputs, among: int) -> MutantResult:
+    share = task.failure_prob / among
+    id = f"{task.name}/{name}"
+    alone, sampler = _prepared(task.claim, share, task.seed, id, name, left, right)
+    found: Certificate = counts.look_at(alone, sampler, "mutant")
+    return MutantResult(
+        name,
+        Fate.KILLED if found.refuted else Fate.SURVIVED,
+        found.epsilon.lower,
+        share,
+        sum(found.draws.values()),
+        found.pair.describe(),
+        found.witness.event if found.refuted else "",
+    )

@@ -1,0 +1,206 @@
+r"""Guesses by rank among independent draws at fair coins, when there are few: nothing is split off.
+
+Toss a fair coin for each of N draws and draw from the left dataset or the right accordingly. Look
+at the outputs without the coins, put them in an order of confidence, and guess the side of each.
+The order, the guesses and the outputs are fixed before a coin is looked at, so that no draw needs
+to be spent on choosing a threshold.
+
+Theorem
+-------
+Let the mechanism be (epsilon, delta)-DP on the pair, pi = e^eps / (1 + e^eps), C_k the right ones
+among the first k guesses, and h_k heights at looks k. Let W(d) be the probability that the walk
+whose first d steps succeed surely, and the others with probability pi each, is at its height at
+some look. Then, with D ~ Bin(N, delta),
+
+    P(C_k >= h_k at some look) <= E W(D).
+
+Proof. The outputs on the two sides are what one makes, by chance, of four symbols (Kairouz, Oh and
+Viswanath 2015): with probability delta one that tells the side, on either side, and else that of a
+randomised response of rate pi. So which draws are told is independent of the coins, D of them, and
+given this and all outputs every other coin falls on its guess with probability at most pi,
+independently of the rest. The chance of crossing is no smaller when the other guesses succeed with
+probability pi exactly. Nor is it smaller when the told ones come first: with the successes of the
+others fixed in their order, k guesses of which j are told hold j plus the successes of the first
+k - j, and for j <= d that is at most d plus those of the first k - d, or k where k < d.
+
+XX
+
+References
+----------
+Kairouz, Oh and Viswanath (2015), "The composition theorem for differential privacy".
+Buehler (1957), "Confidence intervals for the product of two binomial parameters".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from dpaudit import _validate
+from dpaudit.stats.betting import last_nonnegative
+from dpaudit.stats.one_run import LARGEST_EPSILON, ROUNDING
+from dpaudit.stats.one_run_walk import Looks, checked_counts, heights_of, least_tail
+from dpaudit.stats.proportions import lower_rates
+
+Floats = NDArray[np.float64]
+
+_TOLD = 1e-15  # probability of more told draws than are told apart
+_TOLERANCE = 1e-4  # of the certified epsilon
+_ROOM = 0.16  # of failure_prob: about what the best of so many looks is charged
+_LOOKS = 25
+_FIRST = 1 / 20  # of the draws: the fewest guesses that are looked at
+
+
+def ranked_looks(draws: int) -> Looks:
+    """Return the looks of few draws: from a twentieth of them to all, evenly on a log scale.
+
+    Examples
+    --------
+    >>> ranked_looks(40).guesses[:5]
+    (4, 5, 6, 7, 8)
+    """
+    first = min(max(4, round(_FIRST * draws)), draws)
+    guesses = np.unique(np.geomspace(first, draws, _LOOKS).round().astype(int))
+    return Looks(tuple(guesses.tolist()), (1.0,) * len(guesses))
+
+
+def ranked_p_value(
+    correct: Sequence[int], looks: Looks, draws: int, *, epsilon: float, delta: float
+) -> float:
+    """P-value of (epsilon, delta)-DP from the right guesses at each look.
+
+    Parameters
+    ----------
+    correct : sequence of int
+        Right guesses among the first of each look.
+    looks : Looks
+        Fixed before the coins were seen.
+    draws : int
+        On both sides together, at least as many as the last look guesses.
+    epsilon, delta : float
+        The claim.
+
+    Examples
+    --------
+    >>> looks = Looks((10, 20), (1.0, 1.0))
+    >>> round(ranked_p_value([10, 17], looks, 100, epsilon=1.0, delta=0.0), 4)
+    0.0506
+    >>> round(ranked_p_value([10, 17], looks, 100, epsilon=1.0, delta=1e-3), 4)
+    0.0524
+    """
+    counts = checked_counts(correct, looks, draws)
+    return _p_value(
+        counts, looks, draws, _validate.nonnegative(epsilon=epsilon), _validate.delta(delta=delta)
+    )
+
+
+def ranked_epsilon(
+    correct: Sequence[int], looks: Looks, draws: int, *, delta: float, failure_prob: float
+) -> float:
+    """Certify epsilon at `delta` from the right guesses at each look.
+
+    Parameters
+    ----------
+    correct, looks, draws
+        As in :func:`ranked_p_value`.
+    delta : float
+        In [0, 1].
+    failure_prob : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        0 where nothing is certified, and at most 30.
+
+    Notes
+    -----
+    Outcomes are ordered by the largest of their looks' Clopper-Pearson bounds, at a level that
+    leaves room for the choice. The certified epsilon is the last at which the outcomes from the one
+    that was seen on, a set of heights, have probability failure_prob at most (Buehler 1957): these
+    sets are nested, and their probability rises with epsilon.
+
+    Examples
+    --------
+    >>> looks = Looks((10, 20), (1.0, 1.0))
+    >>> round(ranked_epsilon([10, 20], looks, 100, delta=0.0, failure_prob=0.05), 3)
+    1.823
+    """
+    counts = checked_counts(correct, looks, draws)
+    delta = _validate.delta(delta=delta)
+    alpha = _validate.failure_prob(failure_prob=failure_prob)
+    level = alpha * _ROOM
+    guesses = np.array(looks.guesses)
+    shares = lower_rates(counts, guesses, level)
+    best = int(shares.argmax())
+    share = float(shares[best])
+    if share <= 0.5:
+        return 0.0
+    heights = heights_of(level, Looks(looks.guesses, (1.0,) * len(guesses)), share)
+    heights[best] = min(int(heights[best]), int(counts[best]))  # whatever rounding did
+    top = math.log(share / (1 - share))
+    # One look alone has that probability at its Clopper-Pearson bound at failure_prob itself.
+    most = float(lower_rates(counts[best], guesses[best], alpha))
+    high = min(math.log(most / (1 - most)), LARGEST_EPSILON)
+
+    def excess(epsilon: float) -> float:
+        return alpha - _bound(heights, looks, draws, epsilon, delta)
+
+    if excess(0.0) < 0:
+        return 0.0
+    return last_nonnegative(excess, 0.0, max(high, min(top, LARGEST_EPSILON)), _TOLERANCE)
+
+
+def _p_value(
+    counts: NDArray[np.int64], looks: Looks, draws: int, epsilon: float, delta: float
+) -> float:
+    gamma = float(least_tail(counts, looks, np.array([epsilon]))[0])
+    pi = float(special.expit(epsilon))
+    heights = heights_of(gamma, looks, pi)
+    if heights.min() < 1:
+        return 1.0
+    return _bound(heights, looks, draws, epsilon, delta)
+
+
+def _bound(
+    heights: NDArray[np.int64], looks: Looks, draws: int, epsilon: float, delta: float
+) -> float:
+    """Bound of the theorem."""
+    most = int(stats.binom.isf(_TOLD, draws, delta)) if delta > 0 else 0
+    told = stats.binom.pmf(np.arange(most + 1), draws, delta)
+    bound = _crossing(heights, looks, float(special.expit(epsilon)), told)
+    bound += _TOLD if delta > 0 else 0.0
+    return min(bound * (1 + ROUNDING[0]) + ROUNDING[1], 1.0)
+
+
+def _crossing(heights: NDArray[np.int64], looks: Looks, pi: float, told: Floats) -> float:
+    """Probability that the walk is at its height at some look, from the masses of D.
+
+    Looks whose height is above their number of guesses are left out. At the first that is left all
+    guesses may be right, so that the walk crosses there when all of them are told.
+    """
+    reached = [
+        (k, height)
+        for k, height in zip(looks.guesses, heights.tolist(), strict=True)
+        if height <= k
+    ]
+    if not reached:
+        return 0.0
+    before = reached[0][0]
+    mass = np.zeros(before + 1)  # of each count at a look, where none before was at its height
+    for sure, weight in enumerate(told[:before].tolist()):
+        mass[sure:] += weight * _steps(before - sure, pi)
+    crossed = float(told[before:].sum())
+    for k, height in reached:
+        mass = np.convolve(mass, _steps(k - before, pi))
+        crossed += float(mass[height:].sum())
+        mass, before = mass[:height], k
+    return crossed
+
+
+def _steps(count: int, pi: float) -> Floats:
+    return np.asarray(stats.binom.pmf(np.arange(count + 1), count, pi))

@@ -1,0 +1,315 @@
+"""Whole audits in one run: bad input, ties, soundness by enumeration, plans."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import dpaudit
+from dpaudit import (
+    ApproxDP,
+    GaussianDP,
+    PureDP,
+    Relation,
+    Verdict,
+    ZeroConcentratedDP,
+    plan_one_run,
+)
+from dpaudit.engine.one_run import Instrument, right_guesses
+from dpaudit.results import OneRunResult
+from tests.statistical import FALSE_ALARM
+
+
+def gaussian_scores(mu, m, seed):
+    rng = np.random.default_rng(seed)
+    coins = rng.random(m) < 0.5
+    return rng.standard_normal(m) + mu * coins, coins
+
+
+# --- input -----------------------------------------------------------------------------------
+
+COINS = np.array([0, 1] * 20)
+SCORES = np.arange(40.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"scores": np.append(SCORES[1:], np.nan)}, "scores must be finite, got nan at index 39"),
+        ({"scores": SCORES[1:]}, "of one length, got 39 and 40"),
+        ({"scores": []}, "scores must be numbers, one-dimensional and not empty"),
+        ({"scores": SCORES.reshape(8, 5)}, "scores must be numbers"),
+        ({"scores": ["a"] * 40}, "scores must be numbers"),
+        ({"included": COINS * 2}, "included must be bool, or 0 and 1, got 2 at 1"),
+        ({"included": np.ones(40)}, "of both kinds, got 40 that are all included"),
+        ({"included": np.zeros(40)}, "all excluded"),
+        ({"included": np.arange(40) > 38}, "fair coins, got 1 of 40 included"),
+        ({"included": []}, "included must be one-dimensional, not empty"),
+        ({"guesses": 0}, "guesses must be an integer >= 1"),
+        ({"guesses": 41}, "from 1 to 40 canaries, got 41"),
+        ({"side": "bottom"}, "side must be one of both, top"),
+        ({"delta": 2.0}, "delta must be"),
+        ({"failure_prob": 1.0}, "failure_prob must be"),
+    ],
+)
+def test_bad_input_is_refused(arguments, message):
+    given = {"scores": SCORES, "included": COINS, "claim": PureDP(1.0)} | arguments
+    with pytest.raises(ValueError, match=message):
+        dpaudit.audit_one_run(**given)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"claim": 1.0}, {"guesses": 2.5}, {"id": ""}, {"failure_prob": True}]
+)
+def test_wrong_types_are_refused(arguments):
+    given = {"scores": SCORES, "included": COINS, "claim": PureDP(1.0)} | arguments
+    with pytest.raises(TypeError):
+        dpaudit.audit_one_run(**given)
+
+
+def test_fair_coins_are_never_refused_in_practice():
+    m = 40
+    heads = np.arange(m + 1)
+    refused = [min(2 * binom.cdf(min(k, m - k), m, 0.5), 1.0) < 1e-9 for k in heads]
+    assert binom.pmf(heads, m, 0.5)[refused].sum() <= 1e-9
+
+
+# --- guesses ---------------------------------------------------------------------------------
+
+
+def test_guesses_alternate_between_the_two_ends():
+    scores = np.array([5.0, 4.0, 3.0, 2.0, 1.0])
+    included = np.array([True, False, True, True, False])
+    looks = np.arange(1, 6)
+    both = right_guesses(scores, included, looks, one_sided=False)
+    assert both.tolist() == [1, 2, 2, 2, 3]  # 5 in, 1 out, 4 in (wrong), 2 out (wrong), 3 in
+    top = right_guesses(scores, included, looks, one_sided=True)
+    assert top.tolist() == [1, 1, 2, 3, 3]
+
+
+@pytest.mark.parametrize("one_sided", [False, True])
+def test_ties_count_no_more_than_any_way_to_break_them(one_sided):
+    rng = np.random.default_rng(5)
+    looks = np.arange(1, 9)
+    for _ in range(30):
+        scores, included = rng.integers(0, 3, 8).astype(float), rng.random(8) < 0.5
+        found = right_guesses(scores, included, looks, one_sided=one_sided)
+        broken = scores + rng.permutation(8) / 100
+        assert (found <= right_guesses(broken, included, looks, one_sided=one_sided)).all()
+
+
+def test_equal_scores_certify_nothing_in_whatever_order_the_canaries_come():
+    for coins in (np.sort(COINS)[::-1], COINS, np.sort(COINS)):
+        found = dpaudit.audit_one_run(np.zeros(40), coins, PureDP(0.0), failure_prob=0.05)
+        assert (found.verdict, found.certified_epsilon) == (Verdict.NO_POWER, 0.0)
+
+
+def test_the_order_of_the_canaries_does_not_matter():
+    scores, coins = gaussian_scores(2.0, 200, 1)
+    order = np.argsort(coins)
+    one, other = (
+        dpaudit.audit_one_run(s, c, PureDP(1.0), failure_prob=0.05)
+        for s, c in ((scores, coins), (scores[order], coins[order]))
+    )
+    assert one == other
+
+
+# --- results ---------------------------------------------------------------------------------
+
+CLAIMS = [PureDP(1.0), ApproxDP(1.0, 1e-5), GaussianDP(0.5)]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+@pytest.mark.parametrize("side", ["both", "top"])
+def test_a_claim_that_is_far_off_is_refuted(claim, side):
+    scores, coins = gaussian_scores(3.0, 400, 2)
+    found = dpaudit.audit_one_run(scores, coins, claim, side=side, failure_prob=0.05, id="leaky")
+    assert found.verdict == "refuted"
+    assert found.p_value <= 0.05
+    assert found.certified_epsilon > 1.0
+    assert "REFUTED  leaky" in str(found)
+    with pytest.raises(AssertionError, match="REFUTED"):
+        found.assert_not_refuted()
+    with pytest.raises(TypeError, match="no truth value"):
+        bool(found)
+    stored = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert OneRunResult.from_json(stored) == found
+
+
+def test_silence_has_no_power_and_says_what_is_assumed():
+    scores, coins = gaussian_scores(0.5, 100, 3)
+    claim = ApproxDP(4.0, 1e-6, Relation.ADD_REMOVE_USER, "a paper")
+    found = dpaudit.audit_one_run(scores, coins, claim, guesses=50)
+    assert found.verdict is Verdict.NO_POWER
+    found.assert_not_refuted()
+    assert "one run has no mutant" in found.reason
+    assert any("fair coin" in words for words in found.assumptions)
+    assert any("number of guesses, 50" in words for words in found.assumptions)
+    assert found.looks == (50,)
+    assert found.chosen == "their number was fixed beforehand"
+    with pytest.raises(ValueError, match="schema"):
+        OneRunResult.from_json({})
+
+
+def test_a_delta_that_explains_everything_is_named():
+    scores, coins = gaussian_scores(3.0, 1000, 3)
+    found = dpaudit.audit_one_run(scores, coins, ApproxDP(1.0, 1e-3))
+    assert found.verdict is Verdict.NO_POWER
+    assert "choose a larger failure_prob" in found.reason
+
+
+def test_pytest_does_not_take_it_for_an_audit_function():
+    assert not dpaudit.audit_one_run.__test__
+
+
+def test_verdict_and_certified_epsilon_agree():
+    for seed in range(4):
+        scores, coins = gaussian_scores(1.5, 120, seed)
+        for claim in (PureDP(1.1), ApproxDP(1.1, 1e-4)):
+            found = dpaudit.audit_one_run(scores, coins, claim, failure_prob=0.1)
+            assert (found.verdict is Verdict.REFUTED) == (found.p_value <= 0.1)
+            assert (found.certified_epsilon >= 1.1) == (found.p_value <= 0.1)
+
+
+def test_a_curve_is_judged_whole():
+    """Points of its curve refute less: epsilon is certified without knowing the curve."""
+    scores, coins = gaussian_scores(3.0, 600, 4)
+    found = dpaudit.audit_one_run(scores, coins, GaussianDP(1.0), failure_prob=0.05)
+    assert found.verdict is Verdict.REFUTED
+    assert found.certified_epsilon < GaussianDP(1.0).epsilon(1e-5)
+    assert found.certified_mu > 1.0
+    assert found.conditional_epsilon == pytest.approx(GaussianDP(found.certified_mu).epsilon(1e-5))
+    assert found.certified_epsilon < found.conditional_epsilon
+
+
+@pytest.mark.slow
+def test_any_claim_will_do():
+    scores, coins = gaussian_scores(3.0, 300, 5)
+    found = dpaudit.audit_one_run(scores, coins, ZeroConcentratedDP(0.05), failure_prob=0.05)
+    assert found.verdict is Verdict.REFUTED
+    assert found.certified_mu is None
+
+
+# --- soundness -------------------------------------------------------------------------------
+
+
+def refuted_share(claim, epsilon, *, order, alpha, m=8):
+    """Exact probability that randomised response is refuted, guesses in some order of the scores.
+
+    Coins and answers are enumerated by their difference: which answers are right is independent of
+    the answers, and confidence is by position, the same for all.
+    """
+    tool = Instrument.of(claim, m, failure_prob=alpha)
+    looks, rate = np.array(tool.looks.guesses), 1 / (1 + math.exp(-epsilon))
+    memory, total = {}, 0.0
+    answers = np.array([True, False] * (m // 2))
+    confident = np.where(answers, 1.0, -1.0) * (2 * m - np.arange(m))
+    for right in itertools.product((False, True), repeat=m):
+        coins = np.where(right, answers, ~answers)
+        scores = order(confident, coins)
+        key = tuple(right_guesses(scores, coins, looks, one_sided=False).tolist())
+        if key not in memory:
+            memory[key] = tool.p_value(np.array(key), claim) <= alpha
+        total += memory[key] * rate ** sum(right) * (1 - rate) ** (m - sum(right))
+    return total
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("alpha", [0.05, 0.3])
+def test_whole_audits_of_the_extremal_mechanism_keep_their_level(epsilon, alpha):
+    share = refuted_share(PureDP(epsilon), epsilon, order=lambda scores, _: scores, alpha=alpha)
+    assert share <= alpha
+
+
+def test_enumeration_sees_an_order_that_looks_at_the_coins():
+    def peeking(scores, coins):
+        return np.where(coins == (scores > 0), scores, scores / 100)  # right ones first
+
+    assert refuted_share(PureDP(0.5), 0.5, order=peeking, alpha=0.3) > 0.5
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("claim", [GaussianDP(1.0), ApproxDP(GaussianDP(1.0).epsilon(1e-4), 1e-4)])
+def test_exact_claims_are_refuted_no_more_often_than_stated(claim):
+    m, alpha, audits = 100, 0.05, 400
+    tool = Instrument.of(claim, m, failure_prob=alpha)
+    looks, memory, refuted = np.array(tool.looks.guesses), {}, 0
+    for seed in range(audits):
+        scores, coins = gaussian_scores(1.0, m, seed)
+        key = tuple(right_guesses(scores, coins, looks, one_sided=False).tolist())
+        if key not in memory:
+            memory[key] = tool.p_value(np.array(key), claim) <= alpha
+        refuted += memory[key]
+    assert refuted <= binom.isf(FALSE_ALARM, audits, alpha)
+
+
+# --- plans -----------------------------------------------------------------------------------
+
+
+MU = 1.2
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("side", ["both", "top"])
+def test_the_planned_power_is_about_that_of_audits(side):
+    m, alpha, audits, claim = 150, 0.05, 300, PureDP(1.0)
+    planned = plan_one_run(claim, mu=MU, canaries=[m], side=side, failure_prob=alpha).power[0]
+    assert 0.5 < planned < 0.98  # else it says little
+    tool = Instrument.of(claim, m, one_sided=side == "top", failure_prob=alpha)
+    looks, refuted = np.array(tool.looks.guesses), 0
+    for seed in range(audits):
+        scores, coins = gaussian_scores(MU, m, seed)
+        right = right_guesses(scores, coins, looks, one_sided=side == "top")
+        refuted += tool.p_value(right, claim) <= alpha
+    assert refuted >= binom.ppf(FALSE_ALARM, audits, planned - 0.05)
+    assert refuted <= binom.isf(FALSE_ALARM, audits, planned + 0.05)
+
+
+def test_plans_grow_with_canaries_and_shrink_with_certainty():
+    found = plan_one_run(PureDP(1.0), mu=2.0, canaries=[50, 200, 800], failure_prob=0.05)
+    assert list(found.certified_epsilon) == sorted(found.certified_epsilon)
+    assert list(found.power) == pytest.approx(sorted(found.power))
+    sure = plan_one_run(PureDP(1.0), mu=2.0, canaries=[200])
+    assert sure.certified_epsilon[0] < found.certified_epsilon[1]
+    assert sure.needed > found.needed
+    fixed = plan_one_run(PureDP(1.0), mu=2.0, canaries=[200], guesses=0.4, failure_prob=0.05)
+    assert fixed.certified_epsilon[0] > 0.9 * found.certified_epsilon[1]
+    assert f"{found.needed:,} canaries in one run refute the claim 1-DP" in str(found)
+
+
+def test_models_of_a_true_epsilon():
+    laplace = plan_one_run(PureDP(1.0), true_epsilon=2.0, canaries=[3000], failure_prob=0.05)
+    assert 1.5 < laplace.certified_epsilon[0] < 2.0
+    gauss = plan_one_run(
+        ApproxDP(1.0, 1e-5), true_epsilon=4.0, canaries=[3000], failure_prob=0.05, power=0.5
+    )
+    assert "0.9249 standard deviations" in gauss.model
+    assert 1.0 < gauss.certified_epsilon[0] < 4.0
+
+
+def test_a_claim_that_is_kept_is_out_of_reach():
+    found = plan_one_run(PureDP(3.0), mu=0.2, canaries=[100], power=0.5, failure_prob=1e-3)
+    assert found.needed is None
+    assert "Even 50,000 canaries do not refute" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "give mu or true_epsilon"),
+        ({"mu": 1.0, "true_epsilon": 1.0}, "give mu or true_epsilon"),
+        ({"mu": -1.0}, "mu must be"),
+        ({"mu": 1.0, "canaries": [1]}, "canaries must be an integer >= 2"),
+        ({"mu": 1.0, "canaries": [10**6]}, "at most 50000"),
+        ({"mu": 1.0, "guesses": 2.0}, "guesses must be a share"),
+        ({"mu": 1.0, "side": "low"}, "side must be one of"),
+    ],
+)
+def test_bad_plans_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plan_one_run(PureDP(1.0), **arguments)

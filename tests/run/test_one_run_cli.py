@@ -1,0 +1,47 @@
+"""``dpaudit plan --one-run``."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from dpaudit.run.cli import cli
+
+
+def said(*words):
+    return CliRunner().invoke(cli, ["plan", "--epsilon", "1", *words])
+
+
+def test_a_plan_of_one_run_says_how_many_canaries_show_what():
+    found = said("--one-run", "--mu", "2", "--canaries", "200", "--failure-prob", "0.05")
+    assert found.exit_code == 0, found.output
+    assert "canaries in one run refute the claim 1-DP with probability 0.9" in found.output
+    assert "Gaussian scores 2 standard deviations apart" in found.output
+    assert "\n       200  " in found.output
+
+
+def test_a_plan_of_one_run_takes_a_true_epsilon_and_a_side():
+    words = ("--one-run", "--delta", "1e-5", "--true-epsilon", "4", "--canaries", "100")
+    both, top = (
+        said(*words, "--failure-prob", "0.05", "--power", "0.2", "--side", side)
+        for side in ("both", "top")
+    )
+    assert "0.9249 standard deviations" in both.output
+    assert both.output != top.output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--one-run"], "give --true-epsilon or --mu"),
+        (["--one-run", "--mu", "1", "--true-epsilon", "2"], "one of the two"),
+        (["--one-run", "--mu", "1", "--rates", ".5", ".1"], "--rates are of draws"),
+        (["--mu", "1"], "--mu, --canaries and --side go with --one-run"),
+        (["--true-epsilon", "2", "--canaries", "9"], "go with --one-run"),
+        ([], "Missing option '--true-epsilon'"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(words, message):
+    found = said(*words)
+    assert found.exit_code != 0
+    assert message in found.output

@@ -1,0 +1,151 @@
+"""Guesses by rank: exact coverage against extremal mechanisms, by enumeration of all outcomes."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import binom
+
+import dpaudit.stats.ranked
+from dpaudit.stats import ranked_epsilon, ranked_looks, ranked_p_value
+from dpaudit.stats.one_run_walk import Looks
+
+DRAWS = 9
+LOOKS = Looks((4, 6, 9), (1.0, 1.0, 1.0))
+
+Order = Callable[[tuple[int, ...]], list[int]]
+
+
+def told_first(told: tuple[int, ...]) -> list[int]:
+    return sorted(range(len(told)), key=lambda i: -told[i])
+
+
+def told_last(told: tuple[int, ...]) -> list[int]:
+    return sorted(range(len(told)), key=lambda i: told[i])
+
+
+def as_drawn(told: tuple[int, ...]) -> list[int]:
+    return list(range(len(told)))
+
+
+@functools.cache
+def p_value(correct: tuple[int, ...], epsilon: float, delta: float) -> float:
+    return ranked_p_value(correct, LOOKS, DRAWS, epsilon=epsilon, delta=delta)
+
+
+def probability(
+    order: Order, epsilon: float, delta: float, rejects: Callable[[tuple[int, ...]], bool]
+) -> float:
+    """Of a rejection, for the extremal mechanism: told at rate delta, else randomised response."""
+    pi, total = float(expit(epsilon)), 0.0
+    for told in itertools.product((0, 1), repeat=DRAWS) if delta > 0 else [(0,) * DRAWS]:
+        weight = delta ** sum(told) * (1 - delta) ** (DRAWS - sum(told))
+        places = order(told)
+        free = [i for i in places if not told[i]]
+        for luck in itertools.product((0, 1), repeat=len(free)):
+            fell = dict(zip(free, luck, strict=True))
+            right = np.cumsum([fell.get(i, 1) for i in places])
+            if rejects(tuple(int(right[k - 1]) for k in LOOKS.guesses)):
+                total += weight * pi ** sum(luck) * (1 - pi) ** (len(free) - sum(luck))
+    return total
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.7])
+@pytest.mark.parametrize("order", [told_first, told_last, as_drawn])
+def test_p_values_are_small_no_more_often_than_they_say(epsilon: float, order: Order) -> None:
+    for delta, alphas in ((0.0, (0.05, 0.2, 0.5)), (0.15, (0.05, 0.4))):
+        if delta > 0 and order is as_drawn:
+            continue  # many patterns, and between the other two
+        for alpha in alphas:
+            found = probability(
+                order, epsilon, delta, lambda c, a=alpha, d=delta: p_value(c, epsilon, d) <= a
+            )
+            assert found <= alpha + 1e-9
+
+
+def test_told_first_is_the_worst_and_the_bound_is_exact_there() -> None:
+    epsilon, delta = 0.5, 0.15
+    levels = sorted({p_value(c, epsilon, delta) for c in outcomes()})[:4]
+    for level in levels:
+        found = probability(
+            told_first, epsilon, delta, lambda c, a=level: p_value(c, epsilon, delta) <= a
+        )
+        assert found == pytest.approx(level, rel=1e-6)
+
+
+def outcomes() -> list[tuple[int, ...]]:
+    return [
+        c
+        for c in itertools.product(*(range(k + 1) for k in LOOKS.guesses))
+        if all(0 <= c[i + 1] - c[i] <= LOOKS.guesses[i + 1] - LOOKS.guesses[i] for i in (0, 1))
+    ]
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.4])
+def test_the_certified_epsilon_is_above_the_truth_with_probability_alpha_at_most(
+    alpha: float,
+) -> None:
+    certified = {
+        c: ranked_epsilon(c, LOOKS, DRAWS, delta=0.0, failure_prob=alpha) for c in outcomes()
+    }
+    worst = 0.0
+    for epsilon in np.linspace(0.0, 1.5, 31).tolist():
+        found = probability(as_drawn, epsilon, 0.0, lambda c, e=epsilon: certified[c] > e)
+        assert found <= alpha + 1e-9
+        worst = max(worst, found)
+    assert worst > 0.3 * alpha
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda heights, looks, pi, told: binom.sf(heights[0] - 1, looks.guesses[0], pi),
+        lambda heights, looks, pi, told: crossing(heights + 1, looks, pi, told),
+        lambda heights, looks, pi, told: crossing(heights, looks, pi, np.ones(1)),
+    ],
+    ids=["one look", "off by one", "nobody is told"],
+)
+def test_the_enumeration_catches_mutants(monkeypatch: pytest.MonkeyPatch, broken: Any) -> None:
+    monkeypatch.setattr(dpaudit.stats.ranked, "_crossing", broken)
+    epsilon, delta = 0.5, 0.15
+    found = {c: ranked_p_value(c, LOOKS, DRAWS, epsilon=epsilon, delta=delta) for c in outcomes()}
+    worst = max(
+        probability(told_first, epsilon, delta, lambda c, a=alpha: found[c] <= a) - alpha
+        for alpha in (0.05, 0.1, 0.2, 0.3)
+    )
+    assert worst > 0.005
+
+
+crossing = dpaudit.stats.ranked._crossing
+
+
+def test_delta_costs_next_to_nothing_where_it_is_small() -> None:
+    looks = ranked_looks(400)
+    right = [min(k, round(0.85 * k) + 3) for k in looks.guesses]
+    pure, approximate = (
+        ranked_epsilon(right, looks, 400, delta=delta, failure_prob=1e-6) for delta in (0.0, 1e-5)
+    )
+    assert 0.9 < approximate <= pure
+    assert pure - approximate <= 0.021
+
+
+def test_looks_are_few_and_end_with_all() -> None:
+    for draws in (1, 4, 30, 4000):
+        looks = ranked_looks(draws)
+        assert looks.guesses[-1] == draws
+        assert len(looks.guesses) <= 25
+
+
+@pytest.mark.parametrize(
+    ("correct", "words"),
+    [([1, 2], "correct must be one integer for each of 3 looks"), ([5, 5, 5], "correct must rise")],
+)
+def test_impossible_counts_are_refused(correct: list[int], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ranked_p_value(correct, LOOKS, DRAWS, epsilon=1.0, delta=0.0)
