@@ -104,7 +104,7 @@ def guess_bounds(counts: GuessCounts, failure_prob: float) -> RateBounds:
     --------
     >>> seen = GuessCounts(1462, 538, 2000)  # randomised response with epsilon = 1
     >>> round(guess_bounds(seen, 0.05).lower_epsilon(0.0), 3)
-    0.915
+    0.916
     """
     alpha = _validate.failure_prob(failure_prob=failure_prob)
     rho = float(lower_rates(counts.correct, counts.guesses, alpha * (1 - SHARE_OF_GUESSING)))

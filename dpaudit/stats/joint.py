@@ -54,8 +54,10 @@ Floats = NDArray[np.float64]
 NUISANCE_SHARE = 1 / 200
 """Part of the failure probability that the confidence intervals of both nuisances get."""
 
-_STEP = 0.4  # of the grid, in standard deviations of the gridded rate
-_GAP = 0.045  # allowed convexity gap between grid points, in log probability
+# Step of the grid, in standard deviations of the gridded rate, and convexity gap allowed between
+# its points, in log probability: the larger, the steeper log P is, so for small alpha.
+_COARSE, _FINE = (0.4, 0.045), (0.28, 0.025)
+_STEEP = 0.1  # failure probability up to which the coarse grid does
 _BLOCK = 0.05  # width of a block of b, in standard deviations
 _WIDE = 10  # blocks that are pooled where little of P(R) lies
 _RIDGE = 2.2  # standard deviations about the most of it in which they are not
@@ -106,16 +108,17 @@ def joint_region(counts: Counts, failure_prob: float, target: Target) -> tuple[F
     hits, draws = (a, n) if grid_p else (b, m)
     tail_prob = alpha * NUISANCE_SHARE / 4  # two intervals of two sides
     low, high = (float(limit(hits, draws, tail_prob)) for limit in (lower_rates, upper_rates))
-    nodes = _nodes(low, high, draws)
+    step, gap = _COARSE if alpha <= _STEEP else _FINE
+    nodes = _nodes(low, high, draws, step)
     guesses = (nodes - delta) / theta if grid_p else nodes * theta + delta
     spread = (guesses.min(), guesses.max()) if grid_p else (nodes[0], nodes[-1])
     first, critical = _critical(n, m, theta, delta, evidence, spread)
     home = int(np.searchsorted(first, b, side="right")) - 1  # whatever rounding did: R holds (a, b)
     critical[: home + 1] = np.minimum(critical[: home + 1], a)
     tail = _Tail(n, m, first, critical, _REACH + math.sqrt(2 * evidence), _NEGLIGIBLE * alpha)
-    solved = tail.solve(nodes, guesses, level - _GAP, grid_p)
+    solved = tail.solve(nodes, guesses, level - gap, grid_p)
     p, q = (nodes, solved) if grid_p else (solved, nodes)
-    return _corners(p, q, n, m)
+    return _corners(p, q, n, m, gap)
 
 
 def refutation_prob(
@@ -239,10 +242,10 @@ def _null_at(
 # --- the set R of outcomes with at least as much evidence -----------------------------------------
 
 
-def _nodes(low: float, high: float, draws: int) -> Floats:
+def _nodes(low: float, high: float, draws: int, step: float) -> Floats:
     """Grid from `low` to `high`, even on the scale on which a binomial rate has one spread."""
     first, last = math.asin(math.sqrt(low)), math.asin(math.sqrt(high))
-    steps = max(math.ceil((last - first) * 2 * math.sqrt(draws) / _STEP), 1)
+    steps = max(math.ceil((last - first) * 2 * math.sqrt(draws) / step), 1)
     nodes = np.sin(np.linspace(first, last, steps + 1)) ** 2
     nodes[[0, -1]] = low, high
     return np.asarray(nodes)
@@ -427,7 +430,7 @@ class _Tail:
         return np.asarray(np.sin(good) ** 2)
 
 
-def _corners(p: Floats, q: Floats, n: int, m: int) -> tuple[Floats, Floats]:
+def _corners(p: Floats, q: Floats, n: int, m: int, allowed: float) -> tuple[Floats, Floats]:
     """Staircase below the curve through the points (p, q), all of which are excluded."""
     p = np.maximum.accumulate(p)
     q = np.minimum.accumulate(q[::-1])[::-1]
@@ -437,7 +440,7 @@ def _corners(p: Floats, q: Floats, n: int, m: int) -> tuple[Floats, Floats]:
             n * _largest_variance(p) * np.diff(eta_p) ** 2
             + m * _largest_variance(q) * np.diff(eta_q) ** 2
         ) / 8
-    chord = np.isfinite(gap) & (gap <= _GAP)
+    chord = np.isfinite(gap) & (gap <= allowed)
     share = np.linspace(0.0, 1.0, _PIECES + 1)
     likely, rare = [p[:-1][~chord]], [q[1:][~chord]]
     i = np.flatnonzero(chord)

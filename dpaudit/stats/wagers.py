@@ -106,7 +106,7 @@ def wager(left: Floats, right: Floats, epsilon: Floats, delta: float, bold: floa
     >>> coin = np.array([0.8, 0.2, 0.0]), np.array([0.2, 0.8, 0.0])
     >>> bet = wager(*coin, np.array([1.0, 2.0]), 0.0)
     >>> bet.growth.round(3)  # 2 KL(0.8, e / (1 + e)); no bet where the claim holds
-    array([0.023, 0.   ])
+    array([0.026, 0.   ])
     """
     epsilon = np.asarray(epsilon, dtype=float)
     p1, q1 = (np.broadcast_to(side, (len(epsilon), 3)).astype(float) for side in (left, right))

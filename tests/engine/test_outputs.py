@@ -1,0 +1,153 @@
+"""Outputs that were drawn elsewhere: shuffled, split, counted; and what could not be checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from dpaudit import ApproxDP, AuditResult, GaussianDP, PureDP, Verdict, audit_outputs
+from dpaudit.engine import counts
+from dpaudit.engine.outputs import UNCHECKED, StoredDraws
+from tests.statistical import FALSE_ALARM
+
+Array = NDArray[Any]
+
+
+def laplace(size: int, at: float, *, seed: int, scale: float = 1.0) -> Array:
+    return at + np.random.default_rng(seed).laplace(scale=scale, size=size)
+
+
+BROKEN = laplace(4000, 1.0, seed=1, scale=0.5), laplace(4000, 0.0, seed=2, scale=0.5)
+
+
+def test_a_violation_is_certified_and_what_was_not_checked_is_said() -> None:
+    result = audit_outputs(*BROKEN, PureDP(1.0), seed=1)
+    assert result.verdict is Verdict.REFUTED
+    assert 1.3 < result.certified_epsilon <= 2.0
+    assert UNCHECKED in result.notes
+    assert result.mechanism == "outputs drawn elsewhere"
+    assert result.pair_words == "drawn elsewhere: 4000 and 4000 outputs"
+    assert result.pair is None
+    assert AuditResult.from_json(result.to_json()) == result
+
+
+@pytest.mark.parametrize("sizes", [(3000, 300), (300, 3000), (57, 60)])
+def test_sides_may_differ_in_size(sizes: tuple[int, int]) -> None:
+    left, right = (laplace(n, at, seed=n) for n, at in zip(sizes, (8.0, 0.0), strict=True))
+    result = audit_outputs(left, right, PureDP(0.1), failure_prob=0.05, seed=1)
+    assert result.verdict is Verdict.REFUTED
+    assert result.draws["explore"] + result.draws["certify"] == min(sizes)
+
+
+def test_the_order_in_which_outputs_were_stored_makes_no_event() -> None:
+    """Sorted outputs of one distribution: their first part is unlike their last."""
+    wrong = 0
+    for seed in range(40):
+        left, right = (np.sort(laplace(300, 0.0, seed=2 * seed + side)) for side in (0, 1))
+        result = audit_outputs(left, right[::-1], PureDP(0.0), failure_prob=0.05, seed=seed)
+        wrong += result.certified_epsilon > 0
+    assert binom.sf(wrong - 1, 40, 0.05) > FALSE_ALARM
+
+
+def test_every_output_is_handed_out_once() -> None:
+    stored = StoredDraws("stored", np.arange(50.0), np.arange(100.0, 130.0), seed=3)
+    drawn = np.concatenate([stored.draw(np.zeros(1), n, "any", "left") for n in (20, 30)])
+    assert sorted(drawn) == list(range(50))
+    assert drawn.tolist() != list(range(50))
+    assert stored.sizes == {"left": 0, "right": 30}
+
+
+def test_power_is_shown_on_outputs_of_a_mutant() -> None:
+    honest = laplace(4000, 1.0, seed=5, scale=2.0), laplace(4000, 0.0, seed=6, scale=2.0)
+    silent = audit_outputs(*honest, PureDP(1.0), seed=1)
+    assert silent.verdict is Verdict.NO_POWER
+    assert "mutants=" in silent.advice
+    shown = audit_outputs(*honest, PureDP(1.0), seed=1, mutants={"a quarter of the noise": BROKEN})
+    assert shown.verdict is Verdict.NOT_REFUTED
+    assert shown.mutants[0].name == "a quarter of the noise"
+    assert shown.mutants[0].killed
+    missed = audit_outputs(*honest, PureDP(1.0), seed=1, mutants={"the same": honest})
+    assert missed.verdict is Verdict.NO_POWER
+
+
+@pytest.mark.parametrize("claim", [ApproxDP(1.0, 1e-5), GaussianDP(0.5)], ids=str)
+def test_vectors_labels_and_records_are_outputs_too(claim: Any) -> None:
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(2, 1000, 3))
+    vectors[0] += 2
+    assert audit_outputs(*vectors, claim, seed=1).verdict is Verdict.REFUTED
+    labels = [np.where(rng.random(1000) < p, "yes", "no") for p in (0.95, 0.1)]
+    assert audit_outputs(*labels, claim, seed=1).verdict is Verdict.REFUTED
+    records = [
+        np.rec.fromarrays([side[:, 0], label], names="value,label")
+        for side, label in zip(vectors, labels, strict=True)
+    ]
+    assert audit_outputs(*records, claim, seed=1).verdict is Verdict.REFUTED
+
+
+def test_files_and_frames(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    plain = audit_outputs(*BROKEN, PureDP(1.0), seed=1)
+    paths = [tmp_path / "left.npy", tmp_path / "right.npy"]
+    for path, side in zip(paths, BROKEN, strict=True):
+        np.save(path, side)
+    assert audit_outputs(str(paths[0]), paths[1], PureDP(1.0), seed=1).witness == plain.witness
+    frames = [pandas.DataFrame({"score": side}) for side in BROKEN]
+    assert audit_outputs(*frames, PureDP(1.0), seed=1).witness == plain.witness
+    wide = [frame.assign(label="a") for frame in frames]
+    assert audit_outputs(*wide, PureDP(1.0), seed=1).verdict is Verdict.REFUTED
+
+
+def test_parquet_files(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    paths = [tmp_path / "left.parquet", tmp_path / "right.parquet"]
+    for path, side in zip(paths, BROKEN, strict=True):
+        pq.write_table(pa.table({"score": side}), path)
+    result = audit_outputs(*paths, PureDP(1.0), seed=1)
+    assert result.witness == audit_outputs(*BROKEN, PureDP(1.0), seed=1).witness
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((np.zeros(19), np.zeros(50)), "left must hold at least 20 outputs"),
+        ((np.zeros(50), np.float64(3)), "right must hold at least 20 outputs"),
+        ((np.zeros(50), np.full(50, np.inf)), "returned inf in 50 of 50 draws"),
+        ((np.zeros(50), np.array(["a"] * 50)), "draws of one shape and kind"),
+        (("left.csv", np.zeros(50)), "left must be an array, a .npy file or a .parquet file"),
+    ],
+)
+def test_what_is_no_output_is_refused(arguments: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        audit_outputs(*arguments, PureDP(1.0), seed=1)
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ({"claim": "1-DP"}, "claim must be a claim"),
+        ({"mutants": [BROKEN]}, "mutants must be a dict"),
+        ({"mutants": {"one": np.zeros(50)}}, "mutants must be a dict"),
+        ({"id": ""}, "id must be a text"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(named: Any, words: str) -> None:
+    arguments = {"claim": PureDP(1.0), "seed": 1} | named
+    with pytest.raises(TypeError, match=words):
+        audit_outputs(*BROKEN, **arguments)
+
+
+def test_coins_of_stored_outputs_always_fit() -> None:
+    for fewest in (12, 100, 5000):
+        coins = counts._coins_of_stored(fewest)
+        assert 2 <= coins <= 2 * fewest
+        # Tossed again with a probability that the failure probability pays for.
+        assert 2 * binom.sf(fewest, coins, 0.5) <= 1 - counts._FITS
