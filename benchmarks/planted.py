@@ -79,7 +79,7 @@ MUTANTS = (
         JOINT,
     ),
     Mutant(
-        "stats/joint.py",
+        "stats/evidence.py",
         "critical counts are one too large",
         "np.ceil(n * x - 1e-9 * n - 1e-7), n + 1.0)",
         "np.ceil(n * x - 1e-9 * n - 1e-7) + 1, n + 1.0)",
@@ -95,7 +95,7 @@ MUTANTS = (
     Mutant(
         "stats/joint.py",
         "the gap of convexity is allowed, but not paid for",
-        "solved = tail.solve(nodes, guesses, level - _GAP, grid_p)",
+        "solved = tail.solve(nodes, guesses, level - gap, grid_p)",
         "solved = tail.solve(nodes, guesses, level, grid_p)",
         JOINT,
     ),
@@ -248,11 +248,11 @@ MUTANTS = (
         FEATURES,
     ),
     Mutant(
-        "events/encoding.py",
+        "events/texts.py",
         "an unknown label becomes a known one",
-        "np.where(labels[codes] == text, codes, -1)",
-        "codes",
-        ("tests/events/test_encoding.py",),
+        "np.where(self.hashes[at] == hashes, self.codes[at], -1.0)",
+        "self.codes[at]",
+        ("tests/events/test_encoding.py", "tests/events/test_texts.py"),
     ),
     Mutant(
         "events/expected.py",
@@ -560,8 +560,8 @@ MUTANTS = (
     Mutant(
         "mechanisms/sampler.py",
         "a seed label is dropped: every call draws the same noise",
-        "outputs = self._call(data, size, role, side, index)",
-        "outputs = self._call(data, size, role, side)",
+        "outputs = self._call(data, size, role, side, index, side=side)",
+        "outputs = self._call(data, size, role, side, side=side)",
         SAMPLER,
     ),
     Mutant(
@@ -574,8 +574,8 @@ MUTANTS = (
     Mutant(
         "mechanisms/sampler.py",
         "inf is allowed",
-        "if self._finite and np.isinf(column).any():",
-        "if self._finite and np.isinf(column).all():",
+        "if self._finite and np.isinf(values).any():",
+        "if self._finite and np.isinf(values).all():",
         SAMPLER,
     ),
     Mutant(

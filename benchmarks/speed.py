@@ -1,16 +1,28 @@
-"""The engine's own share of the time, and its memory.
+"""The engine's own share of the time, and its memory; and against another version of itself.
 
-    python -m benchmarks.speed
+    python -m benchmarks.speed [--against REVISION] [--repeats 5]
 
-Everything but calling the mechanism; ratios are taken within this process.
+Everything but calling the mechanism. With --against, the package as it was at a git revision is
+loaded beside this one, both audit in turn, and `old / new` is the ratio of their median times:
+the only figure that does not depend on the machine.
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib
+import io
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
 import tracemalloc
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
-from dpaudit import ApproxDP, PureDP, audit, within_sensitivity
-from dpaudit import neighbors as nb
+ROOT = Path(__file__).parents[1]
 
 
 def gaussian(data, size, *, rng):
@@ -23,31 +35,109 @@ def laplace(data, size, *, rng):
     return data + rng.laplace(size=(size, data.size))
 
 
-def main():
-    """Print the table."""
-    one = nb.value_pattern("one_above", 1)
-    relation = within_sensitivity(1.0, norm="l2")
-    ten = nb.value_pattern("all_above", 10, relation=relation)
-    audit(
-        gaussian, ApproxDP(1.0, 1e-5), ten, draws=1000, seed=0, mutants=None
-    )  # imports and caches
-    cases = [
-        ("scalar Laplace", laplace, PureDP(1.0), one, 100_000),
-        ("scalar Laplace", laplace, PureDP(1.0), one, 1_000_000),
-        ("scalar Laplace", laplace, PureDP(1.0), one, 10_000_000),
-        ("10-dimensional Gaussian", gaussian, ApproxDP(1.0, 1e-5), ten, 100_000),
-        ("10-dimensional Gaussian", gaussian, ApproxDP(1.0, 1e-5), ten, 1_000_000),
-    ]
+CASES = [
+    ("scalar Laplace", laplace, 1, 100_000),
+    ("scalar Laplace", laplace, 1, 1_000_000),
+    ("scalar Laplace", laplace, 1, 10_000_000),
+    ("10-dimensional Gaussian", gaussian, 10, 100_000),
+    ("10-dimensional Gaussian", gaussian, 10, 1_000_000),
+]
+
+
+def look(mechanism, dim, draws):
+    """Audit with whatever dpaudit is loaded; return the engine's seconds and the mechanism's."""
+    from dpaudit import ApproxDP, PureDP, audit, within_sensitivity
+    from dpaudit import neighbors as nb
+
+    claim, pair = PureDP(1.0), nb.value_pattern("one_above", 1)
+    if dim > 1:
+        claim, relation = ApproxDP(1.0, 1e-5), within_sensitivity(1.0, norm="l2")
+        pair = nb.value_pattern("all_above", dim, relation=relation)
+    result = audit(mechanism, claim, pair, draws=draws, seed=1, mutants=None)
+    return result.seconds - result.mechanism_seconds, result.mechanism_seconds
+
+
+class Version:
+    """One version of the package; while it is entered, `import dpaudit` means it."""
+
+    def __init__(self, folder=None):
+        self.folder, self.modules = folder, {}
+
+    @contextmanager
+    def entered(self):
+        """Swap the package's modules, and where new ones are looked for."""
+        others = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_ours(name)}
+        sys.modules.update(self.modules)
+        if self.folder is not None:
+            sys.path.insert(0, str(self.folder))
+        importlib.invalidate_caches()
+        try:
+            yield
+        finally:
+            if self.folder is not None:
+                sys.path.remove(str(self.folder))
+            self.modules = {
+                name: sys.modules.pop(name) for name in list(sys.modules) if _is_ours(name)
+            }
+            sys.modules.update(others)
+
+
+def _is_ours(name):
+    return name == "dpaudit" or name.startswith("dpaudit.")
+
+
+def version_at(revision, folder):
+    """Unpack the package as it was at a revision."""
+    packed = subprocess.run(
+        ["git", "archive", revision, "dpaudit"], cwd=ROOT, check=True, capture_output=True
+    ).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data")
+    return Version(folder)
+
+
+def table():
+    """Print times and memory of this version."""
     print(f"{'mechanism':<26}{'draws per dataset':>14}{'engine s':>10}{'ratio':>8}{'peak MiB':>10}")
-    for name, mechanism, claim, pair, draws in cases:
-        result = audit(mechanism, claim, pair, draws=draws, seed=1, mutants=None)
-        engine = result.seconds - result.mechanism_seconds
+    for name, mechanism, dim, draws in CASES:
+        engine, called = look(mechanism, dim, draws)
         tracemalloc.start()
-        audit(mechanism, claim, pair, draws=draws, seed=1, mutants=None)
+        look(mechanism, dim, draws)
         peak = tracemalloc.get_traced_memory()[1] / 2**20
         tracemalloc.stop()
-        ratio = engine / max(result.mechanism_seconds, 1e-9)
+        ratio = engine / max(called, 1e-9)
         print(f"{name:<26}{draws:>14,}{engine:>10.2f}{ratio:>8.1f}{peak:>10.0f}")
+
+
+def ratios(revision, repeats):
+    """Print how many times faster this version is, audits of both taking turns."""
+    print(f"{'mechanism':<26}{'draws per dataset':>14}{'old / new':>11}   (old: {revision})")
+    with tempfile.TemporaryDirectory() as folder:
+        versions = {"old": version_at(revision, Path(folder)), "new": Version()}
+        for name, mechanism, dim, draws in CASES:
+            run = partial(look, mechanism, dim, draws)
+            times = {which: [] for which in versions}
+            for turn in range(repeats + 1):
+                for which, version in versions.items():
+                    with version.entered():
+                        engine = run()[0]
+                    if turn > 0:  # the first imports, and fills caches
+                        times[which].append(engine)
+            old, new = (statistics.median(times[which]) for which in ("old", "new"))
+            print(f"{name:<26}{draws:>14,}{old / new:>11.2f}", flush=True)
+
+
+def main():
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--against", metavar="REVISION")
+    parser.add_argument("--repeats", type=int, default=5)
+    args = parser.parse_args()
+    if args.against:
+        ratios(args.against, args.repeats)
+        return
+    look(gaussian, 10, 1000)  # imports and caches
+    table()
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from dpaudit.engine.pictures import OutputHistogram
 from dpaudit.engine.tally import Tally, parts_of, tally_of
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.events import Event, Guess, approximate_lower, approximate_upper, learn
-from dpaudit.mechanisms import SUSPICION, IndependenceCheck, Sampler
+from dpaudit.mechanisms import SUSPICION, IndependenceCheck, Sampler, joined
 from dpaudit.results import SequentialPath, Witness
 from dpaudit.stats import LEFT, NEITHER, RIGHT, RateBounds, Wager, wager
 
@@ -177,7 +177,7 @@ class Game:
 
     def _everything(self) -> Draws:
         """All draws so far."""
-        left, right = (np.concatenate(self.past[side]) for side in SIDES)
+        left, right = (joined(self.past[side]) for side in SIDES)
         self.past = {"left": [left], "right": [right]}
         return left, right
 
@@ -300,7 +300,7 @@ def _certify(game: Game) -> Certificate:
     left, right = game._everything()
     everything = _tally(seen.chosen, left, right).seen()
     shown = parts_of(seen.chosen)[0]
-    picture = OutputHistogram.plan(shown, np.concatenate([left[:_SAMPLE], right[:_SAMPLE]]))
+    picture = OutputHistogram.plan(shown, joined([left[:_SAMPLE], right[:_SAMPLE]]))
     for side, drawn in (("left", left), ("right", right)):
         encoded = shown.encoder(drawn)
         picture.add(side, encoded, shown.score(encoded))

@@ -57,7 +57,7 @@ def look_at(task: Task, sampler: Sampler, role: str) -> Certificate:
     counted = _count(task, sampler, exploration, _certifying_draws(task, exploration, role, coins))
     if coins is not None and is_number(exploration.selection.primary.encoder):
         drawn = exploration.draws, counted.outputs
-        left, right = (np.concatenate([part[side] for part in drawn]) for side in (0, 1))
+        left, right = (joined([part[side] for part in drawn]) for side in (0, 1))
         encoder = exploration.selection.primary.encoder
         by_rank = ranked(task, encoder, left, right, role)
         counted = counted.beside(by_rank, drawn)
@@ -100,9 +100,9 @@ class _Counted:
         histograms = []
         for tally in by_rank:
             event = tally.chosen.left
-            picture = OutputHistogram.plan(event, np.concatenate([x for d in drawn for x in d]))
+            picture = OutputHistogram.plan(event, joined([x for d in drawn for x in d]))
             for side, at in (("left", 0), ("right", 1)):
-                encoded = event.encoder(np.concatenate([d[at] for d in drawn]))
+                encoded = event.encoder(joined([d[at] for d in drawn]))
                 picture.add(side, encoded, event.score(encoded))
             histograms.append(picture.done())
         return replace(
@@ -177,8 +177,9 @@ def _count(
             hits[side] += fired.sum(axis=1)
             check.add(outputs, fired)
             if drawn < _PICTURE_DRAWS:
+                axes: dict[int, Any] = {}
                 for one, picture in zip(chosen, pictures, strict=True):
-                    picture.add(side, encoded, values[id(one.score)])
+                    picture.add(side, encoded, values[id(one.score)], axes)
             drawn += len(outputs)
             if task.is_small:
                 few.append(outputs)

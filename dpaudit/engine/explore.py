@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
 from dpaudit.events import LEARN_SHARE, Selection, learn
-from dpaudit.mechanisms import Sampler
+from dpaudit.mechanisms import Sampler, joined
 from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
 from dpaudit.search import LEAST_BUDGET, SearchRecord, search
 
@@ -57,7 +57,7 @@ class Exploration:
     @property
     def sample(self) -> NDArray[Any]:
         """Some draws of both sides together, to lay out a picture."""
-        return np.concatenate([side[:_PICTURE_SAMPLE] for side in self.draws])
+        return joined([side[:_PICTURE_SAMPLE] for side in self.draws])
 
 
 def explore(
@@ -218,5 +218,5 @@ def _draw(
 
 
 def _joined(some: Draws, more: Draws) -> Draws:
-    left, right = (np.concatenate(both) for both in zip(some, more, strict=True))
+    left, right = (joined(both) for both in zip(some, more, strict=True))
     return left, right

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpaudit.engine.task import Task
 from dpaudit.events import Encoder, Event, Guess, scalar_score
+from dpaudit.mechanisms import joined
 from dpaudit.stats import (
     Counts,
     GuessCounts,
@@ -139,7 +140,7 @@ def ranked(
         Names the stream by which ties are broken.
     """
     assert task.claim.point is not None
-    outputs = np.concatenate([left, right])
+    outputs = joined([left, right])
     score = scalar_score(encoder)
     scores = score(encoder(outputs))
     is_left = np.arange(len(outputs)) < len(left)

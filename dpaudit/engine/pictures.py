@@ -99,13 +99,21 @@ class OutputHistogram:
         index = np.minimum(np.searchsorted(values, along), len(values) - 1)
         return np.where(values[index] == along, index, last)
 
-    def add(self, side: str, encoded: Floats, scores: Floats) -> None:
-        """Count a chunk of certifying draws of one side."""
+    def add(
+        self, side: str, encoded: Floats, scores: Floats, axes: dict[int, Floats] | None = None
+    ) -> None:
+        """Count a chunk of certifying draws of one side; `axes` remembers what others read off."""
         score = self._event.score
         if isinstance(score, OutcomeScore):
             along = score.index(encoded).astype(float)
         else:
-            along = score.axis(encoded) if score.axis is not None else scores
+            along = scores
+            if score.axis is not None:
+                known = {} if axes is None else axes
+                key = id(score.axis)
+                if key not in known:
+                    known[key] = score.axis(encoded)
+                along = known[key]
         self.counts[side] += np.bincount(self._bin(along), minlength=len(self.bins))
 
     def done(self) -> Histogram:

@@ -73,11 +73,13 @@ def is_plain(score: Score) -> bool:
 def cut(score: Score, left: Floats, right: Floats) -> Cuts | None:
     """Count the event "score >= threshold" at well-spread thresholds on either side."""
     left, right = np.sort(left), np.sort(right)
-    values = np.unique(np.concatenate([left, right]))
+    both = np.sort(np.concatenate([left, right]), kind="stable")  # merges what is sorted
+    values = both[np.concatenate([[True], both[1:] != both[:-1]])]
     if len(values) < 2:
         return None
     index = _spread_indices(len(values))
-    below, at = values[index - 1], values[index]
+    # "No answer" lies below everything: the threshold above it must be a number.
+    below, at = np.maximum(values[index - 1], -np.finfo(np.float64).max), values[index]
     with np.errstate(over="ignore", invalid="ignore"):
         middle = below / 2 + at / 2
     thresholds = np.where((middle > below) & (middle <= at), middle, at)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import ArgumentError
+from dpaudit.mechanisms import joined
 from dpaudit.neighbors import (
     Choice,
     NeighborPair,
@@ -89,7 +90,7 @@ class Candidate:
     def drawn(self) -> tuple[Array, Array]:
         """All draws so far."""
         left, right = zip(*self.looks, strict=True)
-        return np.concatenate(left), np.concatenate(right)
+        return joined(left), joined(right)
 
     def trial(self) -> Trial:
         """Return what goes on record."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpaudit.engine.pictures import OutputHistogram
-from dpaudit.events import Event, Goal, Selection, expectation, learn
+from dpaudit.events import Event, Goal, Guess, Selection, expectation, learn
 from dpaudit.events.expected import ExpectedBounds, approximate_lower, approximate_upper
 from dpaudit.events.scores import FeatureScore
 from dpaudit.stats import oracles
@@ -35,6 +35,13 @@ def _learn(
 ) -> Selection:
     rng = np.random.default_rng(1)
     return learn(left(rng, size), right(rng, size), _goal(delta), rng=np.random.default_rng(2))
+
+
+def _events(selection: Selection) -> list[Event]:
+    """All events of a selection; of a guess, where left is guessed and where right is."""
+    primary = selection.primary
+    first = [primary.left, primary.right] if isinstance(primary, Guess) else [primary]
+    return [*first, *selection.profile]
 
 
 def _rates(
@@ -120,12 +127,12 @@ def test_laplace_is_cut_where_the_loss_is_largest() -> None:
     for delta in (0.0, 0.05):
         selection = _learn(_laplace(1.0), _laplace(0.0), delta=delta)
         best = oracles.laplace(1.0, 1.0).epsilon(delta)
-        assert _loss(selection.primary, _laplace(1.0), _laplace(0.0), delta) > 0.93 * best
+        assert _loss(_events(selection)[0], _laplace(1.0), _laplace(0.0), delta) > 0.93 * best
 
 
 def test_the_profile_nearly_attains_the_exact_one() -> None:
     selection = _learn(_laplace(1.0), _laplace(0.0), 20_000)
-    events = [selection.primary, *selection.profile]
+    events = _events(selection)
     rates = [_rates(e, _laplace(1.0), _laplace(0.0)) for e in events]
     for epsilon, exact in zip(GRID[:2], oracles.laplace(1.0, 1.0).delta(GRID[:2]), strict=True):
         reached = max(float(excess_of_rates(p, q, epsilon)) for p, q in rates)
@@ -137,7 +144,7 @@ def test_randomised_response_is_told_by_its_answer(kind: type) -> None:
     def distribution(p: float) -> Distribution:
         return lambda rng, size: (rng.random(size) < p).astype(kind)
 
-    event = _learn(distribution(0.75), distribution(0.25)).primary
+    event = _events(_learn(distribution(0.75), distribution(0.25)))[0]
     assert _loss(event, distribution(0.75), distribution(0.25)) == pytest.approx(
         math.log(3), abs=0.03
     )
@@ -145,7 +152,7 @@ def test_randomised_response_is_told_by_its_answer(kind: type) -> None:
 
 def test_the_categories_that_differ_are_picked() -> None:
     left, right = _categories(0.1, 0.4, 0.3, 0.2), _categories(0.3, 0.4, 0.1, 0.2)
-    event = _learn(left, right).primary
+    event = _events(_learn(left, right))[0]
     assert _loss(event, left, right) == pytest.approx(math.log(3), abs=0.08)
     assert event.description in ("output = 'ash'", "output = 'cedar'")
     fires = event(np.array(["ash", "beech", "cedar", "date", "elm"]))
@@ -155,7 +162,7 @@ def test_the_categories_that_differ_are_picked() -> None:
 
 def test_streams_are_told_by_their_length() -> None:
     left, right = _streams(0.5), _streams(0.3)
-    event = _learn(left, right).primary
+    event = _events(_learn(left, right))[0]
     assert _loss(event, left, right) > 0.9 * 5 * math.log(0.7 / 0.5)  # five times no
 
 
@@ -163,7 +170,7 @@ def test_the_best_of_independent_coordinates_is_their_sum() -> None:
     def distribution(shift: float) -> Distribution:
         return lambda rng, size: shift + rng.laplace(size=(size, 3))
 
-    event = _learn(distribution(0.7), distribution(0.0), 20_000).primary
+    event = _events(_learn(distribution(0.7), distribution(0.0), 20_000))[0]
     one = oracles.laplace(0.7, 1.0).max_loss
     assert _loss(event, distribution(0.7), distribution(0.0)) > 1.6 * one
 
@@ -178,7 +185,7 @@ def test_correlated_coordinates_are_told_by_their_difference() -> None:
 
         return draw
 
-    event = _learn(distribution(0.05), distribution(0.0), 20_000).primary
+    event = _events(_learn(distribution(0.05), distribution(0.0), 20_000))[0]
     likely, rare = _rates(event, distribution(0.05), distribution(0.0))
     assert likely - rare > 0.5
 
@@ -228,7 +235,7 @@ NO_DIFFERENCE = ("constant", "all missing", "missing vectors", "signs of zero", 
 def test_any_outputs_give_events_with_words_and_pictures(name: str, delta: float | None) -> None:
     left, right = ODD[name]
     selection = learn(left, right, _goal(delta), rng=np.random.default_rng(0))
-    for event in [selection.primary, *selection.profile]:
+    for event in _events(selection):
         assert event.description
         for side in (left, right):
             scores = event.score(event.encoder(side))
@@ -249,7 +256,7 @@ def test_any_outputs_give_events_with_words_and_pictures(name: str, delta: float
 @pytest.mark.parametrize("name", ["two constants", "one side missing", "booleans", "records"])
 def test_sides_that_never_meet_are_told_apart_from_eight_draws(name: str) -> None:
     left, right = ODD[name]
-    event = learn(left, right, _goal(), rng=np.random.default_rng(0)).primary
+    event = _events(learn(left, right, _goal(), rng=np.random.default_rng(0)))[0]
     assert event(left).all() != event(right).all()
     assert event(left).any() != event(right).any()
     assert event(left).all() == (event.likelier == "left")
@@ -260,12 +267,9 @@ def test_learning_is_deterministic_given_its_generator() -> None:
         return lambda rng, size: shift + rng.normal(size=(size, 2))
 
     a, b = (_learn(distribution(0.3), distribution(0.0)) for _ in range(2))
-    assert [e.description for e in a.profile] == [e.description for e in b.profile]
-    assert (a.primary.threshold, a.objective, a.point) == (
-        b.primary.threshold,
-        b.objective,
-        b.point,
-    )
+    assert [e.description for e in _events(a)] == [e.description for e in _events(b)]
+    assert [e.threshold for e in _events(a)] == [e.threshold for e in _events(b)]
+    assert (a.objective, a.point) == (b.objective, b.point)
 
 
 def test_a_curve_is_challenged_at_a_point_of_its_own() -> None:
@@ -276,8 +280,7 @@ def test_a_curve_is_challenged_at_a_point_of_its_own() -> None:
 def test_events_are_at_most_one_for_each_epsilon_and_distinct() -> None:
     selection = _learn(_laplace(1.0), _laplace(0.0))
     cuts = [
-        (id(e.score), e.threshold, e.above == (e.likelier == "left"))
-        for e in [selection.primary, *selection.profile]
+        (id(e.score), e.threshold, e.above == (e.likelier == "left")) for e in _events(selection)
     ]
     assert len(selection.profile) <= len(GRID)
     assert len(set(cuts)) == len(cuts)
@@ -307,7 +310,7 @@ def test_an_event_that_is_likelier_on_the_right_needs_no_table() -> None:
     def right(rng: Generator, size: int) -> Array:
         return rng.random(size) + 5 * (rng.random(size) < 0.1)
 
-    event = _learn(left, right).primary
+    event = _events(_learn(left, right))[0]
     assert isinstance(event.score, FeatureScore)
     assert (event.likelier, event.above) == ("right", True)
     assert _rates(event, left, right) == pytest.approx((0.1, 0.0), abs=0.01)

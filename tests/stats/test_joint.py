@@ -108,13 +108,13 @@ def test_the_enumeration_catches_a_mutant(broken: str, monkeypatch: pytest.Monke
 
         monkeypatch.setattr(joint._Tail, "solve", solve)
     else:  # gives each block the critical count of its last member instead of its first
-        original_critical = joint._critical
+        original_critical = joint.critical_counts
 
         def critical(*arguments: Any) -> tuple[Floats, Floats]:
             first, least = original_critical(*arguments)
             return first, np.append(least[1:], least[-1] + 1)
 
-        monkeypatch.setattr(joint, "_critical", critical)
+        monkeypatch.setattr(joint, "critical_counts", critical)
     assert worst_miss(12, 12, 0.3, Target(delta=0.0)) > 0.3
 
 
@@ -142,9 +142,7 @@ def test_every_corner_is_excluded_by_brute_force(counts: Counts, delta: float) -
     failure_prob = 0.1
     z2 = float(special.ndtri(failure_prob)) ** 2 / 2
     n, m = counts.draws_left, counts.draws_right
-    null = joint._null_at(
-        counts.hits_left / n, n, counts.hits_right / m, m, z2, Target(delta=delta)
-    )
+    null = joint.null_at(counts.hits_left / n, n, counts.hits_right / m, m, z2, Target(delta=delta))
     assert null is not None
     likely, rare = joint_region(counts, failure_prob, Target(delta=delta))
     for i in np.linspace(0, len(likely) - 1, 7).astype(int):
