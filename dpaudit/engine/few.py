@@ -141,8 +141,9 @@ def ranked(
     """
     assert task.claim.point is not None
     outputs = joined([left, right])
-    score = scalar_score(encoder)
-    scores = score(encoder(outputs))
+    encoded = encoder(outputs)
+    score = scalar_score(encoder, encoded)
+    scores = score(encoded)
     is_left = np.arange(len(outputs)) < len(left)
     # The draws are shuffled: among equal scores, no place may tell of the coin.
     order = task.rng(role, "ties").permutation(len(outputs))

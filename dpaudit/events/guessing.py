@@ -20,10 +20,14 @@ _COARSE = 24  # cuts that are paired with one another at first
 _FINE = 12  # and around the best pair of these
 
 
-def scalar_score(encoder: Encoder) -> Score:
-    """Return the score of outputs that are one number each: the number itself."""
+def scalar_score(encoder: Encoder, encoded: Floats) -> Score:
+    """Return the score of outputs that are one number each: the number itself.
+
+    The encoded outputs only tell its words whether numbers are whole, and whether some are missing.
+    """
     (column,) = encoder.columns
-    return FeatureScore(Feature(column, lambda x: x[:, 0], coordinate=True), True, False)
+    feature = Feature(column, lambda x: x[:, 0], coordinate=True)
+    return FeatureScore.learn(feature, encoded[:, 0])[0]
 
 
 @dataclass(frozen=True)

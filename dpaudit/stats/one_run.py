@@ -252,10 +252,10 @@ def guess_mu(
         return 0.0
     near = _last_refused(nearly, _SMALLEST_MU, _LARGEST_MU)  # tails alone; prices stretched do more
     while near > _SMALLEST_MU and not refused(near):
-        near *= 0.999
+        near *= 0.9999
     if near <= _SMALLEST_MU:
         return 0.0
-    return _last_refused(refused, near, 1.1 * near, 1e-3)
+    return _last_refused(refused, near, 1.1 * near, 1e-4)
 
 
 def _last_refused(

@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import dpaudit.engine.counts
+import dpaudit.engine.tally
 from dpaudit import (
     ApproxDP,
     AuditResult,
@@ -27,10 +28,10 @@ from dpaudit import (
     audit,
 )
 from dpaudit.claims.notions import Claim
-from dpaudit.engine.tally import Tally
 from dpaudit.engine.judging import judge
 from dpaudit.engine.mutation import FIRST_LOOK, Fates
-from dpaudit.engine.task import Task
+from dpaudit.engine.tally import Tally
+from dpaudit.engine.task import FEW_DRAWS, Task
 from dpaudit.mechanisms.sampler import PROBE_SIZE
 from dpaudit.neighbors import family
 from dpaudit.stats import Counts, guess_bounds, oracles
@@ -94,9 +95,11 @@ def test_silence_means_nothing_without_a_mutant_that_is_caught(mutants: Any) -> 
 def test_a_mechanism_that_exposes_its_data_has_a_large_finite_epsilon(draws: int) -> None:
     """All of 2 n guesses are right, with probability at most rho^2n under a rate rho of them."""
     result = audit(exposes, PureDP(0.1), ONE, draws=draws, seed=1, failure_prob=1e-3, mutants=None)
-    rate = 1e-3 ** (1 / (2 * result.draws["certify"]))
+    # Of few draws of a number, those that explored are guessed as well.
+    guessed = draws if FEW_DRAWS[0] <= draws <= FEW_DRAWS[1] else result.draws["certify"]
+    rate = 1e-3 ** (1 / (2 * guessed))
     ceiling = math.log(rate / (1 - rate))
-    assert ceiling - 0.2 < result.certified_epsilon <= ceiling + 1e-9
+    assert ceiling - 0.35 < result.certified_epsilon <= ceiling + 1e-9
     assert (result.verdict is Verdict.REFUTED) == (result.certified_epsilon > 0.1)
 
 
@@ -315,7 +318,7 @@ def test_certifying_draws_have_no_part_in_the_choice_of_events(
 
 def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[float] = []
-    original = dpaudit.engine.counts.RateBounds.from_counts
+    original = dpaudit.engine.tally.RateBounds.from_counts
 
     def recording(counts: Any, likelier: str, failure_prob: float, target: Any) -> Any:
         given.append(failure_prob)
@@ -325,8 +328,8 @@ def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch
         given.append(failure_prob)
         return guess_bounds(counts, failure_prob)
 
-    monkeypatch.setattr(dpaudit.engine.counts.RateBounds, "from_counts", recording)
-    monkeypatch.setattr(dpaudit.engine.counts, "guess_bounds", recording_guesses)
+    monkeypatch.setattr(dpaudit.engine.tally.RateBounds, "from_counts", recording)
+    monkeypatch.setattr(dpaudit.engine.tally, "guess_bounds", recording_guesses)
     # A p-value looks at smaller failure probabilities of one event; it certifies nothing.
     monkeypatch.setattr(dpaudit.engine.counts, "_p_value", lambda *_: 1.0)
     for claim in (PureDP(1.0), GaussianDP(1.0)):
@@ -340,7 +343,7 @@ def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("seed", range(6))
 def test_the_witness_is_the_event_that_certifies_epsilon(claim: Any, seed: int) -> None:
     """No rates that its counts leave possible have a smaller loss than the certified epsilon."""
-    result = audit(laplace, claim, ONE, draws=2000, seed=seed, failure_prob=0.01, mutants=None)
+    result = audit(laplace, claim, ONE, draws=3000, seed=seed, failure_prob=0.01, mutants=None)
     rates = result.witness.likely, result.witness.rare
     assert loss_of_rates(*rates, result.claimed_delta) >= result.certified_epsilon
     tally = Tally(result.event, result.witness.counts, result.witness.right)

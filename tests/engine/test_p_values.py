@@ -16,6 +16,7 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.engine import counts
+from dpaudit.engine.tally import Tally
 from dpaudit.events import Event
 from dpaudit.stats.proportions import Counts
 from dpaudit.stats.rates import RateBounds

@@ -73,7 +73,7 @@ def test_all_that_matters_is_counted(some):
     assert [card.result.status.key for card in found.cards] == ["refuted", "refuted", "no_power"]
     assert [(r.status.key, close) for r, _, close in found.lines] == [
         ("powerless", "84 % of the claim"),
-        ("known", "3.34 times the claim"),
+        ("known", "4.09 times the claim"),
     ]
 
 
@@ -106,7 +106,7 @@ def test_advice_of_a_result_comes_before_that_of_the_house(some):
 def test_reason_of_a_known_violation_stands_beside_it(some, tmp_path):
     known = some["known"].with_origin({"reason": "no <noise> on the count"}, Expectation.REFUTED)
     ((_, _, close),) = told(known).lines
-    assert close == "3.34 times the claim: no <noise> on the count"
+    assert close == "4.09 times the claim: no <noise> on the count"
     page = write_report(tmp_path, run_of([]), [known]).read_text()
     assert "It was declared because: no &lt;noise&gt; on the count</p>" in page
 
@@ -135,7 +135,7 @@ def test_page_shows_it_before_anything_else(some, tmp_path):
     assert head < page.index('<section class="tiles"') < page.index('<table id="summary"')
     assert "<dt>Note</dt><dd>The last bits &lt;betray&gt;.</dd>" in page
     assert "<dt>Do next</dt><dd><strong>See &lt;b&gt;.</strong></dd>" in page
-    assert "Besides REFUTED (known) audit_x::known 3.34 times the claim" in text
+    assert "Besides REFUTED (known) audit_x::known 4.09 times the claim" in text
     assert 'class="scale"' in page
 
 

@@ -83,7 +83,7 @@ def test_run_exits_1_on_a_refutation_and_names_the_witness(home):
         file.write(BROKEN)
     result = home.dpaudit_process("run", "audits", "--jobs", "1", "--out", "elsewhere")
     assert result.code == 1
-    assert "witness    outputs with output " in result.out
+    assert "witness    guessing left where output " in result.out
     assert "dpaudit replay elsewhere/audits/audit_mine.audit_broken.json" in result.out
     only = dpaudit(home, "run", "audits", "-k", "honest", "--jobs", "0")
     assert only.code == 0
@@ -219,7 +219,7 @@ def test_audit_of_one_function(home):
 def test_deterministic_function_gets_a_large_finite_epsilon(home):
     result = dpaudit(home, "audit", "mine:certain", "--epsilon", "1")
     assert result.code == 1
-    assert "epsilon >= 8." in result.out
+    assert "epsilon >= 9." in result.out
     assert "Warning" not in result.err
 
 
