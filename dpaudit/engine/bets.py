@@ -21,27 +21,25 @@ for optional stopping".
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from dpaudit.engine.bet import CAREFUL, STAKES, Bet, answers_of, moved, rates_of, spread
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.counts import no_floats_note
 from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.pictures import OutputHistogram
 from dpaudit.engine.tally import Tally, parts_of, tally_of
 from dpaudit.engine.task import EXPLORE_SHARE, Task
-from dpaudit.events import Event, Guess, approximate_lower, approximate_upper, learn
+from dpaudit.events import Event, Guess, learn
 from dpaudit.mechanisms import SUSPICION, IndependenceCheck, Sampler, joined
 from dpaudit.results import SequentialPath, Witness
-from dpaudit.stats import LEFT, NEITHER, RIGHT, RateBounds, Wager, wager
+from dpaudit.stats import RateBounds, wager
 
 Floats = NDArray[np.float64]
-Limit = Callable[[float, int, float], Any]
 
 SIDES = ("left", "right")
 
@@ -65,34 +63,11 @@ FUTILE_AFTER = 0.3
 _PAIR_SHARE = 0.03  # of the budget, to choose among several pairs
 _LEARN_SHARE = 0.6  # few draws are more needed by a score than by its cut
 _MARGIN = 1e-6  # how far above the claim lies the level whose refusal refutes it
-_CAREFUL = 0.15  # one-sided level of the limits on which a careful bet is laid
-# How boldly, and with which share of the wealth: the best guess carefully, the best as it looks,
-# the second best carefully.
-_STAKES = ((1.0, 0.5), (0.85, 0.25), (1.0, 0.25))
 _POOL = 6  # guesses that are remembered
 # One-sided levels at which rates are hoped for, of a guess that never abstains and of one that
 # may: one moves two rates, the other four, and both come as far as luck of one in forty.
 _OPTIMISM, _OPTIMISM_OF_FOUR = 0.025, 0.083
 _SAMPLE = 2500
-
-
-@dataclass(frozen=True)
-class Bet:
-    """A guess, frozen before the draws of its batch, and what its answers win.
-
-    Parameters
-    ----------
-    chosen : Event or Guess
-        As it was learnt; an event is bet on together with its complement.
-    guess : Guess
-        What is bet on.
-    wager : Wager
-        One null for each level of epsilon.
-    """
-
-    chosen: Event | Guess
-    guess: Guess
-    wager: Wager
 
 
 class Game:
@@ -209,22 +184,21 @@ class Game:
         for chosen, start in known:
             draws = len(left) - start
             guess = Guess.of(chosen)
-            rates = _rates(guess, left[start:], right[start:])
-            careful = _moved(*rates, draws, _CAREFUL)
-            growth = wager(*careful, levels, delta).growth
+            seen = answers_of(guess(left[start:])), answers_of(guess(right[start:]))
+            rates = rates_of(guess, *seen)
+            growth = wager(*moved(*rates, draws, CAREFUL), levels, delta).growth
             objective = (float(growth[0]), float(growth[1:].sum()))
-            judged.append((objective, chosen, start, rates, careful))
+            judged.append((objective, chosen, start, seen))
             hope = _OPTIMISM if guess.is_complete else _OPTIMISM_OF_FOUR
-            spread = _spread(*rates, draws, hope)
-            optimistic.append(float(wager(*spread, levels[:1], delta).growth[0]))
+            hoped = spread(*rates, draws, hope)
+            optimistic.append(float(wager(*hoped, levels[:1], delta).growth[0]))
         judged.sort(key=lambda j: j[0], reverse=True)
         self.best_growth = max(optimistic)
-        self.pool = [(chosen, start) for _, chosen, start, _, _ in judged[:_POOL]]
+        self.pool = [(chosen, start) for _, chosen, start, _ in judged[:_POOL]]
         best, second = judged[0], judged[min(1, len(judged) - 1)]
-        laid = ((best[1], best[4]), (best[1], best[3]), (second[1], second[4]))
         return [
-            Bet(chosen, Guess.of(chosen), wager(*rates, self.levels, delta, bold))
-            for (chosen, rates), (bold, _) in zip(laid, _STAKES, strict=True)
+            Bet.lay(chosen, seen, stake, self.levels, delta)
+            for (_, chosen, _, seen), stake in zip((best, best, second), STAKES, strict=True)
         ]
 
     # --- betting ---
@@ -241,7 +215,7 @@ class Game:
         watched = tuple({id(bet.chosen): bet.chosen for bet in bets}.values())
         start = self.log_wealth.copy()
         grown = np.zeros((len(bets), len(self.levels)))
-        shares = np.log([share for _, share in _STAKES])[:, None]
+        shares = np.log([stake.share for stake in STAKES])[:, None]
         first = id(bets[0].chosen)
         total = {side: np.zeros(3, dtype=np.int64) for side in SIDES}
         for outputs in zip(*streams, strict=True):
@@ -255,11 +229,12 @@ class Game:
                     for sign in ((1,) if guesses[key].is_complete else (1, -1))
                 ]
                 self.checks[side].add(drawn, np.array(fired), watched)
-                answers[side] = {key: _answers(said) for key, said in made.items()}
+                answers[side] = {key: answers_of(said) for key, said in made.items()}
                 total[side] += answers[side][first]
             for row, bet in enumerate(bets):
-                both = (answers[side][id(bet.chosen)] for side in SIDES)
-                grown[row] += bet.wager.log_growth(*both)
+                of_left, of_right = (answers[side][id(bet.chosen)] for side in SIDES)
+                grown[row] += bet.wager.log_growth(of_left, of_right)
+                bets[row] = bet.after(of_left, of_right, self.levels, self.point[1])
             self.spent += len(outputs[0])
             self.log_wealth = start + special.logsumexp(grown + shares, axis=0)
             self.most = np.maximum(self.most, self.log_wealth)
@@ -346,54 +321,6 @@ def _certify(game: Game) -> Certificate:
     )
 
 
-def _answers(said: NDArray[np.int8]) -> NDArray[np.int64]:
-    """How often left, right and neither was guessed."""
-    left, right = int((said == 1).sum()), int((said == -1).sum())
-    return np.array([left, right, len(said) - left - right])
-
-
 def _tally(chosen: Event | Guess, left: NDArray[Any], right: NDArray[Any]) -> Tally:
     guess = Guess.of(chosen)
-    return tally_of(chosen, _answers(guess(left)), _answers(guess(right)))
-
-
-def _rates(guess: Guess, left: NDArray[Any], right: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Rates of the answers on either side, half a draw away from 0 and 1."""
-    answers = np.array([1.0, 1.0, 0.0 if guess.is_complete else 1.0])
-    both = (_answers(guess(side)) + answers / 2 for side in (left, right))
-    p, q = (counts / counts.sum() for counts in both)
-    return p, q
-
-
-def _moved(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats, Floats]:
-    """Rates moved towards each other by their one-sided limits at `level`.
-
-    What is taken from an answer goes to the one that is wrong on that side.
-    """
-    return (
-        _shifted(left, LEFT, draws, level, approximate_lower, approximate_upper),
-        _shifted(right, RIGHT, draws, level, approximate_lower, approximate_upper),
-    )
-
-
-def _spread(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats, Floats]:
-    """Rates moved apart by their one-sided limits at `level`."""
-    return (
-        _shifted(left, LEFT, draws, level, approximate_upper, approximate_lower),
-        _shifted(right, RIGHT, draws, level, approximate_upper, approximate_lower),
-    )
-
-
-def _shifted(
-    rates: Floats, good: int, draws: int, level: float, of_good: Limit, of_bad: Limit
-) -> Floats:
-    """Rates of one side, its right answer moved by one limit, the wrong one by another."""
-    bad = RIGHT if good == LEFT else LEFT
-    moved = rates.copy()
-    moved[good] = float(of_good(rates[good] * draws, draws, level))
-    moved[bad] = min(float(of_bad(rates[bad] * draws, draws, level)), 1 - moved[good])
-    moved[NEITHER] = max(1 - moved[good] - moved[bad], 0.0) if rates[NEITHER] > 0 else 0.0
-    if rates[NEITHER] == 0:
-        moved[bad] = 1 - moved[good]
-    inside = np.maximum(moved, np.where(rates > 0, 1e-9, 0.0))
-    return np.asarray(inside / inside.sum())
+    return tally_of(chosen, answers_of(guess(left)), answers_of(guess(right)))

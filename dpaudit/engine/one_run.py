@@ -304,7 +304,6 @@ def audit_one_run(
 
 
 # Its name reads like an audit's, which pytest would collect wherever it is imported.
-audit_one_run.__test__ = False  # type: ignore[attr-defined]
 
 
 def right_guesses(

@@ -14,6 +14,7 @@ from scipy.stats import binom
 import dpaudit.engine.bets
 from dpaudit import ApproxDP, GaussianDP, MechanismError, NeighborPair, PureDP, Verdict, audit
 from dpaudit import neighbors as nb
+from dpaudit.engine.bet import moved, spread
 from dpaudit.engine.bets import LEAST_DRAWS
 from dpaudit.engine.task import Task
 from dpaudit.events import Event, Guess
@@ -89,8 +90,8 @@ def test_hope_is_optimistic_and_care_is_not() -> None:
     for abstaining in (0.0, 0.3):
         left, right = np.array([0.6, 0.4, 0.0]), np.array([0.2, 0.8, 0.0])
         left, right = ((1 - abstaining) * x + [0, 0, abstaining] for x in (left, right))
-        careful = dpaudit.engine.bets._moved(left, right, 500, 0.05)
-        hopeful = dpaudit.engine.bets._spread(left, right, 500, 0.05)
+        careful = moved(left, right, 500, 0.05)
+        hopeful = spread(left, right, 500, 0.05)
         growth = [
             wager(*rates, np.array([0.5]), 0.0).growth[0]
             for rates in (careful, (left, right), hopeful)

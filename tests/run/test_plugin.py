@@ -74,6 +74,12 @@ def test_refutation_fails_and_prints_its_witness(project):
     )
 
 
+def test_what_a_file_imports_from_dpaudit_is_no_audit_of_its_own(project):
+    result = run(project("from dpaudit import audit, audit_one_run, audit_outputs\n", HONEST))
+    assert result.code == 0
+    result.matches("*1 not refuted*")
+
+
 def test_nothing_is_collected_unless_the_project_asks(home):
     home.write(audit_case=AUDITS + HONEST).put("pytest.ini", "[pytest]")
     assert run(home).code == 5

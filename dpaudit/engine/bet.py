@@ -1,0 +1,139 @@
+"""One bet on a guess: which rates are bet on, and how they follow the draws that come in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.events import Event, Guess, approximate_lower, approximate_upper
+from dpaudit.stats import LEFT, NEITHER, RIGHT, Wager, wager
+
+Floats = NDArray[np.float64]
+
+Answers = NDArray[np.int64]
+"""How often left, right and neither was guessed, shape (3,)."""
+
+Limit = Callable[[float, int, float], Any]
+
+CAREFUL = 0.15
+"""One-sided level of the limits on which a careful bet is laid."""
+
+
+class Stake(NamedTuple):
+    """How a bet is laid.
+
+    Parameters
+    ----------
+    bold : float
+        How far it goes from the null to the rates.
+    share : float
+        Of the wealth.
+    careful : bool
+        Whether the rates are moved against us first.
+    """
+
+    bold: float
+    share: float
+    careful: bool
+
+
+# The best guess carefully, the best as it looks, the second best carefully.
+STAKES = (Stake(1.0, 0.5, True), Stake(0.85, 0.25, False), Stake(1.0, 0.25, True))
+
+
+@dataclass(frozen=True)
+class Bet:
+    """A guess, frozen before the draws of its batch, and what its answers win.
+
+    Parameters
+    ----------
+    chosen : Event or Guess
+        As it was learnt; an event is bet on together with its complement.
+    guess : Guess
+        What is bet on.
+    seen : (ndarray of int, ndarray of int), shapes (3,)
+        Answers to earlier draws of either side, none of which taught the guess its score.
+    stake : Stake
+        How boldly, and with which share of the wealth.
+    wager : Wager
+        One null for each level of epsilon.
+    """
+
+    chosen: Event | Guess
+    guess: Guess
+    seen: tuple[Answers, Answers]
+    stake: Stake
+    wager: Wager
+
+    @classmethod
+    def lay(
+        cls,
+        chosen: Event | Guess,
+        seen: tuple[Answers, Answers],
+        stake: Stake,
+        levels: Floats,
+        delta: float,
+    ) -> Bet:
+        """Bet on the rates that earlier draws suggest, moved against us where it is careful."""
+        guess = Guess.of(chosen)
+        rates = rates_of(guess, *seen)
+        if stake.careful:
+            rates = moved(*rates, int(seen[0].sum()), CAREFUL)
+        return cls(chosen, guess, seen, stake, wager(*rates, levels, delta, stake.bold))
+
+    def after(self, left: Answers, right: Answers, levels: Floats, delta: float) -> Bet:
+        """Return the bet on the draws to come, when these were seen too."""
+        seen = self.seen[0] + left, self.seen[1] + right
+        return self.lay(self.chosen, seen, self.stake, levels, delta)
+
+
+def answers_of(said: NDArray[np.int8]) -> Answers:
+    """How often left, right and neither was guessed."""
+    left, right = int((said == 1).sum()), int((said == -1).sum())
+    return np.array([left, right, len(said) - left - right])
+
+
+def rates_of(guess: Guess, left: Answers, right: Answers) -> tuple[Floats, Floats]:
+    """Rates of the answers on either side, half a draw away from 0 and 1."""
+    answers = np.array([1.0, 1.0, 0.0 if guess.is_complete else 1.0])
+    both = (counts + answers / 2 for counts in (left, right))
+    p, q = (counts / counts.sum() for counts in both)
+    return p, q
+
+
+def moved(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats, Floats]:
+    """Rates moved towards each other by their one-sided limits at `level`.
+
+    What is taken from an answer goes to the one that is wrong on that side.
+    """
+    return (
+        _shifted(left, LEFT, draws, level, approximate_lower, approximate_upper),
+        _shifted(right, RIGHT, draws, level, approximate_lower, approximate_upper),
+    )
+
+
+def spread(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats, Floats]:
+    """Rates moved apart by their one-sided limits at `level`."""
+    return (
+        _shifted(left, LEFT, draws, level, approximate_upper, approximate_lower),
+        _shifted(right, RIGHT, draws, level, approximate_upper, approximate_lower),
+    )
+
+
+def _shifted(
+    rates: Floats, good: int, draws: int, level: float, of_good: Limit, of_bad: Limit
+) -> Floats:
+    """Rates of one side, its right answer moved by one limit, the wrong one by another."""
+    bad = RIGHT if good == LEFT else LEFT
+    moved = rates.copy()
+    moved[good] = float(of_good(rates[good] * draws, draws, level))
+    moved[bad] = min(float(of_bad(rates[bad] * draws, draws, level)), 1 - moved[good])
+    moved[NEITHER] = max(1 - moved[good] - moved[bad], 0.0) if rates[NEITHER] > 0 else 0.0
+    if rates[NEITHER] == 0:
+        moved[bad] = 1 - moved[good]
+    inside = np.maximum(moved, np.where(rates > 0, 1e-9, 0.0))
+    return np.asarray(inside / inside.sum())
