@@ -64,8 +64,16 @@ def test_sharper_instruments_run(capsys):
     assert "draws per dataset refute the claim epsilon = 1" in printed
 
 
+def test_few_runs_one_run_and_stored_outputs_are_refuted(capsys):
+    example("docs/guide.md", 3)
+    printed = capsys.readouterr().out
+    assert printed.count("REFUTED") == 3
+    assert "guessing left where" in printed
+    assert "drawn elsewhere: 300 and 280 outputs" in printed
+
+
 def test_check_of_a_statement_runs():
-    jensen = example("docs/guide.md", 3)["jensen"]
+    jensen = example("docs/guide.md", 4)["jensen"]
     mark = marked(jensen)
     assert mark is not None
     ledger = Ledger(Statement(mark.id, "paper", text=mark.text), seed=1)
