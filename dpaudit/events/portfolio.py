@@ -21,6 +21,7 @@ from dpaudit.events.learning import all_scores
 
 Floats = NDArray[np.float64]
 
+
 def learn(
     left: NDArray[Any],
     right: NDArray[Any],
