@@ -1,7 +1,10 @@
 """False refutations of whole audits on mechanisms that keep their claim exactly.
 
     python -m benchmarks.soundness [--audits 2000] [--draws 3000] [--failure-prob 0.05 0.001]
-                                   [--mode fixed sequential smoothed]
+                                   [--mode fixed few stored sequential smoothed]
+
+`few` has a tenth of the draws, which guesses by rank see too; `stored` has outputs that were drawn
+before, three times as many on one side. One run is measured in `benchmarks.one_run`.
 
 Each audit explores, freezes and certifies afresh, with a seed of its own. Counted are audits that
 refute the claim, and audits in which any certified number (epsilon, delta or a point of the
@@ -26,6 +29,7 @@ from dpaudit import (
     PureDP,
     Verdict,
     audit,
+    audit_outputs,
     within_sensitivity,
 )
 from dpaudit import neighbors as nb
@@ -33,7 +37,7 @@ from dpaudit.stats import hockey_stick_density, oracles
 
 DELTA = 0.01
 SIGMA, RATE = 1.0, 0.3
-MODES = ("fixed", "sequential", "smoothed")
+MODES = ("fixed", "few", "stored", "sequential", "smoothed")
 
 
 def sampled_center(data, size, *, rng):
@@ -104,22 +108,25 @@ def cases(mode):
     return {name: (*case[:3], case[3].delta, case[3].epsilon) for name, case in known.items()}
 
 
+def look(mode, name, mechanism, claim, pair, draws, failure_prob, seed):
+    """Audit once."""
+    shared = {"failure_prob": failure_prob, "seed": seed, "id": name}
+    if mode == "stored":
+        rng = np.random.default_rng(seed)
+        sizes = (draws // 3, draws) if seed % 2 else (draws, draws // 3)
+        both = zip((pair.left, pair.right), sizes, strict=True)
+        return audit_outputs(*(mechanism(data, n, rng=rng) for data, n in both), claim, **shared)
+    draws = draws // 10 if mode == "few" else draws
+    sequential = mode == "sequential"
+    return audit(mechanism, claim, pair, draws=draws, sequential=sequential, mutants=None, **shared)
+
+
 def judge(mode, name, seeds, draws, failure_prob):
     """Return (false refutations, audits with any certified number above the truth)."""
     mechanism, claim, pair, delta, epsilon = cases(mode)[name]
     refuted = exceeded = 0
     for seed in seeds:
-        result = audit(
-            mechanism,
-            claim,
-            pair,
-            draws=draws,
-            failure_prob=failure_prob,
-            seed=seed,
-            sequential=mode == "sequential",
-            id=name,
-            mutants=None,
-        )
+        result = look(mode, name, mechanism, claim, pair, draws, failure_prob, seed)
         refuted += result.verdict is Verdict.REFUTED
         truth = [delta(float(e)) for e in result.profile.epsilon]
         exceeded += bool(
@@ -147,8 +154,8 @@ def main():
         for mode in args.mode:
             for name in cases(mode):
                 for level in args.failure_prob:
-                    look = partial(pool.submit, judge, mode, name)
-                    jobs = [look(part.tolist(), args.draws, level) for part in parts]
+                    run = partial(pool.submit, judge, mode, name)
+                    jobs = [run(part.tolist(), args.draws, level) for part in parts]
                     counts = np.sum([job.result() for job in jobs], axis=0)
                     refuted, wrong = counts / args.audits
                     allowed = level + 3 * math.sqrt(level * (1 - level) / args.audits)
