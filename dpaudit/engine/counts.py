@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.explore import Draws, Exploration, explore
@@ -27,10 +28,10 @@ NO_FLOATS = (
 )
 
 _LEAST_LOG_PROB = math.log(1e-30)
-_LUCK, _FITS = 4.0, 1 - 1e-3
-"""Of stored outputs so many square roots are kept back, so that fair coins ask for more of a side
-than there is with probability 2 e^-8 at most (Hoeffding). They are tossed again then: what is
-certified is wrong with at most its probability before, divided by that of coins that fit."""
+_LUCK = 2.0
+"""Of stored outputs so many square roots are kept back: then fair coins seldom ask for more of a
+side than there is. Where they do, or forget a side, they are tossed again, and what is certified is
+wrong with at most its probability before, divided by that of coins that fit."""
 
 _PICTURE_DRAWS = 10**6  # per dataset; a picture gains nothing from more
 
@@ -52,9 +53,14 @@ def look(task: Task, mechanism: Any, role: str) -> Certificate:
 
 def look_at(task: Task, sampler: Sampler, role: str) -> Certificate:
     """Explore, freeze, draw afresh, certify, with what draws the outputs, or hands them out."""
-    coins = _coins(task, role) if task.is_small else None
-    exploration = explore(task, sampler, role, share=EXPLORE_SHARE, coins=coins)
-    counted = _count(task, sampler, exploration, _certifying_draws(task, exploration, role, coins))
+    coins = None
+    if task.is_small:
+        most = task.draws if task.stored is None else min(task.stored.values())
+        coins = _Coins.toss(most, role, task)
+    tossed = None if coins is None else coins.left
+    exploration = explore(task, sampler, role, share=EXPLORE_SHARE, coins=tossed)
+    certifying, fit = _certifying_draws(task, exploration, role, coins)
+    counted = replace(_count(task, sampler, exploration, certifying), fit=fit)
     if coins is not None and is_number(exploration.selection.primary.encoder):
         drawn = exploration.draws, counted.outputs
         left, right = (joined([part[side] for part in drawn]) for side in (0, 1))
@@ -88,12 +94,21 @@ class _Counted:
         About the independence of the draws.
     outputs : (ndarray, ndarray), optional
         The draws themselves, where there are few.
+    fit : float
+        Probability of coins that did not have to be tossed again.
     """
 
     tallies: tuple[Tally | RankedTally, ...]
     histograms: tuple[Histogram, ...]
     doubts: tuple[str, ...]
     outputs: Draws
+    fit: float = 1.0
+
+    @property
+    def certifying(self) -> int:
+        """Draws per dataset that certified, on the average of both."""
+        first = self.tallies[0].counts
+        return (first.draws_left + first.draws_right) // 2
 
     def beside(self, by_rank: Sequence[RankedTally], drawn: Sequence[Draws]) -> _Counted:
         """Return the same with guesses by rank, whose picture is of all draws."""
@@ -112,42 +127,47 @@ class _Counted:
         )
 
 
-def _coins(task: Task, role: str) -> NDArray[np.bool_]:
-    """Toss a fair coin for each of all draws: whether it is of the left side."""
-    coins, rng = 2 * task.draws, task.rng(role, "coins")
-    if task.stored is None:
-        return rng.random(coins) < 0.5
-    fewest = min(task.stored.values())
-    coins = _coins_of_stored(fewest)
-    while True:
-        fallen = rng.random(coins) < 0.5
-        if max(int(fallen.sum()), coins - int(fallen.sum())) <= fewest:
-            return np.asarray(fallen)
+@dataclass(frozen=True)
+class _Coins:
+    """Fair coins: which draws are of the left side, and with which probability such coins fit."""
 
+    left: NDArray[np.bool_]
+    fit: float
 
-def _coins_of_stored(fewest: int) -> int:
-    return max(2 * fewest - math.ceil(_LUCK * math.sqrt(2 * fewest)), 2)
+    @classmethod
+    def toss(cls, most: int, role: str, task: Task) -> _Coins:
+        """Toss for so many draws, or, where outputs are stored, for as many of `most` a side."""
+        tossed, limit = 2 * most, 2 * most
+        if task.stored is not None:
+            tossed = max(2 * most - math.ceil(_LUCK * math.sqrt(2 * most)), 2)
+            limit = most
+        fit = float(stats.binom.cdf(min(limit, tossed - 1), tossed, 0.5))
+        fit -= float(stats.binom.cdf(max(tossed - limit, 1) - 1, tossed, 0.5))
+        rng = task.rng(role, "coins")
+        while True:
+            left = rng.random(tossed) < 0.5
+            fewer, more = sorted((int(left.sum()), tossed - int(left.sum())))
+            if fewer > 0 and more <= limit:
+                return cls(left, fit)
 
 
 def _certifying_draws(
-    task: Task, exploration: Exploration, role: str, coins: NDArray[np.bool_] | None
-) -> dict[str, int]:
-    """Return the draws of each side: as many on both, or for guesses as fair coins fall."""
+    task: Task, exploration: Exploration, role: str, coins: _Coins | None
+) -> tuple[dict[str, int], float]:
+    """Return the draws of each side, as coins fall or alike, and the probability that coins fit."""
     explored = exploration.explored
-    if coins is not None:
-        left = int(coins[2 * explored :].sum())
-        return {"left": left, "right": len(coins) - 2 * explored - left}
     sides = dict.fromkeys(("left", "right"), task.draws - explored)
     if task.stored is not None:
         sides = {side: there - explored for side, there in task.stored.items()}
-    if not isinstance(exploration.selection.primary, Guess):
-        return sides
-    fewest, rng = min(sides.values()), task.rng(role, "coins")
-    tossed = 2 * fewest if task.stored is None else _coins_of_stored(fewest)
-    while True:
-        left = int(rng.binomial(tossed, 0.5))
-        if task.stored is None or max(left, tossed - left) <= fewest:
-            return {"left": left, "right": tossed - left}
+    if coins is not None:
+        fallen = coins.left[2 * explored :]
+    elif isinstance(exploration.selection.primary, Guess):
+        coins = _Coins.toss(min(sides.values()), role, task)
+        fallen = coins.left
+    else:
+        return sides, 1.0
+    left = int(fallen.sum())
+    return {"left": left, "right": len(fallen) - left}, coins.fit
 
 
 def _count(
@@ -201,7 +221,7 @@ def _certify(
 ) -> Certificate:
     grid, tallies = task.grid, counted.tallies
     shares = _shares(tallies)
-    failure_prob = task.failure_prob * (1.0 if task.stored is None else _FITS)
+    failure_prob = task.failure_prob * counted.fit
     bounds = [
         tally.bounds(failure_prob * share) for tally, share in zip(tallies, shares, strict=True)
     ]
@@ -221,6 +241,7 @@ def _certify(
     tally, bound = tallies[for_epsilon], bounds[for_epsilon]
     best = for_epsilon if epsilons[for_epsilon] > point[0] else for_delta
     refuted = epsilons[for_epsilon] > point[0] or deltas[for_delta] > point[1]
+    share = shares[best] * counted.fit
     rates = bound if isinstance(bound, RateBounds) else seen[for_epsilon]
     return Certificate.of(
         task,
@@ -238,7 +259,7 @@ def _certify(
         estimated=estimated,
         method=tally.method,
         explored=exploration.explored,
-        certifying=task.draws - exploration.explored,
+        certifying=counted.certifying,
         witness=Witness(
             tally.chosen.description,
             tally.likelier,
@@ -249,7 +270,7 @@ def _certify(
         histogram=counted.histograms[for_epsilon],
         mechanism_seconds=sampler.seconds,
         refuted=refuted,
-        p_value=_p_value(task, tallies[best], shares[best], point) if refuted else 1.0,
+        p_value=_p_value(task, tallies[best], share, point) if refuted else 1.0,
         event=tally.chosen,
         bounds=tuple(bound for bound in bounds if isinstance(bound, RateBounds)),
         search=exploration.search,
@@ -262,8 +283,9 @@ def _p_value(
 ) -> float:
     """Return a failure probability, shared as ever, at which these counts refute the claim.
 
-    The regions of falling failure probability are nested, so that the smallest is a p-value; it is
-    looked for to a fifth of its logarithm, and not below 1e-30. Of a claim that is refuted.
+    Looked for to a fifth of its logarithm, and not below 1e-30. Of a claim that is refuted. Joint
+    regions order the outcomes anew for each failure probability, so that they are nested nearly
+    always and not by proof; that this is a p-value is looked at by enumeration in the tests.
     """
     if isinstance(tally, RankedTally):
         return min(max(tally.p_value() / share, math.exp(_LEAST_LOG_PROB)), task.failure_prob)

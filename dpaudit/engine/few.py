@@ -4,7 +4,8 @@ A training run gives one number, a score, and there are hundreds of runs at most
 by the draws on which thresholds are learnt. Guesses by rank need none: the side of each output is
 guessed by where it stands among all others, in either direction, and :mod:`dpaudit.stats.ranked`
 tells what the right ones prove. Half of failure_prob pays for that, the other half for events that
-are learnt as ever, which see what no order sees.
+are learnt as ever, which see what no order sees. Whether outputs are numbers is told by the outputs
+alone, and not by the sides that they were drawn from.
 """
 
 from __future__ import annotations

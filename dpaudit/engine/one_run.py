@@ -323,7 +323,13 @@ def right_guesses(
     return np.asarray(top[(looks + 1) // 2] + bottom[looks // 2], dtype=np.int64)
 
 
+def _refuse_masked(name: str, values: ArrayLike) -> None:
+    if isinstance(values, np.ma.MaskedArray):
+        raise ArgumentError(f"{name} must be a plain array, got a masked one")
+
+
 def _scores(scores: ArrayLike) -> Floats:
+    _refuse_masked("scores", scores)
     found = np.asarray(scores)
     if found.dtype.kind not in "fiub" or found.ndim != 1 or found.size == 0:
         raise ArgumentError(
@@ -338,6 +344,7 @@ def _scores(scores: ArrayLike) -> Floats:
 
 
 def _coins(included: ArrayLike) -> NDArray[np.bool_]:
+    _refuse_masked("included", included)
     found = np.asarray(included)
     if found.ndim != 1 or found.size == 0 or found.dtype.kind not in "biuf":
         raise ArgumentError(

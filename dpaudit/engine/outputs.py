@@ -21,7 +21,7 @@ from dpaudit.engine.mutation import Fates
 from dpaudit.engine.request import MIN_DRAWS
 from dpaudit.engine.task import Task
 from dpaudit.errors import ArgumentError, MechanismError
-from dpaudit.mechanisms import Sampler, generator
+from dpaudit.mechanisms import Sampler, as_rows, generator
 from dpaudit.neighbors import NeighborPair, family
 from dpaudit.results import AuditResult, Fate, MutantResult, Verdict
 
@@ -203,7 +203,18 @@ def _read(name: str, outputs: Outputs) -> NDArray[Any]:
         outputs = _from_file(name, Path(outputs))
     if hasattr(outputs, "to_records"):
         outputs = _from_frame(outputs)
-    array = np.asarray(outputs)
+    if isinstance(outputs, np.ma.MaskedArray):
+        raise ArgumentError(
+            f"{name} must be a plain array, with NaN for no answer, got a masked one, whose hidden "
+            "values would be looked at"
+        )
+    try:
+        array = np.asarray(outputs)
+    except ValueError:  # lists of different lengths
+        rows = as_rows(outputs)
+        if rows is None:
+            raise ArgumentError(f"{name} must hold numbers where lengths differ") from None
+        array = rows
     if array.ndim == 0 or len(array) < MIN_DRAWS:
         raise ArgumentError(
             f"{name} must hold at least {MIN_DRAWS} outputs along its first axis, got shape "

@@ -310,8 +310,16 @@ def additive_score(tables: Sequence[TableScore]) -> ModelScore | None:
         return None
     return ModelScore(
         f"sum of log-likelihood ratios of {len(useful)} coordinates",
-        lambda x: np.sum([table(x) for table in useful], axis=0),
+        lambda x: _total(useful, x),
     )
+
+
+def _total(tables: Sequence[TableScore], encoded: Floats) -> Floats:
+    """Sum of the tables, in one order: numpy adds few rows in another order than many."""
+    total = np.zeros(len(encoded))
+    for table in tables:
+        total += table(encoded)
+    return total
 
 
 def logistic_score(features: Sequence[Feature], left: Floats, right: Floats) -> ModelScore:

@@ -14,7 +14,7 @@ from dpaudit.mechanisms.protocols import (
     mechanism_name,
     unseeded,
 )
-from dpaudit.mechanisms.rows import joined
+from dpaudit.mechanisms.rows import as_rows, joined
 from dpaudit.mechanisms.sampler import CALLS, Sampler
 from dpaudit.mechanisms.streams import generator
 from dpaudit.mechanisms.watch import Watch
@@ -28,6 +28,7 @@ __all__ = [
     "SampledMechanism",
     "Sampler",
     "Watch",
+    "as_rows",
     "generator",
     "is_constant",
     "is_seeded",

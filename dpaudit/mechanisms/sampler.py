@@ -172,9 +172,14 @@ class Sampler:
         """Yield `draws` draws in `calls` chunks or more, each from a generator of its own.
 
         The chunks depend on the root seed, the labels, the role and the side, and on nothing else.
+        Their sizes are settled here, before the first is drawn: two sides that are asked for
+        together have chunks of equal sizes, however wide their outputs turn out to be.
         """
         bounded = max(min(_CHUNK_CELLS // self.width, _CHUNK_DRAWS), 256)
-        step = min(bounded, math.ceil(draws / calls))
+        step = max(min(bounded, math.ceil(draws / calls)), 1)
+        return self._chunks(data, draws, role, side, step)
+
+    def _chunks(self, data: Array, draws: int, role: str, side: str, step: int) -> Iterator[Array]:
         for index, start in enumerate(range(0, draws, step)):
             size = min(step, draws - start)
             outputs = self._call(data, size, role, side, index, side=side)

@@ -127,17 +127,17 @@ def critical_counts(
     # The search cannot see closest points with q = 0 (beside b = 0) or q = 1 (beside b = m).
     corner = min(delta + delta * (1 - delta) * m / (n * theta), 1.0)
     if delta > 0 and n * _kl(corner, delta) > evidence:
-        x[0] = _share_withevidence_of(delta, corner, evidence / n)
+        x[0] = _share_with_evidence(delta, corner, evidence / n)
     if y[-1] == 1:
         p = min(theta + delta, 1.0)
         enough = p < 1 and n * _kl(1.0, p) > evidence
-        x[-1] = _share_withevidence_of(p, 1.0, evidence / n) if enough else math.inf
+        x[-1] = _share_with_evidence(p, 1.0, evidence / n) if enough else math.inf
     # Outcomes within rounding of the boundary count as inside, which is the safe side.
     critical = np.minimum(np.ceil(n * x - 1e-9 * n - 1e-7), n + 1.0)
     return first, np.maximum.accumulate(np.maximum(critical, 0.0))
 
 
-def _share_withevidence_of(p: float, high: float, evidence: float) -> float:
+def _share_with_evidence(p: float, high: float, evidence: float) -> float:
     """Share x between p and `high` with ``kl(x, p) = evidence``."""
     return float(optimize.brentq(lambda x: _kl(x, p) - evidence, p, high))
 

@@ -23,7 +23,9 @@ probability pi exactly. Nor is it smaller when the told ones come first: with th
 others fixed in their order, k guesses of which j are told hold j plus the successes of the first
 k - j, and for j <= d that is at most d plus those of the first k - d, or k where k < d.
 
-XX
+The p-value is that of the statistic of `one_run_walk`, the least binomial tail over the looks: its
+heights, and the theorem; the certified epsilon has an order of its own. One run is the same with
+every draw a user; there D is bounded by its mean only, because one output tells of all coins.
 
 References
 ----------

@@ -37,6 +37,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.errors import ArgumentError
+
 Floats = NDArray[np.float64]
 
 LEFT, RIGHT, NEITHER = 0, 1, 2
@@ -75,8 +77,17 @@ class Wager:
         ----------
         left, right : ndarray of int, shape (3,)
             Answers to equally many draws of the two sides.
+
+        Raises
+        ------
+        ValueError
+            When they are not equally many: the price is that of pairs.
         """
         pairs = int(left.sum())
+        if pairs != int(right.sum()):
+            raise ArgumentError(
+                f"left and right must answer equally many draws, got {pairs} and {int(right.sum())}"
+            )
         return np.asarray(self.log_left @ left + self.log_right @ right - pairs * self.log_price)
 
 
