@@ -53,13 +53,13 @@ def look(task: Task, mechanism: Any, role: str) -> Certificate:
 
 def look_at(task: Task, sampler: Sampler, role: str) -> Certificate:
     """Explore, freeze, draw afresh, certify, with what draws the outputs, or hands them out."""
-    coins = None
+    coins = order = None
     if task.is_small:
         most = task.draws if task.stored is None else min(task.stored.values())
         coins = _Coins.toss(most, role, task)
-    tossed = None if coins is None else coins.left
-    exploration = explore(task, sampler, role, share=EXPLORE_SHARE, coins=tossed)
-    certifying, fit = _certifying_draws(task, exploration, role, coins)
+        order = coins.in_order(task.rng(role, "order of coins"))
+    exploration = explore(task, sampler, role, share=EXPLORE_SHARE, coins=order)
+    certifying, fit = _certifying_draws(task, exploration, role, coins, order)
     counted = replace(_count(task, sampler, exploration, certifying), fit=fit)
     if coins is not None and is_number(exploration.selection.primary.encoder):
         drawn = exploration.draws, counted.outputs
@@ -129,9 +129,10 @@ class _Counted:
 
 @dataclass(frozen=True)
 class _Coins:
-    """Fair coins: which draws are of the left side, and with which probability such coins fit."""
+    """Fair coins: how many there are, how many say left, and how probable coins are that fit."""
 
-    left: NDArray[np.bool_]
+    tossed: int
+    left: int
     fit: float
 
     @classmethod
@@ -145,29 +146,35 @@ class _Coins:
         fit -= float(stats.binom.cdf(max(tossed - limit, 1) - 1, tossed, 0.5))
         rng = task.rng(role, "coins")
         while True:
-            left = rng.random(tossed) < 0.5
-            fewer, more = sorted((int(left.sum()), tossed - int(left.sum())))
-            if fewer > 0 and more <= limit:
-                return cls(left, fit)
+            left = int(rng.binomial(tossed, 0.5))
+            if 0 < left < tossed and max(left, tossed - left) <= limit:
+                return cls(tossed, left, fit)
+
+    def in_order(self, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Say of each draw whether it is of the left side."""
+        return rng.permutation(np.arange(self.tossed) < self.left)
 
 
 def _certifying_draws(
-    task: Task, exploration: Exploration, role: str, coins: _Coins | None
+    task: Task,
+    exploration: Exploration,
+    role: str,
+    coins: _Coins | None,
+    order: NDArray[np.bool_] | None,
 ) -> tuple[dict[str, int], float]:
     """Return the draws of each side, as coins fall or alike, and the probability that coins fit."""
     explored = exploration.explored
     sides = dict.fromkeys(("left", "right"), task.draws - explored)
     if task.stored is not None:
         sides = {side: there - explored for side, there in task.stored.items()}
-    if coins is not None:
-        fallen = coins.left[2 * explored :]
+    if coins is not None and order is not None:
+        left, tossed = int(order[2 * explored :].sum()), coins.tossed - 2 * explored
     elif isinstance(exploration.selection.primary, Guess):
         coins = _Coins.toss(min(sides.values()), role, task)
-        fallen = coins.left
+        left, tossed = coins.left, coins.tossed
     else:
         return sides, 1.0
-    left = int(fallen.sum())
-    return {"left": left, "right": len(fallen) - left}, coins.fit
+    return {"left": left, "right": tossed - left}, coins.fit
 
 
 def _count(

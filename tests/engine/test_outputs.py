@@ -164,7 +164,8 @@ def test_coins_fit_with_the_probability_that_is_paid_for(most: int, stored: bool
         PureDP(1.0), family(ONE), 100, 0.05, 1, "coins", stored={"left": 1} if stored else None
     )
     coins = counts._Coins.toss(most, "role", task)
-    n, left = len(coins.left), int(coins.left.sum())
+    n, left = coins.tossed, coins.left
+    assert int(coins.in_order(np.random.default_rng(1)).sum()) == left
     assert 0 < left < n
     assert not stored or max(left, n - left) <= most
     limit = most if stored else n
