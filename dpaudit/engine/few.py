@@ -156,7 +156,9 @@ def ranked(
     high = np.arange(n) % 2 == 0
     at = np.array(looks.guesses)
     found = []
-    for guessed_left in (high, ~high):
+    ordered = scores[order]
+    for rising in (True, False):
+        guessed_left = high if rising else ~high
         right_so_far = np.cumsum(is_left[order[place]] == guessed_left)
         correct = right_so_far[at - 1]
         best = int(at[np.argmax(_surprise(correct, at))])
@@ -170,17 +172,12 @@ def ranked(
             )
             for where in (guessed_left[:best], ~guessed_left[:best])
         ]
-        ordered = scores[order]
+        top, bottom = float(ordered[n - (best + 1) // 2]), float(ordered[min(best // 2, n - 1)])
+        left_from, right_from = (top, bottom) if rising else (bottom, top)
         cuts = (
-            Event(score, float(ordered[n - (best + 1) // 2]), True, "left", encoder, _AIM),
-            Event(score, float(ordered[min(best // 2, n - 1)]), False, "right", encoder, _AIM),
+            Event(score, left_from, rising, "left", encoder, _AIM),
+            Event(score, right_from, not rising, "right", encoder, _AIM),
         )
-        if guessed_left is not high:
-            upper, lower = cuts
-            cuts = (
-                Event(score, lower.threshold, False, "left", encoder, _AIM),
-                Event(score, upper.threshold, True, "right", encoder, _AIM),
-            )
         found.append(
             RankedTally(
                 Guess(*cuts),

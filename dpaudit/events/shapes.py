@@ -35,10 +35,14 @@ class Form:
         one shape.
     shapes : bool
         Whether the shape says more than the number of cells.
+    plain : tuple of int
+        Shape of every output that was seen, where all had one. Of an output that turns up later
+        with another shape, the first cells are read.
     """
 
     width: int | None = None
     shapes: bool = False
+    plain: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, parts: Sequence[NDArray[Any]]) -> Form:
@@ -47,7 +51,7 @@ class Form:
         if first.dtype != object and all(
             part.dtype != object and part.shape[1:] == first.shape[1:] for part in others
         ):
-            return cls()
+            return cls(plain=first.shape[1:])
         shapes = {shape for part in parts for shape in _shapes(part)}
         width = max(int(np.prod(shape, dtype=int)) for shape in shapes)
         return cls(max(width, 1), any(len(shape) != 1 for shape in shapes))
@@ -55,6 +59,9 @@ class Form:
     def coordinates(self, outputs: NDArray[Any]) -> Iterator[Coordinate]:
         """Yield the coordinates of outputs."""
         if self.width is None:
+            if outputs.dtype == object:
+                first = max(int(np.prod(self.plain, dtype=int)), 1)
+                outputs = _padded(outputs, first).reshape(len(outputs), *self.plain)
             yield from _plain(outputs)
             return
         shapes = _shapes(outputs)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
+from dpaudit import NeighborPair, PureDP, audit
 from dpaudit.events.encoding import Encoder, row_words
 from dpaudit.events.features import all_features
+from dpaudit.events.shapes import Form
 from dpaudit.mechanisms.rows import as_rows, joined, to_rows
 
 NAN = math.nan
@@ -85,3 +88,26 @@ def test_joining_keeps_one_shape_an_array() -> None:
     mixed = joined([np.zeros((1, 3)), _rows([1.0]), np.ones(2)])
     assert [row.tolist() for row in mixed] == [[0, 0, 0], [1], 1, 1]
     assert to_rows(mixed) is mixed
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 2)])
+def test_a_shape_that_turns_up_late_is_read_by_its_first_cells(shape: tuple[int, ...]) -> None:
+    form = Form.of([np.ones((5, *shape)), np.zeros((4, *shape))])
+    late = to_rows(np.arange(3.0)[None] + 7)
+    columns = [coordinate.values for coordinate in form.coordinates(late)]
+    first = [7.0, 8.0, 9.0, np.nan][: max(int(np.prod(shape, dtype=int)), 1)]
+    assert np.array_equal(np.concatenate(columns), first, equal_nan=True)
+
+
+@pytest.mark.parametrize("sequential", [False, True])
+def test_a_rare_second_number_ends_no_audit(sequential: bool) -> None:
+    def mechanism(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        second = rng.random(size) < 1e-3
+        noise = data.sum() + rng.laplace(size=size)
+        return [[x, x] if two else [x] for x, two in zip(noise, second, strict=True)]
+
+    pair = NeighborPair(np.array([[1.0]]), np.array([[0.0]]))
+    for seed in range(6):
+        audit(
+            mechanism, PureDP(1.0), pair, draws=2000, seed=seed, sequential=sequential, mutants=None
+        )
