@@ -8,12 +8,14 @@ Three cases, from strong to weak:
   can be certified.
 - *Random centres.* X lies in [0, 1] and nothing else is known. Then n draws cannot exclude that
   centres of probability ``log(1 / failure_prob) / n`` went unseen in which the event is sure: no
-  event is certified to be rarer than that, and deltas cannot be certified far below it.
+  event is certified to be rarer than that (nor two that guess either side, than half of it), and
+  deltas cannot be certified far below it.
 
 The i-th centre of the left is paired with the i-th of the right, and
-:class:`dpaudit.stats.PairedBet` certifies. ``PRIMARY_SHARE`` of `failure_prob` goes to the epsilon
-at the claimed delta; the delta at the claimed epsilon and the events of the profile share the rest.
-Events, sides, epsilons and bets are frozen before the certifying draws.
+:class:`dpaudit.stats.PairedBet` certifies, of one event or of two that guess either side
+(:meth:`~dpaudit.engine.additive.candidates.Candidate.pairs`). ``PRIMARY_SHARE`` of `failure_prob`
+goes to the epsilon at the claimed delta; the delta at the claimed epsilon and the events of the
+profile share the rest. Events, sides, epsilons and bets are frozen before the certifying draws.
 """
 
 from __future__ import annotations
@@ -172,7 +174,7 @@ def _certify(
         explored=explored,
         certifying=plan.budget.draws,
         witness=Witness(
-            f"{event.event.words}, averaged over the noise (probabilities are estimates)",
+            f"{event.words}, averaged over the noise (probabilities are estimates)",
             event.likelier,
             None,
             p,

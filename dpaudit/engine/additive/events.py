@@ -14,6 +14,7 @@ from dpaudit.stats import Ball, Box, HalfSpace, Noise, Region, Slab
 
 Floats = NDArray[np.float64]
 
+_KEPT = 3  # left, right, and right with noise of its own
 _SCORE_CELLS = 2**17  # of one block, which stays in the cache
 _ROUNDINGS = 64  # in the ratio of one coordinate, with room to spare
 _WIDE = 1e12
@@ -148,7 +149,7 @@ class LikelihoodRatio:
 
     def __init__(self, noise: Noise, left: Floats, right: Floats) -> None:
         self.noise, self.left, self.right = noise, left, right
-        self._last: tuple[Floats, Floats, Floats, Floats] | None = None
+        self._kept: list[tuple[Floats, Floats, Floats, Floats]] = []
 
     def __call__(self, points: Floats) -> tuple[Floats, Floats]:
         """Return left over right at points ``[size, d]``, and how far rounding may have moved it.
@@ -173,16 +174,16 @@ class LikelihoodRatio:
         return ratio, np.concatenate([left + right for (_, left), (_, right) in found])
 
     def scores(self, centers: Floats, auxiliary: Floats) -> tuple[Floats, Floats]:
-        """Return ratio and room at ``centers + auxiliary``, ``[k, size]``; the last are kept.
+        """Return ratio and room at ``centers + auxiliary``, ``[k, size]``; the last few are kept.
 
-        Several events cut the same ratio, one after the other.
+        Several events cut the same ratio, of both sides in turn.
         """
-        last = self._last
-        if last is not None and last[0] is centers and last[1] is auxiliary:
-            return last[2], last[3]
+        for kept in self._kept:
+            if kept[0] is centers and kept[1] is auxiliary:
+                return kept[2], kept[3]
         found = [self(centers + draw) for draw in auxiliary]
         ratio, room = (np.array(part) for part in zip(*found, strict=True))
-        self._last = (centers, auxiliary, ratio, room)
+        self._kept = [*self._kept[1 - _KEPT :], (centers, auxiliary, ratio, room)]
         return ratio, room
 
 
@@ -193,7 +194,8 @@ class RatioEvent:
     Its probability has no closed form: it is averaged over a few auxiliary noise vectors. The i-th
     left and the i-th right centre get the *same* ones. That makes the two values of a pair depend
     on each other, which the paired bet allows, and takes the noise that they share out of their
-    difference; the pairs stay independent and identically distributed over i.
+    difference; the pairs stay independent and identically distributed over i. Where two events
+    guess one side each, the right centres get noise of their own: see :meth:`Candidate.pairs`.
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +19,7 @@ from dpaudit.engine.additive.candidates import (
     joint_variance,
     screen,
 )
-from dpaudit.engine.additive.events import RatioEvent
+from dpaudit.engine.additive.events import IntegratedEvent, RatioEvent
 from dpaudit.engine.additive.profiles import extended
 from dpaudit.engine.task import Task
 from dpaudit.stats import Noise, PairedBet, Target, expected_bound
@@ -182,7 +183,7 @@ class _Judge:
             expected = self.screening.expected(Target(epsilon=0.0), self.draws, cost)
         ranked = [(-value, side, at) for side in SIDES for at, value in _top(expected[side])]
         finalists = [self.screening.candidate(side, at) for _, side, at in sorted(ranked)]
-        finalists = finalists[:_FINALISTS]
+        finalists = [*finalists[:_FINALISTS], *self._guesses(target, cost)]
         objectives = [
             self._expected_bound(candidate, target, failure_prob) for candidate in finalists
         ]
@@ -190,22 +191,39 @@ class _Judge:
         chosen = finalists[best]
         bet = PairedBet.plan(
             *self._values(chosen),
-            draws=self.draws,
+            draws=self.draws * len(chosen.events),
             failure_prob=failure_prob,
             target=target,
-            largest=self._largest(chosen),
+            largest=chosen.largest(self.noise, self.balls),
         )
         return Question(chosen, target, bet, failure_prob), objectives[best]
+
+    def _guesses(self, target: Target, cost: float) -> list[Candidate]:
+        """Pair what looks best for either side, as for the draws of both together.
+
+        The best event of a closed form, and the best ratio: they are judged with unequal caution.
+        """
+        expected = self.screening.expected(target, 2 * self.draws, cost)
+        exact = self.screening.exact
+        left, right = (
+            [
+                int(best.argmax())
+                for kind in (exact, ~exact)
+                if np.isfinite(best := np.where(kind, expected[side], -np.inf)).any()
+            ]
+            for side in SIDES
+        )
+        return [self.screening.candidate("left", a, b) for a in left for b in right]
 
     def _expected_bound(self, candidate: Candidate, target: Target, failure_prob: float) -> float:
         x, y = self._values(candidate)
         bound = expected_bound(
             x,
             y,
-            draws=self.draws,
+            draws=self.draws * len(candidate.events),
             failure_prob=failure_prob,
             target=target,
-            largest=self._largest(candidate),
+            largest=candidate.largest(self.noise, self.balls),
         )
         p, q, vx, vy = x.mean(), y.mean(), x.var() / len(x), y.var() / len(y)
         if target.delta is None:
@@ -214,17 +232,11 @@ class _Judge:
         top, bottom = max(p - target.delta, 1e-300), max(q, 1e-300)
         return bound - CAUTION * math.hypot(math.sqrt(vx) / top, math.sqrt(vy) / bottom)
 
-    def _largest(self, candidate: Candidate) -> float:
-        """Upper end of the values on the rarer side, which is what limits the bets."""
-        other = "right" if candidate.likelier == "left" else "left"
-        largest = candidate.event.largest(self.noise, self.balls[other])
-        return max(largest, 1e-300)  # of a region that nothing can reach
-
     def _values(self, candidate: Candidate) -> tuple[Floats, Floats]:
-        sides = SIDES if candidate.likelier == "left" else SIDES[::-1]
-        event = candidate.event
-        x, y = (event.values(self.noise, self.judging[side], self.auxiliary) for side in sides)
-        return x, y
+        def value(event: IntegratedEvent, side: str, _: float) -> Floats:
+            return event.values(self.noise, self.judging[side], self.auxiliary)
+
+        return candidate.pairs(value)
 
     def estimating(self, long: Floats) -> tuple[Candidate, ...]:
         """Return the closed-form event that looks best at each of some epsilons."""
@@ -262,12 +274,12 @@ def _judge(noise: Noise, centers: Centers, budget: Budget, rng: np.random.Genera
 
 def auxiliary_noise(
     noise: Noise,
-    candidates: list[Candidate],
+    candidates: Iterable[Candidate],
     centers: Floats,
     budget: Budget,
     rng: np.random.Generator,
 ) -> Floats:
-    """Return ``[k, size, d]``, for the left and the right centres alike; empty if nobody asks."""
-    if any(isinstance(c.event, RatioEvent) for c in candidates):
+    """Return ``[k, size, d]``, for some centres or for pairs of them; empty if nobody asks."""
+    if any(isinstance(event, RatioEvent) for c in candidates for event in c.events):
         return noise.sample((budget.auxiliary, *centers.shape), rng=rng)
     return np.empty((0, *centers.shape))

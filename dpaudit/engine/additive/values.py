@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.additive.candidates import SIDES, joint_variance
+from dpaudit.engine.additive.events import IntegratedEvent
 from dpaudit.engine.additive.plan import Plan, auxiliary_noise
 from dpaudit.results import Histogram, LongProfile
 
@@ -29,8 +30,8 @@ class CentreValues:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        shape = (len(plan.questions), plan.budget.draws)
-        self._values = {side: np.empty(shape) for side in SIDES}
+        draws = plan.budget.draws
+        self._pairs = [np.empty((2, draws * len(q.candidate.events))) for q in plan.questions]
         self._done = 0
         k = len(plan.estimates)
         self._count = 0
@@ -55,18 +56,28 @@ class CentreValues:
         plan, size = self._plan, len(centers["left"])
         candidates = [question.candidate for question in plan.questions]
         estimating = plan.estimates if self._count < ESTIMATE_DRAWS else ()
-        auxiliary = auxiliary_noise(
-            plan.noise, [*candidates, *estimating], centers["left"], plan.budget, rng
+        auxiliary, apart = (
+            auxiliary_noise(plan.noise, some, centers["left"], plan.budget, rng)
+            for some in ([*candidates, *estimating], [c for c in candidates if c.other is not None])
         )
         above: dict[str, list[Fired]] = {side: [] for side in SIDES}
+        for candidate, kept in zip(candidates, self._pairs, strict=True):
+            on_right = auxiliary if candidate.other is None else apart
+            noises = {"left": auxiliary, "right": on_right}
+
+            def value(
+                event: IntegratedEvent,
+                side: str,
+                rounded: float,
+                noises: dict[str, Floats] = noises,
+            ) -> Floats:
+                return event.values(plan.noise, centers[side], noises[side], rounded=rounded)
+
+            several = len(candidate.events)
+            kept[:, self._done * several : (self._done + size) * several] = candidate.pairs(value)
         for side in SIDES:
             for i, candidate in enumerate(candidates):
-                event = candidate.event
-                # Downwards where large values help the bound, upwards where small ones do.
-                rounded = -1.0 if side == candidate.likelier else 1.0
-                values = event.values(plan.noise, centers[side], auxiliary, rounded=rounded)
-                self._values[side][i, self._done : self._done + size] = values
-                along = event.axis(centers[side])
+                along = candidate.event.axis(centers[side])
                 above[side].append(along > self._cuts[side, i])
                 where = np.searchsorted(self._edges[i], along, side="left") - 1
                 where = np.clip(where, 0, _BINS - 1)
@@ -90,22 +101,21 @@ class CentreValues:
             self._mean[side][i] += step * size / (count + size)
 
     def pair(self, index: int) -> tuple[Floats, Floats]:
-        """Return the values of one question on the likelier and on the other side."""
-        likelier = self._plan.questions[index].candidate.likelier
-        other = "right" if likelier == "left" else "left"
-        return self._values[likelier][index], self._values[other][index]
+        """Return the values of one question, those that are to be large and those to be rare."""
+        x, y = self._pairs[index]
+        return x, y
 
     def means(self, index: int) -> tuple[float, float]:
-        """Return the estimated probabilities of one question's event, likelier side first."""
+        """Return the estimated probabilities of one question's event, likelier side first.
+
+        Or of a right guess and of a wrong one, at fair coins.
+        """
         x, y = self.pair(index)
         return float(x.mean()), float(y.mean())
 
     def profile(self) -> LongProfile:
         """Estimate the profile from all frozen events."""
-        rows = [
-            (*_moments(x), *_moments(y))
-            for x, y in map(self.pair, range(len(self._values["left"])))
-        ]
+        rows = [(*_moments(x), *_moments(y)) for x, y in map(self.pair, range(len(self._pairs)))]
         for i, candidate in enumerate(self._plan.estimates):
             sides = SIDES if candidate.likelier == "left" else SIDES[::-1]
             n = max(self._count, 2)
