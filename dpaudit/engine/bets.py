@@ -31,7 +31,7 @@ from dpaudit.engine.bet import CAREFUL, STAKES, Bet, answers_of, moved, rates_of
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.counts import no_floats_note
 from dpaudit.engine.explore import Draws, Exploration, explore
-from dpaudit.engine.pictures import OutputHistogram
+from dpaudit.engine.pictures import Pictures
 from dpaudit.engine.tally import Tally, parts_of, tally_of
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.events import Event, Guess, learn
@@ -275,10 +275,9 @@ def _certify(game: Game) -> Certificate:
     left, right = game._everything()
     everything = _tally(seen.chosen, left, right).seen()
     shown = parts_of(seen.chosen)[0]
-    picture = OutputHistogram.plan(shown, joined([left[:_SAMPLE], right[:_SAMPLE]]))
+    picture = Pictures([shown], joined([left[:_SAMPLE], right[:_SAMPLE]]))
     for side, drawn in (("left", left), ("right", right)):
-        encoded = shown.encoder(drawn)
-        picture.add(side, encoded, shown.score(encoded))
+        picture.add(side, shown.encoder(drawn))
     return Certificate.of(
         task,
         game.exploration.pair,
@@ -302,7 +301,7 @@ def _certify(game: Game) -> Certificate:
             *seen.seen().worst_case(delta),
             right=seen.right,
         ),
-        histogram=picture.done(),
+        histogram=picture.done()[0],
         mechanism_seconds=game.sampler.seconds,
         # Ville's inequality, at the level of the claim.
         p_value=math.exp(-float(game.most[game.claim_level])) if game.refuted else 1.0,

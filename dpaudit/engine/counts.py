@@ -14,7 +14,7 @@ from scipy import stats
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.few import RANKED_SHARE, RankedTally, is_number, ranked
-from dpaudit.engine.pictures import OutputHistogram
+from dpaudit.engine.pictures import Pictures
 from dpaudit.engine.tally import Tally, parts_of
 from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Task
 from dpaudit.events import Event, Guess
@@ -112,14 +112,13 @@ class _Counted:
 
     def beside(self, by_rank: Sequence[RankedTally], drawn: Sequence[Draws]) -> _Counted:
         """Return the same with guesses by rank, whose picture is of all draws."""
-        histograms = []
+        histograms: list[Histogram] = []
         for tally in by_rank:
             event = tally.chosen.left
-            picture = OutputHistogram.plan(event, joined([x for d in drawn for x in d]))
+            picture = Pictures([event], joined([x for d in drawn for x in d]))
             for side, at in (("left", 0), ("right", 1)):
-                encoded = event.encoder(joined([d[at] for d in drawn]))
-                picture.add(side, encoded, event.score(encoded))
-            histograms.append(picture.done())
+                picture.add(side, event.encoder(joined([d[at] for d in drawn])))
+            histograms += picture.done()
         return replace(
             self,
             tallies=(*self.tallies, *by_rank),
@@ -187,7 +186,7 @@ def _count(
     """
     pair, chosen = exploration.pair, _chosen(exploration)
     sample = exploration.sample
-    pictures = [OutputHistogram.plan(parts_of(one)[0], sample) for one in chosen]
+    pictures = Pictures([parts_of(one)[0] for one in chosen], sample)
     events = [event for one in chosen for event in parts_of(one)]
     hits = {side: np.zeros(len(events), dtype=np.int64) for side in certifying}
     doubts: list[str] = []
@@ -204,9 +203,7 @@ def _count(
             hits[side] += fired.sum(axis=1)
             check.add(outputs, fired)
             if drawn < _PICTURE_DRAWS:
-                axes: dict[int, Any] = {}
-                for one, picture in zip(chosen, pictures, strict=True):
-                    picture.add(side, encoded, values[id(one.score)], axes)
+                pictures.add(side, encoded, values)
             drawn += len(outputs)
             if task.is_small:
                 few.append(outputs)
@@ -218,9 +215,7 @@ def _count(
         for left, right in zip(hits["left"], hits["right"], strict=True)
     )
     tallies = (Tally(one, *(next(counts) for _ in parts_of(one))) for one in chosen)
-    return _Counted(
-        tuple(tallies), tuple(p.done() for p in pictures), tuple(doubts), (kept[0], kept[1])
-    )
+    return _Counted(tuple(tallies), pictures.done(), tuple(doubts), (kept[0], kept[1]))
 
 
 def _certify(

@@ -1,8 +1,9 @@
-"""Counts of where outputs fall along an event, for the picture of the witness."""
+"""Counts of where outputs fall along events, for the pictures of witnesses."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,40 +13,86 @@ from dpaudit.events import Column, Event, OutcomeScore, TableScore, number_words
 from dpaudit.results import Histogram
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 MAX_BARS = 24
 _BINS = 48
 _FARTHEST = 1e100  # so that the bins of a picture stay finite
 
 
-@dataclass
-class OutputHistogram:
-    """Bins fixed before the certifying draws, filled chunk by chunk."""
+class Pictures:
+    """One picture for each of several events, with bins fixed beforehand, filled chunk by chunk.
 
+    What lies along one axis is looked up once, between the edges of all of its pictures.
+
+    Parameters
+    ----------
+    events : sequence of Event
+        With one encoder.
+    outputs : ndarray
+        A sample of both sides, by which the bins are chosen.
+    """
+
+    def __init__(self, events: Sequence[Event], outputs: NDArray[Any]) -> None:
+        self._frames = [_Frame.plan(event, outputs) for event in events]
+        along: dict[Hashable, list[_Frame]] = {}
+        for frame in self._frames:
+            along.setdefault(frame.axis_id, []).append(frame)
+        self._axes = {key: _Axis(frames) for key, frames in along.items()}
+
+    def add(self, side: str, encoded: Floats, scores: Mapping[int, Floats] | None = None) -> None:
+        """Count draws of one side; `scores` holds those that are known, by the score's identity."""
+        for axis in self._axes.values():
+            axis.count(side, _along(axis.event, encoded, scores or {}))
+
+    def done(self) -> tuple[Histogram, ...]:
+        """Return the counts as plain data, in the order of the events."""
+        return tuple(self._axes[frame.axis_id].histogram(frame) for frame in self._frames)
+
+
+@dataclass(frozen=True, eq=False)
+class _Frame:
+    """The bins of one picture: between `edges`, or one for each of `values`; and one for the rest.
+
+    Those inside are the ones in which the event fires for most of the sample.
+    """
+
+    event: Event
     label: str
-    bins: list[str]
-    edges: Floats | None
-    inside: list[bool]
-    counts: dict[str, NDArray[np.int64]]
-    _event: Event
-    _values: Floats | None
+    bins: tuple[str, ...]
+    marks: Floats
+    are_edges: bool
+    inside: tuple[bool, ...] = ()
+
+    @property
+    def axis_id(self) -> Hashable:
+        """What tells axes apart: events that are cut on one axis share it."""
+        score = self.event.score
+        return id(score if score.axis is None else score.axis)
 
     @classmethod
-    def plan(cls, event: Event, outputs: NDArray[Any]) -> OutputHistogram:
+    def plan(cls, event: Event, outputs: NDArray[Any]) -> _Frame:
         """Choose bins from a sample of outputs of both sides."""
         encoded = event.encoder(outputs)
         if isinstance(event.score, OutcomeScore):
             return cls._outcomes(event, event.score, encoded)
         axis = event.score.axis
-        along = axis(encoded) if axis is not None else event.score(encoded)
+        along = _along(event, encoded, {})
         column = axis.column if axis is not None else Column(event.score.name)
         seen = np.unique(along[~np.isnan(along)])
         if len(seen) <= MAX_BARS:
-            return cls._values_of(event, column, seen, encoded, along)
-        along = np.clip(along, -_FARTHEST, _FARTHEST)
+            names = (*(column.words(v) for v in seen.tolist()), "no answer or any other")
+            return cls(event, column.name, names, seen, False)._marked(encoded, along)
+        edges = cls._edges(event, np.clip(along, -_FARTHEST, _FARTHEST))
+        names = (*(f"up to {number_words(e)}" for e in edges[1:]), "no answer")
+        return cls(event, column.name, names, edges, True)._marked(encoded, along)
+
+    @staticmethod
+    def _edges(event: Event, along: Floats) -> Floats:
         threshold = min(max(event.threshold, -_FARTHEST), _FARTHEST)
         low, high = map(float, np.quantile(along[~np.isnan(along)], [0.002, 0.998]))
-        if not isinstance(event.score, TableScore):
+        is_cut_here = not isinstance(event.score, TableScore)
+        if is_cut_here:
             margin = (high - low) / _BINS
             low = min(low, threshold - 2 * margin)
             high = max(high, threshold + 2 * margin)
@@ -53,83 +100,84 @@ class OutputHistogram:
             margin = max(abs(low), 1.0) * 1e-3
             low, high = low - margin, high + margin
         edges = np.linspace(low, high, _BINS + 1)
-        if not isinstance(event.score, TableScore):
-            # The score is cut on this axis: let a bin begin there.
+        if is_cut_here:
+            # Let a bin begin where the event does.
             edges[np.abs(edges - threshold)[1:-1].argmin() + 1] = threshold
-        names = [f"up to {number_words(e)}" for e in edges[1:]] + ["no answer"]
-        picture = cls(column.name, names, edges, [], _zeros(len(names)), event, None)
-        picture._mark(encoded, along)
-        return picture
+        return edges
 
     @classmethod
-    def _values_of(
-        cls, event: Event, column: Column, seen: Floats, encoded: Floats, along: Floats
-    ) -> OutputHistogram:
-        names = [column.words(v) for v in seen.tolist()] + ["no answer or any other"]
-        picture = cls(column.name, names, None, [], _zeros(len(names)), event, seen)
-        picture._mark(encoded, along)
-        return picture
-
-    @classmethod
-    def _outcomes(cls, event: Event, score: OutcomeScore, encoded: Floats) -> OutputHistogram:
+    def _outcomes(cls, event: Event, score: OutcomeScore, encoded: Floats) -> _Frame:
         index = score.index(encoded)
         index = index[index < len(score.examples)]
         common = np.argsort(-np.bincount(index, minlength=len(score.examples)), kind="stable")
         shown = np.sort(common[:MAX_BARS])
-        names = [row_words(score.encoder, row) for row in score.examples[shown]] + ["any other"]
-        inside = [*event.fires(score.log_ratios[shown]).tolist(), False]
-        return cls("outcome", names, None, inside, _zeros(len(names)), event, shown.astype(float))
+        names = (*(row_words(score.encoder, row) for row in score.examples[shown]), "any other")
+        inside = (*event.fires(score.log_ratios[shown]).tolist(), False)
+        return cls(event, "outcome", names, shown.astype(float), False, inside)
 
-    def _mark(self, encoded: Floats, along: Floats) -> None:
-        """Call a bin inside when the event fires for most of the sample that falls there."""
-        index = self._bin(along)
-        fires = self._event.fires(self._event.score(encoded))
-        size = len(self.bins)
-        hits = np.bincount(index[fires], minlength=size)
-        self.inside = (2 * hits > np.bincount(index, minlength=size)).tolist()
-
-    def _bin(self, along: Floats) -> NDArray[np.intp]:
-        last = len(self.bins) - 1
-        if self.edges is not None:
-            index = np.clip(np.searchsorted(self.edges, along, side="left") - 1, 0, last - 1)
-            return np.where(np.isnan(along), last, index)
-        values = self._values if self._values is not None else np.empty(0)
-        if len(values) == 0:
-            return np.full(len(along), last)
-        index = np.minimum(np.searchsorted(values, along), len(values) - 1)
-        return np.where(values[index] == along, index, last)
-
-    def add(
-        self, side: str, encoded: Floats, scores: Floats, axes: dict[int, Floats] | None = None
-    ) -> None:
-        """Count a chunk of certifying draws of one side; `axes` remembers what others read off."""
-        score = self._event.score
-        if isinstance(score, OutcomeScore):
-            along = score.index(encoded).astype(float)
-        else:
-            along = scores
-            if score.axis is not None:
-                known = {} if axes is None else axes
-                key = id(score.axis)
-                if key not in known:
-                    known[key] = score.axis(encoded)
-                along = known[key]
-        self.counts[side] += np.bincount(self._bin(along), minlength=len(self.bins))
-
-    def done(self) -> Histogram:
-        """Return the counts as plain data; an empty last bin is left out."""
-        keep = len(self.bins)
-        if not (self.counts["left"][-1] or self.counts["right"][-1]):
-            keep -= 1
-        return Histogram(
-            self.label,
-            tuple(self.bins[:keep]),
-            None if self.edges is None else tuple(self.edges.tolist()),
-            tuple(self.counts["left"][:keep].tolist()),
-            tuple(self.counts["right"][:keep].tolist()),
-            tuple(self.inside[:keep]),
+    def _marked(self, encoded: Floats, along: Floats) -> _Frame:
+        fires = self.event.fires(self.event.score(encoded))
+        axis = _Axis([self])
+        axis.count("all", along)
+        axis.count("hits", along[fires])
+        return replace(
+            self, inside=tuple((2 * axis.of("hits", self) > axis.of("all", self)).tolist())
         )
 
 
-def _zeros(bins: int) -> dict[str, NDArray[np.int64]]:
-    return {side: np.zeros(bins, dtype=np.int64) for side in ("left", "right")}
+class _Axis:
+    """Counts of where draws fall between the marks of all frames along one axis.
+
+    Frames along one axis have one kind of marks, and where they are values the very same.
+    """
+
+    def __init__(self, frames: Sequence[_Frame]) -> None:
+        self.event, self._are_edges = frames[0].event, frames[0].are_edges
+        self._marks = np.unique(np.concatenate([frame.marks for frame in frames]))
+        self._counts: dict[str, Integers] = {}
+
+    def count(self, side: str, along: Floats) -> None:
+        """Count the draws of one side by the first mark that is not below them."""
+        marks = self._marks
+        at = np.searchsorted(marks, along, side="left")
+        other = np.isnan(along) if self._are_edges else np.append(marks, np.nan)[at] != along
+        at[other] = len(marks) + 1
+        seen = np.bincount(at, minlength=len(marks) + 2)
+        self._counts[side] = self._counts[side] + seen if side in self._counts else seen
+
+    def of(self, side: str, frame: _Frame) -> Integers:
+        """Return the counts of one side in the bins of one frame."""
+        counts = self._counts.get(side, np.zeros(len(self._marks) + 2, dtype=np.int64))
+        bins = np.zeros(len(frame.bins), dtype=np.int64)
+        bins[-1] = counts[-1]
+        if not self._are_edges:
+            bins[:-1] = counts[: len(self._marks)]
+            return bins
+        # Beyond the outermost edges, draws count as in the outermost bins.
+        below = np.searchsorted(frame.marks, self._marks, side="right") - 1
+        last = len(frame.bins) - 2
+        np.add.at(bins, np.clip(np.append(0, below), 0, last), counts[:-1])
+        return bins
+
+    def histogram(self, frame: _Frame) -> Histogram:
+        """Return the picture of one frame; an empty last bin is left out."""
+        left, right = self.of("left", frame), self.of("right", frame)
+        keep = len(frame.bins) - (left[-1] == right[-1] == 0)
+        return Histogram(
+            frame.label,
+            frame.bins[:keep],
+            tuple(frame.marks.tolist()) if frame.are_edges else None,
+            tuple(left[:keep].tolist()),
+            tuple(right[:keep].tolist()),
+            frame.inside[:keep],
+        )
+
+
+def _along(event: Event, encoded: Floats, scores: Mapping[int, Floats]) -> Floats:
+    """Return where encoded outputs lie along the axis on which an event is shown."""
+    score = event.score
+    if isinstance(score, OutcomeScore):
+        return score.index(encoded).astype(float)
+    if score.axis is not None:
+        return score.axis(encoded)
+    return scores[id(score)] if id(score) in scores else score(encoded)

@@ -6,6 +6,7 @@ still rejects a of n hits on one side and b of m on the other; see :mod:`dpaudit
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -97,6 +98,7 @@ def null_at(
     return theta, delta, fit(theta, delta)[1]
 
 
+@functools.lru_cache(maxsize=8)  # plans ask for the power of many rates at one boundary
 def critical_counts(
     n: int,
     m: int,
@@ -105,7 +107,10 @@ def critical_counts(
     evidence: float,
     spread: tuple[float, float],
 ) -> tuple[Floats, Floats]:
-    """Cut 0..m into blocks: the first b of each, and the least a that lies in R beside it."""
+    """Cut 0..m into blocks: the first b of each, and the least a that lies in R beside it.
+
+    Both read-only.
+    """
     low, high = np.arcsin(np.sqrt(np.clip(spread, 0.0, 1.0)))
     unit = 0.5 / math.sqrt(m)
     reach = (REACH + math.sqrt(2 * evidence)) * unit
@@ -134,7 +139,9 @@ def critical_counts(
         x[-1] = _share_with_evidence(p, 1.0, evidence / n) if enough else math.inf
     # Outcomes within rounding of the boundary count as inside, which is the safe side.
     critical = np.minimum(np.ceil(n * x - 1e-9 * n - 1e-7), n + 1.0)
-    return first, np.maximum.accumulate(np.maximum(critical, 0.0))
+    critical = np.maximum.accumulate(np.maximum(critical, 0.0))
+    first.flags.writeable = critical.flags.writeable = False
+    return first, critical
 
 
 def _share_with_evidence(p: float, high: float, evidence: float) -> float:

@@ -90,7 +90,7 @@ def test_events_that_are_impossible_or_sure_do_no_harm(distance):
 
 
 def test_the_floor_without_a_ball_is_that_of_an_unseen_centre():
-    """However smooth, n draws certify no more than log(n / log(1 / failure_prob)), of both sides."""
+    """However smooth, n draws certify no more than log(2 n / log(1 / failure_prob))."""
     finding, _ = look(AdditiveNoise(uniform, scale=1.0), CLAIM, pair(30, 0), draws=10_000)
     floor = math.log(2 * 7000 / -math.log(0.8e-5))
     assert math.log(7000 / -math.log(0.8e-5)) < finding.epsilon.lower < floor

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpaudit.engine.pictures import OutputHistogram
+from dpaudit.engine.pictures import Pictures
 from dpaudit.events import Event, Goal, Guess, Selection, expectation, learn
 from dpaudit.events.expected import ExpectedBounds, approximate_lower, approximate_upper
 from dpaudit.events.scores import FeatureScore
@@ -241,11 +241,10 @@ def test_any_outputs_give_events_with_words_and_pictures(name: str, delta: float
             scores = event.score(event.encoder(side))
             assert not np.isnan(scores).any()
             assert event(side).tolist() == event.fires(scores).tolist()
-        picture = OutputHistogram.plan(event, np.concatenate([left, right]))
+        picture = Pictures([event], np.concatenate([left, right]))
         for label, side in (("left", left), ("right", right)):
-            encoded = event.encoder(side)
-            picture.add(label, encoded, event.score(encoded))
-        histogram = picture.done()
+            picture.add(label, event.encoder(side))
+        (histogram,) = picture.done()
         assert sum(histogram.left) == len(left)
         assert sum(histogram.right) == len(right)
         assert len(histogram.bins) == len(histogram.left) == len(histogram.inside)
