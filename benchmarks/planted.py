@@ -564,6 +564,20 @@ MUTANTS = (
         EXACT,
     ),
     Mutant(
+        "engine/reach.py",
+        "what an event would have shown is told at the whole failure_prob",
+        "found.epsilon.failure_prob * found.share",
+        "found.epsilon.failure_prob",
+        ("tests/engine/test_reach.py",),
+    ),
+    Mutant(
+        "engine/reach.py",
+        "both sides have as many draws as the likelier one",
+        "draws if draws_rare is None else draws_rare",
+        "draws",
+        ("tests/engine/test_reach.py",),
+    ),
+    Mutant(
         "engine/planning.py",
         "the bisection turns to the wrong half",
         "low, high = (low, middle) if enough(middle) else (middle, high)",

@@ -332,6 +332,8 @@ def _certify(
         refuted=refuted,
         p_value=_p_value(task, tallies[best], share, point) if refuted else 1.0,
         event=tally.chosen,
+        tally=tally,
+        share=shares[for_epsilon] * counted.fit,
         bounds=tuple(bound for bound in bounds if isinstance(bound, RateBounds)),
         search=exploration.search,
         notes=no_floats_note(task, sampler),
