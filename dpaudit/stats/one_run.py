@@ -281,7 +281,12 @@ def tail_bound(correct: int, guesses: int, allowance: Allowance) -> float:
 
 
 def _bound_of_point(v: int, n: int, slope: float, budget: float) -> float:
-    """Minimise theta + L b; the least L for each theta comes of solving from c = n down."""
+    """Minimise theta + L b; the least L for each theta comes of solving from c = n down.
+
+    The condition of c = 0, in which no U is left to solve for, holds by itself: in binomial masses
+    of `rate` the conditions telescope, so that it says that theta is at least `least`, or, where a
+    U was cut off at 0 and all below it are 0, that theta is at least 0.
+    """
     rate = slope / (1 + slope)
     least = float(special.bdtrc(v - 1, n, rate))
     if budget == 0.0 or least >= 1.0:
