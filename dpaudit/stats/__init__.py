@@ -28,7 +28,6 @@ from dpaudit.stats.one_run import (
     tail_bound,
 )
 from dpaudit.stats.one_run_walk import (
-    Looks,
     crossing_bound,
     heights_refused,
     walk_epsilon,
@@ -45,6 +44,7 @@ from dpaudit.stats.ranked import ranked_epsilon, ranked_height, ranked_looks, ra
 from dpaudit.stats.rates import RateBounds, excess_of_rates, loss_of_rates
 from dpaudit.stats.target import Target
 from dpaudit.stats.wagers import LEFT, NEITHER, RIGHT, Wager, wager
+from dpaudit.stats.walks import Looks
 
 __all__ = [
     "ERRORS",

@@ -23,9 +23,10 @@ probability pi exactly. Nor is it smaller when the told ones come first: with th
 others fixed in their order, k guesses of which j are told hold j plus the successes of the first
 k - j, and for j <= d that is at most d plus those of the first k - d, or k where k < d.
 
-The p-value is that of the statistic of `one_run_walk`, the least binomial tail over the looks: its
-heights, and the theorem; the certified epsilon has an order of its own. One run is the same with
-every draw a user; there D is bounded by its mean only, because one output tells of all coins.
+The p-value is that of the statistic of `walks`, the least binomial tail over the looks: its
+heights, and the theorem; the certified epsilon has an order of its own. One run (`one_run_walk`) is
+the same with every draw a user; there D is bounded by its mean only, because one output tells of
+all coins.
 
 References
 ----------
@@ -44,9 +45,15 @@ from scipy import special, stats
 
 from dpaudit import _validate
 from dpaudit.stats.betting import last_nonnegative
-from dpaudit.stats.one_run import LARGEST_EPSILON, ROUNDING
-from dpaudit.stats.one_run_walk import Looks, checked_counts, heights_of, least_tail
 from dpaudit.stats.proportions import lower_rates
+from dpaudit.stats.walks import (
+    LARGEST_EPSILON,
+    Looks,
+    checked_counts,
+    heights_of,
+    least_tail,
+    rounded_up,
+)
 
 Floats = NDArray[np.float64]
 
@@ -227,7 +234,7 @@ def _bound(
     told = stats.binom.pmf(np.arange(most + 1), draws, delta)
     bound = _crossing(heights, looks, float(special.expit(epsilon)), told)
     bound += _TOLD if delta > 0 else 0.0
-    return min(bound * (1 + ROUNDING[0]) + ROUNDING[1], 1.0)
+    return rounded_up(bound)
 
 
 def _crossing(heights: NDArray[np.int64], looks: Looks, pi: float, told: Floats) -> float:

@@ -13,8 +13,7 @@ from scipy.special import expit
 from scipy.stats import binom
 
 import dpaudit.stats.ranked
-from dpaudit.stats import ranked_epsilon, ranked_height, ranked_looks, ranked_p_value
-from dpaudit.stats.one_run_walk import Looks
+from dpaudit.stats import Looks, ranked_epsilon, ranked_height, ranked_looks, ranked_p_value
 
 DRAWS = 9
 LOOKS = Looks((4, 6, 9), (1.0, 1.0, 1.0))
