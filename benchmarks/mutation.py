@@ -3,11 +3,11 @@
     python -m benchmarks.mutation [--only N ...] [--room stats ...] [--jobs 2] [--limit 900]
                                   [--trust]
 
-The list is `benchmarks/planted.py`. The tree is copied into a temporary directory, one mutant is
-applied there, and the tests that are named beside it are run with ``-x``: *killed* is a mutant for
-which one fails, *survived* one for which all pass. What ran out of time, or broke before a test
-was run, is told apart and counts as neither. The tests must pass without a mutant, or a kill would
-say nothing: that is looked at first, unless `--trust` says that it was.
+The list is `benchmarks/planted/`, a file for each room. The tree is copied into a temporary
+directory, one mutant is applied there, and the tests that are named beside it are run with ``-x``:
+*killed* is a mutant for which one fails, *survived* one for which all pass. What ran out of time,
+or broke before a test was run, is told apart and counts as neither. The tests must pass without a
+mutant, or a kill would say nothing: that is looked at first, unless `--trust` says that it was.
 
 Why a list by hand: mutmut and cosmic-ray change every operator of every function, about thirty
 thousand mutants of a package of this size, of which each would need minutes of statistical tests;

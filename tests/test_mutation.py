@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import mutation
-from benchmarks.planted import MUTANTS, Mutant
+from benchmarks.planted import MUTANTS, ROOMS, Mutant
 
 ROOT = Path(__file__).parent.parent
 
@@ -26,6 +26,13 @@ def test_every_mutant_still_applies_exactly_once_and_is_python(mutant: Mutant) -
 
 def test_no_two_mutants_are_the_same() -> None:
     assert max(Counter((m.file, m.old, m.new) for m in MUTANTS).values()) == 1
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_mutants_stand_in_the_file_of_their_room(room: str) -> None:
+    assert {mutant.room for mutant in ROOMS[room]} == {room}
+    own = ROOT / "benchmarks" / "planted" / f"{room}.py"
+    assert len(own.read_text(encoding="utf-8").splitlines()) <= 450
 
 
 def test_every_room_that_decides_a_verdict_has_mutants() -> None:

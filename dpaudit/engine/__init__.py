@@ -4,8 +4,9 @@ from dpaudit.engine.auditing import audit
 from dpaudit.engine.one_run import audit_one_run
 from dpaudit.engine.one_run_planning import OneRunPlan, plan_one_run
 from dpaudit.engine.outputs import audit_outputs
-from dpaudit.engine.planning import Plan, detectable_epsilon, draws_to_refute, plan
+from dpaudit.engine.planning import Plan, draws_to_refute, plan
 from dpaudit.engine.provenance import versions
+from dpaudit.engine.reach import detectable_epsilon
 from dpaudit.engine.request import MIN_DRAWS
 
 __all__ = [

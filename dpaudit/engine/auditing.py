@@ -17,9 +17,10 @@ from typing import Any
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import Claim
 from dpaudit.engine.concluding import result_of
-from dpaudit.engine.judging import advice, detectable, judge
+from dpaudit.engine.judging import advice, judge
 from dpaudit.engine.looking import look
 from dpaudit.engine.mutation import Fates, fates_of, mutants_of
+from dpaudit.engine.reach import detectable
 from dpaudit.engine.request import (
     Pairs,
     checked_mutants,

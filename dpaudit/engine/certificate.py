@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from dpaudit.engine.few import RankedTally
+from dpaudit.engine.tally import Tally
 from dpaudit.engine.task import Task
 from dpaudit.events import Event
 from dpaudit.neighbors import NeighborPair
@@ -36,6 +38,8 @@ class Certificate:
 
     `p_value` is that of the claim, and 1 where it was not refuted. `bounds` hold together, except
     with the failure probability of `epsilon`: what is certified of whole curves follows from them.
+    `tally` has the counts behind `epsilon`, of fresh draws, and `share` is the part of its failure
+    probability that they were given.
     Other fields as of :class:`dpaudit.results.AuditResult`.
     """
 
@@ -52,6 +56,8 @@ class Certificate:
     p_value: float = 1.0
     event: Event | None = None
     bounds: tuple[RateBounds, ...] = ()
+    tally: Tally | RankedTally | None = None
+    share: float = 1.0
     sequential: SequentialPath | None = None
     long_profile: LongProfile | None = None
     search: SearchRecord | None = None

@@ -1,9 +1,25 @@
-"""Certify by counts: how often frozen events fire on fresh draws."""
+"""Certify by counts: how often frozen events fire on fresh draws.
+
+Guesses, by rank or by a frozen rule, need draws whose sides fair coins chose. A joint region needs
+no coins: it holds for any two numbers of draws that nothing but chance and the sizes settled. So of
+stored outputs, which may be more on one side, an event counts all that exploration left, those at
+coins and those beyond them, while guesses count those at coins alone. That is sound:
+
+- Outputs are shuffled, and handed out once, in this order: to explore, at coins, beyond coins. How
+  many of each side explore and fall to coins is told by the coins and the sizes, never by an
+  output. So given the coins and what was explored, all that an event counts is fresh, independent
+  and of a fixed number, and its region is wrong with at most its share of failure_prob.
+- A guess sees what it would see if there were nothing beyond the coins, and is wrong with at most
+  its own share.
+- That one bound rests on draws on which another rests too does no harm: what holds together is a
+  union over shares, which asks nothing of how the bounds depend on one another.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,6 +49,8 @@ _LUCK = 2.0
 side than there is. Where they do, or forget a side, they are tossed again, and what is certified is
 wrong with at most its probability before, divided by that of coins that fit."""
 
+_SIDES = ("left", "right")
+
 _PICTURE_DRAWS = 10**6  # per dataset; a picture gains nothing from more
 
 
@@ -59,8 +77,8 @@ def look_at(task: Task, sampler: Sampler, role: str) -> Certificate:
         coins = _Coins.toss(most, role, task)
         order = coins.in_order(task.rng(role, "order of coins"))
     exploration = explore(task, sampler, role, share=EXPLORE_SHARE, coins=order)
-    certifying, fit = _certifying_draws(task, exploration, role, coins, order)
-    counted = replace(_count(task, sampler, exploration, certifying), fit=fit)
+    fresh = _Fresh.of(task, exploration, role, coins)
+    counted = _count(task, sampler, exploration, fresh)
     if coins is not None and is_number(exploration.selection.primary.encoder):
         drawn = exploration.draws, counted.outputs
         left, right = (joined([part[side] for part in drawn]) for side in (0, 1))
@@ -92,8 +110,10 @@ class _Counted:
         One for each.
     doubts : tuple of str
         About the independence of the draws.
-    outputs : (ndarray, ndarray), optional
-        The draws themselves, where there are few.
+    outputs : (ndarray, ndarray)
+        The draws at coins themselves, where there are few.
+    certifying : int
+        Draws per dataset, on the average of both.
     fit : float
         Probability of coins that did not have to be tossed again.
     """
@@ -102,13 +122,8 @@ class _Counted:
     histograms: tuple[Histogram, ...]
     doubts: tuple[str, ...]
     outputs: Draws
-    fit: float = 1.0
-
-    @property
-    def certifying(self) -> int:
-        """Draws per dataset that certified, on the average of both."""
-        first = self.tallies[0].counts
-        return (first.draws_left + first.draws_right) // 2
+    certifying: int
+    fit: float
 
     def beside(self, by_rank: Sequence[RankedTally], drawn: Sequence[Draws]) -> _Counted:
         """Return the same with guesses by rank, whose picture is of all draws."""
@@ -154,31 +169,60 @@ class _Coins:
         return rng.permutation(np.arange(self.tossed) < self.left)
 
 
-def _certifying_draws(
-    task: Task,
-    exploration: Exploration,
-    role: str,
-    coins: _Coins | None,
-    order: NDArray[np.bool_] | None,
-) -> tuple[dict[str, int], float]:
-    """Return the draws of each side, as coins fall or alike, and the probability that coins fit."""
-    explored = exploration.explored
-    sides = dict.fromkeys(("left", "right"), task.draws - explored)
-    if task.stored is not None:
-        sides = {side: there - explored for side, there in task.stored.items()}
-    if coins is not None and order is not None:
-        left, tossed = int(order[2 * explored :].sum()), coins.tossed - 2 * explored
-    elif isinstance(exploration.selection.primary, Guess):
-        coins = _Coins.toss(min(sides.values()), role, task)
-        left, tossed = coins.left, coins.tossed
-    else:
-        return sides, 1.0
-    return {"left": left, "right": tossed - left}, coins.fit
+@dataclass(frozen=True)
+class _Fresh:
+    """Draws that exploration left, of each side.
+
+    Parameters
+    ----------
+    at_coins : dict of str to int
+        Counted by all that is frozen; as many as coins say, where something is guessed.
+    beyond : dict of str to int
+        Counted by events alone: stored outputs for which no coin was tossed.
+    fit : float
+        Probability of coins that did not have to be tossed again.
+    """
+
+    at_coins: dict[str, int]
+    beyond: dict[str, int]
+    fit: float
+
+    @classmethod
+    def of(cls, task: Task, exploration: Exploration, role: str, coins: _Coins | None) -> _Fresh:
+        """Settle the numbers, from coins that were tossed for all draws, or toss them here."""
+        explored, none = exploration.explored, dict.fromkeys(_SIDES, 0)
+        there = dict.fromkeys(_SIDES, task.draws - explored)
+        seen = dict(zip(_SIDES, map(len, exploration.draws), strict=True))
+        if task.stored is not None:  # then there is one pair, and nothing else was explored
+            there = {side: task.stored[side] - seen[side] for side in _SIDES}
+        if coins is not None:
+            left, tossed = coins.left - seen["left"], coins.tossed - 2 * explored
+        elif isinstance(exploration.selection.primary, Guess):
+            coins = _Coins.toss(min(there.values()), role, task)
+            left, tossed = coins.left, coins.tossed
+        else:
+            return cls(there, none, 1.0)
+        at_coins = {"left": left, "right": tossed - left}
+        if task.stored is None or not any(isinstance(x, Event) for x in _chosen(exploration)):
+            return cls(at_coins, none, coins.fit)
+        return cls(at_coins, {side: there[side] - at_coins[side] for side in _SIDES}, coins.fit)
+
+    def draw(
+        self, task: Task, sampler: Sampler, data: NDArray[Any], side: str
+    ) -> Iterator[tuple[NDArray[Any], bool]]:
+        """Yield the draws of one side call by call, and whether they are beyond the coins."""
+        parts = ("certify", self.at_coins[side]), ("certify beyond coins", self.beyond[side])
+        for is_beyond, (role, draws) in enumerate(parts):
+            for outputs in sampler.chunks(data, draws, role, side, calls=task.calls(draws)):
+                yield outputs, bool(is_beyond)
+
+    def counted_by(self, chosen: Event | Guess) -> list[int]:
+        """Draws of each side that an event or a guess counts."""
+        rest = isinstance(chosen, Event)
+        return [self.at_coins[side] + rest * self.beyond[side] for side in _SIDES]
 
 
-def _count(
-    task: Task, sampler: Sampler, exploration: Exploration, certifying: Mapping[str, int]
-) -> _Counted:
+def _count(task: Task, sampler: Sampler, exploration: Exploration, fresh: _Fresh) -> _Counted:
     """Count what is frozen on fresh draws, call by call.
 
     Given how the coins fell, the draws of either side are independent and as many as these say; so
@@ -186,36 +230,55 @@ def _count(
     """
     pair, chosen = exploration.pair, _chosen(exploration)
     sample = exploration.sample
-    pictures = Pictures([parts_of(one)[0] for one in chosen], sample)
+    # Of guesses, and of events, which count draws beyond the coins too.
+    pictures = {
+        at_coins: Pictures(
+            [parts_of(one)[0] for one in chosen if isinstance(one, Guess) == at_coins], sample
+        )
+        for at_coins in (True, False)
+    }
     events = [event for one in chosen for event in parts_of(one)]
-    hits = {side: np.zeros(len(events), dtype=np.int64) for side in certifying}
+    needs_coins = np.array([isinstance(one, Guess) for one in chosen for _ in parts_of(one)])
+    hits = {side: np.zeros(len(events), dtype=np.int64) for side in _SIDES}
     doubts: list[str] = []
     kept: list[NDArray[Any]] = []
     for side, data in (("left", pair.left), ("right", pair.right)):
         check, drawn = IndependenceCheck(sampler.name), 0
-        calls = task.calls(certifying[side])
         few: list[NDArray[Any]] = []
-        for outputs in sampler.chunks(data, certifying[side], "certify", side, calls=calls):
+        for outputs, is_beyond in fresh.draw(task, sampler, data, side):
             encoded = events[0].encoder(outputs)
             scores = {id(event.score): event.score for event in events}
             values = {key: score(encoded) for key, score in scores.items()}
             fired = np.array([event.fires(values[id(event.score)]) for event in events])
-            hits[side] += fired.sum(axis=1)
+            hits[side] += np.where(is_beyond & needs_coins, 0, fired.sum(axis=1))
             check.add(outputs, fired)
             if drawn < _PICTURE_DRAWS:
-                pictures.add(side, encoded, values)
+                for at_coins, picture in pictures.items():
+                    if not (is_beyond and at_coins):
+                        picture.add(side, encoded, values)
             drawn += len(outputs)
-            if task.is_small:
+            if task.is_small and not is_beyond:
                 few.append(outputs)
         check.judge()
         doubts += [check.note] * bool(check.note)
         kept.append(joined(few) if few else np.empty(0))
-    counts = iter(
-        Counts(int(left), certifying["left"], int(right), certifying["right"])
-        for left, right in zip(hits["left"], hits["right"], strict=True)
+    both = iter(zip(hits["left"], hits["right"], strict=True))
+    tallies = []
+    for one in chosen:
+        n, m = fresh.counted_by(one)
+        of_one = [
+            Counts(int(a), n, int(b), m) for a, b in itertools.islice(both, len(parts_of(one)))
+        ]
+        tallies.append(Tally(one, *of_one))
+    done = {at_coins: iter(picture.done()) for at_coins, picture in pictures.items()}
+    return _Counted(
+        tuple(tallies),
+        tuple(next(done[isinstance(one, Guess)]) for one in chosen),
+        tuple(doubts),
+        (kept[0], kept[1]),
+        (sum(fresh.at_coins.values()) + sum(fresh.beyond.values())) // 2,
+        fresh.fit,
     )
-    tallies = (Tally(one, *(next(counts) for _ in parts_of(one))) for one in chosen)
-    return _Counted(tuple(tallies), pictures.done(), tuple(doubts), (kept[0], kept[1]))
 
 
 def _certify(
@@ -274,6 +337,8 @@ def _certify(
         refuted=refuted,
         p_value=_p_value(task, tallies[best], share, point) if refuted else 1.0,
         event=tally.chosen,
+        tally=tally,
+        share=shares[for_epsilon] * counted.fit,
         bounds=tuple(bound for bound in bounds if isinstance(bound, RateBounds)),
         search=exploration.search,
         notes=no_floats_note(task, sampler),

@@ -1,4 +1,4 @@
-"""From a certificate to a verdict: what it says, what it would have seen, what to try next."""
+"""From a certificate to a verdict: what it says, and what to try next."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.mutation import Fates
-from dpaudit.engine.planning import detectable_epsilon, draws_for
+from dpaudit.engine.planning import draws_for
 from dpaudit.engine.tally import rates_seen
 from dpaudit.engine.task import PRIMARY_SHARE, Task
 from dpaudit.events import explanation
@@ -28,25 +28,6 @@ _MANY = 10**9  # draws that nobody makes: then another pair is the better advice
 _BY_LUCK = 30  # times the draws; what would take more is within the luck of those that were made
 
 
-def detectable(found: Certificate) -> float | None:
-    """Return the epsilon at which this event would have been refuted with probability 0.9.
-
-    None for what was computed, where nothing is left to luck.
-    """
-    counts, (epsilon, delta) = found.epsilon.counts, found.point
-    if counts is None:
-        return None
-    rare = float(rates_seen(counts, found.witness.likelier).rare[0])
-    failure_prob = found.epsilon.failure_prob
-    if found.sequential is not None:
-        path = found.sequential
-        return detectable_epsilon(
-            rare, path.budget, epsilon, delta, failure_prob, evidence=path.refuted_at
-        )
-    share = failure_prob * PRIMARY_SHARE
-    return detectable_epsilon(rare, found.draws["certify"], epsilon, delta, share)
-
-
 def judge(
     found: Certificate, fates: Fates, reach: float | None, *, wanted: bool = True
 ) -> tuple[Verdict, str]:
@@ -59,7 +40,7 @@ def judge(
     fates : Fates
         What became of its mutants.
     reach : float or None
-        Epsilon that its event would have shown; see :func:`detectable`.
+        Epsilon that its event would have shown; see :mod:`dpaudit.engine.reach`.
     wanted : bool, optional
         Whether mutants were asked for.
     """

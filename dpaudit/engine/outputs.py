@@ -16,8 +16,9 @@ from dpaudit.claims import Claim
 from dpaudit.engine import counts
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.concluding import result_of
-from dpaudit.engine.judging import detectable, judge
+from dpaudit.engine.judging import judge
 from dpaudit.engine.mutation import Fates
+from dpaudit.engine.reach import detectable
 from dpaudit.engine.request import MIN_DRAWS
 from dpaudit.engine.task import Task
 from dpaudit.errors import ArgumentError, MechanismError

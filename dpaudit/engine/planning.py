@@ -250,60 +250,6 @@ def _power(
     return float(probabilities[at]), float(likely[at]), float(rare[at])
 
 
-def detectable_epsilon(
-    rare: float,
-    draws: int,
-    epsilon: float,
-    delta: float,
-    failure_prob: float,
-    *,
-    evidence: float | None = None,
-) -> float:
-    """Return the smallest violation, in one event, that is refuted with probability 0.9.
-
-    A statement about rates of the event: a mechanism that needs more may still show less in it.
-
-    Parameters
-    ----------
-    rare : float
-        Rate of the event on the side where it is rare, in (0, 1).
-    draws : int
-        Certifying draws per dataset, a quarter of which is set aside for the cost of learning.
-    epsilon, delta : float
-        The claim.
-    failure_prob : float
-        That the event's bound was given.
-    evidence : float, optional
-        For sequential audits: logarithm of the wealth that refutes.
-
-    Returns
-    -------
-    float
-        ``log((p - delta) / rare)`` for the smallest sufficient rate p of the likelier side; ``inf``
-        when even p = 1 would escape.
-    """
-    draws = max(int(draws * LEARNING_SHARE), 1)
-
-    def shortfall(p: float) -> float:
-        probability = refutation_prob(
-            np.array([p]),
-            np.array([rare]),
-            draws,
-            draws,
-            epsilon,
-            delta,
-            failure_prob,
-            evidence=evidence,
-        )
-        return float(probability[0]) - WITHIN_REACH
-
-    low = math.exp(min(epsilon, 600.0)) * rare + delta
-    if low >= 1 or shortfall(1.0) < 0:
-        return math.inf
-    p = float(optimize.brentq(shortfall, low, 1.0, rtol=1e-4))
-    return math.log((p - delta) / rare)
-
-
 def _given(
     rates: tuple[float, float], epsilon: float, true_epsilon: float, delta: float
 ) -> tuple[float, float]:

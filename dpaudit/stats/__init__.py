@@ -12,7 +12,12 @@ from dpaudit.stats.divergence import (
     hockey_stick_inverse,
     renyi_divergence,
 )
-from dpaudit.stats.guesses import SHARE_OF_GUESSING, GuessCounts, guess_bounds
+from dpaudit.stats.guesses import (
+    SHARE_OF_GUESSING,
+    GuessCounts,
+    guess_bounds,
+    guess_refutation_prob,
+)
 from dpaudit.stats.joint import joint_region, refutation_prob
 from dpaudit.stats.noise import Ball, Box, HalfSpace, Noise, Region, Slab
 from dpaudit.stats.one_run import (
@@ -23,7 +28,6 @@ from dpaudit.stats.one_run import (
     tail_bound,
 )
 from dpaudit.stats.one_run_walk import (
-    Looks,
     crossing_bound,
     heights_refused,
     walk_epsilon,
@@ -36,10 +40,11 @@ from dpaudit.stats.proportions import (
     lower_rates,
     upper_rates,
 )
-from dpaudit.stats.ranked import ranked_epsilon, ranked_looks, ranked_p_value
+from dpaudit.stats.ranked import ranked_epsilon, ranked_height, ranked_looks, ranked_p_value
 from dpaudit.stats.rates import RateBounds, excess_of_rates, loss_of_rates
 from dpaudit.stats.target import Target
 from dpaudit.stats.wagers import LEFT, NEITHER, RIGHT, Wager, wager
+from dpaudit.stats.walks import Looks
 
 __all__ = [
     "ERRORS",
@@ -70,6 +75,7 @@ __all__ = [
     "guess_epsilon",
     "guess_mu",
     "guess_p_value",
+    "guess_refutation_prob",
     "heights_refused",
     "hockey_stick",
     "hockey_stick_density",
@@ -80,6 +86,7 @@ __all__ = [
     "lower_proportion",
     "lower_rates",
     "ranked_epsilon",
+    "ranked_height",
     "ranked_looks",
     "ranked_p_value",
     "refutation_prob",

@@ -31,6 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special, stats
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
@@ -39,6 +40,8 @@ from dpaudit.stats.rates import RateBounds
 
 SHARE_OF_GUESSING = 0.01
 """Part of the failure probability that the rate of guessing gets, for delta > 0."""
+
+_QUANTILES = 64  # of the number of guesses, when planning
 
 
 @dataclass(frozen=True)
@@ -112,3 +115,42 @@ def guess_bounds(counts: GuessCounts, failure_prob: float) -> RateBounds:
     # Known: c >= rho s' and w <= (1 - rho) s' for the true s', somewhere in [s, 1].
     ends = np.array([s, 1.0])
     return RateBounds(rho * ends, (1 - rho) * ends, failure_prob, lines=True)
+
+
+def guess_refutation_prob(
+    share: float, rate: float, draws: int, *, epsilon: float, delta: float, failure_prob: float
+) -> float:
+    """Probability that guesses are found beyond (epsilon, delta), for planning.
+
+    The mean over quantiles of the number of guesses; given that number, the critical number of
+    right ones is that of :func:`guess_bounds`, and exact.
+
+    Parameters
+    ----------
+    share : float
+        Of right guesses among all, in [0, 1].
+    rate : float
+        Probability that a side is guessed, in (0, 1].
+    draws : int
+        On both sides together.
+    epsilon, delta : float
+        The claim.
+    failure_prob : float
+        Strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> round(guess_refutation_prob(0.8, 1.0, 500, epsilon=1.0, delta=0.0, failure_prob=0.05), 3)
+    0.973
+    """
+    alpha = _validate.failure_prob(failure_prob=failure_prob)
+    guesses = stats.binom.ppf((np.arange(_QUANTILES) + 0.5) / _QUANTILES, draws, rate)
+    s = lower_rates(guesses, draws, alpha * SHARE_OF_GUESSING)
+    with np.errstate(divide="ignore"):
+        excess = delta / s if delta > 0 else np.zeros_like(s)
+    # What c - e^epsilon w = delta asks of rho.
+    rho = special.expit(epsilon) + excess * special.expit(-epsilon)
+    can = rho < 1
+    critical = stats.binom.isf(alpha * (1 - SHARE_OF_GUESSING), guesses, np.where(can, rho, 0.5))
+    reach = stats.binom.sf(critical, guesses, share)
+    return float(np.where(can & (guesses > 0), reach, 0.0).mean())

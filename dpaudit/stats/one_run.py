@@ -74,14 +74,9 @@ from scipy import special
 from dpaudit import _validate
 from dpaudit.claims import Claim, GaussianDP
 from dpaudit.errors import ArgumentError
+from dpaudit.stats.walks import LARGEST_EPSILON, rounded_up
 
 Floats = NDArray[np.float64]
-
-LARGEST_EPSILON = 30.0
-"""Certified epsilons stop here: beyond it no number of coins tells a rate from 1."""
-
-ROUNDING = (1e-9, 1e-13)
-"""Relative and absolute, of sums of thousands of doubles; added to every bound."""
 
 _SMALLEST_MU, _LARGEST_MU = 1e-3, 8.0
 _NEGLIGIBLE = 1e-13  # of delta: slopes beyond it would not be used
@@ -277,11 +272,16 @@ def tail_bound(correct: int, guesses: int, allowance: Allowance) -> float:
         bound = _bound_of_point(correct, guesses, slope, budget)
     else:
         bound = _bound_of_curve(correct, guesses, allowance)
-    return min(bound * (1 + ROUNDING[0]) + ROUNDING[1], 1.0)
+    return rounded_up(bound)
 
 
 def _bound_of_point(v: int, n: int, slope: float, budget: float) -> float:
-    """Minimise theta + L b; the least L for each theta comes of solving from c = n down."""
+    """Minimise theta + L b; the least L for each theta comes of solving from c = n down.
+
+    The condition of c = 0, in which no U is left to solve for, holds by itself: in binomial masses
+    of `rate` the conditions telescope, so that it says that theta is at least `least`, or, where a
+    U was cut off at 0 and all below it are 0, that theta is at least 0.
+    """
     rate = slope / (1 + slope)
     least = float(special.bdtrc(v - 1, n, rate))
     if budget == 0.0 or least >= 1.0:

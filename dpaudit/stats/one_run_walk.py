@@ -41,15 +41,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from dpaudit import _validate
-from dpaudit.errors import ArgumentError
-from dpaudit.stats.one_run import LARGEST_EPSILON, ROUNDING
+from dpaudit.stats.walks import (
+    LARGEST_EPSILON,
+    Looks,
+    checked_counts,
+    heights_of,
+    least_tail,
+    rounded_up,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -57,68 +62,7 @@ Ints = NDArray[np.int64]
 EPSILON_STEP = 0.01
 """Of the grid on which the walk is tested."""
 
-_RATIO = 1.15  # of neighbouring looks
-_LATE = 0.25  # weight of looks beyond half of the canaries, where guesses are mostly of no use
-_FEW = {16: 0.1, 8: 0.2, 4: 0.5, 2: 0.2}
 _PRICES = np.geomspace(1e-3, 1.0, 13)
-
-
-@dataclass(frozen=True)
-class Looks:
-    """After how many guesses to look, fixed before the coins are seen.
-
-    Parameters
-    ----------
-    guesses : tuple of int
-        Rising, at least 1.
-    weights : tuple of float
-        Positive: a look of half the weight has to be twice as improbable.
-    """
-
-    guesses: tuple[int, ...]
-    weights: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        if not self.guesses or sorted({*self.guesses}) != list(self.guesses) or self.guesses[0] < 1:
-            raise ArgumentError(f"guesses must be rising integers >= 1, got {self.guesses!r}")
-        if len(self.weights) != len(self.guesses) or not min(self.weights) > 0:
-            raise ArgumentError(f"weights must be one number > 0 for each look, got {self.weights}")
-
-    @classmethod
-    def of(cls, canaries: int, failure_prob: float) -> Looks:
-        """Return looks from the first that can show anything to the last canary.
-
-        Examples
-        --------
-        >>> Looks.of(30, 0.05).guesses
-        (5, 6, 7, 9, 10, 11, 13, 15, 22, 30)
-        """
-        first = max(math.ceil(math.log2(1 / failure_prob)), canaries // 50, 1)
-        looks = {canaries, max((3 * canaries) // 4, 1), max(canaries // 2, 1)}
-        at = float(first)
-        while at < canaries / 2:
-            looks.add(math.ceil(at))
-            at = max(at * _RATIO, at + 1)
-        guesses = tuple(sorted(looks))
-        return cls(guesses, tuple(1.0 if 2 * k <= canaries + 1 else _LATE for k in guesses))
-
-    @classmethod
-    def few(cls, canaries: int, failure_prob: float) -> Looks:
-        """Return few looks far apart, whose weights are shares of failure_prob that add up to 1.
-
-        Most of it goes to a quarter of the canaries: near what certifies most for Gaussian scores
-        a distance of 1 to 3 apart, by computation.
-
-        Examples
-        --------
-        >>> Looks.few(1000, 0.05)
-        Looks(guesses=(62, 125, 250, 500), weights=(0.1, 0.2, 0.5, 0.2))
-        """
-        first = 2 * math.ceil(math.log2(1 / failure_prob))  # less shows nothing, or needs luck
-        shares = {canaries // part: share for part, share in _FEW.items()}
-        kept = {k: share for k, share in shares.items() if k >= first} or {canaries: 1.0}
-        total = math.fsum(kept.values())
-        return cls(tuple(kept), tuple(share / total for share in kept.values()))
 
 
 def crossing_bound(heights: Sequence[int], looks: Looks, epsilon: float, budget: float) -> float:
@@ -154,7 +98,7 @@ def crossing_bound(heights: Sequence[int], looks: Looks, epsilon: float, budget:
         worth[:, :-1] = np.maximum(mixed, sure - prices[:, None]) if budget > 0 else mixed
         worth[:, : max(allowed.get(k, -1) + 1, 0)] = 1.0
     bound = float((worth[:, 0] + prices * budget).min())
-    return min(bound * (1 + ROUNDING[0]) + ROUNDING[1], 1.0)
+    return rounded_up(bound)
 
 
 def walk_p_value(
@@ -286,49 +230,6 @@ def _p_value(counts: Ints, looks: Looks, epsilon: float, budget: float) -> float
     return min(union, crossing_bound(heights.tolist(), looks, epsilon, budget))
 
 
-def least_tail(counts: Ints, looks: Looks, epsilons: Floats) -> Floats:
-    """Return the least binomial tail over its weight, at each epsilon."""
-    k, weight = np.array(looks.guesses), np.array(looks.weights)
-    tails = _tails(counts, k, special.expit(epsilons)[:, None])
-    return np.asarray((tails / weight).min(axis=1))
-
-
 def _union(gamma: Floats, looks: Looks, epsilons: Floats, budget: float) -> Floats:
     """Sum over the looks, plus what delta adds at most."""
     return np.asarray(gamma * math.fsum(looks.weights) + budget * special.expit(-epsilons))
-
-
-def heights_of(gamma: float, looks: Looks, pi: float) -> Ints:
-    """Least counts of each look whose binomial tail over its weight is at most gamma."""
-    k = np.array(looks.guesses)
-    level = gamma * np.array(looks.weights) * (1 + 1e-12)
-    low, high = np.zeros(len(k), dtype=np.int64), k + 1  # the tail of k + 1 is 0
-    while np.any(high - low > 1):
-        middle = (low + high) // 2
-        small = _tails(middle, k, pi) <= level
-        low, high = np.where(small, low, middle), np.where(small, middle, high)
-    return np.where(_tails(low, k, pi) <= level, low, high)
-
-
-def _tails(counts: Ints, trials: Ints, rate: float | Floats) -> Floats:
-    """P(Bin(trials, rate) >= counts)."""
-    below = np.minimum(counts, trials) - 1
-    tails = special.bdtrc(np.maximum(below, 0), trials, rate)
-    return np.asarray(np.where(counts > trials, 0.0, np.where(below < 0, 1.0, tails)))
-
-
-def checked_counts(correct: Sequence[int], looks: Looks, canaries: int) -> Ints:
-    """Return right guesses at each look, or refuse what cannot be that."""
-    counts = np.asarray(correct)
-    k = np.array(looks.guesses)
-    if counts.shape != k.shape or counts.dtype.kind not in "iu":
-        raise ArgumentError(
-            f"correct must be one integer for each of {len(k)} looks, got {correct}"
-        )
-    if counts.min() < 0 or np.any(counts > k) or np.any(np.diff(counts) < 0):
-        raise ArgumentError(f"correct must rise, from 0 to the guesses {k.tolist()}, got {correct}")
-    if _validate.integer(1, canaries=canaries) < k[-1]:
-        raise ArgumentError(
-            f"canaries must be at least {k[-1]}, as many as are guessed, got {canaries}"
-        )
-    return counts.astype(np.int64)

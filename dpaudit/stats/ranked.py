@@ -23,9 +23,10 @@ probability pi exactly. Nor is it smaller when the told ones come first: with th
 others fixed in their order, k guesses of which j are told hold j plus the successes of the first
 k - j, and for j <= d that is at most d plus those of the first k - d, or k where k < d.
 
-The p-value is that of the statistic of `one_run_walk`, the least binomial tail over the looks: its
-heights, and the theorem; the certified epsilon has an order of its own. One run is the same with
-every draw a user; there D is bounded by its mean only, because one output tells of all coins.
+The p-value is that of the statistic of `walks`, the least binomial tail over the looks: its
+heights, and the theorem; the certified epsilon has an order of its own. One run (`one_run_walk`) is
+the same with every draw a user; there D is bounded by its mean only, because one output tells of
+all coins.
 
 References
 ----------
@@ -44,9 +45,15 @@ from scipy import special, stats
 
 from dpaudit import _validate
 from dpaudit.stats.betting import last_nonnegative
-from dpaudit.stats.one_run import LARGEST_EPSILON, ROUNDING
-from dpaudit.stats.one_run_walk import Looks, checked_counts, heights_of, least_tail
 from dpaudit.stats.proportions import lower_rates
+from dpaudit.stats.walks import (
+    LARGEST_EPSILON,
+    Looks,
+    checked_counts,
+    heights_of,
+    least_tail,
+    rounded_up,
+)
 
 Floats = NDArray[np.float64]
 
@@ -142,8 +149,7 @@ def ranked_epsilon(
     share = float(shares[best])
     if share <= 0.5:
         return 0.0
-    heights = heights_of(level, Looks(looks.guesses, (1.0,) * len(guesses)), share)
-    heights[best] = min(int(heights[best]), int(counts[best]))  # whatever rounding did
+    heights = _from_here_on(looks, best, int(counts[best]), share, level)
     top = math.log(share / (1 - share))
     # One look alone has that probability at its Clopper-Pearson bound at failure_prob itself.
     most = float(lower_rates(counts[best], guesses[best], alpha))
@@ -155,6 +161,58 @@ def ranked_epsilon(
     if excess(0.0) < 0:
         return 0.0
     return last_nonnegative(excess, 0.0, max(high, min(top, LARGEST_EPSILON)), _TOLERANCE)
+
+
+def ranked_height(
+    at: int, looks: Looks, draws: int, *, epsilon: float, delta: float, failure_prob: float
+) -> int:
+    """Return the least right guesses at one look that refute a claim, whatever others show.
+
+    Parameters
+    ----------
+    at : int
+        Which look.
+    looks, draws
+        As in :func:`ranked_p_value`.
+    epsilon, delta, failure_prob : float
+        The claim, and how often it may be refuted where it is kept.
+
+    Returns
+    -------
+    int
+        One more than the look guesses where none do.
+
+    Notes
+    -----
+    More at other looks is more evidence: the outcomes of :func:`ranked_epsilon` are nested.
+
+    Examples
+    --------
+    >>> looks = Looks((10, 20), (1.0, 1.0))
+    >>> ranked_height(1, looks, 100, epsilon=1.0, delta=0.0, failure_prob=0.05)
+    19
+    """
+    alpha = _validate.failure_prob(failure_prob=failure_prob)
+    level, guesses = alpha * _ROOM, looks.guesses[at]
+    low, high = -1, guesses + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        share = float(lower_rates(middle, guesses, level))
+        refutes = share > 0.5
+        if refutes:
+            heights = _from_here_on(looks, at, middle, share, level)
+            refutes = _bound(heights, looks, draws, epsilon + _TOLERANCE, delta) <= alpha
+        low, high = (low, middle) if refutes else (middle, high)
+    return high
+
+
+def _from_here_on(
+    looks: Looks, at: int, correct: int, share: float, level: float
+) -> NDArray[np.int64]:
+    """Heights of the outcomes that are as much as so many right guesses at one look, or more."""
+    heights = heights_of(level, Looks(looks.guesses, (1.0,) * len(looks.guesses)), share)
+    heights[at] = min(int(heights[at]), correct)  # whatever rounding did
+    return heights
 
 
 def _p_value(
@@ -176,7 +234,7 @@ def _bound(
     told = stats.binom.pmf(np.arange(most + 1), draws, delta)
     bound = _crossing(heights, looks, float(special.expit(epsilon)), told)
     bound += _TOLD if delta > 0 else 0.0
-    return min(bound * (1 + ROUNDING[0]) + ROUNDING[1], 1.0)
+    return rounded_up(bound)
 
 
 def _crossing(heights: NDArray[np.int64], looks: Looks, pi: float, told: Floats) -> float:

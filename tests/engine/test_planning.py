@@ -11,8 +11,7 @@ import pytest
 from dpaudit import PureDP, plan
 from dpaudit import neighbors as nb
 from dpaudit.engine import counts
-from dpaudit.engine.judging import detectable
-from dpaudit.engine.planning import detectable_epsilon
+from dpaudit.engine.reach import detectable, detectable_epsilon
 from dpaudit.engine.task import Task
 from dpaudit.neighbors import family
 from dpaudit.stats import oracles

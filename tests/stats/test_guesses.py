@@ -17,6 +17,7 @@ from scipy.stats import multinomial
 from dpaudit.stats import (
     GuessCounts,
     guess_bounds,
+    guess_refutation_prob,
     hockey_stick,
     renyi_divergence,
     tradeoff_of_profile,
@@ -154,3 +155,24 @@ def test_the_trade_off_curve_is_read_off_soundly() -> None:
 def test_impossible_counts_are_refused(counts: tuple[int, int, int], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         GuessCounts(*counts)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.02])
+@pytest.mark.parametrize(("c", "w"), [(0.7, 0.3), (0.35, 0.1), (0.1, 0.03)])
+def test_the_predicted_power_is_the_probability_of_what_refutes(
+    c: float, w: float, delta: float
+) -> None:
+    """By enumeration; the mean over quantiles of the guesses, not over all, costs a hundredth."""
+    draws, alpha = 80, 0.1
+    law = multinomial(draws, [c, w, 1 - c - w])
+    for epsilon in (0.2, 0.8):
+        exact = sum(
+            float(law.pmf([seen.correct, seen.wrong, draws - seen.guesses]))
+            for seen in all_counts(draws)
+            if law.pmf([seen.correct, seen.wrong, draws - seen.guesses]) > 1e-9
+            and bounds_of(seen, alpha).lower_epsilon(delta) > epsilon
+        )
+        predicted = guess_refutation_prob(
+            c / (c + w), c + w, draws, epsilon=epsilon, delta=delta, failure_prob=alpha
+        )
+        assert predicted == pytest.approx(exact, abs=0.01)

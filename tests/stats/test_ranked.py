@@ -13,8 +13,7 @@ from scipy.special import expit
 from scipy.stats import binom
 
 import dpaudit.stats.ranked
-from dpaudit.stats import ranked_epsilon, ranked_looks, ranked_p_value
-from dpaudit.stats.one_run_walk import Looks
+from dpaudit.stats import Looks, ranked_epsilon, ranked_height, ranked_looks, ranked_p_value
 
 DRAWS = 9
 LOOKS = Looks((4, 6, 9), (1.0, 1.0, 1.0))
@@ -149,3 +148,18 @@ def test_looks_are_few_and_end_with_all() -> None:
 def test_impossible_counts_are_refused(correct: list[int], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         ranked_p_value(correct, LOOKS, DRAWS, epsilon=1.0, delta=0.0)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.1])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+def test_heights_are_exactly_where_the_claim_falls(epsilon: float, delta: float) -> None:
+    """Of all outcomes, those that certify more than the claim are at their height at some look."""
+    alpha = 0.3
+    claim: dict[str, float] = {"epsilon": epsilon, "delta": delta, "failure_prob": alpha}
+    heights = [ranked_height(at, LOOKS, DRAWS, **claim) for at in range(len(LOOKS.guesses))]
+    assert any(height <= k for height, k in zip(heights, LOOKS.guesses, strict=True))
+    for seen in outcomes():
+        found = ranked_epsilon(seen, LOOKS, DRAWS, delta=delta, failure_prob=alpha)
+        reached = any(c >= height for c, height in zip(seen, heights, strict=True))
+        if abs(found - epsilon) > 2e-4 or epsilon == 0.0:
+            assert reached == (found > epsilon), seen

@@ -1,0 +1,64 @@
+"""Mistakes planted in how mutants are made."""
+
+from __future__ import annotations
+
+from benchmarks.planted.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        "mutants/treatments.py",
+        "halved is a third",
+        "half = (drawn - centre) / 2",
+        "half = (drawn - centre) / 3",
+        ("tests/mutants/test_treatments.py",),
+    ),
+    Mutant(
+        "mutants/treatments.py",
+        "the high end of integers is one too far",
+        "np.asarray(high) - (not arguments",
+        "np.asarray(high) - 0 * (not arguments",
+        ("tests/mutants/test_treatments.py",),
+    ),
+    Mutant(
+        "mutants/recorder.py",
+        "what is stale takes the stream with it",
+        "            bits.state = now\n",
+        "            pass\n",
+        ("tests/mutants/test_recorder.py",),
+    ),
+    Mutant(
+        "mutants/recorder.py",
+        "the call after the one that was meant is changed",
+        "plan.only in (None, index)",
+        "plan.only in (None, index + 1)",
+        ("tests/mutants/test_recorder.py",),
+    ),
+    Mutant(
+        "mutants/recorder.py",
+        "a site is its innermost line alone",
+        "            lines.append(_line(frame))\n",
+        "            lines = lines or [_line(frame)]\n",
+        ("tests/mutants/test_recorder.py",),
+    ),
+    Mutant(
+        "mutants/sites.py",
+        "steps are taken for loops over draws",
+        "return calls > RUNS / 3 and numbers < RUNS / 3",
+        "return numbers < RUNS / 3 or calls > 0",
+        ("tests/mutants/test_noise.py",),
+    ),
+    Mutant(
+        "mutants/code.py",
+        "a function that was taken out is not put back",
+        "                setattr(owner, key, self.target.original)\n            # A module",
+        "                pass\n            # A module",
+        ("tests/mutants/test_code.py",),
+    ),
+    Mutant(
+        "mutants/code.py",
+        "only the module that defines a function forgets it",
+        "            for owner in _owners()\n",
+        "            for owner in list(_owners())[:0] + [sys.modules[self.original.__module__]]\n",
+        ("tests/mutants/test_code.py",),
+    ),
+)

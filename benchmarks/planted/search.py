@@ -1,0 +1,31 @@
+"""Mistakes planted in the search for the worst pair."""
+
+from __future__ import annotations
+
+from benchmarks.planted.mutant import Mutant
+
+ARMS = ("tests/search/test_arms.py", "tests/engine/test_search_audits.py")
+
+MUTANTS = (
+    Mutant(
+        "search/candidates.py",
+        "steps are as wide in the last round as in the first",
+        "return float(self._designs[arm] ** (-1.0 / dimension) / 2**halvings)",
+        "return float(self._designs[arm] ** (-1.0 / dimension))",
+        ARMS,
+    ),
+    Mutant(
+        "search/halving.py",
+        "finalists are judged on the draws that chose their events",
+        "event = learn(left[:-fresh], right[:-fresh], goal, rng=rng).primary",
+        "event = learn(left[-fresh:], right[-fresh:], goal, rng=rng).primary",
+        ARMS,
+    ),
+    Mutant(
+        "search/computed.py",
+        "the first pair that was computed is taken for the worst",
+        "best = best_first(known)[0]",
+        "best = known[0]",
+        ARMS,
+    ),
+)

@@ -1,0 +1,159 @@
+"""Mistakes planted in the statistics."""
+
+from __future__ import annotations
+
+from benchmarks.planted.mutant import Mutant
+
+JOINT = ("tests/stats/test_joint.py",)
+RATES = ("tests/stats/test_divergence.py", "tests/stats/test_curves.py")
+PAIRED = ("tests/stats/test_betting.py",)
+
+MUTANTS = (
+    Mutant(
+        "stats/joint.py",
+        "the nuisance's intervals get the whole failure probability each, unpaid",
+        "tail_prob = alpha * NUISANCE_SHARE / 4",
+        "tail_prob = alpha",
+        JOINT,
+    ),
+    Mutant(
+        "stats/evidence.py",
+        "critical counts are one too large",
+        "np.ceil(n * x - 1e-9 * n - 1e-7), n + 1.0)",
+        "np.ceil(n * x - 1e-9 * n - 1e-7) + 1, n + 1.0)",
+        JOINT,
+    ),
+    Mutant(
+        "stats/joint.py",
+        "the region is cut at its outer corners instead of the inner ones",
+        "likely, rare = [p[:-1][~chord]], [q[1:][~chord]]",
+        "likely, rare = [p[1:][~chord]], [q[:-1][~chord]]",
+        JOINT,
+    ),
+    Mutant(
+        "stats/joint.py",
+        "the gap of convexity is allowed, but not paid for",
+        "solved = tail.solve(nodes, guesses, level - gap, grid_p)",
+        "solved = tail.solve(nodes, guesses, level, grid_p)",
+        JOINT,
+    ),
+    Mutant(
+        "stats/joint.py",
+        "the last block of counts is forgotten",
+        "mass[:, -1] = np.where(upper[:, -1], outside[:, -1], 1 - outside[:, -1])",
+        "mass[:, -1] = 0.0",
+        JOINT,
+    ),
+    Mutant(
+        "stats/proportions.py",
+        "the complement forgets one side",
+        "self.draws_right - self.hits_right,",
+        "self.hits_right,",
+        ("tests/stats/test_proportions.py",),
+    ),
+    Mutant(
+        "stats/proportions.py",
+        "an upper bound one success too low",
+        "a = np.asarray(successes, dtype=float) + 1.0",
+        "a = np.asarray(successes, dtype=float)",
+        ("tests/stats/test_proportions.py",),
+    ),
+    Mutant(
+        "stats/rates.py",
+        "the likelier side is swapped",
+        'ordered = counts if likelier == "left" else counts.swapped()',
+        'ordered = counts if likelier == "right" else counts.swapped()',
+        RATES,
+    ),
+    Mutant(
+        "stats/rates.py",
+        "epsilon is the best over the corners instead of the least",
+        "return float(max(direct.min(), mirrored.min(), 0.0))\n",
+        "return float(max(direct.max(), mirrored.max(), 0.0))\n",
+        RATES,
+    ),
+    Mutant(
+        "stats/rates.py",
+        "delta is forgotten for the complement",
+        "((p - delta, q), (1 - q - delta, 1 - p))",
+        "((p - delta, q), (1 - q, 1 - p))",
+        RATES,
+    ),
+    Mutant(
+        "stats/divergence.py",
+        "the excess counts deficits too",
+        "return float(np.maximum(p - scaled_q, 0.0).sum())",
+        "return float(np.abs(p - scaled_q).sum())",
+        RATES,
+    ),
+    Mutant(
+        "stats/divergence.py",
+        "delta is forgotten in the inverse",
+        "root = math.log((p_sum - delta) / q_sum)",
+        "root = math.log(p_sum / q_sum)",
+        RATES,
+    ),
+    Mutant(
+        "stats/divergence.py",
+        "a divergence of order alpha is divided by alpha",
+        "return float(np.logaddexp.reduce(log_terms) / (alpha - 1))",
+        "return float(np.logaddexp.reduce(log_terms) / alpha)",
+        RATES,
+    ),
+    Mutant(
+        "stats/paired.py",
+        "bets that could lose more than all are kept",
+        "admissible = (bets == 0) | (bets * worst <= 1.0)",
+        "admissible = (bets == 0) | (bets * worst <= 2.0)",
+        PAIRED,
+    ),
+    Mutant(
+        "stats/paired.py",
+        "the weights of the mixture are forgotten",
+        "return log_sum(wealth + np.log(weights[admissible]))",
+        "return log_sum(wealth)",
+        PAIRED,
+    ),
+    Mutant(
+        "stats/betting.py",
+        "the search returns a point that it found too high",
+        "            high, at_high = middle, value\n    return low",
+        "            high, at_high = middle, value\n    return high",
+        PAIRED,
+    ),
+    Mutant(
+        "stats/wagers.py",
+        "bets are not paid for",
+        "price = 2 * np.log(np.maximum(bound / 2, 1.0))",
+        "price = 0 * np.log(np.maximum(bound / 2, 1.0))",
+        ("tests/stats/test_wagers.py",),
+    ),
+    Mutant(
+        "stats/wagers.py",
+        "the bound of a bet forgets e^epsilon",
+        "((a, (-k, theta * m, none)), (b, (theta * k, -m, none)))",
+        "((a, (-k, m, none)), (b, (k, -m, none)))",
+        ("tests/stats/test_wagers.py",),
+    ),
+    Mutant(
+        "stats/guesses.py",
+        "all of failure_prob is spent twice",
+        "lower_rates(counts.correct, counts.guesses, alpha * (1 - SHARE_OF_GUESSING))",
+        "lower_rates(counts.correct, counts.guesses, 2 * alpha)",
+        ("tests/stats/test_guesses.py",),
+    ),
+    Mutant(
+        "stats/ranked.py",
+        "told draws are forgotten",
+        "told = stats.binom.pmf(np.arange(most + 1), draws, delta)",
+        "told = np.ones(1)",
+        ("tests/stats/test_ranked.py",),
+    ),
+    Mutant(
+        "stats/ranked.py",
+        "the walk goes on where it crossed",
+        "mass, before = mass[:height], k",
+        "before = k",
+        ("tests/stats/test_ranked.py",),
+    ),
+)

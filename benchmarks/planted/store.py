@@ -1,0 +1,73 @@
+"""Mistakes planted in what is kept on disk."""
+
+from __future__ import annotations
+
+from benchmarks.planted.mutant import Mutant
+
+STORE = ("tests/store",)
+
+MUTANTS = (
+    Mutant(
+        "store/files.py",
+        "an atomic write made direct",
+        'handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")\n',
+        "handle, temporary = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC), str(path)\n",
+        STORE,
+    ),
+    Mutant(
+        "store/files.py",
+        "a checksum is not compared",
+        "if said != checksum_of(document):",
+        "if said is None:",
+        STORE,
+    ),
+    Mutant(
+        "store/files.py",
+        "NaN is allowed in files that are read",
+        "parse_constant=_no_constant",
+        "parse_constant=float",
+        STORE,
+    ),
+    Mutant(
+        "store/records.py",
+        "the datasets of another result are believed",
+        "if hashlib.sha256(content).hexdigest() != digest:",
+        "if not content:",
+        STORE,
+    ),
+    Mutant(
+        "store/records.py",
+        "two ids share a file",
+        'return f"{clean}-{hashlib.sha256(id.encode()).hexdigest()[:8]}.json"',
+        'return f"{clean}.json"',
+        STORE,
+    ),
+    Mutant(
+        "store/records.py",
+        "half of what a function made is taken for all of it",
+        'r.origin.get("records") == len(found) and accept(r)',
+        "accept(r)",
+        STORE,
+    ),
+    Mutant(
+        "store/runs.py",
+        "a probability beyond 1",
+        "min(math.fsum(record.total_failure_prob for record in records), 1.0)",
+        "math.fsum(record.total_failure_prob for record in records)",
+        STORE,
+    ),
+    Mutant(
+        "store/lock.py",
+        "two runs take one lock",
+        "os.O_CREAT | os.O_EXCL | os.O_WRONLY",
+        "os.O_CREAT | os.O_WRONLY",
+        STORE,
+    ),
+    Mutant(
+        "store/lock.py",
+        "the lock of a process that has ended is kept for ever",
+        "    except ProcessLookupError:\n        return False",
+        "    except ProcessLookupError:\n        return True",
+        STORE,
+    ),
+)

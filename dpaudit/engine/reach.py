@@ -1,0 +1,155 @@
+"""What silence excludes: the epsilon at which an event, a guess or ranks would have refuted.
+
+Asked of a certificate after it was made, of the counts behind its epsilon: of as many draws on
+either side as they had, at the part of failure_prob that they were given. The probability is that
+of their own test, computed from its binomials; what other events would have added is left out.
+
+An event has the rate that was seen on the side where it is rare, and a rate on the other that is
+looked for. Of guesses, as many are made as were seen, and the share of right ones is looked for.
+What was learnt on other draws is granted fewer of these than there were: a mechanism that needs
+more would have been explored too, and would not have shown its best event. Ranks learn nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import optimize, special
+
+from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.few import RankedTally
+from dpaudit.engine.planning import LEARNING_SHARE, WITHIN_REACH
+from dpaudit.engine.tally import Tally, rates_seen
+from dpaudit.stats import guess_refutation_prob, ranked_height, refutation_prob
+
+
+def detectable(found: Certificate) -> float | None:
+    """Return the epsilon at which this event would have been refuted with probability 0.9.
+
+    None for what was computed, where nothing is left to luck.
+    """
+    counts, (epsilon, delta) = found.epsilon.counts, found.point
+    if counts is None:
+        return None
+    tally, failure_prob = found.tally, found.epsilon.failure_prob * found.share
+    if isinstance(tally, RankedTally):
+        return _by_rank(tally, epsilon, delta, failure_prob)
+    if isinstance(tally, Tally) and (guesses := tally.guesses) is not None:
+        rate = (guesses.guesses + 0.5) / (guesses.draws + 1)
+        return _by_guesses(rate, guesses.draws, epsilon, delta, failure_prob)
+    rare = float(rates_seen(counts, found.witness.likelier).rare[0])
+    if found.sequential is not None:
+        path = found.sequential
+        return detectable_epsilon(
+            rare, path.budget, epsilon, delta, failure_prob, evidence=path.refuted_at
+        )
+    c = counts if found.witness.likelier == "left" else counts.swapped()
+    return detectable_epsilon(
+        rare, c.draws_left, epsilon, delta, failure_prob, draws_rare=c.draws_right
+    )
+
+
+def detectable_epsilon(
+    rare: float,
+    draws: int,
+    epsilon: float,
+    delta: float,
+    failure_prob: float,
+    *,
+    draws_rare: int | None = None,
+    evidence: float | None = None,
+) -> float:
+    """Return the smallest violation, in one event, that is refuted with probability 0.9.
+
+    A statement about rates of the event: a mechanism that needs more may still show less in it.
+
+    Parameters
+    ----------
+    rare : float
+        Rate of the event on the side where it is rare, in (0, 1).
+    draws : int
+        Certifying draws on the other side, a quarter of which is set aside for the cost of
+        learning.
+    epsilon, delta : float
+        The claim.
+    failure_prob : float
+        That the event's bound was given.
+    draws_rare : int, optional
+        Certifying draws on the side where the event is rare. Default: as many.
+    evidence : float, optional
+        For sequential audits: logarithm of the wealth that refutes.
+
+    Returns
+    -------
+    float
+        ``log((p - delta) / rare)`` for the smallest sufficient rate p of the likelier side; ``inf``
+        when even p = 1 would escape.
+    """
+    draws_rare = draws if draws_rare is None else draws_rare
+    n, m = (max(int(known * LEARNING_SHARE), 1) for known in (draws, draws_rare))
+
+    def shortfall(p: float) -> float:
+        probability = refutation_prob(
+            np.array([p]),
+            np.array([rare]),
+            n,
+            m,
+            epsilon,
+            delta,
+            failure_prob,
+            evidence=evidence,
+        )
+        return float(probability[0]) - WITHIN_REACH
+
+    low = math.exp(min(epsilon, 600.0)) * rare + delta
+    if low >= 1 or shortfall(1.0) < 0:
+        return math.inf
+    p = float(optimize.brentq(shortfall, low, 1.0, rtol=1e-4))
+    return math.log((p - delta) / rare)
+
+
+def _by_guesses(
+    rate: float, draws: int, epsilon: float, delta: float, failure_prob: float
+) -> float:
+    """Return the same of guesses that are made at a rate, in so many draws at fair coins in all."""
+    draws = max(int(draws * LEARNING_SHARE), 1)
+
+    def shortfall(share: float) -> float:
+        found = guess_refutation_prob(
+            share, rate, draws, epsilon=epsilon, delta=delta, failure_prob=failure_prob
+        )
+        return found - WITHIN_REACH
+
+    low, high = _share_at(epsilon, delta / rate), 1 - 1e-12
+    if low >= high or shortfall(high) < 0:
+        return math.inf
+    return _epsilon_of(float(optimize.brentq(shortfall, low, high, xtol=1e-9)), delta / rate)
+
+
+def _by_rank(tally: RankedTally, epsilon: float, delta: float, failure_prob: float) -> float:
+    """Return the same of the first guesses by rank, at the look that showed most."""
+    seen = tally.pair_counts
+    guesses = seen.hits_left + seen.hits_right
+    height = ranked_height(
+        tally.looks.guesses.index(guesses),
+        tally.looks,
+        tally.draws,
+        epsilon=epsilon,
+        delta=delta,
+        failure_prob=failure_prob,
+    )
+    if height > guesses:
+        return math.inf
+    share = float(special.betaincinv(height, guesses - height + 1, WITHIN_REACH))
+    return _epsilon_of(share, delta * tally.draws / guesses)
+
+
+def _share_at(epsilon: float, excess: float) -> float:
+    """Share of right guesses that just needs epsilon; `excess` is delta for each guess."""
+    return float(special.expit(epsilon) + excess * special.expit(-epsilon))
+
+
+def _epsilon_of(share: float, excess: float) -> float:
+    """Epsilon that a share of right guesses needs."""
+    return math.log((share - excess) / (1 - share)) if share < 1 else math.inf

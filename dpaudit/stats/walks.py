@@ -1,0 +1,139 @@
+"""Right guesses counted one after another: when to look, and how many are improbably many.
+
+Guesses are walked through in an order fixed beforehand, and C_k of the first k are right. The
+statistic of a walk is the least binomial tail P(Bin(k, pi) >= C_k) / weight_k over its looks; it is
+at most gamma where some C_k is at its height. What the walk of one run and the walk of many draws
+share is here; how probable it is that a height is reached, each proves for itself
+(:mod:`dpaudit.stats.one_run_walk`, :mod:`dpaudit.stats.ranked`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from dpaudit import _validate
+from dpaudit.errors import ArgumentError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LARGEST_EPSILON = 30.0
+"""Certified epsilons stop here: beyond it no number of coins tells a rate from 1."""
+
+_ROUNDING = 1e-9, 1e-13  # relative and absolute, of sums of thousands of doubles
+_RATIO = 1.15  # of neighbouring looks
+_LATE = 0.25  # weight of looks beyond half of the canaries, where guesses are mostly of no use
+_FEW = {16: 0.1, 8: 0.2, 4: 0.5, 2: 0.2}
+
+
+@dataclass(frozen=True)
+class Looks:
+    """After how many guesses to look, fixed before the coins are seen.
+
+    Parameters
+    ----------
+    guesses : tuple of int
+        Rising, at least 1.
+    weights : tuple of float
+        Positive: a look of half the weight has to be twice as improbable.
+    """
+
+    guesses: tuple[int, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.guesses or sorted({*self.guesses}) != list(self.guesses) or self.guesses[0] < 1:
+            raise ArgumentError(f"guesses must be rising integers >= 1, got {self.guesses!r}")
+        if len(self.weights) != len(self.guesses) or not min(self.weights) > 0:
+            raise ArgumentError(f"weights must be one number > 0 for each look, got {self.weights}")
+
+    @classmethod
+    def of(cls, canaries: int, failure_prob: float) -> Looks:
+        """Return looks from the first that can show anything to the last canary.
+
+        Examples
+        --------
+        >>> Looks.of(30, 0.05).guesses
+        (5, 6, 7, 9, 10, 11, 13, 15, 22, 30)
+        """
+        first = max(math.ceil(math.log2(1 / failure_prob)), canaries // 50, 1)
+        looks = {canaries, max((3 * canaries) // 4, 1), max(canaries // 2, 1)}
+        at = float(first)
+        while at < canaries / 2:
+            looks.add(math.ceil(at))
+            at = max(at * _RATIO, at + 1)
+        guesses = tuple(sorted(looks))
+        return cls(guesses, tuple(1.0 if 2 * k <= canaries + 1 else _LATE for k in guesses))
+
+    @classmethod
+    def few(cls, canaries: int, failure_prob: float) -> Looks:
+        """Return few looks far apart, whose weights are shares of failure_prob that add up to 1.
+
+        Most of it goes to a quarter of the canaries: near what certifies most for Gaussian scores
+        a distance of 1 to 3 apart, by computation.
+
+        Examples
+        --------
+        >>> Looks.few(1000, 0.05)
+        Looks(guesses=(62, 125, 250, 500), weights=(0.1, 0.2, 0.5, 0.2))
+        """
+        first = 2 * math.ceil(math.log2(1 / failure_prob))  # less shows nothing, or needs luck
+        shares = {canaries // part: share for part, share in _FEW.items()}
+        kept = {k: share for k, share in shares.items() if k >= first} or {canaries: 1.0}
+        total = math.fsum(kept.values())
+        return cls(tuple(kept), tuple(share / total for share in kept.values()))
+
+
+def least_tail(counts: Ints, looks: Looks, epsilons: Floats) -> Floats:
+    """Return the least binomial tail over its weight, at each epsilon."""
+    k, weight = np.array(looks.guesses), np.array(looks.weights)
+    tails = _tails(counts, k, special.expit(epsilons)[:, None])
+    return np.asarray((tails / weight).min(axis=1))
+
+
+def heights_of(gamma: float, looks: Looks, pi: float) -> Ints:
+    """Least counts of each look whose binomial tail over its weight is at most gamma."""
+    k = np.array(looks.guesses)
+    level = gamma * np.array(looks.weights) * (1 + 1e-12)
+    low, high = np.zeros(len(k), dtype=np.int64), k + 1  # the tail of k + 1 is 0
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        small = _tails(middle, k, pi) <= level
+        low, high = np.where(small, low, middle), np.where(small, middle, high)
+    return np.where(_tails(low, k, pi) <= level, low, high)
+
+
+def _tails(counts: Ints, trials: Ints, rate: float | Floats) -> Floats:
+    """P(Bin(trials, rate) >= counts)."""
+    below = np.minimum(counts, trials) - 1
+    tails = special.bdtrc(np.maximum(below, 0), trials, rate)
+    return np.asarray(np.where(counts > trials, 0.0, np.where(below < 0, 1.0, tails)))
+
+
+def checked_counts(correct: Sequence[int], looks: Looks, canaries: int) -> Ints:
+    """Return right guesses at each look, or refuse what cannot be that."""
+    counts = np.asarray(correct)
+    k = np.array(looks.guesses)
+    if counts.shape != k.shape or counts.dtype.kind not in "iu":
+        raise ArgumentError(
+            f"correct must be one integer for each of {len(k)} looks, got {correct}"
+        )
+    if counts.min() < 0 or np.any(counts > k) or np.any(np.diff(counts) < 0):
+        raise ArgumentError(f"correct must rise, from 0 to the guesses {k.tolist()}, got {correct}")
+    if _validate.integer(1, canaries=canaries) < k[-1]:
+        raise ArgumentError(
+            f"canaries must be at least {k[-1]}, as many as are guessed, got {canaries}"
+        )
+    return counts.astype(np.int64)
+
+
+def rounded_up(bound: float) -> float:
+    """Return a bound of a probability with room for what rounding did to its sum."""
+    relative, absolute = _ROUNDING
+    return min(bound * (1 + relative) + absolute, 1.0)

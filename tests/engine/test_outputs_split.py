@@ -1,0 +1,241 @@
+"""Which stored outputs explore, which certify, and what counts them: to the draw, and over audits.
+
+Guesses count what fair coins chose; a joint region counts all that exploration left.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from dpaudit import ApproxDP, GaussianDP, PureDP
+from dpaudit.claims import Claim
+from dpaudit.engine import counts
+from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.outputs import StoredDraws, _prepared
+from dpaudit.engine.tally import parts_of
+from dpaudit.engine.task import EXPLORE_SHARE, Task
+from dpaudit.events import Event, Guess
+from dpaudit.mechanisms import joined
+from dpaudit.stats import Counts, oracles
+from tests.statistical import FALSE_ALARM
+
+Array = NDArray[Any]
+Both = tuple[Array, Array]
+FAILURE_PROB = 0.05
+AUDITS = 120
+CRITICAL = 21  # of 120, as in test_soundness; expected are at most 6
+
+
+@dataclass
+class Seen:
+    """What a look did with the outputs that it was given."""
+
+    task: Task
+    explored: Both = field(default=(np.empty(0), np.empty(0)))
+    certified: list[list[Array]] = field(default_factory=list)  # of each side, call by call
+    ranked: Both | None = None
+    chosen: list[Event | Guess] = field(default_factory=list)
+    counted: Any = None
+    found: Certificate | None = None
+
+    def fresh(self, side: int) -> Array:
+        """Outputs of one side that certified, in the order in which they were counted."""
+        return joined(self.certified[side])
+
+
+def look(left: Array, right: Array, claim: Claim, seed: int) -> Seen:
+    """Look at outputs, and note which of them go where."""
+    task, sampler = _prepared(claim, FAILURE_PROB, seed, "split", "split", left, right)
+    seen = Seen(task)
+
+    class Watching(counts.IndependenceCheck):
+        def __init__(self, name: str) -> None:
+            super().__init__(name)
+            seen.certified.append([])
+
+        def add(self, outputs: Array, *rest: Any) -> None:
+            seen.certified[-1].append(outputs)
+            super().add(outputs, *rest)
+
+    def explore(*given: Any, **named: Any) -> Any:
+        exploration = kept["explore"](*given, **named)
+        seen.explored, seen.chosen = exploration.draws, counts._chosen(exploration)
+        return exploration
+
+    def count(*given: Any) -> Any:
+        seen.counted = kept["_count"](*given)
+        return seen.counted
+
+    def ranked(task: Task, encoder: Any, left: Array, right: Array, role: str) -> Any:
+        seen.ranked = left, right
+        return kept["ranked"](task, encoder, left, right, role)
+
+    instead: dict[str, Any] = {"explore": explore, "_count": count, "ranked": ranked}
+    kept = {name: getattr(counts, name) for name in instead}
+    with ExitStack() as stack:
+        for name, watched in (instead | {"IndependenceCheck": Watching}).items():
+            stack.enter_context(patch.object(counts, name, watched))
+        seen.found = counts.look_at(task, sampler, "outputs")
+    return seen
+
+
+def laplace(n: int, m: int, seed: int, *, apart: float = 1.0) -> Both:
+    rng = np.random.default_rng(seed)
+    return apart + rng.laplace(size=n), rng.laplace(size=m)
+
+
+def hits(event: Event, outputs: Array) -> int:
+    return int(event.fires(event.score(event.encoder(outputs))).sum())
+
+
+def assert_split(seen: Seen, both: Both) -> None:
+    """Every output is used at most once, and every count is of the draws that it says."""
+    for side, outputs in enumerate(both):
+        spent, fresh = seen.explored[side], seen.fresh(side)
+        assert len({*outputs.tolist()}) == len(outputs), "outputs that can be told apart"
+        assert not {*spent.tolist()} & {*fresh.tolist()}
+        assert len({*fresh.tolist()}) == len(fresh)
+        assert {*spent.tolist(), *fresh.tolist()} <= {*outputs.tolist()}
+    left, right = (seen.fresh(side) for side in (0, 1))
+    all_left = [
+        len(outputs) - len(spent) for outputs, spent in zip(both, seen.explored, strict=True)
+    ]
+    for one, tally in zip(seen.chosen, seen.counted.tallies, strict=True):
+        counted = [tally.counts] if tally.right is None else [tally.counts, tally.right]
+        at = counted[0].draws_left, counted[0].draws_right
+        if isinstance(one, Event):
+            assert [*at] == all_left
+        else:
+            assert max(at) <= min(map(len, both))  # as coins say, which were tossed for the fewer
+        for event, found in zip(parts_of(one), counted, strict=True):
+            n, m = at
+            assert found == Counts(hits(event, left[:n]), n, hits(event, right[:m]), m)
+    if seen.ranked is not None:
+        for side, outputs in enumerate(seen.ranked):
+            at_coins = seen.counted.outputs[side]
+            assert at_coins.tolist() == seen.fresh(side)[: len(at_coins)].tolist()
+            assert outputs.tolist() == joined([seen.explored[side], at_coins]).tolist()
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(20, 300),
+    st.integers(20, 300),
+    st.sampled_from([PureDP(0.3), ApproxDP(0.3, 0.01), GaussianDP(0.3)]),
+    st.integers(0, 10**6),
+)
+def test_no_output_is_used_both_to_explore_and_to_certify(
+    n: int, m: int, claim: Claim, seed: int
+) -> None:
+    both = laplace(n, m, seed, apart=3.0)
+    assert_split(look(*both, claim, seed), both)
+
+
+@pytest.mark.parametrize("sizes", [(3000, 300), (300, 3000), (300, 300), (6000, 2500)])
+@pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(1.0, 0.01)], ids=str)
+def test_events_count_what_guesses_leave(sizes: tuple[int, int], claim: Claim) -> None:
+    both = laplace(*sizes, seed=1, apart=2.0)
+    seen = look(*both, claim, seed=1)
+    assert_split(seen, both)
+    assert seen.found is not None
+    fewer = min(sizes)
+    explored = int(EXPLORE_SHARE * fewer)
+    assert sum(map(len, seen.explored)) == 2 * explored
+    assert seen.found.draws == {"explore": explored, "certify": sum(sizes) // 2 - explored}
+    events = [one for one in seen.chosen if isinstance(one, Event)]
+    assert events, "what is looked at here"
+    assert [len(seen.fresh(side)) + len(seen.explored[side]) for side in (0, 1)] == [*sizes]
+    if seen.task.is_small:
+        assert seen.ranked is not None
+        tossed = sum(map(len, seen.ranked))
+        assert 0.8 * 2 * fewer < tossed <= 2 * fewer
+        at_coins = tossed - 2 * explored
+        guesses = [t for t in seen.counted.tallies if isinstance(t.chosen, Guess)]
+        assert all(t.counts.draws_left + t.counts.draws_right == at_coins for t in guesses)
+
+
+def test_what_has_no_order_wastes_nothing() -> None:
+    rng = np.random.default_rng(3)
+    left = np.where(rng.random(2000) < 0.5, "a", "b")
+    right = np.where(rng.random(100) < 0.02, "a", "b")
+    seen = look(left, right, PureDP(1.0), seed=1)
+    assert seen.ranked is None
+    counted = [tally.counts for tally in seen.counted.tallies if isinstance(tally.chosen, Event)]
+    spent = [len(side) for side in seen.explored]
+    assert counted
+    assert {(c.draws_left, c.draws_right) for c in counted} == {(2000 - spent[0], 100 - spent[1])}
+
+
+def test_without_an_event_nothing_beyond_the_coins_is_drawn() -> None:
+    both = laplace(3000, 300, seed=1)
+    task, sampler = _prepared(PureDP(1.0), FAILURE_PROB, 1, "split", "split", *both)
+    exploration = counts.explore(task, sampler, "outputs", share=EXPLORE_SHARE)
+    event = parts_of(exploration.selection.primary)[0]
+    guess = Guess(event, replace(event, above=not event.above, likelier="right"))
+    selection = replace(exploration.selection, primary=guess, profile=())
+    fresh = counts._Fresh.of(task, replace(exploration, selection=selection), "outputs", None)
+    assert fresh.beyond == {"left": 0, "right": 0}
+    assert max(fresh.at_coins.values()) <= 300 - exploration.explored
+
+
+# --- over many audits -------------------------------------------------------------------------
+
+
+def nothing(n: int, m: int, seed: int) -> Both:
+    """Twelve coordinates of noise on both sides: chance makes some event look telling."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 12)), rng.normal(size=(m, 12))
+
+
+def lies(draw: Any, truth: Any, claim: Claim, audits: int) -> int:
+    """Of so many audits of few stored outputs, more on one side, how many say what is not true."""
+    wrong = 0
+    for seed in range(audits):
+        sizes = (60, 300) if seed % 2 else (300, 60)
+        task, sampler = _prepared(claim, FAILURE_PROB, seed, "lies", "lies", *draw(*sizes, seed))
+        found = counts.look_at(task, sampler, "outputs")
+        exact = np.array([truth.delta(e) if truth else 0.0 for e in task.grid])
+        above = np.array(found.profile.certified_delta) > exact + 1e-12
+        most = truth.epsilon(0.0) if truth else 0.0
+        wrong += bool(found.epsilon.lower > most + 1e-12 or above.any())
+    return wrong
+
+
+def test_the_critical_number_has_the_error_rate_that_is_said_of_it() -> None:
+    assert binom.sf(CRITICAL - 1, AUDITS, FAILURE_PROB) < FALSE_ALARM
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("claim", [PureDP(1.0), PureDP(0.0)], ids=str)
+def test_audits_of_stored_outputs_are_wrong_no_more_often_than_they_say(claim: PureDP) -> None:
+    """Of noise that is all there is to tell, and of Laplace noise that needs epsilon = 1."""
+    if claim == PureDP(0.0):
+        assert lies(nothing, None, claim, AUDITS) < CRITICAL
+    else:
+        assert lies(laplace, oracles.laplace(1.0, 1.0), claim, AUDITS) < CRITICAL
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_certifying_on_what_explored_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that counts from the first output on, those that explored too."""
+    call = StoredDraws._call
+
+    def again(self: Any, data: Any, size: int, *labels: Any, side: str = "left") -> Any:
+        if labels[0] == "certify" and labels[-1] == 0:
+            self._taken[side] = 0
+        return call(self, data, size, *labels, side=side)
+
+    monkeypatch.setattr(StoredDraws, "_call", again)
+    assert lies(nothing, None, PureDP(0.0), AUDITS) >= CRITICAL
