@@ -228,6 +228,27 @@ MUTANTS = (
         ADDITIVE,
     ),
     Mutant(
+        "engine/additive/candidates.py",
+        "of two events, each centre is bet on what it is likely for, against the other side's",
+        "np.stack([y_here, y], axis=1).ravel()",
+        "np.stack([y, y_here], axis=1).ravel() * 0.5",
+        ADDITIVE,
+    ),
+    Mutant(
+        "engine/additive/candidates.py",
+        "of two events, only one limits the stakes",
+        "return max(*ends, 1e-300)",
+        "return max(ends[0], 1e-300)",
+        ADDITIVE,
+    ),
+    Mutant(
+        "engine/additive/values.py",
+        "two ratios share their noise across sides",
+        "on_right = auxiliary if candidate.other is None else apart",
+        "on_right = auxiliary",
+        ADDITIVE,
+    ),
+    Mutant(
         "engine/additive/certify.py",
         "exploration centres are used to certify",
         'sampler.chunks(pair.left, certifying, "certify", "left", calls=calls)',

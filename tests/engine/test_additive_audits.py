@@ -214,7 +214,7 @@ def test_two_events_at_once_are_a_fair_bet(left, right, upper, lower, delta, sta
     candidate = Candidate(right_of(upper), "left", left_of(lower))
     values = [event.values(noise, centers, np.empty(0)) for event in candidate.events]
     epsilon = least_epsilon(values, chances, delta)
-    largest = candidate.largest(noise, {"left": None, "right": None})
+    largest = candidate.largest(noise, dict.fromkeys(chances, (np.array([0.5]), 1.5)))
     bet = PairedBet((stake / (math.exp(epsilon) * largest + delta),), (1.0,), largest)
     expected = 0.0
     for i, p in enumerate(chances["left"]):
