@@ -74,7 +74,11 @@ def _histogram_words(result: AuditResult) -> str:
             "its probability is computed from each centre."
         )
     else:
-        said = "The event behind the certified numbers is shaded."
+        said = (
+            "The event behind the certified numbers is shaded."
+            if result.witness.right is None
+            else "Where left is guessed is shaded."
+        )
     if result.histogram.edges is not None:
         said += " The outermost bins hold all that lies beyond them."
     return said

@@ -125,11 +125,12 @@ class Witness:
     def sentence(self) -> str:
         """Return the witness in words."""
         if self.counts is not None and self.right is not None:
-            correct = self.counts.hits_left + self.right.hits_right
-            wrong = self.counts.hits_right + self.right.hits_left
+            c, d = self.counts, self.right
+            of_left, of_right = c.hits_left + c.hits_right, d.hits_left + d.hits_right
             return (
-                f"guessing {self.event}: {correct:,} of {correct + wrong:,} guesses right, in "
-                f"{self.counts.draws_left + self.counts.draws_right:,} draws at fair coins"
+                f"guessing {self.event}: {c.hits_left + d.hits_right:,} of {of_left + of_right:,} "
+                f"guesses right, in {c.draws_left + c.draws_right:,} draws at fair coins "
+                f"(left {c.hits_left:,} of {of_left:,}, right {d.hits_right:,} of {of_right:,})"
             )
         other = "right" if self.likelier == "left" else "left"
         if self.counts is None:

@@ -79,8 +79,10 @@ def numbers_of(record: Record) -> str:
     if isinstance(record, StatementResult):
         return summary(record)
     assert isinstance(record, AuditResult)
-    counts = record.witness.counts
+    counts, right = record.witness.counts, record.witness.right
     hits = "" if counts is None else f", {counts.hits_left} and {counts.hits_right} hits"
+    if right is not None:
+        hits += f" guessing left, {right.hits_left} and {right.hits_right} hits guessing right"
     return (
         f"{record.verdict.words}: epsilon >= {record.certified_epsilon!r}, "
         f"delta >= {record.certified_delta!r}{hits}"

@@ -213,7 +213,11 @@ def test_the_witness_is_counted_on_the_certifying_draws() -> None:
     both = 2 * result.draws["certify"]
     assert result.epsilon.counts == Counts(guessed[0], both, guessed[1], both)
     words = f"{guessed[0]:,} of {sum(guessed):,} guesses right, in {both:,} draws at fair coins"
-    assert result.witness.sentence().endswith(words)
+    sides = (
+        f" (left {counts.hits_left:,} of {counts.hits_left + counts.hits_right:,}, "
+        f"right {other.hits_right:,} of {other.hits_left + other.hits_right:,})"
+    )
+    assert result.witness.sentence().endswith(words + sides)
     inside = [n for n, i in zip(result.histogram.left, result.histogram.inside, strict=True) if i]
     assert sum(inside) == counts.hits_left
     assert result.event is not None

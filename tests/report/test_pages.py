@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import html
+import json
 import math
 import os
 import re
@@ -19,12 +20,15 @@ import pytest
 from dpaudit import AdditiveNoise, ApproxDP, GaussianDP, NeighborPair, PureDP, StoreError, audit
 from dpaudit.report.page import ASSETS
 from dpaudit.report.pages import write_report
+from dpaudit.report.terminal import finding
 from dpaudit.results import severity
 from dpaudit.results.mutants import Fate, MutantResult
 from dpaudit.results.result import AuditResult
 from dpaudit.results.status import STATUSES
 from dpaudit.results.verdicts import Expectation
 from dpaudit.results.words import beside, duration, least, most, number
+from dpaudit.run.words import numbers_of
+from dpaudit.stats import Counts
 from dpaudit.store import KINDS, Kept, Run, family_wise_error
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
@@ -307,6 +311,52 @@ def test_computed_results_speak_of_no_probability(results, tmp_path):
     assert "the probabilities were computed" in text
     assert "Event fired" not in text
     assert "(no guarantee)" not in text
+
+
+def test_a_guess_shows_the_counts_of_both_its_sides(tmp_path):
+    witness = replace(
+        results_of_all_kinds()[0].witness,
+        event="left where output > 1; right where output <= 0",
+        counts=Counts(311, 1010, 82, 990),
+        right=Counts(73, 1010, 304, 990),
+    )
+    result = replace(results_of_all_kinds()[0], witness=witness)
+    page = write_report(tmp_path, run_of([result]), [result]).read_text()
+    rows = re.findall(r'<tr><th scope="row">(left|right)</th>(.*?)</tr>', page)
+    assert [
+        (side, re.sub("<.*?>", " ", row.replace("\u202f", ",")).split()) for side, row in rows
+    ] == [
+        ("left", ["311", "(0.3079)", "73", "(0.07228)", "1,010"]),
+        ("right", ["82", "(0.08283)", "304", "(0.3071)", "990"]),
+    ]
+    assert [re.findall(r"<strong>(.*?)</strong>", row) for _, row in rows] == [["311"], ["304"]]
+    text = Reader(page).text()
+    assert "Event fired" not in text
+    heads = "Drawn from", "guessed left", "guessed right", "of draws"
+    assert "".join(f'<th scope="col">{head}</th>' for head in heads) in page
+    assert "Where left is guessed is shaded." in text
+    words = (
+        "615 of 770 guesses right, in 2,000 draws at fair coins (left 311 of 393, right 304 of 377)"
+    )
+    assert witness.sentence().endswith(words)
+    assert words in finding(result)
+    assert numbers_of(result).endswith(
+        ", 311 and 82 hits guessing left, 73 and 304 hits guessing right"
+    )
+    stored = json.loads(json.dumps(result.to_json()))["witness"]
+    assert (stored["counts"]["hits_left"], stored["counts"]["hits_right"]) == (311, 82)
+    assert (stored["right"]["hits_left"], stored["right"]["hits_right"]) == (73, 304)
+
+
+def test_an_event_shows_the_counts_of_both_sides(tmp_path):
+    first = results_of_all_kinds()[0]
+    witness = replace(first.witness, event="output > 1", counts=Counts(3, 10, 2, 11), right=None)
+    result = replace(first, witness=witness)
+    text = text_of([result], tmp_path)
+    counted = "Event fired times of draws share left 3 10 0.3 right 2 11 0.1818"
+    assert counted.replace(" ", "") in text.replace(" ", "")
+    assert "guessed left" not in text
+    assert numbers_of(result).endswith(", 3 and 2 hits")
 
 
 def test_infinity_is_a_sign_and_sorts_last(results, tmp_path):
