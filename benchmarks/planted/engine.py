@@ -228,14 +228,14 @@ MUTANTS = (
         ADDITIVE,
     ),
     Mutant(
-        "engine/additive/candidates.py",
+        "engine/additive/events.py",
         "of two events, each centre is bet on what it is likely for, against the other side's",
         "np.stack([y_here, y], axis=1).ravel()",
         "np.stack([y, y_here], axis=1).ravel() * 0.5",
         ADDITIVE,
     ),
     Mutant(
-        "engine/additive/candidates.py",
+        "engine/additive/events.py",
         "of two events, only one limits the stakes",
         "return max(*ends, 1e-300)",
         "return max(ends[0], 1e-300)",

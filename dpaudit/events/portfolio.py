@@ -76,7 +76,8 @@ def _crossed(
     """Learn on all draws, and choose by scores that were learnt without the draws they judge."""
     encoder = Encoder.learn(left, right, sides=(left, right))
     sides = encoder(left), encoder(right)
-    folds = [np.arange(len(side)) % _FOLDS for side in sides]
+    # Whole stretches: neighbours that share their noise must not judge what the others taught.
+    folds = [np.arange(len(side)) * _FOLDS // len(side) for side in sides]
     learnt: list[dict[Hashable, Score]] = []
     for k in range(_FOLDS):
         part = [x[of != k] for x, of in zip(sides, folds, strict=True)]

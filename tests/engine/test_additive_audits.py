@@ -13,8 +13,8 @@ from scipy.stats import binom
 from dpaudit import ApproxDP, GaussianDP, PureDP
 from dpaudit.engine import counts
 from dpaudit.engine.additive import certify
-from dpaudit.engine.additive.candidates import Candidate, screen
-from dpaudit.engine.additive.events import LikelihoodRatio, RatioEvent, RegionEvent
+from dpaudit.engine.additive.candidates import screen
+from dpaudit.engine.additive.events import Candidate, LikelihoodRatio, RatioEvent, RegionEvent
 from dpaudit.engine.additive.plan import Budget, Centers, Plan, Question
 from dpaudit.engine.additive.values import CentreValues
 from dpaudit.errors import MechanismError

@@ -314,7 +314,7 @@ def test_crossed_scores_are_judged_on_draws_that_did_not_teach_them() -> None:
     rng = np.random.default_rng(0)
     left, right = (rng.integers(2**9, size=600).astype(str) for _ in range(2))
     selection = learn(left, right, _crossed(), rng=np.random.default_rng(2))
-    assert selection.objective[0] == 0.0
+    assert selection.objective[0] <= 0.0
     learnt = [event for event in _events(selection) if event.told is not None]
     assert learnt
     for event in learnt:

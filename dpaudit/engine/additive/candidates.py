@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from dpaudit.engine.additive.events import (
+    SIDES,
+    BallOrNone,
+    Candidate,
     IntegratedEvent,
     LikelihoodRatio,
     RatioEvent,
@@ -24,8 +27,6 @@ from dpaudit.stats import Ball, Box, HalfSpace, Noise, Slab, Target
 
 Floats = NDArray[np.float64]
 Sides = dict[str, Floats]
-BallOrNone = tuple[Floats, float] | None
-SIDES = ("left", "right")
 
 MAX_COORDINATES = 48
 MIXTURE = 256
@@ -42,79 +43,6 @@ _FAR_BALL = 1e4  # noise scales; beyond it a half-space is as good
 _RATIO_CUTS = 60
 _DISTANCE_GRID = 60
 _LARGEST_FACTOR = 1e154  # its square is a double
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """An event with the side on which it is taken to be the likelier; or two, one for either side.
-
-    Parameters
-    ----------
-    event : IntegratedEvent
-        Taken to be likelier on `likelier`.
-    likelier : str
-        "left" or "right".
-    other : IntegratedEvent, optional
-        Taken to be likelier on the other side: then the event guesses one side, and `other` the
-        other one. The two may overlap.
-    """
-
-    event: IntegratedEvent
-    likelier: str
-    other: IntegratedEvent | None = None
-
-    @property
-    def events(self) -> tuple[IntegratedEvent, ...]:
-        """The one event, or both."""
-        return (self.event,) if self.other is None else (self.event, self.other)
-
-    @property
-    def words(self) -> str:
-        """What happens, or what is guessed."""
-        if self.other is None:
-            return self.event.words
-        other = SIDES[SIDES[0] == self.likelier]
-        return f"guess {self.likelier} if {self.event.words}, {other} if {self.other.words}"
-
-    def largest(self, noise: Noise, balls: dict[str, BallOrNone]) -> float:
-        """Return an upper end of the values on the side where they are to be rare."""
-        sides = SIDES if self.likelier == "left" else SIDES[::-1]
-        ends = [
-            event.largest(noise, balls[side])
-            for event, side in zip(self.events, sides[::-1], strict=False)
-        ]
-        return max(*ends, 1e-300)
-
-    def pairs(
-        self, value: Callable[[IntegratedEvent, str, float], Floats]
-    ) -> tuple[Floats, Floats]:
-        """Return the values X and Y of a paired bet, of shape (n,), or (2n,) of two events.
-
-        Parameters
-        ----------
-        value : callable
-            Gives an event's values on the n centres of a side, and where rounding leaves one open:
-            downwards (-1) where large values help the bound, upwards (1) where small ones do.
-
-        Notes
-        -----
-        Of one event A that is likelier on the left, X_i = A(l_i) and Y_i = A(r_i), for the i-th
-        centres l and r of either side. Of two events, A for the left and B for the right, every
-        centre gives a pair: (A(l_i), B(l_i)) and (B(r_i), A(r_i)). Under (epsilon, delta),
-        ``a = E[A(l) - e^epsilon B(l) - delta]`` and ``b = E[B(r) - e^epsilon A(r) - delta]`` may
-        be positive each, but not their sum, in which A meets A and B meets B. The centres of
-        either side are independent of those of the other, and so is the auxiliary noise of
-        ratios, which two events do not share across sides. So the factors of a bet with the i-th
-        centres expect ``(1 + lam a) (1 + lam b) <= (1 + lam (a + b) / 2)^2 <= 1``, and the wealth
-        is that of a bet on 2n pairs: no coins need to be tossed.
-        """
-        here, there = SIDES if self.likelier == "left" else SIDES[::-1]
-        x, y = value(self.event, here, -1.0), value(self.event, there, 1.0)
-        if self.other is None:
-            return x, y
-        x_there, y_here = value(self.other, there, -1.0), value(self.other, here, 1.0)
-        # In turn, so that a part of them is of both sides too.
-        return np.stack([x, x_there], axis=1).ravel(), np.stack([y_here, y], axis=1).ravel()
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ Three cases, from strong to weak:
 
 The i-th centre of the left is paired with the i-th of the right, and
 :class:`dpaudit.stats.PairedBet` certifies, of one event or of two that guess either side
-(:meth:`~dpaudit.engine.additive.candidates.Candidate.pairs`). ``PRIMARY_SHARE`` of `failure_prob`
+(:meth:`~dpaudit.engine.additive.events.Candidate.pairs`). ``PRIMARY_SHARE`` of `failure_prob`
 goes to the epsilon at the claimed delta; the delta at the claimed epsilon and the events of the
 profile share the rest. Events, sides, epsilons and bets are frozen before the certifying draws.
 """

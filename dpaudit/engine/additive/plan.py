@@ -12,14 +12,17 @@ from numpy.typing import NDArray
 from dpaudit.engine.additive.candidates import (
     CAUTION,
     MIXTURE,
-    SIDES,
-    BallOrNone,
-    Candidate,
     Screening,
     joint_variance,
     screen,
 )
-from dpaudit.engine.additive.events import IntegratedEvent, RatioEvent
+from dpaudit.engine.additive.events import (
+    SIDES,
+    BallOrNone,
+    Candidate,
+    IntegratedEvent,
+    RatioEvent,
+)
 from dpaudit.engine.additive.profiles import extended
 from dpaudit.engine.task import Task
 from dpaudit.stats import Noise, PairedBet, Target, expected_bound

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.engine.additive.candidates import SIDES, joint_variance
-from dpaudit.engine.additive.events import IntegratedEvent
+from dpaudit.engine.additive.candidates import joint_variance
+from dpaudit.engine.additive.events import SIDES, IntegratedEvent
 from dpaudit.engine.additive.plan import Plan, auxiliary_noise
 from dpaudit.results import Histogram, LongProfile
 
