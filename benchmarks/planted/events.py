@@ -11,6 +11,20 @@ FEATURES = ("tests/events/test_features.py",)
 MUTANTS = (
     Mutant(
         "events/portfolio.py",
+        "crossed scores judge the draws that taught them",
+        "values[folds == k] = score(encoded[folds == k])",
+        "values[folds != k] = score(encoded[folds != k])",
+        ("tests/events/test_portfolio.py",),
+    ),
+    Mutant(
+        "events/portfolio.py",
+        "neighbours of the draws that teach a crossed score judge it",
+        "np.arange(len(side)) * _FOLDS // len(side)",
+        "np.arange(len(side)) % _FOLDS",
+        ("tests/mechanisms/test_independence.py",),
+    ),
+    Mutant(
+        "events/portfolio.py",
         "thresholds are chosen on the draws that taught the score",
         "rest = tuple(x[h:] for x, h in zip(encoded, halves, strict=True))",
         "rest = tuple(x[:h] for x, h in zip(encoded, halves, strict=True))",

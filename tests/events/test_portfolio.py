@@ -311,17 +311,19 @@ def test_cuts_are_judged_on_draws_that_did_not_teach_the_score() -> None:
 
 def test_crossed_scores_are_judged_on_draws_that_did_not_teach_them() -> None:
     """Labels seen once on one side tell all draws apart that taught them, and no others."""
-    rng = np.random.default_rng(0)
-    left, right = (rng.integers(2**9, size=600).astype(str) for _ in range(2))
-    selection = learn(left, right, _crossed(), rng=np.random.default_rng(2))
-    assert selection.objective[0] <= 0.0
-    learnt = [event for event in _events(selection) if event.told is not None]
+    learnt = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        left, right = (rng.integers(2**9, size=600).astype(str) for _ in range(2))
+        selection = learn(left, right, _crossed(), rng=np.random.default_rng(2))
+        assert selection.objective[0] < 0.2  # the luckiest of many cuts
+        for event in _events(selection):
+            if event.told is not None:
+                on_left, on_right = (fired / draws for fired, draws in event.told)
+                fooled = abs(event(left).mean() - event(right).mean())
+                learnt.append((abs(on_left - on_right), fooled))
     assert learnt
-    for event in learnt:
-        assert event.told is not None
-        on_left, on_right = (fired / draws for fired, draws in event.told)
-        fooled = abs(event(left).mean() - event(right).mean())
-        assert abs(on_left - on_right) < fooled / 2
+    assert all(told < fooled / 2 for told, fooled in learnt)
 
 
 def test_what_crossed_scores_tell_is_about_what_fresh_draws_show() -> None:
