@@ -328,9 +328,16 @@ def _refuse_masked(name: str, values: ArrayLike) -> None:
         raise ArgumentError(f"{name} must be a plain array, got a masked one")
 
 
+def _array(name: str, values: ArrayLike) -> NDArray[Any]:
+    _refuse_masked(name, values)
+    try:
+        return np.asarray(values)
+    except ValueError:  # lists of different lengths
+        raise ArgumentError(f"{name} must be one-dimensional, got a ragged list") from None
+
+
 def _scores(scores: ArrayLike) -> Floats:
-    _refuse_masked("scores", scores)
-    found = np.asarray(scores)
+    found = _array("scores", scores)
     if found.dtype.kind not in "fiub" or found.ndim != 1 or found.size == 0:
         raise ArgumentError(
             "scores must be numbers, one-dimensional and not empty, got shape "
@@ -344,8 +351,12 @@ def _scores(scores: ArrayLike) -> Floats:
 
 
 def _coins(included: ArrayLike) -> NDArray[np.bool_]:
-    _refuse_masked("included", included)
-    found = np.asarray(included)
+    found = _array("included", included)
+    if found.dtype == object and found.ndim == 1:  # as data frames keep bool beside missing values
+        for at, value in enumerate(found):
+            if not isinstance(value, bool | np.bool_):
+                raise ArgumentError(f"included must be bool, or 0 and 1, got {value!r} at {at}")
+        found = found.astype(bool)
     if found.ndim != 1 or found.size == 0 or found.dtype.kind not in "biuf":
         raise ArgumentError(
             "included must be one-dimensional, not empty, of bool or of 0 and 1, got shape "
@@ -356,7 +367,7 @@ def _coins(included: ArrayLike) -> NDArray[np.bool_]:
         raise ArgumentError(f"included must be bool, or 0 and 1, got {found[wrong]} at {wrong}")
     coins = found.astype(bool)
     heads, m = int(coins.sum()), len(coins)
-    if m > 1 and heads in (0, m):
+    if heads in (0, m):
         raise ArgumentError(
             f"included must hold canaries of both kinds, got {m} that are all "
             f"{'included' if heads else 'excluded'}"

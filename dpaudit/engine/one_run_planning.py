@@ -9,7 +9,7 @@ that a walk of such rates reaches the heights of the test is that of a Markov ch
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -151,6 +151,8 @@ def plan_one_run(
     at = claim.point[1] if claim.point is not None else 1e-5
     at = at if delta is None else _validate.delta(delta=delta)
     beyond, model = _model(mu, true_epsilon, at)
+    if isinstance(canaries, str) or not isinstance(canaries, Iterable):
+        raise TypeError(f"canaries must be a sequence of integers >= 2, got {canaries!r}")
     numbers = tuple(_validate.integer(2, canaries=m) for m in canaries)
     if numbers and max(numbers) > MAX_CANARIES:
         raise ArgumentError(f"canaries must be at most {MAX_CANARIES}, got {max(numbers)}")
@@ -206,6 +208,8 @@ def _model(
         )
     assert mu is not None
     distance = _validate.positive(mu=mu)
+    if distance > _FAR:
+        raise ArgumentError(f"mu must be at most {_FAR:g}, where no guess is wrong, got {mu!r}")
     return (
         lambda t: (float(special.ndtr(distance / 2 - t)), float(special.ndtr(-distance / 2 - t))),
         f"Gaussian scores {distance:.4g} standard deviations apart",

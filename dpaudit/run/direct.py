@@ -131,7 +131,7 @@ def dataset_of(words: str) -> Any:
     if not is_code(words):
         try:
             return np.load(words, allow_pickle=False)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise click.UsageError(f"--like: cannot read {words}: {error}") from None
     try:
         # The user's own words, as everything else on a command line.

@@ -49,6 +49,9 @@ SCORES = np.arange(40.0)
         ({"included": np.ones(40)}, "of both kinds, got 40 that are all included"),
         ({"included": np.zeros(40)}, "all excluded"),
         ({"included": np.arange(40) > 38}, "fair coins, got 1 of 40 included"),
+        ({"scores": [1.0], "included": [True]}, "of both kinds, got 1 that are all included"),
+        ({"scores": [[1, 2], [3]]}, "scores must be one-dimensional, got a ragged list"),
+        ({"included": np.array([True, None] * 20)}, "included must be bool, .* got None at 1"),
         ({"included": []}, "included must be one-dimensional, not empty"),
         ({"guesses": 0}, "guesses must be an integer >= 1"),
         ({"guesses": 41}, "from 1 to 40 canaries, got 41"),
@@ -300,6 +303,7 @@ def test_a_claim_that_is_kept_is_out_of_reach():
         ({}, "give mu or true_epsilon"),
         ({"mu": 1.0, "true_epsilon": 1.0}, "give mu or true_epsilon"),
         ({"mu": -1.0}, "mu must be"),
+        ({"mu": 1e9}, "mu must be at most 40"),
         ({"mu": 1.0, "canaries": [1]}, "canaries must be an integer >= 2"),
         ({"mu": 1.0, "canaries": [10**6]}, "at most 50000"),
         ({"mu": 1.0, "guesses": 2.0}, "guesses must be a share"),
@@ -309,3 +313,15 @@ def test_a_claim_that_is_kept_is_out_of_reach():
 def test_bad_plans_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         plan_one_run(PureDP(1.0), **arguments)
+
+
+def test_a_number_of_canaries_is_no_sequence():
+    for canaries in (100, None, "100"):
+        with pytest.raises(TypeError, match="canaries must be a sequence of integers"):
+            plan_one_run(PureDP(1.0), mu=1.0, canaries=canaries)
+
+
+def test_coins_of_a_data_frame_may_be_objects():
+    scores, coins = gaussian_scores(2.0, 200, 1)
+    found = [dpaudit.audit_one_run(scores, c, PureDP(1.0)) for c in (coins, coins.astype(object))]
+    assert found[0].certified_epsilon == found[1].certified_epsilon

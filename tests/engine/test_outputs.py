@@ -131,7 +131,11 @@ def test_parquet_files(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         ((np.zeros(19), np.zeros(50)), "left must hold at least 20 outputs"),
-        ((np.zeros(50), np.float64(3)), "right must hold at least 20 outputs"),
+        ((np.zeros(50), np.float64(3)), "right must be an array, a list, .* got float64"),
+        ((np.zeros(50), {"a": 1}), "right must be an array, a list, .* got dict"),
+        ((np.zeros((50, 2)), np.zeros(50)), r"outputs of one shape, got \(2,\) and \(\); .* lists"),
+        (("nowhere.npy", np.zeros(50)), "left must be a file that is there, got nowhere.npy"),
+        (("nowhere.parquet", np.zeros(50)), "left must be a file that is there"),
         ((np.zeros(50), np.full(50, np.inf)), "returned inf in 50 of 50 draws"),
         ((np.zeros(50), np.array(["a"] * 50)), "draws of one shape and kind"),
         (("left.csv", np.zeros(50)), "left must be an array, a .npy file or a .parquet file"),
@@ -140,6 +144,39 @@ def test_parquet_files(tmp_path: Path) -> None:
 def test_what_is_no_output_is_refused(arguments: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         audit_outputs(*arguments, PureDP(1.0), seed=1)
+
+
+@pytest.mark.parametrize("content", [b"", b"1 2 3", "objects"])
+@pytest.mark.parametrize("name", ["left.npy", "left.parquet"])
+def test_files_that_hold_something_else_are_named(
+    name: str, content: bytes | str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif name.endswith("npy"):
+        np.save(path, np.array([None] * 50), allow_pickle=True)
+    else:
+        pytest.importorskip("pyarrow.parquet").write_table(
+            pytest.importorskip("pyarrow").table({"score": [[1.0], [1.0, 2.0]] * 25}), path
+        )
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    with pytest.raises(ValueError, match=rf"outputs: left.*got .*({name}|array)"):
+        audit_outputs(path, np.zeros(50), PureDP(1.0), seed=1)
+
+
+def test_columns_of_objects_are_numbers_or_texts() -> None:
+    pandas = pytest.importorskip("pandas")
+    numbers = pandas.DataFrame({"score": np.array([1.0, None] * 50, dtype=object)})
+    result = audit_outputs(numbers, numbers, PureDP(1.0), seed=1)
+    assert result.verdict is Verdict.NO_POWER
+    vectors = numbers.assign(vector=[[1.0, 2.0]] * 100)
+    with pytest.raises(ValueError, match="column 'vector', must hold one number or text in a row"):
+        audit_outputs(vectors, vectors, PureDP(1.0), seed=1)
+    texts = pandas.DataFrame({"word": np.array(["a", None] * 50, dtype=object)})
+    with pytest.raises(ValueError, match=r"column 'word', must hold .* got (None|nan) in row 1"):
+        audit_outputs(texts, texts, PureDP(1.0), seed=1)
 
 
 @pytest.mark.parametrize(
