@@ -128,7 +128,7 @@ class Game:
                 return
             waiting = self.refused > self.claim_level  # for draws that look independent
             if self.spent >= FUTILE_AFTER * budget and not waiting and self._is_futile():
-                self.stopped = "no violation worth the rest of the budget is left"
+                self.stopped = "the rest of the budget could not certify what violation may be left"
                 return
 
     @property

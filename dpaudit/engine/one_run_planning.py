@@ -78,10 +78,12 @@ class OneRunPlan:
                 self.canaries, self.certified_epsilon, self.power, strict=True
             )
         ]
+        advice = "A larger failure_prob, such as 0.05, asks for less."
         return "\n".join(
             [
                 f"{first} with probability {self.wanted:g}",
                 f"(failure_prob {self.failure_prob:g}), for {self.model}.",
+                *[advice] * (self.needed is None and self.failure_prob < 0.01),
                 f"  canaries  epsilon certified  power   (at delta = {self.delta:g}, as expected)",
                 *rows,
             ]

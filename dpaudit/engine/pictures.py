@@ -101,8 +101,10 @@ class _Frame:
             low, high = low - margin, high + margin
         edges = np.linspace(low, high, _BINS + 1)
         if is_cut_here:
-            # Let a bin begin where the event does.
-            edges[np.abs(edges - threshold)[1:-1].argmin() + 1] = threshold
+            # A bin begins where the event does, and all stay of one width.
+            nearest = np.abs(edges - threshold)[1:-1].argmin() + 1
+            edges += threshold - edges[nearest]
+            edges[nearest] = threshold
         return edges
 
     @classmethod
@@ -120,9 +122,15 @@ class _Frame:
         axis = _Axis([self])
         axis.count("all", along)
         axis.count("hits", along[fires])
-        return replace(
-            self, inside=tuple((2 * axis.of("hits", self) > axis.of("all", self)).tolist())
-        )
+        seen = axis.of("all", self)
+        inside = 2 * axis.of("hits", self) > seen
+        if self.are_edges and seen[:-1].any():
+            # Of a bin that the sample left empty, the nearest one before it tells, or the first.
+            known = np.flatnonzero(seen[:-1])
+            nearest = known[np.searchsorted(known, np.arange(len(seen) - 1), side="right") - 1]
+            before = np.arange(len(seen) - 1) < known[0]
+            inside[:-1] = inside[np.where(before, known[0], nearest)]
+        return replace(self, inside=tuple(inside.tolist()))
 
 
 class _Axis:

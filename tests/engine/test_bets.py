@@ -77,7 +77,7 @@ def test_an_honest_mechanism_is_given_up_early_and_says_what_it_would_have_seen(
     result = audit(laplace, PureDP(1.0), ONE, seed=2, sequential=True, mutants=[tenfold])
     assert result.verdict is Verdict.NOT_REFUTED
     assert result.sequential is not None
-    assert "no violation worth" in result.sequential.stopped
+    assert "could not certify" in result.sequential.stopped
     assert sum(result.draws.values()) < 60_000
     assert result.mutants[0].killed
     assert 0.7 < result.certified_epsilon < 1.0
