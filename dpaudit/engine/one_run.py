@@ -239,6 +239,7 @@ def audit_one_run(
         raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
     one_sided = _validate.choice(SIDES, side=side) == "top"
+    _refuse_other_index(scores, included)
     point, coins = _scores(scores), _coins(included)
     m = len(coins)
     if len(point) != m:
@@ -326,6 +327,18 @@ def right_guesses(
 def _refuse_masked(name: str, values: ArrayLike) -> None:
     if isinstance(values, np.ma.MaskedArray):
         raise ArgumentError(f"{name} must be a plain array, got a masked one")
+
+
+def _refuse_other_index(scores: Any, included: Any) -> None:
+    """Of two pandas Series, rows are paired by position, which their index must not belie."""
+    first, second = (getattr(values, "index", None) for values in (scores, included))
+    if first is None or not (hasattr(first, "equals") and hasattr(second, "equals")):
+        return  # the `index` of a list is a method
+    if not first.equals(second):
+        raise ArgumentError(
+            "scores and included must be of one index, row by row, got two Series of different "
+            "ones; align them, or give arrays"
+        )
 
 
 def _array(name: str, values: ArrayLike) -> NDArray[Any]:

@@ -104,7 +104,9 @@ def audit_outputs(
     found = counts.look_at(task, sampler, "outputs")
     fates = Fates()
     if given and not found.refuted:
-        fates = Fates(tuple(_fate(task, name, *both, len(given)) for name, both in given.items()))
+        fates = Fates(
+            tuple(_fate(task, sampler, name, *both, len(given)) for name, both in given.items())
+        )
     reach = None if found.refuted else detectable(found)
     judged = judge(found, fates, reach, wanted=bool(given))
     return result_of(
@@ -321,10 +323,18 @@ def _checked_mutants(mutants: Any) -> dict[str, tuple[Outputs, Outputs]]:
     return dict(mutants)
 
 
-def _fate(task: Task, name: str, left: Outputs, right: Outputs, among: int) -> MutantResult:
+def _fate(
+    task: Task, audited: StoredDraws, name: str, left: Outputs, right: Outputs, among: int
+) -> MutantResult:
     share = task.failure_prob / among
     id = f"{task.name}/{name}"
     alone, sampler = _prepared(task.claim, share, task.seed, id, name, left, right)
+    shape, wanted = sampler.left.shape[1:], audited.left.shape[1:]
+    if shape != wanted:
+        raise ArgumentError(
+            f"mutants: the outputs of {name!r} must be of the shape of those that are audited, "
+            f"{wanted}, got {shape}"
+        )
     found: Certificate = counts.look_at(alone, sampler, "mutant")
     return MutantResult(
         name,

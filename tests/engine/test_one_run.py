@@ -321,6 +321,15 @@ def test_a_number_of_canaries_is_no_sequence():
             plan_one_run(PureDP(1.0), mu=1.0, canaries=canaries)
 
 
+def test_rows_of_two_series_are_not_paired_across_their_index():
+    pandas = pytest.importorskip("pandas")
+    scores, coins = gaussian_scores(2.0, 200, 1)
+    scores, coins = pandas.Series(scores), pandas.Series(coins)
+    assert dpaudit.audit_one_run(scores, coins, PureDP(1.0)).canaries == 200
+    with pytest.raises(ValueError, match="scores and included must be of one index"):
+        dpaudit.audit_one_run(scores, coins[::-1], PureDP(1.0))
+
+
 def test_coins_of_a_data_frame_may_be_objects():
     scores, coins = gaussian_scores(2.0, 200, 1)
     found = [dpaudit.audit_one_run(scores, c, PureDP(1.0)) for c in (coins, coins.astype(object))]

@@ -166,6 +166,14 @@ def test_files_that_hold_something_else_are_named(
         audit_outputs(path, np.zeros(50), PureDP(1.0), seed=1)
 
 
+def test_outputs_of_a_mutant_are_of_the_shape_that_is_audited() -> None:
+    honest = np.zeros(50)
+    with pytest.raises(ValueError, match=r"outputs of 'wide' must be .*, \(\), got \(2,\)"):
+        audit_outputs(
+            honest, honest, PureDP(1.0), seed=1, mutants={"wide": (np.zeros((50, 2)),) * 2}
+        )
+
+
 def test_columns_of_objects_are_numbers_or_texts() -> None:
     pandas = pytest.importorskip("pandas")
     numbers = pandas.DataFrame({"score": np.array([1.0, None] * 50, dtype=object)})
