@@ -18,13 +18,6 @@ MUTANTS = (
     ),
     Mutant(
         "events/portfolio.py",
-        "neighbours of the draws that teach a crossed score judge it",
-        "np.arange(len(side)) * _FOLDS // len(side)",
-        "np.arange(len(side)) % _FOLDS",
-        ("tests/mechanisms/test_independence.py",),
-    ),
-    Mutant(
-        "events/portfolio.py",
         "thresholds are chosen on the draws that taught the score",
         "rest = tuple(x[h:] for x, h in zip(encoded, halves, strict=True))",
         "rest = tuple(x[:h] for x, h in zip(encoded, halves, strict=True))",

@@ -62,7 +62,7 @@ FUTILE_AFTER = 0.3
 
 _PAIR_SHARE = 0.03  # of the budget, to choose among several pairs
 _LEARN_SHARE = 0.6  # few draws are more needed by a score than by its cut
-_CROSSED = 3000  # draws per dataset below which all are needed by both
+_CROSSED = 0  # draws per dataset below which all are needed by both: off, see the tests of tiles
 _MARGIN = 1e-6  # how far above the claim lies the level whose refusal refutes it
 _POOL = 6  # guesses that are remembered
 # One-sided levels at which rates are hoped for, of a guess that never abstains and of one that
