@@ -11,13 +11,6 @@ FEATURES = ("tests/events/test_features.py",)
 MUTANTS = (
     Mutant(
         "events/portfolio.py",
-        "crossed scores judge the draws that taught them",
-        "values[folds == k] = score(encoded[folds == k])",
-        "values[folds != k] = score(encoded[folds != k])",
-        ("tests/events/test_portfolio.py",),
-    ),
-    Mutant(
-        "events/portfolio.py",
         "thresholds are chosen on the draws that taught the score",
         "rest = tuple(x[h:] for x, h in zip(encoded, halves, strict=True))",
         "rest = tuple(x[:h] for x, h in zip(encoded, halves, strict=True))",

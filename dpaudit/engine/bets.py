@@ -62,7 +62,6 @@ FUTILE_AFTER = 0.3
 
 _PAIR_SHARE = 0.03  # of the budget, to choose among several pairs
 _LEARN_SHARE = 0.6  # few draws are more needed by a score than by its cut
-_CROSSED = 0  # draws per dataset below which all are needed by both: off, see the tests of tiles
 _MARGIN = 1e-6  # how far above the claim lies the level whose refusal refutes it
 _POOL = 6  # guesses that are remembered
 # One-sided levels at which rates are hoped for, of a guess that never abstains and of one that
@@ -160,8 +159,7 @@ class Game:
     def _learn_again(self, rng: np.random.Generator) -> None:
         draws = self._everything()
         pair = self.exploration.pair
-        share = 1.0 if len(draws[0]) < _CROSSED else _LEARN_SHARE
-        goal = self.task.goal(max(self.task.draws - self.spent, len(draws[0])), share)
+        goal = self.task.goal(max(self.task.draws - self.spent, len(draws[0])), _LEARN_SHARE)
         selection = learn(*draws, goal, rng=rng, float_attack=self.task.attack_on(pair))
         self.exploration = Exploration(
             pair, selection, draws, self.explored, self.exploration.search
@@ -171,10 +169,8 @@ class Game:
         """Bet on the guesses that should grow fastest at the claimed level, new or known.
 
         Their rates are told by draws from which they were not learnt: what was learnt in earlier
-        batches has more of those, and a crossed score was judged on each draw by its likes that
-        had not seen it. They only shape bets, all of which are laid before the draws that pay them.
-        What is bet on are rates moved against us, less and less as draws come in: early in an
-        audit, a bold bet on a lucky find loses more than it wins.
+        batches has more of those. What is bet on are rates moved against us, less and less as draws
+        come in: early in an audit, a bold bet on a lucky find loses more than it wins.
         """
         left, right = self._everything()
         delta = self.point[1]
@@ -186,12 +182,9 @@ class Game:
         judged = []
         optimistic = []
         for chosen, start in known:
+            draws = len(left) - start
             guess = Guess.of(chosen)
-            # No draws are left to a fresh crossed score, and not every score reads none.
-            later = [x[start:] for x in (left, right)]
-            said = [answers_of(guess(x)) if len(x) else 0 for x in later]
-            seen = guess.told[0] + said[0], guess.told[1] + said[1]
-            draws = int(seen[0].sum())
+            seen = answers_of(guess(left[start:])), answers_of(guess(right[start:]))
             rates = rates_of(guess, *seen)
             growth = wager(*moved(*rates, draws, CAREFUL), levels, delta).growth
             objective = (float(growth[0]), float(growth[1:].sum()))

@@ -16,14 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.events.encoding import Encoder
-from dpaudit.events.event import (
-    Event,
-    Goal,
-    Guess,
-    Selection,
-    complement_of,
-    trivial_event,
-)
+from dpaudit.events.event import Event, Goal, Guess, Selection, trivial_event
 from dpaudit.events.expected import ExpectedBounds, approximate_lower, approximate_upper
 from dpaudit.events.guessing import ExpectedGuess, pairs_of_cuts
 from dpaudit.events.scores import FeatureScore, Score
@@ -233,8 +226,6 @@ def _best_guess(
             )
             for at, is_above, likelier in ((near[0], True, side), (near[1], False, other))
         )
-        if below.told is not None:
-            below = replace(below, told=complement_of(below.told))
         left, right = (above, below) if side == "left" else (below, above)
         separation = float(pairs.correct[top] - pairs.wrong[top])
         best = _ChosenGuess(float(values[top]), separation, Guess(left, right), point)
@@ -263,11 +254,6 @@ def _event(
     learn_share: float,
 ) -> Event:
     """Freeze a cut as the event, or as the complement where its swapped use is the stronger."""
-    told = None
-    if learn_share == 1 and not is_plain(cuts.score):
-        hits_left, hits_right = (int(cuts.hits[of][at]) for of in ("left", "right"))
-        told = (hits_left, cuts.draws["left"]), (hits_right, cuts.draws["right"])
-        told = told if as_is else complement_of(told)
     return Event(
         cuts.score,
         float(cuts.thresholds[at]),
@@ -276,7 +262,6 @@ def _event(
         encoder=encoder,
         target=target,
         learnt_share=0.0 if is_plain(cuts.score) else learn_share,
-        told=told,
     )
 
 

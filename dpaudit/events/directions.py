@@ -114,8 +114,8 @@ def spreads(
     start = center + unit * means[1]
     bend = (1 - 1 / np.maximum(ratios[use], 1e-12)) / 2
     slope = shift[use] / np.maximum(ratios[use], 1e-12)
-    words = "quadratic score in directions of different spread"
-    yield Column(words), _quadratic(columns, start, weights[:, use], bend, slope)
+    name = f"quadratic score in {len(use)} direction{'s' * (len(use) > 1)}"
+    yield Column(name), _quadratic(columns, start, weights[:, use], bend, slope)
 
 
 def _chance(k: int, n: int) -> float:

@@ -47,9 +47,6 @@ class Event:
     learnt_share : float
         Part of the draws, from the first, on which the score was learnt; 0 for a plain feature.
         The event's rates are told better by the others, which only chose its threshold.
-    told : ((int, int), (int, int)), optional
-        On either side, in how many of how many draws the event fired, each under a score learnt
-        without it; where scores are crossed.
     """
 
     score: Score = field(repr=False)
@@ -60,7 +57,6 @@ class Event:
     target: Target
     example: str = ""
     learnt_share: float = 0.0
-    told: tuple[tuple[int, int], tuple[int, int]] | None = None
 
     @property
     def description(self) -> str:
@@ -100,8 +96,7 @@ class Guess:
         if isinstance(chosen, Guess):
             return chosen
         other = "right" if chosen.likelier == "left" else "left"
-        told = chosen.told and complement_of(chosen.told)
-        complement = replace(chosen, above=not chosen.above, likelier=other, told=told)
+        complement = replace(chosen, above=not chosen.above, likelier=other)
         return cls(chosen, complement) if other == "right" else cls(complement, chosen)
 
     @property
@@ -129,18 +124,6 @@ class Guess:
         """Part of the draws on which the score was learnt."""
         return self.left.learnt_share
 
-    @property
-    def told(self) -> NDArray[np.int64]:
-        """Left, right and neither guessed at draws of either side under crossed scores, (2, 3)."""
-        if self.left.told is None or self.right.told is None:
-            return np.zeros((2, 3), dtype=np.int64)
-        return np.array(
-            [
-                [left, right, draws - left - right]
-                for (left, draws), (right, _) in zip(self.left.told, self.right.told, strict=True)
-            ]
-        )
-
     def __call__(self, outputs: NDArray[Any]) -> NDArray[np.int8]:
         """Return the guess at each output, shape ``[size]``."""
         scores = self.score(self.encoder(np.asarray(outputs)))
@@ -164,8 +147,7 @@ class Goal:
     primary_failure_prob, profile_failure_prob : float
         Given to the primary event, and to each event of the profile.
     learn_share : float
-        Part of the exploration draws on which scores are learnt. At 1 scores are crossed: learnt on
-        all, and judged by what the same kind of score, learnt on two thirds, says of the others.
+        Part of the exploration draws on which scores are learnt.
     wants_profile : bool
         Whether events are chosen for the profile too, or the primary one alone.
     """
@@ -202,14 +184,6 @@ class Selection:
     profile: tuple[Event, ...]
     objective: tuple[float, float]
     point: tuple[float, float]
-
-
-def complement_of(
-    told: tuple[tuple[int, int], tuple[int, int]],
-) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return how often the complement of an event fired."""
-    (left, of_left), (right, of_right) = told
-    return (of_left - left, of_left), (of_right - right, of_right)
 
 
 def trivial_event(encoder: Encoder) -> Event:

@@ -308,7 +308,10 @@ def additive_score(tables: Sequence[TableScore]) -> ModelScore | None:
     useful = [t for t in tables if t.feature.coordinate and t.significance > 0]
     if len(useful) < 2:
         return None
-    return ModelScore("sum of log-likelihood ratios of coordinates", lambda x: _total(useful, x))
+    return ModelScore(
+        f"sum of log-likelihood ratios of {len(useful)} coordinates",
+        lambda x: _total(useful, x),
+    )
 
 
 def _total(tables: Sequence[TableScore], encoded: Floats) -> Floats:

@@ -36,7 +36,7 @@ def test_the_quadratic_score_is_the_log_likelihood_ratio_of_two_gaussians() -> N
     spread, shift = np.array([3.0, 0.5, 1.0]), np.array([0.0, 0.0, 1.0])
     right = rng.normal(size=(40_000, 3))
     left = spread * rng.normal(size=(40_000, 3)) + shift
-    read = _found(left, right)["quadratic score in directions of different spread"]
+    read = _found(left, right)["quadratic score in 3 directions"]
     x = rng.normal(size=(200, 3))
     exact = (x**2 / 2 - ((x - shift) / spread) ** 2 / 2).sum(axis=1)
     score = read(x)  # type: ignore[operator]

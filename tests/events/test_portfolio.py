@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,10 +28,6 @@ GRID = np.array([0.0, 0.5, 1.0, 1.5])
 
 def _goal(delta: float | None = 0.0, draws: int = 20_000) -> Goal:
     return Goal(delta, GRID, np.array([0.3, 0.2, 0.1, 0.05]), draws, 1e-5, 1e-7)
-
-
-def _crossed() -> Goal:
-    return replace(_goal(), learn_share=1.0)
 
 
 def _learn(
@@ -237,13 +232,9 @@ NO_DIFFERENCE = ("constant", "all missing", "missing vectors", "signs of zero", 
 
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("delta", [0.0, 0.1, None])
-@pytest.mark.parametrize("share", [0.5, 1.0])
-def test_any_outputs_give_events_with_words_and_pictures(
-    name: str, delta: float | None, share: float
-) -> None:
+def test_any_outputs_give_events_with_words_and_pictures(name: str, delta: float | None) -> None:
     left, right = ODD[name]
-    goal = replace(_goal(delta), learn_share=share)
-    selection = learn(left, right, goal, rng=np.random.default_rng(0))
+    selection = learn(left, right, _goal(delta), rng=np.random.default_rng(0))
     for event in _events(selection):
         assert event.description
         for side in (left, right):
@@ -307,51 +298,6 @@ def test_cuts_are_judged_on_draws_that_did_not_teach_the_score() -> None:
     assert fooled.objective[0] == 0.0
     told = learn(left[:500], right[:500], _goal(), rng=np.random.default_rng(2))
     assert told.objective[0] > 2.0
-
-
-def test_crossed_scores_are_judged_on_draws_that_did_not_teach_them() -> None:
-    """Labels seen once on one side tell all draws apart that taught them, and no others."""
-    learnt = []
-    for seed in range(6):
-        rng = np.random.default_rng(seed)
-        left, right = (rng.integers(2**9, size=600).astype(str) for _ in range(2))
-        selection = learn(left, right, _crossed(), rng=np.random.default_rng(2))
-        assert selection.objective[0] < 0.2  # the luckiest of many cuts
-        for event in _events(selection):
-            if event.told is not None:
-                on_left, on_right = (fired / draws for fired, draws in event.told)
-                fooled = abs(event(left).mean() - event(right).mean())
-                learnt.append((abs(on_left - on_right), fooled))
-    assert learnt
-    assert all(told < fooled / 2 for told, fooled in learnt)
-
-
-def test_what_crossed_scores_tell_is_about_what_fresh_draws_show() -> None:
-    def distribution(mean: float) -> Distribution:
-        return lambda rng, size: rng.normal(mean, size=(size, 5))
-
-    rng, size = np.random.default_rng(1), 1500
-    left, right = distribution(0.5), distribution(0.0)
-    found = learn(left(rng, size), right(rng, size), _crossed(), rng=np.random.default_rng(2))
-    guess = Guess.of(found.primary)
-    assert guess.learnt_share == 1.0
-    fresh = [guess(side(rng, 100_000)) for side in (left, right)]
-    for told, said in zip(guess.told, fresh, strict=True):
-        assert told.sum() == size
-        rates = [(said == answer).mean() for answer in (1, -1, 0)]
-        assert np.abs(told / size - rates).max() < 0.06
-
-
-@pytest.mark.parametrize("likelier", ["left", "right"])
-def test_what_is_told_of_an_event_is_told_of_its_guess(likelier: str) -> None:
-    event = replace(
-        _events(_learn(_laplace(1.0), _laplace(0.0)))[0],
-        likelier=likelier,
-        told=((30, 100), (10, 100)),
-    )
-    as_guessed = [[30, 70, 0], [10, 90, 0]]
-    expected = as_guessed if likelier == "left" else [[70, 30, 0], [90, 10, 0]]
-    assert Guess.of(event).told.tolist() == expected
 
 
 def test_an_event_that_is_likelier_on_the_right_needs_no_table() -> None:
