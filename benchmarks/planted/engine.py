@@ -102,10 +102,17 @@ MUTANTS = (
         BETS,
     ),
     Mutant(
-        "engine/bets.py",
+        "engine/bet.py",
         "every bet stakes the whole wealth",
-        "special.logsumexp(grown + shares, axis=0)",
-        "special.logsumexp(grown, axis=0)",
+        "np.asarray(np.log(_SHARES) + np.zeros(levels))",
+        "np.zeros((len(_SHARES), levels))",
+        BETS,
+    ),
+    Mutant(
+        "engine/bet.py",
+        "what is shared again is not taken from those who won it",
+        "np.logaddexp(np.log1p(-_RESHARED) + wealths, back)",
+        "np.logaddexp(wealths, back)",
         BETS,
     ),
     Mutant(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from dpaudit.events import Event, Guess, approximate_lower, approximate_upper
 from dpaudit.stats import LEFT, NEITHER, RIGHT, Wager, wager
@@ -19,7 +20,7 @@ Answers = NDArray[np.int64]
 
 Limit = Callable[[float, int, float], Any]
 
-CAREFUL = 0.15
+CAREFUL = 0.4
 """One-sided level of the limits on which a careful bet is laid."""
 
 
@@ -28,21 +29,51 @@ class Stake(NamedTuple):
 
     Parameters
     ----------
+    rank : int
+        On which guess: 0 is the one that promised most before the batch, 1 the next.
     bold : float
         How far it goes from the null to the rates.
     share : float
-        Of the wealth.
+        Of the wealth, at first.
     careful : bool
         Whether the rates are moved against us first.
     """
 
+    rank: int
     bold: float
     share: float
     careful: bool
 
 
-# The best guess carefully, the best as it looks, the second best carefully.
-STAKES = (Stake(1.0, 0.5, True), Stake(0.85, 0.25, False), Stake(1.0, 0.25, True))
+STAKES = (
+    Stake(rank=0, bold=0.9, share=0.5, careful=False),
+    Stake(rank=0, bold=1.0, share=0.25, careful=True),
+    Stake(rank=1, bold=0.9, share=0.25, careful=False),
+)
+"""Bets on the rates as they look grow fastest where the guess is a true find; the careful one keeps
+its wealth where it was a lucky one."""
+
+_SHARES = np.array([[stake.share] for stake in STAKES])
+_RESHARED = 0.3  # of the wealth: what lost so far may yet win
+
+
+def first_wealths(levels: int) -> Floats:
+    """Return logarithms, shape (stakes, levels), of wealths that are 1 together at each level."""
+    return np.asarray(np.log(_SHARES) + np.zeros(levels))
+
+
+def shared_again(wealths: Floats) -> Floats:
+    """Hand a part of the wealth back to the stakes by their first shares.
+
+    Nothing is made or lost, so that the sum over the stakes stays a supermartingale.
+
+    Parameters
+    ----------
+    wealths : ndarray, shape (stakes, levels)
+        Logarithms.
+    """
+    back = np.log(_RESHARED) + np.log(_SHARES) + special.logsumexp(wealths, axis=0)
+    return np.asarray(np.logaddexp(np.log1p(-_RESHARED) + wealths, back))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpaudit.engine.bet import CAREFUL, STAKES, Bet, answers_of, moved, rates_of, spread
+from dpaudit.engine.bet import (
+    CAREFUL,
+    STAKES,
+    Bet,
+    answers_of,
+    first_wealths,
+    moved,
+    rates_of,
+    shared_again,
+    spread,
+)
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.counts import no_floats_note
 from dpaudit.engine.explore import Draws, Exploration, explore
@@ -97,7 +107,7 @@ class Game:
         self.past: dict[str, list[NDArray[Any]]] = {
             side: [drawn] for side, drawn in zip(SIDES, self.exploration.draws, strict=True)
         }
-        self.log_wealth = np.zeros(len(self.levels))
+        self.wealths = first_wealths(len(self.levels))
         self.most = np.zeros(len(self.levels))
         self.checks = {side: IndependenceCheck(sampler.name) for side in SIDES}
         self.explored = self.spent = self.exploration.explored
@@ -129,6 +139,11 @@ class Game:
             if self.spent >= FUTILE_AFTER * budget and not waiting and self._is_futile():
                 self.stopped = "the rest of the budget could not certify what violation may be left"
                 return
+
+    @property
+    def log_wealth(self) -> Floats:
+        """Logarithm of the wealth at each level, of all stakes together."""
+        return np.asarray(special.logsumexp(self.wealths, axis=0))
 
     @property
     def refused(self) -> int:
@@ -195,10 +210,10 @@ class Game:
         judged.sort(key=lambda j: j[0], reverse=True)
         self.best_growth = max(optimistic)
         self.pool = [(chosen, start) for _, chosen, start, _ in judged[:_POOL]]
-        best, second = judged[0], judged[min(1, len(judged) - 1)]
+        ranked = (judged[min(stake.rank, len(judged) - 1)] for stake in STAKES)
         return [
             Bet.lay(chosen, seen, stake, self.levels, delta)
-            for (_, chosen, _, seen), stake in zip((best, best, second), STAKES, strict=True)
+            for (_, chosen, _, seen), stake in zip(ranked, STAKES, strict=True)
         ]
 
     # --- betting ---
@@ -213,9 +228,7 @@ class Game:
         ]
         guesses = {id(bet.chosen): bet.guess for bet in bets}
         watched = tuple({id(bet.chosen): bet.chosen for bet in bets}.values())
-        start = self.log_wealth.copy()
-        grown = np.zeros((len(bets), len(self.levels)))
-        shares = np.log([stake.share for stake in STAKES])[:, None]
+        self.wealths = shared_again(self.wealths)
         first = id(bets[0].chosen)
         total = {side: np.zeros(3, dtype=np.int64) for side in SIDES}
         for outputs in zip(*streams, strict=True):
@@ -233,10 +246,9 @@ class Game:
                 total[side] += answers[side][first]
             for row, bet in enumerate(bets):
                 of_left, of_right = (answers[side][id(bet.chosen)] for side in SIDES)
-                grown[row] += bet.wager.log_growth(of_left, of_right)
+                self.wealths[row] += bet.wager.log_growth(of_left, of_right)
                 bets[row] = bet.after(of_left, of_right, self.levels, self.point[1])
             self.spent += len(outputs[0])
-            self.log_wealth = start + special.logsumexp(grown + shares, axis=0)
             self.most = np.maximum(self.most, self.log_wealth)
             self.path.append((self.spent, float(self.log_wealth[self.claim_level])))
             if self.refuted:

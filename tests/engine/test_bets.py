@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 from scipy.stats import binom
 
 import dpaudit.engine.bets
 from dpaudit import ApproxDP, GaussianDP, MechanismError, NeighborPair, PureDP, Verdict, audit
 from dpaudit import neighbors as nb
-from dpaudit.engine.bet import moved, spread
+from dpaudit.engine.bet import first_wealths, moved, shared_again, spread
 from dpaudit.engine.bets import LEAST_DRAWS
 from dpaudit.engine.task import Task
 from dpaudit.events import Event, Guess
@@ -189,6 +190,15 @@ def test_noise_shared_by_the_draws_of_a_call_is_refused() -> None:
 
     with pytest.raises(MechanismError, match="shares its noise"):
         audit(shared, PureDP(1.0), ONE, seed=1, sequential=True, mutants=None)
+
+
+def test_sharing_again_neither_makes_nor_loses_wealth() -> None:
+    first = first_wealths(4)
+    assert logsumexp(first, axis=0) == pytest.approx(0.0)
+    later = first + np.array([[3.0, 0.0, -700.0, -np.inf], [-9.0, 5.0, 1.0, 2.0], [0.0] * 4])
+    again = shared_again(later)
+    assert logsumexp(again, axis=0) == pytest.approx(logsumexp(later, axis=0))
+    assert np.isfinite(again).all()  # who lost everything plays again
 
 
 # --- soundness --------------------------------------------------------------------------------
