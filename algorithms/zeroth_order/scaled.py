@@ -204,10 +204,10 @@ def vacuity_threshold(
         most = min(M / 2, 2.0**22)
         return any(total(M, T) < L for T in _grid(2, int(most), 200))
 
+    if not says_something(600.0):  # more items never hurt
+        raise ValueError(f"rho must be larger: no T up to 2**22 is enough for {rho!r}")
     while not says_something(high):
         low, high = high, high + math.log(4.0)
-        if high > 600:
-            raise ValueError(f"rho must be larger: no T up to 2**22 is enough for {rho!r}")
     while high - low > 0.01:
         middle = (low + high) / 2
         low, high = (low, middle) if says_something(middle) else (middle, high)

@@ -135,6 +135,7 @@ def test_what_is_named_is_refuted_with_the_probability_that_is_said(name: str) -
     assert often_refuted(found, less) < 0.9 - FIVE_DEVIATIONS - CONSERVATIVE
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(("draws", "delta"), [(60, 0.01), (200, 0.0)])
 def test_of_ranks_one_look_alone_does_what_is_said(draws: int, delta: float) -> None:
