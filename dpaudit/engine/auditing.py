@@ -82,9 +82,10 @@ def audit(
         None makes none, and then an audit that finds nothing has NO_POWER. A refuted claim needs
         no mutants.
     sequential : bool, optional
-        Stop as soon as the claim is refuted or no violation worth finding is left, `draws` being
-        the most that is spent; see :mod:`dpaudit.engine.bets`. For mechanisms that draw, and are
-        neither exact nor of additive noise.
+        Stop as soon as the claim is refuted, or the rest of the budget could not certify what
+        violation may be left, `draws` being the most that is spent; see
+        :mod:`dpaudit.engine.bets`. For mechanisms that draw, and are neither exact nor of
+        additive noise.
     float_attack : bool or FloatAttack, optional
         Also look at the low bits of floating-point outputs; a :class:`FloatAttack` names the
         values and scales to try. Default False.

@@ -3,9 +3,11 @@
 Draws come in batches. Before a batch, guesses at the side are learnt on *all earlier* draws, by two
 cuts of one score or an event and its complement, and bets are laid: rates that the earlier draws
 suggest, against the closest rates that the claim allows. Under the claim a bet multiplies the
-wealth by at most 1 on average (:mod:`dpaudit.stats.wagers`). So the wealth, the product over all
-batches, is a non-negative supermartingale, and Ville's inequality bounds the probability that it
-*ever* reaches ``1 / failure_prob`` by failure_prob, whatever the rule by which we stop.
+wealth by at most 1 on average (:mod:`dpaudit.stats.wagers`). Stakes of different boldness each keep
+a wealth of their own, the product of what they won; together they begin at 1, and before a batch a
+part of their sum is shared again, which leaves the sum as it is. So the sum is a non-negative
+supermartingale, and Ville's inequality bounds the probability that it *ever* reaches
+``1 / failure_prob`` by failure_prob, whatever the rule by which we stop.
 
 A wealth is kept for each of a few levels of epsilon. The nulls are nested, so the certified epsilon
 is the largest level that, with all levels below it, was ever refused: it is wrong only if the
