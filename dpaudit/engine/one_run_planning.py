@@ -21,7 +21,7 @@ from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import ApproxDP, Claim, GaussianDP
 from dpaudit.engine.one_run import SIDES, Instrument
 from dpaudit.errors import ArgumentError
-from dpaudit.stats import Allowance, heights_refused, tail_bound
+from dpaudit.stats import Allowance, crossing_prob, heights_refused, tail_bound
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -168,7 +168,8 @@ def plan_one_run(
     def power_of(m: int) -> float:
         tool = instrument(claim, m)
         rates = _rates(np.array(tool.looks.guesses) / m, beyond, one_sided)
-        return _crossing(tool.looks.guesses, rates, _critical(tool, claim))
+        heights = _critical(tool, claim).tolist()
+        return crossing_prob(heights, tool.looks.guesses, rates)
 
     def certified(m: int) -> float:
         tool = instrument(ApproxDP(0.0, at), m)
@@ -262,19 +263,6 @@ def _critical(tool: Instrument, claim: Claim) -> Ints:
             low, high = (low, middle) if refuted else (middle, high)
         found.append(high)
     return np.array(found, dtype=np.int64)
-
-
-def _crossing(looks: Sequence[int], rates: Floats, heights: Ints) -> float:
-    """Probability that the counts reach a height, for such rates between looks."""
-    alive, before, crossed = np.ones(1), 0, 0.0
-    for k, rate, height in zip(looks, rates.tolist(), heights.tolist(), strict=True):
-        step = k - before
-        alive = np.convolve(alive, stats.binom.pmf(np.arange(step + 1), step, rate))
-        crossed += float(alive[height:].sum())
-        alive, before = alive[:height], k
-        if not len(alive):
-            break
-    return min(crossed, 1.0)
 
 
 def _smallest(enough: Callable[[int], bool]) -> int | None:

@@ -40,11 +40,17 @@ from dpaudit.stats.proportions import (
     lower_rates,
     upper_rates,
 )
-from dpaudit.stats.ranked import ranked_epsilon, ranked_height, ranked_looks, ranked_p_value
+from dpaudit.stats.ranked import (
+    ranked_epsilon,
+    ranked_height,
+    ranked_heights,
+    ranked_looks,
+    ranked_p_value,
+)
 from dpaudit.stats.rates import RateBounds, excess_of_rates, loss_of_rates
 from dpaudit.stats.target import Target
 from dpaudit.stats.wagers import LEFT, NEITHER, RIGHT, Wager, wager
-from dpaudit.stats.walks import Looks
+from dpaudit.stats.walks import Looks, crossing_prob
 
 __all__ = [
     "ERRORS",
@@ -68,6 +74,7 @@ __all__ = [
     "Target",
     "Wager",
     "crossing_bound",
+    "crossing_prob",
     "curves_of",
     "excess_of_rates",
     "expected_bound",
@@ -87,6 +94,7 @@ __all__ = [
     "lower_rates",
     "ranked_epsilon",
     "ranked_height",
+    "ranked_heights",
     "ranked_looks",
     "ranked_p_value",
     "refutation_prob",

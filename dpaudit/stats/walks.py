@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import special, stats
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
@@ -107,6 +107,34 @@ def heights_of(gamma: float, looks: Looks, pi: float) -> Ints:
         small = _tails(middle, k, pi) <= level
         low, high = np.where(small, low, middle), np.where(small, middle, high)
     return np.where(_tails(low, k, pi) <= level, low, high)
+
+
+def crossing_prob(heights: Sequence[int], guesses: Sequence[int], rates: Floats) -> float:
+    """Probability that right guesses reach a height at some look, when they are independent.
+
+    Parameters
+    ----------
+    heights : sequence of int
+        At each look, at least 0; never reached where it is above the number of guesses.
+    guesses : sequence of int
+        After how many to look, rising.
+    rates : ndarray, shape (looks,)
+        Probability that a guess is right, of those between the look before and this one.
+
+    Examples
+    --------
+    >>> round(crossing_prob([2, 2], (2, 3), np.array([0.5, 0.5])), 6)
+    0.5
+    """
+    alive, before, crossed = np.ones(1), 0, 0.0  # of each count, where no height was reached
+    for k, rate, height in zip(guesses, rates.tolist(), heights, strict=True):
+        step = k - before
+        alive = np.convolve(alive, stats.binom.pmf(np.arange(step + 1), step, rate))
+        crossed += float(alive[height:].sum())
+        alive, before = alive[:height], k
+        if not len(alive):
+            break
+    return min(crossed, 1.0)
 
 
 def _tails(counts: Ints, trials: Ints, rate: float | Floats) -> Floats:
