@@ -38,10 +38,12 @@ SIDES = ("both", "top")
 DELTAS = (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3)
 """At which epsilon is certified besides the claimed delta."""
 
+WALK_ROOM = 10.0
+"""Times failure_prob: a larger budget of delta is too dear for the walk."""
+
 _UNFAIR = 1e-9  # probability with which fair coins are refused
 _CURVE_DELTA = 1e-5  # of claims that are curves, where none is named
 _HOPELESS = 100.0
-_ROOM = 10.0  # times failure_prob: a larger budget of delta is too dear for the walk
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Instrument:
         if guesses is not None:
             return cls(Looks((guesses,), (1.0,)), False, *settled)
         point = claim.point
-        if point is not None and canaries * point[1] <= _ROOM * failure_prob:
+        if point is not None and canaries * point[1] <= WALK_ROOM * failure_prob:
             return cls(Looks.of(canaries, failure_prob), True, *settled)
         return cls(Looks.few(canaries, failure_prob), False, *settled)
 

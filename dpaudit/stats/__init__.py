@@ -50,10 +50,11 @@ from dpaudit.stats.ranked import (
 from dpaudit.stats.rates import RateBounds, excess_of_rates, loss_of_rates
 from dpaudit.stats.target import Target
 from dpaudit.stats.wagers import LEFT, NEITHER, RIGHT, Wager, wager
-from dpaudit.stats.walks import Looks, crossing_prob
+from dpaudit.stats.walks import FEW_LOOKS, Looks, crossing_prob
 
 __all__ = [
     "ERRORS",
+    "FEW_LOOKS",
     "LEFT",
     "NEITHER",
     "RIGHT",

@@ -26,10 +26,12 @@ Ints = NDArray[np.int64]
 LARGEST_EPSILON = 30.0
 """Certified epsilons stop here: beyond it no number of coins tells a rate from 1."""
 
+FEW_LOOKS = {16: 0.1, 8: 0.2, 4: 0.5, 2: 0.2}
+"""Of :meth:`Looks.few`: which part of the canaries is guessed, and what share that look gets."""
+
 _ROUNDING = 1e-9, 1e-13  # relative and absolute, of sums of thousands of doubles
 _RATIO = 1.15  # of neighbouring looks
 _LATE = 0.25  # weight of looks beyond half of the canaries, where guesses are mostly of no use
-_FEW = {16: 0.1, 8: 0.2, 4: 0.5, 2: 0.2}
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Looks:
         Looks(guesses=(62, 125, 250, 500), weights=(0.1, 0.2, 0.5, 0.2))
         """
         first = 2 * math.ceil(math.log2(1 / failure_prob))  # less shows nothing, or needs luck
-        shares = {canaries // part: share for part, share in _FEW.items()}
+        shares = {canaries // part: share for part, share in FEW_LOOKS.items()}
         kept = {k: share for k, share in shares.items() if k >= first} or {canaries: 1.0}
         total = math.fsum(kept.values())
         return cls(tuple(kept), tuple(share / total for share in kept.values()))
