@@ -18,6 +18,7 @@ from scipy import special
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import ApproxDP, Claim, GaussianDP
+from dpaudit.engine.one_run_input import hints, read_coins
 from dpaudit.engine.provenance import versions
 from dpaudit.errors import ArgumentError
 from dpaudit.results import OneRunResult, Verdict, at_least, beyond
@@ -38,10 +39,11 @@ SIDES = ("both", "top")
 DELTAS = (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3)
 """At which epsilon is certified besides the claimed delta."""
 
-_UNFAIR = 1e-9  # probability with which fair coins are refused
+WALK_ROOM = 10.0
+"""Times failure_prob: a larger budget of delta is too dear for the walk."""
+
 _CURVE_DELTA = 1e-5  # of claims that are curves, where none is named
 _HOPELESS = 100.0
-_ROOM = 10.0  # times failure_prob: a larger budget of delta is too dear for the walk
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Instrument:
         if guesses is not None:
             return cls(Looks((guesses,), (1.0,)), False, *settled)
         point = claim.point
-        if point is not None and canaries * point[1] <= _ROOM * failure_prob:
+        if point is not None and canaries * point[1] <= WALK_ROOM * failure_prob:
             return cls(Looks.of(canaries, failure_prob), True, *settled)
         return cls(Looks.few(canaries, failure_prob), False, *settled)
 
@@ -205,7 +207,8 @@ def audit_one_run(
     Returns
     -------
     OneRunResult
-        The verdict is REFUTED or NO_POWER.
+        The verdict is REFUTED or NO_POWER. Its reason says where scores look as if their sign were
+        reversed, and where many of them are equal; what is certified depends on neither hint.
 
     Raises
     ------
@@ -239,11 +242,8 @@ def audit_one_run(
         raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
     one_sided = _validate.choice(SIDES, side=side) == "top"
-    _refuse_other_index(scores, included)
-    point, coins = _scores(scores), _coins(included)
+    point, coins = read_coins(scores, included)
     m = len(coins)
-    if len(point) != m:
-        raise ArgumentError(f"scores and included must be of one length, got {len(point)} and {m}")
     if guesses is not None and _validate.integer(1, guesses=guesses) > m:
         raise ArgumentError(f"guesses must be an integer from 1 to {m} canaries, got {guesses}")
     name = "one run" if id is None else id
@@ -281,7 +281,8 @@ def audit_one_run(
         claim=_claim_words(claim, claimed, at),
         verdict=Verdict.REFUTED if refuted else Verdict.NO_POWER,
         reason=_reason(refuted, certified[at], claimed, at, p_value)
-        + _hopeless(refuted, m * at, failure_prob),
+        + _hopeless(refuted, m * at, failure_prob)
+        + "".join(f"; {hint}" for hint in hints(point, coins)),
         canaries=m,
         included=int(coins.sum()),
         side=side,
@@ -322,76 +323,6 @@ def right_guesses(
     lowest = included[np.lexsort((~included, scores))]
     bottom = np.concatenate([[0], np.cumsum(~lowest)])
     return np.asarray(top[(looks + 1) // 2] + bottom[looks // 2], dtype=np.int64)
-
-
-def _refuse_masked(name: str, values: ArrayLike) -> None:
-    if isinstance(values, np.ma.MaskedArray):
-        raise ArgumentError(f"{name} must be a plain array, got a masked one")
-
-
-def _refuse_other_index(scores: Any, included: Any) -> None:
-    """Of two pandas Series, rows are paired by position, which their index must not belie."""
-    first, second = (getattr(values, "index", None) for values in (scores, included))
-    if first is None or not (hasattr(first, "equals") and hasattr(second, "equals")):
-        return  # the `index` of a list is a method
-    if not first.equals(second):
-        raise ArgumentError(
-            "scores and included must be of one index, row by row, got two Series of different "
-            "ones; align them, or give arrays"
-        )
-
-
-def _array(name: str, values: ArrayLike) -> NDArray[Any]:
-    _refuse_masked(name, values)
-    try:
-        return np.asarray(values)
-    except ValueError:  # lists of different lengths
-        raise ArgumentError(f"{name} must be one-dimensional, got a ragged list") from None
-
-
-def _scores(scores: ArrayLike) -> Floats:
-    found = _array("scores", scores)
-    if found.dtype.kind not in "fiub" or found.ndim != 1 or found.size == 0:
-        raise ArgumentError(
-            "scores must be numbers, one-dimensional and not empty, got shape "
-            f"{found.shape} of {found.dtype}"
-        )
-    found = found.astype(np.float64)
-    if not np.isfinite(found).all():
-        wrong = int(np.flatnonzero(~np.isfinite(found))[0])
-        raise ArgumentError(f"scores must be finite, got {found[wrong]} at index {wrong}")
-    return np.asarray(found)
-
-
-def _coins(included: ArrayLike) -> NDArray[np.bool_]:
-    found = _array("included", included)
-    if found.dtype == object and found.ndim == 1:  # as data frames keep bool beside missing values
-        for at, value in enumerate(found):
-            if not isinstance(value, bool | np.bool_):
-                raise ArgumentError(f"included must be bool, or 0 and 1, got {value!r} at {at}")
-        found = found.astype(bool)
-    if found.ndim != 1 or found.size == 0 or found.dtype.kind not in "biuf":
-        raise ArgumentError(
-            "included must be one-dimensional, not empty, of bool or of 0 and 1, got shape "
-            f"{found.shape} of {found.dtype}"
-        )
-    if not np.isin(found, (0, 1)).all():
-        wrong = int(np.flatnonzero(~np.isin(found, (0, 1)))[0])
-        raise ArgumentError(f"included must be bool, or 0 and 1, got {found[wrong]} at {wrong}")
-    coins = found.astype(bool)
-    heads, m = int(coins.sum()), len(coins)
-    if heads in (0, m):
-        raise ArgumentError(
-            f"included must hold canaries of both kinds, got {m} that are all "
-            f"{'included' if heads else 'excluded'}"
-        )
-    tail = 2 * float(special.bdtr(min(heads, m - heads), m, 0.5))
-    if tail < _UNFAIR:
-        raise ArgumentError(
-            f"included must be thrown by fair coins, got {heads} of {m} included, which fair coins "
-            f"show with probability {tail:.2g}"
-        )
-    return coins
 
 
 def _claim_words(claim: Claim, epsilon: float, delta: float) -> dict[str, Any]:

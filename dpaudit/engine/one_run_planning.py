@@ -19,9 +19,10 @@ from scipy import optimize, special, stats
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import ApproxDP, Claim, GaussianDP
-from dpaudit.engine.one_run import SIDES, Instrument
+from dpaudit.engine.one_run import SIDES, WALK_ROOM, Instrument
+from dpaudit.engine.one_run_limits import least_canaries, most_canaries
 from dpaudit.errors import ArgumentError
-from dpaudit.stats import Allowance, heights_refused, tail_bound
+from dpaudit.stats import FEW_LOOKS, Allowance, Looks, crossing_prob, heights_refused, tail_bound
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -30,6 +31,7 @@ CANARIES = (100, 300, 1000, 3000)
 """For which a plan says what to expect, by default."""
 
 MAX_CANARIES = 50_000
+_DEVIATIONS = 4.0  # square roots of the guesses
 _FAR = 40.0  # beyond it scores of this scale do not fall
 
 
@@ -132,7 +134,8 @@ def plan_one_run(
     Raises
     ------
     ValueError
-        For arguments out of range, and for both or none of `mu` and `true_epsilon`.
+        For arguments out of range, among them a `true_epsilon` that the claim allows, and for both
+        or none of `mu` and `true_epsilon`.
 
     Examples
     --------
@@ -152,6 +155,11 @@ def plan_one_run(
         raise ArgumentError(f"guesses must be a share in (0, 1], got {guesses!r}")
     at = claim.point[1] if claim.point is not None else 1e-5
     at = at if delta is None else _validate.delta(delta=delta)
+    if true_epsilon is not None and true_epsilon <= (allowed := claim.epsilon(at)):
+        raise ArgumentError(
+            f"true_epsilon must be a number > {allowed:.4g}, which the claim {claim} allows at "
+            f"delta = {at:g}: there is no violation to plan for, got {true_epsilon!r}"
+        )
     beyond, model = _model(mu, true_epsilon, at)
     if isinstance(canaries, str) or not isinstance(canaries, Iterable):
         raise TypeError(f"canaries must be a sequence of integers >= 2, got {canaries!r}")
@@ -168,7 +176,17 @@ def plan_one_run(
     def power_of(m: int) -> float:
         tool = instrument(claim, m)
         rates = _rates(np.array(tool.looks.guesses) / m, beyond, one_sided)
-        return _crossing(tool.looks.guesses, rates, _critical(tool, claim))
+        heights = _critical(tool, claim, rates).tolist()
+        return crossing_prob(heights, tool.looks.guesses, rates)
+
+    def needed() -> int | None:
+        least = least_canaries(
+            claim, beyond, one_sided=one_sided, power=wanted, failure_prob=failure_prob
+        )
+        most = _most(
+            claim, beyond, guesses, one_sided=one_sided, power=wanted, failure_prob=failure_prob
+        )
+        return _smallest(lambda m: power_of(m) >= wanted, least, most)
 
     def certified(m: int) -> float:
         tool = instrument(ApproxDP(0.0, at), m)
@@ -184,7 +202,7 @@ def plan_one_run(
         canaries=numbers,
         certified_epsilon=tuple(certified(m) for m in numbers),
         power=tuple(power_of(m) for m in numbers),
-        needed=_smallest(lambda m: power_of(m) >= wanted),
+        needed=needed(),
         wanted=wanted,
         failure_prob=failure_prob,
     )
@@ -239,8 +257,12 @@ def _rates(
     return np.asarray(np.clip(np.diff(right) / np.diff(total), 0.0, 1.0))
 
 
-def _critical(tool: Instrument, claim: Claim) -> Ints:
-    """Least counts of right guesses that refute the claim, at each look."""
+def _critical(tool: Instrument, claim: Claim, rates: Floats) -> Ints:
+    """Least counts of right guesses that refute the claim, at each look.
+
+    Of a fixed look, only to where counts at such rates between looks have a probability beyond
+    1e-13: more that refute are one more than the look guesses, and fewer are as few as that.
+    """
     looks = tool.looks.guesses
     if tool.walk:
         assert claim.point is not None
@@ -253,9 +275,14 @@ def _critical(tool: Instrument, claim: Claim) -> Ints:
             one_sided=tool.one_sided,
         )
     allowance = Allowance.of_claim(claim, tool.canaries, one_sided=tool.one_sided)
+    expected = np.cumsum(rates * np.diff(looks, prepend=0)).tolist()
     found = []
-    for k, share in zip(looks, tool.looks.weights, strict=True):
-        low, high = 0, k + 1
+    for k, share, mean in zip(looks, tool.looks.weights, expected, strict=True):
+        far = _DEVIATIONS * math.sqrt(k)  # Hoeffding 1963: exp(-2 * 4 * 4)
+        low, high = max(math.floor(mean - far), 0), min(math.ceil(mean + far), k)
+        if tail_bound(high, k, allowance) > share * tool.failure_prob:
+            found.append(k + 1)
+            continue
         while high - low > 1:
             middle = (low + high) // 2
             refuted = tail_bound(middle, k, allowance) <= share * tool.failure_prob
@@ -264,26 +291,53 @@ def _critical(tool: Instrument, claim: Claim) -> Ints:
     return np.array(found, dtype=np.int64)
 
 
-def _crossing(looks: Sequence[int], rates: Floats, heights: Ints) -> float:
-    """Probability that the counts reach a height, for such rates between looks."""
-    alive, before, crossed = np.ones(1), 0, 0.0
-    for k, rate, height in zip(looks, rates.tolist(), heights.tolist(), strict=True):
-        step = k - before
-        alive = np.convolve(alive, stats.binom.pmf(np.arange(step + 1), step, rate))
-        crossed += float(alive[height:].sum())
-        alive, before = alive[:height], k
-        if not len(alive):
-            break
-    return min(crossed, 1.0)
+def _most(
+    claim: Claim,
+    beyond: Callable[[float], tuple[float, float]],
+    guesses: float | None,
+    *,
+    one_sided: bool,
+    power: float,
+    failure_prob: float,
+) -> int:
+    """Canaries from which on nothing is refuted often enough, whatever their number."""
+    start = 2
+    if guesses is not None:
+        parts = {guesses: 1.0}
+        start = math.ceil(4 / guesses)
+    else:
+        if claim.point is not None:
+            if claim.point[1] == 0.0:
+                return MAX_CANARIES  # a walk, whose looks get along with any number
+            start = math.floor(min(WALK_ROOM * failure_prob / claim.point[1], MAX_CANARIES)) + 1
+        while len(Looks.few(start, failure_prob).guesses) < len(FEW_LOOKS):
+            start *= 2  # small numbers of canaries are not looked at so often
+        parts = {1 / part: share for part, share in FEW_LOOKS.items()}
+    return most_canaries(
+        claim,
+        beyond,
+        parts,
+        one_sided=one_sided,
+        power=power,
+        failure_prob=failure_prob,
+        start=start,
+        limit=MAX_CANARIES,
+    )
 
 
-def _smallest(enough: Callable[[int], bool]) -> int | None:
-    """Smallest number of canaries that is enough, to a twentieth; None beyond the largest."""
-    low, high = 4, 16
+def _smallest(enough: Callable[[int], bool], least: float, most: int) -> int | None:
+    """Smallest number of canaries that is enough, to a twentieth, from `least` to `most`; or None.
+
+    Less than `least` and more than `most` are known not to be enough.
+    """
+    if least > most:
+        return None
+    low = max(math.ceil(least) - 1, 4)
+    high = min(max(16, low + max(low // 4, 1)), most)
     while not enough(high):
-        low, high = high, high * 2
-        if high > MAX_CANARIES:
+        if high >= most:
             return None
+        low, high = high, min(high * 2, most)
     while high - low > max(low // 20, 1):
         middle = math.isqrt(low * high) if high > 2 * low else (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import reprlib
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,15 +19,12 @@ from dpaudit.engine.concluding import result_of
 from dpaudit.engine.judging import judge
 from dpaudit.engine.mutation import Fates
 from dpaudit.engine.reach import detectable
-from dpaudit.engine.request import MIN_DRAWS
+from dpaudit.engine.reading import Outputs, read, refuse_other_kinds
 from dpaudit.engine.task import Task
 from dpaudit.errors import ArgumentError, MechanismError
-from dpaudit.mechanisms import Sampler, as_rows, generator
+from dpaudit.mechanisms import Sampler, generator, words_of_draws
 from dpaudit.neighbors import NeighborPair, family
 from dpaudit.results import AuditResult, Fate, MutantResult, Verdict
-
-Outputs = Any
-"""An array ``[draws, ...]``, or the path of a .npy or .parquet file."""
 
 UNCHECKED = (
     "The outputs were drawn elsewhere. dpaudit could not check that the two datasets are "
@@ -56,10 +52,10 @@ def audit_outputs(
     ----------
     left, right : array_like ``[draws, ...]`` or path
         Independent outputs of the mechanism on two neighbouring datasets, at least 20 each:
-        numbers, texts or records of them, NaN for no answer. Any function of each output alone
-        will do, such as a score. Arrays must hold outputs of one shape; lists may hold some whose
-        length varies, which then is an outcome. Of paths, .npy files are read, and .parquet files
-        with pyarrow.
+        numbers, texts or records of them; NaN, or None in lists, for no answer. Any function of
+        each output alone will do, such as a score. Arrays must hold outputs of one shape; lists may
+        hold some whose length varies, which then is an outcome. Of paths, .npy files are read, and
+        .parquet files with pyarrow.
     claim : Claim
         What the mechanism promises.
     failure_prob : float, optional
@@ -189,13 +185,9 @@ def _prepared(
     left: Outputs,
     right: Outputs,
 ) -> tuple[Task, StoredDraws]:
-    both = _read(f"{name}: left", left), _read(f"{name}: right", right)
+    both = read(f"{name}: left", left), read(f"{name}: right", right)
     lists = any(isinstance(given, list | tuple) for given in (left, right))
-    if both[0].shape[1:] != both[1].shape[1:] and not lists:
-        raise ArgumentError(
-            f"{name}: left and right must hold outputs of one shape, got {both[0].shape[1:]} and "
-            f"{both[1].shape[1:]}; where the length of an output depends on the data, give lists"
-        )
+    refuse_other_kinds(name, *both, lengths_vary=lists)
     sampler = StoredDraws(name, *both, seed=seed)
     # Nobody looks into this pair; it stands for datasets that are not here.
     pair = NeighborPair(np.zeros((1, 1)), np.ones((1, 1)), recipe="outputs drawn elsewhere")
@@ -207,106 +199,6 @@ def _prepared(
         claim, family(pair), min(map(len, both)), failure_prob, seed, id, stored=sampler.sizes
     )
     return task, sampler
-
-
-def _read(name: str, outputs: Outputs) -> NDArray[Any]:
-    """Return outputs as an array, read from a file where they are a path."""
-    if isinstance(outputs, str | Path):
-        outputs = _from_file(name, Path(outputs))
-    if hasattr(outputs, "to_records"):
-        outputs = _from_frame(name, outputs)
-    if isinstance(outputs, np.ma.MaskedArray):
-        raise ArgumentError(
-            f"{name} must be a plain array, with NaN for no answer, got a masked one, whose hidden "
-            "values would be looked at"
-        )
-    try:
-        array = np.asarray(outputs)
-    except ValueError:  # lists of different lengths
-        rows = as_rows(outputs)
-        if rows is None:
-            raise ArgumentError(f"{name} must hold numbers where lengths differ") from None
-        array = rows
-    if array.ndim == 0:
-        raise ArgumentError(
-            f"{name} must be an array, a list, a data frame, or the path of a .npy or .parquet "
-            f"file, got {type(outputs).__name__}"
-        )
-    if len(array) < MIN_DRAWS:
-        raise ArgumentError(
-            f"{name} must hold at least {MIN_DRAWS} outputs along its first axis, got shape "
-            f"{array.shape}"
-        )
-    return array
-
-
-def _from_file(name: str, path: Path) -> Any:
-    if path.suffix not in (".npy", ".parquet"):
-        raise ArgumentError(f"{name} must be an array, a .npy file or a .parquet file, got {path}")
-    if not path.is_file():
-        raise ArgumentError(f"{name} must be a file that is there, got {path}")
-    if path.suffix == ".npy":
-        try:
-            return np.load(path, allow_pickle=False)
-        except (ValueError, EOFError):
-            raise ArgumentError(
-                f"{name} must be an array of numbers, texts or records as numpy.save writes it, "
-                f"got {path}, which is none (arrays of objects are not read)"
-            ) from None
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise ArgumentError(
-            f"{name} is a .parquet file, which pyarrow reads: pip install pyarrow"
-        ) from None
-    try:
-        table = pyarrow.parquet.read_table(path)
-    except pyarrow.ArrowException:
-        raise ArgumentError(f"{name} must be a parquet file, got {path}, which is none") from None
-    columns = {
-        column: table[column].to_numpy(zero_copy_only=False) for column in table.column_names
-    }
-    return _from_columns(name, columns)
-
-
-def _from_frame(name: str, frame: Any) -> Any:
-    return _from_columns(name, {str(column): frame[column].to_numpy() for column in frame.columns})
-
-
-def _from_columns(name: str, columns: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """One array of a lone column, and else records with a field for each."""
-    if not columns:
-        raise ArgumentError(f"{name} must have a column, got none")
-    known = {column: _plain(f"{name}, column {column!r},", x) for column, x in columns.items()}
-    if len(known) == 1:
-        return next(iter(known.values()))
-    for column, values in known.items():
-        if values.ndim > 1:
-            raise ArgumentError(
-                f"{name}, column {column!r}, must hold one number or text in a row beside other "
-                f"columns, got shape {values.shape[1:]}"
-            )
-    dtype = [(column, values.dtype) for column, values in known.items()]
-    records = np.empty(len(next(iter(known.values()))), dtype=dtype)
-    for column, values in known.items():
-        records[column] = values
-    return records
-
-
-def _plain(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    """Return a column of objects as texts, or as numbers with NaN where there is none."""
-    if values.dtype != object:
-        return values
-    if all(isinstance(value, str) for value in values):
-        return values.astype(str)
-    try:
-        return np.array([np.nan if value is None else value for value in values], dtype=float)
-    except (TypeError, ValueError):
-        at = next(i for i, value in enumerate(values) if not isinstance(value, str))
-        raise ArgumentError(
-            f"{name} must hold numbers, or a text in every row (a word of your own for no answer), "
-            f"got {values[at]!r} in row {at}"
-        ) from None
 
 
 def _checked_mutants(mutants: Any) -> dict[str, tuple[Outputs, Outputs]]:
@@ -333,7 +225,7 @@ def _fate(
     if shape != wanted:
         raise ArgumentError(
             f"mutants: the outputs of {name!r} must be of the shape of those that are audited, "
-            f"{wanted}, got {shape}"
+            f"{words_of_draws(audited.left)}, got {words_of_draws(sampler.left)}"
         )
     found: Certificate = counts.look_at(alone, sampler, "mutant")
     return MutantResult(

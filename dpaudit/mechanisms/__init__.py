@@ -14,7 +14,7 @@ from dpaudit.mechanisms.protocols import (
     mechanism_name,
     unseeded,
 )
-from dpaudit.mechanisms.rows import as_rows, joined
+from dpaudit.mechanisms.rows import as_rows, joined, kind_of, words_of_draws
 from dpaudit.mechanisms.sampler import CALLS, Sampler
 from dpaudit.mechanisms.streams import generator
 from dpaudit.mechanisms.watch import Watch
@@ -33,8 +33,10 @@ __all__ = [
     "is_constant",
     "is_seeded",
     "joined",
+    "kind_of",
     "mechanism_name",
     "same_draws",
     "slack",
     "unseeded",
+    "words_of_draws",
 ]

@@ -58,6 +58,47 @@ def joined(parts: Sequence[Array]) -> Array:
     return np.concatenate([to_rows(part) for part in parts])
 
 
+def kind_of(draws: Array) -> str:
+    """Kind of draws, as a word; numbers are one kind, widths of texts may vary.
+
+    Examples
+    --------
+    >>> kind_of(np.array([1.0, 2.0])), kind_of(np.array(["yes", "no"]))
+    ('number', 'text')
+    """
+    return "number" if draws.dtype == object else _kind(draws.dtype)
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    if dtype.names:
+        fields = (
+            f"{name}: {words_of(_kind(dtype[name].base), dtype[name].shape)}"
+            for name in dtype.names
+        )
+        return f"record ({', '.join(fields)})"
+    return "number" if dtype.kind in "biuf" else "text"
+
+
+def words_of_draws(draws: Array) -> str:
+    """Say of what kind and shape each draw is.
+
+    Examples
+    --------
+    >>> words_of_draws(np.zeros((9, 3))), words_of_draws(np.array(["a", "b"]))
+    ('arrays of numbers of shape (3,)', 'one text each')
+    """
+    return words_of(kind_of(draws), None if draws.dtype == object else draws.shape[1:], " each")
+
+
+def words_of(kind: str, shape: tuple[int, ...] | None, each: str = "") -> str:
+    """Say of what kind a draw is, and of what shape; None where shapes vary."""
+    if shape == ():
+        return f"one {kind}{each}"
+    if shape is None:
+        return f"arrays of {kind}s of varying shape"
+    return f"arrays of {kind}s of shape {shape}"
+
+
 def _of(rows: Sequence[Any]) -> Array:
     array = np.empty(len(rows), dtype=object)
     for at, row in enumerate(rows):  # assigned one by one: equal shapes would become an axis

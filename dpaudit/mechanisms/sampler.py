@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpaudit.errors import MechanismError, MechanismTimeout, SlowAuditWarning, place
 from dpaudit.mechanisms.independence import is_constant, same_draws
 from dpaudit.mechanisms.protocols import is_seeded, mechanism_name
-from dpaudit.mechanisms.rows import as_rows, joined, to_rows
+from dpaudit.mechanisms.rows import as_rows, joined, kind_of, to_rows, words_of
 from dpaudit.mechanisms.streams import generator
 from dpaudit.mechanisms.watch import Watch
 
@@ -275,7 +275,7 @@ class Sampler:
 
         An array that is `bound` has one shape on purpose. Rows of a list may happen to have one.
         """
-        kind = "number" if array.dtype == object else _kind(array.dtype)
+        kind = kind_of(array)
         shape = None if array.dtype == object else array.shape[1:]
         if self._kind is None:
             self._kind, self._width = kind, 1
@@ -283,8 +283,9 @@ class Sampler:
         ragged = kind == "number" and None in (known, shape) and self._finite
         if kind != self._kind or (known != shape and bound and not ragged):
             raise MechanismError(
-                f"{self.name} must return draws of one shape and kind, got {(shape, kind)} after "
-                f"{(known, self._kind)}"
+                f"{self.name} must return draws of one shape and kind, got "
+                f"{words_of(kind, shape, ' each')} on the {side} dataset after "
+                f"{words_of(self._kind, known, ' each')}"
             )
         if known != shape:
             self._shapes[side] = None
@@ -344,11 +345,3 @@ def _hint(mechanism: Any) -> str:
             'noise, is audited with AdditiveNoise(f, "gaussian", scale=...)'
         )
     return ""
-
-
-def _kind(dtype: np.dtype[Any]) -> str:
-    """Kind of a dtype; numbers are one kind, widths of strings may vary."""
-    if dtype.names:
-        fields = (f"{name}: {_kind(dtype[name].base)}{dtype[name].shape}" for name in dtype.names)
-        return f"record of {', '.join(fields)}"
-    return "number" if dtype.kind in "biuf" else "text"

@@ -31,6 +31,7 @@ from dpaudit.run.invoke import (
 from dpaudit.run.settings import Settings
 
 if TYPE_CHECKING:
+    from dpaudit.claims import Claim
     from dpaudit.engine import OneRunPlan
     from dpaudit.ledger import StatementResult
 
@@ -314,8 +315,10 @@ def mutants(target: str, seed: int, **asked: Any) -> int:
 
 
 @cli.command()
-@click.option("--epsilon", required=True, type=float, help="Claimed epsilon, >= 0.")
-@click.option("--delta", default=0.0, show_default=True, type=float, help="Claimed, in [0, 1].")
+@click.option("--epsilon", type=float, help="Claimed epsilon, >= 0.")
+@click.option("--delta", type=float, help="Claimed beside epsilon, in [0, 1]. Default: 0.")
+@click.option("--claimed-mu", type=float, help="With --one-run: claimed mu of Gaussian DP, > 0.")
+@click.option("--rho", type=float, help="With --one-run: claimed rho of zero-concentrated DP, > 0.")
 @click.option("--true-epsilon", type=float, help="What the mechanism really needs.")
 @click.option("--power", default=0.9, show_default=True, type=float, help="Wanted, in (0, 1).")
 @failure_prob_option("In (0, 1).")
@@ -341,42 +344,63 @@ def plan(
     mu: float | None,
     canaries: tuple[int, ...],
     side: str | None,
+    claimed_mu: float | None,
+    rho: float | None,
     **asked: Any,
 ) -> int:
     """Say how many draws, or canaries of one run, refute a claim violated by a given amount."""
     if one_run:
         if asked.pop("rates") is not None:
             raise click.UsageError("--rates are of draws; give --true-epsilon or --mu to --one-run")
-        click.echo(str(_one_run_plan(mu, canaries, side, **asked)))
+        claimed = _claim_of_one_run(asked.pop("epsilon"), asked.pop("delta"), claimed_mu, rho)
+        click.echo(str(_one_run_plan(claimed, mu, canaries, side, **asked)))
         return OK
     from dpaudit.engine import plan as plan_draws
 
     if mu is not None or canaries or side is not None:
         raise click.UsageError("--mu, --canaries and --side go with --one-run")
+    if claimed_mu is not None or rho is not None:
+        raise click.UsageError(
+            "--claimed-mu and --rho go with --one-run; draws are planned for --epsilon and --delta"
+        )
+    if asked["epsilon"] is None:
+        raise click.UsageError("Missing option '--epsilon'.")
+    asked["delta"] = asked["delta"] or 0.0
     if asked["true_epsilon"] is None:
         raise click.UsageError("Missing option '--true-epsilon'.")
     click.echo(str(plan_draws(**asked)))
     return OK
 
 
+def _claim_of_one_run(
+    epsilon: float | None, delta: float | None, mu: float | None, rho: float | None
+) -> Claim:
+    from dpaudit.claims import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
+
+    if sum(given is not None for given in (epsilon, mu, rho)) != 1:
+        raise click.UsageError("the claim is one of --epsilon, --claimed-mu and --rho")
+    if epsilon is not None:
+        return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+    if delta is not None:
+        raise click.UsageError("--delta goes with --epsilon")
+    return ZeroConcentratedDP(rho) if rho is not None else GaussianDP(mu or 0.0)
+
+
 def _one_run_plan(
+    claim: Claim,
     mu: float | None,
     canaries: tuple[int, ...],
     side: str | None,
     *,
-    epsilon: float,
-    delta: float,
     true_epsilon: float | None,
     **asked: Any,
 ) -> OneRunPlan:
-    from dpaudit.claims import ApproxDP, PureDP
     from dpaudit.engine import plan_one_run
 
     if (mu is None) == (true_epsilon is None):
         raise click.UsageError("give --true-epsilon or --mu to --one-run, one of the two")
     if canaries:
         asked["canaries"] = canaries
-    claim = PureDP(epsilon) if delta == 0 else ApproxDP(epsilon, delta)
     return plan_one_run(claim, mu=mu, true_epsilon=true_epsilon, side=side or "both", **asked)
 
 

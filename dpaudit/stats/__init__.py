@@ -40,14 +40,21 @@ from dpaudit.stats.proportions import (
     lower_rates,
     upper_rates,
 )
-from dpaudit.stats.ranked import ranked_epsilon, ranked_height, ranked_looks, ranked_p_value
+from dpaudit.stats.ranked import (
+    ranked_epsilon,
+    ranked_height,
+    ranked_heights,
+    ranked_looks,
+    ranked_p_value,
+)
 from dpaudit.stats.rates import RateBounds, excess_of_rates, loss_of_rates
 from dpaudit.stats.target import Target
 from dpaudit.stats.wagers import LEFT, NEITHER, RIGHT, Wager, wager
-from dpaudit.stats.walks import Looks
+from dpaudit.stats.walks import FEW_LOOKS, Looks, crossing_prob
 
 __all__ = [
     "ERRORS",
+    "FEW_LOOKS",
     "LEFT",
     "NEITHER",
     "RIGHT",
@@ -68,6 +75,7 @@ __all__ = [
     "Target",
     "Wager",
     "crossing_bound",
+    "crossing_prob",
     "curves_of",
     "excess_of_rates",
     "expected_bound",
@@ -87,6 +95,7 @@ __all__ = [
     "lower_rates",
     "ranked_epsilon",
     "ranked_height",
+    "ranked_heights",
     "ranked_looks",
     "ranked_p_value",
     "refutation_prob",

@@ -63,9 +63,11 @@ Mahloujifar, Melis and Chaudhuri (2025), "Auditing f-differential privacy in one
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,12 +112,24 @@ class Allowance:
             return cls(
                 np.array([math.exp(min(epsilon, 700.0))]), np.array([sides * canaries * delta])
             )
-        top = 1.0
-        while claim.delta(top) > _NEGLIGIBLE and top < 2 * LARGEST_EPSILON:
-            top *= 1.25
-        grid = np.linspace(0.0, top, _SLOPES)
-        deltas = np.array([claim.delta(float(t)) for t in grid])
-        return cls(np.exp(grid), sides * canaries * deltas)
+        slopes, deltas = _known_curve(claim) if isinstance(claim, Hashable) else _curve(claim)
+        return cls(slopes, sides * canaries * deltas)
+
+
+def _curve(claim: Claim) -> tuple[Floats, Floats]:
+    """Slopes and deltas of a claim on a grid, which for some claims take a while."""
+    top = 1.0
+    while claim.delta(top) > _NEGLIGIBLE and top < 2 * LARGEST_EPSILON:
+        top *= 1.25
+    grid = np.linspace(0.0, top, _SLOPES)
+    slopes, deltas = np.exp(grid), np.array([claim.delta(float(t)) for t in grid])
+    slopes.flags.writeable = deltas.flags.writeable = False
+    return slopes, deltas
+
+
+@functools.lru_cache(maxsize=64)
+def _known_curve(claim: Any) -> tuple[Floats, Floats]:
+    return _curve(claim)
 
 
 def guess_p_value(

@@ -60,6 +60,7 @@ Floats = NDArray[np.float64]
 _TOLD = 1e-15  # probability of more told draws than are told apart
 _TOLERANCE = 1e-4  # of the certified epsilon
 _ROOM = 0.16  # of failure_prob: about what the best of so many looks is charged
+_SHARE = 1e-5  # to which the least share of right guesses that refutes is found
 _LOOKS = 25
 _FIRST = 1 / 20  # of the draws: the fewest guesses that are looked at
 
@@ -204,6 +205,45 @@ def ranked_height(
             refutes = _bound(heights, looks, draws, epsilon + _TOLERANCE, delta) <= alpha
         low, high = (low, middle) if refutes else (middle, high)
     return high
+
+
+def ranked_heights(
+    looks: Looks, draws: int, *, epsilon: float, delta: float, failure_prob: float
+) -> NDArray[np.int64]:
+    """Return the least right guesses at each look that refute a claim, at any one of them.
+
+    Parameters
+    ----------
+    looks, draws
+        As in :func:`ranked_p_value`.
+    epsilon, delta, failure_prob : float
+        As in :func:`ranked_height`.
+
+    Returns
+    -------
+    ndarray of int, shape (looks,)
+        One more than the look guesses where none do.
+
+    Examples
+    --------
+    >>> looks = Looks((10, 20), (1.0, 1.0))
+    >>> ranked_heights(looks, 100, epsilon=1.0, delta=0.0, failure_prob=0.05).tolist()
+    [11, 19]
+    """
+    alpha = _validate.failure_prob(failure_prob=failure_prob)
+    level = alpha * _ROOM
+    refusing = np.array(looks.guesses) + 1
+    low, high = 0.5, 1.0
+    while high - low > _SHARE:
+        middle = (low + high) / 2
+        heights = heights_of(level, looks, middle)
+        if np.array_equal(heights, refusing):
+            high = middle
+        elif _bound(heights, looks, draws, epsilon + _TOLERANCE, delta) <= alpha:
+            high, refusing = middle, heights
+        else:
+            low = middle
+    return refusing
 
 
 def _from_here_on(

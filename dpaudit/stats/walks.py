@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import special, stats
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
@@ -26,10 +26,12 @@ Ints = NDArray[np.int64]
 LARGEST_EPSILON = 30.0
 """Certified epsilons stop here: beyond it no number of coins tells a rate from 1."""
 
+FEW_LOOKS = {16: 0.1, 8: 0.2, 4: 0.5, 2: 0.2}
+"""Of :meth:`Looks.few`: which part of the canaries is guessed, and what share that look gets."""
+
 _ROUNDING = 1e-9, 1e-13  # relative and absolute, of sums of thousands of doubles
 _RATIO = 1.15  # of neighbouring looks
 _LATE = 0.25  # weight of looks beyond half of the canaries, where guesses are mostly of no use
-_FEW = {16: 0.1, 8: 0.2, 4: 0.5, 2: 0.2}
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Looks:
         Looks(guesses=(62, 125, 250, 500), weights=(0.1, 0.2, 0.5, 0.2))
         """
         first = 2 * math.ceil(math.log2(1 / failure_prob))  # less shows nothing, or needs luck
-        shares = {canaries // part: share for part, share in _FEW.items()}
+        shares = {canaries // part: share for part, share in FEW_LOOKS.items()}
         kept = {k: share for k, share in shares.items() if k >= first} or {canaries: 1.0}
         total = math.fsum(kept.values())
         return cls(tuple(kept), tuple(share / total for share in kept.values()))
@@ -107,6 +109,34 @@ def heights_of(gamma: float, looks: Looks, pi: float) -> Ints:
         small = _tails(middle, k, pi) <= level
         low, high = np.where(small, low, middle), np.where(small, middle, high)
     return np.where(_tails(low, k, pi) <= level, low, high)
+
+
+def crossing_prob(heights: Sequence[int], guesses: Sequence[int], rates: Floats) -> float:
+    """Probability that right guesses reach a height at some look, when they are independent.
+
+    Parameters
+    ----------
+    heights : sequence of int
+        At each look, at least 0; never reached where it is above the number of guesses.
+    guesses : sequence of int
+        After how many to look, rising.
+    rates : ndarray, shape (looks,)
+        Probability that a guess is right, of those between the look before and this one.
+
+    Examples
+    --------
+    >>> round(crossing_prob([2, 2], (2, 3), np.array([0.5, 0.5])), 6)
+    0.5
+    """
+    alive, before, crossed = np.ones(1), 0, 0.0  # of each count, where no height was reached
+    for k, rate, height in zip(guesses, rates.tolist(), heights, strict=True):
+        step = k - before
+        alive = np.convolve(alive, stats.binom.pmf(np.arange(step + 1), step, rate))
+        crossed += float(alive[height:].sum())
+        alive, before = alive[:height], k
+        if not len(alive):
+            break
+    return min(crossed, 1.0)
 
 
 def _tails(counts: Ints, trials: Ints, rate: float | Floats) -> Floats:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, mannwhitneyu
 
 import dpaudit
 from dpaudit import (
@@ -21,6 +22,7 @@ from dpaudit import (
     plan_one_run,
 )
 from dpaudit.engine.one_run import Instrument, right_guesses
+from dpaudit.engine.one_run_input import hints
 from dpaudit.results import OneRunResult
 from tests.statistical import FALSE_ALARM
 
@@ -245,6 +247,68 @@ def test_exact_claims_are_refuted_no_more_often_than_stated(claim):
             memory[key] = tool.p_value(np.array(key), claim) <= alpha
         refuted += memory[key]
     assert refuted <= binom.isf(FALSE_ALARM, audits, alpha)
+
+
+# --- hints -----------------------------------------------------------------------------------
+
+
+def test_scores_of_a_reversed_sign_are_pointed_out_and_change_nothing_else():
+    scores, coins = gaussian_scores(2.0, 300, 3)
+    found = dpaudit.audit_one_run(-scores, coins, PureDP(1.0), failure_prob=0.05)
+    lower = (scores[coins][:, None] > scores[~coins]).mean()
+    assert f"have lower scores than excluded ones in {lower:.0%} of the pairs" in found.reason
+    assert "who looks at both signs has to double failure_prob" in found.summary()
+    assert (found.verdict, found.certified_epsilon) == (Verdict.NO_POWER, 0.0)
+    assert "reversed" not in dpaudit.audit_one_run(scores, coins, PureDP(1.0)).reason
+
+
+def test_certified_numbers_do_not_depend_on_hints(monkeypatch):
+    scores, coins = gaussian_scores(1.5, 300, 4)
+    for given in (scores, -scores, scores.round()):
+        plain = dpaudit.audit_one_run(given, coins, PureDP(1.0), failure_prob=0.05)
+        with monkeypatch.context() as patched:
+            patched.setattr("dpaudit.engine.one_run.hints", lambda *_: ["said"])
+            other = dpaudit.audit_one_run(given, coins, PureDP(1.0), failure_prob=0.05)
+        assert other.reason != plain.reason
+        assert dataclasses.replace(other, reason="") == dataclasses.replace(plain, reason="")
+
+
+@pytest.mark.statistical
+def test_scores_that_tell_nothing_are_seldom_said_to_be_reversed():
+    """Said with probability 1e-3 by a normal approximation, good to 30% here."""
+    rng, said = np.random.default_rng(5), 0
+    for _ in range(3000):
+        coins = rng.random(60) < 0.5
+        said += any("reversed" in hint for hint in hints(rng.integers(0, 9, 60) * 1.0, coins))
+    assert said <= binom.isf(FALSE_ALARM, 3000, 1.3e-3)
+
+
+def test_the_chance_of_a_reversed_sign_is_that_of_mann_and_whitney():
+    rng = np.random.default_rng(6)
+    for shift in np.linspace(0.0, 1.5, 31).tolist():
+        coins = rng.random(50) < 0.5
+        scores = np.round(rng.standard_normal(50) - shift * coins, 1)
+        p = mannwhitneyu(
+            scores[coins],
+            scores[~coins],
+            alternative="less",
+            method="asymptotic",
+            use_continuity=False,
+        ).pvalue
+        assert any("reversed" in hint for hint in hints(scores, coins)) == (p < 1e-3)
+
+
+def test_ties_are_counted_where_they_are_many():
+    _, coins = gaussian_scores(1.0, 200, 1)
+    few, many = np.arange(200.0), np.arange(200.0)
+    few[:20], many[:21] = 0.0, 0.0  # a tenth of the canaries, and one more
+    assert not any("share" in hint for hint in hints(few, coins))
+    told = [hint for hint in hints(many, coins) if "share" in hint]
+    assert len(told) == 1
+    assert told[0].startswith("21 of 200 canaries share their score with others (180 values")
+    same = dpaudit.audit_one_run(np.zeros(200), coins, PureDP(1.0))
+    assert "200 of 200 canaries share their score with others (1 values" in same.reason
+    assert "reversed" not in same.reason
 
 
 # --- plans -----------------------------------------------------------------------------------

@@ -133,17 +133,99 @@ def test_parquet_files(tmp_path: Path) -> None:
         ((np.zeros(19), np.zeros(50)), "left must hold at least 20 outputs"),
         ((np.zeros(50), np.float64(3)), "right must be an array, a list, .* got float64"),
         ((np.zeros(50), {"a": 1}), "right must be an array, a list, .* got dict"),
-        ((np.zeros((50, 2)), np.zeros(50)), r"outputs of one shape, got \(2,\) and \(\); .* lists"),
+        (
+            (np.zeros((50, 2)), np.zeros(50)),
+            r"got arrays of numbers of shape \(2,\) on the left and one number each .* lists",
+        ),
         (("nowhere.npy", np.zeros(50)), "left must be a file that is there, got nowhere.npy"),
         (("nowhere.parquet", np.zeros(50)), "left must be a file that is there"),
-        ((np.zeros(50), np.full(50, np.inf)), "returned inf in 50 of 50 draws"),
-        ((np.zeros(50), np.array(["a"] * 50)), "draws of one shape and kind"),
+        ((np.zeros(50), np.full(50, np.inf)), "right holds infinite values in 50 of 50 outputs"),
+        (
+            (np.zeros(50), np.array(["a"] * 50)),
+            "one number each on the left and one text each on the right",
+        ),
         (("left.csv", np.zeros(50)), "left must be an array, a .npy file or a .parquet file"),
     ],
 )
 def test_what_is_no_output_is_refused(arguments: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         audit_outputs(*arguments, PureDP(1.0), seed=1)
+
+
+PLAIN = np.arange(50.0)
+INFINITE = np.where(PLAIN > 0, np.inf, 0.0)
+RECORDS = np.zeros(50, dtype=[("a", float)])
+RAGGED = [[1.0], [1.0, 2.0]] * 25
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (np.where(PLAIN < 48, PLAIN, -np.inf), "infinite values in 2 of 50 outputs, first in row"),
+        ([*RAGGED[:-1], [np.inf, 1.0]], "infinite values in 1 of 50 outputs, first in row 49"),
+        (np.rec.fromarrays([INFINITE, PLAIN], names="a,b"), "field 'a', holds infinite values"),
+        ([], "at least 20 outputs along its first axis, got 0"),
+        (np.empty((50, 0)), r"outputs without content, of shape \(0,\)"),
+        (None, "a data frame, or the path of a .npy or .parquet file, got None"),
+        (np.array(3.0), "got one value without an axis, 3.0"),
+        ((x for x in PLAIN), "got a generator; give list"),
+        ([1.0, "a"] * 25, "must hold numbers, or texts, got both, such as 1.0 and 'a'"),
+        ([(1.0, "a")] * 50, "records of both are a structured array or a data frame"),
+        ([[1.0, [2.0, 3.0]]] * 50, "neither texts nor lists of different lengths"),
+        ([["a"], ["a", "b"]] * 25, "must hold numbers where lengths differ"),
+        (np.array([1.0, {}] * 25, dtype=object), r"must hold numbers, .* got 1.0 in row 0"),
+        (np.array([["a", "b"], ["a", None]] * 25, dtype=object), "got None in row 1"),
+        (PLAIN + 1j, "must hold numbers, booleans, texts or records of them, got complex128"),
+        (PLAIN.astype("M8[s]"), r"texts or records of them, got datetime64\[s\]"),
+    ],
+)
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_messages_name_the_side(bad: Any, words: str, side: str) -> None:
+    both = {"left": PLAIN, "right": PLAIN} | {side: bad}
+    with pytest.raises(ValueError, match=f"^outputs: {side}.*{words}"):
+        audit_outputs(both["left"], both["right"], PureDP(1.0), seed=1)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "words"),
+    [
+        (["a"] * 50, PLAIN, "one kind, got one text each on the left and one number each on the"),
+        (["a"] * 50, RAGGED, "one text each on the left and arrays of numbers of varying shape on"),
+        (RECORDS, PLAIN, r"one record \(a: one number\) each on the left"),
+        (RECORDS, RECORDS.astype([("a", "U3")]), r"one record \(a: one text\) each on the right"),
+        (np.zeros((50, 2, 2)), np.zeros((50, 2)), r"arrays of numbers of shape \(2, 2\) on the"),
+    ],
+)
+def test_sides_that_disagree_are_told_in_words(left: Any, right: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=f"^outputs: left and right must hold .*{words}"):
+        audit_outputs(left, right, PureDP(1.0), seed=1)
+
+
+def test_what_a_mutant_gets_wrong_is_said_of_its_side() -> None:
+    mutants = {"half": (PLAIN, INFINITE)}
+    with pytest.raises(ValueError, match="^half: right holds infinite values in 49 of 50 outputs"):
+        audit_outputs(PLAIN, PLAIN, PureDP(1.0), seed=1, mutants=mutants)
+
+
+@pytest.mark.parametrize(
+    "alike",
+    [
+        BROKEN[0].astype(object),
+        list(BROKEN[0]),
+        np.where(np.arange(len(BROKEN[0])) < 0, None, BROKEN[0]),
+        BROKEN[0].astype(">f8"),
+    ],
+    ids=["objects", "list", "of None", "byte order"],
+)
+def test_numbers_are_numbers_however_they_are_stored(alike: Any) -> None:
+    plain = audit_outputs(*BROKEN, PureDP(1.0), seed=1)
+    assert audit_outputs(alike, BROKEN[1], PureDP(1.0), seed=1).witness == plain.witness
+
+
+def test_no_answer_may_be_none() -> None:
+    none, nan = ([missing, 1.0] * 50 for missing in (None, np.nan))
+    found = [audit_outputs(x, x[::-1], PureDP(1.0), seed=1).witness for x in (none, nan)]
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("content", [b"", b"1 2 3", "objects"])
@@ -168,7 +250,9 @@ def test_files_that_hold_something_else_are_named(
 
 def test_outputs_of_a_mutant_are_of_the_shape_that_is_audited() -> None:
     honest = np.zeros(50)
-    with pytest.raises(ValueError, match=r"outputs of 'wide' must be .*, \(\), got \(2,\)"):
+    with pytest.raises(
+        ValueError, match=r"outputs of 'wide' must be .*, one number each, got arrays of .* \(2,\)"
+    ):
         audit_outputs(
             honest, honest, PureDP(1.0), seed=1, mutants={"wide": (np.zeros((50, 2)),) * 2}
         )

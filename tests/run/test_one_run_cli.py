@@ -39,9 +39,35 @@ def test_a_plan_of_one_run_takes_a_true_epsilon_and_a_side():
         (["--mu", "1"], "--mu, --canaries and --side go with --one-run"),
         (["--true-epsilon", "2", "--canaries", "9"], "go with --one-run"),
         ([], "Missing option '--true-epsilon'"),
+        (["--rho", "0.1", "--true-epsilon", "2"], "--claimed-mu and --rho go with --one-run"),
+        (["--one-run", "--mu", "2", "--rho", "0.1"], "the claim is one of --epsilon"),
+        (["--one-run", "--true-epsilon", ".5"], "true_epsilon must be a number > 1"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words, message):
     found = said(*words)
     assert found.exit_code != 0
-    assert message in found.output
+    assert message in found.output + str(found.exception)
+
+
+def asked(*words):
+    return CliRunner().invoke(cli, ["plan", *words])
+
+
+@pytest.mark.parametrize(
+    ("words", "claim"),
+    [(["--claimed-mu", "1"], "1-GDP"), (["--rho", "0.1"], "0.1-zCDP")],
+)
+def test_a_plan_of_one_run_takes_claims_that_are_curves(words, claim):
+    more = ["--one-run", "--mu", "2.5", "--canaries", "100", "--failure-prob", "0.05"]
+    found = asked(*words, *more)
+    assert found.exit_code == 0, found.output
+    assert f"canaries in one run refute the claim {claim}" in found.output
+    refused = asked(*words, "--delta", "1e-5", *more)
+    assert "--delta goes with --epsilon" in refused.output
+
+
+def test_a_plan_of_draws_needs_an_epsilon():
+    assert "Missing option '--epsilon'" in asked("--true-epsilon", "2").output
+    assert "the claim is one of" in asked("--one-run", "--mu", "2").output
+    assert asked("--epsilon", "1", "--true-epsilon", "3").exit_code == 0

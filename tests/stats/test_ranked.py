@@ -13,7 +13,15 @@ from scipy.special import expit
 from scipy.stats import binom
 
 import dpaudit.stats.ranked
-from dpaudit.stats import Looks, ranked_epsilon, ranked_height, ranked_looks, ranked_p_value
+from dpaudit.stats import (
+    Looks,
+    crossing_prob,
+    ranked_epsilon,
+    ranked_height,
+    ranked_heights,
+    ranked_looks,
+    ranked_p_value,
+)
 
 DRAWS = 9
 LOOKS = Looks((4, 6, 9), (1.0, 1.0, 1.0))
@@ -163,3 +171,25 @@ def test_heights_are_exactly_where_the_claim_falls(epsilon: float, delta: float)
         reached = any(c >= height for c, height in zip(seen, heights, strict=True))
         if abs(found - epsilon) > 2e-4 or epsilon == 0.0:
             assert reached == (found > epsilon), seen
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.1])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("looks", [LOOKS, ranked_looks(60)], ids=["three looks", "of 60 draws"])
+def test_heights_of_all_looks_are_those_of_each(looks: Looks, epsilon: float, delta: float) -> None:
+    claim = {"epsilon": epsilon, "delta": delta, "failure_prob": 0.3}
+    draws = looks.guesses[-1]
+    each = [ranked_height(at, looks, draws, **claim) for at in range(len(looks.guesses))]
+    assert ranked_heights(looks, draws, **claim).tolist() == each
+
+
+@pytest.mark.parametrize("heights", [[4, 4, 9], [5, 6, 8], [3, 7, 10], [0, 7, 10]])
+def test_a_walk_reaches_its_heights_as_often_as_all_patterns_do(heights: list[int]) -> None:
+    rates = np.array([0.8, 0.6, 0.3])
+    steps = np.repeat(rates, np.diff(LOOKS.guesses, prepend=0))
+    exact = 0.0
+    for fell in itertools.product((0, 1), repeat=LOOKS.guesses[-1]):
+        right = np.cumsum(fell)
+        if any(right[k - 1] >= h for k, h in zip(LOOKS.guesses, heights, strict=True)):
+            exact += float(np.prod(np.where(fell, steps, 1 - steps)))
+    assert crossing_prob(heights, LOOKS.guesses, rates) == pytest.approx(exact, abs=1e-12)

@@ -1,0 +1,228 @@
+"""Outputs that were drawn elsewhere, read and held against what an audit can look at.
+
+What is wrong is said of the side that it is wrong with, before anything is audited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.engine.request import MIN_DRAWS
+from dpaudit.errors import ArgumentError
+from dpaudit.mechanisms import as_rows, kind_of, words_of_draws
+
+Outputs = Any
+"""An array ``[draws, ...]``, or the path of a .npy or .parquet file."""
+
+_NESTED = (list, tuple, np.ndarray)
+
+
+def read(name: str, outputs: Outputs) -> NDArray[Any]:
+    """Return outputs as an array, read from a file where they are a path.
+
+    Parameters
+    ----------
+    name : str
+        Of this side, in messages.
+    outputs : Outputs
+        As :func:`dpaudit.audit_outputs` takes them.
+
+    Raises
+    ------
+    ValueError
+        For anything that cannot be looked at: no sequence, too few, infinite, of objects.
+    """
+    if isinstance(outputs, str | Path):
+        outputs = _from_file(name, Path(outputs))
+    if hasattr(outputs, "to_records"):
+        outputs = _from_frame(name, outputs)
+    if isinstance(outputs, np.ma.MaskedArray):
+        raise ArgumentError(
+            f"{name} must be a plain array, with NaN for no answer, got a masked one, whose hidden "
+            "values would be looked at"
+        )
+    try:
+        array = np.asarray(outputs)
+    except ValueError:  # lists of different lengths
+        array = _rows(name, outputs)
+    if array.ndim == 0:
+        raise ArgumentError(
+            f"{name} must be an array, a list, a data frame, or the path of a .npy or .parquet "
+            f"file, got {_words_of_scalar(outputs)}"
+        )
+    if array.dtype == object:
+        nested = any(isinstance(output, _NESTED) for output in array.flat)
+        array = _rows(name, outputs) if nested else _plain(name, array)
+    if len(array) < MIN_DRAWS:
+        raise ArgumentError(
+            f"{name} must hold at least {MIN_DRAWS} outputs along its first axis, got {len(array)}"
+        )
+    _refuse_numbers_as_texts(name, outputs, array)
+    _refuse_content(name, array)
+    return array
+
+
+def refuse_other_kinds(
+    name: str, left: NDArray[Any], right: NDArray[Any], *, lengths_vary: bool
+) -> None:
+    """Refuse sides of which one holds texts and the other numbers, or arrays of two shapes.
+
+    Parameters
+    ----------
+    name : str
+        Of the audit, in messages.
+    left, right : ndarray
+        As they were read.
+    lengths_vary : bool
+        Whether a shape is an outcome, as in lists.
+    """
+    if kind_of(left) != kind_of(right):
+        raise ArgumentError(
+            f"{name}: left and right must hold outputs of one kind, got {words_of_draws(left)} on "
+            f"the left and {words_of_draws(right)} on the right"
+        )
+    if left.shape[1:] != right.shape[1:] and not lengths_vary:
+        raise ArgumentError(
+            f"{name}: left and right must hold outputs of one shape, got {words_of_draws(left)} on "
+            f"the left and {words_of_draws(right)} on the right; where the length of an output "
+            "depends on the data, give lists"
+        )
+
+
+def _words_of_scalar(outputs: Any) -> str:
+    if isinstance(outputs, np.ndarray) and outputs.dtype != object:
+        return f"one value without an axis, {outputs.item()!r}"
+    kind = "None" if outputs is None else type(outputs).__name__
+    return f"a {kind}; give list(...) of it" if hasattr(outputs, "__next__") else kind
+
+
+def _rows(name: str, outputs: Any) -> NDArray[Any]:
+    rows = as_rows(outputs)
+    if rows is None:
+        raise ArgumentError(
+            f"{name} must hold numbers where lengths differ: each output a number or an array of "
+            "numbers, neither texts nor lists of different lengths"
+        )
+    return rows
+
+
+def _refuse_numbers_as_texts(name: str, outputs: Any, array: NDArray[Any]) -> None:
+    """Numbers beside texts in a list become texts, and lose their order."""
+    if array.dtype.kind != "U" or not isinstance(outputs, list | tuple):
+        return
+    flat = list(outputs)
+    for _ in range(array.ndim - 1):
+        flat = [x for part in flat for x in part]
+    wrong = next((x for x in flat if not isinstance(x, str)), None)
+    if wrong is not None:
+        raise ArgumentError(
+            f"{name} must hold numbers, or texts, got both, such as {wrong!r} and "
+            f"{next(x for x in flat if isinstance(x, str))!r}; records of both are a structured "
+            "array or a data frame"
+        )
+
+
+def _refuse_content(name: str, array: NDArray[Any]) -> None:
+    """Refuse what no event can be of, and infinite values."""
+    if array.dtype == object:
+        columns = [np.concatenate([np.zeros(0), *(row.ravel() for row in array)])]
+        rows = np.repeat(np.arange(len(array)), [row.size for row in array])
+        infinite = np.unique(rows[np.isinf(columns[0])])
+        _refuse_infinite(name, infinite, len(array))
+        return
+    if array.size == 0:
+        raise ArgumentError(f"{name} holds outputs without content, of shape {array.shape[1:]}")
+    for field in array.dtype.names or (None,):
+        column = array if field is None else array[field]
+        words = name if field is None else f"{name}, field {field!r},"
+        if column.dtype.kind not in "biufUS":
+            raise ArgumentError(
+                f"{words} must hold numbers, booleans, texts or records of them, got {column.dtype}"
+            )
+        if column.dtype.kind == "f":
+            per_row = np.isinf(column).reshape(len(column), -1).any(axis=1)
+            _refuse_infinite(words, np.flatnonzero(per_row), len(column))
+
+
+def _refuse_infinite(name: str, rows: NDArray[np.intp], draws: int) -> None:
+    if len(rows):
+        raise ArgumentError(
+            f"{name} holds infinite values in {len(rows)} of {draws} outputs, first in row "
+            f"{rows[0]}; allowed are finite numbers, and NaN for no answer"
+        )
+
+
+def _from_file(name: str, path: Path) -> Any:
+    if path.suffix not in (".npy", ".parquet"):
+        raise ArgumentError(f"{name} must be an array, a .npy file or a .parquet file, got {path}")
+    if not path.is_file():
+        raise ArgumentError(f"{name} must be a file that is there, got {path}")
+    if path.suffix == ".npy":
+        try:
+            return np.load(path, allow_pickle=False)
+        except (ValueError, EOFError):
+            raise ArgumentError(
+                f"{name} must be an array of numbers, texts or records as numpy.save writes it, "
+                f"got {path}, which is none (arrays of objects are not read)"
+            ) from None
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise ArgumentError(
+            f"{name} is a .parquet file, which pyarrow reads: pip install pyarrow"
+        ) from None
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except pyarrow.ArrowException:
+        raise ArgumentError(f"{name} must be a parquet file, got {path}, which is none") from None
+    columns = {
+        column: table[column].to_numpy(zero_copy_only=False) for column in table.column_names
+    }
+    return _from_columns(name, columns)
+
+
+def _from_frame(name: str, frame: Any) -> Any:
+    return _from_columns(name, {str(column): frame[column].to_numpy() for column in frame.columns})
+
+
+def _from_columns(name: str, columns: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+    """One array of a lone column, and else records with a field for each."""
+    if not columns:
+        raise ArgumentError(f"{name} must have a column, got none")
+    known = {column: _plain(f"{name}, column {column!r},", x) for column, x in columns.items()}
+    if len(known) == 1:
+        return next(iter(known.values()))
+    for column, values in known.items():
+        if values.ndim > 1:
+            raise ArgumentError(
+                f"{name}, column {column!r}, must hold one number or text in a row beside other "
+                f"columns, got shape {values.shape[1:]}"
+            )
+    dtype = [(column, values.dtype) for column, values in known.items()]
+    records = np.empty(len(next(iter(known.values()))), dtype=dtype)
+    for column, values in known.items():
+        records[column] = values
+    return records
+
+
+def _plain(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Return a column of objects as texts, or as numbers with NaN where there is none."""
+    if values.dtype != object:
+        return values
+    if all(isinstance(value, str) for value in values.flat):
+        return values.astype(str)
+    try:
+        known = [np.nan if value is None else value for value in values.flat]
+        found = np.array(known, dtype=float)  # one axis more for a column of vectors
+        return found.reshape(values.shape) if values.ndim > 1 else found
+    except (TypeError, ValueError):
+        at = next(i for i, value in enumerate(values.flat) if not isinstance(value, str))
+        raise ArgumentError(
+            f"{name} must hold numbers, or a text in every row (a word of your own for no answer), "
+            f"got {values.flat[at]!r} in row {at * len(values) // values.size}"
+        ) from None

@@ -1,0 +1,102 @@
+"""The chance that guesses refute: closed forms, and simulated ranks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import expit, ndtr
+
+from dpaudit import plan
+from dpaudit.engine.chances import BY_EVENT, BY_GUESS, BY_RANK, by_guess, by_rank, guesses_of
+from dpaudit.engine.few import RANKED_SHARE
+from dpaudit.engine.task import FEW_DRAWS
+from dpaudit.stats import oracles, ranked_heights, ranked_looks
+
+
+def test_guesses_of_gaussian_noise_are_those_beyond_a_distance_from_the_middle() -> None:
+    mu = 1.3
+    right, wrong = guesses_of(*oracles.gaussian(1.0, 1 / mu).curve())
+    t = np.linspace(0.05, 3.0, 7)
+    expected = ndtr(mu / 2 - t)
+    assert np.interp(ndtr(-mu / 2 - t), wrong, right) == pytest.approx(expected, abs=1e-4)
+    assert np.all(right + wrong <= 1 + 1e-12)
+
+
+def test_no_guess_of_laplace_noise_is_right_more_often_than_its_epsilon_allows() -> None:
+    right, wrong = guesses_of(*oracles.laplace(1.0, 1 / 1.7).curve())
+    shares = right / (right + wrong)
+    assert shares.max() == pytest.approx(expit(1.7), abs=1e-9)
+
+
+def test_of_randomised_response_one_guess_is_known() -> None:
+    right, wrong = guesses_of(*oracles.randomized_response(1.5).curve())
+    assert right == pytest.approx(expit(1.5))
+    assert wrong == pytest.approx(expit(-1.5))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-3])
+def test_a_claim_that_is_kept_is_refuted_with_probability_failure_prob_at_most(
+    delta: float,
+) -> None:
+    known = oracles.laplace(1.0, 1.0) if delta == 0 else oracles.gaussian(1.0, 1.0)
+    claim = (1.0 if delta == 0 else float(known.epsilon(delta)), delta, 0.05)
+    curve = known.curve()
+    assert by_rank(*curve, 300, *claim).power <= 0.05
+    assert by_guess(*guesses_of(*curve), 300, *claim).power <= 0.05
+    beyond = (claim[0] / 3, delta, 0.05)
+    assert by_rank(*curve, 300, *beyond).power > 0.05
+    assert by_guess(*guesses_of(*curve), 300, *beyond).power > 0.05
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("draws", [120, 500])
+def test_ranks_refute_as_often_as_they_do_when_simulated(draws: int) -> None:
+    """Five standard deviations of 2,000 simulated orders: a two-sided false alarm of 6e-7."""
+    claim = {"epsilon": 0.5, "delta": 0.0, "failure_prob": 0.01}
+    true_epsilon = {120: 1.4, 500: 0.9}[draws]
+    found = by_rank(*oracles.laplace(1.0, 1 / true_epsilon).curve(), draws, *claim.values())
+    looks, rng, often = ranked_looks(draws), np.random.default_rng(3), 0
+    heights = ranked_heights(looks, draws, **claim)
+    place = np.arange(draws)
+    place = np.where(place % 2 == 0, draws - 1 - place // 2, place // 2)
+    for _ in range(2000):
+        is_left = rng.random(draws) < 0.5
+        order = np.argsort(is_left + rng.laplace(scale=1 / true_epsilon, size=draws))
+        right = np.cumsum(is_left[order[place]] == (np.arange(draws) % 2 == 0))
+        often += bool(np.any(right[np.array(looks.guesses) - 1] >= heights))
+    assert 0.3 < found.power < 0.99
+    spread = 5 * math.sqrt(found.power * (1 - found.power) / 2000)
+    assert abs(often / 2000 - found.power) < spread + 1 / draws
+
+
+def test_few_draws_of_a_number_are_planned_by_rank() -> None:
+    found = plan(epsilon=1.0, true_epsilon=2.5, failure_prob=1e-3)
+    assert found.instrument == BY_RANK
+    assert FEW_DRAWS[0] <= found.draws <= FEW_DRAWS[1]
+    assert found.draws_without_ranks is not None
+    assert found.draws < found.draws_without_ranks
+    assert f"Elsewhere {found.draws_without_ranks:,} draws do" in str(found)
+    assert "no draws are spent on exploring" in str(found)
+    curve = oracles.laplace(1.0, 1 / 2.5).curve()
+    share = 1e-3 * RANKED_SHARE / 2
+    assert by_rank(*curve, 2 * found.draws, 1.0, 0.0, share).power >= 0.9
+    assert by_rank(*curve, 2 * (found.draws - 2), 1.0, 0.0, share).power < 0.9
+
+
+def test_ranks_are_not_counted_on_where_nothing_says_that_outputs_have_an_order() -> None:
+    vectors = oracles.laplace_vector(np.array([1.0, 1.0]), 1.0)
+    for known in (vectors, oracles.randomized_response(2.0)):
+        found = plan(epsilon=1.0, true_epsilon=2.0, failure_prob=0.05, oracle=known)
+        assert found.instrument == BY_GUESS
+        assert found.draws < FEW_DRAWS[1]
+    found = plan(epsilon=1.0, true_epsilon=2.5, rates=(0.3, 0.03))
+    assert (found.instrument, found.draws_without_ranks) == (BY_EVENT, None)
+
+
+def test_beyond_few_draws_nothing_is_planned_by_rank() -> None:
+    found = plan(epsilon=1.0, true_epsilon=1.2)
+    assert found.draws > FEW_DRAWS[1]
+    assert found.instrument == BY_GUESS
+    assert "30% of the draws are spent on exploring" in str(found)
