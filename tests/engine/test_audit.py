@@ -220,6 +220,8 @@ def test_the_witness_is_counted_on_the_certifying_draws() -> None:
     assert result.witness.sentence().endswith(words + sides)
     inside = [n for n, i in zip(result.histogram.left, result.histogram.inside, strict=True) if i]
     assert sum(inside) == counts.hits_left
+    shown = zip(result.histogram.right, result.histogram.inside_right, strict=True)
+    assert sum(n for n, i in shown if i) == other.hits_right
     assert result.event is not None
     assert result.event(np.array([True, False])).tolist() == [1, -1]
 

@@ -334,7 +334,7 @@ def test_a_guess_shows_the_counts_of_both_its_sides(tmp_path):
     assert "Event fired" not in text
     heads = "Drawn from", "guessed left", "guessed right", "of draws"
     assert "".join(f'<th scope="col">{head}</th>' for head in heads) in page
-    assert "Where left is guessed is shaded." in text
+    assert "Where left is guessed is shaded, where right is guessed hatched." in text
     words = (
         "615 of 770 guesses right, in 2,000 draws at fair coins (left 311 of 393, right 304 of 377)"
     )

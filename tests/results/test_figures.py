@@ -342,6 +342,36 @@ def test_histogram_info_gathers_rare_categories(exact):
     assert info.inside[-2:] == (True, False)
 
 
+def test_histogram_info_of_a_guess_tells_both_regions_apart(kept):
+    k = 50
+    counts = tuple(range(1, k + 1))
+    shades = tuple(tuple(i % 3 == at for i in range(k)) for at in (0, 1))
+    crowd = Histogram("outcome", tuple(map(str, range(k))), None, counts, counts[::-1], *shades)
+    info = infos.histogram_info(replace(kept, histogram=crowd))
+    assert (info.event_label, info.right_label) == ("left is guessed", "right is guessed")
+    assert info.bins[-3:] == (
+        "11 others where left is guessed",
+        "11 others where right is guessed",
+        "11 others",
+    )
+    assert info.inside[-3:] == (True, False, False)
+    assert info.inside_right[-3:] == (False, True, False)
+    assert sum(info.left) == sum(info.right) == pytest.approx(1)
+
+
+def test_histogram_info_of_an_event_speaks_of_one_region(exact):
+    info = infos.histogram_info(exact)
+    assert (info.event_label, info.right_label, info.inside_right) == ("event fires", "", ())
+
+
+def test_a_rare_guess_on_either_side_needs_a_log_scale(kept):
+    counts = (1, 990, 9), (1, 490, 509)
+    thin = Histogram("o", ("a", "b", "c"), (0.0, 1.0, 2.0, 3.0), *counts, (0, 0, 1), (1, 0, 0))
+    assert infos.histogram_info(replace(kept, histogram=thin)).log
+    empty = infos.histogram_info(replace(kept, histogram=replace(thin, inside=(0, 0, 0))))
+    assert empty.event_label == "left is guessed: less than a bin"
+
+
 def test_histogram_of_computed_probabilities_speaks_of_probability(exact):
     info = infos.histogram_info(exact)
     assert info.ylabel == "probability"
