@@ -138,7 +138,7 @@ def test_the_reason_for_refuting_a_curve_is_true() -> None:
         found = dpaudit.engine.counts.look(task, mechanism, "mechanism")
         if found.refuted:
             refuted += 1
-            assert found.epsilon.lower > found.point[0], judge(found, Fates(), None)[1]
+            assert found.epsilon.lower > found.point[0], judge(task, found, Fates(), None)[1]
     assert refuted > 10
 
 
