@@ -31,6 +31,9 @@ from dpaudit.results.words import count, number, power_of_ten, short
 SMALLEST_POWER = 1e-9
 """Of a test whose errors are drawn on a stretched scale; far outside the picture."""
 
+CERTIFIED_POINT = "certified epsilon, at the claimed delta"
+"""Label of the point where it lies beyond the curves."""
+
 _DASH, _DOTS = "5 3", "1.5 3"
 _SHADE = 0.25
 
@@ -46,11 +49,7 @@ def profile(result: Shown, palette: Palette = themed, height: float = HEIGHT) ->
         return [max(value, info.floor) for value in values] if info.log else list(values)
 
     claimed, certified = drawn(info.claimed), drawn(info.certified)
-    every = [*info.epsilon, *info.estimated_epsilon, *info.beyond[0]]
-    epsilons = [epsilon for epsilon in every if math.isfinite(epsilon)]
-    low, high = min(epsilons), max(epsilons)
-    x = _linear(low, high if high > low else low + 1.0, "epsilon")
-    chart = Chart(x, _deltas(info), palette, height=height)
+    chart = Chart(_linear(*info.limits, "epsilon"), _deltas(info), palette, height=height)
     chart.line(info.epsilon, claimed, "claimed", label="claimed")
     chart.line(info.epsilon, certified, "certified", label=info.certified_label)
     chart.line(info.beyond[0], drawn(info.beyond[1]), "certified")
@@ -67,6 +66,9 @@ def profile(result: Shown, palette: Palette = themed, height: float = HEIGHT) ->
         chart.area(*area, "violation", opacity=_SHADE, label="certified above claim")
     at = ([info.point[0]], drawn([info.point[1]]))
     chart.dots(*at, "claimed", radius=4.5, hollow=True, label="point of comparison")
+    if info.certified_point is not None:
+        at = ([info.certified_point[0]], drawn([info.certified_point[1]]))
+        chart.dots(*at, "certified", radius=4.0, label=CERTIFIED_POINT)
     return chart.svg("Privacy profile")
 
 

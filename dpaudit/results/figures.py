@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from dpaudit.results.axes import between
-from dpaudit.results.charts import SMALLEST_POWER, delta_ticks, error_words
+from dpaudit.results.charts import CERTIFIED_POINT, SMALLEST_POWER, delta_ticks, error_words
 from dpaudit.results.infos import ProfileInfo, profile_info, tradeoff_info
 from dpaudit.results.svg import COLOURS
 from dpaudit.results.verdicts import Shown
@@ -63,12 +63,14 @@ def plot_profile(result: Shown, ax: Axes | None = None) -> Axes:
     style = {"marker": "o", "ms": 6, "mfc": "none", "mew": 1.6, "ls": "none", "clip_on": False}
     style |= {"color": COLOURS["claimed"], "label": "point of comparison", "zorder": 5}
     ax.plot([info.point[0]], drawn([info.point[1]]), **style)
+    if info.certified_point is not None:
+        style |= {"ms": 5, "mfc": None, "color": COLOURS["certified"], "label": CERTIFIED_POINT}
+        ax.plot([info.certified_point[0]], drawn([info.certified_point[1]]), **style)
     if info.log:
         _label_decades(ax, info)
     else:
         ax.set_ylim(bottom=0)
-    epsilons = (*info.epsilon, *info.estimated_epsilon, *info.beyond[0])
-    ax.set_xlim(min(epsilons), max(epsilons) or 1.0)
+    ax.set_xlim(*info.limits)
     ax.set_xlabel("epsilon")
     ax.set_ylabel("delta")
     _finish(ax)

@@ -15,6 +15,7 @@ MAX_CATEGORIES = 20
 _SMALLEST_DELTA = 1e-12
 _LONG_FLOOR = 1e-10  # estimated profiles end a little below 1e-9
 _RARE_EVENT = 0.01
+_ROOM = 0.03  # beyond a point, of an axis
 _SMALL_ERROR = 0.02
 
 
@@ -40,6 +41,10 @@ class ProfileInfo:
         Where more is certified than the claim allows.
     point : (float, float)
         Epsilon and delta of the claim at which the audit compared.
+    certified_point : (float, float) or None
+        Certified epsilon and the claimed delta, where the curves end before it; None elsewhere.
+    limits : (float, float)
+        Where the axis of epsilon begins and ends: around the curves and both points.
     log : bool
         Whether deltas span so much that a log scale is needed.
     floor : float
@@ -57,6 +62,8 @@ class ProfileInfo:
     beyond: tuple[tuple[float, ...], tuple[float, ...]]
     violated: tuple[bool, ...]
     point: tuple[float, float]
+    certified_point: tuple[float, float] | None
+    limits: tuple[float, float]
     log: bool
     floor: float
     certified_label: str
@@ -79,6 +86,13 @@ def profile_info(result: Shown) -> ProfileInfo:
             beyond = (long.epsilon[end:], long.estimated_delta[end:])
     far = long is not None and (bool(beyond[0]) or not exact)
     both = zip(profile.certified_delta, profile.claimed_delta, strict=True)
+    every = (*profile.epsilon, *(() if exact else estimated[0]), *beyond[0], result.claimed_epsilon)
+    drawn = [epsilon for epsilon in every if math.isfinite(epsilon)]
+    low, high = min(drawn, default=0.0), max(drawn, default=1.0)
+    certified_point = None
+    if high < result.certified_epsilon < math.inf:
+        certified_point = (result.certified_epsilon, result.claimed_delta)
+        high = result.certified_epsilon + _ROOM * (result.certified_epsilon - low)
     return ProfileInfo(
         epsilon=profile.epsilon,
         claimed=profile.claimed_delta,
@@ -89,6 +103,8 @@ def profile_info(result: Shown) -> ProfileInfo:
         beyond=beyond,
         violated=tuple(found > claimed * (1 + 1e-9) + 1e-12 for found, claimed in both),
         point=(result.claimed_epsilon, result.claimed_delta),
+        certified_point=certified_point,
+        limits=(low, high if high > low else low + 1.0),
         log=least < 0.01 * most or far,
         floor=min(floor, _LONG_FLOOR) if far else floor,
         certified_label="computed exactly" if exact else "certified lower bound",

@@ -112,6 +112,16 @@ def test_profile_names_what_it_draws():
     assert "computed exactly" in words(charts.profile(found()["exact"]))
 
 
+def test_profile_marks_a_certified_epsilon_beyond_its_curves():
+    broken = found()["broken"]
+    far = replace(broken, epsilon=replace(broken.epsilon, lower=17.0))
+    svg = charts.profile(far)
+    assert charts.CERTIFIED_POINT in words(svg)
+    assert {"0", "10", "15"} <= set(words(svg))
+    near = replace(broken, epsilon=replace(broken.epsilon, lower=1.5))
+    assert charts.CERTIFIED_POINT not in words(charts.profile(near))
+
+
 def test_profile_on_a_log_scale_has_decades_and_a_floor_for_zero():
     shown = words(charts.profile(found()["silent"]))
     assert {"1", "10⁻²", "10⁻⁶", "0"} <= set(shown)

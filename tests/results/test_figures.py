@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from dpaudit import AdditiveNoise, ApproxDP, GaussianDP, NeighborPair, PureDP, audit
 from dpaudit.results import axes, figures, infos
+from dpaudit.results.charts import CERTIFIED_POINT
 from dpaudit.results.estimates import Histogram, Profile
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdicts import Verdict
@@ -212,6 +213,29 @@ def test_exact_long_profile_continues_the_computed_curve(closed):
     ax = figures.plot_profile(closed)
     assert "estimated, no guarantee" not in texts(ax)
     assert ax.get_xlim()[1] == long.epsilon[-1]
+
+
+@pytest.mark.parametrize("certified", [1.5, 2.0, 2.5, 40.0])
+def test_the_axis_of_a_profile_reaches_the_certified_epsilon(broken, certified):
+    result = replace(broken, epsilon=replace(broken.epsilon, lower=certified))
+    assert result.profile.epsilon[-1] == 2.0
+    info, ax = infos.profile_info(result), figures.plot_profile(result)
+    low, high = ax.get_xlim()
+    assert (low, high) == info.limits
+    assert low <= 0.0 < result.claimed_epsilon < high
+    marks = [line for line in ax.lines if line.get_label() == CERTIFIED_POINT]
+    if certified <= 2.0:
+        assert (info.certified_point, info.limits, marks) == (None, (0.0, 2.0), [])
+        return
+    assert info.certified_point == (certified, 0.0)
+    assert high == pytest.approx(1.03 * certified)
+    assert [list(map(float, line.get_xdata())) for line in marks] == [[certified]]
+
+
+def test_the_axis_of_a_profile_ends_though_the_certified_epsilon_does_not(broken):
+    result = replace(broken, epsilon=replace(broken.epsilon, lower=math.inf))
+    assert infos.profile_info(result).limits == (0.0, 2.0)
+    assert infos.profile_info(result).certified_point is None
 
 
 # --- the trade-off curve ---
