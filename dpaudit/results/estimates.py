@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from dpaudit._json import LATER
 from dpaudit.stats import Counts
 
+BY_RANK = "exact test of guesses by rank, on all draws at fair coins"
+"""Method of an estimate whose guesses needed no draws to learn from."""
+
 
 @dataclass(frozen=True)
 class Estimate:
