@@ -263,9 +263,9 @@ def test_finding_holds_all_that_it_takes_to_judge_and_redo(reader, results):
         kept.witness.sentence(),
         kept.pair_words,
         *(mutant.name for mutant in kept.mutants),
-        "all 2 000 to certify, on each dataset: guesses by rank learn nothing, as the output itself "
-        "is their score, fixed beforehand. Events that were learnt beside them had 600 to explore "
-        "and 1 400 to certify, on each dataset",
+        "all 2 000 to certify, on each dataset: guesses by rank learn nothing, as the output "
+        "itself is their score, fixed beforehand. Events that were learnt beside them had 600 to "
+        "explore and 1 400 to certify, on each dataset",
         "(no guarantee)",
         f"audits/{KINDS['audit'].file_name(kept.id)}",
         f"epsilon ≥ {least(kept.certified_epsilon)}",
