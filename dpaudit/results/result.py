@@ -302,6 +302,12 @@ class AuditResult:
         """Draw the certified band of the trade-off curve, the claimed curve and perfect privacy.
 
         Needs matplotlib.
+
+        Returns
+        -------
+        Axes
+            Of matplotlib, on a figure of its own that no window shows:
+            ``result.plot_tradeoff().figure.savefig("tradeoff.svg")`` keeps it.
         """
         from dpaudit.results.figures import plot_tradeoff
 
@@ -311,6 +317,12 @@ class AuditResult:
         """Draw the certified, estimated and claimed profile on `ax` (or on new axes).
 
         Needs matplotlib.
+
+        Returns
+        -------
+        Axes
+            Of matplotlib, on a figure of its own that no window shows:
+            ``result.plot().figure.savefig("profile.svg")`` keeps it.
         """
         from dpaudit.results.figures import plot_profile
 
