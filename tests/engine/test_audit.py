@@ -8,6 +8,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -194,6 +195,17 @@ def test_the_profile_contains_the_claim_and_decreases(claim: Claim) -> None:
     assert result.claimed_epsilon in profile.epsilon
     assert profile.claimed_delta == tuple(claim.delta(e) for e in profile.epsilon)
     assert (np.diff(profile.certified_delta) <= 0).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.3, 0.6, 1.0, 1.2, 2.4, 2.5, 4.8, 8.0, 100.1, 1e6])
+def test_the_grid_of_a_profile_reads_as_the_steps_that_it_is_made_of(epsilon: float) -> None:
+    """Sequential audits certify its points: 0.9, not 0.8999999999999999."""
+    grid = Task(PureDP(epsilon), family(ONE), 100, 0.05, 1, "x").grid
+    claimed, top = Decimal(str(epsilon)), Decimal(str(max(2 * epsilon, epsilon + 1.0)))
+    steps = [claimed * k / 12 for k in range(13)]
+    steps += [claimed + (top - claimed) * k / 12 for k in range(13)]
+    assert grid.tolist() == sorted({float(step) for step in steps})
+    assert epsilon in grid
 
 
 def test_the_witness_is_counted_on_the_certifying_draws() -> None:
