@@ -3,6 +3,9 @@
 JSON has no infinity, so in a field of type float ``inf`` is written as the word "inf"; the
 annotation tells such a word from a text that happens to read "inf". Inside mappings, whose values
 may be anything, it is written as ``{"float": "inf"}``. NaN is refused on either side.
+
+All fields must be there, but those that are marked :data:`LATER`: what was stored before there
+was such a field is read with its default.
 """
 
 from __future__ import annotations
@@ -14,6 +17,9 @@ import typing
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
+
+LATER = types.MappingProxyType({"later": True})
+"""Metadata of a field with a default that old files lack."""
 
 
 def encode(value: Any, *, typed: bool = True) -> Any:
@@ -76,10 +82,9 @@ def _untyped(value: Any) -> Any:
 
 
 def _record(record: type[Any], value: dict[str, Any]) -> Any:
-    names, hints = (
-        [field.name for field in dataclasses.fields(record)],
-        typing.get_type_hints(record),
-    )
+    fields, hints = dataclasses.fields(record), typing.get_type_hints(record)
+    later = {field.name for field in fields if "later" in field.metadata}
+    names = [field.name for field in fields if field.name in value or field.name not in later]
     if set(value) != set(names):
         odd = sorted(set(value) ^ set(names))
         raise ValueError(f"{record.__name__} lacks or does not know {', '.join(odd)}")

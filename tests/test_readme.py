@@ -33,7 +33,8 @@ def example(page, number):
     return names
 
 
-def test_first_example_runs_and_refutes_as_shown():
+def test_first_example_runs_and_refutes_as_shown(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     names = example("README.md", 0)
     shown = re.search(r"```text\n(REFUTED.*?)```", text_of("README.md"), re.DOTALL)[1]
     for line in shown.splitlines():
@@ -41,6 +42,7 @@ def test_first_example_runs_and_refutes_as_shown():
     result = names["result"]
     assert str(result).startswith("REFUTED")
     assert 2.8 <= result.certified_epsilon < 2.9
+    assert "certified lower bound" in (tmp_path / "profile.svg").read_text(encoding="utf-8")
 
 
 def test_audits_look_where_the_guide_says(capsys):
@@ -64,12 +66,14 @@ def test_sharper_instruments_run(capsys):
     assert "draws per dataset refute the claim epsilon = 1" in printed
 
 
-def test_few_runs_one_run_and_stored_outputs_are_refuted(capsys):
+def test_few_runs_one_run_and_stored_outputs_are_refuted(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     example("docs/guide.md", 3)
     printed = capsys.readouterr().out
     assert printed.count("REFUTED") == 3
     assert "guessing left where" in printed
     assert "drawn elsewhere: 300 and 280 outputs" in printed
+    assert (tmp_path / "one_run.svg").stat().st_size > 1000
 
 
 def test_check_of_a_statement_runs():

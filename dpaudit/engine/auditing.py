@@ -156,7 +156,7 @@ def audit(
     if given is not None and not found.refuted:
         fates = fates_of(task, mutants_of(task, mechanism, found, given), found)
     reach = None if found.refuted else detectable(found)
-    judged = judge(found, fates, reach, wanted=given is not None)
+    judged = judge(task, found, fates, reach, wanted=given is not None)
     slack_found = _frontier(task, variants, fates.killed_on or found.pair) if variants else None
     watch.finish()
     return result_of(
@@ -167,7 +167,7 @@ def audit(
         mechanism=mechanism_name(mechanism),
         reach=reach,
         seconds=time.perf_counter() - start,
-        advice=advice(task, judged[0], fates, wanted=given is not None),
+        advice=advice(task, found, judged[0], fates, wanted=given is not None),
         slack=slack_found,
     )
 

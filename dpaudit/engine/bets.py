@@ -44,7 +44,7 @@ from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.counts import no_floats_note
 from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.pictures import Pictures
-from dpaudit.engine.tally import Tally, parts_of, tally_of
+from dpaudit.engine.tally import Tally, tally_of
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.events import Event, Guess, learn
 from dpaudit.mechanisms import SUSPICION, IndependenceCheck, Sampler, joined
@@ -288,10 +288,9 @@ def _certify(game: Game) -> Certificate:
     bounds = RateBounds.from_excess(certified, delta, task.failure_prob)
     left, right = game._everything()
     everything = _tally(seen.chosen, left, right).seen()
-    shown = parts_of(seen.chosen)[0]
-    picture = Pictures([shown], joined([left[:_SAMPLE], right[:_SAMPLE]]))
+    picture = Pictures([seen.chosen], joined([left[:_SAMPLE], right[:_SAMPLE]]))
     for side, drawn in (("left", left), ("right", right)):
-        picture.add(side, shown.encoder(drawn))
+        picture.add(side, seen.chosen.encoder(drawn))
     return Certificate.of(
         task,
         game.exploration.pair,

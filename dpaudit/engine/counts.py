@@ -129,10 +129,9 @@ class _Counted:
         """Return the same with guesses by rank, whose picture is of all draws."""
         histograms: list[Histogram] = []
         for tally in by_rank:
-            event = tally.chosen.left
-            picture = Pictures([event], joined([x for d in drawn for x in d]))
+            picture = Pictures([tally.chosen], joined([x for d in drawn for x in d]))
             for side, at in (("left", 0), ("right", 1)):
-                picture.add(side, event.encoder(joined([d[at] for d in drawn])))
+                picture.add(side, tally.chosen.encoder(joined([d[at] for d in drawn])))
             histograms += picture.done()
         return replace(
             self,
@@ -232,9 +231,7 @@ def _count(task: Task, sampler: Sampler, exploration: Exploration, fresh: _Fresh
     sample = exploration.sample
     # Of guesses, and of events, which count draws beyond the coins too.
     pictures = {
-        at_coins: Pictures(
-            [parts_of(one)[0] for one in chosen if isinstance(one, Guess) == at_coins], sample
-        )
+        at_coins: Pictures([one for one in chosen if isinstance(one, Guess) == at_coins], sample)
         for at_coins in (True, False)
     }
     events = [event for one in chosen for event in parts_of(one)]

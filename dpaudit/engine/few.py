@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpaudit.engine.task import Task
 from dpaudit.events import Encoder, Event, Guess, scalar_score
 from dpaudit.mechanisms import joined
+from dpaudit.results import BY_RANK
 from dpaudit.stats import (
     Counts,
     GuessCounts,
@@ -87,7 +88,7 @@ class RankedTally:
     point: tuple[float, float]
 
     likelier = "left"
-    method = "exact test of guesses by rank, on all draws at fair coins"
+    method = BY_RANK
 
     @property
     def pair_counts(self) -> Counts:

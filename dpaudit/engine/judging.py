@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.mutation import Fates
+from dpaudit.engine.mutation import SPENT, Fates
 from dpaudit.engine.planning import draws_for
+from dpaudit.engine.reach import draws_to_begin_with, is_beyond_reach
 from dpaudit.engine.tally import rates_seen
 from dpaudit.engine.task import PRIMARY_SHARE, Task
 from dpaudit.events import explanation
@@ -29,12 +30,14 @@ _BY_LUCK = 30  # times the draws; what would take more is within the luck of tho
 
 
 def judge(
-    found: Certificate, fates: Fates, reach: float | None, *, wanted: bool = True
+    task: Task, found: Certificate, fates: Fates, reach: float | None, *, wanted: bool = True
 ) -> tuple[Verdict, str]:
     """Return the verdict and the sentence behind it.
 
     Parameters
     ----------
+    task : Task
+        What was asked.
     found : Certificate
         What was found of the mechanism.
     fates : Fates
@@ -51,28 +54,50 @@ def judge(
             f"delta = {delta:g}, where {epsilon:.4g} was claimed"
         )
     nothing = "no violation found"
-    if not fates.results:
-        why = "no mutant was wanted to show power"
-        if wanted:
-            why = f"there is no mutant to show power: {fates.unseen or 'it draws no noise'}"
-        return Verdict.NO_POWER, f"{nothing}, and {why}"
-    given = [m for m in fates.results if m.is_given and not m.killed]
-    if given:
-        fate = "could not be run" if given[0].note else "survived too"
-        return Verdict.NO_POWER, (
-            f"{nothing}, but the mutant {given[0].name} {fate} ({_why(given[0], found)})"
-        )
+    silent = _powerless(found, fates, wanted=wanted)
+    if silent:
+        return Verdict.NO_POWER, f"{nothing}, {silent}{_beyond_words(task, found, fates)}"
     killed, judged = mutation_score(fates.results)
-    if not killed:
-        every = "no mutant could be run" if not judged else f"all {judged} mutants survived"
-        unseen = f": {fates.unseen}" if fates.unseen else ""
-        return Verdict.NO_POWER, f"{nothing}, but {every}{unseen}"
     shown = strongest(fates.results)
     assert shown is not None
     return Verdict.NOT_REFUTED, (
         f"{nothing}; {killed} of {judged} mutants were killed, {shown.name} with epsilon "
         f"{beyond(shown.certified_epsilon, epsilon)}{_reach_words(reach)}{_unnoticed_words(fates)}"
     )
+
+
+def _powerless(found: Certificate, fates: Fates, *, wanted: bool) -> str:
+    """Say why silence means nothing; empty where mutants show that it does."""
+    if not fates.results:
+        if not wanted:
+            return "and no mutant was wanted to show power"
+        return f"and there is no mutant to show power: {fates.unseen or 'it draws no noise'}"
+    given = [m for m in fates.results if m.is_given and not m.killed]
+    if given:
+        fate = "could not be run" if given[0].note else "survived too"
+        return f"but the mutant {given[0].name} {fate} ({_why(given[0], found)})"
+    killed, judged = mutation_score(fates.results)
+    if killed:
+        return ""
+    every = {0: "no mutant could be run", 1: "the one mutant that was run survived"}
+    unseen = f": {fates.unseen}" if fates.unseen else ""
+    return f"but {every.get(judged, f'all {judged} mutants survived')}{unseen}"
+
+
+def _beyond_words(task: Task, found: Certificate, fates: Fates) -> str:
+    """Say where nothing at all could have been refuted, and how many draws it takes."""
+    if found.epsilon.counts is None or found.pair.is_null or not is_beyond_reach(task):
+        return ""
+    draws = draws_to_begin_with(task, fates.failure_prob or task.failure_prob)
+    return (
+        f"; {task.draws:,} draws per dataset could not have refuted anything: against epsilon = "
+        f"{found.point[0]:.4g} it takes {_about(draws)}, even where every draw tells the two "
+        "datasets apart"
+    )
+
+
+def _about(draws: float) -> str:
+    return f"about {int(draws):,}" if draws <= _MANY else f"more than {_MANY:,}"
 
 
 def _why(mutant: MutantResult, found: Certificate) -> str:
@@ -94,6 +119,8 @@ def _unnoticed_words(fates: Fates) -> str:
     ]
     if len(noises) > _NAMED:
         said.append(f"nor would it miss {len(noises) - _NAMED} others")
+    left = sum(m.note == SPENT for m in fates.results)
+    said += [f"{left} mutant{'s were' if left > 1 else ' was'} not run: {SPENT}"] * (left > 0)
     said += [f"not all of its randomness gave mutants: {fates.unseen}"] * bool(fates.unseen)
     return "".join(f"; {words}" for words in said)
 
@@ -102,20 +129,27 @@ def _reach_words(reach: float | None) -> str:
     if reach is None:
         return ""
     if math.isinf(reach):
-        return "; no rates of this event would have been refuted within the budget"
+        return (
+            "; this event by itself could not have refuted the claim within the budget, whatever "
+            "its rates: mutants fell to events of their own"
+        )
     return (
         f"; had this event needed epsilon = {at_most(reach)}, it would have been refuted with "
         "probability about 0.9"
     )
 
 
-def advice(task: Task, verdict: Verdict, fates: Fates, *, wanted: bool = True) -> str:
+def advice(
+    task: Task, found: Certificate, verdict: Verdict, fates: Fates, *, wanted: bool = True
+) -> str:
     """Say what to try next where silence means nothing: the one thing that is likeliest to help.
 
     Parameters
     ----------
     task : Task
         What was asked.
+    found : Certificate
+        What was found of the mechanism.
     verdict : Verdict
         What was concluded.
     fates : Fates
@@ -127,6 +161,13 @@ def advice(task: Task, verdict: Verdict, fates: Fates, *, wanted: bool = True) -
         return ""
     if task.space is None and all(pair.is_null for pair in task.pairs):
         return "another pair: the two datasets of this one are equal"
+    if found.epsilon.counts is not None:
+        least = draws_to_begin_with(task, fates.failure_prob or task.failure_prob)
+        if task.draws < least <= _MANY:
+            return (
+                f"more draws: about {int(least):,} per dataset (draws={int(least)}) refute a "
+                "mechanism that tells the two datasets apart every time; fewer hardly refute any"
+            )
     if not wanted:
         return "leave mutants=None out: mutants are then made from the noise, and show power"
     mutant = fates.likeliest

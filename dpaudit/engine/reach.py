@@ -8,6 +8,8 @@ An event has the rate that was seen on the side where it is rare, and a rate on 
 looked for. Of guesses, as many are made as were seen, and the share of right ones is looked for.
 What was learnt on other draws is granted fewer of these than there were: a mechanism that needs
 more would have been explored too, and would not have shown its best event. Ranks learn nothing.
+
+Asked of a claim before any draw: below how many draws nothing at all is refuted, by no test.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.few import RankedTally
 from dpaudit.engine.planning import LEARNING_SHARE, WITHIN_REACH
 from dpaudit.engine.tally import Tally, rates_seen
+from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.stats import guess_refutation_prob, ranked_height, refutation_prob
 
 
@@ -107,6 +110,60 @@ def detectable_epsilon(
         return math.inf
     p = float(optimize.brentq(shortfall, low, 1.0, rtol=1e-4))
     return math.log((p - delta) / rare)
+
+
+def fewest_draws(epsilon: float, delta: float, failure_prob: float) -> float:
+    """Return how many draws it takes to refute anything at all with probability 0.9.
+
+    Of both sides together; by any test, of any mechanism, one that tells the two datasets apart in
+    every draw among them.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The claim.
+    failure_prob : float
+        How often it may be refuted where it is kept.
+
+    Notes
+    -----
+    Let outputs have distributions P and Q on the two sides, and s = delta + (1 - delta) pi with
+    pi = e^eps / (1 + e^eps). What outputs s P + (1 - s) Q on the one and s Q + (1 - s) P on the
+    other is (epsilon, delta)-DP, as s - e^eps (1 - s) = delta. Any outcome of N draws has at least
+    s^N times the probability that it has under P and Q. So a test that refutes that with
+    probability at most failure_prob refutes P and Q with probability at most failure_prob / s^N.
+
+    Examples
+    --------
+    >>> round(fewest_draws(8.0, 0.0, 1e-6))
+    40876
+    """
+    wrong = (1 - delta) * float(special.expit(-epsilon))
+    each = -math.log1p(-wrong)
+    return math.log(WITHIN_REACH / failure_prob) / each if each > 0 else math.inf
+
+
+def is_beyond_reach(task: Task) -> bool:
+    """Whether no draws of this number refute anything; False for a claim that is a curve."""
+    if task.claim.point is None:
+        return False
+    draws = 2 * task.draws if task.stored is None else sum(task.stored.values())
+    return draws < fewest_draws(*task.claim.point, task.failure_prob)
+
+
+def draws_to_begin_with(task: Task, failure_prob: float) -> float:
+    """Return about how many draws per dataset refute what tells the two datasets apart every time.
+
+    Exploration and what learning costs included, rounded up to two digits; 0 for a curve.
+    """
+    if task.claim.point is None:
+        return 0.0
+    draws = fewest_draws(*task.claim.point, failure_prob) / 2
+    draws /= (1 - EXPLORE_SHARE) * LEARNING_SHARE
+    if not math.isfinite(draws):
+        return math.inf
+    digits = 10.0 ** max(math.floor(math.log10(draws)) - 1, 0)
+    return math.ceil(draws / digits) * digits
 
 
 def _by_guesses(

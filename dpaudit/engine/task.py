@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -51,14 +53,22 @@ def _known_profile(claim: Any) -> tuple[Floats, Floats]:
 def _made_profile(claim: Claim) -> tuple[Floats, Floats]:
     if claim.point is not None:
         claimed = claim.point[0]
-        half = _GRID // 2
-        beyond = np.linspace(claimed, max(2 * claimed, claimed + 1.0), half + 1)
-        grid = np.unique(np.concatenate([np.linspace(0.0, claimed, half + 1), beyond]))
+        ends = (0.0, claimed, max(2 * claimed, claimed + 1.0))
+        grid = np.unique(
+            [epsilon for pair in itertools.pairwise(ends) for epsilon in _steps(*pair)]
+        )
     else:
         grid = np.linspace(0.0, min(max(claim.epsilon(1e-6), 0.1), _LARGEST_EPSILON), _GRID)
     deltas = np.array([claim.delta(float(e)) for e in grid])
     grid.flags.writeable = deltas.flags.writeable = False
     return grid, deltas
+
+
+def _steps(low: float, high: float) -> list[float]:
+    """Even steps between two decimal numbers, each rounded once: 0.9, not 0.8999999999999999."""
+    first, last = (Fraction(repr(float(end))) for end in (low, high))
+    half = _GRID // 2
+    return [float(first + (last - first) * step / half) for step in range(half + 1)]
 
 
 @dataclass(frozen=True, eq=False)

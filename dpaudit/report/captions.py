@@ -77,7 +77,8 @@ def _histogram_words(result: AuditResult) -> str:
         said = (
             "The event behind the certified numbers is shaded."
             if result.witness.right is None
-            else "Where left is guessed is shaded."
+            else "Where left is guessed is shaded"
+            + (", where right is guessed hatched." if result.histogram.inside_right else ".")
         )
     if result.histogram.edges is not None:
         said += " The outermost bins hold all that lies beyond them."

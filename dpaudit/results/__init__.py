@@ -2,6 +2,7 @@
 
 from dpaudit.results.axes import Axis, steps
 from dpaudit.results.estimates import (
+    BY_RANK,
     Estimate,
     Histogram,
     LongProfile,
@@ -31,6 +32,7 @@ from dpaudit.results.verdicts import Expectation, Verdict
 from dpaudit.results.words import beside, least, number, short
 
 __all__ = [
+    "BY_RANK",
     "SCHEMA_VERSION",
     "STATUSES",
     "AuditResult",

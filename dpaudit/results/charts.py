@@ -8,7 +8,7 @@ comparing results, are in :mod:`dpaudit.results.figures`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 import numpy as np
@@ -31,6 +31,9 @@ from dpaudit.results.words import count, number, power_of_ten, short
 SMALLEST_POWER = 1e-9
 """Of a test whose errors are drawn on a stretched scale; far outside the picture."""
 
+CERTIFIED_POINT = "certified epsilon, at the claimed delta"
+"""Label of the point where it lies beyond the curves."""
+
 _DASH, _DOTS = "5 3", "1.5 3"
 _SHADE = 0.25
 
@@ -46,11 +49,7 @@ def profile(result: Shown, palette: Palette = themed, height: float = HEIGHT) ->
         return [max(value, info.floor) for value in values] if info.log else list(values)
 
     claimed, certified = drawn(info.claimed), drawn(info.certified)
-    every = [*info.epsilon, *info.estimated_epsilon, *info.beyond[0]]
-    epsilons = [epsilon for epsilon in every if math.isfinite(epsilon)]
-    low, high = min(epsilons), max(epsilons)
-    x = _linear(low, high if high > low else low + 1.0, "epsilon")
-    chart = Chart(x, _deltas(info), palette, height=height)
+    chart = Chart(_linear(*info.limits, "epsilon"), _deltas(info), palette, height=height)
     chart.line(info.epsilon, claimed, "claimed", label="claimed")
     chart.line(info.epsilon, certified, "certified", label=info.certified_label)
     chart.line(info.beyond[0], drawn(info.beyond[1]), "certified")
@@ -67,6 +66,9 @@ def profile(result: Shown, palette: Palette = themed, height: float = HEIGHT) ->
         chart.area(*area, "violation", opacity=_SHADE, label="certified above claim")
     at = ([info.point[0]], drawn([info.point[1]]))
     chart.dots(*at, "claimed", radius=4.5, hollow=True, label="point of comparison")
+    if info.certified_point is not None:
+        at = ([info.certified_point[0]], drawn([info.certified_point[1]]))
+        chart.dots(*at, "certified", radius=4.0, label=CERTIFIED_POINT)
     return chart.svg("Privacy profile")
 
 
@@ -136,7 +138,10 @@ def error_words(power: float) -> str:
 
 
 def histogram(result: Shown, palette: Palette = themed) -> str:
-    """Draw the outputs of both sides, the event shaded."""
+    """Draw the outputs of both sides, the event shaded.
+
+    Of a guess, where left is guessed is shaded, and where right is guessed hatched.
+    """
     info = histogram_info(result)
     if info.edges is None:
         return _categories(info, palette)
@@ -151,19 +156,19 @@ def _bins(info: HistogramInfo, edges: tuple[float, ...], palette: Palette) -> st
     high = high if high > low else low + 1.0
     width = (high - low) * 0.05
     start = high + 2 * width  # of the bars beside the axis
-    spans = [(edges[i], edges[i + 1]) for i in range(k) if info.inside[i]]
     ticks = [(tick, _plain(tick)) for tick in steps(low, high)]
     end, beside = high, len(info.bins) > k
     if beside:
-        if info.inside[k]:
-            spans.append((start - width, start + 3 * width))
         ticks = [tick for tick in ticks if tick[0] < high - 2 * width]
         ticks.append((start + width, short(info.bins[k], 16)))
         end = start + 3 * width
     x = Axis(low, end, ticks, short(info.xlabel, 60))
     chart = Chart(x, _heights(info), palette)
-    for span in joined(spans):
-        chart.box(span, None, "event")
+    for inside, is_hatched in _shades(info):
+        spans = [(edges[i], edges[i + 1]) for i in range(k) if inside[i]]
+        spans += [(start - width, start + 3 * width)] * (beside and inside[k])
+        for span in joined(spans):
+            chart.box(span, None, "event", hatched=is_hatched)
     for side, values in (("left", info.left), ("right", info.right)):
         outline = [edges[0], *chain.from_iterable((e, e) for e in edges[1:-1]), edges[-1]]
         heights = list(chain.from_iterable((v, v) for v in values[:k]))
@@ -193,8 +198,9 @@ def _categories(info: HistogramInfo, palette: Palette) -> str:
     names = [(float(place), short(name, 24)) for place, name in enumerate(info.bins)]
     y = Axis(k - 0.5, -0.5, names, bare=True)
     chart = Chart(x, y, palette, height=max(HEIGHT, 90.0 + 23.0 * k))
-    for span in joined([(i - 0.5, i + 0.5) for i in range(k) if info.inside[i]]):
-        chart.box((0.0, x.high), span, "event")
+    for inside, is_hatched in _shades(info):
+        for span in joined([(i - 0.5, i + 0.5) for i in range(k) if inside[i]]):
+            chart.box((0.0, x.high), span, "event", hatched=is_hatched)
     for side, values, shift in (("left", info.left, -0.38), ("right", info.right, 0.0)):
         for place, value in enumerate(values):
             if value > 0:
@@ -203,10 +209,19 @@ def _categories(info: HistogramInfo, palette: Palette) -> str:
     return _with_sides(chart, info)
 
 
+def _shades(info: HistogramInfo) -> Iterator[tuple[tuple[bool, ...], bool]]:
+    """Yield which bins have a shade, and whether it is the hatched one."""
+    yield info.inside, False
+    if info.right_label:
+        yield info.inside_right, True
+
+
 def _with_sides(chart: Chart, info: HistogramInfo) -> str:
     for side in ("left", "right"):
         chart.name(f"{side} dataset", side, opacity=0.75)
     chart.name(info.event_label, "event")
+    if info.right_label:
+        chart.name(info.right_label, "event", hatched=True)
     return chart.svg("Where the outputs fall")
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from dpaudit._json import LATER
 from dpaudit.stats import Counts
+
+BY_RANK = "exact test of guesses by rank, on all draws at fair coins"
+"""Method of an estimate whose guesses needed no draws to learn from."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class LongProfile:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Where the outputs of both sides fell, along the score of the event.
+    """Where the outputs of both sides fell, along the score of the event or the guess.
 
     Parameters
     ----------
@@ -82,7 +86,10 @@ class Histogram:
     left, right : tuple of int
         Certifying draws in each bin, of the first million a side.
     inside : tuple of bool
-        Whether the event fires in the bin.
+        Whether the event fires in the bin; of a guess, whether left is guessed there.
+    inside_right : tuple of bool
+        Of a guess, whether right is guessed in the bin; empty for an event, and in what was stored
+        before there was this field.
     """
 
     label: str
@@ -91,6 +98,7 @@ class Histogram:
     left: tuple[int, ...]
     right: tuple[int, ...]
     inside: tuple[bool, ...]
+    inside_right: tuple[bool, ...] = field(default=(), metadata=LATER)
 
 
 @dataclass(frozen=True)

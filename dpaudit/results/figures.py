@@ -7,6 +7,7 @@ pictures of the page, these two among them, are drawn by :mod:`dpaudit.results.c
 from __future__ import annotations
 
 import io
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -18,13 +19,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from dpaudit.results.axes import between
-from dpaudit.results.charts import SMALLEST_POWER, delta_ticks, error_words
+from dpaudit.results.charts import CERTIFIED_POINT, SMALLEST_POWER, delta_ticks, error_words
 from dpaudit.results.infos import ProfileInfo, profile_info, tradeoff_info
+from dpaudit.results.one_run_infos import ShownRun, one_run_info
 from dpaudit.results.svg import COLOURS
 from dpaudit.results.verdicts import Shown
-from dpaudit.results.words import power_of_ten
+from dpaudit.results.words import least, number, power_of_ten
 
-__all__ = ["COLOURS", "plot_profile", "plot_tradeoff", "to_svg"]
+__all__ = ["COLOURS", "plot_one_run", "plot_profile", "plot_tradeoff", "to_svg"]
 
 _SIZE = (4.1, 2.85)
 
@@ -63,12 +65,14 @@ def plot_profile(result: Shown, ax: Axes | None = None) -> Axes:
     style = {"marker": "o", "ms": 6, "mfc": "none", "mew": 1.6, "ls": "none", "clip_on": False}
     style |= {"color": COLOURS["claimed"], "label": "point of comparison", "zorder": 5}
     ax.plot([info.point[0]], drawn([info.point[1]]), **style)
+    if info.certified_point is not None:
+        style |= {"ms": 5, "mfc": None, "color": COLOURS["certified"], "label": CERTIFIED_POINT}
+        ax.plot([info.certified_point[0]], drawn([info.certified_point[1]]), **style)
     if info.log:
         _label_decades(ax, info)
     else:
         ax.set_ylim(bottom=0)
-    epsilons = (*info.epsilon, *info.estimated_epsilon, *info.beyond[0])
-    ax.set_xlim(min(epsilons), max(epsilons) or 1.0)
+    ax.set_xlim(*info.limits)
     ax.set_xlabel("epsilon")
     ax.set_ylabel("delta")
     _finish(ax)
@@ -135,6 +139,49 @@ def _stretch_corner(ax: Axes) -> None:
         axis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda power, _: error_words(power)))
+
+
+# --- one run -----------------------------------------------------------------------------------
+
+
+def plot_one_run(result: ShownRun, ax: Axes | None = None) -> Axes:
+    """Draw epsilon over the number of guesses of one run, on `ax` (or on new axes).
+
+    Estimates by the share of right guesses at each look, which guarantee nothing, beside the
+    certified epsilon, which is of all looks together, and the claimed one.
+    """
+    info = one_run_info(result)
+    ax = _axes(ax)
+    ax.set_xscale("log")
+    dots: dict[str, Any] = {"color": COLOURS["estimated"], "ls": "none", "marker": "o", "ms": 4}
+    ax.plot(info.guesses, info.estimated, label="estimated, no guarantee", **dots)
+    most = info.guesses[info.telling], info.estimated[info.telling]
+    dots |= {"ms": 9, "mfc": "none", "label": "look that shows most"}
+    ax.plot([most[0]], [most[1]], **dots)
+    at = f"at delta = {number(info.delta)}"
+    label = f"certified: {least(info.certified)} {at}"
+    ax.axhline(info.certified, color=COLOURS["certified"], lw=1.8, label=label)
+    if info.claimed is not None:
+        style: dict[str, Any] = {"color": COLOURS["claimed"], "lw": 1.4, "ls": (0, (4, 2))}
+        ax.axhline(info.claimed, label=f"claimed: {number(info.claimed)}", **style)
+    shown = (*info.estimated, info.certified, info.claimed or 0.0)
+    low, high = min(0.0, *shown), max(1.0, *shown)
+    ax.set_ylim(low - 0.04 * (high - low), high + 0.04 * (high - low))
+    ax.set_xlim(info.guesses[0] / 1.15, info.guesses[-1] * 1.15)
+    _tick_guesses(ax, info.guesses)
+    ax.set_xlabel("guesses, the most confident first")
+    ax.set_ylabel("epsilon")
+    _finish(ax)
+    ax.legend(ncols=2, **_LEGEND)
+    return ax
+
+
+def _tick_guesses(ax: Axes, guesses: Sequence[int]) -> None:
+    """Tick a few of the looks, in whole numbers."""
+    ticks = guesses[:: max(math.ceil(len(guesses) / 6), 1)]
+    ax.xaxis.set_major_locator(FixedLocator(list(ticks)))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{round(value):,}"))
+    ax.xaxis.set_minor_locator(NullLocator())
 
 
 # --- paper and pen -----------------------------------------------------------------------------

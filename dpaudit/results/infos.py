@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dpaudit.results.estimates import SlackPoint
 from dpaudit.results.verdicts import Shown, Verdict
@@ -14,6 +15,7 @@ MAX_CATEGORIES = 20
 _SMALLEST_DELTA = 1e-12
 _LONG_FLOOR = 1e-10  # estimated profiles end a little below 1e-9
 _RARE_EVENT = 0.01
+_ROOM = 0.03  # beyond a point, of an axis
 _SMALL_ERROR = 0.02
 
 
@@ -39,6 +41,10 @@ class ProfileInfo:
         Where more is certified than the claim allows.
     point : (float, float)
         Epsilon and delta of the claim at which the audit compared.
+    certified_point : (float, float) or None
+        Certified epsilon and the claimed delta, where the curves end before it; None elsewhere.
+    limits : (float, float)
+        Where the axis of epsilon begins and ends: around the curves and both points.
     log : bool
         Whether deltas span so much that a log scale is needed.
     floor : float
@@ -56,6 +62,8 @@ class ProfileInfo:
     beyond: tuple[tuple[float, ...], tuple[float, ...]]
     violated: tuple[bool, ...]
     point: tuple[float, float]
+    certified_point: tuple[float, float] | None
+    limits: tuple[float, float]
     log: bool
     floor: float
     certified_label: str
@@ -78,6 +86,13 @@ def profile_info(result: Shown) -> ProfileInfo:
             beyond = (long.epsilon[end:], long.estimated_delta[end:])
     far = long is not None and (bool(beyond[0]) or not exact)
     both = zip(profile.certified_delta, profile.claimed_delta, strict=True)
+    every = (*profile.epsilon, *(() if exact else estimated[0]), *beyond[0], result.claimed_epsilon)
+    drawn = [epsilon for epsilon in every if math.isfinite(epsilon)]
+    low, high = min(drawn, default=0.0), max(drawn, default=1.0)
+    certified_point = None
+    if high < result.certified_epsilon < math.inf:
+        certified_point = (result.certified_epsilon, result.claimed_delta)
+        high = result.certified_epsilon + _ROOM * (result.certified_epsilon - low)
     return ProfileInfo(
         epsilon=profile.epsilon,
         claimed=profile.claimed_delta,
@@ -88,6 +103,8 @@ def profile_info(result: Shown) -> ProfileInfo:
         beyond=beyond,
         violated=tuple(found > claimed * (1 + 1e-9) + 1e-12 for found, claimed in both),
         point=(result.claimed_epsilon, result.claimed_delta),
+        certified_point=certified_point,
+        limits=(low, high if high > low else low + 1.0),
         log=least < 0.01 * most or far,
         floor=min(floor, _LONG_FLOOR) if far else floor,
         certified_label="computed exactly" if exact else "certified lower bound",
@@ -261,11 +278,15 @@ class HistogramInfo:
     left, right : tuple of float
         Share of the draws of each side in each bin.
     inside : tuple of bool
-        Whether the event fires in the bin.
+        Whether the event fires in the bin; of a guess, whether left is guessed there.
+    inside_right : tuple of bool
+        Of a guess, whether right is guessed in the bin; empty for an event.
     log : bool
-        Whether the event is so rare that only a log scale shows it.
+        Whether the event, or either guess, is so rare that only a log scale shows it.
     event_label : str
         What the shade stands for.
+    right_label : str
+        What the hatching stands for, which is where right is guessed; empty for an event.
     """
 
     xlabel: str
@@ -275,8 +296,10 @@ class HistogramInfo:
     left: tuple[float, ...]
     right: tuple[float, ...]
     inside: tuple[bool, ...]
+    inside_right: tuple[bool, ...]
     log: bool
     event_label: str
+    right_label: str
 
 
 def histogram_info(result: Shown) -> HistogramInfo:
@@ -284,26 +307,36 @@ def histogram_info(result: Shown) -> HistogramInfo:
     histogram, sampled = result.histogram, result.failure_prob > 0
     centres = sampled and result.long_profile is not None
     left, right = _shares(histogram.left), _shares(histogram.right)
-    rows: list[_Row] = list(zip(histogram.bins, left, right, histogram.inside, strict=True))
+    guessed = len(histogram.inside_right) > 0
+    of_right = histogram.inside_right if guessed else (False,) * len(left)
+    rows = list(map(_Row, histogram.bins, left, right, histogram.inside, of_right))
     if histogram.edges is None and len(rows) > MAX_CATEGORIES:
-        rows = _commonest(rows)
-    event = [row for row in rows if row[3]]
-    rare = max(sum(row[1] for row in event), sum(row[2] for row in event)) < _RARE_EVENT
-    label = "event fires"
+        rows = _commonest(rows, guessed=guessed)
+    regions = [[row for row in rows if row.inside]]
+    regions += [[row for row in rows if row.inside_right]] * guessed
+    rare = any(
+        max(sum(row.left for row in region), sum(row.right for row in region)) < _RARE_EVENT
+        for region in regions
+    )
+    labels = ["left is guessed", "right is guessed"] if guessed else ["event fires", ""]
     if centres:
-        label = "centre in the event" if event else "event: beyond the centres"
-    elif not event:
-        label = "event: less than a bin"
+        labels[0] = "centre in the event" if regions[0] else "event: beyond the centres"
+    else:
+        for at, region in enumerate(regions):
+            if not region:
+                labels[at] = f"{labels[at] if guessed else 'event'}: less than a bin"
     return HistogramInfo(
         xlabel=histogram.label if sampled else histogram.label.partition(" (expected")[0],
         ylabel=("share of centres" if centres else "share of draws") if sampled else "probability",
         edges=histogram.edges,
-        bins=tuple(row[0] for row in rows),
-        left=tuple(row[1] for row in rows),
-        right=tuple(row[2] for row in rows),
-        inside=tuple(row[3] for row in rows),
+        bins=tuple(row.words for row in rows),
+        left=tuple(row.left for row in rows),
+        right=tuple(row.right for row in rows),
+        inside=tuple(row.inside for row in rows),
+        inside_right=tuple(row.inside_right for row in rows) if guessed else (),
         log=rare and histogram.edges is not None and not centres,
-        event_label=label,
+        event_label=labels[0],
+        right_label=labels[1],
     )
 
 
@@ -312,16 +345,29 @@ def _shares(counts: Sequence[int]) -> list[float]:
     return [count / total if total else 0.0 for count in counts]
 
 
-_Row = tuple[str, float, float, bool]
+class _Row(NamedTuple):
+    words: str
+    left: float
+    right: float
+    inside: bool
+    inside_right: bool
 
 
-def _commonest(rows: list[_Row]) -> list[_Row]:
-    """Keep the commonest categories in their order; the rest become one inside, one outside."""
-    order = sorted(range(len(rows)), key=lambda i: -max(rows[i][1], rows[i][2]))
-    kept = [rows[i] for i in sorted(order[: MAX_CATEGORIES - 2])]
-    for fires, where in ((True, " in the event"), (False, "")):
-        rest = [rows[i] for i in order[MAX_CATEGORIES - 2 :] if rows[i][3] is fires]
+def _commonest(rows: list[_Row], *, guessed: bool) -> list[_Row]:
+    """Keep the commonest categories in their order; the others become one for each shade."""
+    where = {(True, False): " in the event", (False, False): ""}
+    if guessed:
+        where = {
+            (True, False): " where left is guessed",
+            (False, True): " where right is guessed",
+            (False, False): "",
+        }
+    few = MAX_CATEGORIES - len(where)
+    order = sorted(range(len(rows)), key=lambda i: -max(rows[i].left, rows[i].right))
+    kept = [rows[i] for i in sorted(order[:few])]
+    for shades, words in where.items():
+        rest = [rows[i] for i in order[few:] if (rows[i].inside, rows[i].inside_right) == shades]
         if rest:
-            left, right = sum(row[1] for row in rest), sum(row[2] for row in rest)
-            kept.append((f"{len(rest)} others{where}", left, right, fires))
+            left, right = sum(row.left for row in rest), sum(row.right for row in rest)
+            kept.append(_Row(f"{len(rest)} others{words}", left, right, *shades))
     return kept

@@ -62,6 +62,10 @@ class Told(Shown, Protocol):
         """For each dataset."""
 
     @property
+    def draws_by_rank(self) -> int:
+        """Of them, those on which guesses by rank certify."""
+
+    @property
     def seconds(self) -> float:
         """Of the audit with its mutants."""
 
@@ -139,8 +143,12 @@ def _draws(result: Told) -> str:
     if not sum(result.draws.values()):
         return f"none, the probabilities were computed; {duration(result.seconds)}"
     parts = [f"{count:,} to {role}" for role, count in result.draws.items() if count]
+    said = " and ".join(parts)
+    if by_rank := result.draws_by_rank:
+        every = "all " if by_rank == sum(result.draws.values()) else ""
+        said = f"{every}{by_rank:,} to certify by rank, beside events with {said}"
     return (
-        f"{' and '.join(parts)}, per dataset; wrong with probability at most "
+        f"{said}, per dataset; wrong with probability at most "
         f"{number(result.failure_prob)}; {duration(result.seconds)}"
     )
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpaudit._json import decode, encode
 from dpaudit.results.rounding import at_least, at_most
 from dpaudit.results.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ONE_RUN_SCHEMA = 1
 
@@ -127,6 +130,22 @@ class OneRunResult:
 
     def __str__(self) -> str:
         return self.summary()
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw epsilon over the number of guesses: estimated at each look, certified and claimed.
+
+        An estimate is ``log(right / wrong)`` of the guesses so far and guarantees nothing; what is
+        certified is of all looks together, and may stay below all of them. Needs matplotlib.
+
+        Returns
+        -------
+        Axes
+            Of matplotlib, on a figure of its own that no window shows:
+            ``result.plot().figure.savefig("run.svg")`` keeps it.
+        """
+        from dpaudit.results.figures import plot_one_run
+
+        return plot_one_run(self, ax)
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data; see :meth:`from_json`."""

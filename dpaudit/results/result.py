@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dpaudit._json import decode, encode
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results.estimates import (
+    BY_RANK,
     Estimate,
     Histogram,
     LongProfile,
@@ -78,7 +79,8 @@ class AuditResult:
         Of the claim: the smallest failure probability, shared in the same way, at which these draws
         refute it; 1 where they do not refute it.
     draws : dict
-        ``explore`` and ``certify``: draws per dataset.
+        ``explore`` and ``certify``: draws per dataset, as events that are learnt need them. Guesses
+        by rank learn nothing and certify on both; see `draws_by_rank`.
     mutants : tuple of MutantResult
         How the mutants fared, those that were given first; empty where none was wanted, none could
         be made, or the claim is refuted.
@@ -209,6 +211,15 @@ class AuditResult:
         return self.epsilon.value
 
     @property
+    def draws_by_rank(self) -> int:
+        """Draws per dataset on which guesses by rank certify `epsilon`; 0 where others do.
+
+        All of them, but for outputs drawn elsewhere that fair coins left out.
+        """
+        counts = self.epsilon.counts
+        return counts.draws_left // 2 if counts and self.epsilon.method == BY_RANK else 0
+
+    @property
     def total_failure_prob(self) -> float:
         """Probability, at most, that any certified number is wrong, of mutants and slack too."""
         spent = [self.failure_prob]
@@ -291,6 +302,12 @@ class AuditResult:
         """Draw the certified band of the trade-off curve, the claimed curve and perfect privacy.
 
         Needs matplotlib.
+
+        Returns
+        -------
+        Axes
+            Of matplotlib, on a figure of its own that no window shows:
+            ``result.plot_tradeoff().figure.savefig("tradeoff.svg")`` keeps it.
         """
         from dpaudit.results.figures import plot_tradeoff
 
@@ -300,6 +317,12 @@ class AuditResult:
         """Draw the certified, estimated and claimed profile on `ax` (or on new axes).
 
         Needs matplotlib.
+
+        Returns
+        -------
+        Axes
+            Of matplotlib, on a figure of its own that no window shows:
+            ``result.plot().figure.savefig("profile.svg")`` keeps it.
         """
         from dpaudit.results.figures import plot_profile
 

@@ -38,6 +38,7 @@ _Sign = Callable[[float, float], str]  # of the legend, at x and about y
 WIDTH, HEIGHT = 400.0, 280.0
 _LABEL = 11.5
 _LINE = 15.0
+_HATCH = 6.0  # between strokes, along either axis
 _KEY = 20.0  # width of a sign in the legend
 
 
@@ -132,8 +133,9 @@ class Chart:
         *,
         opacity: float = 1.0,
         label: str = "",
+        hatched: bool = False,
     ) -> None:
-        """Fill a rectangle; over the whole height where `y` is None."""
+        """Fill a rectangle, or hatch it; over the whole height where `y` is None."""
         style = self._fill(role, opacity)
 
         def mark() -> str:
@@ -141,11 +143,14 @@ class Chart:
             (left, top), (right, bottom) = self._at(x[0], high), self._at(x[1], low)
             left, right = min(left, right), max(left, right)
             top, bottom = min(top, bottom), max(top, bottom)
+            if hatched:
+                return self._hatching(left, top, right, bottom)
             size = f'width="{coordinate(right - left)}" height="{coordinate(bottom - top)}"'
             return f'<rect {style} x="{coordinate(left)}" y="{coordinate(top)}" {size}/>'
 
         self._surfaces.append(mark)
-        self._name(label, _patch(style))
+        if label:
+            self.name(label, role, opacity=opacity, hatched=hatched)
 
     def dots(
         self,
@@ -197,9 +202,12 @@ class Chart:
         ys = (self.y.low, self.y.high) if y is None else (y, y)
         self.line(xs, ys, role, width=width, dash=dash, label=label)
 
-    def name(self, label: str, role: str, *, opacity: float = 1.0) -> None:
-        """Add a patch of colour to the legend, for what is drawn in several marks."""
-        self._name(label, _patch(self._fill(role, opacity)))
+    def name(self, label: str, role: str, *, opacity: float = 1.0, hatched: bool = False) -> None:
+        """Add a patch of colour, or a hatched one, to the legend: for what several marks draw."""
+        if hatched:
+            self._name(label, lambda x, y: self._hatching(x, y - 4.5, x + 14, y + 4.5))
+        else:
+            self._name(label, _patch(self._fill(role, opacity)))
 
     def arrow(self, x: float, y: float, role: str) -> None:
         """Put a head at the end of a bar that goes on for ever."""
@@ -257,6 +265,16 @@ class Chart:
     def _fill(self, role: str, opacity: float) -> str:
         fill = f'fill="{self.palette(role)}"'
         return fill if opacity == 1.0 else f'{fill} fill-opacity="{opacity:g}"'
+
+    def _hatching(self, left: float, top: float, right: float, bottom: float) -> str:
+        """Return slanted strokes that fill a rectangle, evenly over the whole picture."""
+        first, last = math.ceil((left + top) / _HATCH), math.floor((right + bottom) / _HATCH)
+        strokes = []
+        for at in (_HATCH * place for place in range(first, last + 1)):  # where x + y = at
+            x = max(left, at - bottom), min(right, at - top)
+            ends = [f"{coordinate(end)} {coordinate(at - end)}" for end in x]
+            strokes.append(f"M{ends[0]}L{ends[1]}")
+        return f'<path class="hatched" stroke="{self.palette("rule")}" d="{"".join(strokes)}"/>'
 
     def _name(self, label: str, sign: _Sign) -> None:
         if label:

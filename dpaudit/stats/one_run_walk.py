@@ -59,8 +59,8 @@ from dpaudit.stats.walks import (
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-EPSILON_STEP = 0.01
-"""Of the grid on which the walk is tested."""
+STEPS_PER_EPSILON = 100
+"""Of the grid on which the walk is tested: k / 100 reads as hundredths, k * 0.01 need not."""
 
 _PRICES = np.geomspace(1e-3, 1.0, 13)
 
@@ -173,7 +173,7 @@ def walk_epsilon(
     counts = checked_counts(correct, looks, canaries)
     budget = (0.5 if one_sided else 1.0) * canaries * _validate.delta(delta=delta)
     alpha = _validate.failure_prob(failure_prob=failure_prob)
-    steps = np.arange(round(LARGEST_EPSILON / EPSILON_STEP) + 1) * EPSILON_STEP
+    steps = np.arange(round(LARGEST_EPSILON * STEPS_PER_EPSILON) + 1) / STEPS_PER_EPSILON
     grid = np.unique(np.append(steps, min(claimed, LARGEST_EPSILON)))
     cheap = _union(least_tail(counts, looks, grid), looks, grid, budget)
     certified = 0.0

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from dpaudit import AdditiveNoise, NeighborPair, PureDP, audit, neighbors, search
+from dpaudit import AdditiveNoise, NeighborPair, PureDP, audit, audit_outputs, neighbors, search
+from dpaudit.engine import counts
+from dpaudit.engine.judging import judge
+from dpaudit.engine.mutation import Fates
+from dpaudit.engine.task import Task
+from dpaudit.results import Fate, MutantResult
 
 FAR = neighbors.far_user(n_users=5, distance=1.0)
 MANY = neighbors.far_user(n_users=5, m=4, distance=0.25)
@@ -77,3 +84,84 @@ def test_advice_stands_in_the_summary() -> None:
     result = audit(total, PureDP(1.0), FAR, draws=2000, seed=1, mutants=None)
     assert f"\n  next       {result.advice}" in str(result)
     assert np.isfinite(result.certified_epsilon)
+
+
+# --- where nothing is in reach ---
+
+ANYTHING = "could not have refuted anything"
+
+
+@pytest.mark.parametrize("mutants", [(), None, [slightly_less]])
+def test_where_nothing_is_in_reach_the_reason_and_the_advice_say_so(mutants) -> None:
+    result = audit(total, PureDP(8.0), FAR, draws=200, seed=1, mutants=mutants)
+    assert result.verdict == "NO POWER"
+    assert (
+        f"; 200 draws per dataset {ANYTHING}: against epsilon = 8 it takes about " in result.reason
+    )
+    assert result.advice.startswith("more draws: about ")
+    draws = int(result.advice.partition("(draws=")[2].partition(")")[0])
+    assert f"it takes about {draws:,}, even where every draw tells" in result.reason
+
+
+def test_the_draws_that_are_named_do_show_power() -> None:
+    short = audit(total, PureDP(6.0), FAR, draws=200, seed=1)
+    assert "but the one mutant that was run survived" in short.reason
+    draws = int(short.advice.partition("(draws=")[2].partition(")")[0])
+    assert 200 < draws < 10_000
+    enough = audit(total, PureDP(6.0), FAR, draws=draws, seed=1)
+    assert enough.verdict == "NOT REFUTED"
+    assert enough.advice == ""
+
+
+def test_claims_beyond_all_draws_are_told_without_a_number_of_draws() -> None:
+    result = audit(total, PureDP(30.0), FAR, draws=200, seed=1)
+    assert "it takes more than 1,000,000,000, even where" in result.reason
+    assert "draws" not in result.advice
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "pairs"),
+    [
+        (AdditiveNoise(lambda data: data.sum(axis=0), "laplace", 1.0), FAR),
+        (total, NeighborPair([[1.0]], [[1.0]])),
+    ],
+)
+def test_what_is_computed_and_equal_datasets_lack_no_draws(mechanism, pairs) -> None:
+    result = audit(mechanism, PureDP(8.0), pairs, draws=200, seed=1)
+    assert ANYTHING not in result.reason
+    assert not result.advice.startswith("more draws")
+
+
+def test_silence_within_reach_says_nothing_of_it() -> None:
+    result = audit(total, PureDP(1.0), FAR, draws=200, seed=1, mutants=None)
+    assert result.reason == "no violation found, and no mutant was wanted to show power"
+
+
+def test_outputs_drawn_elsewhere_are_told_too() -> None:
+    draws = np.random.default_rng(1).normal(size=(2, 100))
+    result = audit_outputs(*draws, PureDP(8.0), seed=1)
+    assert f"100 draws per dataset {ANYTHING}" in result.reason
+
+
+# --- what a verdict with power says of its event and of its mutants ---
+
+
+def test_a_reason_names_how_many_mutants_were_not_run() -> None:
+    result = audit(total, PureDP(2.0), FAR, draws=200, seed=1)
+    assert result.verdict == "NOT REFUTED"
+    assert "1 of 1 mutants were killed" in result.reason
+    words = "; 1 mutant was not run: the draws for mutants were spent on others"
+    assert result.reason.endswith(words)
+
+
+def test_an_event_that_is_too_common_to_refute_is_told_from_the_mutants() -> None:
+    task = Task(PureDP(6.0), neighbors.family(FAR), 200, 1e-6, 1, "total")
+    found = counts.look(task, total, "mechanism")
+    fates = Fates((MutantResult("total, bare", Fate.KILLED, 7.0, 1e-7, 10),))
+    verdict, reason = judge(task, found, fates, math.inf)
+    assert verdict == "NOT REFUTED"
+    assert reason == (
+        "no violation found; 1 of 1 mutants were killed, total, bare with epsilon >= 7; this event "
+        "by itself could not have refuted the claim within the budget, whatever its rates: mutants "
+        "fell to events of their own"
+    )

@@ -8,6 +8,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -138,7 +139,7 @@ def test_the_reason_for_refuting_a_curve_is_true() -> None:
         found = dpaudit.engine.counts.look(task, mechanism, "mechanism")
         if found.refuted:
             refuted += 1
-            assert found.epsilon.lower > found.point[0], judge(found, Fates(), None)[1]
+            assert found.epsilon.lower > found.point[0], judge(task, found, Fates(), None)[1]
     assert refuted > 10
 
 
@@ -196,6 +197,17 @@ def test_the_profile_contains_the_claim_and_decreases(claim: Claim) -> None:
     assert (np.diff(profile.certified_delta) <= 0).all()
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.3, 0.6, 1.0, 1.2, 2.4, 2.5, 4.8, 8.0, 100.1, 1e6])
+def test_the_grid_of_a_profile_reads_as_the_steps_that_it_is_made_of(epsilon: float) -> None:
+    """Sequential audits certify its points: 0.9, not 0.8999999999999999."""
+    grid = Task(PureDP(epsilon), family(ONE), 100, 0.05, 1, "x").grid
+    claimed, top = Decimal(str(epsilon)), Decimal(str(max(2 * epsilon, epsilon + 1.0)))
+    steps = [claimed * k / 12 for k in range(13)]
+    steps += [claimed + (top - claimed) * k / 12 for k in range(13)]
+    assert grid.tolist() == sorted({float(step) for step in steps})
+    assert epsilon in grid
+
+
 def test_the_witness_is_counted_on_the_certifying_draws() -> None:
     def flip(data: Array, size: int, *, rng: Generator) -> Array:
         return rng.random(size) < (0.75 if data.sum() else 0.25)
@@ -220,6 +232,8 @@ def test_the_witness_is_counted_on_the_certifying_draws() -> None:
     assert result.witness.sentence().endswith(words + sides)
     inside = [n for n, i in zip(result.histogram.left, result.histogram.inside, strict=True) if i]
     assert sum(inside) == counts.hits_left
+    shown = zip(result.histogram.right, result.histogram.inside_right, strict=True)
+    assert sum(n for n, i in shown if i) == other.hits_right
     assert result.event is not None
     assert result.event(np.array([True, False])).tolist() == [1, -1]
 

@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dpaudit import ApproxDP, PureDP
+from dpaudit import ApproxDP, GaussianDP, PureDP
 from dpaudit import neighbors as nb
 from dpaudit.claims import Claim
 from dpaudit.engine import counts
@@ -25,12 +25,17 @@ from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.few import RankedTally
 from dpaudit.engine.outputs import _prepared
 from dpaudit.engine.planning import LEARNING_SHARE
-from dpaudit.engine.reach import detectable
+from dpaudit.engine.reach import (
+    detectable,
+    draws_to_begin_with,
+    fewest_draws,
+    is_beyond_reach,
+)
 from dpaudit.engine.tally import Tally, parts_of
 from dpaudit.engine.task import Task
 from dpaudit.events import Guess
 from dpaudit.neighbors import family
-from dpaudit.stats import Counts, GuessCounts, guess_bounds
+from dpaudit.stats import Counts, GuessCounts, RateBounds, Target, guess_bounds
 
 SIMULATED = 300
 FIVE_DEVIATIONS = 5 * math.sqrt(0.9 * 0.1 / SIMULATED)  # two-sided 6e-7
@@ -185,3 +190,55 @@ def test_outputs_that_were_drawn_elsewhere_say_what_they_would_have_shown() -> N
     assert needed is not None
     often = often_refuted(found, needed)
     assert 0.9 - FIVE_DEVIATIONS - CONSERVATIVE < often < 0.9 + FIVE_DEVIATIONS
+
+
+# --- where nothing can be refuted ---
+
+CLAIMS = [(1.0, 0.0), (1.0, 0.1), (3.0, 0.0), (5.0, 1e-4), (8.0, 1e-6)]
+
+
+def _task(epsilon: float, delta: float, draws: int, **options: Any) -> Task:
+    pair = family(nb.value_pattern("one_above", 1))
+    return Task(ApproxDP(epsilon, delta), pair, draws, 1e-6, 1, "sure", **options)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), CLAIMS)
+def test_the_fewest_draws_are_those_that_randomised_response_survives(
+    epsilon: float, delta: float
+) -> None:
+    right = delta + (1 - delta) * float(expit(epsilon))
+    assert right ** fewest_draws(epsilon, delta, 1e-6) == pytest.approx(1e-6 / 0.9, rel=1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), CLAIMS)
+def test_no_bound_refutes_with_fewer_draws_and_one_does_with_those_that_are_named(
+    epsilon: float, delta: float
+) -> None:
+    """Of what tells the two datasets apart in every draw."""
+
+    def refutes(draws: int) -> bool:
+        event = Counts(draws, draws, 0, draws)
+        of_event = RateBounds.from_counts(event, "left", 1e-6, Target(delta=delta))
+        of_guess = guess_bounds(GuessCounts(2 * draws, 0, 2 * draws), 1e-6)
+        return max(of_event.lower_epsilon(delta), of_guess.lower_epsilon(delta)) > epsilon
+
+    assert not refutes(math.floor(fewest_draws(epsilon, delta, 1e-6) / 2))
+    assert refutes(int(draws_to_begin_with(_task(epsilon, delta, 100), 1e-6) * 0.7))
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), CLAIMS)
+def test_a_task_is_beyond_reach_below_the_fewest_draws(epsilon: float, delta: float) -> None:
+    fewest = fewest_draws(epsilon, delta, 1e-6)
+    assert is_beyond_reach(_task(epsilon, delta, math.ceil(fewest / 2) - 1))
+    assert not is_beyond_reach(_task(epsilon, delta, math.ceil(fewest / 2)))
+    half = math.ceil(fewest / 2)
+    assert not is_beyond_reach(_task(epsilon, delta, 20, stored={"left": 20, "right": 2 * half}))
+
+
+def test_of_curves_and_of_what_nothing_refutes() -> None:
+    curve = replace(_task(1.0, 0.0, 20), claim=GaussianDP(50.0))
+    assert not is_beyond_reach(curve)
+    assert draws_to_begin_with(curve, 1e-6) == 0.0
+    assert fewest_draws(1.0, 1.0, 1e-6) == fewest_draws(800.0, 0.0, 1e-6) == math.inf
+    assert draws_to_begin_with(_task(1.0, 1.0, 20), 1e-6) == math.inf
+    assert is_beyond_reach(_task(1.0, 1.0, 10**9))

@@ -15,9 +15,10 @@ import pytest
 
 from dpaudit import AdditiveNoise, ApproxDP, GaussianDP, NeighborPair, PureDP, audit
 from dpaudit.results import charts, infos
+from dpaudit.results.axes import Axis
 from dpaudit.results.estimates import Histogram, Profile, Slack, SlackPoint
 from dpaudit.results.result import AuditResult
-from dpaudit.results.svg import neutral
+from dpaudit.results.svg import Chart, neutral
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
 NASTY = "$\\frac{ 日本 <script>"
@@ -111,6 +112,16 @@ def test_profile_names_what_it_draws():
     assert "computed exactly" in words(charts.profile(found()["exact"]))
 
 
+def test_profile_marks_a_certified_epsilon_beyond_its_curves():
+    broken = found()["broken"]
+    far = replace(broken, epsilon=replace(broken.epsilon, lower=17.0))
+    svg = charts.profile(far)
+    assert charts.CERTIFIED_POINT in words(svg)
+    assert {"0", "10", "15"} <= set(words(svg))
+    near = replace(broken, epsilon=replace(broken.epsilon, lower=1.5))
+    assert charts.CERTIFIED_POINT not in words(charts.profile(near))
+
+
 def test_profile_on_a_log_scale_has_decades_and_a_floor_for_zero():
     shown = words(charts.profile(found()["silent"]))
     assert {"1", "10⁻²", "10⁻⁶", "0"} <= set(shown)
@@ -155,12 +166,13 @@ def test_tradeoff_without_certified_numbers_shows_the_claim_alone():
     assert "excluded" not in shown
 
 
-def test_histogram_has_a_curve_for_each_side_and_shades_the_event():
+def test_histogram_has_a_curve_for_each_side_and_shades_what_is_guessed():
     svg = charts.histogram(found()["kept"])
     for side in ("left", "right"):
         assert len(paths(svg, side)) == 1
     assert 'fill="var(--event)"' in svg.split("</g>", 1)[1]
-    assert words(svg)[:3] == ["left dataset", "right dataset", "event fires"]
+    names = ["left dataset", "right dataset", "left is guessed", "right is guessed"]
+    assert words(svg)[:4] == names
 
 
 def test_histogram_draws_no_answer_beside_the_axis():
@@ -194,6 +206,39 @@ def test_rare_events_and_empty_histograms_can_be_drawn(counts):
     result = replace(found()["kept"], histogram=thin)
     shown = words(charts.histogram(result))
     assert ("10⁻³" in shown) is (counts[0][2] > 0)
+
+
+@pytest.mark.parametrize("edges", [(0.0, 1.0, 2.0, 3.0), None])
+def test_a_guess_has_two_shades_and_an_event_one(edges):
+    regions = (False, False, True), (True, False, False)
+    guess = Histogram("o", ("a", "b", "c"), edges, (300, 300, 400), (400, 300, 300), *regions)
+    svg = charts.histogram(replace(found()["kept"], histogram=guess))
+    assert "right is guessed" in words(svg)
+    assert "left is guessed" in words(svg)
+    assert svg.count('class="hatched"') == 2  # the legend, and the region
+    assert svg.count('fill="var(--event)"') == 2
+    event = charts.histogram(replace(found()["kept"], histogram=replace(guess, inside_right=())))
+    assert "event fires" in words(event)
+    assert "is guessed" not in event
+    assert 'class="hatched"' not in event
+    assert event.count('fill="var(--event)"') == 2
+
+
+def test_hatching_stays_in_its_rectangle():
+    chart = Chart(Axis(0.0, 10.0), Axis(0.0, 10.0))
+    chart.box((2.0, 4.0), (1.0, 7.0), "event", hatched=True)
+    svg = chart.svg("x")
+    hatched = re.search(r'class="hatched" [^>]* d="([^"]*)"', svg)
+    assert hatched is not None
+    ends = np.array(
+        [list(map(float, end.split())) for end in re.findall(r"[ML]([^ML]+)", hatched[1])]
+    )
+    (left, bottom), (right, top) = chart._at(2.0, 1.0), chart._at(4.0, 7.0)
+    assert ends.min(axis=0) == pytest.approx([left, top], abs=6.1)
+    assert ends.max(axis=0) == pytest.approx([right, bottom], abs=6.1)
+    assert (ends >= np.array([left, top]) - 0.1).all()
+    assert (ends <= np.array([right, bottom]) + 0.1).all()
+    assert ends[::2].sum(axis=1) == pytest.approx(ends[1::2].sum(axis=1), abs=0.2)
 
 
 def test_infinite_edges_end_with_the_axis():

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 from dpaudit import AdditiveNoise, ApproxDP, GaussianDP, NeighborPair, PureDP, audit
 from dpaudit.results import axes, figures, infos
+from dpaudit.results.charts import CERTIFIED_POINT
 from dpaudit.results.estimates import Histogram, Profile
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdicts import Verdict
@@ -214,6 +215,29 @@ def test_exact_long_profile_continues_the_computed_curve(closed):
     assert ax.get_xlim()[1] == long.epsilon[-1]
 
 
+@pytest.mark.parametrize("certified", [1.5, 2.0, 2.5, 40.0])
+def test_the_axis_of_a_profile_reaches_the_certified_epsilon(broken, certified):
+    result = replace(broken, epsilon=replace(broken.epsilon, lower=certified))
+    assert result.profile.epsilon[-1] == 2.0
+    info, ax = infos.profile_info(result), figures.plot_profile(result)
+    low, high = ax.get_xlim()
+    assert (low, high) == info.limits
+    assert low <= 0.0 < result.claimed_epsilon < high
+    marks = [line for line in ax.lines if line.get_label() == CERTIFIED_POINT]
+    if certified <= 2.0:
+        assert (info.certified_point, info.limits, marks) == (None, (0.0, 2.0), [])
+        return
+    assert info.certified_point == (certified, 0.0)
+    assert high == pytest.approx(1.03 * certified)
+    assert [list(map(float, line.get_xdata())) for line in marks] == [[certified]]
+
+
+def test_the_axis_of_a_profile_ends_though_the_certified_epsilon_does_not(broken):
+    result = replace(broken, epsilon=replace(broken.epsilon, lower=math.inf))
+    assert infos.profile_info(result).limits == (0.0, 2.0)
+    assert infos.profile_info(result).certified_point is None
+
+
 # --- the trade-off curve ---
 
 
@@ -340,6 +364,36 @@ def test_histogram_info_gathers_rare_categories(exact):
     assert sum(info.right) == pytest.approx(1)
     assert info.bins[-2:] == ("16 others in the event", "16 others")
     assert info.inside[-2:] == (True, False)
+
+
+def test_histogram_info_of_a_guess_tells_both_regions_apart(kept):
+    k = 50
+    counts = tuple(range(1, k + 1))
+    shades = tuple(tuple(i % 3 == at for i in range(k)) for at in (0, 1))
+    crowd = Histogram("outcome", tuple(map(str, range(k))), None, counts, counts[::-1], *shades)
+    info = infos.histogram_info(replace(kept, histogram=crowd))
+    assert (info.event_label, info.right_label) == ("left is guessed", "right is guessed")
+    assert info.bins[-3:] == (
+        "11 others where left is guessed",
+        "11 others where right is guessed",
+        "11 others",
+    )
+    assert info.inside[-3:] == (True, False, False)
+    assert info.inside_right[-3:] == (False, True, False)
+    assert sum(info.left) == sum(info.right) == pytest.approx(1)
+
+
+def test_histogram_info_of_an_event_speaks_of_one_region(exact):
+    info = infos.histogram_info(exact)
+    assert (info.event_label, info.right_label, info.inside_right) == ("event fires", "", ())
+
+
+def test_a_rare_guess_on_either_side_needs_a_log_scale(kept):
+    counts = (1, 990, 9), (1, 490, 509)
+    thin = Histogram("o", ("a", "b", "c"), (0.0, 1.0, 2.0, 3.0), *counts, (0, 0, 1), (1, 0, 0))
+    assert infos.histogram_info(replace(kept, histogram=thin)).log
+    empty = infos.histogram_info(replace(kept, histogram=replace(thin, inside=(0, 0, 0))))
+    assert empty.event_label == "left is guessed: less than a bin"
 
 
 def test_histogram_of_computed_probabilities_speaks_of_probability(exact):

@@ -14,6 +14,7 @@ import pytest
 from dpaudit.results.mutants import Fate, MutantResult
 from dpaudit.results.notebook import html_of, text_of
 from dpaudit.results.verdicts import Expectation
+from dpaudit.stats import Counts
 from tests.results.test_charts import KINDS, found
 
 NASTY = "<script>\"&' </td>"
@@ -40,8 +41,27 @@ def test_table_holds_the_numbers_that_matter():
     assert re.fullmatch(r"≥ 0\.\d+ at δ = 0: \d+ % of the claim", cells["Certified ε"])
     assert cells["Estimated ε"].endswith("(no guarantee)")
     assert re.fullmatch(r"[23] of 3 killed(; not the noise of line .*)?", cells["Mutants"])
-    assert cells["Draws"].startswith("600 to explore and 1,400 to certify, per dataset; wrong")
+    assert cells["Draws"].startswith(
+        "all 2,000 to certify by rank, beside events with 600 to explore and 1,400 to certify, per "
+        "dataset; wrong"
+    )
     assert (cells["Note"], cells["Next"]) == ("odd", "try more")
+
+
+def test_draws_are_split_where_events_certify_and_not_where_ranks_do():
+    def draws(result) -> str:
+        cells = {row[0].text: row[1].text for row in ET.fromstring(html_of(result)).iter("tr")}
+        return cells["Draws"].partition(", per dataset")[0]
+
+    split = "600 to explore and 1,400 to certify"
+    learnt, ranks = found()["silent"], found()["kept"]
+    assert (learnt.draws_by_rank, draws(learnt)) == (0, split)
+    assert ranks.draws_by_rank == 2000
+    assert draws(ranks) == f"all 2,000 to certify by rank, beside events with {split}"
+    left_out = replace(ranks.epsilon, counts=Counts(1500, 3900, 100, 3900))
+    some = replace(ranks, epsilon=left_out)
+    assert draws(some) == f"1,950 to certify by rank, beside events with {split}"
+    assert found()["closed"].draws_by_rank == found()["stopped"].draws_by_rank == 0
 
 
 def test_mutants_that_were_not_killed_are_named():

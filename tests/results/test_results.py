@@ -98,6 +98,9 @@ TRIPS: dict[str, dict[str, Any]] = {
         "histogram": Histogram("x", ("a", "b"), (-math.inf, 0.0, 1.0), (1, 2), (3, 4), (True, True))
     },
     "no edges": {"histogram": Histogram("x", (), None, (), (), ())},
+    "a guess": {
+        "histogram": Histogram("x", ("a", "b"), None, (1, 2), (3, 4), (True, False), (False, True))
+    },
     "no counts": {"witness": Witness("x", "right", None, 1.0, 0.0)},
     "unicode": {"id": 'prüfung::δ≥ε 漢字 \u2028 🙈 "quoted" \\ \n', "reason": "\x00\x1f"},
     "the word inf": {"id": "inf", "mechanism": "inf", "pair_words": "inf", "reason": "inf"},
@@ -117,6 +120,15 @@ def test_the_trip_through_json_is_exact(name: str) -> None:
     assert _trip(result) == result
     for field in fields(result):  # also the types, where 1 == 1.0 == True
         assert repr(getattr(_trip(result), field.name)) == repr(getattr(result, field.name))
+
+
+def test_files_without_the_second_region_of_a_picture_are_still_read() -> None:
+    stored = json.loads(json.dumps(_result().to_json(), allow_nan=False))
+    assert stored["histogram"].pop("inside_right") == []
+    assert AuditResult.from_json(stored) == _result()
+    del stored["histogram"]["inside"]
+    with pytest.raises(ValueError, match="histogram: Histogram lacks or does not know inside"):
+        AuditResult.from_json(stored)
 
 
 def test_a_real_result_makes_the_trip_without_its_live_event() -> None:

@@ -310,6 +310,19 @@ def test_certified_numbers_are_where_their_p_values_pass_the_level(one_sided):
     assert guess_mu(30, 60, 200, failure_prob=0.05) == 0.0
 
 
+def test_the_grid_of_the_walk_reads_as_it_was_tested():
+    """Hundredths, with no digits of a product behind them, each refused at exactly its value."""
+    found = []
+    for wrong in range(30):
+        looks, counts = Looks((200,), (1.0,)), [200 - wrong]
+        epsilon = walk_epsilon(counts, looks, 200, delta=0.0, failure_prob=0.05)
+        assert walk_p_value(counts, looks, 200, epsilon=epsilon, delta=0.0) <= 0.05
+        assert walk_p_value(counts, looks, 200, epsilon=epsilon + 0.01, delta=0.0) > 0.05
+        assert repr(epsilon) == repr(round(epsilon, 2))
+        found.append(round(100 * epsilon))
+    assert any(hundredths * 0.01 != hundredths / 100 for hundredths in found)  # else no test
+
+
 def test_more_delta_certifies_less():
     looks = Looks.of(300, 0.05)
     counts = [k - k // 20 for k in looks.guesses]
