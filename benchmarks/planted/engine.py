@@ -132,15 +132,15 @@ MUTANTS = (
     Mutant(
         "engine/judging.py",
         "silence without a mutant is NOT REFUTED",
-        'return Verdict.NO_POWER, f"{nothing}, and {why}"',
-        'return Verdict.NOT_REFUTED, f"{nothing}, and {why}"',
+        'return Verdict.NO_POWER, f"{nothing}, {silent}',
+        'return Verdict.NOT_REFUTED, f"{nothing}, {silent}',
         AUDIT,
     ),
     Mutant(
         "engine/judging.py",
         "an audit that killed nothing has power",
-        'return Verdict.NO_POWER, f"{nothing}, but {every}{unseen}"',
-        'return Verdict.NOT_REFUTED, f"{nothing}, but {every}{unseen}"',
+        'if killed:\n        return ""',
+        'if judged:\n        return ""',
         MUTATION,
     ),
     Mutant(
