@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,8 +21,10 @@ Answers = NDArray[np.int64]
 
 Limit = Callable[[float, int, float], Any]
 
-CAREFUL = 0.4
+CAREFUL = 0.15
 """One-sided level of the limits on which a careful bet is laid."""
+
+_CHOSEN, _FEW = 0.4, 150
 
 
 class Stake(NamedTuple):
@@ -54,7 +57,7 @@ STAKES = (
 its wealth where it was a lucky one."""
 
 _SHARES = np.array([[stake.share] for stake in STAKES])
-_RESHARED = 0.3  # of the wealth: what lost so far may yet win
+_RESHARED = 0.1  # of the wealth: what lost so far may yet win
 
 
 def first_wealths(levels: int) -> Floats:
@@ -134,6 +137,15 @@ def rates_of(guess: Guess, left: Answers, right: Answers) -> tuple[Floats, Float
     both = (counts + answers / 2 for counts in (left, right))
     p, q = (counts / counts.sum() for counts in both)
     return p, q
+
+
+def chosen_at(draws: int) -> float:
+    """Level of the limits by which guesses are compared that were tried on so many draws.
+
+    With few of them, more care would leave nothing to choose by; with many it is cheap, and the
+    best of fine scores is mostly a lucky one. It falls from 0.4 to that of a careful bet.
+    """
+    return max(_CHOSEN * math.sqrt(min(_FEW / max(draws, 1), 1.0)), CAREFUL)
 
 
 def moved(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats, Floats]:

@@ -30,10 +30,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpaudit.engine.bet import (
-    CAREFUL,
     STAKES,
     Bet,
     answers_of,
+    chosen_at,
     first_wealths,
     moved,
     rates_of,
@@ -203,7 +203,7 @@ class Game:
             guess = Guess.of(chosen)
             seen = answers_of(guess(left[start:])), answers_of(guess(right[start:]))
             rates = rates_of(guess, *seen)
-            growth = wager(*moved(*rates, draws, CAREFUL), levels, delta).growth
+            growth = wager(*moved(*rates, draws, chosen_at(draws)), levels, delta).growth
             objective = (float(growth[0]), float(growth[1:].sum()))
             judged.append((objective, chosen, start, seen))
             hope = _OPTIMISM if guess.is_complete else _OPTIMISM_OF_FOUR
