@@ -1,4 +1,7 @@
-"""One bet on a guess: which rates are bet on, and how they follow the draws that come in."""
+"""One bet on a guess: which rates are bet on, and how they follow the draws that come in.
+
+And the stakes, by which several bets share one wealth.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from scipy.stats import binom
 import dpaudit.engine.bets
 from dpaudit import ApproxDP, GaussianDP, MechanismError, NeighborPair, PureDP, Verdict, audit
 from dpaudit import neighbors as nb
-from dpaudit.engine.bet import first_wealths, moved, shared_again, spread
+from dpaudit.engine.bet import CAREFUL, chosen_at, first_wealths, moved, shared_again, spread
 from dpaudit.engine.bets import LEAST_DRAWS
 from dpaudit.engine.task import Task
 from dpaudit.events import Event, Guess
@@ -190,6 +190,14 @@ def test_noise_shared_by_the_draws_of_a_call_is_refused() -> None:
 
     with pytest.raises(MechanismError, match="shares its noise"):
         audit(shared, PureDP(1.0), ONE, seed=1, sequential=True, mutants=None)
+
+
+def test_guesses_are_chosen_with_more_care_the_more_draws_tried_them() -> None:
+    levels = [chosen_at(draws) for draws in (0, 1, 150, 151, 600, 1066, 1067, 10**6)]
+    assert levels == sorted(levels, reverse=True)
+    assert levels[:3] == [0.4] * 3
+    assert levels[4] == pytest.approx(0.2)
+    assert levels[-2:] == [CAREFUL] * 2
 
 
 def test_sharing_again_neither_makes_nor_loses_wealth() -> None:
