@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 OUT ?= reports
 
 .DEFAULT_GOAL := help
-.PHONY: help audit reference test test-slow lint types check bench clean
+.PHONY: help audit reference test test-slow lint types check docs bench clean
 
 help:
 	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-slow   run the slow ones: thousands of whole audits, doors of the command line"
 	@echo "make reference   make the run in reports/reference again, which is kept in git"
 	@echo "make check   lint and types"
+	@echo "make docs    build the site: docs/_build/html/index.html"
 	@echo "make bench   soundness, tightness, refutation and speed, as printed in the README"
 
 $(BIN)/python:
@@ -31,6 +32,10 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[third-party,test,dev]'
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
 	@touch $@
 
 audit: $(VENV)/.audit
@@ -56,6 +61,11 @@ types: $(VENV)/.dev
 
 check: lint types
 
+# Needs no network once its packages are here; a warning is an error.
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
+
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.soundness
 	$(BIN)/python -m benchmarks.tightness
@@ -63,7 +73,9 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.portfolio
 	$(BIN)/python -m benchmarks.falsifiers
 	$(BIN)/python -m benchmarks.mutants
+	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.workers
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache

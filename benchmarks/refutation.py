@@ -1,6 +1,6 @@
 """Draws to refutation: the smallest fixed number against sequential audits.
 
-    python -m benchmarks.refutation [--seeds 20] [--failure-prob 1e-5]
+    python -m benchmarks.refutation [--seeds 20] [--first-seed 0] [--failure-prob 1e-5]
 
 `fixed` is the smallest number of draws per dataset at which the joint bound with the best event,
 known in advance, refutes with probability one half; it is computed from the exact distributions,
@@ -156,6 +156,7 @@ def main():
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--failure-prob", type=float, default=1e-5)
     parser.add_argument("-k", default="", help="only cases with this in their name")
     args = parser.parse_args()
@@ -176,7 +177,7 @@ def main():
         )
         look = partial(audit, mechanism, claim, pair, failure_prob=args.failure_prob, id=name)
         spent, found = [], 0
-        for seed in range(args.seeds):
+        for seed in range(args.first_seed, args.first_seed + args.seeds):
             result = look(draws=BUDGET, seed=seed, sequential=True)
             refuted = result.verdict is Verdict.REFUTED
             spent.append(sum(result.draws.values()) if refuted else np.inf)

@@ -1,3 +1,4 @@
+from . import adapters as adapters
 from . import claims as claims
 from . import engine as engine
 from . import errors as errors
@@ -12,12 +13,17 @@ from . import run as run
 from . import search as search
 from . import stats as stats
 from . import store as store
+from .claims import Accounted as Accounted
 from .claims import ApproxDP as ApproxDP
+from .claims import ApproxZCDP as ApproxZCDP
 from .claims import GaussianDP as GaussianDP
 from .claims import PureDP as PureDP
 from .claims import Relation as Relation
 from .claims import RenyiDP as RenyiDP
 from .claims import ZeroConcentratedDP as ZeroConcentratedDP
+from .claims import custom_relation as custom_relation
+from .claims import from_opendp as from_opendp
+from .claims import replace_label as replace_label
 from .claims import within_sensitivity as within_sensitivity
 from .engine import audit as audit
 from .engine import audit_one_run as audit_one_run
@@ -38,7 +44,11 @@ from .ledger import check_lipschitz as check_lipschitz
 from .ledger import check_sensitivity as check_sensitivity
 from .ledger import statement as statement
 from .ledger import strategies as strategies
+from .mechanisms import DPSGD as DPSGD
 from .mechanisms import AdditiveNoise as AdditiveNoise
+from .mechanisms import Outcomes as Outcomes
+from .mechanisms import Subprocess as Subprocess
+from .mechanisms import one_draw as one_draw
 from .mechanisms import unseeded as unseeded
 from .neighbors import NeighborPair as NeighborPair
 from .neighbors import PairFamily as PairFamily

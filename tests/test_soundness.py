@@ -135,13 +135,15 @@ def test_an_engine_that_certifies_on_its_exploration_draws_is_found_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It lies in about 85% of the audits of equal data: more than 11 of 40, all but surely."""
-    fresh = Sampler.chunks
+    fresh = Sampler._chunks
 
-    def reused(self: Sampler, data: Array, draws: int, role: str, side: str, **spread: int) -> Any:
+    def reused(
+        self: Sampler, data: Array, draws: int, role: str, side: str, step: int, function: Any
+    ) -> Any:
         if role != "certify":
-            return fresh(self, data, draws, role, side, **spread)
-        return iter([self.draw(data, draws, "explore", side)])
+            return fresh(self, data, draws, role, side, step, function)
+        return iter([function(self.draw(data, draws, "explore", side), 0)])
 
-    monkeypatch.setattr(Sampler, "chunks", reused)
+    monkeypatch.setattr(Sampler, "_chunks", reused)
     monkeypatch.setattr(counts, "EXPLORE_SHARE", 0.5)
     assert binom.sf(CASES["equal data"].lies(40) - 1, 40, FAILURE_PROB) < FALSE_ALARM

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import pytest
 
 from algorithms.common import noise, sparse_vector
 from algorithms.geometric_median import baselines, boosting, center, composed, radius, schedule
@@ -150,6 +151,7 @@ def audit_fast_center(auditor):
     )
 
 
+@pytest.mark.from_profile("full")
 def audit_fast_center_centers(auditor):
     """The noise of line 13 integrated out; runs that fail are told by their place."""
     centers = partial(center.fast_center_centers, **CENTER, failed_at=FAR)
@@ -199,6 +201,7 @@ def phases(mechanism, **options):
     return transcript
 
 
+@pytest.mark.from_profile("full")
 def audit_stable_dpsgd(auditor):
     options = {**BOOST, "delta": BOOST_DELTA}
     auditor.check(
@@ -229,6 +232,7 @@ def audit_stable_dpsgd_centers(auditor):
     )
 
 
+@pytest.mark.from_profile("full")
 def audit_fixed_order_dpsgd(auditor):
     options = {**BOOST, "rho": 0.5, "delta": BOOST_DELTA}
     auditor.check(

@@ -34,9 +34,7 @@ def audit_reference_laplace(auditor, epsilon):
 @installed("opendp")
 def audit_opendp_laplace_bits(auditor):
     auditor.check(
-        partial(
-            opendp_noise, make="make_laplace", kind=float, distance="l1_distance", scale=1 / EPSILON
-        ),
+        opendp_noise(make="make_laplace", kind=float, distance="l1_distance", scale=1 / EPSILON),
         PureDP(EPSILON, source="OpenDP make_laplace"),
         ONE_VALUE,
         mutants=[partial(NAIVE, epsilon=EPSILON)],
@@ -49,7 +47,7 @@ def audit_opendp_laplace_bits(auditor):
 @pytest.mark.known_violation("a sampler that hides the noise, whose sum with the value is rounded")
 def audit_diffprivlib_laplace_bits(auditor):
     auditor.check(
-        partial(diffprivlib_noise, name="Laplace", epsilon=EPSILON, sensitivity=1),
+        diffprivlib_noise("Laplace", epsilon=EPSILON, sensitivity=1),
         PureDP(EPSILON, source="diffprivlib Laplace"),
         ONE_VALUE,
         draws_factor=0.5,

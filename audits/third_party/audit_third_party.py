@@ -1,4 +1,4 @@
-"""Real mechanisms of OpenDP and diffprivlib, through adapters of a few lines each.
+"""Real mechanisms of OpenDP and diffprivlib, through `dpaudit.adapters`.
 
 Install with ``pip install '.[third-party]'``. Their noise is not numpy's, so that no mutants are
 made from it: a parameter is scaled instead, to half of the noise or twice the epsilon (to a third
@@ -11,14 +11,13 @@ OpenDP draws from the operating system and cannot be seeded: `dpaudit replay` co
 from __future__ import annotations
 
 import importlib
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 import pytest
 
-from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, mutants, within_sensitivity
+from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, adapters, mutants, within_sensitivity
 from dpaudit import neighbors as nb
-from dpaudit.mechanisms import unseeded
 
 EPSILON, DELTA = 1.0, 1e-5
 ONE_VALUE = nb.value_pattern("one_above", 1)
@@ -46,36 +45,23 @@ def opendp():
     return dp
 
 
-@cache
-def opendp_vector(make, kind, distance, scale):
-    """Noise on a whole vector: `size` independent draws in one call."""
+def vector_noise(make, kind, distance, scale):
     dp = opendp()
     atoms = dp.atom_domain(T=float, nan=False) if kind is float else dp.atom_domain(T=int)
     space = dp.vector_domain(atoms), getattr(dp, distance)(T=kind)
     return getattr(dp.m, make)(*space, scale=scale)
 
 
-@unseeded
-def opendp_noise(values, size, *, make, kind, distance, scale, rng):
-    (value,) = values.tolist()
-    return np.array(opendp_vector(make, kind, distance, scale)([kind(value)] * size))
+opendp_noise = partial(adapters.opendp, vector_noise, at_once=True)
 
 
-@cache
-def opendp_selector(scale):
+def selector(scale):
     dp = opendp()
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float)
     return dp.m.make_noisy_max(*space, dp.max_divergence(), scale=scale)
 
 
-@unseeded
-def opendp_noisy_max(scores, size, *, scale, rng):
-    select, values = opendp_selector(scale), scores.tolist()
-    return np.array([select(values) for _ in range(size)])
-
-
-@cache
-def opendp_averager(n_users, scale):
+def averager(n_users, scale):
     """Mean of `n_users` values in [-1, 1], clamped, with Laplace noise."""
     dp = opendp()
     bounded = dp.atom_domain(bounds=(-1.0, 1.0), nan=False)
@@ -85,17 +71,10 @@ def opendp_averager(n_users, scale):
     return clamp >> mean >> dp.m.then_laplace(scale=scale)
 
 
-@unseeded
-def opendp_mean(data, size, *, scale, rng):
-    release, values = opendp_averager(len(data), scale), data.ravel().tolist()
-    return np.array([release(values) for _ in range(size)])
-
-
 @installed("opendp")
 def audit_opendp_laplace(auditor):
-    noise = partial(opendp_noise, make="make_laplace", kind=float, distance="l1_distance")
     auditor.check(
-        partial(noise, scale=1 / EPSILON),
+        opendp_noise(make="make_laplace", kind=float, distance="l1_distance", scale=1 / EPSILON),
         PureDP(EPSILON, source="OpenDP make_laplace"),
         ONE_VALUE,
         mutants=[mutants.scaled(scale=1 / 2)],
@@ -108,9 +87,8 @@ def audit_opendp_gaussian(auditor):
     from algorithms.common.noise import analytic_gaussian_sigma
 
     sigma = analytic_gaussian_sigma(1.0, EPSILON, DELTA)
-    noise = partial(opendp_noise, make="make_gaussian", kind=float, distance="l2_distance")
     auditor.check(
-        partial(noise, scale=sigma),
+        opendp_noise(make="make_gaussian", kind=float, distance="l2_distance", scale=sigma),
         ApproxDP(EPSILON, DELTA, source="OpenDP make_gaussian, sigma by Balle and Wang 2018"),
         ONE_VALUE,
         mutants=[mutants.scaled(scale=1 / 3)],
@@ -120,9 +98,8 @@ def audit_opendp_gaussian(auditor):
 
 @installed("opendp")
 def audit_opendp_geometric(auditor):
-    noise = partial(opendp_noise, make="make_laplace", kind=int, distance="l1_distance")
     auditor.check(
-        partial(noise, scale=1 / EPSILON),
+        opendp_noise(make="make_laplace", kind=int, distance="l1_distance", scale=1 / EPSILON),
         PureDP(EPSILON, source="OpenDP make_laplace on integers"),
         ONE_COUNT,
         mutants=[mutants.scaled(scale=1 / 2)],
@@ -132,7 +109,7 @@ def audit_opendp_geometric(auditor):
 @installed("opendp")
 def audit_opendp_noisy_max(auditor):
     auditor.check(
-        partial(opendp_noisy_max, scale=2 / EPSILON),
+        adapters.opendp(selector, scale=2 / EPSILON),
         PureDP(EPSILON, source="OpenDP make_noisy_max, permute and flip"),
         SCORES,
         mutants=[mutants.scaled(scale=1 / 2)],
@@ -142,9 +119,9 @@ def audit_opendp_noisy_max(auditor):
 
 @installed("opendp")
 def audit_opendp_bounded_mean(auditor):
-    scale = 2 / len(USERS.left) / EPSILON
+    n_users = len(USERS.left)
     auditor.check(
-        partial(opendp_mean, scale=scale),
+        adapters.opendp(averager, n_users=n_users, scale=2 / n_users / EPSILON),
         PureDP(EPSILON, Relation.REPLACE_USER, "OpenDP make_mean and make_laplace"),
         [USERS, nb.far_user(n_users=20, distance=1e6)],
         mutants=[mutants.scaled(scale=1 / 2)],
@@ -155,35 +132,10 @@ def audit_opendp_bounded_mean(auditor):
 # --- diffprivlib ---
 
 
-def diffprivlib_mechanism(name, rng, **arguments):
+def diffprivlib_noise(name, **options):
     from diffprivlib import mechanisms
 
-    return getattr(mechanisms, name)(random_state=legacy(rng), **arguments)
-
-
-def legacy(rng):
-    """Seed the older kind of generator, which diffprivlib takes, from ours."""
-    return np.random.RandomState(rng.integers(2**32, size=8, dtype=np.uint32))
-
-
-def diffprivlib_noise(values, size, *, name, rng, **arguments):
-    mechanism, (value,) = diffprivlib_mechanism(name, rng, **arguments), values.tolist()
-    return np.array([mechanism.randomise(value) for _ in range(size)])
-
-
-def diffprivlib_selection(scores, size, *, name, rng, **arguments):
-    mechanism = diffprivlib_mechanism(name, rng, utility=scores.tolist(), **arguments)
-    return np.array([mechanism.randomise() for _ in range(size)])
-
-
-def diffprivlib_mean(data, size, *, epsilon, rng):
-    from diffprivlib import BudgetAccountant, tools
-
-    values, state, accountant = data.ravel(), legacy(rng), BudgetAccountant()
-    release = partial(
-        tools.mean, values, epsilon, bounds=(-1, 1), random_state=state, accountant=accountant
-    )
-    return np.array([release() for _ in range(size)])
+    return adapters.diffprivlib_mechanism(getattr(mechanisms, name), **options)
 
 
 @installed("diffprivlib")
@@ -192,9 +144,8 @@ def audit_diffprivlib_noise(auditor, name):
     arguments = {"gamma": 0.5} if name == "Staircase" else {}
     if name == "Snapping":
         arguments = {"lower": -20.0, "upper": 20.0}
-    noise = partial(diffprivlib_noise, name=name, epsilon=EPSILON, **arguments)
     auditor.check(
-        partial(noise, sensitivity=1),
+        diffprivlib_noise(name, epsilon=EPSILON, sensitivity=1, **arguments),
         PureDP(EPSILON, source=f"diffprivlib {name}"),
         ONE_COUNT if name == "Geometric" else ONE_VALUE,
         mutants=[mutants.scaled(epsilon=2)],
@@ -203,11 +154,13 @@ def audit_diffprivlib_noise(auditor, name):
 
 
 @installed("diffprivlib")
-@pytest.mark.parametrize("name", ["Gaussian", "GaussianAnalytic"])
+@pytest.mark.parametrize(
+    "name",
+    ["Gaussian", pytest.param("GaussianAnalytic", marks=pytest.mark.from_profile("full"))],
+)
 def audit_diffprivlib_gaussian(auditor, name):
-    noise = partial(diffprivlib_noise, name=name, delta=DELTA, sensitivity=1.0)
     auditor.check(
-        partial(noise, epsilon=EPSILON),
+        diffprivlib_noise(name, epsilon=EPSILON, delta=DELTA, sensitivity=1.0),
         ApproxDP(EPSILON, DELTA, source=f"diffprivlib {name}"),
         ONE_VALUE,
         mutants=[mutants.scaled(sensitivity=1 / 3)],
@@ -218,9 +171,8 @@ def audit_diffprivlib_gaussian(auditor, name):
 @installed("diffprivlib")
 @pytest.mark.parametrize("name", ["Exponential", "PermuteAndFlip"])
 def audit_diffprivlib_selection(auditor, name):
-    select = partial(diffprivlib_selection, name=name, epsilon=EPSILON)
     auditor.check(
-        partial(select, sensitivity=1.0),
+        diffprivlib_noise(name, epsilon=EPSILON, sensitivity=1.0, utility=True),
         PureDP(EPSILON, within_sensitivity(1.0), f"diffprivlib {name}"),
         SCORES,
         mutants=[mutants.scaled(sensitivity=1 / 2)],
@@ -230,8 +182,10 @@ def audit_diffprivlib_selection(auditor, name):
 
 @installed("diffprivlib")
 def audit_diffprivlib_bounded_mean(auditor):
+    from diffprivlib import tools
+
     auditor.check(
-        partial(diffprivlib_mean, epsilon=EPSILON),
+        adapters.diffprivlib_tool(tools.mean, epsilon=EPSILON, bounds=(-1, 1)),
         PureDP(EPSILON, Relation.REPLACE_USER, "diffprivlib tools.mean"),
         [USERS, nb.far_user(n_users=20, distance=1e6)],
         mutants=[mutants.scaled(epsilon=2)],

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import pytest
 
 from algorithms.user_level_sco import baselines, coordinatewise, euclidean, scaled
 from algorithms.user_level_sco.domains import Ball, Box
@@ -70,6 +71,7 @@ EDGE = crowd(0.02, -0.02, 0.0, 0.0)
 """Scores of 0.81 B, where F = 0.8 B: kept in three quarters of the runs."""
 
 
+@pytest.mark.from_profile("full")
 def audit_filtered_phase(auditor):
     centers = partial(euclidean.user_level_sco_centers, phase=1, **EUCLIDEAN)
     sigma = FILTERED.phases[0].sigma

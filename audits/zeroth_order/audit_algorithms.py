@@ -198,7 +198,7 @@ def run(made, noise=1.0):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("rounds", [2, 5])
+@pytest.mark.parametrize("rounds", [2, pytest.param(5, marks=pytest.mark.from_profile("full"))])
 def audit_private_zeroth_order(auditor, rounds):
     """The output, of one epoch, at the printed noise; its last gradient is never used."""
     sigma = printed.corollary_4_4_sigma(rounds, 1, 1, rho=RHO, lipschitz=1.0)
@@ -212,6 +212,7 @@ def audit_private_zeroth_order(auditor, rounds):
     )
 
 
+@pytest.mark.from_profile("full")
 def audit_private_zeroth_order_in_many_epochs(auditor):
     """All averages of 16 epochs, at the least noise with which they keep their promise.
 

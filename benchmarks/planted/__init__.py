@@ -6,6 +6,7 @@ first, so that a mutant dies early.
 """
 
 from benchmarks.planted import (
+    data,
     engine,
     events,
     ledger,
@@ -23,6 +24,7 @@ from benchmarks.planted.mutant import Mutant
 __all__ = ["MUTANTS", "ROOMS", "Mutant"]
 
 ROOMS = {
+    "data": data.MUTANTS,
     "stats": stats.MUTANTS,
     "neighbors": neighbors.MUTANTS,
     "mechanisms": mechanisms.MUTANTS,

@@ -5,9 +5,13 @@ from __future__ import annotations
 from benchmarks.planted.mutant import AUDIT, Mutant
 
 BETS = ("tests/engine/test_bets.py",)
+SCORES = ("tests/engine/test_scoring.py",)
 MUTATION = ("tests/engine/test_mutation.py",)
 EXACT = ("tests/engine/test_exact.py",)
 ADDITIVE = ("tests/mechanisms/test_additive_noise.py", "tests/engine/test_additive_audits.py")
+
+OUTCOMES = ("tests/mechanisms/test_outcomes.py",)
+WORKERS = ("tests/mechanisms/test_workers.py",)
 
 MUTANTS = (
     Mutant(
@@ -41,8 +45,8 @@ MUTANTS = (
     Mutant(
         "engine/counts.py",
         "guesses are told of draws beyond the coins",
-        "hits[side] += np.where(is_beyond & needs_coins, 0, fired.sum(axis=1))",
-        "hits[side] += fired.sum(axis=1)",
+        "hits[side] += np.where(is_beyond & needs_coins, 0, seen.hits)",
+        "hits[side] += seen.hits",
         ("tests/engine/test_outputs_split.py",),
     ),
     Mutant(
@@ -282,5 +286,33 @@ MUTANTS = (
         "few = np.sort(np.abs(shift))[-_FEW:]",
         "few = np.sort(np.abs(shift))[:_FEW]",
         ADDITIVE,
+    ),
+    Mutant(
+        "engine/scoring.py",
+        "mutants are not seen through the score",
+        "mutants = [seen(one) for one in mutants]",
+        "mutants = list(mutants)",
+        SCORES,
+    ),
+    Mutant(
+        "engine/scoring.py",
+        "variants are not seen through the score",
+        "slack = {multiplier: seen(variant) for multiplier, variant in slack.items()}",
+        "slack = dict(slack)",
+        SCORES,
+    ),
+    Mutant(
+        "engine/auditing.py",
+        "an audit that begins again has all of failure_prob again",
+        "return replace(result, failure_prob=failure_prob)",
+        "return result",
+        OUTCOMES,
+    ),
+    Mutant(
+        "engine/bets.py",
+        "the clock is not looked at",
+        "return self.task.watch.is_spent(_TIME_SHARE",
+        "return False and self.task.watch.is_spent(_TIME_SHARE",
+        WORKERS,
     ),
 )

@@ -6,14 +6,21 @@ from benchmarks.planted.mutant import AUDIT, Mutant
 
 SAMPLER = ("tests/mechanisms/test_mechanisms.py", *AUDIT)
 MECHANISMS = "tests/mechanisms/test_mutants_of_the_mechanisms.py"
+TRAINING = ("tests/mechanisms/test_training.py",)
+LIKELIHOOD = ("tests/mechanisms/test_likelihood.py",)
+ALONG = ("tests/mechanisms/test_along.py",)
+SCORES = ("tests/engine/test_scoring.py",)
 INDEPENDENCE = (MECHANISMS, "tests/mechanisms/test_independence.py")
+
+OUTCOMES = ("tests/mechanisms/test_outcomes.py",)
+WORKERS = ("tests/mechanisms/test_workers.py",)
 
 MUTANTS = (
     Mutant(
         "mechanisms/sampler.py",
         "a seed label is dropped: every call draws the same noise",
-        "outputs = self._call(data, size, role, side, index, side=side)",
-        "outputs = self._call(data, size, role, side, side=side)",
+        "outputs = self.call(data, size, role, side, index, side=side)",
+        "outputs = self.call(data, size, role, side, side=side)",
         SAMPLER,
     ),
     Mutant(
@@ -50,5 +57,145 @@ MUTANTS = (
         "left = self.timeout - (time.perf_counter() - self.begun)",
         "left = self.timeout + (time.perf_counter() - self.begun)",
         (MECHANISMS, "tests/mechanisms/test_watch.py"),
+    ),
+    Mutant(
+        "mechanisms/scored.py",
+        "a score may look at other draws",
+        "if 2 <= size <= _LOOKED_AT:",
+        "if 2 <= size <= 0:",
+        SCORES,
+    ),
+    Mutant(
+        "mechanisms/scored.py",
+        "a change behind a score counts as made",
+        'return getattr(self.mechanism, "changed", 1)',
+        "return 1",
+        SCORES,
+    ),
+    Mutant(
+        "mechanisms/training.py",
+        "each example is clipped, and then their sum is not",
+        "return _clip(gradients.sum(axis=2) if by_item else gradients, self.clip_norm)",
+        "return _clip(gradients, self.clip_norm).sum(axis=2) if by_item else gradients",
+        TRAINING,
+    ),
+    Mutant(
+        "mechanisms/training.py",
+        "short gradients are made longer",
+        "vectors * (norm / np.maximum(lengths, norm))",
+        "vectors * (norm / np.maximum(lengths, 1e-300))",
+        TRAINING,
+    ),
+    Mutant(
+        "mechanisms/training.py",
+        "noise does not grow with the clip norm",
+        "rng.normal(0.0, self.scale, size=shape)",
+        "rng.normal(0.0, self.sigma, size=shape)",
+        TRAINING,
+    ),
+    Mutant(
+        "mechanisms/training.py",
+        "parameters climb",
+        "return total, params - self.learning_rate * total",
+        "return total, params + self.learning_rate * total",
+        TRAINING,
+    ),
+    Mutant(
+        "mechanisms/training.py",
+        "the user who was added is taken for one who is missing",
+        "if len(data) >= len(other):",
+        "if len(data) <= len(other):",
+        LIKELIHOOD,
+    ),
+    Mutant(
+        "mechanisms/sampling.py",
+        "the order is not shuffled again in later epochs",
+        'if step % epoch == 0 and self.kind == "shuffle":',
+        'if step == 0 and self.kind == "shuffle":',
+        TRAINING,
+    ),
+    Mutant(
+        "mechanisms/sampling.py",
+        "a fixed batch has one user too many",
+        "yield _ranks(size, n_users, rng) < batch",
+        "yield _ranks(size, n_users, rng) <= batch",
+        TRAINING,
+    ),
+    Mutant(
+        "mechanisms/likelihood.py",
+        "an epoch that ends early is taken for a whole one",
+        "later = max(1.0 - weights.sum(), 0.0) if epoch.shape[1] < len(slots) else 0.0",
+        "later = 0.0",
+        LIKELIHOOD,
+    ),
+    Mutant(
+        "mechanisms/likelihood.py",
+        "the last iterate has the noise of one step",
+        "variance = self.steps * self.scale**2",
+        "variance = self.scale**2",
+        LIKELIHOOD,
+    ),
+    Mutant(
+        "mechanisms/training.py",
+        "the last iterate apart has the noise of one step",
+        "scale = self.scale * math.sqrt(self.steps / steps)",
+        "scale = self.scale",
+        ALONG,
+    ),
+    Mutant(
+        "mechanisms/training.py",
+        "the ball leaves out those who pull the other way",
+        "np.minimum(moves, 0).sum(), np.maximum(moves, 0).sum()",
+        "0.0, np.maximum(moves, 0).sum()",
+        ALONG,
+    ),
+    Mutant(
+        "mechanisms/training.py",
+        "the ball of all steps is that of one",
+        "half * math.sqrt(steps)",
+        "half",
+        ALONG,
+    ),
+    Mutant(
+        "mechanisms/training.py",
+        "gradients may move along the direction",
+        "if off > _STILL * self.clip_norm:",
+        "if off < 0:",
+        ALONG,
+    ),
+    Mutant(
+        "mechanisms/outcomes.py",
+        "a call that fails is one failed draw",
+        "if self.apart or self._fails_on(data):",
+        "if True:",
+        OUTCOMES,
+    ),
+    Mutant(
+        "mechanisms/outcomes.py",
+        "that a key is absent is forgotten",
+        "np.array([key in one for one in dicts])",
+        "np.array([True for one in dicts])",
+        OUTCOMES,
+    ),
+    Mutant(
+        "mechanisms/streams.py",
+        "global generators stay seeded",
+        "        np.random.set_state(ours)  # noqa: NPY002\n",
+        "",
+        OUTCOMES,
+    ),
+    Mutant(
+        "mechanisms/workers.py",
+        "what a dead worker had under way is lost",
+        "for task in tasks:\n                    under_way",
+        "for task in tasks[:1]:\n                    under_way",
+        WORKERS,
+    ),
+    Mutant(
+        "mechanisms/kept.py",
+        "calls of changed code are taken over",
+        "        if known != told:\n",
+        "        if False:\n",
+        WORKERS,
     ),
 )

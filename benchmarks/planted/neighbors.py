@@ -6,6 +6,9 @@ from benchmarks.planted.mutant import Mutant
 
 PORTFOLIOS = ("tests/neighbors/test_portfolio.py", "tests/engine/test_default_pairs.py")
 
+DATA = ("tests/data/test_data.py",)
+SCHEMA = ("tests/neighbors/test_schema.py",)
+
 MUTANTS = (
     Mutant(
         "neighbors/crowds.py",
@@ -34,5 +37,19 @@ MUTANTS = (
         "if data is not None and bool(((data < low) | (data > high)).any()):",
         "if data is None and bool(((data < low) | (data > high)).any()):",
         PORTFOLIOS,
+    ),
+    Mutant(
+        "neighbors/pairs.py",
+        "where a label differs, all else may",
+        "if replaced(*ends, relation.users):",
+        "if False:",
+        DATA,
+    ),
+    Mutant(
+        "neighbors/schema.py",
+        "specials are tried by nobody",
+        "for value in c.special:\n                row = self.held",
+        "for value in c.special[:0]:\n                row = self.held",
+        SCHEMA,
     ),
 )

@@ -1,11 +1,29 @@
 """Promises and relations: what a mechanism claims, and what it means to be neighbours."""
 
-from dpaudit.claims.notions import ApproxDP, Claim, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP
-from dpaudit.claims.relations import NORMS, Relation, checked_relation, within_sensitivity
+from dpaudit.claims.approximate import ApproxZCDP
+from dpaudit.claims.libraries import Accounted, from_opendp
+from dpaudit.claims.notions import (
+    ApproxDP,
+    Claim,
+    GaussianDP,
+    PureDP,
+    RenyiDP,
+    ZeroConcentratedDP,
+)
+from dpaudit.claims.relations import (
+    NORMS,
+    Relation,
+    checked_relation,
+    custom_relation,
+    replace_label,
+    within_sensitivity,
+)
 
 __all__ = [
     "NORMS",
+    "Accounted",
     "ApproxDP",
+    "ApproxZCDP",
     "Claim",
     "GaussianDP",
     "PureDP",
@@ -13,5 +31,8 @@ __all__ = [
     "RenyiDP",
     "ZeroConcentratedDP",
     "checked_relation",
+    "custom_relation",
+    "from_opendp",
+    "replace_label",
     "within_sensitivity",
 ]

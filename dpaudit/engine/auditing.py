@@ -9,13 +9,17 @@ be picked afterwards.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
 
+from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import Claim
+from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.concluding import result_of
 from dpaudit.engine.judging import advice, judge
 from dpaudit.engine.looking import look
@@ -23,15 +27,18 @@ from dpaudit.engine.mutation import Fates, fates_of, mutants_of
 from dpaudit.engine.reach import detectable
 from dpaudit.engine.request import (
     Pairs,
+    checked_mode,
     checked_mutants,
     checked_task,
     checked_variants,
     checked_watch,
 )
+from dpaudit.engine.scoring import as_outcomes, scored
 from dpaudit.engine.task import Task
+from dpaudit.errors import MechanismError
 from dpaudit.events import FloatAttack
-from dpaudit.mechanisms import mechanism_name
-from dpaudit.neighbors import NeighborPair, family
+from dpaudit.mechanisms import LateFailure, Workers, mechanism_name, working
+from dpaudit.neighbors import NeighborPair, Portfolio, family
 from dpaudit.results import AuditResult, Slack, SlackPoint
 
 DEFAULT_DRAWS = 100_000
@@ -46,13 +53,20 @@ def audit(
     failure_prob: float = DEFAULT_FAILURE_PROB,
     seed: int,
     mutants: Sequence[Any] | None = (),
-    sequential: bool = False,
+    sequential: bool | None = None,
     float_attack: bool | FloatAttack = False,
     slack: Mapping[float, Any] | None = None,
+    score: Callable[[Any], Any] | None = None,
     id: str | None = None,
     progress: Callable[[int, int], None] | None = None,
     timeout: float | None = None,
     call_timeout: float | None = None,
+    errors: str = "raise",
+    keys: Sequence[Hashable] | None = None,
+    workers: int | Workers | None = None,
+    executor: Executor | None = None,
+    max_seconds: float | None = None,
+    keep: str | os.PathLike[str] | None = None,
 ) -> AuditResult:
     """Look for a certified violation of a claim.
 
@@ -85,7 +99,8 @@ def audit(
         Stop as soon as the claim is refuted, or the rest of the budget could not certify what
         violation may be left, `draws` being the most that is spent; see
         :mod:`dpaudit.engine.bets`. For mechanisms that draw, and are neither exact nor of
-        additive noise.
+        additive noise. Default: of those, where draws are dear, which is with `max_seconds` or
+        `keep`; False certifies the most that `draws` can show.
     float_attack : bool or FloatAttack, optional
         Also look at the low bits of floating-point outputs; a :class:`FloatAttack` names the
         values and scales to try. Default False.
@@ -93,6 +108,11 @@ def audit(
         The same mechanism with its noise multiplied by each number, to see how far the noise
         could shrink: each is audited with the same draws, on the pair on which a mutant was
         killed that was not gross, or else on the pair of the mechanism; they share `failure_prob`.
+    score : callable, optional
+        ``score(outputs) -> [size]``, a fixed function of each output: what is audited is the
+        mechanism followed by it. Post-processing, so whatever is certified holds of the outputs;
+        where the best score is known, such as a likelihood ratio, none is lost to learning one.
+        It must not depend on draws of this audit.
     id : str, optional
         Name of the audit; the mechanism's name when omitted.
     progress : callable, optional
@@ -101,6 +121,26 @@ def audit(
     timeout, call_timeout : float, optional
         Seconds that the whole audit, and one call of a mechanism, may take; see
         :class:`dpaudit.mechanisms.Watch` for where a hanging call can be interrupted.
+    errors : {"raise", "outcome"}, optional
+        With "outcome", an exception of the mechanism is an outcome, told by its type, and so is
+        an infinite number (see :class:`dpaudit.Outcomes` for what that costs). Default "raise".
+    keys : sequence, optional
+        Of a mechanism whose draws are dicts, Series or frames: the keys that they may have.
+        Absent keys are outcomes. Not needed where all draws have the same.
+    workers : int, optional
+        Processes that draw; dead ones are replaced. The result is that of one, to the last bit.
+    executor : concurrent.futures.Executor, optional
+        Who draws instead, such as the executor of a cluster; it is left open.
+    max_seconds : float, optional
+        Seconds after which the audit ends with what is certified so far. It must be sequential,
+        because only bets may be looked at whenever the clock says so; 0.7 of the time are for the
+        mechanism, and the rest is for mutants.
+    keep : path, optional
+        Folder in which every call of the mechanism is kept as soon as it was made. What was killed
+        goes on where it was; an audit of another claim, with the same `id`, `seed` and `draws`,
+        begins with the draws that there are. That claim must not be chosen by what the first audit
+        found, or `failure_prob` is no longer what it says. Calls of a mechanism whose file or bound
+        values changed are refused; what it imports is not looked at.
 
     Returns
     -------
@@ -133,31 +173,55 @@ def audit(
     True
     """
     start = time.perf_counter()
-    watch = checked_watch(progress, timeout, call_timeout)
-    task = checked_task(
-        mechanism,
-        claim,
-        pairs,
-        draws=draws,
-        failure_prob=failure_prob,
-        seed=seed,
-        sequential=sequential,
-        float_attack=float_attack,
-        id=id,
-        watch=watch,
-    )
-    given = checked_mutants(mutants, mechanism)
-    variants = checked_variants(slack, mechanism)
-    shares = 1 + (0 if given is None else 1 + len(given)) + len(variants)
-    watch.total = 2 * task.draws * shares
-    found = look(task, mechanism, "mechanism")
-    # A refutation needs no proof of power.
-    fates = Fates()
-    if given is not None and not found.refuted:
-        fates = fates_of(task, mutants_of(task, mechanism, found, given), found)
-    reach = None if found.refuted else detectable(found)
-    judged = judge(task, found, fates, reach, wanted=given is not None)
-    slack_found = _frontier(task, variants, fates.killed_on or found.pair) if variants else None
+    mechanism, mutants, slack = scored(score, mechanism, mutants, slack)
+    if errors != "raise" or keys is not None:
+        options: dict[str, Any] = {
+            "draws": draws,
+            "failure_prob": failure_prob,
+            "seed": seed,
+            "sequential": sequential,
+            "float_attack": float_attack,
+            "id": id,
+            "progress": progress,
+            "timeout": timeout,
+            "call_timeout": call_timeout,
+            "workers": workers,
+            "executor": executor,
+            "max_seconds": max_seconds,
+            "keep": keep,
+        }
+        return _with_outcomes(mechanism, claim, pairs, mutants, slack, errors, keys, options)
+    watch = checked_watch(progress, timeout, call_timeout, max_seconds)
+    with working(workers, executor) as drawn_by:
+        task = checked_task(
+            mechanism,
+            claim,
+            pairs,
+            draws=draws,
+            failure_prob=failure_prob,
+            seed=seed,
+            sequential=checked_mode(
+                sequential, mechanism, draws, max_seconds=max_seconds, keep=keep
+            ),
+            float_attack=float_attack,
+            id=id,
+            watch=watch,
+            workers=drawn_by,
+            keep=keep,
+        )
+        given = checked_mutants(mutants, mechanism)
+        variants = checked_variants(slack, mechanism)
+        shares = 1 + (0 if given is None else 1 + len(given)) + len(variants)
+        watch.total = 2 * task.draws * shares
+        found = look(task, mechanism, "mechanism")
+        # A refutation needs no proof of power.
+        fates = Fates()
+        if given is not None and not found.refuted:
+            fates = fates_of(task, mutants_of(task, mechanism, found, given), found)
+        reach = None if found.refuted else detectable(found)
+        judged = judge(task, found, fates, reach, wanted=given is not None)
+        killed_on = fates.killed_on or found.pair
+        slack_found = _frontier(task, variants, killed_on) if variants else None
     watch.finish()
     return result_of(
         task,
@@ -169,15 +233,73 @@ def audit(
         seconds=time.perf_counter() - start,
         advice=advice(task, found, judged[0], fates, wanted=given is not None),
         slack=slack_found,
+        more_notes=_note_on_relations(task, found),
     )
 
 
-def _frontier(task: Task, variants: list[tuple[float, Any]], pair: NeighborPair) -> Slack:
-    """Audit the variants of a slack frontier on one pair; together they cost one mutant."""
+def _note_on_relations(task: Task, found: Certificate) -> tuple[str, ...]:
+    """Say of which relation the pair is, where pairs of several were looked at."""
+    space = task.space
+    pairs = space.pairs if isinstance(space, Portfolio) else task.pairs.pairs
+    relations = dict.fromkeys(pair.relation for pair in pairs)
+    if len(relations) < 2:
+        return ()
+    here = found.pair.relation
+    others = " and ".join(str(relation) for relation in relations if relation != here)
+    said = f"the claim fails under {here}" if found.refuted else f"the pair is of {here}"
+    return (
+        f"{said}; pairs of {others} were looked at too, because the claim names no relation: "
+        "relation= of the claim says which is meant",
+    )
+
+
+def _with_outcomes(
+    mechanism: Any,
+    claim: Claim,
+    pairs: Pairs | None,
+    mutants: Sequence[Any] | None,
+    slack: Mapping[float, Any] | None,
+    errors: str,
+    keys: Sequence[Hashable] | None,
+    options: dict[str, Any],
+) -> AuditResult:
+    """Audit a mechanism whose outputs are made arrays.
+
+    Where exceptions are outcomes, draws come by whole calls as long as none fails, and one by one
+    from the beginning if one does. Draws among which none fails are those that one by one would
+    have been. So each of the two audits errs with probability at most half of `failure_prob`.
+    """
+    share = 0.5 if errors == "outcome" else 1.0
+    failure_prob = _validate.failure_prob(failure_prob=options["failure_prob"])
+    options = {**options, "failure_prob": share * failure_prob}
+
+    def begun(apart: bool) -> AuditResult:
+        wrapped, made, variants = as_outcomes(
+            mechanism, mutants, slack, errors=errors, keys=keys, apart=apart
+        )
+        return audit(wrapped, claim, pairs, mutants=made, slack=variants, **options)
+
+    try:
+        result = begun(apart=False)
+    except LateFailure:
+        result = begun(apart=True)
+    return replace(result, failure_prob=failure_prob)
+
+
+def _frontier(task: Task, variants: list[tuple[float, Any]], pair: NeighborPair) -> Slack | None:
+    """Audit the variants of a slack frontier on one pair; together they cost one mutant.
+
+    Those that `max_seconds` left no time for are missing; None where that is all of them.
+    """
     share = task.failure_prob / len(variants)
     alone = replace(task, pairs=family(pair), failure_prob=share, space=None)
     points = []
     for multiplier, variant in variants:
-        found = look(alone, variant, f"slack {multiplier!r}")
+        try:
+            found = look(alone, variant, f"slack {multiplier!r}")
+        except MechanismError:
+            if task.watch.is_spent():
+                break
+            raise
         points.append(SlackPoint(multiplier, found.epsilon.lower, found.refuted))
-    return Slack(tuple(points), pair.describe(), share)
+    return Slack(tuple(points), pair.describe(), share) if points else None

@@ -41,13 +41,13 @@ from dpaudit.engine.bet import (
     spread,
 )
 from dpaudit.engine.certificate import Bound, Certificate
-from dpaudit.engine.counts import no_floats_note
+from dpaudit.engine.counts import notes_on_draws
 from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.pictures import Pictures
 from dpaudit.engine.tally import Tally, tally_of
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.events import Event, Guess, learn
-from dpaudit.mechanisms import SUSPICION, IndependenceCheck, Sampler, joined
+from dpaudit.mechanisms import SUSPICION, TIME_IS_OVER, IndependenceCheck, Sampler, joined
 from dpaudit.results import SequentialPath, Witness
 from dpaudit.stats import RateBounds, wager
 
@@ -80,6 +80,7 @@ _POOL = 6  # guesses that are remembered
 # may: one moves two rates, the other four, and both come as far as luck of one in forty.
 _OPTIMISM, _OPTIMISM_OF_FOUR = 0.025, 0.083
 _SAMPLE = 2500
+_TIME_SHARE = 0.7  # of max_seconds, before mutants are looked at
 
 
 class Game:
@@ -123,7 +124,7 @@ class Game:
         """Bet until the claim falls, nothing worth the rest is left, or the budget is spent."""
         rng = self.task.rng(self.role, "learn again")
         batch, learnt_on, budget = 0, self.spent, self.task.draws
-        while self.spent < budget:
+        while self.spent < budget and not self.is_late:
             batch += 1
             # Batches grow with the draws that were bet on: a long search must not end in a leap.
             size = max(FIRST_BATCH, int((self.spent - self.explored) * (GROWTH - 1)))
@@ -137,10 +138,15 @@ class Game:
             if self.refuted:
                 self.stopped = "the claim is refuted"
                 return
+            if self.is_late:
+                break
             waiting = self.refused > self.claim_level  # for draws that look independent
             if self.spent >= FUTILE_AFTER * budget and not waiting and self._is_futile():
                 self.stopped = "the rest of the budget could not certify what violation may be left"
                 return
+        if self.spent < budget:
+            self.stopped = TIME_IS_OVER
+            self._forget_what_was_not_judged()
 
     @property
     def log_wealth(self) -> Floats:
@@ -164,6 +170,18 @@ class Game:
             return False
         suspicion = max(check.log_evidence for check in self.checks.values())
         return suspicion < SUSPICION or self.spent >= self.task.draws
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its time is over, of which a part is left for mutants."""
+        return self.task.watch.is_spent(_TIME_SHARE if self.role == "mechanism" else 1.0)
+
+    def _forget_what_was_not_judged(self) -> None:
+        """Certify nothing on draws whose independence could not be judged in the time there was."""
+        suspicion = max(check.log_evidence for check in self.checks.values())
+        if self.spent - self.explored < LEAST_DRAWS or suspicion >= SUSPICION:
+            self.most[:] = 0.0
+            self.stopped += ", before the independence of the draws could be judged"
 
     # --- learning ---
 
@@ -253,7 +271,7 @@ class Game:
             self.spent += len(outputs[0])
             self.most = np.maximum(self.most, self.log_wealth)
             self.path.append((self.spent, float(self.log_wealth[self.claim_level])))
-            if self.refuted:
+            if self.refuted or self.is_late:
                 break
         self.last = tally_of(bets[0].chosen, total["left"], total["right"])
 
@@ -321,7 +339,7 @@ def _certify(game: Game) -> Certificate:
         event=seen.chosen,
         bounds=(bounds,) if refused > 0 else (),
         search=game.exploration.search,
-        notes=no_floats_note(task, game.sampler)
+        notes=notes_on_draws(task, game.sampler)
         + tuple(check.note for check in game.checks.values() if check.note),
         sequential=SequentialPath(
             game.stopped,

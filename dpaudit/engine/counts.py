@@ -21,7 +21,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from dpaudit.engine.pictures import Pictures
 from dpaudit.engine.tally import Tally, parts_of
 from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Task
 from dpaudit.events import Event, Guess
-from dpaudit.mechanisms import IndependenceCheck, Sampler, joined
+from dpaudit.mechanisms import Call, IndependenceCheck, Sampler, joined
 from dpaudit.results import Histogram, Witness
 from dpaudit.stats import Counts, RateBounds
 
@@ -89,9 +89,15 @@ def look_at(task: Task, sampler: Sampler, role: str) -> Certificate:
     return replace(found, notes=(*found.notes, *counted.doubts))
 
 
-def no_floats_note(task: Task, sampler: Sampler) -> tuple[str, ...]:
-    """Say that the floating-point attack had nothing to look at, where that is so."""
-    return (NO_FLOATS,) if task.float_attack and not sampler.saw_reals else ()
+def notes_on_draws(task: Task, sampler: Sampler) -> tuple[str, ...]:
+    """Say which exceptions were outcomes, and that the attack on floats had nothing to look at."""
+    raised = [
+        f"{name} on the {side}, in {count:,} draws"
+        for side, names in sorted(sampler.raised.items())
+        for name, count in sorted(names.items())
+    ]
+    notes = (f"exceptions are outcomes: {'; '.join(raised)}",) if raised else ()
+    return notes + ((NO_FLOATS,) if task.float_attack and not sampler.saw_reals else ())
 
 
 def _chosen(exploration: Exploration) -> list[Event | Guess]:
@@ -206,19 +212,75 @@ class _Fresh:
             return cls(at_coins, none, coins.fit)
         return cls(at_coins, {side: there[side] - at_coins[side] for side in _SIDES}, coins.fit)
 
-    def draw(
-        self, task: Task, sampler: Sampler, data: NDArray[Any], side: str
-    ) -> Iterator[tuple[NDArray[Any], bool]]:
-        """Yield the draws of one side call by call, and whether they are beyond the coins."""
+    def seen(
+        self, task: Task, sampler: Sampler, data: Any, side: str, look: _Look
+    ) -> Iterator[tuple[_Seen, bool]]:
+        """Yield what is seen of one side call by call, and whether it is beyond the coins."""
         parts = ("certify", self.at_coins[side]), ("certify beyond coins", self.beyond[side])
         for is_beyond, (role, draws) in enumerate(parts):
-            for outputs in sampler.chunks(data, draws, role, side, calls=task.calls(draws)):
-                yield outputs, bool(is_beyond)
+            calls = task.calls(draws)
+            before = self.at_coins[side] if is_beyond else 0
+            looked = replace(look, before=before, keeps_all=look.keeps_all and not is_beyond)
+            for seen in sampler.mapped(data, draws, role, side, looked, calls=calls):
+                yield seen, bool(is_beyond)
 
     def counted_by(self, chosen: Event | Guess) -> list[int]:
         """Draws of each side that an event or a guess counts."""
         rest = isinstance(chosen, Event)
         return [self.at_coins[side] + rest * self.beyond[side] for side in _SIDES]
+
+
+class _Seen(NamedTuple):
+    """What is left of one call, once it was looked at.
+
+    Parameters
+    ----------
+    hits : ndarray of int, shape (events,)
+        How many draws each event holds.
+    call : Call
+        For the check of independence.
+    outputs : ndarray
+        The draws, where they are wanted for a picture or by ranks; else none.
+    is_pictured : bool
+        Whether they belong to the picture.
+    """
+
+    hits: NDArray[np.int64]
+    call: Call
+    outputs: NDArray[Any]
+    is_pictured: bool
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Looks at one call, where its draws are: on a worker, or here.
+
+    Parameters
+    ----------
+    events : tuple of Event
+        What is counted, frozen.
+    keeps_all : bool
+        Whether all draws are wanted.
+    before : int
+        Draws of that side before the first of these.
+    """
+
+    events: tuple[Event, ...]
+    keeps_all: bool
+    before: int = 0
+
+    def __call__(self, outputs: NDArray[Any], start: int) -> _Seen:
+        """Look at draws, of which the first is the one numbered `start`."""
+        values = self.values(self.events[0].encoder(outputs))
+        fired = np.array([event.fires(values[id(event.score)]) for event in self.events])
+        is_pictured = self.before + start < _PICTURE_DRAWS
+        kept = outputs if is_pictured or self.keeps_all else outputs[:0]
+        return _Seen(fired.sum(axis=1), IndependenceCheck.call(outputs, fired), kept, is_pictured)
+
+    def values(self, encoded: NDArray[np.float64]) -> dict[int, NDArray[np.float64]]:
+        """Return the values of each score."""
+        scores = {id(event.score): event.score for event in self.events}
+        return {key: score(encoded) for key, score in scores.items()}
 
 
 def _count(task: Task, sampler: Sampler, exploration: Exploration, fresh: _Fresh) -> _Counted:
@@ -236,26 +298,24 @@ def _count(task: Task, sampler: Sampler, exploration: Exploration, fresh: _Fresh
     }
     events = [event for one in chosen for event in parts_of(one)]
     needs_coins = np.array([isinstance(one, Guess) for one in chosen for _ in parts_of(one)])
+    look = _Look(tuple(events), keeps_all=task.is_small)
     hits = {side: np.zeros(len(events), dtype=np.int64) for side in _SIDES}
     doubts: list[str] = []
     kept: list[NDArray[Any]] = []
     for side, data in (("left", pair.left), ("right", pair.right)):
-        check, drawn = IndependenceCheck(sampler.name), 0
+        check = IndependenceCheck(sampler.name)
         few: list[NDArray[Any]] = []
-        for outputs, is_beyond in fresh.draw(task, sampler, data, side):
-            encoded = events[0].encoder(outputs)
-            scores = {id(event.score): event.score for event in events}
-            values = {key: score(encoded) for key, score in scores.items()}
-            fired = np.array([event.fires(values[id(event.score)]) for event in events])
-            hits[side] += np.where(is_beyond & needs_coins, 0, fired.sum(axis=1))
-            check.add(outputs, fired)
-            if drawn < _PICTURE_DRAWS:
+        for seen, is_beyond in fresh.seen(task, sampler, data, side, look):
+            hits[side] += np.where(is_beyond & needs_coins, 0, seen.hits)
+            check.take(seen.call)
+            if seen.is_pictured:
+                encoded = events[0].encoder(seen.outputs)
+                values = look.values(encoded)
                 for at_coins, picture in pictures.items():
                     if not (is_beyond and at_coins):
                         picture.add(side, encoded, values)
-            drawn += len(outputs)
             if task.is_small and not is_beyond:
-                few.append(outputs)
+                few.append(seen.outputs)
         check.judge()
         doubts += [check.note] * bool(check.note)
         kept.append(joined(few) if few else np.empty(0))
@@ -338,7 +398,7 @@ def _certify(
         share=shares[for_epsilon] * counted.fit,
         bounds=tuple(bound for bound in bounds if isinstance(bound, RateBounds)),
         search=exploration.search,
-        notes=no_floats_note(task, sampler),
+        notes=notes_on_draws(task, sampler),
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.claims import Claim
+from dpaudit.data import handed, words_of_data
 from dpaudit.engine.certificate import Bound, Certificate, severity
 from dpaudit.engine.explore import asking_for_data
 from dpaudit.engine.task import Task
@@ -168,9 +169,9 @@ def _witness(p: Floats, q: Floats, inside: NDArray[np.bool_], likelier: str) -> 
 
 def _pmf(mechanism: ExactMechanism, data: NDArray[Any]) -> Floats:
     try:
-        return np.asarray(mechanism.pmf(data), dtype=float)
+        return np.asarray(mechanism.pmf(handed(data)), dtype=float)
     except (Exception, SystemExit) as error:
         raise MechanismError(
             f"{mechanism_name(mechanism)}.pmf raised {type(error).__name__}: {error} "
-            f"({place(error)}called with data of shape {data.shape})"
+            f"({place(error)}called with {words_of_data(data)})"
         ) from error

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.engine.task import EXPLORE_SHARE, Task
+from dpaudit.engine.task import EXPLORE_SHARE, Task, check_relation
 from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
 from dpaudit.events import LEARN_SHARE, Selection, learn
 from dpaudit.mechanisms import Sampler, joined
@@ -26,7 +26,9 @@ Drawn = TypeVar("Drawn")
 MIN_PILOT = 8
 """Draws per dataset at least, on each pair of a family."""
 
-MAX_EXPLORE_CELLS = 2e7
+MAX_EXPLORE_CELLS, MAX_EXPLORE_DRAWS = 2e7, 3e6
+"""Of one dataset: more would cost memory and time, and show nothing that these do not."""
+
 _PICTURE_SAMPLE = 5000
 
 
@@ -123,7 +125,8 @@ def explore_budget(
     task: Task, sampler: Sampler, share: float = EXPLORE_SHARE, most: float = math.inf
 ) -> int:
     """Return the draws per dataset to explore with, of which a few are always left to certify."""
-    budget = int(min(task.draws * share, MAX_EXPLORE_CELLS / sampler.width, most))
+    cells = MAX_EXPLORE_CELLS / sampler.width
+    budget = int(min(task.draws * share, cells, MAX_EXPLORE_DRAWS, most))
     return min(max(budget, MIN_PILOT), task.draws - 1)
 
 
@@ -179,6 +182,7 @@ def _searched(
         budget = explore_budget(task, sampler)
         goal = task.goal(task.draws - budget)
         found = search(space, sampler, budget // 2, goal, rng=task.rng(role, "search"))
+    check_relation(task.claim, found.pair)
     sampler.turn()
     fresh = _draw(sampler, found.pair, budget - budget // 2, "explore")
     return found.pair, _joined(found.drawn, fresh), budget, found.record

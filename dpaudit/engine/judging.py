@@ -185,7 +185,7 @@ def advice(
             f"{draws:,} draws per dataset would refute it (draws={draws})"
         )
     data = mutant.pair.left
-    if mutant.pair.user is not None and data.ndim >= 2 and data.shape[1] == 1:
+    if mutant.pair.user is not None and getattr(data, "ndim", 0) >= 2 and data.shape[1] == 1:
         return (
             "more items per user (m=8 in the recipe of the pair): with one item each, a bound on "
             "items cannot be told from a bound on users"

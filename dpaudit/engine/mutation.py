@@ -22,7 +22,7 @@ from dpaudit.engine.explore import least_draws
 from dpaudit.engine.looking import look
 from dpaudit.engine.task import Task
 from dpaudit.errors import MechanismError, MechanismTimeout
-from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, mechanism_name
+from dpaudit.mechanisms import TIME_IS_OVER, AdditiveNoise, ExactMechanism, mechanism_name
 from dpaudit.mutants import (
     ALL,
     ALL_NOISE,
@@ -163,6 +163,9 @@ class _Contender:
 
     def look(self, task: Task) -> None:
         """Look at it once more; a mutant that cannot be run is no news of the mechanism."""
+        if task.watch.is_spent():
+            self.note = TIME_IS_OVER
+            return
         self.rounds += 1
         role = f"mutant {self.index} round {self.rounds}"
         try:

@@ -160,13 +160,20 @@ class StoredDraws(Sampler):
         """Outputs of either side that are left."""
         return {side: len(getattr(self, side)) - taken for side, taken in self._taken.items()}
 
-    def _probe(self, data: NDArray[Any], side: str) -> None:
+    def _probe(self, data: Any, side: str) -> None:
         rows = getattr(self, side)
         self._checked(rows, len(rows), side)
 
-    def _call(
-        self, data: NDArray[Any], size: int, *labels: str | int, side: str = "left"
+    def call(
+        self,
+        data: Any,
+        size: int,
+        *labels: str | int,
+        side: str = "left",
+        is_copy: bool = False,
+        again: bool = False,
     ) -> NDArray[Any]:
+        """Return the next outputs of a side."""
         start = self._taken[side]
         self._taken[side] += size
         return self._checked(getattr(self, side)[start : start + size], size, side)

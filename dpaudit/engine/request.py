@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from dpaudit import _validate
 from dpaudit.claims import Claim, Relation
 from dpaudit.engine.bets import LEAST_DRAWS
 from dpaudit.engine.explore import least_draws
-from dpaudit.engine.task import Task
-from dpaudit.errors import ArgumentError, PairError
+from dpaudit.engine.task import Task, check_relation
+from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
-from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Watch, generator, mechanism_name
+from dpaudit.mechanisms import (
+    AdditiveNoise,
+    ExactMechanism,
+    Watch,
+    Workers,
+    generator,
+    mechanism_name,
+)
 from dpaudit.mutants import Change
 from dpaudit.neighbors import (
     NeighborPair,
@@ -42,6 +52,8 @@ def checked_task(
     float_attack: bool | FloatAttack,
     id: str | None,
     watch: Watch,
+    workers: Workers | None = None,
+    keep: str | os.PathLike[str] | None = None,
 ) -> Task:
     """Return the task that the arguments of :func:`dpaudit.audit` describe.
 
@@ -63,6 +75,8 @@ def checked_task(
     if not isinstance(name, str) or not name:
         raise TypeError(f"id must be a text that is not empty, got {id!r}")
     pairs = default_portfolio(claim) if pairs is None else pairs
+    if isinstance(pairs, Portfolio) and claim.relation is not None:
+        pairs = pairs.under(claim.relation, rng=generator(seed, name, "example"))
     space = pairs if isinstance(pairs, SearchSpace | Portfolio) else None
     if isinstance(pairs, SearchSpace | Portfolio):
         candidates = family(pairs.example(rng=generator(seed, name, "example")))
@@ -73,7 +87,8 @@ def checked_task(
         raise ArgumentError(
             f"draws must be an integer >= {least} to explore {len(candidates)} pairs, got {draws}"
         )
-    _check_relation(claim, candidates)
+    for pair in candidates:
+        check_relation(claim, pair)
     for flag, value in (("sequential", sequential), ("float_attack", float_attack)):
         allowed = (bool, FloatAttack) if flag == "float_attack" else (bool,)
         if not isinstance(value, allowed):
@@ -99,18 +114,46 @@ def checked_task(
         sequential=sequential,
         float_attack=float_attack,
         watch=watch,
+        workers=workers,
+        keep=None if keep is None else Path(keep),
     )
 
 
 def default_portfolio(claim: Claim) -> Portfolio:
-    """Return where an audit looks when nobody names a pair."""
-    relation = claim.relation or Relation.REPLACE_USER
+    """Return where an audit looks when nobody names a pair: by default under both relations."""
+    if claim.relation is None:
+        found, gone = portfolio(), portfolio(relation=Relation.ADD_REMOVE_USER).pairs
+        return replace(found, name=f"{found.name} and removals", pairs=found.pairs + gone)
+    relation = claim.relation
     if relation.name == "within_sensitivity":
         raise ArgumentError(
             f"pairs must be given for a claim of {relation}, for nothing tells how many query "
             "values there are: give neighbors.portfolio(dim=k, relation=claim.relation)"
         )
     return portfolio(relation=relation)
+
+
+def checked_mode(
+    sequential: bool | None,
+    mechanism: Any,
+    draws: int,
+    *,
+    max_seconds: float | None,
+    keep: str | os.PathLike[str] | None,
+) -> bool:
+    """Return whether an audit is sequential: what was asked for, or where draws are dear."""
+    draws_outputs = kind_of(mechanism) == _DRAWS
+    if max_seconds is not None:
+        if sequential is False or not draws_outputs:
+            here = "sequential=False" if draws_outputs else f"one that {kind_of(mechanism)}"
+            raise ArgumentError(
+                "max_seconds needs a sequential audit, the only kind that may end when the clock "
+                f"says so, of a mechanism that draws its outputs; got {max_seconds} and {here}"
+            )
+        return True
+    if sequential is None:
+        return keep is not None and draws_outputs and draws >= 2 * LEAST_DRAWS
+    return sequential
 
 
 def checked_mutants(mutants: Sequence[Any] | None, mechanism: Any) -> tuple[Any, ...] | None:
@@ -139,7 +182,12 @@ def checked_mutants(mutants: Sequence[Any] | None, mechanism: Any) -> tuple[Any,
     return given
 
 
-def checked_watch(progress: Any, timeout: float | None, call_timeout: float | None) -> Watch:
+def checked_watch(
+    progress: Any,
+    timeout: float | None,
+    call_timeout: float | None,
+    max_seconds: float | None = None,
+) -> Watch:
     """Return what watches over the time of an audit."""
     if progress is not None and not callable(progress):
         raise TypeError(f"progress must be a function progress(done, total), got {progress!r}")
@@ -147,6 +195,7 @@ def checked_watch(progress: Any, timeout: float | None, call_timeout: float | No
         progress,
         None if timeout is None else _validate.positive(timeout=timeout),
         None if call_timeout is None else _validate.positive(call_timeout=call_timeout),
+        max_seconds=None if max_seconds is None else _validate.positive(max_seconds=max_seconds),
     )
 
 
@@ -175,12 +224,3 @@ def kind_of(mechanism: Any) -> str:
     if isinstance(mechanism, AdditiveNoise):
         return "draws its centres" if mechanism.is_random else "computes its centres"
     return _DRAWS
-
-
-def _check_relation(claim: Claim, pairs: PairFamily) -> None:
-    relation = next(iter(pairs)).relation
-    if claim.relation is not None and claim.relation != relation:
-        raise PairError(
-            f"the claim speaks of {claim.relation}, but the pair is of {relation}: "
-            "a claim is audited under its own relation"
-        )

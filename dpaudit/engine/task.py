@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.claims import Claim
-from dpaudit.errors import MechanismError
+from dpaudit.data import digest
+from dpaudit.errors import MechanismError, PairError
 from dpaudit.events import LEARN_SHARE, FloatAttack, Goal
-from dpaudit.mechanisms import CALLS, Sampler, Watch, generator
+from dpaudit.mechanisms import CALLS, Kept, Sampler, Watch, Workers, generator
 from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
 
 Floats = NDArray[np.float64]
@@ -102,6 +103,10 @@ class Task:
         Outputs of each side that there are, where they were drawn elsewhere.
     watch : Watch
         Told of progress, and asked how long calls may take.
+    workers : Workers, optional
+        Who draws; this process by default.
+    keep : Path, optional
+        Folder in which calls are kept.
     """
 
     claim: Claim
@@ -116,6 +121,8 @@ class Task:
     is_brief: bool = False
     stored: Mapping[str, int] | None = None
     watch: Watch = field(default_factory=Watch)
+    workers: Workers | None = None
+    keep: Path | None = None
 
     @property
     def is_small(self) -> bool:
@@ -140,7 +147,15 @@ class Task:
     def sampler(self, mechanism: Any, role: str, *, finite: bool = True) -> Sampler:
         """Return what draws from a mechanism in a role."""
         labels = (self.name, role)
-        return Sampler(mechanism, seed=self.seed, labels=labels, watch=self.watch, finite=finite)
+        return Sampler(
+            mechanism,
+            seed=self.seed,
+            labels=labels,
+            watch=self.watch,
+            finite=finite,
+            workers=self.workers,
+            kept=None if self.keep is None else Kept.of(self.keep, mechanism, role),
+        )
 
     def calls(self, draws: int) -> int:
         """Return over how many calls so many certifying draws are spread."""
@@ -190,4 +205,13 @@ class Task:
 
     def _fingerprint(self) -> list[bytes]:
         both = ((pair.left, pair.right) for pair in self.pairs)
-        return [hashlib.sha256(data.tobytes()).digest() for pair in both for data in pair]
+        return [digest(data) for pair in both for data in pair]
+
+
+def check_relation(claim: Claim, pair: NeighborPair) -> None:
+    """Refuse a pair of another relation than the one that a claim speaks of."""
+    if claim.relation is not None and claim.relation != pair.relation:
+        raise PairError(
+            f"the claim speaks of {claim.relation}, but the pair is of {pair.relation}: "
+            "a claim is audited under its own relation"
+        )

@@ -77,7 +77,11 @@ class FloatAttack:
     @classmethod
     def for_pair(cls, pair: NeighborPair, claim: Claim) -> FloatAttack:
         """Guess from the two inputs, which the auditor knows, and from the claim."""
-        if pair.left.dtype.kind not in "biuf" or 0 in (pair.left.size, pair.right.size):
+        if (
+            not isinstance(pair.left, np.ndarray)
+            or pair.left.dtype.kind not in "biuf"
+            or 0 in (pair.left.size, pair.right.size)
+        ):
             return cls()
         left, right = pair.left.astype(float), pair.right.astype(float)
         references: list[float] = []

@@ -129,7 +129,7 @@ class Encoder:
     @property
     def form_columns(self) -> range:
         """Places of the columns that tell length and shape, where these differ."""
-        return range(0 if self.form.width is None else 1 + self.form.shapes)
+        return range(self.form.derived)
 
     def __call__(self, outputs: NDArray[Any]) -> Floats:
         """Encode outputs, shape ``[size, k]``."""

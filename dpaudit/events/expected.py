@@ -1,6 +1,6 @@
 """What an event may be expected to certify: approximations, for choosing and planning only.
 
-The joint bound of :mod:`dpaudit.bounds.joint` is approximated by recovering variances from
+The joint bound of :mod:`dpaudit.stats.joint` is approximated by recovering variances from
 one-sided limits (Zou and Donner 2008, "MOVER"): with limits p' of p and q' of q at the full failure
 probability, the loss ``log((p - delta) / q)`` is expected to be certified up to the root of the sum
 of the squares of its two declines, and the excess ``p - e^epsilon q`` likewise.

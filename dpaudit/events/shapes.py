@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.data import words_of_shape
+
 Floats = NDArray[np.float64]
 
 
@@ -38,11 +40,19 @@ class Form:
     plain : tuple of int
         Shape of every output that was seen, where all had one. Of an output that turns up later
         with another shape, the first cells are read.
+    lengths : bool
+        Whether the number of cells is told: not of draws that differ by exceptions alone.
     """
 
     width: int | None = None
     shapes: bool = False
     plain: tuple[int, ...] = ()
+    lengths: bool = True
+
+    @property
+    def derived(self) -> int:
+        """How many coordinates come first that others tell too."""
+        return 0 if self.width is None else self.shapes + self.lengths
 
     @classmethod
     def of(cls, parts: Sequence[NDArray[Any]]) -> Form:
@@ -54,7 +64,12 @@ class Form:
             return cls(plain=first.shape[1:])
         shapes = {shape for part in parts for shape in _shapes(part)}
         width = max(int(np.prod(shape, dtype=int)) for shape in shapes)
-        return cls(max(width, 1), any(len(shape) != 1 for shape in shapes))
+        values = {shape for shape in shapes if words_of_shape(shape) == str(shape)}
+        return cls(
+            max(width, 1),
+            any(len(shape) != 1 for shape in shapes),
+            lengths=len(values) > 1 or values == shapes,
+        )
 
     def coordinates(self, outputs: NDArray[Any]) -> Iterator[Coordinate]:
         """Yield the coordinates of outputs."""
@@ -66,9 +81,10 @@ class Form:
             return
         shapes = _shapes(outputs)
         cells = np.array([int(np.prod(shape, dtype=int)) for shape in shapes], dtype=np.float64)
-        yield Coordinate("length", np.broadcast_to(cells, len(outputs)), derived=True)
+        if self.lengths:
+            yield Coordinate("length", np.broadcast_to(cells, len(outputs)), derived=True)
         if self.shapes:
-            names = np.array([str(shape) for shape in shapes])
+            names = np.array([words_of_shape(shape) for shape in shapes])
             yield Coordinate("shape", np.broadcast_to(names, len(outputs)), derived=True)
         for j, values in enumerate(_padded(outputs, self.width).T):
             yield Coordinate(f"coordinate {j}", values)

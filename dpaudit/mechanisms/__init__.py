@@ -1,12 +1,17 @@
-"""Calling a mechanism with care: the shapes it may have, checks of its contract, additive noise."""
+"""Calling a mechanism with care: shapes, checks of the contract, additive noise, training runs."""
 
 from dpaudit.mechanisms.additive import AdditiveNoise, slack
+from dpaudit.mechanisms.contract import CALLS
 from dpaudit.mechanisms.independence import (
     SUSPICION,
+    Call,
     IndependenceCheck,
     is_constant,
     same_draws,
 )
+from dpaudit.mechanisms.kept import Kept
+from dpaudit.mechanisms.one_draw import OneDraw, one_draw
+from dpaudit.mechanisms.outcomes import LateFailure, Outcomes
 from dpaudit.mechanisms.protocols import (
     ExactMechanism,
     SampledMechanism,
@@ -15,28 +20,51 @@ from dpaudit.mechanisms.protocols import (
     unseeded,
 )
 from dpaudit.mechanisms.rows import as_rows, joined, kind_of, words_of_draws
-from dpaudit.mechanisms.sampler import CALLS, Sampler
-from dpaudit.mechanisms.streams import generator
-from dpaudit.mechanisms.watch import Watch
+from dpaudit.mechanisms.sampler import Sampler
+from dpaudit.mechanisms.sampling import Participation, Sampling
+from dpaudit.mechanisms.scored import Scored
+from dpaudit.mechanisms.streams import generator, global_generators_kept, seed_of
+from dpaudit.mechanisms.subprocess import Subprocess
+from dpaudit.mechanisms.training import DPSGD
+from dpaudit.mechanisms.watch import TIME_IS_OVER, Watch
+from dpaudit.mechanisms.workers import Cluster, Processes, Workers, working
 
 __all__ = [
     "CALLS",
+    "DPSGD",
     "SUSPICION",
+    "TIME_IS_OVER",
     "AdditiveNoise",
+    "Call",
+    "Cluster",
     "ExactMechanism",
     "IndependenceCheck",
+    "Kept",
+    "LateFailure",
+    "OneDraw",
+    "Outcomes",
+    "Participation",
+    "Processes",
     "SampledMechanism",
     "Sampler",
+    "Sampling",
+    "Scored",
+    "Subprocess",
     "Watch",
+    "Workers",
     "as_rows",
     "generator",
+    "global_generators_kept",
     "is_constant",
     "is_seeded",
     "joined",
     "kind_of",
     "mechanism_name",
+    "one_draw",
     "same_draws",
+    "seed_of",
     "slack",
     "unseeded",
     "words_of_draws",
+    "working",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import _validate
+from dpaudit.data import handed, words_of_data
 from dpaudit.errors import ArgumentError, MechanismError, place
 from dpaudit.mechanisms.protocols import is_seeded, mechanism_name
 from dpaudit.stats import Noise
@@ -108,13 +109,13 @@ class AdditiveNoise:
     def center(self, data: Array) -> Floats:
         """Return the centre of a deterministic mechanism, ``[d]``, checked."""
         try:
-            first, again = (_numbers(self.centers(data), self.name) for _ in range(2))
+            first, again = (_numbers(self.centers(handed(data)), self.name) for _ in range(2))
         except MechanismError:
             raise
         except (Exception, SystemExit) as error:
             raise MechanismError(
                 f"{self.name} raised {type(error).__name__}: {error} ({place(error)}called with "
-                f"data of shape {data.shape}); a function that draws its centres takes an argument "
+                f"{words_of_data(data)}); a function that draws its centres takes an argument "
                 "rng: centers(data, size, *, rng)"
             ) from error
         if first.ndim > 1 or first.size == 0:
@@ -135,11 +136,11 @@ class AdditiveNoise:
         if not callable(self._ball):
             return None if self._ball is None else _checked_ball(self._ball, self.noise)
         try:
-            declared = self._ball(data)
+            declared = self._ball(handed(data))
         except (Exception, SystemExit) as error:
             raise MechanismError(
                 f"ball of {self.name} raised {type(error).__name__}: {error} ({place(error)}called "
-                f"with data of shape {data.shape})"
+                f"with {words_of_data(data)})"
             ) from error
         return _checked_ball(declared, self.noise)
 

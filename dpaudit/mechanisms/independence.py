@@ -47,7 +47,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,6 +189,14 @@ def _best(ones: Any, zeros: Any) -> Any:
     return special.xlogy(ones, ones / total) + special.xlogy(zeros, zeros / total)
 
 
+class Call(NamedTuple):
+    """What is kept of one call: where some events fired, as bits, and how it began."""
+
+    fired: NDArray[np.uint8]
+    size: int
+    cells: NDArray[np.uint8]
+
+
 class IndependenceCheck:
     """Watches the certifying calls on one dataset for draws that are not independent.
 
@@ -219,14 +227,23 @@ class IndependenceCheck:
         key : object, optional
             Which events these are: a new key says that they are others than before.
         """
+        self.take(self.call(outputs, fired), key)
+
+    @staticmethod
+    def call(outputs: Array, fired: Fired) -> Call:
+        """Return what is kept of one call: it may be made where the draws are."""
         chosen = np.unique(np.linspace(0, len(fired) - 1, _EVENTS).round().astype(int))
-        fired = np.ascontiguousarray(fired[chosen])
+        return Call(np.packbits(fired[chosen], axis=1), fired.shape[1], _cells(outputs[:_COPIED]))
+
+    def take(self, call: Call, key: Any = None) -> None:
+        """Note one call, of which this was kept."""
+        fired = np.unpackbits(call.fired, axis=1, count=call.size).astype(bool)
         if self._segment is None or key != self._key or self._segment.events != len(fired):
             self._close()
             self._segment, self._key = _Segment(len(fired)), key
-        cells = _cells(outputs[:_COPIED])
-        self._segment.add(fired, [cells[:length].tobytes() for length in PREFIXES])
-        self._compare(cells)
+        starts = [call.cells[:length].tobytes() for length in PREFIXES]
+        self._segment.add(fired, starts)
+        self._compare(call.cells)
         self._calls += 1
 
     def _close(self) -> None:

@@ -37,6 +37,11 @@ def as_rows(outputs: Any) -> Array | None:
     return _of(rows)
 
 
+def as_made(outputs: Array) -> Any:
+    """Return what was kept as it was returned: rows are a list of arrays."""
+    return list(outputs) if outputs.dtype == object else outputs
+
+
 def to_rows(draws: Array) -> Array:
     """Return draws of one shape, or rows, as rows."""
     return draws if draws.dtype == object else _of(list(draws.astype(np.float64)))

@@ -6,39 +6,35 @@ that stays as it was. :class:`Sampler` checks what can be checked before the fir
 
 from __future__ import annotations
 
-import inspect
 import math
 import time
-import warnings
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import MechanismError, MechanismTimeout, SlowAuditWarning, place
-from dpaudit.mechanisms.independence import is_constant, same_draws
-from dpaudit.mechanisms.protocols import is_seeded, mechanism_name
-from dpaudit.mechanisms.rows import as_rows, joined, kind_of, to_rows, words_of
+from dpaudit.data import digest, handed
+from dpaudit.errors import MechanismError, MechanismTimeout, place
+from dpaudit.mechanisms.compiling import Compilations
+from dpaudit.mechanisms.contract import CALLS, check_contract
+from dpaudit.mechanisms.elsewhere import Chunk, Known, can_travel, draw_elsewhere
+from dpaudit.mechanisms.hints import hint, needs_care, no_array
+from dpaudit.mechanisms.kept import Kept
+from dpaudit.mechanisms.outcomes import LateFailure, as_array, failures_in, of_columns
+from dpaudit.mechanisms.protocols import mechanism_name
+from dpaudit.mechanisms.rows import as_made, as_rows, joined, kind_of, to_rows, words_of
 from dpaudit.mechanisms.streams import generator
-from dpaudit.mechanisms.watch import Watch
+from dpaudit.mechanisms.watch import TIME_IS_OVER, Watch
+from dpaudit.mechanisms.workers import Workers
 
 Array = NDArray[Any]
 
-PROBE_SIZE = 64
-"""Draws of each call that checks the contract."""
-
-CALLS = 64
-"""Calls, at least, that the draws of one side are spread over, so that one call's luck is not
-taken for the mechanism's distribution."""
-
 _DRAWN_AT_ONCE = 64  # to explore
 
-LONG = 600.0
-"""Seconds from which an audit is said to take long."""
-
 _CHUNK_CELLS = 2**20
-_CHUNK_DRAWS = 2**16
+_CHUNK_DRAWS = 2**18
 
 
 class Sampler:
@@ -57,6 +53,10 @@ class Sampler:
     finite : bool, optional
         Whether inf is refused here. False for centres of additive noise, of which the caller does
         so in words of its own, and which must have one shape on both sides.
+    workers : Workers, optional
+        Who draws where there is more than one chunk to draw; this process by default.
+    kept : Kept, optional
+        Where calls are kept, so that none is made twice.
     """
 
     def __init__(
@@ -67,6 +67,8 @@ class Sampler:
         labels: tuple[str, ...],
         watch: Watch | None = None,
         finite: bool = True,
+        workers: Workers | None = None,
+        kept: Kept | None = None,
     ) -> None:
         if not callable(mechanism):
             raise TypeError(
@@ -78,88 +80,30 @@ class Sampler:
         self.saw_reals = False
         """Whether any draw so far was a floating-point number that is not whole."""
         self.watch = Watch() if watch is None else watch
+        self.workers, self.kept = workers, kept
+        self.raised: dict[str, Counter[str]] = {}
+        """Exceptions that were outcomes on the pair at hand: of each side how many of each type."""
         self._finite = finite
         self._seed, self._labels = seed, labels
+        self._compilations = Compilations()
         self._kind: str | None = None
         self._shapes: dict[str, tuple[int, ...] | None] = {}  # of each side; None for rows
-        self._width = 1
-        self._warned = False
-        self._fastest = math.inf
+        self._width, self.has_warned, self.fastest = 1, False, math.inf
 
-    def begin(self, left: Array, right: Array) -> None:
+    def begin(self, left: Any, right: Any) -> None:
         """Turn to a pair: check the contract on both sides, which must give draws of one kind."""
         self.turn()
         self._probe(left, "left")
         self._probe(right, "right")
 
+    def _probe(self, data: Any, side: str) -> None:
+        check_contract(self, data, side)
+
     def turn(self) -> None:
         """Turn to another pair that was checked before; its draws may have another shape."""
         self._kind = None
         self._shapes = {}
-
-    def _probe(self, data: Array, side: str) -> None:
-        """Check the contract on a few small calls; raise :class:`MechanismError` if it is broken.
-
-        Refused: draws that do not follow the generator (replay would be impossible), draws that
-        repeat whatever the generator (chunks would be copies), and noise that is shared by the
-        draws of one call (they would not be independent).
-        """
-        before = data.tobytes()
-        calls = [self._call(data, PROBE_SIZE, "probe", seed, side=side) for seed in (0, 0, 1, 2, 3)]
-        self._warn_of_slowness(data, side)
-        if data.tobytes() != before:
-            raise MechanismError(
-                f"{self.name} changes its input: the data are not the same after the call; "
-                "a mechanism must leave them alone"
-            )
-        first, again, *others = calls
-        if not is_seeded(self.mechanism):
-            others = [again, *others]
-        elif not same_draws(first, again):
-            raise MechanismError(
-                f"{self.name} ignores rng: two calls with equal generators gave different draws. "
-                "Draw from rng only, or mark the function with dpaudit.mechanisms.unseeded"
-            )
-        if all(same_draws(first, other) for other in others):
-            if not is_constant(first):
-                raise MechanismError(
-                    f"{self.name} ignores rng: four calls with different generators gave the same "
-                    f"{PROBE_SIZE} draws; draw from rng only"
-                )
-        elif all(is_constant(call) for call in calls):
-            raise MechanismError(
-                f"{self.name} shares its noise: all {PROBE_SIZE} draws of one call are equal, but "
-                "calls differ. Draw noise of shape [size, ...], so that draws are independent"
-            )
-
-    def _warn_of_slowness(self, data: Array, side: str) -> None:
-        """Say so at once where the draws that are planned would take more than ten minutes.
-
-        The calls of the probe were timed. Where they alone look slow, one larger call tells how
-        much of the time each draw takes, and how much each call.
-        """
-        if self._warned or self.watch.total == 0 or self.watch.is_warned:
-            return
-        each = self._fastest  # the first call may have had to set something up
-        if each / PROBE_SIZE * self.watch.total < LONG:
-            return
-        self._warned = self.watch.is_warned = True  # of the mechanism, not of its mutants
-        spent = self.seconds
-        saw_reals = self.saw_reals  # nothing of a result may depend on the clock
-        self._call(data, 4 * PROBE_SIZE, "timing", side=side)
-        self.saw_reals = saw_reals
-        per_draw = max((self.seconds - spent - each) / (3 * PROBE_SIZE), 0.0)
-        per_call = max(each - per_draw * PROBE_SIZE, 0.0)
-        seconds = per_draw * self.watch.total + per_call * 2 * CALLS
-        if seconds > LONG:
-            warnings.warn(
-                f"{self.name} takes {each:.2g} s for {PROBE_SIZE} draws: this audit of "
-                f"{self.watch.total:,} would take about {seconds / 60:.0f} minutes. A sequential "
-                "audit (sequential=True, dpaudit run --sequential) stops as soon as evidence is "
-                "in; draws= and timeout= bound it",
-                SlowAuditWarning,
-                stacklevel=2,
-            )
+        self.raised = {}
 
     @property
     def width(self) -> int:
@@ -167,7 +111,7 @@ class Sampler:
         return self._width
 
     def chunks(
-        self, data: Array, draws: int, role: str, side: str, *, calls: int = CALLS
+        self, data: Any, draws: int, role: str, side: str, *, calls: int = CALLS
     ) -> Iterator[Array]:
         """Yield `draws` draws in `calls` chunks or more, each from a generator of its own.
 
@@ -175,30 +119,87 @@ class Sampler:
         Their sizes are settled here, before the first is drawn: two sides that are asked for
         together have chunks of equal sizes, however wide their outputs turn out to be.
         """
+        return self._chunks(data, draws, role, side, self._step(draws, calls), _as_they_are)
+
+    def mapped(
+        self,
+        data: Any,
+        draws: int,
+        role: str,
+        side: str,
+        function: Callable[[Array, int], Any],
+        *,
+        calls: int = CALLS,
+    ) -> Iterator[Any]:
+        """Yield what a function makes of each of :meth:`chunks` and the place of its first draw.
+
+        Where there are workers, they apply it, so that outputs need not travel.
+        """
+        return self._chunks(data, draws, role, side, self._step(draws, calls), function)
+
+    def _step(self, draws: int, calls: int) -> int:
+        """Draws of each chunk but the last."""
         bounded = max(min(_CHUNK_CELLS // self.width, _CHUNK_DRAWS), 256)
-        step = max(min(bounded, math.ceil(draws / calls)), 1)
-        return self._chunks(data, draws, role, side, step)
+        return max(min(bounded, math.ceil(draws / calls)), 1)
 
-    def _chunks(self, data: Array, draws: int, role: str, side: str, step: int) -> Iterator[Array]:
-        for index, start in enumerate(range(0, draws, step)):
+    def _chunks(
+        self,
+        data: Any,
+        draws: int,
+        role: str,
+        side: str,
+        step: int,
+        function: Callable[[Array, int], Any],
+    ) -> Iterator[Any]:
+        starts = range(0, draws, step)
+        if self.workers is not None and len(starts) > 1 and can_travel(self, self.workers):
+            labels = role, side
+            yield from draw_elsewhere(
+                self, self.workers, data, draws, labels, starts, function, draw_chunk
+            )
+            return
+        for index, start in enumerate(starts):
+            if self.watch.is_spent() and self._labels[-1:] != ("mechanism",):
+                raise MechanismError(f"{self.name} {TIME_IS_OVER}")
             size = min(step, draws - start)
-            outputs = self._call(data, size, role, side, index, side=side)
+            outputs = self.call(data, size, role, side, index, side=side)
             self.watch.note(size)
-            yield outputs
+            yield function(outputs, start)
 
-    def draw(self, data: Array, draws: int, role: str, side: str) -> Array:
+    def draw(self, data: Any, draws: int, role: str, side: str) -> Array:
         """Return all chunks as one array: to explore, so that few draws take few calls."""
         calls = min(CALLS, max(draws // _DRAWN_AT_ONCE, 1))
         return joined(list(self.chunks(data, draws, role, side, calls=calls)))
 
-    def _call(self, data: Array, size: int, *labels: str | int, side: str = "left") -> Array:
+    def call(
+        self,
+        data: Any,
+        size: int,
+        *labels: str | int,
+        side: str = "left",
+        is_copy: bool = False,
+        again: bool = False,
+    ) -> Array:
+        """Return `size` draws of one call, made by the generator that the labels name, checked."""
+        key: tuple[Any, ...] = ()
+        if self.kept is not None:
+            key = (self._seed, self._labels, labels, size, digest(data), again)
+            if (known := self.kept.get(key)) is not None:
+                return self._timed(known[1], self._checked(as_made(known[0]), size, side))
         rng = generator(self._seed, *self._labels, *labels)
+        given = data if is_copy else handed(data)  # what is done to it, no other call sees
+        compiled = self._compilations.begin()
         start = time.perf_counter()
         try:
             with self.watch.limit(self.name):
-                outputs = self.mechanism(data, size, rng=rng)
+                outputs = self.mechanism(given, size, rng=rng)
         except MechanismTimeout:
             raise
+        except MechanismError as error:  # of what wraps it: it says enough
+            if isinstance(error, LateFailure):
+                raise
+            named = "" if self.name in str(error) else f"{self.name}: "
+            raise MechanismError(f"{named}{error}") from error
         except (Exception, SystemExit) as error:
             words = f"{type(error).__name__}: {error}"
             if "read-only" in str(error) or "WRITEABLE" in str(error):
@@ -208,13 +209,20 @@ class Sampler:
             where = "/".join(map(str, (*self._labels, *labels)))
             raise MechanismError(
                 f"{self.name} raised {words} ({place(error)}size={size}, seed={self._seed}, "
-                f"stream {where}){_hint(self.mechanism)}"
+                f"stream {where}){hint(self.mechanism)}"
             ) from error
-        finally:
-            took = time.perf_counter() - start
-            self.seconds += took
-            self._fastest = min(self._fastest, took)
-        return self._checked(outputs, size, side)
+        took = time.perf_counter() - start
+        self._compilations.end(self.name, compiled)
+        checked = self._timed(took, self._checked(outputs, size, side))
+        if self.kept is not None:
+            self.kept.put(key, checked, took)
+        return checked
+
+    def _timed(self, took: float, outputs: Array) -> Array:
+        """Count the seconds of a call."""
+        self.seconds += took
+        self.fastest = min(self.fastest, took)
+        return outputs
 
     def _checked(self, outputs: Any, size: int, side: str) -> Array:
         if isinstance(outputs, np.ma.MaskedArray):
@@ -222,7 +230,9 @@ class Sampler:
                 f"{self.name} returned a masked array, whose hidden values would be looked at; "
                 'return a plain array, with NaN for "no answer"'
             )
-        if (instead := _no_array(outputs)) is not None:
+        columns = of_columns(outputs, size)
+        outputs = outputs if columns is None else columns
+        if (instead := no_array(outputs)) is not None:
             raise MechanismError(
                 f"{self.name} must return an array whose first axis has length size={size}, got "
                 f"{instead}"
@@ -236,6 +246,8 @@ class Sampler:
         if array.size == 0 and size > 0 and isinstance(outputs, np.ndarray):
             raise MechanismError(f"{self.name} returned draws without content: shape {array.shape}")
         array = self._of_one_kind(array, side, bound=isinstance(outputs, np.ndarray))
+        if names := failures_in(array):
+            self.raised.setdefault(side, Counter()).update(names)
         if array.dtype == object:
             whole = np.concatenate([np.zeros(0), *(row.ravel() for row in array)])
             rows = np.repeat(np.arange(size), [row.size for row in array])
@@ -249,6 +261,11 @@ class Sampler:
 
     def _array(self, outputs: Any) -> Array:
         """Return outputs as an array, or as rows where draws have shapes of their own."""
+        if isinstance(outputs, list | tuple) and any(map(needs_care, outputs)):
+            try:
+                return as_array(outputs)
+            except MechanismError as error:
+                raise MechanismError(f"{self.name}: {error}") from error
         try:
             array = np.array(outputs)  # a copy: the mechanism may use its buffer again
         except ValueError as error:
@@ -309,39 +326,30 @@ class Sampler:
             )
 
 
-def _no_array(outputs: Any) -> str | None:
-    """Say what was returned instead of an array, and what to do about it; None for an array."""
-    if outputs is None:
-        return "None: is there a return missing?"
-    if inspect.iscoroutine(outputs):
-        outputs.close()  # nobody will await it
-        return "a coroutine: a mechanism must be an ordinary function, not async"
-    if inspect.isgenerator(outputs):
-        return "a generator: return np.array([...]) of all draws instead of yielding them"
-    if isinstance(outputs, Mapping):
-        return (
-            f"a dict with the keys {', '.join(map(repr, list(outputs)[:5]))}: return its values "
-            "side by side, as np.stack(list(answers.values()), axis=1), or as a structured array"
-        )
-    if hasattr(outputs, "columns"):
-        return f"a {type(outputs).__name__}: return frame.to_numpy(), or a structured array"
-    if not isinstance(outputs, np.ndarray | list | tuple) and np.ndim(outputs) == 0:
-        return f"one value, {outputs!r}: draw noise of shape [size, ...], one draw for each row"
-    return None
+def draw_chunk(
+    mechanism: Any,
+    data: Any,
+    function: Callable[[Array, int], Any],
+    known: Known,
+    size: int,
+    labels: tuple[str, str, int],
+    start: int,
+) -> Chunk:
+    """Draw one chunk of a sampler on a worker."""
+    watch = Watch(call_timeout=known.call_timeout)
+    sampler = Sampler(
+        mechanism,
+        seed=known.seed,
+        labels=known.labels,
+        watch=watch,
+        finite=known.finite,
+        kept=known.kept,
+    )
+    sampler._kind, sampler._shapes, sampler._width = known.kind, known.shapes, known.width
+    outputs = sampler.call(data, size, *labels, side=labels[1])
+    seen = sampler.seconds, sampler.saw_reals, sampler.width, sampler.raised
+    return Chunk(function(outputs, start), size, *seen)
 
 
-def _hint(mechanism: Any) -> str:
-    """Say what else may have been meant by a function that takes the data and no more."""
-    try:
-        signature = inspect.signature(mechanism)
-        signature.bind(None)
-    except (TypeError, ValueError):  # takes more than the data, or tells nothing
-        return ""
-    try:
-        signature.bind(None, 1, rng=None)
-    except TypeError:
-        return (
-            "; a mechanism is f(data, size, *, rng), and a function of the data alone, before its "
-            'noise, is audited with AdditiveNoise(f, "gaussian", scale=...)'
-        )
-    return ""
+def _as_they_are(outputs: Array, start: int) -> Array:
+    return outputs

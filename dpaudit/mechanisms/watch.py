@@ -13,6 +13,9 @@ from types import FrameType
 
 from dpaudit.errors import MechanismTimeout
 
+TIME_IS_OVER = "the time of max_seconds is over"
+"""What ends early says so in these words."""
+
 
 @dataclass
 class Watch:
@@ -29,6 +32,8 @@ class Watch:
         Seconds that one call of a mechanism may take.
     total : int
         Draws planned.
+    max_seconds : float, optional
+        Seconds after which the audit ends with what it has.
     """
 
     progress: Callable[[int, int], None] | None = None
@@ -37,6 +42,7 @@ class Watch:
     total: int = 0
     done: int = 0
     is_warned: bool = False
+    max_seconds: float | None = None
     begun: float = field(default_factory=time.perf_counter)
 
     def note(self, draws: int) -> None:
@@ -49,6 +55,17 @@ class Watch:
     def is_over(self) -> bool:
         """Whether the time of the whole audit is spent."""
         return self.timeout is not None and time.perf_counter() - self.begun >= self.timeout
+
+    @property
+    def deadline(self) -> float | None:
+        """When the time of the whole audit is over, on the clock of ``time.perf_counter``."""
+        return None if self.timeout is None else self.begun + self.timeout
+
+    def is_spent(self, share: float = 1.0) -> bool:
+        """Whether this share of `max_seconds` is over."""
+        if self.max_seconds is None:
+            return False
+        return time.perf_counter() - self.begun >= share * self.max_seconds
 
     @contextmanager
     def calls_within(self, seconds: float) -> Iterator[None]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.data import handed
 from dpaudit.errors import MechanismError, MechanismTimeout, place
 from dpaudit.mechanisms import (
     Watch,
@@ -196,7 +197,7 @@ def _called(
 ) -> Log:
     try:
         with watch.limit(name):
-            return run(mechanism, data, size, rng)[1]
+            return run(mechanism, handed(data), size, rng)[1]
     except MechanismTimeout:
         raise
     except (Exception, SystemExit) as error:
@@ -258,7 +259,7 @@ def _unseen(
             calls = [
                 np.asarray(
                     run(
-                        mechanism, datasets[0], RUNS, generator(seed, "still", i), *plans,
+                        mechanism, handed(datasets[0]), RUNS, generator(seed, "still", i), *plans,
                         calls=found.calls(RUNS),
                     )[0]
                 )

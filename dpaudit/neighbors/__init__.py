@@ -18,6 +18,7 @@ from dpaudit.neighbors.datasets import (
 from dpaudit.neighbors.pairs import NeighborPair, PairFamily, family
 from dpaudit.neighbors.portfolio import Portfolio, portfolio
 from dpaudit.neighbors.presets import clusters, edge, outlier, query_values, which_batch, which_user
+from dpaudit.neighbors.schema import rows
 from dpaudit.neighbors.spaces import (
     Choice,
     Integer,
@@ -71,6 +72,7 @@ __all__ = [
     "plain",
     "portfolio",
     "query_values",
+    "rows",
     "space_from_words",
     "threshold_decider",
     "two_clusters",

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpaudit import _validate
 from dpaudit.claims import Relation, checked_relation
+from dpaudit.data import (
+    ArrayForm,
+    Form,
+    added,
+    common,
+    digest,
+    form_of,
+    frame_sides,
+    locked,
+    replaced,
+)
 from dpaudit.errors import ArgumentError, PairError
 
 Array = NDArray[Any]
+Differ = Callable[[Any, Any], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,65 +35,205 @@ class NeighborPair:
 
     Parameters
     ----------
-    left, right : array_like
-        For ``Relation.REPLACE_USER`` both ``[n_users, ...]``; for ``Relation.ADD_REMOVE_USER``
-        one of them lacks one user; for ``within_sensitivity`` query values of one shape. Copied,
-        and read-only from then on.
-    user : int, optional
-        Row of the differing user, in the larger of the two datasets. Found when omitted; None for
-        query values.
+    left, right : object
+        Two datasets of one kind: arrays ``[n_users, ...]``; lists of users, each with as many items
+        as it likes; frames of pandas or polars with a column of users; dicts of those; or any
+        objects with `differ`. For ``within_sensitivity`` query values of one shape. Copied, and
+        what a mechanism does to its input does not reach them.
+    user : hashable, optional
+        The differing user: its row, or its name where a column names users. Found when omitted;
+        None for query values.
     relation : Relation, optional
-        Default ``Relation.REPLACE_USER``.
+        Default ``Relation.REPLACE_USER``. For ``Relation.ADD_REMOVE_USER`` one of the datasets
+        lacks one user.
     recipe : str, optional
         Words that tell how the pair was made.
+    by : str, optional
+        Column of a frame that names the user of each row.
+    differ : callable, optional
+        ``differ(left, right)`` returns the users that differ, as a list. For objects that dpaudit
+        does not understand; it is trusted.
+
+    Attributes
+    ----------
+    users : tuple
+        All users that differ; one but for groups.
 
     Raises
     ------
     PairError
-        When the two differ anywhere else, or by more than the declared sensitivity.
+        When the two differ anywhere else, or by more than the relation allows.
 
     Examples
     --------
     >>> pair = NeighborPair([[0.0], [1.0]], [[0.0], [5.0]])
     >>> pair.user
     1
+    >>> NeighborPair([[1, 2], [3]], [[1, 2], [4]]).describe()  # users hold as much as they like
+    'custom: replace_user, 2 users of 1 to 2 items, user 1 differs'
     """
 
-    left: Array
-    right: Array
-    user: int | None = None
+    left: Any
+    right: Any
+    user: Any = None
     relation: Relation = field(default_factory=lambda: Relation.REPLACE_USER)
     recipe: str = "custom"
+    by: str | None = field(default=None, kw_only=True)
+    differ: Differ | None = field(default=None, kw_only=True)
+    users: tuple[Any, ...] = field(default=(), init=False)
+    form: Form = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         checked_relation(self.relation)
-        left, right = _alike(as_data("left", self.left), as_data("right", self.right))
-        object.__setattr__(self, "left", left)
-        object.__setattr__(self, "right", right)
+        if self.differ is not None and not callable(self.differ):
+            raise TypeError(f"differ must be a function differ(left, right), got {self.differ!r}")
+        sides = (self.left, self.right)
         if self.relation.name == "within_sensitivity":
-            _check_values(left, right, self.relation, self.user)
+            form: Form = ArrayForm()
         else:
-            object.__setattr__(self, "user", _find_user(left, right, self.relation, self.user))
+            form = common(*(form_of(side, by=self.by, differ=self.differ) for side in sides))
+        left, right = (form.frozen(s, n) for s, n in zip(sides, ("left", "right"), strict=True))
+        if isinstance(form, ArrayForm):
+            left, right = _alike(left, right)
+        for name, value in (("left", left), ("right", right), ("form", form)):
+            object.__setattr__(self, name, value)
+        users = self._differing()
+        object.__setattr__(self, "users", users)
+        object.__setattr__(self, "user", users[0] if users else self.user)
+
+    def _differing(self) -> tuple[Any, ...]:
+        """Return the users that differ; refuse what the relation does not allow."""
+        left, right, relation, form = self.left, self.right, self.relation, self.form
+        if relation.name == "within_sensitivity":
+            _check_values(left, right, relation, self.user)
+            return ()
+        if relation.name == "custom" and relation.check is not None:
+            said = relation.check(left, right)
+            if isinstance(said, str) or not said:
+                reason = f": {said}" if said else ""
+                raise PairError(f"the two datasets are no neighbours by {relation}{reason}")
+        if self.differ is not None:
+            return self._told()
+        if isinstance(form, ArrayForm) and relation in _OF_ONE_USER:
+            found = _find_user(left, right, relation, self.user)
+            return () if found is None else (found,)
+        if relation.name == "custom":
+            return () if self.user is None else (self.user,)
+        if isinstance(form, ArrayForm) and 0 in (left.ndim, right.ndim):
+            raise PairError("left and right must be datasets [n_users, ...], got a scalar")
+        before, after = form.census(left), form.census(right)
+        if relation.name == "add_remove_user":
+            users = added(before, after, relation.users)
+        else:
+            users = replaced(before, after, relation.users)
+        if relation.name == "replace_label":
+            ends = form.census(left, relation.label), form.census(right, relation.label)
+            if replaced(*ends, relation.users):
+                raise PairError(
+                    f"the datasets may differ in the label {relation.label!r} only, but user "
+                    f"{users[0]!r} differs elsewhere too"
+                )
+        if self.user is not None and users and self.user not in users:
+            raise PairError(f"user is {self.user!r}, but the datasets differ in {users[0]!r}")
+        return users
+
+    def _told(self) -> tuple[Any, ...]:
+        """Return what `differ` says, checked against the relation."""
+        assert self.differ is not None
+        said = self.differ(self.left, self.right)
+        if isinstance(said, str) or not isinstance(said, Iterable):
+            raise TypeError(f"differ must return a list of the users that differ, got {said!r}")
+        users = tuple(said)
+        if len(users) > self.relation.users:
+            raise PairError(
+                f"the datasets of a pair may differ in {self.relation.users} "
+                f"user{'s' * (self.relation.users > 1)}, got differences in {len(users)}: "
+                f"{', '.join(map(repr, users[:5]))}"
+            )
+        if self.user is not None and users and self.user not in users:
+            raise PairError(f"user is {self.user!r}, but the datasets differ in {users[0]!r}")
+        return users
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user: str,
+        drop: Any = None,
+        replace: Mapping[Any, Any] | None = None,
+        relation: Relation | None = None,
+        recipe: str | None = None,
+    ) -> NeighborPair:
+        """Return a pair of a frame and the same frame without a user, or with another in its place.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame or polars.DataFrame
+            Rows are items; dtypes are kept on both sides.
+        user : str
+            Column that names the user of each row.
+        drop : hashable or list, optional
+            The user that the right side lacks; a list for a group.
+        replace : dict, optional
+            From a user to the rows that stand in its place on the right side, at the end of the
+            frame: a frame or a dict of columns, each a value or a list of them. Where the column
+            of the users is left out, the user keeps its name.
+        relation : Relation, optional
+            Default: ``ADD_REMOVE_USER`` for `drop`, ``REPLACE_USER`` for `replace`.
+
+        Returns
+        -------
+        NeighborPair
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> visits = pd.DataFrame({"id": [7, 7, 8], "paid": [1.5, 2.0, 9.0]})
+        >>> NeighborPair.from_frame(visits, user="id", drop=7).user
+        7
+        >>> pair = NeighborPair.from_frame(visits, user="id", replace={7: {"paid": [1e6]}})
+        >>> pair.right["paid"].tolist()
+        [9.0, 1000000.0]
+        """
+        left, right, users, words = frame_sides(frame, user, drop, replace)
+        if relation is None:
+            relation = Relation.REPLACE_USER if drop is None else Relation.ADD_REMOVE_USER
+            relation = relation.of_group(len(users)) if len(users) > 1 else relation
+        return cls(left, right, None, relation, recipe or words, by=user)
 
     @property
     def is_null(self) -> bool:
         """Whether both sides are the same, so that no mechanism shows anything on them."""
-        return self.left.shape == self.right.shape and bool(_same(self.left, self.right).all())
+        if isinstance(self.form, ArrayForm):
+            return self.left.shape == self.right.shape and bool(_same(self.left, self.right).all())
+        return self.has_equal_sides
+
+    @property
+    def has_equal_sides(self) -> bool:
+        """Whether both sides are the same to the last bit."""
+        return digest(self.left) == digest(self.right)
 
     def swapped(self) -> NeighborPair:
         """Return the pair with its two sides exchanged."""
-        return NeighborPair(self.right, self.left, self.user, self.relation, self.recipe)
+        return replace(self, left=self.right, right=self.left)
 
     def describe(self) -> str:
         """Return one line: recipe, relation, shapes and the differing user."""
-        shape = "x".join(map(str, self.left.shape)) or "scalar"
-        other = "x".join(map(str, self.right.shape)) or "scalar"
-        shapes = shape if shape == other else f"{shape} against {other}"
-        who = "" if self.user is None else f", user {self.user} differs"
-        return f"{self.recipe}: {self.relation}, shape {shapes}{who}"
+        words, other = self.form.words(self.left), self.form.words(self.right)
+        both = words if words == other else f"{words} against {other}"
+        shapes = f"shape {both}" if isinstance(self.form, ArrayForm) else both
+        if len(self.users) > 1:
+            who = f", users {', '.join(map(str, self.users[:5]))} differ"
+        else:
+            who = "" if self.user is None else f", user {self.user} differs"
+        return f"{self.recipe}: {self.relation}, {shapes}{who}"
 
     def __repr__(self) -> str:
         return f"NeighborPair({self.describe()})"
+
+
+_OF_ONE_USER = (Relation.REPLACE_USER, Relation.ADD_REMOVE_USER)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,17 +265,22 @@ class PairFamily:
                 raise ArgumentError(
                     f"a pair of a family must differ, got one whose sides are equal: {pair!r}"
                 )
-        relations = {str(pair.relation) for pair in self.pairs}
-        if len(relations) > 1:
-            raise ArgumentError(
-                f"the pairs of a family share one relation, got {sorted(relations)}"
-            )
+        of_one_kind(self.pairs, "a family")
 
     def __iter__(self) -> Iterator[NeighborPair]:
         return iter(self.pairs)
 
     def __len__(self) -> int:
         return len(self.pairs)
+
+
+def of_one_kind(pairs: Sequence[NeighborPair], where: str) -> None:
+    """Refuse query values of another relation than all other pairs have."""
+    names = sorted({str(pair.relation) for pair in pairs})
+    if len(names) > 1 and not all(pair.relation.is_of_users for pair in pairs):
+        raise ArgumentError(
+            f"the pairs of {where} share one relation where they are query values, got {names}"
+        )
 
 
 def family(pairs: NeighborPair | PairFamily | Sequence[NeighborPair]) -> PairFamily:
@@ -141,33 +298,6 @@ def family(pairs: NeighborPair | PairFamily | Sequence[NeighborPair]) -> PairFam
     return PairFamily(f"{len(members)} pairs", members)
 
 
-def as_data(name: str, value: ArrayLike) -> Array:
-    """Return a read-only copy of a dataset; refuse tables, ragged arrays and objects."""
-    if hasattr(value, "columns") or hasattr(value, "iloc"):
-        raise PairError(
-            f"{name} must be an array [n_users, m, ...], got a {type(value).__name__}, whose rows "
-            "may be several items of one user: group them by user, and hand over an array in which "
-            "row i holds the m items of user i, such as "
-            "np.stack(list(frame.groupby('user')['value'].apply(np.array)))"
-        )
-    try:
-        array = np.array(value)
-    except ValueError as error:  # ragged: users with different numbers of items
-        raise PairError(
-            f"{name} must be a rectangular array [n_users, m, ...]: every user holds the same "
-            f"number m of items ({error})"
-        ) from None
-    if array.dtype == object:
-        raise PairError(f"{name} must be an array of numbers, strings or records, got objects")
-    return _locked(array)
-
-
-def _locked(array: Array) -> Array:
-    """Return a view of a read-only array, which nobody can make writable again."""
-    array.setflags(write=False)
-    return array.view()
-
-
 def _alike(left: Array, right: Array) -> tuple[Array, Array]:
     """Give both sides one dtype, so that a mechanism cannot tell them apart by it."""
     if left.dtype.names != right.dtype.names:
@@ -183,7 +313,7 @@ def _alike(left: Array, right: Array) -> tuple[Array, Array]:
         ) from None
     both = []
     for side in (left, right):
-        both.append(side if side.dtype == common else _locked(side.astype(common)))
+        both.append(side if side.dtype == common else locked(side.astype(common)))
     return both[0], both[1]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import _validate
 from dpaudit.claims import Relation, checked_relation
+from dpaudit.data import as_array
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors import presets
 from dpaudit.neighbors.around import around, holders, some_items, thinned
 from dpaudit.neighbors.crowds import Crowd, Levels, crowds
-from dpaudit.neighbors.pairs import NeighborPair, as_data
+from dpaudit.neighbors.pairs import NeighborPair, of_one_kind
 from dpaudit.neighbors.spaces import Interval, Magnitude, Range, SearchSpace
 from dpaudit.neighbors.values import value_patterns
 
@@ -38,7 +39,7 @@ _SIZES = (20, 8)
 
 @dataclass(frozen=True, eq=False)
 class Portfolio:
-    """Pairs and spaces of pairs, of one relation, that are explored together with one budget.
+    """Pairs and spaces of pairs that are explored together with one budget.
 
     Parameters
     ----------
@@ -70,13 +71,22 @@ class Portfolio:
                 raise ArgumentError(
                     f"a pair of a portfolio must differ, got one whose sides are equal: {pair!r}"
                 )
-        relations = sorted({str(pair.relation) for pair in self.pairs})
-        if len(relations) > 1:
-            raise ArgumentError(f"the pairs of a portfolio share one relation, got {relations}")
+        of_one_kind(self.pairs, "a portfolio")
 
     def example(self, *, rng: np.random.Generator) -> NeighborPair:
         """Return the first pair, or else one of the first space."""
         return self.pairs[0] if self.pairs else self.spaces[0].example(rng=rng)
+
+    def under(self, relation: Relation, *, rng: np.random.Generator) -> Portfolio:
+        """Return the pairs and spaces of one relation, or all where there are none of it."""
+        pairs = tuple(pair for pair in self.pairs if pair.relation == relation)
+        spaces = tuple(s for s in self.spaces if s.example(rng=rng).relation == relation)
+        return replace(self, pairs=pairs, spaces=spaces) if pairs or spaces else self
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """Relations of the pairs, in their order."""
+        return tuple(dict.fromkeys(pair.relation for pair in self.pairs))
 
     def __repr__(self) -> str:
         return f"Portfolio({self.name}: {len(self.pairs)} pairs, {len(self.spaces)} spaces)"
@@ -137,7 +147,7 @@ def portfolio(
     if missing is not None and not isinstance(missing, bool):
         raise TypeError(f"missing must be True, False or None, got {missing!r}")
     domain = _domain(low, high)
-    data = None if data_like is None else as_data("data_like", data_like)
+    data = None if data_like is None else as_array("data_like", data_like)
     if relation.name == "within_sensitivity":
         return _query_values(data, dim, domain, relation)
     if data is None:

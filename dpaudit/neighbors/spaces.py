@@ -252,7 +252,7 @@ class SearchSpace:
             ) from error
         if not isinstance(pair, NeighborPair):
             raise TypeError(f"build must return a NeighborPair, got {type(pair).__name__}")
-        if pair.left.shape == pair.right.shape and pair.left.tobytes() == pair.right.tobytes():
+        if pair.has_equal_sides:
             raise PairError("the two sides are equal")
         return pair
 

@@ -1,4 +1,12 @@
+from .changes import FALSE_ALARM as FALSE_ALARM
+from .changes import compare as compare
+from .changes import read_side as read_side
+from .comparison import comparison_json as comparison_json
+from .comparison import comparison_lines as comparison_lines
+from .comparison import comparison_markdown as comparison_markdown
+from .junit import junit as junit
 from .pages import write_report as write_report
+from .sarif import sarif as sarif
 from .statements import examples_words as examples_words
 from .statements import is_left_out as is_left_out
 from .statements import method_words as method_words

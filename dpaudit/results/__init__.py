@@ -15,6 +15,7 @@ from dpaudit.results.estimates import (
 from dpaudit.results.family import holm
 from dpaudit.results.infos import tradeoff_info
 from dpaudit.results.landscapes import landscape_info, search_words
+from dpaudit.results.moving import Movement, RegionShown, Shift, shift_of
 from dpaudit.results.mutants import (
     Fate,
     MutantResult,
@@ -43,10 +44,13 @@ __all__ = [
     "Fate",
     "Histogram",
     "LongProfile",
+    "Movement",
     "MutantResult",
     "OneRunResult",
     "Profile",
+    "RegionShown",
     "SequentialPath",
+    "Shift",
     "Slack",
     "SlackPoint",
     "Status",
@@ -63,6 +67,7 @@ __all__ = [
     "number",
     "score_words",
     "search_words",
+    "shift_of",
     "short",
     "steps",
     "strongest",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.data import ArrayForm
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results.words import number, short
 
@@ -60,12 +61,16 @@ class Datasets:
 
 def datasets(pair: NeighborPair) -> Datasets:
     """Return what the page shows of a pair; texts of users are as they are, to be escaped there."""
+    if not isinstance(pair.form, ArrayForm):
+        return _of_any_form(pair)
     if pair.user is None and pair.relation.name == "within_sensitivity":
         items, left_out = _side_by_side(np.ravel(pair.left), np.ravel(pair.right), "value")
         return Datasets("Query values on both sides", items, left_out, "", ())
     if pair.user is None:
         others, sample = _others(pair.left, "user")
         return Datasets("The two datasets are equal", (), "", others, sample)
+    if len(pair.users) > 1 or pair.relation.name == "custom":
+        return _of_any_form(pair)
     longer = pair.left if len(pair.left) >= len(pair.right) else pair.right
     rows = [
         side[pair.user] if len(side) == len(longer) else None for side in (pair.left, pair.right)
@@ -78,6 +83,35 @@ def datasets(pair: NeighborPair) -> Datasets:
     sides = zip(("left", "right"), rows, strict=True)
     absent = [f", absent on the {name}" for name, row in sides if row is None]
     return Datasets(f"User {pair.user} differs{''.join(absent)}", items, left_out, others, sample)
+
+
+def _of_any_form(pair: NeighborPair) -> Datasets:
+    """Return what the page shows of lists, frames, dicts and groups: the items of the first."""
+    words = " against ".join(
+        dict.fromkeys(pair.form.words(side) for side in (pair.left, pair.right))
+    )
+    if not pair.users:
+        return Datasets("The two datasets", (), "", f"Both hold {words}.", ())
+    first = pair.users[0]
+    held = [pair.form.items(side, first) for side in (pair.left, pair.right)]
+    who = f"User {first}" if len(pair.users) == 1 else f"User {first}, of {len(pair.users)} that"
+    absent = [
+        f", absent on the {name}"
+        for name, items in zip(("left", "right"), held, strict=True)
+        if items is None
+    ]
+    count = max(len(items or ()) for items in held)
+    rows = []
+    for index in range(min(count, ITEMS)):
+        left, right = (
+            "absent" if items is None or index >= len(items) else words_of(items[index])
+            for items in held
+        )
+        name = f"item {index}" if count > 1 else "item"
+        rows.append(ItemRow(name, left, right, left != right))
+    left_out = f"and {count - ITEMS:,} more items" if count > ITEMS else ""
+    others = f"The datasets hold {words}; all other users are the same."
+    return Datasets(f"{who} differs{''.join(absent)}", tuple(rows), left_out, others, ())
 
 
 def _side_by_side(
@@ -166,7 +200,15 @@ def words_of(value: Any, digits: int | None = None) -> str:
     if isinstance(value, np.void) and value.dtype.names:
         pairs = (f"{name}={words_of(value[name], digits)}" for name in value.dtype.names)
         return short(f"({', '.join(pairs)})", _LETTERS)
-    array = np.asarray(value)
+    if isinstance(value, dict):
+        pairs = (f"{key}={words_of(one, digits)}" for key, one in value.items())
+        return short(f"({', '.join(pairs)})", _LETTERS)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # ragged
+        return short(repr(value), _LETTERS)
+    if array.dtype == object:
+        return short(repr(value), _LETTERS)
     if array.ndim == 0:
         return short(_scalar(array[()], digits), _LETTERS)
     flat = array.reshape(-1)

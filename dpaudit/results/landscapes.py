@@ -16,7 +16,7 @@ MAX_TRIALS = 10
 _LOG_SPAN = 100.0
 _FEW = 6
 _ARM, _GIVEN = "space", "given pairs"
-_CURVES = ("gaussian_dp", "renyi_dp", "zcdp")
+_CURVES = ("gaussian_dp", "renyi_dp", "zcdp", "approx_zcdp", "accounted")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import atexit
+import functools
+import os
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,15 @@ from dpaudit.engine import MIN_DRAWS, audit
 from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
 from dpaudit.ledger import LedgerVerdict, Statement, StatementResult
-from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, is_seeded
+from dpaudit.mechanisms import (
+    TIME_IS_OVER,
+    AdditiveNoise,
+    Cluster,
+    ExactMechanism,
+    Processes,
+    Workers,
+    is_seeded,
+)
 from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
 from dpaudit.results import AuditResult, Expectation
 from dpaudit.run.progress import ProgressWriter
@@ -65,7 +76,12 @@ class Auditor:
         sequential: bool | None = None,
         float_attack: bool | FloatAttack = False,
         slack: Mapping[float, Any] | None = None,
+        score: Callable[[Any], Any] | None = None,
         timeout: float | None = None,
+        errors: str = "raise",
+        keys: Sequence[Hashable] | None = None,
+        max_seconds: float | None = None,
+        keep: str | os.PathLike[str] | None = None,
     ) -> AuditResult:
         """Audit a mechanism with the budget and the seed of the run.
 
@@ -73,7 +89,8 @@ class Auditor:
 
         Parameters
         ----------
-        mechanism, claim, pairs, mutants, float_attack, slack
+        mechanism, claim, pairs, mutants, float_attack, slack, score, errors, keys,
+        max_seconds, keep
             As in :func:`dpaudit.audit`.
         draws : int, optional
             Draws per dataset, whatever the profile; not together with `draws_factor`.
@@ -82,7 +99,8 @@ class Auditor:
             1 where a violation needs more. Default 1.
         sequential : bool, optional
             Whether to stop as soon as the evidence is in; the draws are the most that is spent.
-            Default: what the run asks for (``dpaudit run --sequential``).
+            Default: if the run asks for it (``dpaudit run --sequential``), and where draws are
+            dear, as in :func:`dpaudit.audit`.
         timeout : float, optional
             Seconds after which the audit is broken off, > 0. Default: what the run asks for
             (``dpaudit run --timeout``).
@@ -116,10 +134,19 @@ class Auditor:
                 sequential=self._sequential(mechanism) if sequential is None else sequential,
                 float_attack=float_attack,
                 slack=slack,
+                score=score,
                 id=id,
                 progress=None if self.progress is None else self.progress.report_progress,
                 timeout=self.settings.timeout if timeout is None else timeout,
-            ).with_origin({"replays": seeded(mechanism, mutants)}, self.expected)
+                errors=errors,
+                keys=keys,
+                max_seconds=max_seconds,
+                keep=keep,
+                workers=drawn_by(self.settings.workers, self.settings.dask),
+            )
+            result = result.with_origin(
+                {"replays": replays(result, mechanism, mutants)}, self.expected
+            )
         finally:
             if self.progress is not None:
                 self.progress.end()
@@ -178,13 +205,30 @@ class Auditor:
             needs_power=False,
         )
 
-    def _sequential(self, mechanism: Any) -> bool:
+    def _sequential(self, mechanism: Any) -> bool | None:
         """Return what the run asks for, where it applies."""
-        return self.settings.sequential and not isinstance(
-            mechanism, AdditiveNoise | ExactMechanism
-        )
+        applies = not isinstance(mechanism, AdditiveNoise | ExactMechanism)
+        return True if self.settings.sequential and applies else None
 
 
-def seeded(mechanism: Any, mutants: Sequence[Any] | None) -> bool:
+def replays(result: AuditResult, mechanism: Any, mutants: Sequence[Any] | None) -> bool:
     """Whether a replay of the audit must give the same counts."""
-    return all(map(is_seeded, [mechanism, *(mutants or ())]))
+    seeded = all(map(is_seeded, [mechanism, *(mutants or ())]))
+    return seeded and not ended_by_clock(result)
+
+
+def ended_by_clock(result: AuditResult) -> bool:
+    """Whether anything of an audit ended because its `max_seconds` were over."""
+    ended = [mutant.note for mutant in result.mutants]
+    ended += [] if result.sequential is None else [result.sequential.stopped]
+    return any(TIME_IS_OVER in words for words in ended)
+
+
+@functools.cache
+def drawn_by(workers: int, dask: str | None) -> Workers | None:
+    """Return who draws for all audits of this process; ended when it ends."""
+    if dask is None and workers == 1:
+        return None
+    begun: Workers = Processes(workers) if dask is None else Cluster(dask)
+    atexit.register(begun.close)
+    return begun

@@ -1,4 +1,4 @@
-"""The command line: ``dpaudit run | ledger | audit | mutants | plan | report | replay``.
+"""The command line: ``dpaudit run | ledger | audit | mutants | plan | compare | report | replay``.
 
 Exit codes: 0 no unexpected refutation; 1 something refuted or failed; 2 interrupted, 3 internal
 error, 4 wrong usage, 5 nothing collected, as in pytest.
@@ -6,10 +6,8 @@ error, 4 wrong usage, 5 nothing collected, as in pytest.
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,17 +23,18 @@ from dpaudit.run.invoke import (
     Selection,
     TextPath,
     data_options,
+    export_options,
     failure_prob_option,
+    mechanism_options,
     run_options,
+    workers_options,
 )
+from dpaudit.run.ledgers import default_paths, ledgers_of, path_of, print_stored, write_rows
 from dpaudit.run.settings import Settings
 
 if TYPE_CHECKING:
     from dpaudit.claims import Claim
     from dpaudit.engine import OneRunPlan
-    from dpaudit.ledger import StatementResult
-
-_FOREIGN = {"site-packages", "node_modules", "build", "dist", "__pycache__", "venv"}
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -57,18 +56,11 @@ def main() -> None:
     except (StoreError, ArgumentError, RecipeError) as error:
         click.echo(f"dpaudit: {error}", err=True)
         code = USAGE
-    except DpauditError as error:
-        click.echo(f"dpaudit: {error}", err=True)
-        code = FAILED
-    except MemoryError as error:
-        click.echo(f"dpaudit: out of memory: {error}", err=True)
+    except (DpauditError, MemoryError) as error:
+        words = "out of memory: " * isinstance(error, MemoryError)
+        click.echo(f"dpaudit: {words}{error}", err=True)
         code = FAILED
     sys.exit(code or OK)
-
-
-def _default() -> list[str]:
-    """Return what is run where no path is given."""
-    return ["audits"] if Path("audits").is_dir() else ["."]
 
 
 # --- run --------------------------------------------------------------------------------------
@@ -81,6 +73,7 @@ def _default() -> list[str]:
 @click.option("--sequential", is_flag=True, help="Stop each audit as soon as the evidence is in.")
 @click.option("--strict", is_flag=True, help="NO POWER fails, whether mutants were given or not.")
 @click.option("--timeout", type=float, help="Break an audit off after so many seconds.")
+@workers_options
 def run(
     paths: tuple[Path, ...],
     profile: str,
@@ -89,6 +82,8 @@ def run(
     sequential: bool,
     strict: bool,
     timeout: float | None,
+    workers: int,
+    dask: str | None,
     **selection: Any,
 ) -> int:
     """Run the audits and ledgers in PATHS (default: audits/) and write a report.
@@ -98,16 +93,17 @@ def run(
     from dpaudit.run.display import RunDisplay
     from dpaudit.run.session import Asked
 
-    settings = Settings(profile, seed, failure_prob, sequential, strict, timeout)
+    settings = Settings(profile, seed, failure_prob, sequential, strict, timeout, workers, dask)
     chosen = Selection(**selection)
     given = [str(path) for path in paths]
     for path in given:
-        if not _file(path).exists():
+        if not path_of(path).exists():
             raise click.UsageError(f"PATHS: {path!r} does not exist")
     repeat = shlex.join(["dpaudit", "run", *given, *settings.words(), *chosen.words()])
-    asked = Asked(repeat, whole=not given and not chosen.keyword)
+    whole = not given and not chosen.keyword
+    asked = Asked(repeat, whole, exports=chosen.exports)
     # Only audits and checks: a project's tests have a runner of their own.
-    return chosen.collect(given or _default(), settings, asked, RunDisplay())
+    return chosen.collect(given or default_paths(), settings, asked, RunDisplay())
 
 
 # --- ledger -----------------------------------------------------------------------------------
@@ -140,103 +136,26 @@ def ledger(
     if stored:
         if chosen.keyword or chosen.resume or len(words) > 1:
             raise click.UsageError("--stored takes a PAPER and nothing that would be run")
-        return _print_stored(chosen.out, words[0] if words else None, json_file)
+        if chosen.exports.words():
+            raise click.UsageError("--junit and --sarif of a stored run: `dpaudit report DIR`")
+        return print_stored(chosen.out, words[0] if words else None, json_file)
     from dpaudit.run.display import LedgerDisplay
     from dpaudit.run.session import Asked
 
     settings = Settings(profile, seed)
-    targets = _targets(words)
+    targets = ledgers_of(words)
     if not targets:
         click.echo(LedgerDisplay.nothing, err=True)
         return NOTHING
     repeat = ["dpaudit", "ledger", *words, "--profile", profile, "--seed", str(seed)]
     whole = not words and not chosen.keyword
-    asked = Asked(shlex.join([*repeat, *chosen.words()]), whole, ("ledger_*.py",))
+    command = shlex.join([*repeat, *chosen.words()])
+    asked = Asked(command, whole, ("ledger_*.py",), chosen.exports)
     display = LedgerDisplay()
     code = chosen.collect(targets, settings, asked, display)
     if json_file is not None:
-        _write_rows(json_file, display.rows)
+        write_rows(json_file, display.rows)
     return code
-
-
-def _write_rows(path: Path, rows: Sequence[StatementResult]) -> None:
-    from dpaudit.ledger import summaries
-    from dpaudit.store import write_atomic
-
-    text = json.dumps(summaries(rows), indent=1, allow_nan=False)
-    write_atomic(path, text + "\n")
-
-
-def _targets(words: Sequence[str]) -> list[str]:
-    """Return the ledger files to run; the first word may name a paper."""
-    from dpaudit.ledger import paper_of
-
-    paper, paths = None, list(words) or _default()
-    if words:
-        known = {paper_of(_file(target)) for target in _found(words[1:] or _default())}
-        if words[0] in known:
-            paper, paths = words[0], list(words[1:]) or _default()
-        elif not _file(words[0]).exists():
-            there = ", ".join(sorted(known)) or "none"
-            raise click.UsageError(
-                f"PAPER: {words[0]!r} is neither a paper with a ledger nor a path; "
-                f"papers here: {there}"
-            )
-    targets = [target for target in _found(paths) if paper in (None, paper_of(_file(target)))]
-    return list(dict.fromkeys(targets))
-
-
-def _file(target: str) -> Path:
-    """Return the file of a target such as ledger_x.py::check."""
-    return Path(target.partition("::")[0])
-
-
-def _found(paths: Sequence[str]) -> Iterator[str]:
-    """Yield the ledger files in some paths."""
-    for path in paths:
-        file = _file(path)
-        if not file.exists():
-            raise click.UsageError(f"PATHS: {path!r} does not exist")
-        if file.is_dir():
-            for found in sorted(file.rglob("ledger_*.py")):
-                inside = found.relative_to(file).parts[:-1]
-                if not any(part in _FOREIGN or part.startswith(".") for part in inside):
-                    yield str(found)
-        elif file.match("ledger_*.py"):
-            yield path
-        else:
-            raise click.UsageError(f"PATHS: {path!r} is no ledger: its name is not ledger_*.py")
-
-
-def _print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
-    """Print the rows of the last run in `out`."""
-    from dpaudit.report import statement_lines
-    from dpaudit.run.display import print_ledger
-    from dpaudit.store import load_run
-
-    run_record, _, rows = load_run(out)
-    papers = sorted({row.paper for row in rows})
-    if paper is not None:
-        if rows and paper not in papers:
-            raise click.UsageError(
-                f"PAPER: the last run in {out} has no {paper!r}; papers there: {', '.join(papers)}"
-            )
-        rows = [row for row in rows if row.paper == paper]
-    for problem in run_record.problems:
-        click.echo(f"problem: {problem}", err=True)
-    if not rows:
-        click.echo(f"the last run in {out} checked no statement", err=True)
-        return NOTHING
-    print_ledger(rows)
-    for line in statement_lines(rows):
-        click.echo(line)
-    if not run_record.complete:
-        click.echo("the run was interrupted")
-    if json_file is not None:
-        _write_rows(json_file, rows)
-    lost = sum(bool(row.origin) for row in rows) < len(run_record.statements) and paper is None
-    failed = lost or not run_record.complete or any(row.mismatch for row in rows)
-    return FAILED if failed else OK
 
 
 # --- audit, plan ------------------------------------------------------------------------------
@@ -245,7 +164,7 @@ def _print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
 @cli.command()
 @click.argument("target", metavar="MODULE:FUNCTION")
 @click.option("--epsilon", type=float, help="Claimed epsilon, >= 0; or give --mu or --rho.")
-@click.option("--delta", type=float, help="Claimed beside epsilon, in [0, 1]. Default: 0.")
+@click.option("--delta", type=float, help="Claimed beside epsilon or rho, in [0, 1]. Default: 0.")
 @click.option("--mu", type=float, help="Claimed mu of Gaussian DP, > 0.")
 @click.option("--rho", type=float, help="Claimed rho of zero-concentrated DP, > 0.")
 @data_options
@@ -260,8 +179,13 @@ def _print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
 @click.option("--draws", default=100_000, show_default=True, type=int, help="Draws per dataset.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed.")
 @failure_prob_option("In (0, 1).")
-@click.option("--sequential", is_flag=True, help="Stop as soon as the evidence is in.")
+@click.option(
+    "--sequential/--fixed",
+    default=None,
+    help="Stop as soon as the evidence is in. Default: with --keep and --max-seconds.",
+)
 @click.option("--float-attack", is_flag=True, help="Also look at the low bits of the outputs.")
+@mechanism_options
 @click.option("--out", type=TextPath(), help="Also write the result into this directory.")
 def audit(
     target: str,
@@ -269,6 +193,10 @@ def audit(
     out: Path | None,
     mutants: tuple[str, ...],
     no_mutants: bool,
+    keep: Path | None,
+    max_seconds: float | None,
+    workers: int,
+    dask: str | None,
     **asked: Any,
 ) -> int:
     """Audit one function f(data, size, *, rng) -> [size, ...], without writing a file.
@@ -277,6 +205,7 @@ def audit(
     realistic mistakes fall for is searched for the worst.
     """
     from dpaudit.report import replay_command
+    from dpaudit.run.auditor import drawn_by
     from dpaudit.run.direct import audit_function
     from dpaudit.store import check_writable, save_record
 
@@ -285,8 +214,9 @@ def audit(
     asked["mutants"] = None if no_mutants else list(mutants)
     if out is not None:
         check_writable(out)
+    how = {"keep": keep, "max_seconds": max_seconds, "workers": drawn_by(workers, dask)}
     try:
-        result = audit_function({"kind": "function", "target": target, **asked}, seed)
+        result = audit_function({"kind": "function", "target": target, **asked}, seed, **how)
     except TypeError as error:  # of an argument; a mechanism's own is a MechanismError
         raise click.UsageError(str(error)) from None
     if out is not None:
@@ -316,7 +246,7 @@ def mutants(target: str, seed: int, **asked: Any) -> int:
 
 @cli.command()
 @click.option("--epsilon", type=float, help="Claimed epsilon, >= 0.")
-@click.option("--delta", type=float, help="Claimed beside epsilon, in [0, 1]. Default: 0.")
+@click.option("--delta", type=float, help="Claimed beside epsilon or rho, in [0, 1]. Default: 0.")
 @click.option("--claimed-mu", type=float, help="With --one-run: claimed mu of Gaussian DP, > 0.")
 @click.option("--rho", type=float, help="With --one-run: claimed rho of zero-concentrated DP, > 0.")
 @click.option("--true-epsilon", type=float, help="What the mechanism really needs.")
@@ -375,15 +305,18 @@ def plan(
 def _claim_of_one_run(
     epsilon: float | None, delta: float | None, mu: float | None, rho: float | None
 ) -> Claim:
-    from dpaudit.claims import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
+    from dpaudit.claims import ApproxDP, ApproxZCDP, GaussianDP, PureDP, ZeroConcentratedDP
 
     if sum(given is not None for given in (epsilon, mu, rho)) != 1:
         raise click.UsageError("the claim is one of --epsilon, --claimed-mu and --rho")
     if epsilon is not None:
         return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
-    if delta is not None:
-        raise click.UsageError("--delta goes with --epsilon")
-    return ZeroConcentratedDP(rho) if rho is not None else GaussianDP(mu or 0.0)
+    if mu is not None:
+        if delta is not None:
+            raise click.UsageError("--delta goes with --epsilon or --rho, got it with --claimed-mu")
+        return GaussianDP(mu)
+    assert rho is not None
+    return ApproxZCDP(rho, delta) if delta else ZeroConcentratedDP(rho)
 
 
 def _one_run_plan(
@@ -404,20 +337,51 @@ def _one_run_plan(
     return plan_one_run(claim, mu=mu, true_epsilon=true_epsilon, side=side or "both", **asked)
 
 
-# --- report, replay ---------------------------------------------------------------------------
+# --- compare, report, replay -------------------------------------------------------------------
+
+
+@cli.command()
+@click.argument("old", type=TextPath())
+@click.argument("new", type=TextPath())
+@click.option(
+    "--markdown", type=TextPath(dir_okay=False), help="Also write the comment of a pull request."
+)
+@click.option("--json", "json_file", type=TextPath(dir_okay=False), help="Also write plain data.")
+@click.option("--allow-missing", "may_be_missing", is_flag=True, help="What is gone is not worse.")
+@click.option(
+    "--false-alarm",
+    default=1e-3,
+    show_default=True,
+    type=float,
+    help="Probability, at most, that any epsilon is said to have moved that has not, in (0, 1).",
+)
+def compare(old: Path, new: Path, **asked: Any) -> int:
+    """Say what changed between the stored runs OLD and NEW, and exit with 1 if anything is worse.
+
+    OLD and NEW are directories of `dpaudit run --out`, or files of single results.
+    """
+    from dpaudit.run.comparing import compare_runs
+
+    return compare_runs(old, new, **asked)
 
 
 @cli.command()
 @click.argument("out", default=DEFAULT_OUT, type=TextPath())
-def report(out: Path) -> int:
-    """Render the report of the run in OUT (default: reports) again."""
+@export_options
+def report(out: Path, junit: Path | None, sarif: Path | None) -> int:
+    """Render the report of the run in OUT (default: reports) again, and files for CI systems."""
     from dpaudit.report import write_report
+    from dpaudit.run.exports import Exports
     from dpaudit.store import load_run
 
     run_record, results, statements = load_run(out)
     for problem in run_record.problems:
         click.echo(f"problem: {problem}", err=True)
     click.echo(f"report: {write_report(out, run_record, results, statements)}")
+    exports = Exports(junit, sarif)
+    exports.write(run_record, results, statements)
+    for line in exports.words():
+        click.echo(line)
     lost = len(results) < len(run_record.audits)
     lost |= sum(bool(row.origin) for row in statements) < len(run_record.statements)
     return FAILED if lost else OK

@@ -20,16 +20,21 @@ if TYPE_CHECKING:
     from dpaudit.results import AuditResult
 
 
-def audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
-    """Make the audit that an ``origin`` of kind "function" describes."""
+def audit_function(origin: dict[str, Any], seed: int, **how: Any) -> AuditResult:
+    """Make the audit that an ``origin`` of kind "function" describes.
+
+    `how` is what no number depends on, and is no part of the origin: ``keep``, ``workers`` and
+    ``max_seconds``, of which a result says itself whether it ended the audit.
+    """
     from dpaudit.engine import audit
     from dpaudit.results import Expectation
-    from dpaudit.run.auditor import seeded
+    from dpaudit.run.auditor import replays
     from dpaudit.run.provenance import sources, versions
 
     claim, pairs = claim_of(origin), pairs_of(origin, seed)
     mechanism = load_target(origin["target"])
     mutants = None if origin["mutants"] is None else [load_target(m) for m in origin["mutants"]]
+    score = origin.get("score")
     result = audit(
         mechanism,
         claim,
@@ -40,10 +45,14 @@ def audit_function(origin: dict[str, Any], seed: int) -> AuditResult:
         mutants=mutants,
         sequential=origin["sequential"],
         float_attack=origin["float_attack"],
+        score=None if score is None else load_target(score),
+        errors=origin.get("errors", "raise"),
         id=origin["target"],
+        **how,
     )
     now = {
-        "replays": seeded(mechanism, mutants),
+        "sequential": result.sequential is not None,
+        "replays": replays(result, mechanism, mutants),
         "versions": versions(),
         "sources": sources(Path.cwd()),
     }
@@ -73,23 +82,25 @@ _RUN_ON = 6  # pairs
 
 
 def claim_of(origin: dict[str, Any]) -> Claim:
-    """Return the claim of ``--epsilon`` with ``--delta``, of ``--mu`` or of ``--rho``."""
-    from dpaudit.claims import ApproxDP, GaussianDP, PureDP, ZeroConcentratedDP
+    """Return the claim of ``--epsilon`` or ``--rho``, with ``--delta`` or not, or of ``--mu``."""
+    from dpaudit.claims import ApproxDP, ApproxZCDP, GaussianDP, PureDP, ZeroConcentratedDP
     from dpaudit.neighbors import parse_value
 
     names = [name for name in ("epsilon", "mu", "rho") if origin[name] is not None]
     if len(names) != 1:
         given = " and ".join(f"--{name}" for name in names) or "none of them"
         raise click.UsageError(f"the claim is one of --epsilon, --mu and --rho; got {given}")
-    if origin["delta"] is not None and names != ["epsilon"]:
-        raise click.UsageError(f"--delta goes with --epsilon, got it with --{names[0]}")
+    if origin["delta"] is not None and names == ["mu"]:
+        raise click.UsageError("--delta goes with --epsilon or --rho, got it with --mu")
     relation = origin["relation"]
     relation = None if relation is None else parse_value("relation", relation)
     if names == ["mu"]:
         return GaussianDP(origin["mu"], relation)
+    delta = origin["delta"] or 0.0
+    if names == ["rho"] and delta:
+        return ApproxZCDP(origin["rho"], delta, relation)
     if names == ["rho"]:
         return ZeroConcentratedDP(origin["rho"], relation)
-    delta = origin["delta"] or 0.0
     if delta == 0.0:
         return PureDP(origin["epsilon"], relation)
     return ApproxDP(origin["epsilon"], delta, relation)

@@ -192,6 +192,8 @@ class RunDisplay:
             self._print(words + f", {old} of them made with other code or settings" * (old > 0))
         for line in run_lines(run, session.results, session.report, session.statements):
             self._print(escape(line))
+        for line in session.exports.words():
+            self._print(escape(line))
 
     def _print(self, text: str) -> None:
         self._console.print(text)

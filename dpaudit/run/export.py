@@ -35,6 +35,7 @@ from numpy import inf, nan  # noqa: F401
 
 from dpaudit import (  # noqa: F401
     ApproxDP,
+    ApproxZCDP,
     GaussianDP,
     NeighborPair,
     PureDP,
@@ -182,6 +183,8 @@ def _claim_code(origin: dict[str, Any]) -> str:
     """Return the expression of a claim; its relation is that of the pair."""
     if origin["mu"] is not None:
         return f"GaussianDP({origin['mu']!r})"
+    if origin["rho"] is not None and origin["delta"]:
+        return f"ApproxZCDP({origin['rho']!r}, {origin['delta']!r})"
     if origin["rho"] is not None:
         return f"ZeroConcentratedDP({origin['rho']!r})"
     if origin["delta"]:

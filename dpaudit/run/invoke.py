@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dpaudit._validate import DEFAULT_FAILURE_PROB
+from dpaudit.run.exports import Exports
 from dpaudit.run.settings import Settings
 
 if TYPE_CHECKING:
@@ -92,6 +93,47 @@ def data_options(command: F) -> F:
     return command
 
 
+def mechanism_options(command: F) -> F:
+    """Add the options that say how the calls of one function are made and read."""
+    options = (
+        click.option(
+            "--score",
+            metavar="MODULE:FUNCTION",
+            help="A fixed score of the outputs, [size, ...] -> [size]; it alone is looked at.",
+        ),
+        click.option(
+            "--errors",
+            type=click.Choice(["raise", "outcome"]),
+            default="raise",
+            show_default=True,
+            help="What an exception is; an outcome may tell the datasets apart.",
+        ),
+        click.option(
+            "--keep",
+            type=TextPath(),
+            help="Keep every call in this directory, and begin with those that are there.",
+        ),
+        click.option("--max-seconds", type=float, help="End with what is certified by then."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return workers_options(command)
+
+
+def workers_options(command: F) -> F:
+    """Add the options that say who draws for an audit."""
+    command = click.option("--dask", metavar="ADDRESS", help="A Dask scheduler draws; or `local`.")(
+        command
+    )
+    return click.option(
+        "--workers",
+        type=int,
+        default=1,
+        show_default=True,
+        help="Processes that draw for one audit.",
+    )(command)
+
+
 def run_options(command: F) -> F:
     """Add the options that every command has which runs audits or checks."""
     options = (
@@ -123,6 +165,14 @@ def run_options(command: F) -> F:
     )
     for option in reversed(options):
         command = option(command)
+    return export_options(command)
+
+
+def export_options(command: F) -> F:
+    """Add the options that ask for files which CI systems read."""
+    for name, words in (("--sarif", "SARIF 2.1.0"), ("--junit", "JUnit XML")):
+        kind = TextPath(dir_okay=False)
+        command = click.option(name, type=kind, help=f"Also write {words} into this file.")(command)
     return command
 
 
@@ -141,6 +191,8 @@ class Selection:
     jobs: str
     out: Path
     resume: bool
+    junit: Path | None = None
+    sarif: Path | None = None
 
     def __post_init__(self) -> None:
         # pytest has no public way to ask, and a worker would only learn it while it collects.
@@ -151,6 +203,11 @@ class Selection:
         except Exception as error:  # of a class that differs between versions
             words = getattr(error, "msg", None) or error
             raise click.UsageError(f"-k {self.keyword!r} is no expression: {words}") from None
+
+    @property
+    def exports(self) -> Exports:
+        """Return which files for CI systems are wanted."""
+        return Exports(self.junit, self.sarif)
 
     def words(self) -> list[str]:
         """Return the options that repeat the selection."""

@@ -71,6 +71,8 @@ class Job(abc.ABC):
         self.settings: Settings = settings_of(config)
         self.fault: str | None = None
         """Why the function cannot be run, in one sentence."""
+        self.skipped = ""
+        """Why it is not run in this profile; empty where it is."""
         self.taken = False
         """Whether its records were taken over from an interrupted run."""
         self.records: list[Record] = []
@@ -147,6 +149,14 @@ class AuditJob(Job):
             self.origin["reason"] = reason
             known = self.settings.reaches(profile)
             expected = Expectation.REFUTED if known else Expectation.EITHER
+        for mark in item.iter_markers("from_profile"):
+            try:
+                profile = _profile(*mark.args, **mark.kwargs)
+            except (TypeError, ValueError) as error:
+                self.fault = f"from_profile(profile): {error}"
+                continue
+            if not self.settings.reaches(profile):
+                self.skipped = f"it takes long: --profile {profile} runs it"
         if "auditor" not in getattr(item, "fixturenames", ()):
             self.fault = (
                 f"{self.id} made no check: it does not take the fixture `auditor`; "
@@ -195,9 +205,14 @@ def _known_violation(reason: str, profile: str = "quick") -> tuple[str, str]:
     """Read the arguments of the mark, refusing unknown ones by name."""
     if not isinstance(reason, str):
         raise TypeError(f"reason must be a text, got {reason!r}")
+    return reason, _profile(profile)
+
+
+def _profile(profile: str) -> str:
+    """Return the name of a profile, refusing others."""
     if profile not in PROFILES:
         raise ValueError(f"profile must be one of {', '.join(PROFILES)}; got {profile!r}")
-    return reason, profile
+    return profile
 
 
 class CheckJob(Job):

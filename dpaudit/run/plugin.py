@@ -26,7 +26,17 @@ if TYPE_CHECKING:
     from dpaudit.run.auditor import Auditor
     from dpaudit.run.jobs import Job  # noqa: F401  # of the key below
 
-_ASKS = ("profile", "seed", "failure-prob", "sequential", "strict", "timeout", "resume")
+_ASKS = (
+    "profile",
+    "seed",
+    "failure-prob",
+    "sequential",
+    "strict",
+    "timeout",
+    "workers",
+    "dask",
+    "resume",
+)
 """Options by which a session shows that it audits."""
 
 _FILES = ("audit_*.py", "ledger_*.py")
@@ -50,6 +60,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     option("-sequential", "stop each audit when the evidence is in", action="store_true")
     option("-strict", "audits without power fail, whatever the reason", action="store_true")
     option("-timeout", "break an audit off after so many seconds", metavar="SECONDS")
+    option("-workers", "processes that draw for one audit, default 1", metavar="N")
+    option("-dask", "have a Dask scheduler draw: its address, or local", metavar="ADDRESS")
     option("-out", "write results and the report there", metavar="DIR")
     option(
         "-resume", "take over what an interrupted run left in --dpaudit-out", action="store_true"
@@ -65,6 +77,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "known_violation(reason, profile='quick'): the audit refutes the claim, as it should; "
         "strict from `profile` upwards: the run fails if it stops being refuted",
+    )
+    config.addinivalue_line(
+        "markers", "from_profile(profile): the audit takes long, and smaller runs skip it"
     )
     collects = config.getini("dpaudit_collect") or config.getoption("--dpaudit")
     if collects:
@@ -193,6 +208,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     fault = item.stash.get(_clashes, None) or job.fault
     if fault is not None:
         pytest.fail(fault, pytrace=False)
+    if job.skipped:
+        pytest.skip(job.skipped)
     if item.config.getoption("--dpaudit-resume"):
         job.take_over(Path(item.config.getoption("--dpaudit-out")))
 

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from dpaudit.errors import ArgumentError, DpauditError, StoreError
 from dpaudit.ledger import StatementResult
 from dpaudit.results import AuditResult
+from dpaudit.run.auditor import ended_by_clock
 from dpaudit.run.direct import audit_function, file_of, is_code
 from dpaudit.run.invoke import FAILED, OK, run_pytest
 from dpaudit.run.provenance import changed_sources, changed_versions, is_installed
@@ -50,6 +52,11 @@ def replay_record(path: Path, *, details: bool, trust: bool) -> int:
     if details:
         for difference in found:
             click.echo(f"differs   {difference}")
+    if isinstance(stored, AuditResult) and ended_by_clock(stored):
+        click.echo(
+            "the clock ended the stored audit; its replay has no max_seconds and may know more"
+        )
+        return OK
     if not found:
         exact = replays(stored)
         click.echo("the same" if exact else "the same verdict; its numbers need not come again")
@@ -70,7 +77,7 @@ def check_inside(record: Record) -> None:
     places: dict[str, Path | None] = {}
     if "path" in origin:
         places[str(origin["path"])] = Path(str(origin["path"])).resolve()
-    named = [origin.get("target"), *(origin.get("mutants") or ())]
+    named = [origin.get("target"), origin.get("score"), *(origin.get("mutants") or ())]
     places |= {str(name): file_of(str(name)) for name in named if name is not None}
     for name, place in places.items():
         if place is None:
@@ -166,19 +173,22 @@ def show_pair(path: Path) -> int:
     click.echo(f"  pair       {pair.describe()}")
     for name in ("left", "right"):
         data = getattr(pair, name)
-        shape = "x".join(map(str, data.shape)) or "scalar"
-        click.echo(f"  {name:<10} {shape} of {data.dtype}{_user_words(data, pair.user)}")
+        dtype = f" of {data.dtype}" if isinstance(data, np.ndarray) else ""
+        click.echo(f"  {name:<10} {pair.form.words(data)}{dtype}{_user_words(pair, data)}")
     click.echo("left, right, pair and result are at hand; c ends")
     debug(result, pair)
     return OK
 
 
-def _user_words(data: Any, user: int | None) -> str:
+def _user_words(pair: NeighborPair, data: Any) -> str:
     """Return what the differing user holds, as far as it fits into a line."""
-    if user is None or user >= len(data):
+    held = None if pair.user is None else pair.form.items(data, pair.user)
+    if held is None:
         return ""
-    words = " ".join(str(data[user].tolist()).split())
-    return f", user {user}: {words if len(words) <= 60 else words[:59] + '…'}"
+    items = data[pair.user] if isinstance(data, np.ndarray) else held
+    told = items.tolist() if isinstance(items, np.ndarray | np.generic) else items
+    words = " ".join(str(told).split())
+    return f", user {pair.user}: {words if len(words) <= 60 else words[:59] + '…'}"
 
 
 def debug(result: AuditResult, pair: NeighborPair) -> None:

@@ -8,7 +8,7 @@ import json
 import shlex
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from dpaudit.ledger import (
 )
 from dpaudit.results import AuditResult
 from dpaudit.run.carry import LEDGERS, cargo_of, ledgers, reason_of, skip_reason
+from dpaudit.run.exports import Exports
 from dpaudit.run.progress import clear_progress
 from dpaudit.run.provenance import is_current
 from dpaudit.run.settings import Settings
@@ -64,11 +65,14 @@ class Asked:
         Whether it asked for everything: no paths, no selection.
     files : tuple of str
         Patterns of the files that it looks at.
+    exports : Exports
+        What it writes for CI systems.
     """
 
     command: str
     whole: bool
     files: tuple[str, ...] = FILES
+    exports: Exports = field(default_factory=Exports)
 
 
 class AuditSession:
@@ -112,6 +116,7 @@ class AuditSession:
         self._started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         try:
             clear_progress(out)
+            self._asked.exports.clear()
             self._before = _Before(self)
         except BaseException:
             self._lock.release()
@@ -175,6 +180,7 @@ class AuditSession:
             from dpaudit.report import write_report
 
             self.run = self._save(complete=exitstatus in (0, 1, 5))
+            self._asked.exports.write(self.run, self.results, self.statements)
             self.report = write_report(self.out, self.run, self.results, self.statements)
         return outcome
 
@@ -222,6 +228,11 @@ class AuditSession:
     def replaces_all(self) -> bool:
         """Whether nothing that was stored before stays."""
         return self.is_whole and set(self._asked.files) == set(FILES)
+
+    @property
+    def exports(self) -> Exports:
+        """What is written for CI systems."""
+        return self._asked.exports
 
     @property
     def papers(self) -> set[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
+from dpaudit.errors import ArgumentError
 
 PROFILES: dict[str, int] = {"quick": 100_000, "full": 1_000_000, "release": 10_000_000}
 """Draws per dataset of one audit, by profile; in rising order."""
@@ -34,6 +35,10 @@ class Settings:
         Whether silence without power fails the run, also where no mutant was given.
     timeout : float, optional
         Seconds after which an audit is broken off, > 0; by default none.
+    workers : int
+        Processes that draw for one audit, at least 1; results do not depend on it.
+    dask : str, optional
+        Address of a Dask scheduler whose workers draw instead, or "local".
     """
 
     profile: str = "quick"
@@ -42,6 +47,8 @@ class Settings:
     sequential: bool = False
     strict: bool = False
     timeout: float | None = None
+    workers: int = 1
+    dask: str | None = None
 
     def __post_init__(self) -> None:
         _validate.choice(tuple(PROFILES), profile=self.profile)
@@ -49,6 +56,9 @@ class Settings:
         _validate.failure_prob(failure_prob=self.failure_prob)
         if self.timeout is not None:
             _validate.positive(timeout=self.timeout)
+        _validate.integer(1, workers=self.workers)
+        if self.dask is not None and self.workers > 1:
+            raise ArgumentError(f"give workers or dask, got {self.workers} and {self.dask!r}")
 
     def reaches(self, profile: str) -> bool:
         """Whether this run has at least the budget of `profile`."""
@@ -69,7 +79,9 @@ class Settings:
         words = ["--profile", self.profile, "--seed", str(self.seed)]
         words += ["--failure-prob", repr(self.failure_prob)]
         words += ["--sequential"] * bool(self.sequential) + ["--strict"] * bool(self.strict)
-        return words + ([] if self.timeout is None else ["--timeout", f"{self.timeout:g}"])
+        words += [] if self.timeout is None else ["--timeout", f"{self.timeout:g}"]
+        words += ["--workers", str(self.workers)] * (self.workers > 1)
+        return words + ([] if self.dask is None else ["--dask", self.dask])
 
     def pytest_options(self) -> list[str]:
         """Return the options of the pytest plugin that ask for the same."""
@@ -89,9 +101,11 @@ def settings_of(config: pytest.Config) -> Settings:
         failure_prob = float(said("failure-prob", repr(DEFAULT_FAILURE_PROB)))
         seconds = said("timeout", "")
         timeout = float(seconds) if seconds else None
+        workers = int(said("workers", "1"))
     except ValueError as error:
         raise pytest.UsageError(
-            f"--dpaudit-seed, --dpaudit-failure-prob and --dpaudit-timeout: {error}"
+            f"--dpaudit-seed, --dpaudit-failure-prob, --dpaudit-timeout and --dpaudit-workers: "
+            f"{error}"
         ) from None
     try:
         return Settings(
@@ -101,6 +115,8 @@ def settings_of(config: pytest.Config) -> Settings:
             bool(config.getoption("--dpaudit-sequential")),
             bool(config.getoption("--dpaudit-strict") or config.getini("dpaudit_strict")),
             timeout,
+            workers,
+            config.getoption("--dpaudit-dask"),
         )
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None

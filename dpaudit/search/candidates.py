@@ -220,13 +220,13 @@ class Candidates:
         except ArgumentError as error:
             self.trials.append(Trial(shown, 0.0, 0, stage, f"no valid pair: {error}", arm=name))
             return None
-        if pair.relation != self.example.relation:
+        if pair.relation.is_of_users != self.example.relation.is_of_users:
             raise ArgumentError(
-                f"the pairs of a search share one relation, got {self.example.relation}, and "
-                f"{pair.relation} at {in_words(parameters)}"
+                "the pairs of a search are of datasets, or all of query values; got "
+                f"{self.example.relation}, and {pair.relation} at {in_words(parameters)}"
             )
         # Hundreds of large pairs would not fit into memory: these are built again for each look.
-        large = pair.left.nbytes + pair.right.nbytes > _KEPT
+        large = pair.form.size(pair.left) + pair.form.size(pair.right) > _KEPT
         make = build if large else (lambda: pair)
         candidate = Candidate(len(self.trials), arm, point, shown, make, stage, name)
         self.trials.append(candidate)

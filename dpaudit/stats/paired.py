@@ -1,7 +1,7 @@
 """Joint bounds of two means: the least epsilon, or delta, that can lie between them.
 
-The betting of :mod:`dpaudit.bounds.means`, on pairs of draws and against a line in the plane of the
-two means.
+The betting of :mod:`dpaudit.stats.betting`, on pairs of draws and against a line in the plane of
+the two means.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class RateBounds:
     def from_counts(
         cls, counts: Counts, likelier: str, failure_prob: float, target: Target
     ) -> RateBounds:
-        """Bound the two rates jointly; see :func:`dpaudit.bounds.joint_region`.
+        """Bound the two rates jointly; see :func:`dpaudit.stats.joint_region`.
 
         Parameters
         ----------

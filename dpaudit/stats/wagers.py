@@ -45,7 +45,9 @@ LEFT, RIGHT, NEITHER = 0, 1, 2
 """Places of the three answers."""
 
 _LEAST = 1e-9  # rate of an answer that may be given
-_HALVINGS, _NEWTON, _BACKTRACKS = 64, 40, 12
+_STEPS, _NEWTON, _BACKTRACKS = 64, 40, 12
+_CLOSE = 1e-14  # relative step at which a search ends
+_FLAT = 1e-11  # gain, relative to the loss, below which its rounding hides a step's worth
 _LARGEST_EPSILON = 600.0
 _ROUNDING = 1e-12  # relative, of the bound B
 _SLACK = 1e-13  # within which a constraint is taken to hold: B pays for it
@@ -199,13 +201,24 @@ def _one_binds(
     """Closest (x, y) with ``x = theta y + delta`` in one answer; the others keep their shares."""
     u, v = x1[:, answer], y1[:, answer]
     low, high = v.copy(), np.minimum((u - delta) / theta, 1.0)
+    at = (low + high) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
-        for _ in range(_HALVINGS):
-            at = (low + high) / 2
+        for _ in range(_STEPS):
+            # Newton's method on the slope, which increases; where it would leave, halve.
             x = theta * at + delta
-            slope = (at - v) / (at * (1 - at)) - theta * (u - x) / (x * (1 - x))
+            of_y, of_x = (at - v) / (at * (1 - at)), (u - x) / (x * (1 - x))
+            slope = of_y - theta * of_x
+            curvature = (1 - of_y * (1 - 2 * at)) / (at * (1 - at)) + theta**2 * (
+                1 + of_x * (1 - 2 * x)
+            ) / (x * (1 - x))
             low, high = np.where(slope < 0, at, low), np.where(slope < 0, high, at)
-        y_at = (low + high) / 2
+            step = at - slope / curvature
+            step = np.where((step >= low) & (step <= high), step, (low + high) / 2)
+            near = np.abs(step - at) <= _CLOSE * at
+            at = step
+            if near.all():
+                break
+        y_at = at
         x_at = theta * y_at + delta
         x, y = x1 * ((1 - x_at) / (1 - u))[:, None], y1 * ((1 - y_at) / (1 - v))[:, None]
         x[:, answer], y[:, answer] = x_at, y_at
@@ -251,18 +264,23 @@ def _both_bind(p1: Floats, q1: Floats, theta: Floats, delta: float) -> tuple[Flo
         uv = theta * (c[:, NEITHER] + d[:, NEITHER])
         det = np.maximum(uu * vv - uv**2, 1e-300)
         step_u, step_v = (uv * slope_v - vv * slope_u) / det, (uv * slope_u - uu * slope_v) / det
+        if np.all((np.abs(step_u) <= _CLOSE * u) & (np.abs(step_v) <= _CLOSE * v)):
+            break
+        # So near that the loss is flat to rounding, the whole step is right.
+        near = -(slope_u * step_u + slope_v * step_v) <= _FLAT * np.abs(value)
         length = np.ones_like(u)
+        new = loss(u + step_u, v + step_v)
         for _ in range(_BACKTRACKS):
-            worse = ~(loss(u + length * step_u, v + length * step_v) <= value)
+            worse = ~(new <= value) & ~(near & np.isfinite(new))
             if not worse.any():
                 break
             length = np.where(worse, length / 4, length)
-        new = loss(u + length * step_u, v + length * step_v)
-        better = new < value
-        if not better.any():
+            new = loss(u + length * step_u, v + length * step_v)
+        taken = (new < value) | (near & np.isfinite(new))
+        if not taken.any():
             break
-        u, v = np.where(better, u + length * step_u, u), np.where(better, v + length * step_v, v)
-        value = np.minimum(value, new)
+        u, v = np.where(taken, u + length * step_u, u), np.where(taken, v + length * step_v, v)
+        value = np.where(taken, new, value)
     return points(u, v)
 
 

@@ -6,6 +6,7 @@ from dpaudit.store.records import (
     KINDS,
     Kind,
     Record,
+    is_same_pair,
     kind_of,
     load_finished,
     load_record,
@@ -25,6 +26,7 @@ from dpaudit.store.runs import (
     check_writable,
     family_wise_error,
     load_run,
+    read_whole_run,
     save_run,
 )
 
@@ -41,6 +43,7 @@ __all__ = [
     "check_writable",
     "family_wise_error",
     "hold",
+    "is_same_pair",
     "kind_of",
     "load_finished",
     "load_record",
@@ -49,6 +52,7 @@ __all__ = [
     "pack",
     "pair_bytes",
     "place_of",
+    "read_whole_run",
     "save_record",
     "save_run",
     "unpack",

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.claims import Relation
+from dpaudit.data import ArrayForm, Packed, unpacked
 from dpaudit.errors import StoreError
 from dpaudit.ledger import LEDGER_SCHEMA, StatementResult
 from dpaudit.neighbors import NeighborPair
@@ -145,7 +147,10 @@ def pack(record: Record) -> tuple[dict[str, Any], bytes | None]:
     except (TypeError, ValueError) as error:
         raise StoreError(f"{record.id}: what was found cannot be stored: {error}") from error
     pair = getattr(record, "pair", None)
-    return document, None if pair is None else pair_bytes(pair)
+    try:
+        return document, None if pair is None else pair_bytes(pair)
+    except StoreError:  # the pair is in the words of the result, and the audit file makes it
+        return document, None
 
 
 def unpack(document: Mapping[str, Any], pair: bytes | None = None) -> Record:
@@ -169,12 +174,26 @@ def _with_pair(record: Any, pair: bytes | None) -> Record:
 
 def pair_bytes(pair: NeighborPair) -> bytes:
     """Return a pair as the content of a ``.npz`` file."""
-    relation = pair.relation.to_json()
-    facts = json.dumps({"user": pair.user, "relation": relation, "recipe": pair.recipe})
+    facts: dict[str, Any] = {
+        "user": pair.user if isinstance(pair.user, str | int | None) else None,  # found again
+        "relation": pair.relation.to_json(),
+        "recipe": pair.recipe,
+    }
+    arrays: dict[str, NDArray[Any]] = {}
+    if isinstance(pair.form, ArrayForm):
+        arrays = {"left": pair.left, "right": pair.right}
+    else:
+        facts["by"] = pair.by
+        for side in ("left", "right"):
+            packed = pair.form.packed(getattr(pair, side))
+            if packed is None:
+                raise StoreError(
+                    f"a dataset of this kind cannot be kept: {pair.form.words(pair.left)}"
+                )
+            facts[side] = packed.facts
+            arrays |= {f"{side}/{name}": array for name, array in packed.arrays.items()}
     file = io.BytesIO()
-    np.savez_compressed(
-        file, allow_pickle=False, left=pair.left, right=pair.right, facts=np.array(facts)
-    )
+    np.savez_compressed(file, allow_pickle=False, **arrays, facts=np.array(json.dumps(facts)))
     return file.getvalue()
 
 
@@ -184,14 +203,34 @@ def _pair_from(content: bytes) -> NeighborPair:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             facts = json.loads(str(file["facts"]))
             return NeighborPair(
-                file["left"],
-                file["right"],
+                _side(file, facts, "left"),
+                _side(file, facts, "right"),
                 facts["user"],
                 Relation(**facts["relation"]),
                 facts["recipe"],
+                by=facts.get("by"),
             )
     except Exception as error:  # a damaged archive raises whatever it runs into
         raise ValueError(f"it holds no pair: {type(error).__name__}: {error}") from error
+
+
+def _side(file: Any, facts: Mapping[str, Any], side: str) -> Any:
+    """Return one dataset of a stored pair."""
+    if side not in facts:
+        return file[side]
+    names = [name for name in file.files if name.startswith(f"{side}/")]
+    arrays = {name.removeprefix(f"{side}/"): file[name] for name in names}
+    return unpacked(Packed(arrays, facts[side]))
+
+
+def is_same_pair(one: NeighborPair | None, other: NeighborPair | None) -> bool:
+    """Whether both pairs hold the same datasets; of one that is lost or cannot be kept, no."""
+    if one is None or other is None:
+        return False
+    try:
+        return pair_bytes(one) == pair_bytes(other)
+    except StoreError:
+        return False
 
 
 # --- files ---

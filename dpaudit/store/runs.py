@@ -23,7 +23,7 @@ from dpaudit.errors import StoreError
 from dpaudit.ledger import NOT_RUN, Paper, Statement, StatementResult, open_row, summaries
 from dpaudit.results import AuditResult
 from dpaudit.store.files import read_sealed, set_aside, write_atomic, write_sealed
-from dpaudit.store.records import KINDS, Record, load_record
+from dpaudit.store.records import KINDS, Record, kind_of, load_record
 
 RUN_SCHEMA = 6
 RESULTS = "results.json"
@@ -174,13 +174,7 @@ def load_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementResult]]:
     StoreError
         When ``results.json`` is missing, cut off, changed by hand or of another version.
     """
-    path = out / RESULTS
-    data = read_sealed(path, schema=RUN_SCHEMA)
-    try:
-        run: Run = _json.decode(Run, data["run"])
-        rows = [_bare_row(row) for row in data["statements"]]
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise StoreError(f"{path} does not hold a run: {error}") from error
+    run, rows, _ = _read(out)
     lost: list[str] = []
     results = []
     for name in run.audits:
@@ -194,15 +188,76 @@ def load_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementResult]]:
     return replace(run, problems=(*run.problems, *lost)), results, rows
 
 
+def read_whole_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementResult]]:
+    """Read a run all of which can be trusted; change nothing on disk.
+
+    Datasets that are lost are problems of the run, as of :func:`load_run`.
+
+    Raises
+    ------
+    StoreError
+        When a file is missing, damaged, of another version, was changed by hand, or does not
+        agree with ``results.json``: a file of another run lies in its place.
+    """
+    run, rows, summary = _read(out)
+    said = {row["id"]: row for row in summary["audits"]}
+    lost: list[str] = []
+    results: list[AuditResult] = []
+    for name in run.audits:
+        path = out / KINDS["audit"].folder / Path(name).name
+        found = _trusted(path, AuditResult, lost)
+        _check_agreement(path, found, said.get(found.id))
+        results.append(found)
+    for index, row in enumerate(rows):
+        path = out / KINDS["statement"].folder / KINDS["statement"].file_name(row.id)
+        if path.name in run.statements:
+            rows[index] = _trusted(path, StatementResult, lost)
+            _check_agreement(path, rows[index], summary["statements"][index])
+    return replace(run, problems=(*run.problems, *lost)), results, rows
+
+
+_SAID = ("id", "verdict", "certified_epsilon", "certified_delta", "examples", "tightest")
+"""What the summary of a record and its file must agree in."""
+
+
+def _check_agreement(path: Path, record: Record, said: Mapping[str, Any] | None) -> None:
+    """Refuse a whole and sealed file that is not the one that its run wrote."""
+    own = record.row()
+    name = kind_of(record).file_name(record.id)
+    unlike = said is None or any(key in own and said.get(key) != own[key] for key in _SAID)
+    if unlike or path.name != name:
+        raise StoreError(
+            f"{path} does not agree with {RESULTS} beside it: it was written by another run"
+        )
+
+
+def _read(out: Path) -> tuple[Run, list[StatementResult], dict[str, Any]]:
+    """Read ``results.json``: the run, the bare rows of all statements, and the plain data."""
+    path = out / RESULTS
+    data = read_sealed(path, schema=RUN_SCHEMA)
+    try:
+        run: Run = _json.decode(Run, data["run"])
+        rows = [_bare_row(row) for row in data["statements"]]
+        _ = [row["id"] for row in data["audits"]]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise StoreError(f"{path} does not hold a run: {error}") from error
+    return run, rows, data
+
+
 def _load(path: Path, type: type[Any], lost: list[str]) -> Any:
     """Return a record of a run, or None, with a sentence in `lost`."""
     try:
-        record, problems = load_record(path)
-        if not isinstance(record, type):
-            raise StoreError(f"{path} holds another kind of record")
+        return _trusted(path, type, lost)
     except StoreError as error:
         lost.append(set_aside(path, error))
         return None
+
+
+def _trusted(path: Path, type: type[Any], lost: list[str]) -> Any:
+    """Return a record of a run, with a sentence in `lost` for datasets that are lost."""
+    record, problems = load_record(path)
+    if not isinstance(record, type):
+        raise StoreError(f"{path} holds another kind of record")
     lost += problems
     return record
 

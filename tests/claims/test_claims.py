@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import special
 
-from dpaudit import ApproxDP, GaussianDP, PureDP, Relation, RenyiDP, ZeroConcentratedDP
+from dpaudit import (
+    ApproxDP,
+    ApproxZCDP,
+    GaussianDP,
+    PureDP,
+    Relation,
+    RenyiDP,
+    ZeroConcentratedDP,
+)
 from dpaudit.claims.notions import Claim
 from dpaudit.stats import oracles
 from dpaudit.stats.divergence import hockey_stick, hockey_stick_inverse
@@ -36,6 +44,8 @@ CLAIMS: dict[str, Claim] = {
     "zcdp": ZeroConcentratedDP(0.5),
     "zcdp small": ZeroConcentratedDP(1e-4),
     "zcdp large": ZeroConcentratedDP(50.0),
+    "approximate zcdp": ApproxZCDP(0.5, 1e-8),
+    "approximate zcdp large": ApproxZCDP(2.0, 0.2),
     "renyi": RenyiDP(8.0, 2.0),
     "renyi small order": RenyiDP(1.05, 0.3),
     "renyi several": RenyiDP([2.0, 8.0, 64.0], [0.5, 2.0, 20.0]),
@@ -386,3 +396,30 @@ def test_claims_of_absurd_epsilons_are_refused(claim: Any) -> None:
 def test_an_epsilon_beyond_all_doubles_is_infinite() -> None:
     assert GaussianDP(1e300).epsilon(1e-6) == math.inf
     assert GaussianDP(1e100).epsilon(1e-6) == pytest.approx(1e200 / 2, rel=1e-6)
+
+
+# --- delta-approximate rho-zCDP -----------------------------------------------------------------
+
+
+def test_approximate_zcdp_is_a_gaussian_that_tells_all_with_probability_delta() -> None:
+    """A mechanism that keeps the claim stays below its curve, and not far."""
+    rho, leak = 0.5, 1e-4
+    claim, gaussian = ApproxZCDP(rho, leak), GaussianDP((2 * rho) ** 0.5)
+    for epsilon in (0.0, 0.5, 2.0, 5.0):
+        kept = leak + (1 - leak) * gaussian.delta(epsilon)
+        assert kept <= claim.delta(epsilon) <= leak + 10 * gaussian.delta(epsilon)
+
+
+def test_approximate_zcdp_at_its_edges() -> None:
+    exact = ZeroConcentratedDP(0.5)
+    assert ApproxZCDP(0.5, 0.0).delta(1.0) == exact.delta(1.0)
+    assert ApproxZCDP(0.5, 0.0).epsilon(1e-6) == exact.epsilon(1e-6)
+    assert ApproxZCDP(0.5, 0.1).epsilon(0.1 + 0.9e-6) == pytest.approx(exact.epsilon(1e-6))
+    assert ApproxZCDP(0.5, 0.1).epsilon(0.1) == math.inf
+    assert ApproxZCDP(0.5, 1.0).epsilon(1.0) == 0.0
+    assert ApproxZCDP(0.5, 1.0).delta(3.0) == 1.0
+    assert str(ApproxZCDP(0.5, 1e-6)) == "1e-06-approximate 0.5-zCDP"
+    with pytest.raises(ValueError, match="^rho must be"):
+        ApproxZCDP(0.0, 0.1)
+    with pytest.raises(ValueError, match="^delta must be"):
+        ApproxZCDP(1.0, 1.5)

@@ -154,7 +154,7 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"seed": 1.5}, TypeError, "^seed must be an integer"),
     ({"pairs": []}, ValueError, "holds no pair"),
     ({"pairs": 3}, TypeError, "^pairs must be"),
-    ({"pairs": [ONE, PAIRS[1]]}, ValueError, "share one relation"),
+    ({"pairs": [ONE, PAIRS[2]]}, ValueError, "share one relation where they are query values"),
     ({"mechanism": 3}, TypeError, "^mechanism must be a function"),
     ({"mutants": 3}, TypeError, "must be a list"),
     ({"mutants": laplace}, TypeError, "must be a list"),

@@ -154,7 +154,7 @@ def test_additive_noise_takes_the_default() -> None:
     )
     assert result.certified_epsilon == pytest.approx(2.0)
     assert result.search is not None
-    assert result.search.words().startswith("portfolio(n_users=20, m=8): ")
+    assert result.search.words().startswith("portfolio(n_users=20, m=8) and removals: ")
 
 
 # --- data that the mechanism does not take ----------------------------------------------------

@@ -25,7 +25,7 @@ from dpaudit.engine.outputs import StoredDraws, _prepared
 from dpaudit.engine.tally import parts_of
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.events import Event, Guess
-from dpaudit.mechanisms import joined
+from dpaudit.mechanisms import IndependenceCheck, joined
 from dpaudit.stats import Counts, oracles
 from tests.statistical import FALSE_ALARM
 
@@ -57,15 +57,22 @@ def look(left: Array, right: Array, claim: Claim, seed: int) -> Seen:
     """Look at outputs, and note which of them go where."""
     task, sampler = _prepared(claim, FAILURE_PROB, seed, "split", "split", left, right)
     seen = Seen(task)
+    made: dict[int, Array] = {}
 
     class Watching(counts.IndependenceCheck):
         def __init__(self, name: str) -> None:
             super().__init__(name)
             seen.certified.append([])
 
-        def add(self, outputs: Array, *rest: Any) -> None:
-            seen.certified[-1].append(outputs)
-            super().add(outputs, *rest)
+        def take(self, call: Any, key: Any = None) -> None:
+            seen.certified[-1].append(made.pop(id(call)))
+            super().take(call, key)
+
+        @staticmethod
+        def call(outputs: Array, fired: Any) -> Any:
+            call = IndependenceCheck.call(outputs, fired)
+            made[id(call)] = outputs
+            return call
 
     def explore(*given: Any, **named: Any) -> Any:
         exploration = kept["explore"](*given, **named)
@@ -230,12 +237,12 @@ def test_audits_of_stored_outputs_are_wrong_no_more_often_than_they_say(claim: P
 @pytest.mark.statistical
 def test_certifying_on_what_explored_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that counts from the first output on, those that explored too."""
-    call = StoredDraws._call
+    call = StoredDraws.call
 
     def again(self: Any, data: Any, size: int, *labels: Any, side: str = "left") -> Any:
         if labels[0] == "certify" and labels[-1] == 0:
             self._taken[side] = 0
         return call(self, data, size, *labels, side=side)
 
-    monkeypatch.setattr(StoredDraws, "_call", again)
+    monkeypatch.setattr(StoredDraws, "call", again)
     assert lies(nothing, None, PureDP(0.0), AUDITS) >= CRITICAL

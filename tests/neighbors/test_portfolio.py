@@ -262,7 +262,7 @@ def test_bad_input_is_refused_in_words(arguments: Any, error: Any, words: str) -
 
 def test_portfolios_of_ones_own_are_checked() -> None:
     pair, space = neighbors.far_user(n_users=3), neighbors.edge(5)
-    gone = neighbors.far_user(n_users=3, relation=Relation.ADD_REMOVE_USER)
+    values = neighbors.value_pattern("one_above", 1)
     same = NeighborPair([[1.0]], [[1.0]])
     assert repr(Portfolio("mine", [pair], (space,))) == "Portfolio(mine: 1 pairs, 1 spaces)"  # type: ignore[arg-type]
     for arguments, error, words in (
@@ -270,7 +270,7 @@ def test_portfolios_of_ones_own_are_checked() -> None:
         (("", (pair,)), TypeError, "name must be a text"),
         (("mine", (space,)), TypeError, "pairs must hold NeighborPair objects"),
         (("mine", (), (pair,)), TypeError, "spaces must hold SearchSpace objects"),
-        (("mine", (pair, gone)), ArgumentError, "share one relation"),
+        (("mine", (pair, values)), ArgumentError, "share one relation"),
         (("mine", (same,)), ArgumentError, "must differ"),
     ):
         with pytest.raises(error, match=words):

@@ -6,11 +6,16 @@ import functools
 import itertools
 import math
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
 
 from dpaudit import AdditiveNoise, ApproxDP, NeighborPair, PureDP, audit
 from dpaudit.engine.tally import Tally
 from dpaudit.results import holm
+from dpaudit.results.family import step_down
 
 ONE = NeighborPair([[0.0]], [[1.0]])
 
@@ -89,3 +94,9 @@ def test_order_does_not_matter():
     results = [result(scale) for scale in (0.3, 0.7, 1.0)]
     every = [holm(list(order)) for order in itertools.permutations(results)]
     assert all(adjusted == every[0] for adjusted in every)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_p_values_are_adjusted_as_statsmodels_does(p_values: list[float]) -> None:
+    theirs = multipletests(p_values, method="holm")[1]
+    np.testing.assert_allclose(step_down(p_values), theirs, rtol=1e-12, atol=0)

@@ -65,6 +65,7 @@ def test_without_a_pair_the_portfolio_is_searched(home):
     [
         (["mine:gauss", "--mu", "1"], "claim      1-GDP"),
         (["mine:gauss", "--rho", "0.5"], "claim      0.5-zCDP"),
+        (["mine:gauss", "--rho", "0.5", "--delta", "0.1"], "claim      0.1-approximate 0.5-zCDP"),
         (["mine:gauss", "--epsilon", "1", "--delta", "0.5"], "claim      (1, 0.5)-DP"),
         (["mine:shape", "--epsilon", "1", "--m", "3", "--dim", "2"], "(n_users=20, m=3, dim=2)"),
         (["mine:mean", "--epsilon", "1", "--users", "9", "--m", "1"], "shape 9x1"),
@@ -114,7 +115,7 @@ def test_data_of_a_file_are_looked_around(home):
     [
         (["--mu", "1", "--rho", "1"], "--epsilon, --mu and --rho; got --mu and --rho"),
         (["--epsilon", "1", "--mu", "1"], "got --epsilon and --mu"),
-        (["--mu", "1", "--delta", "0.1"], "--delta goes with --epsilon, got it with --mu"),
+        (["--mu", "1", "--delta", "0.1"], "--delta goes with --epsilon or --rho, got it with --mu"),
         (["--mu", "-1"], "mu must be"),
         (["--epsilon", "1", "--pair", "portfolio", "--like", "x.npy"], "--like describes the data"),
         (["--epsilon", "1", "--pair", "edge:n_users=5", "--m", "3"], "--m describes the data"),
@@ -188,7 +189,15 @@ def test_a_replay_evaluates_a_stored_expression_only_if_it_is_trusted(home):
     assert (home.path / "made").exists()
 
 
-@pytest.mark.parametrize("claim", [["--mu", "0.2"], ["--rho", "0.01"], ["--epsilon", "0.1"]])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        ["--mu", "0.2"],
+        ["--rho", "0.01"],
+        ["--rho", "0.01", "--delta", "1e-6"],
+        ["--epsilon", "0.1"],
+    ],
+)
 def test_what_was_refuted_becomes_a_test_with_its_claim(home, claim):
     home.dpaudit("audit", "mine:gauss", *claim, *DRAWS, "--out", "found")
     assert home.dpaudit("replay", stored_in(home), "--export-test", "test_gauss.py").code == 0

@@ -177,6 +177,22 @@ def test_known_violation_of_a_larger_profile_may_stay_open_below_it(project):
     assert run(project(marked), "--dpaudit-profile=full").code == 1
 
 
+def test_what_takes_long_is_left_to_larger_profiles(project):
+    marked = BROKEN.replace("\ndef", '\n@pytest.mark.from_profile("full")\ndef') + HONEST
+    small = run(project(marked), "-rs")
+    assert small.code == 0
+    small.matches("SKIPPED*: it takes long: --profile full runs it")
+    assert run(project(marked), "--dpaudit-profile=full").code == 1
+
+
+@pytest.mark.parametrize("words", ["", '("fast")', '("full", because=1)'])
+def test_a_wrong_profile_of_a_mark_is_told_in_one_line(project, words):
+    result = run(project(HONEST.replace("\ndef", f"\n@pytest.mark.from_profile{words}\ndef")))
+    assert result.code == 1
+    result.matches("from_profile(profile): *")
+    assert "Traceback" not in result.out
+
+
 def test_a_bug_stays_a_failure(project):
     result = run(project("\ndef audit_bug(auditor):\n    raise RuntimeError('oops')\n"))
     assert result.code == 1

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit import ArgumentError, MechanismError, NeighborPair, PureDP, Relation, _json, neighbors
+from dpaudit import ArgumentError, MechanismError, NeighborPair, PureDP, _json, neighbors
 from dpaudit.neighbors import Choice, Integer, Interval, Portfolio, SearchSpace, portfolio
 from dpaudit.results import landscape_info, search_words
 from dpaudit.search import SearchRecord, candidates, landscape, ranking, search_computed
@@ -152,10 +152,10 @@ def test_steps_are_made_around_spaces_even_if_given_pairs_lead() -> None:
     assert len(local) >= 8
 
 
-def test_pairs_of_two_relations_are_refused() -> None:
-    gone = functools.partial(neighbors.far_user, n_users=5, relation=Relation.ADD_REMOVE_USER)
-    held = Portfolio("mine", (NEAR,), (SearchSpace(gone, {"distance": Interval(1, 2)}),))
-    with pytest.raises(ArgumentError, match="share one relation, got replace_user, and add_remove"):
+def test_query_values_beside_datasets_are_refused() -> None:
+    values = functools.partial(neighbors.value_pattern, "one_above")
+    held = Portfolio("mine", (NEAR,), (SearchSpace(values, {"k": Integer(1, 2)}),))
+    with pytest.raises(ArgumentError, match="of datasets, or all of query values"):
         run(held)
 
 

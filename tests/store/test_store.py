@@ -32,6 +32,7 @@ from dpaudit.store.files import CHECKSUM, write_atomic, write_sealed
 from dpaudit.store.lock import LOCK, hold
 from dpaudit.store.records import (
     KINDS,
+    is_same_pair,
     kind_of,
     load_finished,
     load_record,
@@ -47,6 +48,7 @@ from dpaudit.store.runs import (
     check_writable,
     family_wise_error,
     load_run,
+    read_whole_run,
     save_run,
 )
 
@@ -644,3 +646,49 @@ def test_the_family_wise_error_counts_every_audit_and_every_mutant() -> None:
 def test_power_of_a_computed_mechanism_is_not_shown_by_a_sampled_mutant() -> None:
     with pytest.raises(TypeError, match="must be of one kind"):
         audit(Exact(), PureDP(1.0), PAIR, draws=100, seed=1, mutants=[laplace])
+
+
+# --- a run that can be trusted as a whole ---------------------------------------------------------
+
+
+def _stored(out: Path, *results: AuditResult) -> Path:
+    for result in results:
+        save_record(out, result)
+    save_run(out, RUN, results)
+    return out
+
+
+def test_a_whole_run_is_read_like_any_other(tmp_path: Path) -> None:
+    _stored(tmp_path, _named("audit_x::a"), _named("audit_x::b"))
+    run, results, rows = read_whole_run(tmp_path)
+    assert (run, results, rows) == load_run(tmp_path)
+    assert [result.id for result in results] == ["audit_x::a", "audit_x::b"]
+
+
+def test_a_run_with_a_file_of_another_run_is_refused_and_nothing_is_moved(tmp_path: Path) -> None:
+    _stored(tmp_path, _named("audit_x::a"), _named("audit_x::b"))
+    save_record(tmp_path, replace(_named("audit_x::a"), epsilon=replace(RESULT.epsilon, lower=9.0)))
+    before = _files(tmp_path)
+    with pytest.raises(StoreError, match=r"audit_x\.a\.json does not agree with results\.json"):
+        read_whole_run(tmp_path)
+    assert _files(tmp_path) == before
+    assert len(load_run(tmp_path)[1]) == 2  # each by itself is whole
+
+
+def test_a_whole_run_whose_file_is_cut_off_is_refused_and_nothing_is_set_aside(
+    tmp_path: Path,
+) -> None:
+    path = _stored(tmp_path, _named("audit_x::a")) / "audits" / file_name("audit_x::a")
+    path.write_text(path.read_text()[:80])
+    before = _files(tmp_path)
+    with pytest.raises(StoreError, match="is damaged or cut off"):
+        read_whole_run(tmp_path)
+    assert _files(tmp_path) == before
+
+
+def test_pairs_are_the_same_by_what_they_hold() -> None:
+    same = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
+    assert is_same_pair(PAIR, same)
+    assert not is_same_pair(PAIR, NeighborPair([[0.0], [1.5]], [[0.0], [0.0]]))
+    assert not is_same_pair(PAIR, None)
+    assert not is_same_pair(None, None)

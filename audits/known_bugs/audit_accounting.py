@@ -1,0 +1,258 @@
+"""Bugs in what released software says of its own privacy: stability maps and accountants.
+
+Two are in the packages themselves, which are asked for the sensitivity or the epsilon that they
+claim; the noise is numpy's. What is marked as a known violation must be refuted, or the run fails.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from algorithms.common.noise import analytic_gaussian_sigma
+from audits.third_party.audit_third_party import installed
+from dpaudit import (
+    AdditiveNoise,
+    ApproxDP,
+    GaussianDP,
+    NeighborPair,
+    PureDP,
+    Relation,
+    ZeroConcentratedDP,
+    neighbors,
+    within_sensitivity,
+)
+
+EPSILON, DELTA = 1.0, 1e-5
+ADD_REMOVE, REPLACE = Relation.ADD_REMOVE_USER, Relation.REPLACE_USER
+
+SHARE = 0.05
+"""Of the default budget; with all of it the same verdicts were found."""
+
+
+# --- OpenDP #2924: the sums of a tree, under the l2 metric ---------------------------------------
+
+LEAVES = 16
+HELD = np.random.default_rng(0).integers(LEAVES, size=(20, LEAVES))
+
+
+@cache
+def opendp_tree():
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    return dp.t.make_b_ary_tree(
+        dp.vector_domain(dp.atom_domain(T=int), size=LEAVES),
+        dp.l2_distance(T=int),
+        leaf_count=LEAVES,
+        branching_factor=LEAVES,
+    )
+
+
+def holders_in_a_tree(data):
+    """For each leaf the users who hold it, and the sum: a user moves the leaves by 4 in l2."""
+    leaves = [int((data == leaf).any(axis=1).sum()) for leaf in range(LEAVES)]
+    return np.array(opendp_tree()(leaves), dtype=float)
+
+
+def tree_with_noise(sensitivity):
+    return AdditiveNoise(holders_in_a_tree, "gaussian", scale=sensitivity)
+
+
+def tree_by_the_stability_map():
+    """Noise for the map's own bound, height times distance: 8.
+
+    OpenDP 0.16, make_b_ary_tree with l2_distance; issue #2924 (2026, open). A user who holds all
+    leaves moves the tree by sqrt(16^2 + 16) = 16.5.
+    """
+    return tree_with_noise(float(opendp_tree().map(4)))
+
+
+@installed("opendp")
+@pytest.mark.known_violation("OpenDP #2924: a user in every leaf counts LEAVES times at the root")
+def audit_opendp_2924(auditor):
+    """Data like those of the mechanism are told: the portfolio of whole numbers alone misses it."""
+    auditor.check(
+        tree_by_the_stability_map(),
+        GaussianDP(1.0, ADD_REMOVE, "OpenDP's stability map"),
+        neighbors.portfolio(HELD, relation=ADD_REMOVE),
+        draws_factor=SHARE,
+    )
+
+
+@installed("opendp")
+def audit_opendp_2924_mended(auditor):
+    auditor.check(
+        tree_with_noise(np.sqrt(LEAVES**2 + LEAVES)),
+        GaussianDP(1.0, ADD_REMOVE, "Gaussian mechanism"),
+        neighbors.portfolio(HELD, relation=ADD_REMOVE),
+        mutants=[tree_by_the_stability_map()],
+        draws_factor=SHARE,
+    )
+
+
+# --- OpenDP #2950: an even number of rows --------------------------------------------------------
+
+CUT = 25.0
+
+
+def count_of_high_predictions(data, size, rng, scale):
+    """Pair rows (x, y) at random, draw a line through each pair, count those above 50 at x = CUT.
+
+    Of an odd number of rows the last is left out. A noisy count stands for OpenDP's noisy median,
+    so that nothing but the pairing is judged.
+    """
+    rows, half = data[: len(data) // 2 * 2], len(data) // 2
+    order = rng.permuted(np.tile(np.arange(len(rows)), (size, 1)), axis=1)
+    first, second = rows[order[:, :half]], rows[order[:, half:]]
+    dx, dy = np.moveaxis(second - first, -1, 0)
+    x, y = np.moveaxis((first + second) / 2, -1, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        at_the_cut = dy / dx * (CUT - x) + y
+    high = ((dx != 0) & (at_the_cut > 50)).sum(axis=1)
+    return high + rng.laplace(scale=scale, size=size)
+
+
+def pairs_of_an_even_number(data, size, *, rng):
+    """The stability map says that a row moves one pair.
+
+    OpenDP 0.16, opendp/extras/sklearn/linear_model/_make_private_theil_sen, pairwise_predict;
+    issue #2950 (2026, open).
+    """
+    return count_of_high_predictions(data, size, rng, 1 / EPSILON)
+
+
+def pairs_with_stability_of_two(data, size, *, rng):
+    """Noise for what a row moves: its own pair, and that of the last row, which goes with it.
+
+    Join those with whom the two were paired: a pairing at random of the others is left. So two
+    pairs go at most, and one comes.
+    """
+    return count_of_high_predictions(data, size, rng, 2 / EPSILON)
+
+
+def two_far_rows():
+    """Rows on the line y = 0, but for the user and the last: any line through these is high."""
+    rows = np.stack([np.linspace(0.0, 20.0, 19), np.zeros(19)], axis=1)
+    rows[-1] = 24.0, 1000.0
+    return NeighborPair(
+        np.insert(rows, 9, [23.0, 1000.0], axis=0),
+        rows,
+        9,
+        ADD_REMOVE,
+        "two rows are high, one of them is the last",
+    )
+
+
+@pytest.mark.known_violation("OpenDP #2950: a row that comes makes another one count, or not")
+def audit_opendp_2950(auditor):
+    """The pair is named: the portfolio has one special user, where two must be, the second last."""
+    auditor.check(
+        pairs_of_an_even_number,
+        PureDP(EPSILON, ADD_REMOVE, "OpenDP's stability map"),
+        two_far_rows(),
+        draws_factor=0.2,
+    )
+
+
+def audit_opendp_2950_mended(auditor):
+    auditor.check(
+        pairs_with_stability_of_two,
+        PureDP(EPSILON, ADD_REMOVE, "Laplace mechanism"),
+        [two_far_rows(), neighbors.far_user(n_users=20, m=2, relation=ADD_REMOVE)],
+        mutants=[pairs_of_an_even_number],
+        draws_factor=0.2,
+    )
+
+
+# --- OpenDP #2911: permute and flip is not an exponential mechanism ------------------------------
+
+SCORES = neighbors.portfolio(dim=2, relation=within_sensitivity())
+NOISY_MAX_EPSILON = 2.0
+NOISY_MAX_RHO = NOISY_MAX_EPSILON**2 / 8
+
+
+def permute_and_flip(scores, size, *, rng):
+    """Report noisy max with exponential noise, of scale 2 / epsilon.
+
+    OpenDP up to 0.15.1, make_noisy_max with zero_concentrated_divergence; issue #2911 (2026). It is
+    epsilon-DP, and claims rho = epsilon^2 / 8, which needs the bounded range of Gumbel noise.
+    """
+    noise = rng.exponential(scale=2 / NOISY_MAX_EPSILON, size=(size, len(scores)))
+    return (scores + noise).argmax(axis=1)
+
+
+def exponential_mechanism(scores, size, *, rng):
+    noise = rng.gumbel(scale=2 / NOISY_MAX_EPSILON, size=(size, len(scores)))
+    return (scores + noise).argmax(axis=1)
+
+
+@pytest.mark.known_violation("OpenDP #2911: a budget for Gumbel noise, with exponential noise")
+def audit_opendp_2911(auditor):
+    auditor.check(
+        permute_and_flip,
+        ZeroConcentratedDP(NOISY_MAX_RHO, within_sensitivity(), "make_noisy_max"),
+        SCORES,
+        draws_factor=SHARE,
+    )
+
+
+def audit_opendp_2911_mended(auditor):
+    auditor.check(
+        exponential_mechanism,
+        ZeroConcentratedDP(NOISY_MAX_RHO, within_sensitivity(), "Cesar and Rogers 2021, Lemma 3.2"),
+        SCORES,
+        draws_factor=SHARE,
+    )
+
+
+# --- dp-accounting #378: the Gaussian mechanism, where one is replaced ---------------------------
+
+DP_ACCOUNTING = pytest.mark.skipif(
+    find_spec("dp_accounting") is None,
+    reason="dp_accounting is not installed: pip install '.[test]'",
+)
+CLIP = 1.0
+MULTIPLIER = analytic_gaussian_sigma(1.0, EPSILON, DELTA)
+
+
+def sum_of_clipped(data):
+    return np.clip(data[:, 0], -CLIP, CLIP).sum()
+
+
+NOISY_SUM = AdditiveNoise(sum_of_clipped, "gaussian", scale=MULTIPLIER * CLIP)
+
+
+def accountant_epsilon(multiplier):
+    from dp_accounting import GaussianDpEvent, NeighboringRelation
+    from dp_accounting.rdp import RdpAccountant
+
+    accountant = RdpAccountant(neighboring_relation=NeighboringRelation.REPLACE_ONE)
+    return float(accountant.compose(GaussianDpEvent(multiplier)).get_epsilon(DELTA))
+
+
+@DP_ACCOUNTING
+@pytest.mark.known_violation("dp-accounting #378: a replaced record moves a clipped sum by 2 C")
+def audit_dp_accounting_378(auditor):
+    """GaussianDpEvent: the multiplier of C, the bound of one record; issue #378, PR #464 (open).
+
+    One may read the multiplier as that of the sensitivity, 2 C, instead: its docstring says C.
+    """
+    auditor.check(
+        NOISY_SUM,
+        ApproxDP(accountant_epsilon(MULTIPLIER), DELTA, REPLACE, "RdpAccountant, REPLACE_ONE"),
+        draws_factor=SHARE,
+    )
+
+
+@DP_ACCOUNTING
+def audit_dp_accounting_378_mended(auditor):
+    auditor.check(
+        NOISY_SUM,
+        ApproxDP(accountant_epsilon(MULTIPLIER / 2), DELTA, REPLACE, "half the multiplier"),
+        mutants=[AdditiveNoise(sum_of_clipped, "gaussian", scale=MULTIPLIER * CLIP / 2)],
+        draws_factor=SHARE,
+    )

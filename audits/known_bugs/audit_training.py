@@ -1,0 +1,300 @@
+"""Bugs of released software that trains models, each beside the algorithm as it should be.
+
+Every bug is re-created from its issue, pull request or paper, small and with the noise of numpy; no
+code is taken over. A row of the data is the gradient of one example, or of one user. Nobody names a
+pair: what is told, if anything, is the shape of the data.
+
+What is marked as a known violation must be refuted, or the run fails.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from algorithms.common.noise import analytic_gaussian_sigma
+from dpaudit import ApproxDP, PureDP, Relation, neighbors, within_sensitivity
+
+EPSILON, DELTA, CLIP = 1.0, 1e-5, 1.0
+NOISE = analytic_gaussian_sigma(1.0, EPSILON, DELTA)
+"""Noise multiplier of one step on the whole batch, under add/remove."""
+
+ADD_REMOVE = Relation.ADD_REMOVE_USER
+
+SHARE = 0.05
+"""Of the default budget; with all of it the same verdicts were found."""
+
+
+SMALL = neighbors.portfolio(m=2, relation=ADD_REMOVE)
+"""Gradients in two dimensions, because it is quick; the default portfolio has eight."""
+
+
+def clipped(gradients, norm=CLIP):
+    """Clip each row to a ball."""
+    norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+    return gradients * np.minimum(1.0, norm / np.maximum(norms, 1e-300))
+
+
+def promise(source):
+    return ApproxDP(EPSILON, DELTA, ADD_REMOVE, source)
+
+
+# --- Opacus #571: the batch size that divides the gradient is the private number of examples ----
+
+
+def step_divided_by_the_data(data, size, *, rng):
+    """`expected_batch_size = int(len(dataset) * sample_rate)`, here with one batch of everything.
+
+    Opacus, opacus/privacy_engine.py, make_private, all versions up to 1.6.0; issue #571 (2023,
+    open), "Privacy Leakage at low sample size".
+    """
+    noise = rng.normal(scale=NOISE * CLIP, size=(size, data.shape[1]))
+    return (clipped(data).sum(axis=0) + noise) / len(data)
+
+
+def step_divided_by_a_constant(data, size, *, rng):
+    noise = rng.normal(scale=NOISE * CLIP, size=(size, data.shape[1]))
+    return (clipped(data).sum(axis=0) + noise) / 3
+
+
+FEW = neighbors.portfolio(n_users=3, relation=ADD_REMOVE)
+
+
+@pytest.mark.known_violation("Opacus #571: divides by the number of examples, which is private")
+def audit_opacus_571(auditor):
+    auditor.check(
+        step_divided_by_the_data, promise("Opacus 1.6.0 accountant"), FEW, draws_factor=SHARE
+    )
+
+
+def audit_opacus_571_mended(auditor):
+    auditor.check(
+        step_divided_by_a_constant,
+        promise("Gaussian mechanism"),
+        FEW,
+        mutants=[step_divided_by_the_data],
+        draws_factor=SHARE,
+    )
+
+
+# --- Opacus #819: the same line in many dimensions, with sampled batches -------------------------
+
+BATCH = 10
+WIDE = neighbors.portfolio(m=64, relation=ADD_REMOVE)
+
+
+def sampled_sum(data, size, rng, rate):
+    """Sum of clipped gradients over a Poisson sample, with noise."""
+    taken = (rng.random((size, len(data))) < rate).astype(float)
+    return taken @ clipped(data) + rng.normal(scale=NOISE * CLIP, size=(size, data.shape[1]))
+
+
+def sampled_step_divided_by_the_data(data, size, *, rng):
+    """The rate and the batch size follow from `len(dataset)`, the latter rounded down.
+
+    With 20 examples the noisy sum is divided by 10, with 19 by 9. No clipped gradient tells this,
+    but the length of the noise does, the better the more dimensions there are: Opacus #819 (2026,
+    open), found by an audit, in versions 1.0.0 to 1.6.0.
+    """
+    rate = 1 / math.ceil(len(data) / BATCH)
+    return sampled_sum(data, size, rng, rate) / int(len(data) * rate)
+
+
+def sampled_step_divided_by_a_constant(data, size, *, rng):
+    return sampled_sum(data, size, rng, 0.5) / BATCH
+
+
+@pytest.mark.known_violation("Opacus #819: the length of the noise tells the number of examples")
+def audit_opacus_819(auditor):
+    auditor.check(
+        sampled_step_divided_by_the_data,
+        promise("Opacus 1.6.0 accountant"),
+        WIDE,
+        draws_factor=0.5 * SHARE,
+    )
+
+
+def audit_opacus_819_mended(auditor):
+    auditor.check(
+        sampled_step_divided_by_a_constant,
+        promise("Gaussian mechanism"),
+        WIDE,
+        mutants=[sampled_step_divided_by_the_data],
+        draws_factor=0.5 * SHARE,
+    )
+
+
+# --- Opacus #664: the clipping norm that was asked for does not reach the module -----------------
+
+SMALL_CLIP = 0.1
+
+
+def clips_to_the_default(data, size, *, rng):
+    """Ghost clipping to 1, with noise for `max_grad_norm` = 0.1.
+
+    Opacus before 1.5.2: `_prepare_model` did not hand on `max_grad_norm`; PR #664 (2024).
+    """
+    noise = rng.normal(scale=NOISE * SMALL_CLIP, size=(size, data.shape[1]))
+    return clipped(data, 1.0).sum(axis=0) + noise
+
+
+def clips_to_what_was_asked(data, size, *, rng):
+    noise = rng.normal(scale=NOISE * SMALL_CLIP, size=(size, data.shape[1]))
+    return clipped(data, SMALL_CLIP).sum(axis=0) + noise
+
+
+@pytest.mark.known_violation("Opacus #664: clips to 1 where noise is for 0.1")
+def audit_opacus_664(auditor):
+    auditor.check(clips_to_the_default, promise("Opacus 1.5 accountant"), SMALL, draws_factor=SHARE)
+
+
+def audit_opacus_664_mended(auditor):
+    auditor.check(
+        clips_to_what_was_asked,
+        promise("Gaussian mechanism"),
+        SMALL,
+        mutants=[clips_to_the_default],
+        draws_factor=SHARE,
+    )
+
+
+# --- JAX #3646: one key for the noise of all parameters ------------------------------------------
+
+
+def one_key_for_all_leaves(data, size, *, rng):
+    """Noise of one leaf of the gradient is added to the other, which has its shape.
+
+    JAX, examples/differentially_private_sgd.py, private_grad, before PR #3646 (2020). Differences
+    of the leaves have no noise.
+    """
+    leaf = rng.normal(scale=NOISE * CLIP, size=(size, data.shape[1] // 2))
+    return clipped(data).sum(axis=0) + np.concatenate([leaf, leaf], axis=1)
+
+
+def a_key_for_each_leaf(data, size, *, rng):
+    return clipped(data).sum(axis=0) + rng.normal(scale=NOISE * CLIP, size=(size, data.shape[1]))
+
+
+@pytest.mark.known_violation("JAX #3646: leaves of one shape get the same noise")
+def audit_jax_3646(auditor):
+    auditor.check(one_key_for_all_leaves, promise("DP-SGD"), SMALL, draws_factor=4 * SHARE)
+
+
+def audit_jax_3646_mended(auditor):
+    auditor.check(
+        a_key_for_each_leaf,
+        promise("Gaussian mechanism"),
+        SMALL,
+        mutants=[one_key_for_all_leaves],
+        draws_factor=4 * SHARE,
+    )
+
+
+# --- Tramer et al. 2022: a factor of the batch size ----------------------------------------------
+
+BATCH_SIZE = 20
+
+
+def noise_divided_by_the_batch(data, size, *, rng):
+    """Gradients of the mean loss are clipped, and their sensitivity is divided by the batch again.
+
+    After Section 4 of Tramer, Terzis, Steinke, Song, Jagielski and Carlini (2022), "Debugging
+    Differential Privacy: A Case Study for Privacy Auditing", on an implementation of
+    backpropagation clipping: epsilon = 0.21 was claimed, and at least 2.79 found. Networks and
+    layers are left out; the wrong factor is the same.
+    """
+    noise = rng.normal(scale=NOISE * CLIP / BATCH_SIZE, size=(size, data.shape[1]))
+    return clipped(data / BATCH_SIZE).sum(axis=0) + noise
+
+
+def noise_for_the_clipping_norm(data, size, *, rng):
+    noise = rng.normal(scale=NOISE * CLIP, size=(size, data.shape[1]))
+    return clipped(data / BATCH_SIZE).sum(axis=0) + noise
+
+
+@pytest.mark.known_violation("Tramer et al. 2022: noise too small by the size of a batch")
+def audit_backpropagation_clipping(auditor):
+    auditor.check(
+        noise_divided_by_the_batch,
+        promise("Stevens et al. 2022, implementation"),
+        draws_factor=SHARE,
+    )
+
+
+def audit_backpropagation_clipping_mended(auditor):
+    auditor.check(
+        noise_for_the_clipping_norm,
+        promise("Gaussian mechanism"),
+        SMALL,
+        mutants=[noise_divided_by_the_batch],
+        draws_factor=SHARE,
+    )
+
+
+# --- NVFlare #343: weights that were accepted and not drawn are sent as they are ------------------
+
+UPLOADED, GAMMA, TAU = 2, 1.0, 0.5
+SHARES = 0.5, 1.0, 1.5
+"""Of epsilon: for the threshold, for the comparisons, for the values that are released."""
+
+WEIGHTS = neighbors.portfolio(dim=4, relation=within_sensitivity())
+
+
+def update_with_leftovers(weights, size, *, rng):
+    """Sparse vector filter of a model's update, which is changed in place.
+
+    NVFlare, nvflare/app_common/filters/svt_privacy.py, before PR #348 (2022); issue #343. Accepted
+    weights are drawn with replacement; those that are not drawn keep their value, without noise.
+    """
+    first, second, third = SHARES
+    threshold = TAU + rng.laplace(scale=2 * GAMMA / first, size=(size, 1))
+    values = np.abs(np.clip(weights, -GAMMA, GAMMA))
+    accepted = np.zeros((size, len(weights)), dtype=bool)
+    while (short := accepted.sum(axis=1) < UPLOADED).any():
+        nu = rng.laplace(scale=4 * GAMMA * UPLOADED / second, size=(int(short.sum()), len(weights)))
+        accepted[short] |= values + nu >= threshold[short]
+    sent = np.where(accepted, weights, 0.0)
+    order = np.argsort(~accepted + rng.random(accepted.shape), axis=1)  # the accepted come first
+    pick = rng.integers(accepted.sum(axis=1, keepdims=True), size=(size, UPLOADED))
+    drawn = np.take_along_axis(order, pick, axis=1)
+    noise = rng.laplace(scale=2 * GAMMA * UPLOADED / third, size=(size, UPLOADED))
+    noisy = np.clip(weights[drawn] + noise, -GAMMA, GAMMA)
+    np.put_along_axis(sent, drawn, noisy, axis=1)
+    return sent
+
+
+def update_of_the_first_accepted(weights, size, *, rng):
+    """A sparse vector technique that halts, and sends what it accepted, with noise.
+
+    The repair of PR #348 sends zeros for what was not drawn. This goes further: it halts after
+    `UPLOADED` weights, as the proof of the technique needs (Lyu, Su and Li 2017).
+    """
+    first, second, third = SHARES
+    threshold = TAU + rng.laplace(scale=2 * GAMMA / first, size=(size, 1))
+    nu = rng.laplace(scale=4 * GAMMA * UPLOADED / second, size=(size, len(weights)))
+    above = np.abs(np.clip(weights, -GAMMA, GAMMA)) + nu >= threshold
+    accepted = above & (above.cumsum(axis=1) <= UPLOADED)
+    noise = rng.laplace(scale=2 * GAMMA * UPLOADED / third, size=above.shape)
+    return np.where(accepted, np.clip(weights + noise, -GAMMA, GAMMA), 0.0)
+
+
+@pytest.mark.known_violation("NVFlare #343: weights that were accepted are sent without noise")
+def audit_nvflare_343(auditor):
+    auditor.check(
+        update_with_leftovers,
+        PureDP(sum(SHARES), within_sensitivity(), "sum of the shares"),
+        WEIGHTS,
+        draws_factor=SHARE,
+    )
+
+
+def audit_nvflare_343_mended(auditor):
+    auditor.check(
+        update_of_the_first_accepted,
+        PureDP(sum(SHARES), within_sensitivity(), "Lyu, Su and Li 2017, Theorem 2"),
+        WEIGHTS,
+        mutants=[update_with_leftovers],
+        draws_factor=SHARE,
+    )

@@ -1,0 +1,210 @@
+"""Mistakes of private training, each beside its correct version, which is not refuted.
+
+Claims are those of dp-accounting. The mistakes stay here as demonstrations; how large epsilon
+really is, `tests/test_training_mistakes.py` computes. Audits know what those know who train: the
+mechanism as it should be, whose likelihood ratio is the score, and a canary of their own making.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import pytest
+
+from audits.training.tasks import DELTA, SIGMA, loud_user, poisson, train
+from dpaudit import Accounted, GaussianDP, Relation
+from mutants import training as mutants
+
+accounting = pytest.importorskip("dp_accounting", reason="pip install dp-accounting")
+
+REPLACE = Relation.REPLACE_USER
+EPOCHS, BATCHES, EPOCH_SIGMA = 4, 4, 0.8
+FULL_SIGMA, FULL_STEPS = 4.0, 4
+EIGHT = {"others": 7, "relation": REPLACE}
+
+
+# --- clipping: per user, per example, not at all ---
+
+
+def audit_white_box(auditor):
+    """All noisy sums, against the whole curve of the accountant: nothing is left of its slack."""
+    pair = loud_user(m=4)
+    auditor.check(
+        train(),
+        Accounted(poisson(), source="dp-accounting, PLD"),
+        pair,
+        score=train().likelihood_ratio(pair),
+        mutants=[train(clip="example"), train(mutants.GhostClippingOfColumns)],
+        draws_factor=0.2,
+    )
+
+
+@pytest.mark.known_violation("clips each of a user's examples, where the claim is per user")
+def audit_clipping_per_example(auditor):
+    pair = loud_user(m=4)
+    auditor.check(
+        train(clip="example"),
+        Accounted(poisson()).at(DELTA),
+        pair,
+        score=train().likelihood_ratio(pair),
+        draws_factor=0.2,
+    )
+
+
+@pytest.mark.known_violation("losses [n, 1] weighed by factors [n]: nothing is clipped")
+def audit_ghost_clipping_of_columns(auditor):
+    pair = loud_user()
+    auditor.check(
+        train(mutants.GhostClippingOfColumns),
+        Accounted(poisson()).at(DELTA),
+        pair,
+        score=train().likelihood_ratio(pair),
+        draws_factor=0.2,
+    )
+
+
+# --- noise ---
+
+
+def audit_one_step_in_many_dimensions(auditor):
+    auditor.check(
+        train(d=32, q=0.5, steps=1),
+        Accounted(poisson(q=0.5, steps=1)).at(DELTA),
+        loud_user(others=2, d=32),
+        mutants=[train(mutants.NoiseOverDrawnBatch, d=32, q=0.5, steps=1)],
+        draws_factor=0.1,
+    )
+
+
+@pytest.mark.known_violation("noise scaled by the size of the batch that was drawn")
+def audit_noise_over_the_drawn_batch(auditor):
+    """No score: what is looked at is learnt, and found to be the length of the noise."""
+    auditor.check(
+        train(mutants.NoiseOverDrawnBatch, d=32, q=0.5, steps=1),
+        Accounted(poisson(q=0.5, steps=1)).at(DELTA),
+        loud_user(others=2, d=32),
+        draws_factor=0.3,
+    )
+
+
+def audit_last_iterate(auditor):
+    auditor.check(
+        train(release="last"),
+        Accounted(poisson()),
+        loud_user(),
+        mutants=[train(mutants.AccumulationWithoutNoise, microbatches=6, release="last")],
+        draws_factor=0.2,
+    )
+
+
+@pytest.mark.known_violation("moves at every microbatch, with noise at every sixth only")
+def audit_accumulation_without_noise(auditor):
+    auditor.check(
+        train(mutants.AccumulationWithoutNoise, microbatches=6, release="last"),
+        Accounted(poisson(), source="dp-accounting, PLD"),
+        loud_user(),
+        draws_factor=0.3,
+    )
+
+
+# --- sampling: what is accounted as Poisson must be ---
+
+
+def in_epochs(sampling="poisson", **options):
+    options = {"sigma": EPOCH_SIGMA, "steps": EPOCHS * BATCHES, **options}
+    return train(sampling=sampling, **options)
+
+
+@cache
+def as_poisson():
+    event = poisson(EPOCH_SIGMA, q=1 / BATCHES, steps=EPOCHS * BATCHES)
+    return Accounted(event, REPLACE, "dp-accounting, PLD")
+
+
+def audit_poisson_replacing_users(auditor):
+    pair = loud_user(**EIGHT)
+    auditor.check(
+        in_epochs(),
+        as_poisson(),
+        pair,
+        score=in_epochs().likelihood_ratio(pair),
+        mutants=[in_epochs("shuffle", batch_size=2), in_epochs("balls_in_bins")],
+        draws_factor=0.3,
+    )
+
+
+@pytest.mark.known_violation("shuffled batches, accounted as Poisson samples")
+def audit_shuffle_as_poisson(auditor):
+    pair = loud_user(**EIGHT)
+    mechanism = in_epochs("shuffle", batch_size=2)
+    auditor.check(
+        mechanism, as_poisson(), pair, score=mechanism.likelihood_ratio(pair), draws_factor=0.3
+    )
+
+
+@pytest.mark.known_violation("balls in bins, accounted as Poisson samples")
+def audit_balls_in_bins_as_poisson(auditor):
+    pair = loud_user(**EIGHT)
+    mechanism = in_epochs("balls_in_bins")
+    auditor.check(
+        mechanism, as_poisson(), pair, score=mechanism.likelihood_ratio(pair), draws_factor=0.3
+    )
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [{"sampling": "shuffle", "batch_size": 2}, {"sampling": "balls_in_bins"}],
+    ids=["shuffle", "balls_in_bins"],
+)
+def audit_once_in_an_epoch(auditor, sampling):
+    """A user takes part once in an epoch, so that each epoch is one Gaussian, not amplified."""
+    pair = loud_user(m=4, **EIGHT)
+    epoch = {"steps": BATCHES, "sigma": SIGMA, **sampling}
+    mechanism = train(**epoch)
+    auditor.check(
+        mechanism,
+        GaussianDP(2 / SIGMA, REPLACE, "given its batch, a user moves one sum by 2 clip_norm"),
+        pair,
+        score=mechanism.likelihood_ratio(pair),
+        mutants=[train(clip="example", **epoch)],
+        draws_factor=0.2,
+    )
+
+
+# --- accounting under another relation ---
+
+
+def full_batches():
+    return train(q=1.0, sigma=FULL_SIGMA, steps=FULL_STEPS)
+
+
+def audit_full_batches_by_pld(auditor):
+    """Under REPLACE_ONE the PLD accountant doubles what one user moves."""
+    pair = loud_user(relation=REPLACE)
+    event = poisson(FULL_SIGMA, q=1.0, steps=FULL_STEPS)
+    auditor.check(
+        full_batches(),
+        Accounted(event, REPLACE, "dp-accounting, PLD"),
+        pair,
+        score=full_batches().likelihood_ratio(pair),
+        mutants=[train(q=1.0, sigma=FULL_SIGMA / math.sqrt(2), steps=FULL_STEPS)],
+        draws_factor=0.2,
+    )
+
+
+@pytest.mark.known_violation("an RDP accountant under REPLACE_ONE, told sigma over clip_norm")
+def audit_full_batches_by_rdp(auditor):
+    """It takes the noise relative to what replacing a user moves, which is twice the clip norm."""
+    from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
+
+    accountant = RdpAccountant(neighboring_relation=accounting.NeighboringRelation.REPLACE_ONE)
+    accountant.compose(accounting.GaussianDpEvent(FULL_SIGMA), FULL_STEPS)
+    pair = loud_user(relation=REPLACE)
+    auditor.check(
+        full_batches(),
+        Accounted(accountant, source="dp-accounting, RDP"),
+        pair,
+        score=full_batches().likelihood_ratio(pair),
+        draws_factor=0.5,
+    )

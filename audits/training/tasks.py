@@ -1,0 +1,48 @@
+"""Training runs that are audited: logistic regression on a few users, one of whom is loud."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special
+
+from dpaudit import DPSGD, NeighborPair, Relation
+
+Q, SIGMA, STEPS = 0.25, 1.5, 12
+DELTA = 1e-5
+LOUD = 20.0
+
+
+def logistic(params, data):
+    """Gradients of log(1 + exp(-x params)), data holding x times a label of -1 or 1: [n, m, d]."""
+    margins = np.einsum("sd,nmd->snm", params, data)
+    return -special.expit(-margins)[..., None] * data[None]
+
+
+def loud_user(*, others=5, m=1, d=3, relation=Relation.ADD_REMOVE_USER):
+    """Some users, and one who has a feature that nobody else has, and much of it.
+
+    The loud user's gradient is clipped at all iterates that are reached, and orthogonal to those of
+    the others. Where users are replaced, it is by one who has as much of the opposite.
+    """
+    users = np.zeros((others, m, d))
+    users[:, :, : d - 1] = np.random.default_rng(0).normal(size=(others, 1, d - 1)) / m
+    loud = np.zeros((1, m, d))
+    loud[..., -1] = LOUD
+    left = np.concatenate([users, loud])
+    right = users if relation == Relation.ADD_REMOVE_USER else np.concatenate([users, -loud])
+    return NeighborPair(left, right, relation=relation, recipe=f"a loud user with {m} items")
+
+
+def poisson(sigma=SIGMA, *, q=Q, steps=STEPS):
+    """Return what DP-SGD is accounted as: Poisson samples, a Gaussian on each, composed."""
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+
+    return SelfComposedDpEvent(PoissonSampledDpEvent(q, GaussianDpEvent(sigma)), steps)
+
+
+def train(kind=DPSGD, *, d=3, **options):
+    """Return a training run; its steps are short, so that the loud user stays loud."""
+    options = {"sigma": SIGMA, "steps": STEPS, **options}
+    if "batch_size" not in options:
+        options = {"q": Q, **options}
+    return kind(logistic, start=np.zeros(d), clip_norm=1.0, learning_rate=1e-3, **options)

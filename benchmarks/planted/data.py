@@ -1,0 +1,45 @@
+"""Mistakes planted in what a dataset is."""
+
+from __future__ import annotations
+
+from benchmarks.planted.mutant import Mutant
+
+DATA = ("tests/data/test_data.py",)
+
+MUTANTS = (
+    Mutant(
+        "data/compare.py",
+        "a replaced user may be any number of users",
+        "    _at_most(count, most, [*changed, *gone, *come])\n",
+        "",
+        DATA,
+    ),
+    Mutant(
+        "data/compare.py",
+        "rows of the others may be shuffled",
+        "if a.order != b.order:",
+        "if False:",
+        DATA,
+    ),
+    Mutant(
+        "data/compare.py",
+        "columns and dtypes may differ",
+        "if left.public != right.public:",
+        "if False:",
+        DATA,
+    ),
+    Mutant(
+        "data/frames.py",
+        "rows may belong to nobody",
+        "    if nobody:\n",
+        "    if False:\n",
+        DATA,
+    ),
+    Mutant(
+        "data/sequences.py",
+        "a mechanism is handed the list that we keep",
+        "[u if isinstance(u, np.ndarray) else copy.deepcopy(u) for u in value]",
+        "value",
+        DATA,
+    ),
+)

@@ -1,0 +1,70 @@
+"""Many draws on workers: seconds of one audit here, and drawn by processes, in one run.
+
+    python -m benchmarks.workers [--draws 100000000] [--workers 2]
+
+Prints the ratio of the two, whether both results are the same to the last bit, and the most memory
+that this process held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+
+from algorithms.common import noise
+from dpaudit import PureDP, audit
+from dpaudit import neighbors as nb
+from dpaudit.mechanisms import Processes
+
+
+def scalar(data, size, *, rng):
+    """Return a sum with Laplace noise."""
+    return noise.laplace_mechanism(data, size, sensitivity=1.0, epsilon=1.0, rng=rng)
+
+
+def users(data, size, *, rng):
+    """Return a sum with noise of ten users each, ten times as dear."""
+    return data.sum() + rng.laplace(size=(size, 10)).sum(axis=1)
+
+
+def found(result):
+    """Return what an audit found, but for seconds."""
+    return {key: value for key, value in result.to_json().items() if "second" not in key}
+
+
+def main():
+    """Print the ratio."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--draws", type=int, default=10**8)
+    parser.add_argument("--workers", type=int, default=2)
+    args = parser.parse_args()
+    pair = nb.value_pattern("one_above", 1)
+
+    processes = Processes(args.workers)
+
+    def timed(mechanism, draws, workers):
+        begun = time.perf_counter()
+        result = audit(
+            mechanism, PureDP(1.1), pair, draws=draws, seed=1, mutants=None, workers=workers
+        )
+        return time.perf_counter() - begun, result
+
+    try:
+        timed(scalar, 10**5, processes)
+        for mechanism, draws in ((scalar, args.draws), (users, args.draws // 2)):
+            here, alone = timed(mechanism, draws, None)
+            there, together = timed(mechanism, draws, processes)
+            held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            same = "the same" if found(alone) == found(together) else "NOT THE SAME"
+            print(
+                f"{mechanism.__name__:<8}{draws:>14,} draws per dataset: {here:6.1f} s here, "
+                f"{there:6.1f} s on {args.workers} workers, ratio {here / there:.2f}; {same}; "
+                f"at most {held:.0f} MiB held here"
+            )
+    finally:
+        processes.close()
+
+
+if __name__ == "__main__":
+    main()

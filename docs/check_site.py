@@ -1,0 +1,98 @@
+"""What the built site must keep: pages ask no other host for anything, and links lead somewhere.
+
+`python docs/check_site.py docs/_build/html`; `make docs` runs it after the build.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+_LOADS = {
+    "script": ("src",),
+    "link": ("href",),
+    "img": ("src", "srcset"),
+    "source": ("src", "srcset"),
+    "iframe": ("src",),
+    "object": ("data",),
+    "video": ("src", "poster"),
+    "audio": ("src",),
+    "embed": ("src",),
+    "use": ("href",),
+}
+"""What a browser fetches by itself; an `a` is followed by people."""
+
+_NOT_LOADED = {"search", "index", "next", "prev", "canonical", "author"}
+_CSS_URL = re.compile(r"""(?:url\(|@import)\s*["']?([^"')\s;]+)""")
+
+
+class _Page(HTMLParser):
+    """Addresses that a page loads or links to, and the places in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.links: list[str] = []
+        self.places: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Collect what a tag names."""
+        values = {name: value or "" for name, value in attrs}
+        self.places |= {values[name] for name in ("id", "name") if name in values}
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+        if tag == "link" and set(values.get("rel", "").split()) & _NOT_LOADED:
+            return
+        self.loads += [values[name] for name in _LOADS.get(tag, ()) if name in values]
+        self.loads += _CSS_URL.findall(values.get("style", ""))
+
+
+def faults(site: Path) -> Iterator[str]:
+    """Say what is wrong with the pages and styles of a site."""
+    pages = {}
+    for path in sorted(site.rglob("*.html")):
+        page = pages[path.resolve()] = _Page()
+        page.feed(path.read_text(encoding="utf-8"))
+    for path, page in pages.items():
+        here = path.relative_to(site.resolve())
+        for address in page.loads:
+            if urlsplit(address).scheme in ("http", "https") or address.startswith("//"):
+                yield f"{here} loads {address} from another host"
+        if here.parts[0] == "_static":
+            continue
+        for address in {*page.links, *page.loads}:
+            yield from _broken(path, here, address, pages)
+    for path in sorted(site.rglob("*.css")):
+        for address in _CSS_URL.findall(path.read_text(encoding="utf-8")):
+            if urlsplit(address).scheme in ("http", "https") or address.startswith("//"):
+                yield f"{path.relative_to(site)} loads {address} from another host"
+
+
+def _broken(path: Path, here: Path, address: str, pages: dict[Path, _Page]) -> Iterator[str]:
+    parts = urlsplit(address)
+    if parts.scheme or parts.netloc:
+        return
+    target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+    target = target / "index.html" if target.is_dir() else target
+    if not target.exists():
+        yield f"{here} links to {address}, which is not there"
+    elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].places:
+        yield f"{here} links to {address}, a place that is not on that page"
+
+
+def main(folder: str) -> int:
+    """Print what is wrong; return 1 where anything is."""
+    site = Path(folder)
+    found = list(faults(site))
+    for fault in found:
+        print(fault)
+    print(f"{len(list(site.rglob('*.html')))} pages, {len(found)} faults")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,161 @@
+"""A page for each paper of the reference run: counts, what is wrong, what rests on what.
+
+Made when the site is built, from `reports/reference`, so that it says what the run says. The run's
+own pages (every statement, the erratum sheets) are copied beside the site, and linked here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+
+from dpaudit.ledger import LedgerVerdict, StatementResult
+from dpaudit.report.erratum import by_harm, heading
+from dpaudit.report.pictures import premises_picture
+from dpaudit.store import load_record
+
+RUN = "../reference-run"
+_COMMON = (LedgerVerdict.HOLDS, LedgerVerdict.HOLDS_PROOF_BROKEN, LedgerVerdict.REFUTED)
+
+
+def write(root: Path, out: Path) -> None:
+    """Write `out/index.md` and a page for each paper; remove what is no longer there."""
+    stored = root / "reports" / "reference"
+    run = json.loads((stored / "results.json").read_text(encoding="utf-8"))["run"]
+    rows = [_row(path) for path in sorted((stored / "statements").glob("*.json"))]
+    rows = [row for row in rows if row.kind != "function"]
+    papers = sorted(run["papers"], key=lambda paper: paper["title"])
+    pages = {"index.md": _index(papers, rows)}
+    for paper in papers:
+        own = [row for row in rows if row.paper == paper["name"]]
+        has_sheet = (stored / f"erratum-{paper['name']}.html").exists()
+        pages[f"{paper['name']}.md"] = _page(paper, own, has_sheet=has_sheet)
+    out.mkdir(exist_ok=True)
+    for old in out.glob("*.md"):
+        if old.name not in pages:
+            old.unlink()
+    for name, text in pages.items():
+        file = out / name
+        # An unchanged page keeps its time, so that Sphinx need not read it again.
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+
+
+def _row(path: Path) -> StatementResult:
+    record, problems = load_record(path)
+    if problems or not isinstance(record, StatementResult):
+        raise ValueError(f"{path}: {problems or 'no row of the ledger'}")
+    return record
+
+
+def _link(target: str, words: str) -> str:
+    """Return a link to a page of the run, which Sphinx does not know."""
+    return f'<a href="{escape(RUN)}/{escape(target)}">{escape(words)}</a>'
+
+
+def _name(title: str) -> tuple[str, str]:
+    """Part a title into the name of the paper and all the rest."""
+    name, parenthesis, rest = title.partition(" (")
+    return name, parenthesis.strip() + rest
+
+
+def _plain(words: str) -> str:
+    """Return words that MyST leaves as they are."""
+    return re.sub(r"([\\`*_{}\[\]<>$|#~])", r"\\\1", " ".join(words.split()))
+
+
+def _index(papers: Iterable[dict[str, str]], rows: Iterable[StatementResult]) -> str:
+    lines = [
+        "# Papers",
+        "",
+        "Every numbered statement of these papers has an executable verdict. What is refuted",
+        "comes with a counterexample that can be pasted, and a corrected statement that was",
+        "attacked too.",
+        "",
+        "| paper | statements | hold | proof broken | refuted | other |",
+        "|---|---|---|---|---|---|",
+    ]
+    names = []
+    for paper in papers:
+        names.append(paper["name"])
+        found = Counter(row.verdict for row in rows if row.paper == paper["name"])
+        everything = found.total()
+        shown = [found.pop(verdict, 0) for verdict in _COMMON]
+        name, rest = _name(paper["title"])
+        authors = rest.partition("):")[0].removesuffix(")") + ")" * bool(rest)
+        cells = [f"[{_plain(name)}]({paper['name']}.md) {_plain(authors)}", everything, *shown]
+        lines.append("| " + " | ".join(map(str, [*cells, found.total()])) + " |")
+    lines += [
+        "",
+        f"The run behind it, as it was written: {_link('index.html', 'all audits')}, "
+        f"{_link('ledger.html', 'all statements')}. How a statement gets its verdict: "
+        "[a paper of your own in the ledger](../guides/ledger.md).",
+        "",
+        "```{toctree}",
+        ":hidden:",
+        "",
+        *names,
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _page(paper: dict[str, str], rows: list[StatementResult], *, has_sheet: bool) -> str:
+    name, rest = _name(paper["title"])
+    found = Counter(row.verdict for row in rows)
+    order = [verdict for verdict in LedgerVerdict if found[verdict]]
+    lines = [f"# {_plain(name)}", ""]
+    if rest:
+        lines += [_plain(rest.strip()), ""]
+    lines += [f"Of its {len(rows)} statements:", "", "| verdict | statements | meaning |"]
+    lines += ["|---|---|---|"]
+    lines += [f"| {verdict.words} | {found[verdict]} | {verdict.meaning} |" for verdict in order]
+    sheet = _link(f"erratum-{paper['name']}.html", "the erratum sheet")
+    lines += [
+        "",
+        (f"What is wrong, with counterexamples and corrections: {sheet}. " * has_sheet)
+        + f"Every statement, and how it was attacked: {_link('ledger.html', 'the ledger')}.",
+        "",
+    ]
+    wrong = [r for r in rows if r.verdict in (LedgerVerdict.REFUTED, _COMMON[1])]
+    if wrong:
+        lines += ["## What is wrong", "", "| statement | verdict | harms |", "|---|---|---|"]
+        lines += [
+            f"| {_link('ledger.html#' + row.id, heading(row))} | {row.verdict.words} "
+            f"| {'' if row.harm is None else row.harm.value} |"
+            for row in sorted(wrong, key=by_harm)
+        ]
+        lines += [""]
+    graphs = _graphs(rows)
+    if graphs:
+        lines += [
+            "## What rests on what",
+            "",
+            "Each statement stands to the right of its premises and links to its row.",
+            "Colours are those of the verdicts: red is refuted, blue has a broken proof.",
+            "",
+            *graphs,
+        ]
+    return "\n".join(lines)
+
+
+def _graphs(rows: list[StatementResult]) -> list[str]:
+    """Return a graph for each short name of the paper, or of a version of it."""
+    lines = []
+    for short in dict.fromkeys(row.id.partition(".")[0] for row in rows):
+        own = [row for row in rows if row.id.partition(".")[0] == short]
+        picture = str(premises_picture(own, {row.id: row.id for row in own}))
+        if not picture:
+            continue
+        picture = picture.replace('href="#', f'href="{RUN}/ledger.html#')
+        # A picture with links in it is a group of them to a screen reader.
+        picture = picture.replace('role="img"', 'role="group"', 1)
+        picture = picture.replace('"What rests on what"', f'"What rests on what: {short}"', 1)
+        box = f'<div class="premises" role="region" tabindex="0" aria-label="Graph of {short}">'
+        lines += ["```{raw} html", f"{box}{picture}</div>", "```", ""]
+    return lines

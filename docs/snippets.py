@@ -1,0 +1,149 @@
+"""The code of a page, run from top to bottom: by the tests, and by `python docs/snippets.py`.
+
+Words behind the language of a fence say what becomes of it:
+
+- ```` ```python ```` runs in the one namespace of its page.
+- ```` ```python file=NAME ```` is written into a file instead.
+- ```` ```python needs=PACKAGE ```` runs where the package is installed, and is compiled elsewhere.
+- ```` ```sh run ```` runs in a shell; `run=1` must end with exit code 1.
+- ```` ```text output ```` is what the block before it printed; `...` stands for anything.
+
+`python docs/snippets.py PAGE...` writes what was printed into the page, where it says otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+_FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<info>[a-z][^\n`]*)\n(?P<text>.*?)^(?P=indent)```$", re.M | re.S
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fence of a page."""
+
+    language: str
+    words: tuple[str, ...]
+    text: str
+    line: int
+    span: tuple[int, int]
+
+    def word(self, name: str) -> str | None:
+        """Return the value of ``name=value``; "" of the bare name, None without it."""
+        for word in self.words:
+            if word.partition("=")[0] == name:
+                return word.partition("=")[2]
+        return None
+
+
+def blocks_of(text: str) -> Iterator[Block]:
+    """Return the fences of a page, in order."""
+    for found in _FENCE.finditer(text):
+        language, *words = found["info"].split()
+        lines = found["text"].splitlines(keepends=True)
+        body = "".join(line.removeprefix(found["indent"]) for line in lines)
+        line = text.count("\n", 0, found.start("text"))
+        yield Block(language, tuple(words), body, line, found.span("text"))
+
+
+@dataclass
+class Page:
+    """A page whose code runs in the working directory."""
+
+    path: Path
+    names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__main__"})
+    printed: str = ""
+
+    def run(self) -> Iterator[tuple[Block, str]]:
+        """Run all blocks; yield each block of output with what was printed."""
+        for block in blocks_of(self.path.read_text(encoding="utf-8")):
+            if block.language == "text" and block.word("output") is not None:
+                yield block, self.printed
+            elif block.language == "python":
+                self._python(block)
+            elif block.language == "sh" and block.word("run") is not None:
+                self._shell(block)
+
+    def _python(self, block: Block) -> None:
+        if name := block.word("file"):
+            Path(name).parent.mkdir(parents=True, exist_ok=True)
+            Path(name).write_text(block.text, encoding="utf-8")
+            return
+        # Results name lines of the code: those of the block, which stay when the page grows.
+        code = compile(block.text, f"{self.path.stem}.py", "exec")
+        needs = block.word("needs")
+        if needs and importlib.util.find_spec(needs) is None:
+            return
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(code, self.names)
+        self.printed = out.getvalue()
+
+    def _shell(self, block: Block) -> None:
+        path = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+        ran = subprocess.run(
+            ["bash", "-c", block.text],
+            env={
+                **os.environ,
+                "PATH": os.pathsep.join(path),
+                "PYTHONPATH": os.pathsep.join([".", str(ROOT)]),
+                "COLUMNS": "100",
+                "PYTHONWARNINGS": "",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        expected = int(block.word("run") or 0)
+        said = ran.stdout + ran.stderr
+        assert ran.returncode == expected, f"{self.path}:{block.line}: {ran.returncode}\n{said}"
+        self.printed = said
+
+
+def agrees(shown: str, printed: str) -> bool:
+    """Whether a page shows what was printed; `...` stands for anything."""
+    parts = [re.escape(part) for part in _bare(shown).split("...")]
+    return re.fullmatch(".*?".join(parts), _bare(printed), re.S) is not None
+
+
+def _bare(text: str) -> str:
+    """Without spaces at the ends of lines, which nobody sees."""
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+def main(pages: list[str]) -> None:
+    """Run pages and write what they print into them."""
+    for name in pages:
+        path = Path(name).resolve()
+        text, began, changed = path.read_text(encoding="utf-8"), time.perf_counter(), 0
+        edits = []
+        with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch):
+            for block, printed in Page(path).run():
+                if not agrees(block.text, printed):
+                    # Seconds differ from run to run.
+                    shown = re.sub(r"\b\d[\d.]* s\b", "... s", _bare(printed))
+                    edits.append((block.span, shown + "\n"))
+        for (start, end), new in reversed(edits):
+            text = text[:start] + new + text[end:]
+            changed += 1
+        path.write_text(text, encoding="utf-8")
+        print(f"{name}: {time.perf_counter() - began:.1f} s, {changed} blocks written")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,21 @@
+"""Packages of the field as mechanisms, by one line each; imported when they are used."""
+
+from dpaudit.adapters.drawing import Drawn
+from dpaudit.adapters.engines import pipeline_dp, smartnoise_sql
+from dpaudit.adapters.measurements import opendp, opendp_query, pydp
+from dpaudit.adapters.models import diffprivlib_mechanism, diffprivlib_model, diffprivlib_tool
+from dpaudit.adapters.training import jax_privacy, opacus
+
+__all__ = [
+    "Drawn",
+    "diffprivlib_mechanism",
+    "diffprivlib_model",
+    "diffprivlib_tool",
+    "jax_privacy",
+    "opacus",
+    "opendp",
+    "opendp_query",
+    "pipeline_dp",
+    "pydp",
+    "smartnoise_sql",
+]

@@ -1,0 +1,150 @@
+"""What all adapters share: a release at a time, of data as a package wants it, kept as a draw."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import random
+import warnings
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from dpaudit.data import handed, is_frame
+from dpaudit.errors import ArgumentError, MechanismError
+from dpaudit.mechanisms import global_generators_kept, seed_of
+
+Given = Callable[[Any], Any] | Hashable
+Release = Callable[[Any, np.random.Generator], Any]
+
+_OURS = ("data", "size", "rng")
+
+
+class Drawn:
+    """A mechanism that makes one release for each draw.
+
+    Parameters
+    ----------
+    name : str
+        What reports call it.
+    prepare : callable
+        ``prepare(**options)`` returns ``release(given, rng)``, of one draw. Called once for each
+        call of the mechanism.
+    given : callable, str or int, optional
+        What a release is given: a function of the data, or the column of a frame or the key of a
+        dict, as an array; by default the data as they are. Made anew for each draw, so that what
+        a release does to it, the next does not see.
+    then : callable, optional
+        What is kept of a release: a fixed function of it.
+    seeded : bool
+        Whether `rng` determines what is released.
+    quiet : str, optional
+        Regular expression of warnings that are to be expected, and left out.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        prepare: Callable[..., Release],
+        *,
+        given: Given | None = None,
+        then: Callable[[Any], Any] | None = None,
+        seeded: bool,
+        quiet: str | None = None,
+    ) -> None:
+        if then is not None and not callable(then):
+            raise TypeError(f"then must be a function of one release, got {then!r}")
+        self.__name__ = name
+        self.prepare, self.given, self.then = prepare, given, then
+        self.dpaudit_unseeded, self.quiet = not seeded, quiet
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+    def __call__(self, data: Any, size: int, *, rng: np.random.Generator, **options: Any) -> Any:
+        """Return a list of `size` independent draws."""
+        with warnings.catch_warnings(), apart(rng):
+            if self.quiet is not None:
+                warnings.filterwarnings("ignore", self.quiet)
+            release = self.prepare(**options)
+            draws = (release(self._given(handed(data)), rng) for _ in range(size))
+            return [draw if self.then is None else self.then(draw) for draw in draws]
+
+    def _given(self, data: Any) -> Any:
+        if self.given is None:
+            return data
+        return self.given(data) if callable(self.given) else column(data, self.given)
+
+
+def with_options(mechanism: Drawn, options: dict[str, Any]) -> functools.partial[Any]:
+    """Return a mechanism whose options are keywords, which ``mutants.scaled`` multiplies.
+
+    Raises
+    ------
+    ArgumentError
+        For an option that a mechanism is handed by dpaudit.
+    """
+    for name in _OURS:
+        if name in options:
+            raise ArgumentError(f"options must not hold {name}, which dpaudit hands over itself")
+    return functools.partial(mechanism, **options)
+
+
+def column(data: Any, name: Hashable) -> Any:
+    """Return a column of a frame, or what a dict holds, as an array."""
+    if not (is_frame(data) or isinstance(data, dict)):
+        raise MechanismError(
+            f"given={name!r} names a column of a frame or a key of a dict, and the data are a "
+            f"{type(data).__name__}; give a function of the data"
+        )
+    return np.asarray(data[name])
+
+
+def flat(given: Any) -> Any:
+    """Return all items of all users one after the other, where the data are an array or a list."""
+    if isinstance(given, list | tuple):
+        return np.concatenate([np.ravel(user) for user in given]) if given else np.empty(0)
+    return given.ravel() if isinstance(given, np.ndarray) else given
+
+
+@contextmanager
+def apart(rng: np.random.Generator) -> Iterator[None]:
+    """Seed numpy's global generator and that of ``random``, and leave them as they were found.
+
+    Some packages draw from them. To leave them as they were and not to seed them would give every
+    call the same numbers.
+    """
+    words = [seed_of(rng) for _ in range(8)]
+    with global_generators_kept():
+        np.random.seed(words)  # noqa: NPY002
+        random.seed(repr(words))
+        yield
+
+
+def legacy(rng: np.random.Generator) -> np.random.RandomState:
+    """Return numpy's older kind of generator, seeded from `rng` by 256 bits."""
+    return np.random.RandomState([seed_of(rng) for _ in range(8)])
+
+
+def needed(module: str, package: str) -> Any:
+    """Import a module of another package, or say how to install it.
+
+    Raises
+    ------
+    MechanismError
+        Where it cannot be imported.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MechanismError(
+            f"this adapter needs {module}, which cannot be imported here ({error}): "
+            f"pip install {package}"
+        ) from error
+
+
+def words_of(tool: Any) -> str:
+    """Return the name of a function or a class."""
+    return str(getattr(tool, "__name__", None) or type(tool).__name__)

@@ -1,0 +1,187 @@
+"""PipelineDP and SmartNoise SQL: aggregations and queries of tables as mechanisms."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpaudit.adapters.drawing import Drawn, Given, Release, needed, with_options
+from dpaudit.data import is_frame
+from dpaudit.errors import MechanismError
+
+Then = Callable[[Any], Any]
+
+_ALL = "all"
+
+
+# --- PipelineDP ---
+
+
+def pipeline_dp(
+    params: Any,
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    partitions: Sequence[Hashable] | None = (_ALL,),
+    user: str = "user",
+    partition: str | None = None,
+    value: str | None = None,
+    given: Given | None = None,
+    then: Then | None = None,
+) -> Callable[..., Any]:
+    """Make an aggregation of PipelineDP on the local backend a mechanism.
+
+    Parameters
+    ----------
+    params : pipeline_dp.AggregateParams or callable
+        Or a function without arguments that makes them.
+    epsilon, delta : float
+        Of the budget, all of which goes to this aggregation. PipelineDP refuses a `delta` of 0
+        where noise is Gaussian or partitions are private.
+    partitions : sequence, optional
+        Public partitions. None for private ones, which PipelineDP selects: the draws are dicts
+        then, and ``audit(keys=[...])`` declares which partitions there may be.
+    user, partition, value : str, optional
+        Columns of a frame. Without `partition` all rows are in one.
+    given : optional
+        A list of rows (user, partition, value), as a function of the data; see :class:`Drawn`.
+        By default rows of a frame, or all items of all users of an array in one partition.
+    then : callable, optional
+        What is kept of a dict from partitions to metrics. By default of one partition that is
+        public its metrics, of one metric the number; of others a dict, whose keys are partitions,
+        or pairs of a partition and the name of a metric.
+
+    Returns
+    -------
+    callable
+        ``f(data, size, *, rng)``. PipelineDP draws from entropy of its own and cannot be seeded.
+
+    Raises
+    ------
+    MechanismError
+        By a call, where PipelineDP is not installed.
+    """
+    public = None if partitions is None else list(partitions)
+    rows = functools.partial(_rows, user=user, partition=partition, value=value)
+    prepare = functools.partial(_prepared_pipeline, params, public)
+    kept = functools.partial(_metrics, public) if then is None else then
+    mechanism = Drawn(
+        "pipeline_dp",
+        prepare,
+        given=rows if given is None else given,
+        then=kept,
+        seeded=False,
+    )
+    return with_options(mechanism, {"epsilon": epsilon, "delta": delta})
+
+
+def _prepared_pipeline(
+    params: Any, public: list[Hashable] | None, epsilon: float, delta: float
+) -> Release:
+    library = needed("pipeline_dp", "pipeline-dp")
+    asked = params() if callable(params) else params
+    extractors = library.DataExtractors(
+        privacy_id_extractor=lambda row: row[0],
+        partition_extractor=lambda row: row[1],
+        value_extractor=lambda row: row[2],
+    )
+
+    def release(given: Any, rng: np.random.Generator) -> Any:
+        # Anew for each draw: a budget is spent once.
+        accountant = library.NaiveBudgetAccountant(total_epsilon=epsilon, total_delta=delta)
+        engine = library.DPEngine(accountant, library.LocalBackend())
+        result = engine.aggregate(given, asked, extractors, public_partitions=public)
+        accountant.compute_budgets()
+        return dict(result)
+
+    return release
+
+
+def _rows(data: Any, user: str, partition: str | None, value: str | None) -> list[Any]:
+    if is_frame(data):
+        cells = [
+            [fixed] * len(data) if name is None else list(data[name])
+            for name, fixed in ((user, None), (partition, _ALL), (value, 0.0))
+        ]
+        return list(zip(*cells, strict=True))
+    return [(at, _ALL, one) for at, held in enumerate(data) for one in np.ravel(held).tolist()]
+
+
+def _metrics(public: list[Hashable] | None, release: dict[Hashable, Any]) -> Any:
+    if public is not None and len(public) == 1:
+        (found,) = release.values()
+        values = list(found)
+        return values[0] if len(values) == 1 else values
+    flat = {}
+    for name, found in release.items():
+        metrics = found._asdict()
+        for metric, one in metrics.items():
+            flat[name if len(metrics) == 1 else (name, metric)] = one
+    return flat
+
+
+# --- SmartNoise SQL ---
+
+
+def smartnoise_sql(
+    query: str,
+    metadata: Any,
+    *,
+    epsilon: float,
+    delta: float,
+    given: Given | None = None,
+    then: Then | None = None,
+    **options: Any,
+) -> Callable[..., Any]:
+    """Make a query of SmartNoise SQL on a frame of pandas a mechanism.
+
+    Parameters
+    ----------
+    query : str
+        Such as ``"SELECT COUNT(*) AS n FROM s.t"``.
+    metadata : dict or str
+        As ``snsql.from_df`` takes it: the tables, their columns, bounds, ``private_id``,
+        ``max_ids``.
+    epsilon, delta : float
+        As ``snsql.Privacy`` takes them: of *each column* of the query. What the whole query costs
+        is what SmartNoise's ``get_privacy_cost`` says, and this is what it is to be held to.
+    given, then : optional
+        See :class:`Drawn`. By default the data, a frame; of a release, a frame of the result, one
+        number is kept where it has one cell. Other results need ``audit(keys=[...])`` where groups
+        come and go.
+    **options
+        Further ones of ``snsql.Privacy``.
+
+    Returns
+    -------
+    callable
+        ``f(data, size, *, rng)``. SmartNoise draws from OpenDP and SQLite and cannot be seeded.
+        A query takes tenths of a second, most of it to parse its text.
+
+    Raises
+    ------
+    MechanismError
+        By a call, where SmartNoise is not installed, or for data that are no frame of pandas.
+    """
+    prepare = functools.partial(_prepared_query, query, metadata)
+    mechanism = Drawn("smartnoise_sql", prepare, given=given, then=then, seeded=False)
+    return with_options(mechanism, {"epsilon": epsilon, "delta": delta, **options})
+
+
+def _prepared_query(query: str, metadata: Any, **options: Any) -> Release:
+    library = needed("snsql", "smartnoise-sql")
+
+    def release(given: Any, rng: np.random.Generator) -> Any:
+        if not is_frame(given) or not hasattr(given, "iloc"):
+            raise MechanismError(
+                f"smartnoise_sql takes frames of pandas, got a {type(given).__name__}: give "
+                "given=function of the data"
+            )
+        reader = library.from_df(given, privacy=library.Privacy(**options), metadata=metadata)
+        result = reader.execute_df(query)
+        return result.iloc[0, 0] if result.shape == (1, 1) else result
+
+    return release

@@ -1,0 +1,252 @@
+"""diffprivlib: its tools and models as mechanisms."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpaudit.adapters.drawing import (
+    Drawn,
+    Given,
+    Release,
+    column,
+    flat,
+    legacy,
+    needed,
+    with_options,
+    words_of,
+)
+from dpaudit.errors import ArgumentError
+
+Then = Callable[[Any], Any]
+
+_EMPTY = "Mean of empty slice|Degrees of freedom|invalid value|divide by zero"
+"""What numpy says where nobody is left; that bounds are missing is said."""
+
+
+def diffprivlib_tool(
+    function: Callable[..., Any],
+    *,
+    given: Given | None = None,
+    then: Then | None = None,
+    **options: Any,
+) -> Callable[..., Any]:
+    """Make a function of ``diffprivlib.tools`` a mechanism.
+
+    Parameters
+    ----------
+    function : callable
+        Such as ``tools.mean``.
+    given, then : optional
+        See :class:`Drawn`. By default an array is handed over as one list of all items, or, with
+        ``axis`` among the options, as it is; of what is a tuple, such as a histogram and its
+        edges, the first is kept.
+    **options
+        Of the function, such as ``epsilon=1.0, bounds=(0, 1)``, for ``mutants.scaled(epsilon=2)``.
+
+    Returns
+    -------
+    callable
+        ``f(data, size, *, rng)``, seeded by `rng`. Each draw has a budget of its own.
+
+    Examples
+    --------
+    >>> from dpaudit.adapters import diffprivlib_tool
+    >>> def mean(values, *, epsilon, random_state, accountant=None):  # as diffprivlib's
+    ...     return float(random_state.random() < 2)
+    >>> diffprivlib_tool(mean, epsilon=1.0)  # doctest: +ELLIPSIS
+    functools.partial(diffprivlib mean, epsilon=1.0)
+    """
+    _refuse(options, "random_state", "accountant")
+    prepare = functools.partial(_prepared_tool, function)
+    kept = _first if then is None else then
+    mechanism = Drawn(
+        f"diffprivlib {words_of(function)}",
+        prepare,
+        given=given,
+        then=kept,
+        seeded=True,
+        quiet=_EMPTY,
+    )
+    return with_options(mechanism, options)
+
+
+def _prepared_tool(function: Callable[..., Any], **options: Any) -> Release:
+    library, states = needed("diffprivlib", "'diffprivlib' 'scikit-learn<1.6'"), _States()
+
+    def release(given: Any, rng: np.random.Generator) -> Any:
+        values = given if "axis" in options else flat(given)
+        accountant = library.BudgetAccountant()
+        return function(values, random_state=states.of(rng), accountant=accountant, **options)
+
+    return release
+
+
+def _first(release: Any) -> Any:
+    return release[0] if isinstance(release, tuple) else release
+
+
+def diffprivlib_mechanism(
+    mechanism: Callable[..., Any],
+    *,
+    utility: bool = False,
+    given: Given | None = None,
+    then: Then | None = None,
+    **options: Any,
+) -> Callable[..., Any]:
+    """Make a class of ``diffprivlib.mechanisms`` a mechanism.
+
+    Parameters
+    ----------
+    mechanism : callable
+        Such as ``mechanisms.Laplace``.
+    utility : bool, optional
+        Whether the data are the utilities of a selection, as of ``mechanisms.Exponential``; by
+        default they are the one value that is randomised.
+    given, then : optional
+        See :class:`Drawn`.
+    **options
+        Of the class, such as ``epsilon`` and ``sensitivity``.
+
+    Returns
+    -------
+    callable
+        ``f(data, size, *, rng)``, seeded by `rng`.
+    """
+    _refuse(options, "random_state")
+    prepare = functools.partial(_prepared_mechanism, mechanism, utility)
+    drawn = Drawn(
+        f"diffprivlib {words_of(mechanism)}", prepare, given=given, then=then, seeded=True
+    )
+    return with_options(drawn, options)
+
+
+def _prepared_mechanism(mechanism: Callable[..., Any], utility: bool, **options: Any) -> Release:
+    states = _States()
+    made: list[Any] = []
+
+    def release(given: Any, rng: np.random.Generator) -> Any:
+        values = np.ravel(given).tolist()
+        if not made:  # it holds no state between draws but its generator's
+            own = {"utility": values} if utility else {}
+            made.append(mechanism(random_state=states.of(rng), **own, **options))
+        return made[0].randomise() if utility else made[0].randomise(*values)
+
+    return release
+
+
+def diffprivlib_model(
+    model: Callable[..., Any],
+    *,
+    probe: ArrayLike | None = None,
+    method: str = "predict",
+    parameters: str | Sequence[str] | None = None,
+    given: Callable[[Any], tuple[Any, ...]] | None = None,
+    then: Then | None = None,
+    **options: Any,
+) -> Callable[..., Any]:
+    """Make a model of ``diffprivlib.models`` a mechanism: it is fitted for each draw.
+
+    Parameters
+    ----------
+    model : callable
+        Such as ``models.GaussianNB``.
+    probe : array_like, shape (k, d), optional
+        Fixed points, of which the predictions are kept.
+    method : str, optional
+        What predicts, such as ``"predict_proba"`` or ``"transform"``.
+    parameters : str or sequence of str, optional
+        Attributes that are kept, one after the other, such as ``"coef_"``. Attributes may be
+        computed without noise: name those that are released.
+    given : callable, optional
+        What ``fit`` takes, a tuple, as a function of the data. By default of a dict its ``"X"``,
+        a row for each user, and ``"y"``; of an array that array, a row for each user.
+    then : callable, optional
+        What is kept of a fitted model. Exactly one of `probe`, `parameters` and `then`.
+    **options
+        Of the model, such as ``epsilon`` and ``bounds``.
+
+    Returns
+    -------
+    callable
+        ``f(data, size, *, rng)``, seeded by `rng`. Each draw has a budget of its own.
+
+    Raises
+    ------
+    ArgumentError
+        Unless exactly one of `probe`, `parameters` and `then` is given.
+    """
+    _refuse(options, "random_state", "accountant")
+    if sum(one is not None for one in (probe, parameters, then)) != 1:
+        raise ArgumentError(
+            "exactly one of probe, parameters and then must say what is kept of a fitted model, "
+            f"got {probe!r}, {parameters!r} and {then!r}"
+        )
+    if probe is not None:
+        then = functools.partial(_predicted, np.array(probe), method)
+    elif parameters is not None:
+        names = (parameters,) if isinstance(parameters, str) else tuple(parameters)
+        then = functools.partial(_attributes, names)
+    prepare = functools.partial(_prepared_model, model)
+    fitted = _features if given is None else given
+    mechanism = Drawn(
+        f"diffprivlib {words_of(model)}",
+        prepare,
+        given=fitted,
+        then=then,
+        seeded=True,
+        quiet=_EMPTY,
+    )
+    return with_options(mechanism, options)
+
+
+def _prepared_model(model: Callable[..., Any], **options: Any) -> Release:
+    library, states = needed("diffprivlib", "'diffprivlib' 'scikit-learn<1.6'"), _States()
+
+    def release(given: Any, rng: np.random.Generator) -> Any:
+        accountant = library.BudgetAccountant()
+        made = model(random_state=states.of(rng), accountant=accountant, **options)
+        return made.fit(*given)
+
+    return release
+
+
+def _features(data: Any) -> tuple[Any, ...]:
+    """Return what ``fit`` takes, copied, as some models write into it."""
+    if isinstance(data, dict):
+        return _rows(column(data, "X")), np.array(data["y"]).ravel()
+    return (_rows(np.asarray(data)),)
+
+
+def _rows(values: Any) -> Any:
+    return np.array(values).reshape(len(values), -1)
+
+
+def _predicted(probe: Any, method: str, fitted: Any) -> Any:
+    return getattr(fitted, method)(probe)
+
+
+def _attributes(names: tuple[str, ...], fitted: Any) -> Any:
+    return np.concatenate([np.ravel(getattr(fitted, name)) for name in names])
+
+
+class _States:
+    """One older generator for each call: as many draws from one seed as a call makes."""
+
+    def __init__(self) -> None:
+        self.state: np.random.RandomState | None = None
+
+    def of(self, rng: np.random.Generator) -> np.random.RandomState:
+        if self.state is None:
+            self.state = legacy(rng)
+        return self.state
+
+
+def _refuse(options: dict[str, Any], *names: str) -> None:
+    for name in names:
+        if name in options:
+            raise ArgumentError(f"{name} must be left to the adapter, got {options[name]!r}")

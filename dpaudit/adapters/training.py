@@ -1,0 +1,279 @@
+"""JAX Privacy and Opacus: private gradients and private training as mechanisms."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpaudit import _validate
+from dpaudit.adapters.drawing import Drawn, Release, apart, needed, with_options, words_of
+from dpaudit.errors import MechanismError
+from dpaudit.mechanisms import seed_of
+
+Then = Callable[[Any], Any]
+
+_EXPECTED = "Secure RNG turned off|Full backward hook is firing|Using a non-full backward"
+"""Of Opacus: it is seeded here, which secure numbers could not be."""
+
+_PADDED_TO = 4  # sizes are padded to powers of this: few compilations, little waste
+
+
+# --- JAX Privacy ---
+
+
+def jax_privacy(
+    gradient: Callable[..., Any],
+    params: Any,
+    *,
+    stddev: float,
+    steps: int = 1,
+    learning_rate: float = 0.0,
+    privatizer: Callable[..., Any] | None = None,
+    then: Callable[[Any, Any], Any] | None = None,
+) -> Callable[..., Any]:
+    """Make gradient descent on clipped gradients of JAX Privacy a mechanism.
+
+    Parameters
+    ----------
+    gradient : callable
+        ``gradient(params, data)``, such as ``clipped_grad(loss, l2_clip_norm=1.0)``; with
+        ``keep_batch_dim=False`` and an array ``[n_users, m, ...]`` it clips by user.
+    params : pytree of arrays
+        Where it begins.
+    stddev : float
+        Of the noise, above 0: that of ``gaussian_privatizer``.
+    steps : int, optional
+        Full batches, at least 1.
+    learning_rate : float, optional
+        By which parameters move along noisy gradients.
+    privatizer : callable, optional
+        ``privatizer(stddev=, prng_key=)``; by default ``noise_addition.gaussian_privatizer``.
+    then : callable, optional
+        ``then(noisy, params)`` of the noisy gradients ``[steps, ...]`` and the last parameters,
+        traced by JAX. By default all noisy gradients, one after the other.
+
+    Returns
+    -------
+    callable
+        ``f(data, size, *, rng)``, seeded by `rng`. Draws of a call are made by one compiled
+        function.
+
+    Raises
+    ------
+    MechanismError
+        By a call, where JAX Privacy is not installed.
+    """
+    steps = _validate.integer(1, steps=steps)
+    mechanism = _JaxPrivacy(gradient, params, steps, privatizer, then)
+    stddev = _validate.positive(stddev=stddev)
+    return functools.partial(mechanism, stddev=stddev, learning_rate=learning_rate)
+
+
+class _JaxPrivacy:
+    """Draws by one compiled function for each set of options."""
+
+    dpaudit_unseeded = False
+
+    def __init__(self, gradient: Any, params: Any, steps: int, privatizer: Any, then: Any) -> None:
+        self.gradient, self.params, self.steps = gradient, params, steps
+        self.privatizer, self.then = privatizer, then
+        self.__name__ = "jax_privacy"
+        self.compiled: dict[tuple[float, float], Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "compiled": {}}
+
+    def __call__(
+        self,
+        data: Any,
+        size: int,
+        *,
+        rng: np.random.Generator,
+        stddev: float,
+        learning_rate: float,
+    ) -> Any:
+        """Return `size` independent draws, shape (size, k)."""
+        with apart(rng):
+            return self._draws(data, size, rng, stddev, learning_rate)
+
+    def _draws(
+        self, data: Any, size: int, rng: np.random.Generator, stddev: float, learning_rate: float
+    ) -> Any:
+        jax = needed("jax", "jax-privacy")
+        key = (stddev, learning_rate)
+        if key not in self.compiled:
+            one = functools.partial(self._one, stddev=stddev, learning_rate=learning_rate)
+            self.compiled[key] = jax.jit(jax.vmap(one, in_axes=(None, 0)))
+        padded = 1
+        while padded < size:
+            padded *= _PADDED_TO
+        # Two words: below 2**32 seeds, calls would meet again.
+        root = jax.random.fold_in(jax.random.PRNGKey(seed_of(rng)), seed_of(rng))
+        return np.asarray(self.compiled[key](data, jax.random.split(root, padded)))[:size]
+
+    def _one(self, data: Any, key: Any, *, stddev: float, learning_rate: float) -> Any:
+        jax = needed("jax", "jax-privacy")
+        noise = needed("jax_privacy.noise_addition", "jax-privacy")
+        make = noise.gaussian_privatizer if self.privatizer is None else self.privatizer
+        privatizer = make(stddev=stddev, prng_key=key)
+        params = self.params
+        state = privatizer.init(params)
+        seen = []
+        for _ in range(self.steps):
+            noisy, state = privatizer.update(self.gradient(params, data), state)
+            params = jax.tree.map(lambda at, by: at - learning_rate * by, params, noisy)
+            seen.append(noisy)
+        stacked = jax.tree.map(lambda *each: jax.numpy.stack(each), *seen)
+        if self.then is not None:
+            return self.then(stacked, params)
+        return jax.numpy.concatenate([leaf.ravel() for leaf in jax.tree.leaves(stacked)])
+
+
+# --- Opacus ---
+
+
+def opacus(
+    model: Callable[[], Any],
+    loss: Callable[..., Any],
+    *,
+    noise_multiplier: float,
+    max_grad_norm: float = 1.0,
+    batch_size: int | None = None,
+    epochs: int = 1,
+    learning_rate: float = 1.0,
+    poisson_sampling: bool = True,
+    then: Then | None = None,
+    **options: Any,
+) -> Callable[..., Any]:
+    """Make training by Opacus a mechanism: a model is trained for each draw.
+
+    Parameters
+    ----------
+    model : callable
+        ``model()`` makes an untrained module; its parameters are drawn from torch's generator.
+    loss : callable
+        ``loss(outputs, y)``, or ``loss(outputs)`` where the data have no labels, such as
+        ``torch.nn.functional.cross_entropy``.
+    noise_multiplier, max_grad_norm, poisson_sampling
+        As ``PrivacyEngine.make_private`` takes them.
+    batch_size : int, optional
+        Expected size of a batch; by default all users, so that each step sees everybody.
+    epochs : int, optional
+        At least 1.
+    learning_rate : float, optional
+        Of plain gradient descent.
+    then : callable, optional
+        What is kept of a trained module; by default all its parameters, one after the other.
+    **options
+        Further ones of ``make_private``, such as ``grad_sample_mode``.
+
+    Returns
+    -------
+    callable
+        ``f(data, size, *, rng)``, of data ``{"X": [n_users, d], "y": [n_users]}`` or an array
+        ``[n_users, ...]``; seeded by `rng`, through torch's global generator, which is left as it
+        was. One draw takes milliseconds.
+
+    Raises
+    ------
+    MechanismError
+        By a call, where Opacus is not installed.
+    """
+    prepare = functools.partial(
+        _prepared_training,
+        model,
+        loss,
+        batch_size,
+        _validate.integer(1, epochs=epochs),
+        learning_rate,
+    )
+    mechanism = _Torch(
+        f"opacus {words_of(model)}",
+        prepare,
+        then=_parameters if then is None else then,
+        seeded=True,
+        quiet=_EXPECTED,
+    )
+    return with_options(
+        mechanism,
+        {
+            "noise_multiplier": noise_multiplier,
+            "max_grad_norm": max_grad_norm,
+            "poisson_sampling": poisson_sampling,
+            **options,
+        },
+    )
+
+
+class _Torch(Drawn):
+    """Leaves torch's generator as it was."""
+
+    def __call__(self, data: Any, size: int, *, rng: np.random.Generator, **options: Any) -> Any:
+        torch = needed("torch", "opacus")
+        before = torch.random.get_rng_state()
+        try:
+            return super().__call__(data, size, rng=rng, **options)
+        finally:
+            torch.random.set_rng_state(before)
+
+
+def _prepared_training(
+    model: Callable[[], Any],
+    loss: Callable[..., Any],
+    batch_size: int | None,
+    epochs: int,
+    learning_rate: float,
+    **options: Any,
+) -> Release:
+    torch = needed("torch", "opacus")
+    library = needed("opacus", "opacus")
+
+    def release(given: Any, rng: np.random.Generator) -> Any:
+        tensors = _tensors(torch, given)
+        torch.manual_seed(seed_of(rng) * 2**32 + seed_of(rng))
+        module = model()
+        made = library.PrivacyEngine().make_private(
+            module=module,
+            optimizer=torch.optim.SGD(module.parameters(), lr=learning_rate),
+            data_loader=torch.utils.data.DataLoader(
+                torch.utils.data.TensorDataset(*tensors),
+                batch_size=batch_size or len(tensors[0]),
+            ),
+            criterion=loss,
+            **options,
+        )
+        module, optimizer, *criterion, loader = made  # a criterion of its own in ghost modes
+        measure = criterion[0] if criterion else loss
+        for _ in range(epochs):
+            for features, *labels in loader:
+                optimizer.zero_grad()
+                measure(module(features), *labels).backward()
+                optimizer.step()
+        return module
+
+    return release
+
+
+def _tensors(torch: Any, given: Any) -> list[Any]:
+    """Return features and labels: numbers in single precision, whole labels as classes."""
+    if isinstance(given, dict):
+        y = np.array(given["y"])
+        whole = y.dtype.kind in "iub"
+        labels = torch.tensor(y, dtype=torch.int64 if whole else torch.float32)
+        return [torch.tensor(np.array(given["X"]), dtype=torch.float32), labels]
+    array = np.array(given)
+    if array.dtype.kind not in "biuf":
+        raise MechanismError(
+            'opacus takes an array of numbers or a dict of "X" and "y", got '
+            f"a {type(given).__name__}"
+        )
+    return [torch.tensor(array, dtype=torch.float32)]
+
+
+def _parameters(module: Any) -> Any:
+    return np.concatenate(
+        [np.ravel(one.detach().numpy()) for one in module.parameters()], dtype=np.float64
+    )

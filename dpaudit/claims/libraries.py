@@ -1,0 +1,321 @@
+"""Claims of the field's own accountants: dp-accounting and OpenDP.
+
+What an accountant says is taken as it is: the curve that it reports is the promise. Neither library
+is imported before it is needed, and neither is needed otherwise.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dpaudit import _validate
+from dpaudit.claims.approximate import ApproxZCDP
+from dpaudit.claims.notions import ApproxDP, Claim, PureDP, ZeroConcentratedDP, _Claim
+from dpaudit.claims.relations import Relation, within_sensitivity
+from dpaudit.errors import ArgumentError
+
+_RELATIONS = {
+    "ADD_OR_REMOVE_ONE": Relation.ADD_REMOVE_USER,
+    "REPLACE_ONE": Relation.REPLACE_USER,
+}
+"""What dp-accounting calls a relation, and what it is here."""
+
+_STORED_DELTAS = (1e-9, 1e-7, 1e-5, 1e-3, 0.1)
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Accounted(_Claim):
+    """What Google's dp-accounting says: the whole curve of an event, an accountant or a PLD.
+
+    Parameters
+    ----------
+    accounted : DpEvent, PrivacyAccountant or PrivacyLossDistribution
+        An event is composed on a ``PLDAccountant`` or, where that does not support it, on an
+        ``RdpAccountant``. An accountant is copied: what is composed on it later changes no claim.
+    relation : Relation, optional
+        Relation that the claim speaks of. Of an event by default dp-accounting's own default,
+        ``Relation.ADD_REMOVE_USER``; of an accountant its own, and no other is taken. A
+        ``PrivacyLossDistribution`` does not tell its relation, which must be given.
+    source : str, optional
+        Who claims it and where.
+
+    Raises
+    ------
+    ArgumentError
+        When `relation` is not the accountant's, when no accountant supports the event, or when
+        dp-accounting is not installed.
+
+    Notes
+    -----
+    The curve is what the object reports by ``get_delta`` and ``get_epsilon``, no more: an
+    ``RdpAccountant`` could promise more by a lossless conversion (see :class:`RenyiDP`), and the
+    discretisation of a PLD is pessimistic by less than its step. What is reported is cached.
+
+    Conventions of dp-accounting differ between accountants. Under ``REPLACE_ONE`` a
+    ``PLDAccountant`` takes the noise multiplier relative to what one user adds, and doubles it;
+    an ``RdpAccountant`` takes it relative to what replacing one user moves, and does not.
+
+    Examples
+    --------
+    >>> from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDpEvent
+    >>> step = PoissonSampledDpEvent(0.01, GaussianDpEvent(1.0))
+    >>> claim = Accounted(SelfComposedDpEvent(step, 100))
+    >>> print(claim.relation, round(claim.epsilon(1e-5), 2))
+    add_remove_user 0.72
+    >>> claim.at(1e-5).point == (claim.epsilon(1e-5), 1e-5)
+    True
+    """
+
+    notion: ClassVar[str] = "accounted"
+    kind: str
+    words: str
+
+    def __init__(self, accounted: Any, relation: Relation | None = None, source: str = "") -> None:
+        known, curve, words = _read(accounted, relation)
+        kind = type(curve).__name__
+        self._set(known, source, kind=kind, words=words, _curve=curve, _deltas={}, _epsilons={})
+        # An event and its accountant settle the curve; other objects are known by themselves.
+        key = words if _is_event(accounted) else id(curve)
+        object.__setattr__(self, "_key", (key, kind, known, self.source))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Accounted) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    _curve: ClassVar[Any]
+    _deltas: ClassVar[dict[float, float]]
+    _epsilons: ClassVar[dict[float, float]]
+    _key: ClassVar[tuple[Any, ...]]
+
+    @property
+    def point(self) -> None:
+        """None: the claim is a curve."""
+        return
+
+    def delta(self, epsilon: float) -> float:
+        """Return the delta that is reported at `epsilon`."""
+        epsilon = _validate.nonnegative(epsilon=epsilon)
+        if epsilon not in self._deltas:
+            ask = getattr(self._curve, "get_delta", None) or self._curve.get_delta_for_epsilon
+            self._deltas[epsilon] = min(max(float(ask(epsilon)), 0.0), 1.0)
+        return self._deltas[epsilon]
+
+    def epsilon(self, delta: float) -> float:
+        """Return the epsilon that is reported at `delta`; ``inf`` where none is."""
+        delta = _validate.delta(delta=delta)
+        if delta not in self._epsilons:
+            ask = getattr(self._curve, "get_epsilon", None) or self._curve.get_epsilon_for_delta
+            self._epsilons[delta] = max(float(ask(delta)), 0.0)
+        return self._epsilons[delta]
+
+    def at(self, delta: float) -> ApproxDP:
+        """Return the one point of the curve that is quoted in practice, as a claim of its own.
+
+        Parameters
+        ----------
+        delta : float
+            In [0, 1].
+
+        Raises
+        ------
+        ArgumentError
+            Where no finite epsilon is reported at `delta`.
+        """
+        epsilon = self.epsilon(delta)
+        if math.isinf(epsilon):
+            raise ArgumentError(
+                f"delta must be one at which a finite epsilon is reported, got {delta!r}"
+            )
+        return ApproxDP(epsilon, delta, self.relation, self.source or str(self))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what was accounted, in words, and points of its curve."""
+        return {
+            "accountant": self.kind,
+            "accounted": self.words,
+            "deltas": list(_STORED_DELTAS),
+            "epsilons": [self.epsilon(delta) for delta in _STORED_DELTAS],
+        }
+
+    def __str__(self) -> str:
+        short = self.words if len(self.words) <= 100 else self.words[:97] + "..."
+        return f"DP as accounted by {self.kind}: {short}"
+
+    def __repr__(self) -> str:
+        return f"Accounted({self.words}, {self.kind}, relation={self.relation})"
+
+
+def from_opendp(
+    measurement: Any,
+    d_in: Any,
+    *,
+    relation: Relation | None = None,
+    delta: float | None = None,
+    source: str = "",
+) -> Claim:
+    """Return what OpenDP's ``measurement.map(d_in)`` promises.
+
+    Parameters
+    ----------
+    measurement : opendp.Measurement
+        Of output measure ``MaxDivergence``, ``ZeroConcentratedDivergence``, either of them
+        approximate (of fixed delta), or ``SmoothedMaxDivergence``.
+    d_in : number
+        Distance of neighbours in the input metric, as ``map`` takes it.
+    relation : Relation, optional
+        By default what the input metric and `d_in` say: one user added or removed for a
+        ``SymmetricDistance`` or ``InsertDeleteDistance`` of 1; one replaced for a
+        ``HammingDistance``, ``ChangeOneDistance`` or ``DiscreteDistance`` of 1; query values within
+        `d_in` for ``AbsoluteDistance``, ``L1Distance``, ``L2Distance`` and ``LInfDistance``. For
+        other metrics and distances, such as of a user with several records, say which it is.
+    delta : float, optional
+        Of a ``SmoothedMaxDivergence``, a curve, the delta at which it is read; needed there, and
+        only there.
+    source : str, optional
+        Who claims it; by default that OpenDP does.
+
+    Returns
+    -------
+    PureDP, ApproxDP, ZeroConcentratedDP or ApproxZCDP
+
+    Raises
+    ------
+    ArgumentError
+        For another output measure, a `relation` that the metric contradicts, and where `delta` is
+        missing, superfluous, or has no finite epsilon.
+    """
+    for name in ("map", "output_measure", "input_metric"):
+        if not hasattr(measurement, name):
+            raise TypeError(f"measurement must be a measurement of OpenDP, got {measurement!r}")
+    measure = re.sub(r"[^A-Za-z]+", " ", str(measurement.output_measure)).strip()
+    known = _relation_of_metric(str(measurement.input_metric), d_in)
+    relation = _agreed(known, relation, f"{measurement.input_metric} of {d_in}")
+    if relation is None:
+        raise ArgumentError(
+            f"relation must be given for {measurement.input_metric} of {d_in}, which is no "
+            "relation known here"
+        )
+    source = source or "OpenDP"
+    if (delta is None) == (measure == "SmoothedMaxDivergence"):
+        raise ArgumentError(
+            "delta must be given for a SmoothedMaxDivergence and for no other measure, got "
+            f"{delta!r} for {measurement.output_measure}"
+        )
+    found = measurement.map(d_in)
+    if measure == "MaxDivergence":
+        return PureDP(found, relation, source)
+    if measure == "ZeroConcentratedDivergence":
+        return ZeroConcentratedDP(found, relation, source)
+    if measure == "Approximate MaxDivergence":
+        return ApproxDP(found[0], found[1], relation, source)
+    if measure == "Approximate ZeroConcentratedDivergence":
+        return ApproxZCDP(found[0], found[1], relation, source)
+    if measure == "SmoothedMaxDivergence":
+        return ApproxDP(float(found.epsilon(delta)), _validate.delta(delta=delta), relation, source)
+    raise ArgumentError(
+        "measurement must have an output measure that is MaxDivergence, "
+        "ZeroConcentratedDivergence, one of these approximate, or SmoothedMaxDivergence; got "
+        f"{measurement.output_measure}"
+    )
+
+
+def _relation_of_metric(metric: str, d_in: Any) -> Relation | None:
+    """Return the relation of neighbours at distance `d_in`, where it is one that is known here."""
+    name = re.split(r"[(<]", metric)[0]
+    norms = {"AbsoluteDistance": "linf", "L1Distance": "l1", "L2Distance": "l2"}
+    norms["LInfDistance"] = "linf"
+    if name in norms:
+        return within_sensitivity(float(d_in), norm=norms[name])
+    if d_in != 1:
+        return None
+    if name in ("SymmetricDistance", "InsertDeleteDistance"):
+        return Relation.ADD_REMOVE_USER
+    if name in ("HammingDistance", "ChangeOneDistance", "DiscreteDistance"):
+        return Relation.REPLACE_USER
+    return None
+
+
+def _agreed(known: Relation | None, given: Relation | None, whose: str) -> Relation | None:
+    """Return the relation that is known or given; refuse two that differ."""
+    if known is not None and given is not None and known != given:
+        raise ArgumentError(f"relation must be {known}, which is that of {whose}, got {given}")
+    return known if given is None else given
+
+
+# --- dp-accounting ---
+
+
+def _is_event(accounted: Any) -> bool:
+    from dp_accounting import DpEvent
+
+    return isinstance(accounted, DpEvent)
+
+
+def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str]:
+    """Return relation, what reports the curve, and words."""
+    if relation is not None and not isinstance(relation, Relation):
+        raise TypeError(f"relation must be a Relation or None, got {relation!r}")
+    try:
+        from dp_accounting import DpEvent, PrivacyAccountant
+        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+    except ImportError:
+        raise ArgumentError(
+            "accounted must be an object of dp-accounting, which is not installed: "
+            "pip install dp-accounting"
+        ) from None
+    if isinstance(accounted, PrivacyAccountant):
+        known = _ours(accounted.neighboring_relation)
+        agreed = _agreed(known, relation, f"the {type(accounted).__name__}")
+        assert agreed is not None
+        return agreed, copy.deepcopy(accounted), _words(accounted.ledger)
+    if isinstance(accounted, PrivacyLossDistribution):
+        if relation is None:
+            raise ArgumentError(
+                "relation must be given with a PrivacyLossDistribution, which does not tell its own"
+            )
+        return relation, copy.deepcopy(accounted), "a privacy loss distribution"
+    if isinstance(accounted, DpEvent):
+        relation = Relation.ADD_REMOVE_USER if relation is None else relation
+        return relation, _composed(accounted, relation), _words(accounted)
+    raise TypeError(
+        "accounted must be a DpEvent, a PrivacyAccountant or a PrivacyLossDistribution of "
+        f"dp-accounting, got {accounted!r}"
+    )
+
+
+def _ours(theirs: Any) -> Relation:
+    if theirs.name not in _RELATIONS:
+        raise ArgumentError(
+            f"accounted must be of a relation among {', '.join(_RELATIONS)}, got {theirs.name}"
+        )
+    return _RELATIONS[theirs.name]
+
+
+def _composed(event: Any, relation: Relation) -> Any:
+    """Return the first accountant that supports an event, with the event composed on it."""
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
+    from dp_accounting.rdp.rdp_privacy_accountant import RdpAccountant
+
+    names = [name for name, ours in _RELATIONS.items() if ours == relation]
+    if not names:
+        allowed = " or ".join(map(str, _RELATIONS.values()))
+        raise ArgumentError(f"relation must be {allowed} for an event, got {relation}")
+    theirs = NeighboringRelation[names[0]]
+    for accountant in (PLDAccountant(theirs), RdpAccountant(neighboring_relation=theirs)):
+        if accountant.supports(event):
+            return accountant.compose(event)
+    raise ArgumentError(
+        f"accounted must be an event that a PLDAccountant or an RdpAccountant supports under "
+        f"{names[0]}, got {_words(event)}"
+    )
+
+
+def _words(event: Any) -> str:
+    return re.sub(r"DpEvent\b", "", repr(event))

@@ -1,0 +1,218 @@
+"""What a dataset may be: an array, a list of users, a frame, a dict of those, or any object.
+
+A dataset is handed to a mechanism as it is. :func:`form_of` returns what knows its kind: how to
+copy it, what a mechanism may be given so that it cannot change it, who its users are, and how it
+is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dpaudit.data.compare import added, replaced
+from dpaudit.data.failures import Failure, words_of_shape
+from dpaudit.data.forms import (
+    ArrayForm,
+    Census,
+    Form,
+    OtherForm,
+    Packed,
+    as_array,
+    locked,
+    plain,
+)
+from dpaudit.data.sequences import SequenceForm, content, object_array
+from dpaudit.data.sequences import unpacked as _sequence
+from dpaudit.data.tables import TablesForm, is_constant, parts_of
+from dpaudit.errors import PairError
+
+__all__ = [
+    "ArrayForm",
+    "Census",
+    "Failure",
+    "Form",
+    "OtherForm",
+    "Packed",
+    "SequenceForm",
+    "TablesForm",
+    "added",
+    "as_array",
+    "common",
+    "content",
+    "digest",
+    "form_of",
+    "frame_sides",
+    "handed",
+    "is_frame",
+    "locked",
+    "object_array",
+    "plain",
+    "replaced",
+    "unpacked",
+    "words_of_data",
+    "words_of_shape",
+]
+
+Differ = Callable[[Any, Any], Any]
+
+
+def form_of(value: Any, *, by: str | None = None, differ: Differ | None = None) -> Form:
+    """Return what knows the kind of a dataset.
+
+    Parameters
+    ----------
+    value : object
+        A dataset.
+    by : str, optional
+        Column that names the user of each row, where it is a frame, or a dict with frames.
+    differ : callable, optional
+        Where it is given, nothing else is asked of the data.
+
+    Raises
+    ------
+    PairError
+        For an object that is none of the kinds, without `differ`; for a frame without `by`.
+    """
+    if differ is not None:
+        return OtherForm()
+    if is_frame(value):
+        if by is None:
+            raise PairError(
+                f"a {type(value).__name__} needs by=, the column that names the user of each row; "
+                "where every row is a user of its own, add such a column"
+            )
+        from dpaudit.data.frames import FrameForm  # late: needs narwhals
+
+        return FrameForm(by)
+    if isinstance(value, dict):
+        return _form_of_tables(value, by)
+    return _form_of_rows(value)
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is a DataFrame of pandas or polars."""
+    if not hasattr(value, "columns"):  # most are not; and narwhals need not be imported then
+        return False
+    from dpaudit.data import frames
+
+    return frames.is_frame(value)
+
+
+def common(left: Form, right: Form) -> Form:
+    """Return the form in which both sides of a pair can be; a list beside an array is one."""
+    kinds = {type(left), type(right)}
+    if len(kinds) == 1:
+        return left
+    if kinds == {ArrayForm, SequenceForm}:
+        return SequenceForm()
+    names = [type(form).__name__.removesuffix("Form").lower() for form in (left, right)]
+    raise PairError(
+        "left and right must be datasets of one kind, got "
+        f"{'a frame' if names[0] == 'frame' else names[0]} and {names[1]}"
+    )
+
+
+def handed(value: Any) -> Any:
+    """Return what a mechanism is given of a dataset of a pair, so that it cannot change it.
+
+    Examples
+    --------
+    >>> data = {"x": [1, 2]}
+    >>> given = handed(data)
+    >>> given["x"].append(3)
+    >>> data
+    {'x': [1, 2]}
+    """
+    return _form_of_kept(value).handed(value)
+
+
+def digest(value: Any) -> bytes:
+    """Return a digest of the content of a dataset of a pair."""
+    return _form_of_kept(value).digest(value)
+
+
+def _form_of_kept(value: Any) -> Form:
+    """Return the form of a dataset that is in a pair already, so that nothing need be declared."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return ArrayForm()
+    if is_frame(value):
+        from dpaudit.data.frames import FrameForm
+
+        return FrameForm("")
+    if isinstance(value, dict):
+        parts = {k: None if is_constant(v) else _form_of_kept(v) for k, v in value.items()}
+        return TablesForm(parts)
+    return SequenceForm() if isinstance(value, list | tuple | np.ndarray) else OtherForm()
+
+
+def words_of_data(value: Any) -> str:
+    """Say in a few words what a dataset of a pair is, for messages.
+
+    Examples
+    --------
+    >>> words_of_data(np.zeros((20, 8))), words_of_data([[1, 2], [3]])
+    ('data of shape (20, 8)', 'a list of 2 users')
+    """
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return f"data of shape {value.shape}"
+    kind = {"ndarray": "array", "dict": "dict"}.get(type(value).__name__, type(value).__name__)
+    if isinstance(value, list | tuple | np.ndarray):
+        return f"{'an' if kind == 'array' else 'a'} {kind} of {len(value)} users"
+    if isinstance(value, dict):
+        return f"a dict of {', '.join(value)}"
+    return f"a {kind} of {len(value)} rows" if is_frame(value) else f"a {kind}"
+
+
+def frame_sides(
+    frame: Any, by: str, drop: Any, replace: Mapping[Any, Any] | None
+) -> tuple[Any, Any, tuple[Any, ...], str]:
+    """Return the two sides of :meth:`NeighborPair.from_frame`, who differs, and words."""
+    from dpaudit.data.sides import sides
+
+    return sides(frame, by, drop, replace)
+
+
+def unpacked(packed: Packed) -> Any:
+    """Return the dataset that :meth:`Form.packed` packed."""
+    kind = packed.facts["form"]
+    if kind == "array":
+        return packed.arrays[""]
+    if kind == "sequence":
+        return _sequence(packed)
+    if kind == "constant":
+        return packed.facts["value"]
+    if kind == "tables":
+        return {key: unpacked(part) for key, part in parts_of(packed).items()}
+    from dpaudit.data.frames import unpacked as _frame
+
+    return _frame(packed)
+
+
+def _form_of_tables(value: dict[Any, Any], by: str | None) -> Form:
+    if not value or not all(isinstance(key, str) for key in value):
+        raise PairError(
+            f"a dict of datasets needs names that are texts, and at least one, got {value!r}"
+        )
+    parts = {
+        key: None if is_constant(one) else form_of(one, by=by if is_frame(one) else None)
+        for key, one in value.items()
+    }
+    return TablesForm(parts)
+
+
+def _form_of_rows(value: Any) -> Form:
+    if not isinstance(value, np.ndarray | list | tuple) and not hasattr(value, "__array__"):
+        if np.ndim(value) == 0 and is_constant(value):
+            return ArrayForm()  # a query value
+        raise PairError(
+            f"dpaudit does not know what a user of a {type(value).__name__} is: give "
+            "differ=function(left, right), which returns the users that differ"
+        )
+    try:
+        array = np.array(value)
+    except ValueError:
+        return SequenceForm()
+    return SequenceForm() if array.dtype == object else ArrayForm()

@@ -1,0 +1,235 @@
+"""What a dataset may be, and how it is copied, told apart and kept.
+
+A *form* knows one kind of dataset: an array, a list of users, a frame with a column of users, a
+dict of those, or an object of which nothing is known. Everything else in dpaudit asks the form.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.errors import PairError
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Census:
+    """The users of a dataset, and what each of them holds.
+
+    Parameters
+    ----------
+    held : mapping of user to content
+        In the order of the data. Users are rows where nobody has a name.
+    is_named : bool
+        Whether users have names, so that they are found again wherever they stand.
+    order : tuple
+        To whom each row belongs, where users have names: a mechanism sees how rows are mixed.
+    public : hashable
+        What belongs to nobody: columns, kinds, constants.
+    """
+
+    held: Mapping[Hashable, Hashable]
+    is_named: bool = False
+    order: tuple[Hashable, ...] = ()
+    public: Hashable = ()
+
+    def without(self, users: set[Hashable]) -> Census:
+        """Everything but what some users hold."""
+        held = {user: content for user, content in self.held.items() if user not in users}
+        order = tuple(user for user in self.order if user not in users)
+        return Census(held, self.is_named, order, self.public)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A dataset as arrays and plain data, which can be stored and read without running code."""
+
+    arrays: dict[str, Array]
+    facts: dict[str, Any]
+
+
+class Form(ABC):
+    """How dpaudit handles one kind of dataset."""
+
+    @abstractmethod
+    def frozen(self, value: Any, name: str) -> Any:
+        """Return a private copy, in the shape in which all else here wants it.
+
+        Raises
+        ------
+        PairError
+            Where it is no dataset of this form; `name` is the argument's.
+        """
+
+    @abstractmethod
+    def handed(self, value: Any) -> Any:
+        """Return what a mechanism is given: nothing that it does to it may reach `value`."""
+
+    @abstractmethod
+    def digest(self, value: Any) -> bytes:
+        """Return a digest of the content: equal before and after a call that changed nothing."""
+
+    @abstractmethod
+    def census(self, value: Any, label: Hashable = None) -> Census:
+        """Return who is in the data; without the values at `label`, where one is named."""
+
+    @abstractmethod
+    def words(self, value: Any) -> str:
+        """Say how large it is, in a few words."""
+
+    @abstractmethod
+    def items(self, value: Any, user: Any) -> list[Any] | None:
+        """Return what a user holds, item by item; None where the user is absent."""
+
+    @abstractmethod
+    def packed(self, value: Any) -> Packed | None:
+        """Return the dataset as arrays and plain data; None where that cannot be done."""
+
+    def size(self, value: Any) -> int:
+        """Bytes, about."""
+        return len(pickle.dumps(value))
+
+
+class ArrayForm(Form):
+    """A rectangular array, axis 0 the user; also query values of any shape."""
+
+    def frozen(self, value: Any, name: str) -> Array:
+        return as_array(name, value)
+
+    def handed(self, value: Array) -> Array:
+        return locked(value.copy()) if value.flags.writeable else value
+
+    def digest(self, value: Array) -> bytes:
+        head = f"{value.dtype.str} {value.shape}".encode()
+        return hashlib.sha256(head + value.tobytes()).digest()
+
+    def census(self, value: Array, label: Hashable = None) -> Census:
+        rows = plain(value)
+        if label is not None:
+            rows = _without_label(rows, label)
+        held: dict[Hashable, Hashable] = {index: row.tobytes() for index, row in enumerate(rows)}
+        return Census(held, public=(value.dtype.str, value.shape[1:]))
+
+    def words(self, value: Array) -> str:
+        return "x".join(map(str, value.shape)) or "scalar"
+
+    def items(self, value: Array, user: Any) -> list[Any] | None:
+        return list(np.atleast_1d(value[user])) if user < len(value) else None
+
+    def packed(self, value: Array) -> Packed:
+        return Packed({"": value}, {"form": "array"})
+
+    def size(self, value: Array) -> int:
+        return int(value.nbytes)
+
+
+class OtherForm(Form):
+    """An object of which nothing is known, but how two of them differ."""
+
+    def frozen(self, value: Any, name: str) -> Any:
+        try:
+            return copy.deepcopy(value)
+        except Exception as error:
+            raise PairError(
+                f"{name} cannot be copied, and a mechanism might change it: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def handed(self, value: Any) -> Any:
+        return copy.deepcopy(value)
+
+    def digest(self, value: Any) -> bytes:
+        try:
+            return hashlib.sha256(pickle.dumps(value)).digest()
+        except Exception:  # what cannot be pickled raises whatever it likes
+            return b""
+
+    def census(self, value: Any, label: Hashable = None) -> Census:
+        raise TypeError("nothing is known of the users of such a dataset")
+
+    def words(self, value: Any) -> str:
+        try:
+            return f"{type(value).__name__} of {len(value)}"
+        except TypeError:
+            return type(value).__name__
+
+    def items(self, value: Any, user: Any) -> list[Any] | None:
+        return None
+
+    def packed(self, value: Any) -> Packed | None:
+        return None
+
+    def size(self, value: Any) -> int:
+        try:
+            return len(pickle.dumps(value))
+        except Exception:
+            return 0
+
+
+def as_array(name: str, value: ArrayLike) -> Array:
+    """Return a read-only copy of a dataset; refuse tables, ragged arrays and objects."""
+    if hasattr(value, "columns") or hasattr(value, "iloc"):
+        raise PairError(
+            f"{name} must be an array [n_users, m, ...], got a {type(value).__name__}, whose rows "
+            "may be several items of one user: NeighborPair.from_frame takes it, or group the "
+            "items by user, as np.stack(list(frame.groupby('user')['value'].apply(np.array)))"
+        )
+    try:
+        array = np.array(value)
+    except ValueError as error:  # ragged: users with different numbers of items
+        raise PairError(
+            f"{name} must be a rectangular array [n_users, m, ...]: every user holds the same "
+            f"number m of items ({error})"
+        ) from None
+    if array.dtype == object:
+        raise PairError(f"{name} must be an array of numbers, strings or records, got objects")
+    return locked(array)
+
+
+def locked(array: Array) -> Array:
+    """Return a view of a read-only array, which nobody can make writable again."""
+    array.setflags(write=False)
+    return array.view()
+
+
+def plain(array: Array) -> Array:
+    """Return an array in which values that are equal have equal bytes: no -0, one NaN."""
+    if array.dtype.names:
+        fields = [(name, plain(array[name])) for name in array.dtype.names]
+        made = np.empty(array.shape, dtype=array.dtype)
+        for name, field in fields:
+            made[name] = field
+        return made
+    if array.dtype.kind in "fc":
+        return np.ascontiguousarray(np.where(np.isnan(array), np.nan, array + 0.0))
+    return np.ascontiguousarray(array)
+
+
+def _without_label(rows: Array, label: Hashable) -> Array:
+    """Blank the field of a record, or the column of an item, that is a label."""
+    made = rows.copy()
+    if rows.dtype.names:
+        if label not in rows.dtype.names:
+            raise PairError(
+                f"label must be one of the fields {', '.join(rows.dtype.names)}, got {label!r}"
+            )
+        made[label] = np.zeros((), dtype=rows.dtype[label])
+        return made
+    width = rows.shape[-1] if rows.ndim > 1 else 0
+    if isinstance(label, bool) or not isinstance(label, int) or not -width <= label < width:
+        raise PairError(
+            f"label must be the place of a value of an item, from {-width} to {width - 1} for "
+            f"data of shape {rows.shape}, got {label!r}"
+        )
+    made[..., label] = np.zeros((), dtype=rows.dtype)
+    return made

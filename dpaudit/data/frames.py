@@ -1,0 +1,228 @@
+"""Frames of pandas or polars, whose rows belong to the user that a column names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import narwhals.stable.v2 as nw
+
+from dpaudit.data.forms import Census, Form, Packed
+from dpaudit.data.sequences import content
+from dpaudit.errors import PairError
+
+
+class FrameForm(Form):
+    """A pandas or polars DataFrame.
+
+    Parameters
+    ----------
+    by : str
+        Column of the users.
+    """
+
+    def __init__(self, by: str) -> None:
+        self.by = by
+
+    def frozen(self, value: Any, name: str) -> Any:
+        return frame_of(value, self.by, name)
+
+    def handed(self, value: Any) -> Any:
+        return nw.from_native(value).clone().to_native()
+
+    def digest(self, value: Any) -> bytes:
+        frame = nw.from_native(value)
+        told = [_schema(frame), [content(frame[c].to_list()) for c in frame.columns]]
+        return hashlib.sha256(repr(told).encode()).digest()
+
+    def census(self, value: Any, label: Hashable = None) -> Census:
+        frame = nw.from_native(value)
+        columns = [name for name in frame.columns if name != label]
+        if label is not None and (label not in frame.columns or label == self.by):
+            raise PairError(
+                f"label must be a column of the frame other than {self.by!r}, one of "
+                f"{', '.join(name for name in frame.columns if name != self.by)}; got {label!r}"
+            )
+        users = tuple(frame[self.by].to_list())
+        held: dict[Hashable, Any] = {}
+        for user, row in zip(users, frame.select(columns).iter_rows(), strict=True):
+            held.setdefault(user, []).append(tuple(content(cell) for cell in row))
+        rows = {user: tuple(items) for user, items in held.items()}
+        return Census(rows, is_named=True, order=users, public=_schema(frame))
+
+    def words(self, value: Any) -> str:
+        frame = nw.from_native(value)
+        users = len(set(frame[self.by].to_list()))
+        return f"{len(frame)} rows of {users} users (by {self.by}), {len(frame.columns)} columns"
+
+    def items(self, value: Any, user: Any) -> list[Any] | None:
+        frame = nw.from_native(value)
+        mine = [one == user for one in frame[self.by].to_list()]
+        rows = [row for row, is_mine in zip(frame.rows(named=True), mine, strict=True) if is_mine]
+        return rows or None
+
+    def packed(self, value: Any) -> Packed | None:
+        frame = nw.from_native(value)
+        columns = {name: frame[name].to_list() for name in frame.columns}
+        facts = {
+            "form": "frame",
+            "by": self.by,
+            "library": frame.implementation.value,
+            "dtypes": {name: str(dtype) for name, dtype in frame.schema.items()},
+            "columns": columns,
+        }
+        if not all(_is_plain(dtype) for dtype in frame.schema.values()):
+            return None
+        try:
+            json.dumps(facts)
+        except (TypeError, ValueError):
+            return None
+        return Packed({}, facts)
+
+
+def unpacked(packed: Packed) -> Any:
+    """Return the frame that was packed; needs the library that it is of."""
+    facts = packed.facts
+    schema = {name: getattr(nw, dtype) for name, dtype in facts["dtypes"].items()}
+    frame = nw.from_dict(facts["columns"], schema, backend=facts["library"])
+    return frame.to_native()
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is a DataFrame that narwhals knows, which is not lazy."""
+    return bool(nw.dependencies.is_into_dataframe(value)) and hasattr(value, "columns")
+
+
+def frame_of(value: Any, by: Any, name: str) -> Any:
+    """Return a frame with its rows numbered anew, checked.
+
+    Raises
+    ------
+    PairError
+        Where it has no such column, or rows that belong to nobody.
+    """
+    frame = nw.from_native(value, eager_only=True)
+    if not all(isinstance(column, str) for column in frame.columns):
+        raise PairError(f"{name} must have columns whose names are texts, got {frame.columns}")
+    if len(set(frame.columns)) < len(frame.columns):
+        raise PairError(f"{name} has several columns of one name: {', '.join(frame.columns)}")
+    if by not in frame.columns:
+        raise PairError(
+            f"{name} has no column {by!r} that names the users; its columns are "
+            f"{', '.join(frame.columns)}"
+        )
+    users = frame[by].to_list()
+    nobody = sum(is_missing(user) for user in users)
+    if nobody:
+        raise PairError(
+            f"the column {by!r} of {name} must name the user of every row, got {nobody} of "
+            f"{len(users)} rows without one (NaN or null): drop them, or give each a user"
+        )
+    return nw.maybe_reset_index(frame).clone().to_native()
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a cell holds nothing: null, NaN, NaT or NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA
+        return True
+
+
+def select(value: Any, keep: list[bool]) -> Any:
+    """Return some rows of a frame, numbered anew."""
+    frame = nw.from_native(value, eager_only=True)
+    return nw.maybe_reset_index(frame.filter(keep)).to_native()
+
+
+def stacked(parts: list[Any]) -> Any:
+    """Return frames of one schema one below the other, rows numbered anew."""
+    frames = [nw.from_native(part, eager_only=True) for part in parts]
+    return nw.maybe_reset_index(nw.concat(frames, how="vertical")).to_native()
+
+
+def users_in(value: Any, by: str) -> list[Any]:
+    """Return the user of every row."""
+    return list(nw.from_native(value, eager_only=True)[by].to_list())
+
+
+def rows_like(value: Any, rows: Any, name: str) -> Any:
+    """Return rows, a frame or a dict of columns, as a frame of the columns and dtypes of another.
+
+    Raises
+    ------
+    PairError
+        Where columns are missing or too many, or values do not fit.
+    """
+    frame = nw.from_native(value, eager_only=True)
+    if isinstance(rows, dict):
+        lengths = {len(cells) for cells in rows.values() if isinstance(cells, list)} or {1}
+        if len(lengths) > 1:
+            raise PairError(f"{name} must have columns of one length, got {sorted(lengths)}")
+        (length,) = lengths
+        cells = {key: one if isinstance(one, list) else [one] * length for key, one in rows.items()}
+    else:
+        cells = nw.from_native(rows, eager_only=True).to_dict(as_series=False)
+    if set(cells) != set(frame.columns):
+        raise PairError(
+            f"{name} must have the columns {', '.join(frame.columns)}, got {', '.join(cells)}"
+        )
+    try:
+        made = nw.from_dict(
+            {column: cells[column] for column in frame.columns}, backend=frame.implementation
+        )
+        cast = [nw.col(column).cast(dtype) for column, dtype in frame.schema.items()]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is refused below
+            held = _dtypes_of(made.select(cast).to_native(), value)
+    except PairError:
+        raise
+    except Exception as error:  # each library has its own
+        raise PairError(
+            f"{name} must hold values of the columns' dtypes, {_schema_words(frame)}: "
+            f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        ) from error
+    _refuse_lost(name, cells, nw.from_native(held, eager_only=True))
+    return held
+
+
+def _refuse_lost(name: str, cells: Mapping[str, list[Any]], held: Any) -> None:
+    """Refuse values that became missing: pandas drops categories that a column does not have."""
+    for column, values in cells.items():
+        for before, after in zip(values, held[column].to_list(), strict=True):
+            if is_missing(after) and not is_missing(before):
+                raise PairError(
+                    f"{name} holds {before!r} in the column {column!r}, which is none of its "
+                    f"categories ({held.schema[column]})"
+                )
+
+
+def _dtypes_of(frame: Any, like: Any) -> Any:
+    """Give a pandas frame the very dtypes of another; narwhals has one word for several."""
+    if hasattr(frame, "astype") and hasattr(like, "dtypes"):
+        return frame.astype(dict(like.dtypes))
+    return frame
+
+
+def _schema(frame: Any) -> tuple[tuple[str, str], ...]:
+    """Columns and dtypes, as the library of the frame has them."""
+    native = frame.to_native()
+    dtypes = [str(dtype) for dtype in native.dtypes]
+    return tuple(zip(frame.columns, dtypes, strict=True))
+
+
+def _schema_words(frame: Any) -> str:
+    return ", ".join(f"{name}: {dtype}" for name, dtype in frame.schema.items())
+
+
+_PLAIN = (nw.String, nw.Boolean, nw.Categorical)
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Whether JSON holds the values of a column, and the name of the dtype tells them again."""
+    return bool(dtype.is_numeric()) or isinstance(dtype, _PLAIN)

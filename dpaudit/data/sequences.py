@@ -1,0 +1,147 @@
+"""Lists of users: each holds as many items as it likes, of any kind."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpaudit.data.forms import Array, Census, Form, OtherForm, Packed, locked, plain
+from dpaudit.errors import PairError
+
+
+class SequenceForm(Form):
+    """A list, a tuple or an array of objects, one for each user; users are told by their place."""
+
+    def frozen(self, value: Any, name: str) -> Any:
+        try:
+            users = [_frozen(user) for user in value]
+        except TypeError as error:
+            raise PairError(f"{name} must be a list of users, got {value!r} ({error})") from None
+        return _like(value, users)
+
+    def handed(self, value: Any) -> Any:
+        return _like(value, [u if isinstance(u, np.ndarray) else copy.deepcopy(u) for u in value])
+
+    def digest(self, value: Any) -> bytes:
+        try:
+            told = repr([content(user) for user in value]).encode()
+        except PairError:  # users that nobody can compare
+            return OtherForm().digest(list(value))
+        return hashlib.sha256(told).digest()
+
+    def census(self, value: Any, label: Hashable = None) -> Census:
+        if label is not None:
+            raise PairError(
+                "a label needs data that name it: a frame, a dict, or an array whose items hold it"
+            )
+        return Census({index: content(user) for index, user in enumerate(value)})
+
+    def words(self, value: Any) -> str:
+        counts = [len(user) for user in value if hasattr(user, "__len__")]
+        if len(counts) < len(value) or not counts:
+            return f"{len(value)} users"
+        low, high = min(counts), max(counts)
+        items = f"{low} items" if low == high else f"{low} to {high} items"
+        return f"{len(value)} users of {items}"
+
+    def items(self, value: Any, user: Any) -> list[Any] | None:
+        if not user < len(value):
+            return None
+        held = value[user]
+        return list(held) if isinstance(held, np.ndarray | list | tuple) else [held]
+
+    def packed(self, value: Any) -> Packed | None:
+        users = list(value)
+        if not users or not all(isinstance(user, np.ndarray) and user.ndim for user in users):
+            return None
+        try:
+            whole = np.concatenate(users)
+        except ValueError:  # items of several shapes
+            return None
+        kind = type(value).__name__
+        return Packed(
+            {"": whole, "counts": np.array([len(user) for user in users])},
+            {"form": "sequence", "kind": kind, "dtypes": [user.dtype.str for user in users]},
+        )
+
+    def size(self, value: Any) -> int:
+        return sum(u.nbytes if isinstance(u, np.ndarray) else 64 for u in value)
+
+
+def unpacked(packed: Packed) -> Any:
+    """Return what was packed."""
+    whole, counts = packed.arrays[""], packed.arrays["counts"]
+    parts = np.split(whole, np.cumsum(counts)[:-1])
+    users = [part.astype(dtype) for part, dtype in zip(parts, packed.facts["dtypes"], strict=True)]
+    if packed.facts["kind"] == "ndarray":
+        return object_array(users)
+    return tuple(users) if packed.facts["kind"] == "tuple" else users
+
+
+def object_array(users: Sequence[Any]) -> Array:
+    """Return users as an array of objects ``[n_users]``, also where they have one shape."""
+    array = np.empty(len(users), dtype=object)
+    for at, user in enumerate(users):
+        array[at] = user
+    return array
+
+
+def _frozen(user: Any) -> Any:
+    """Return the items of a user as a read-only array, or else as a copy of what they are."""
+    if isinstance(user, np.ndarray | list | tuple):
+        try:
+            array = np.array(user)
+        except ValueError:
+            return copy.deepcopy(user)
+        if array.dtype != object and (isinstance(user, np.ndarray) or array.dtype.kind in "biufc"):
+            return locked(array)
+    return copy.deepcopy(user)
+
+
+def _like(value: Any, users: list[Any]) -> Any:
+    if isinstance(value, np.ndarray):
+        return object_array(users)
+    return tuple(users) if isinstance(value, tuple) else users
+
+
+def content(value: Any) -> Hashable:
+    """Return a value that is equal, and hashed alike, for objects with equal content.
+
+    Examples
+    --------
+    >>> content([1.0, float("nan")]) == content([1.0, float("nan")])
+    True
+    >>> content({"a": [1, 2]}) == content({"a": [1, 3]})
+    False
+    """
+    if isinstance(value, np.ndarray):
+        if value.dtype == object:
+            return ("array", value.shape, tuple(content(one) for one in value.ravel()))
+        return ("array", value.dtype.str, value.shape, plain(value).tobytes())
+    if isinstance(value, dict):
+        return ("dict", tuple((content(key), content(one)) for key, one in value.items()))
+    if isinstance(value, list | tuple):
+        return (type(value).__name__, tuple(content(one) for one in value))
+    if isinstance(value, set | frozenset):
+        return ("set", frozenset(content(one) for one in value))
+    if isinstance(value, float | np.floating) and value != value:
+        return ("nan",)
+    if value is None or isinstance(value, str | bytes | bool | int | float | np.generic):
+        return (type(value).__name__, value)
+    try:
+        if value != value:  # NaT, NA
+            return (type(value).__name__, "missing")
+    except TypeError:
+        return (type(value).__name__, "missing")
+    try:
+        hash(value)
+    except TypeError:
+        raise PairError(
+            f"dpaudit cannot compare objects of type {type(value).__name__}: give "
+            "differ=function(left, right), which returns the users that differ"
+        ) from None
+    return (type(value).__name__, value)

@@ -1,0 +1,136 @@
+"""Dicts of datasets: features and labels, or several tables that share their users."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dpaudit.data.forms import Census, Form, Packed
+from dpaudit.data.sequences import content
+from dpaudit.errors import PairError
+
+
+class TablesForm(Form):
+    """A dict of datasets, and of constants that belong to nobody.
+
+    Parameters
+    ----------
+    parts : dict of str to Form
+        The form of each dataset; a constant has none.
+    """
+
+    def __init__(self, parts: Mapping[str, Form | None]) -> None:
+        self.parts = dict(parts)
+
+    def frozen(self, value: Any, name: str) -> Any:
+        if list(value) != list(self.parts):
+            raise PairError(
+                f"left and right must hold the same tables in the same order, got "
+                f"{', '.join(map(str, self.parts))} and {', '.join(map(str, value))}"
+            )
+        return {
+            key: value[key] if form is None else form.frozen(value[key], f"{name}[{key!r}]")
+            for key, form in self.parts.items()
+        }
+
+    def handed(self, value: Any) -> Any:
+        return {
+            key: value[key] if form is None else form.handed(value[key])
+            for key, form in self.parts.items()
+        }
+
+    def digest(self, value: Any) -> bytes:
+        told = [
+            (key, repr(value.get(key)) if form is None else form.digest(value[key]))
+            for key, form in self.parts.items()
+        ]
+        return hashlib.sha256(repr((told, list(value))).encode()).digest()
+
+    def census(self, value: Any, label: Hashable = None) -> Census:
+        if label is not None and self.parts.get(str(label)) is None:
+            raise PairError(f"label must be one of {', '.join(self.parts)}, got {label!r}")
+        counts = {
+            key: form.census(value[key])
+            for key, form in self.parts.items()
+            if form is not None and key != label
+        }
+        public: list[Hashable] = [
+            (key, content(value[key])) for key, form in self.parts.items() if form is None
+        ]
+        public += [(key, one.public) for key, one in counts.items()]
+        if len({one.is_named for one in counts.values()}) > 1:
+            raise PairError(
+                "the tables of a dict must all name their users in a column, or none of them; "
+                "give differ=function(left, right) for others"
+            )
+        named = any(one.is_named for one in counts.values())
+        lengths = {key: len(one.held) for key, one in counts.items()}
+        if not named and len(set(lengths.values())) > 1:
+            told = ", ".join(f"{key}: {length}" for key, length in lengths.items())
+            raise PairError(
+                f"the arrays of a dict must have one row for each user, got rows {told}; "
+                "give differ=function(left, right) for others"
+            )
+        users = dict.fromkeys(user for one in counts.values() for user in one.held)
+        held: dict[Hashable, Hashable] = {
+            user: tuple((key, one.held.get(user)) for key, one in counts.items()) for user in users
+        }
+        order = tuple((key, one.order) for key, one in counts.items())
+        flat = tuple(user for _, rows in order for user in rows)
+        return Census(held, is_named=named, order=flat, public=tuple(public))
+
+    def words(self, value: Any) -> str:
+        told = (
+            f"{key} {form.words(value[key])}"
+            for key, form in self.parts.items()
+            if form is not None
+        )
+        return "; ".join(told)
+
+    def items(self, value: Any, user: Any) -> list[Any] | None:
+        found = []
+        for key, form in self.parts.items():
+            held = None if form is None else form.items(value[key], user)
+            for item in held or ():
+                found.append({key: item})
+        return found or None
+
+    def packed(self, value: Any) -> Packed | None:
+        arrays: dict[str, Any] = {}
+        facts: dict[str, Any] = {"form": "tables", "parts": {}}
+        for key, form in self.parts.items():
+            if form is None:
+                one = value[key]
+                if not (one is None or isinstance(one, str | bool | int | float)):
+                    return None
+                facts["parts"][key] = {"form": "constant", "value": one}
+                continue
+            part = form.packed(value[key])
+            if part is None:
+                return None
+            facts["parts"][key] = part.facts
+            arrays |= {f"{key}/{name}": array for name, array in part.arrays.items()}
+        return Packed(arrays, facts)
+
+
+def parts_of(packed: Packed) -> dict[str, Packed]:
+    """Return the parts of a dict that was packed."""
+    return {
+        key: Packed(
+            {
+                name.removeprefix(f"{key}/"): array
+                for name, array in packed.arrays.items()
+                if name.startswith(f"{key}/")
+            },
+            facts,
+        )
+        for key, facts in packed.facts["parts"].items()
+    }
+
+
+def is_constant(value: Any) -> bool:
+    """Whether a value of a dict belongs to nobody: a number, a text, None."""
+    return value is None or isinstance(value, str | bytes | bool | int | float | np.generic)

@@ -1,0 +1,149 @@
+"""Answers the calls of `Subprocess` in another environment.
+
+Runs there, under any Python from 3.7 on; imports nothing of dpaudit, and numpy alone.
+"""
+# ruff: noqa
+# mypy: ignore-errors
+
+import importlib
+import importlib.util
+import io
+import json
+import os
+import random
+import sys
+
+import numpy as np
+
+
+def load(target):
+    module, _, name = target.rpartition(":")
+    sys.path.insert(0, os.getcwd())
+    if module.endswith(".py"):
+        sys.path.insert(0, os.path.dirname(os.path.abspath(module)))
+        spec = importlib.util.spec_from_file_location(os.path.basename(module)[:-3], module)
+        found = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = found
+        spec.loader.exec_module(found)
+    else:
+        found = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def data_of(facts, arrays):
+    kind = facts["form"]
+    if kind == "array":
+        return arrays[""]
+    if kind == "constant":
+        return facts["value"]
+    if kind == "sequence":
+        parts = np.split(arrays[""], np.cumsum(arrays["counts"])[:-1])
+        return [part.astype(dtype) for part, dtype in zip(parts, facts["dtypes"])]
+    if kind == "tables":
+        return {
+            key: data_of(
+                part,
+                {
+                    name[len(key) + 1 :]: array
+                    for name, array in arrays.items()
+                    if name.startswith(key + "/")
+                },
+            )
+            for key, part in facts["parts"].items()
+        }
+    import pandas
+
+    return pandas.DataFrame(facts["columns"])
+
+
+def plain(value):
+    """Return a draw as JSON has it."""
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    return value
+
+
+def one(function, data, style, rng):
+    if style == "numpy":
+        return function(data, rng=rng)
+    number = int(rng.integers(2**32)) if style != "none" else 0
+    if style == "integer":
+        return function(data, seed=number)
+    if style == "legacy":
+        np.random.seed(number)
+        random.seed(number)
+    return function(data)
+
+
+def answer(function, style, errors, facts, arrays):
+    rng = np.random.default_rng(facts["seed"])
+    size = facts["size"]
+    if style == "vectorised":
+        outputs = function(data_of(facts["data"], arrays), size, rng=rng)
+        try:
+            array = np.asarray(outputs)
+        except ValueError:
+            array = np.empty(0, dtype=object)
+        if array.dtype != object:
+            return {}, {"array": array}
+        return {"draws": [["value", plain(draw)] for draw in outputs]}, {}
+    draws = []
+    for _ in range(size):
+        data = data_of(facts["data"], arrays)
+        try:
+            draws.append(["value", plain(one(function, data, style, rng))])
+        except Exception as error:
+            if errors != "outcome":
+                raise
+            draws.append(["failure", {"raised": type(error).__name__}])
+    return {"draws": draws}, {}
+
+
+def read(stream):
+    head = stream.read(8)
+    if len(head) < 8:
+        sys.exit(0)
+    content = stream.read(int.from_bytes(head, "big"))
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        facts = json.loads(str(file["facts"]))
+        return facts, {name[2:]: file[name] for name in file.files if name.startswith("a/")}
+
+
+def write(stream, facts, arrays):
+    file = io.BytesIO()
+    named = {"a/" + name: array for name, array in arrays.items()}
+    np.savez(file, facts=np.array(json.dumps(facts)), **named)
+    content = file.getvalue()
+    stream.write(len(content).to_bytes(8, "big") + content)
+    stream.flush()
+
+
+def main():
+    target, style, errors = sys.argv[1:]
+    # What the mechanism prints must not be taken for an answer.
+    stream = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    del sys.path[0]  # this folder
+    try:
+        function = load(target)
+    except BaseException as error:
+        write(stream, {"error": "%s: %s" % (type(error).__name__, error)}, {})
+        return
+    write(stream, {"ready": True}, {})
+    while True:
+        facts, arrays = read(sys.stdin.buffer)
+        try:
+            told = answer(function, style, errors, facts, arrays)
+        except Exception as error:
+            told = {"error": "%s: %s" % (type(error).__name__, error)}, {}
+        write(stream, *told)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Chunks of a sampler, drawn by workers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from dpaudit.errors import MechanismError
+from dpaudit.mechanisms.kept import Kept
+from dpaudit.mechanisms.workers import Workers
+
+Array = NDArray[Any]
+
+
+def can_travel(sampler: Any, workers: Workers) -> bool:
+    """Whether workers can have the mechanism; a mutant that they cannot have is drawn here."""
+    try:
+        workers.ship(sampler.mechanism, sampler.name)
+    except MechanismError:
+        if sampler._labels[-1:] == ("mechanism",):
+            raise
+        return False
+    return True
+
+
+def draw_elsewhere(
+    sampler: Any,
+    workers: Workers,
+    data: Any,
+    draws: int,
+    labels: tuple[str, str],
+    starts: range,
+    function: Callable[[Array, int], Any],
+    draw: Callable[..., Chunk],
+) -> Iterator[Any]:
+    """Have workers draw the chunks; what a chunk holds does not depend on who draws it.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        Whose chunks.
+    workers : Workers
+        Who draws.
+    data : object
+        A dataset of a pair.
+    draws : int
+        In all.
+    labels : (str, str)
+        Role and side.
+    starts : range
+        Where each chunk begins.
+    function : callable
+        Applied to each chunk and the place of its first draw.
+    draw : callable
+        What draws a chunk on a worker.
+    """
+    shipped = (
+        workers.ship(sampler.mechanism, sampler.name),
+        workers.ship(data, f"the data of {sampler.name}"),
+        workers.ship(function, "what is counted"),
+    )
+    known = Known(
+        sampler._seed,
+        sampler._labels,
+        sampler._finite,
+        sampler._kind,
+        dict(sampler._shapes),
+        sampler._width,
+        sampler.watch.call_timeout,
+        sampler.kept,
+    )
+    tasks = (
+        (known, min(starts.step, draws - start), (*labels, index), start)
+        for index, start in enumerate(starts)
+    )
+    for chunk in workers.map(draw, shipped, tasks, deadline=sampler.watch.deadline):
+        sampler.seconds += chunk.seconds
+        sampler.saw_reals |= chunk.saw_reals
+        sampler._width = max(sampler._width, chunk.width)
+        for side, names in chunk.raised.items():
+            sampler.raised.setdefault(side, Counter()).update(names)
+        sampler.watch.note(chunk.size)
+        yield chunk.value
+
+
+class Known(NamedTuple):
+    """What a worker must know of a sampler to draw one of its chunks."""
+
+    seed: int
+    labels: tuple[str, ...]
+    finite: bool
+    kind: str | None
+    shapes: dict[str, tuple[int, ...] | None]
+    width: int
+    call_timeout: float | None
+    kept: Kept | None
+
+
+class Chunk(NamedTuple):
+    """What a worker made of a chunk, and what it saw of its draws."""
+
+    value: Any
+    size: int
+    seconds: float
+    saw_reals: bool
+    width: int
+    raised: dict[str, Counter[str]]

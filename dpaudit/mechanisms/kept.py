@@ -1,0 +1,168 @@
+"""Calls of a mechanism that are kept on disk, so that none is ever made twice.
+
+For mechanisms that take seconds or minutes for a draw. Each call is written whole as soon as it was
+made; what was killed goes on where it was, and another claim about the same mechanism begins with
+the draws that there are.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.data import digest, object_array
+from dpaudit.errors import StoreError
+from dpaudit.mechanisms.protocols import mechanism_name
+
+Array = NDArray[Any]
+
+_MANIFEST = "mechanism.json"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The calls of one mechanism in one folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Made by :meth:`of`.
+    """
+
+    folder: Path
+
+    @classmethod
+    def of(cls, folder: str | os.PathLike[str], mechanism: Any, role: str) -> Kept:
+        """Return what is kept of a mechanism; each role, such as a mutant, has a folder of its own.
+
+        Raises
+        ------
+        StoreError
+            Where the folder holds calls of another mechanism, or cannot be written.
+        """
+        told = {"mechanism": mechanism_name(mechanism), "code": _code(mechanism)}
+        # A mutant that is another one today has another folder; the mechanism is held to be one.
+        which = (
+            "" if role == "mechanism" else hashlib.sha256(repr((role, told)).encode()).hexdigest()
+        )
+        here = Path(folder) / (f"mutant {which[:12]}" if which else "mechanism")
+        manifest = here / _MANIFEST
+        try:
+            here.mkdir(parents=True, exist_ok=True)
+            if not manifest.exists():
+                _write(manifest, json.dumps(told).encode())
+            known = json.loads(manifest.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{folder} cannot keep the calls of a mechanism: {error}") from error
+        if known != told:
+            same = known.get("mechanism") == told["mechanism"]
+            reason = "its code has changed since" if same else f"this one is {told['mechanism']}"
+            raise StoreError(
+                f"{here} holds calls of {known.get('mechanism')}; {reason}: give another folder, "
+                "or delete that one"
+            )
+        return cls(here)
+
+    def get(self, key: tuple[Any, ...]) -> tuple[Any, float] | None:
+        """Return the outputs of a call and the seconds that it took; None for one not made."""
+        path = self._path(key)
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                seconds = float(file["seconds"])
+                if "shapes" not in file.files:
+                    return file["outputs"], seconds
+                shapes = [tuple(shape) for shape in json.loads(str(file["shapes"]))]
+                sizes = [int(np.prod(shape, dtype=int)) for shape in shapes]
+                parts = np.split(file["outputs"], np.cumsum(sizes)[:-1])
+                rows = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+                return object_array(rows), seconds
+        except FileNotFoundError:
+            return None
+        except Exception as error:  # a damaged archive raises whatever it runs into
+            raise StoreError(
+                f"{path} is no whole call of a mechanism: {error}; delete it"
+            ) from error
+
+    def put(self, key: tuple[Any, ...], outputs: Array, seconds: float) -> None:
+        """Keep the outputs of a call; they are there whole, or not at all."""
+        arrays = {"outputs": outputs, "seconds": np.array(seconds)}
+        if outputs.dtype == object:
+            shapes = np.array(json.dumps([row.shape for row in outputs]))
+            whole = np.concatenate([np.zeros(0), *(row.ravel() for row in outputs)])
+            arrays = {"outputs": whole, "shapes": shapes, "seconds": np.array(seconds)}
+        path = self._path(key)
+        handle, name = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+        os.replace(name, path)
+
+    def _path(self, key: tuple[Any, ...]) -> Path:
+        return self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.npz"
+
+
+def _write(path: Path, content: bytes) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    os.replace(name, path)
+
+
+def _code(mechanism: Any) -> str:
+    """Return a digest of what a mechanism is: its files, and what it was bound to.
+
+    Seen are the whole file of each function that it is made of, what they close over, the arguments
+    that ``partial`` bound and the attributes of an object; not what these import.
+    """
+    told = hashlib.sha256()
+    seen: set[int] = set()
+    waiting = [mechanism]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, functools.partial):
+            waiting += [one.func, *one.args, *(v for _, v in sorted(one.keywords.items()))]
+        elif inspect.isclass(one):
+            told.update(_source(one))
+        elif inspect.isroutine(one):
+            told.update(_source(one))
+            cells = getattr(one, "__closure__", None) or ()
+            waiting += [cell.cell_contents for cell in cells if not _is_empty(cell)]
+            waiting += [*(getattr(one, "__defaults__", None) or ())]
+            waiting += [getattr(one, "__self__", None), getattr(one, "__wrapped__", None)]
+        elif callable(one) or hasattr(one, "pmf"):
+            told.update(_source(type(one)))
+            held = {k: v for k, v in getattr(one, "__dict__", {}).items() if k[:1] != "_"}
+            waiting += [value for _, value in sorted(held.items())]
+        else:
+            told.update(type(one).__name__.encode() + digest(one))
+    return told.hexdigest()
+
+
+def _source(function: Any) -> bytes:
+    """Return the file that something stands in; of a notebook its own source; or only its name."""
+    try:
+        file = inspect.getsourcefile(function)
+        if file is not None and Path(file).is_file():
+            return Path(file).read_bytes()
+        return inspect.getsource(function).encode()
+    except (OSError, TypeError):
+        return str(getattr(function, "__qualname__", "")).encode()
+
+
+def _is_empty(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is None
+    except ValueError:  # a function that names itself, before it is made
+        return True

@@ -1,0 +1,390 @@
+"""Outputs as mechanisms return them, as arrays: dicts, frames, lists, None, exceptions.
+
+Every conversion is a fixed function of single draws, declared before any draw is made. So it is
+post-processing, and whatever is certified of the arrays holds for what they were made of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import _validate
+from dpaudit.data import Failure, digest, handed, is_frame, object_array, words_of_shape
+from dpaudit.errors import ArgumentError, MechanismError
+from dpaudit.mechanisms.protocols import is_seeded, mechanism_name
+from dpaudit.mechanisms.rows import as_rows
+
+Array = NDArray[Any]
+Then = Callable[[Any], Any]
+
+ERRORS = ("raise", "outcome")
+_NONE = "<None>"
+_LARGEST = np.finfo(np.float64).max
+_TRIALS, _TRIAL = 8, 64
+_OURS = (MechanismError, KeyboardInterrupt, SystemExit)
+
+
+class LateFailure(MechanismError):
+    """A call failed on data on which trial calls had not."""
+
+
+class Outcomes:
+    """A mechanism with outputs as they are, as an ordinary one.
+
+    Parameters
+    ----------
+    mechanism : callable
+        ``f(data, size, *, rng)`` that returns a sequence of `size` draws: numbers, texts, arrays of
+        any shape, lists, dicts, frames, None.
+    keys : sequence, optional
+        Keys of draws that are dicts, Series or frames. Absent keys are outcomes, and so is any key
+        beside these. Without them all draws must have the same keys.
+    errors : {"raise", "outcome"}, optional
+        With "outcome", exceptions and infinite numbers are outcomes. Of a call that draws many and
+        fails, nobody could tell which of them failed; so on data on which some trial call fails,
+        each draw is a call of its own.
+    then : callable, optional
+        Applied to each draw, such as the predictions of a model on fixed points.
+    apart : bool, optional
+        Whether each draw is a call of its own on all data.
+
+    Raises
+    ------
+    LateFailure
+        By a call with "outcome", where data that passed the trial fail after all; see
+        :func:`dpaudit.audit`, which then begins again with `apart`.
+
+    Examples
+    --------
+    >>> def counts(data, size, *, rng):
+    ...     noisy = rng.geometric(0.5, size=size)
+    ...     return [{"a": int(n)} if n > 1 else {} for n in noisy]
+    >>> rng = np.random.default_rng(1)
+    >>> Outcomes(counts, keys=["a"])(np.zeros(1), 3, rng=rng).dtype.names
+    ('a', 'has a', 'other keys')
+    """
+
+    def __init__(
+        self,
+        mechanism: Callable[..., Any],
+        *,
+        keys: Sequence[Hashable] | None = None,
+        errors: str = "raise",
+        then: Then | None = None,
+        apart: bool = False,
+    ) -> None:
+        if not callable(mechanism):
+            raise TypeError(
+                f"mechanism must be a function f(data, size, *, rng), got {mechanism!r}"
+            )
+        self.mechanism = mechanism
+        self.keys = checked_keys(keys)
+        self.errors = _validate.choice(ERRORS, errors=errors)
+        self.then = checked_then(then)
+        self.apart = apart
+        self._fails: dict[bytes, bool] = {}
+        self.__name__ = mechanism_name(mechanism)
+        self.dpaudit_unseeded = not is_seeded(mechanism)
+
+    def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent draws as an array, a record for each dict."""
+        if self.errors == "raise":
+            return as_array(self._then(self.mechanism(data, size, rng=rng), size), self.keys)
+        if self.apart or self._fails_on(data):
+            draws = [attempt(lambda: self._one(data, rng)) for _ in range(size)]
+            return as_array(draws, self.keys, catches=True)
+        try:
+            whole = self._then(self.mechanism(data, size, rng=rng), size)
+        except _OURS:
+            raise
+        except Exception as error:
+            raise LateFailure(f"{self.__name__} raised {type(error).__name__}: {error}") from error
+        return as_array(whole, self.keys, catches=True)
+
+    def _fails_on(self, data: Any) -> bool:
+        """Whether a trial call fails; the same wherever and whenever it is asked."""
+        seen = digest(data)
+        if seen not in self._fails:
+            rng = np.random.default_rng(list(seen))
+            tried = (
+                attempt(lambda: self.mechanism(handed(data), _TRIAL, rng=rng)) for _ in "12345678"
+            )
+            self._fails[seen] = any(isinstance(one, Failure) for one in tried)
+        return self._fails[seen]
+
+    def _one(self, data: Any, rng: np.random.Generator) -> Any:
+        (draw,) = self._then(self.mechanism(data, 1, rng=rng), 1)
+        return draw
+
+    def _then(self, draws: Any, size: int) -> Sequence[Any]:
+        columns = of_columns(draws, size)
+        draws = draws if columns is None else columns
+        if draws is None or not hasattr(draws, "__len__") or len(draws) != size:
+            raise MechanismError(
+                f"{self.__name__} must return a sequence of size={size} draws, got "
+                f"{type(draws).__name__}"
+                + (f" of {len(draws)}" if hasattr(draws, "__len__") else "")
+            )
+        if self.then is None:
+            known: Sequence[Any] = draws
+            return known
+        return [self.then(draw) for draw in draws]
+
+
+def attempt(draw: Callable[[], Any]) -> Any:
+    """Return a draw, or what stands for the exception that it raised."""
+    try:
+        return draw()
+    except _OURS:
+        raise
+    except Exception as error:
+        return Failure.of(error)
+
+
+def checked_keys(keys: Any) -> tuple[Hashable, ...] | None:
+    """Return the declared keys; refuse what is no list of different keys."""
+    if keys is None:
+        return None
+    if isinstance(keys, str) or not isinstance(keys, Iterable):
+        raise TypeError(f"keys must be a list of the keys that draws may have, got {keys!r}")
+    held = tuple(keys)
+    if not held or len({str(key) for key in held}) < len(held):
+        raise ArgumentError(f"keys must hold at least one key, and each once, got {held!r}")
+    return held
+
+
+def checked_then(then: Any) -> Then | None:
+    """Return what is applied to each draw; refuse what is no function."""
+    if then is not None and not callable(then):
+        raise TypeError(f"then must be a function of one draw, got {then!r}")
+    known: Then | None = then
+    return known
+
+
+def as_array(
+    draws: Sequence[Any], keys: tuple[Hashable, ...] | None = None, *, catches: bool = False
+) -> Array:
+    """Return draws of any kind as an array or as rows.
+
+    Numbers become numbers, with NaN for None; arrays whose shapes differ rows, of which None is
+    an empty one; texts texts; dicts, Series and frames records, with NaN and a flag for keys that
+    are absent. Of draws that are numbers or texts by turns, a record has both.
+
+    Parameters
+    ----------
+    draws : sequence
+        At least one.
+    keys : tuple, optional
+        Of draws that are dicts.
+    catches : bool
+        Whether infinite numbers are outcomes, as exceptions are: the largest ones stand for them.
+
+    Raises
+    ------
+    MechanismError
+        For draws that are none of these, or dicts of differing keys where none are declared.
+    """
+    if isinstance(draws, np.ndarray) and draws.dtype != object:
+        return _finite(draws) if catches else draws
+    held = [draw for draw in draws if draw is not None and not isinstance(draw, Failure)]
+    if keys is not None or any(
+        isinstance(d, Mapping) or is_frame(d) or _is_series(d) for d in held
+    ):
+        return _records(draws, keys, catches)
+    if held and all(isinstance(draw, str) for draw in held):
+        return np.array([_text(draw) for draw in draws])
+    if any(isinstance(draw, str) for draw in held):
+        texts = [_text(d) if isinstance(d, str | Failure) or d is None else "" for d in draws]
+        values = _numbers([math.nan if text else d for text, d in zip(texts, draws, strict=True)])
+        return _columns({"value": values, "text": np.array(texts)})
+    if held and all(_is_list_of_texts(draw) for draw in held):
+        return np.array(
+            [_text(d) if d is None or isinstance(d, Failure) else "\x1f".join(d) for d in draws]
+        )
+    return _numeric(draws, catches)
+
+
+def _numeric(draws: Sequence[Any], catches: bool) -> Array:
+    plain = [math.nan if draw is None else draw for draw in draws]
+    failed = any(isinstance(draw, Failure) for draw in plain)
+    if not failed:
+        try:
+            array = np.array(plain)
+        except ValueError:  # shapes differ
+            array = np.empty(0, dtype=object)
+        if array.dtype != object:
+            return _finite(array) if catches else array
+    empty = np.empty(0)
+    rows = as_rows(
+        [
+            draw.as_row() if isinstance(draw, Failure) else empty if draw is None else draw
+            for draw in draws
+        ]
+    )
+    if rows is None:
+        kinds = ", ".join(sorted({type(draw).__name__ for draw in draws}))
+        raise MechanismError(
+            f"draws must be numbers, texts, arrays, lists, dicts, frames or None, got {kinds}; "
+            "then=function makes any of these of a draw, such as a model's predictions"
+        )
+    return object_array([_finite(row) for row in rows]) if catches else rows
+
+
+def _records(draws: Sequence[Any], keys: tuple[Hashable, ...] | None, catches: bool) -> Array:
+    """Return dicts as records: the value of each key, and whether it is there."""
+    dicts = [{} if d is None or isinstance(d, Failure) else _as_dict(d) for d in draws]
+    columns: dict[str, Array] = {}
+    if keys is None:
+        found = list(dict.fromkeys(key for one in dicts for key in one))
+        differing = [one for one in dicts if set(one) != set(found)]
+        if differing:
+            raise MechanismError(
+                "draws are dicts whose keys differ, and which keys there are is an outcome: "
+                f"declare them with keys=[...]; seen were {', '.join(map(repr, found[:20]))}"
+            )
+        for key in found:
+            columns[str(key)] = _values([one[key] for one in dicts], catches)
+    else:
+        for key in keys:
+            columns[str(key)] = _values([one.get(key) for one in dicts], catches)
+            columns[f"has {key}"] = np.array([key in one for one in dicts])
+        known = set(keys)
+        columns["other keys"] = np.array([sum(k not in known for k in one) for one in dicts])
+    if catches:
+        names = [draw.words if isinstance(draw, Failure) else "" for draw in draws]
+        columns["error"] = np.array(names, dtype="U64")
+    return _columns(columns)
+
+
+def _values(values: list[Any], catches: bool) -> Array:
+    """Return the values of one key; NaN, or no text, where there is none."""
+    held = [value for value in values if value is not None]
+    if held and all(isinstance(value, str) for value in held):
+        return np.array(["" if value is None else value for value in values], dtype="U64")
+    shapes = {np.shape(value) for value in held} or {()}
+    if len(shapes) > 1:
+        raise MechanismError(f"the values of a key must have one shape, got {sorted(shapes)}")
+    missing = np.full(shapes.pop(), math.nan)
+    numbers = _numbers([missing if value is None else value for value in values])
+    return _finite(numbers) if catches else numbers
+
+
+def _numbers(values: list[Any]) -> NDArray[np.float64]:
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        kinds = ", ".join(sorted({type(value).__name__ for value in values}))
+        raise MechanismError(f"values of draws must be numbers or texts, got {kinds}") from error
+
+
+def _columns(columns: Mapping[str, Array]) -> Array:
+    """Return columns side by side, as records."""
+    if not columns:
+        raise MechanismError("draws are empty dicts; declare what they may hold with keys=[...]")
+    dtype = [(name, values.dtype, values.shape[1:]) for name, values in columns.items()]
+    records = np.zeros(len(next(iter(columns.values()))), dtype=dtype)
+    for name, values in columns.items():
+        records[name] = values
+    return records
+
+
+def failures_in(draws: Array) -> Counter[str]:
+    """Return how many draws stand for an exception, by its type."""
+    words: list[str] = []
+    if draws.dtype == object:
+        words = [words_of_shape(row.shape) for row in draws if row.size == 0]
+    elif draws.dtype.names and "error" in draws.dtype.names:
+        words = [str(text) for text in draws["error"]]
+    elif draws.dtype.kind == "U":
+        words = [str(text)[1:-1] for text in draws[np.strings.startswith(draws, "<raised ")]]
+    prefix = "raised "
+    return Counter(w.removeprefix(prefix) for w in words if w.startswith(prefix))
+
+
+def of_columns(outputs: Any, size: int) -> Array | None:
+    """Return `size` draws that came as columns, a dict of arrays or a frame; None for others."""
+    if isinstance(outputs, Mapping):
+        columns = {str(key): np.asarray(values) for key, values in outputs.items()}
+    elif is_frame(outputs):
+        columns = {str(name): np.asarray(outputs[name]) for name in outputs.columns}
+    else:
+        return None
+    if any(
+        c.ndim == 0 or len(c) != size or c.dtype.kind not in "biufUSO" for c in columns.values()
+    ):
+        return None
+    texts = {
+        name: values.astype(str) if values.dtype == object else values
+        for name, values in columns.items()
+    }
+    return _columns(texts) if texts else None
+
+
+def _as_dict(draw: Any) -> dict[Hashable, Any]:
+    """Return a draw that is a mapping, a Series or a frame as a dict.
+
+    Of a frame, cells are found by the index of their row, or, where rows are only numbered, by the
+    value of the first column that holds texts; a frame with one other column has them alone.
+    """
+    if isinstance(draw, Mapping):
+        return dict(draw)
+    if is_frame(draw):
+        return _of_frame(draw)
+    if _is_series(draw):
+        return dict(draw.to_dict())
+    raise MechanismError(
+        f"draws must all be dicts, Series or frames where one is, got {type(draw).__name__}"
+    )
+
+
+def _of_frame(frame: Any) -> dict[Hashable, Any]:
+    names = [str(name) for name in frame.columns]
+    columns = {name: list(frame[name]) for name in frame.columns}
+    labels: list[Any] = list(range(len(frame)))
+    index = getattr(frame, "index", None)
+    if index is not None and type(index).__name__ != "RangeIndex":
+        labels = list(index)
+    else:
+        by = next((n for n, cells in columns.items() if cells and isinstance(cells[0], str)), None)
+        if by is not None and len(names) > 1:
+            labels = columns.pop(by)
+    if len(columns) == 1:
+        (cells,) = columns.values()
+        return dict(zip(labels, cells, strict=True))
+    return {
+        (label, name): cell
+        for name, cells in columns.items()
+        for label, cell in zip(labels, cells, strict=True)
+    }
+
+
+def _is_series(draw: Any) -> bool:
+    return hasattr(draw, "to_dict") and hasattr(draw, "index") and not hasattr(draw, "columns")
+
+
+def _is_list_of_texts(draw: Any) -> bool:
+    return isinstance(draw, list | tuple) and all(isinstance(one, str) for one in draw)
+
+
+def _text(draw: Any) -> str:
+    if draw is None:
+        return _NONE
+    return f"<{draw.words}>" if isinstance(draw, Failure) else str(draw)
+
+
+def _finite(array: Array) -> Array:
+    """Put the largest numbers in the place of infinite ones; NaN stays."""
+    if array.dtype.names:
+        made = array.copy()
+        for name in array.dtype.names:
+            made[name] = _finite(array[name])
+        return made
+    if array.dtype.kind != "f":
+        return array
+    return np.asarray(np.clip(array, -_LARGEST, _LARGEST))

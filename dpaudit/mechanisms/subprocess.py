@@ -1,0 +1,217 @@
+"""Mechanisms of other environments: another Python, an old release, a package that cannot be here.
+
+A process of that Python is started at the first call, and answers calls until it is closed. It
+runs `_serve.py`, which knows nothing of dpaudit and needs numpy alone. Data and draws travel as
+arrays and JSON, never as pickles, which other versions could not read.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import tempfile
+import weakref
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpaudit import _validate
+from dpaudit.data import Failure, Packed, form_of, is_frame
+from dpaudit.errors import ArgumentError, MechanismError
+from dpaudit.mechanisms.outcomes import ERRORS, Array, as_array, checked_keys
+from dpaudit.mechanisms.streams import seed_of
+
+_SERVE = Path(__file__).with_name("_serve.py")
+_STYLES = ("vectorised", "numpy", "integer", "legacy", "none")
+_TAIL = 2000
+
+
+class Subprocess:
+    """A mechanism that another Python runs.
+
+    Parameters
+    ----------
+    python : str or path
+        Its interpreter, such as ``venv/bin/python``.
+    target : str
+        ``module:function``, or ``file.py:function``.
+    style : {"vectorised", "numpy", "integer", "legacy", "none"}, optional
+        "vectorised" (the default) for ``f(data, size, rng=rng)``; the others for functions that
+        return one draw, as the seeds of :func:`one_draw`.
+    keys, errors : optional
+        See :class:`Outcomes`.
+    by : str, optional
+        Column of the users, for data that are frames; they arrive as frames of pandas.
+
+    Raises
+    ------
+    MechanismError
+        When the process cannot be started, the function not imported, or a call fails there.
+
+    Examples
+    --------
+    >>> import sys
+    >>> Subprocess(sys.executable, "random:random", style="none")
+    Subprocess(random:random)
+    """
+
+    def __init__(
+        self,
+        python: str | os.PathLike[str],
+        target: str,
+        *,
+        style: str = "vectorised",
+        keys: Sequence[Hashable] | None = None,
+        errors: str = "raise",
+        by: str | None = None,
+    ) -> None:
+        self.python = os.fspath(python)
+        if not isinstance(target, str) or not all(target.rpartition(":")):
+            raise ArgumentError(f"target must be module:function, got {target!r}")
+        self.target, self.by = target, by
+        self.style = _validate.choice(_STYLES, style=style)
+        self.keys = checked_keys(keys)
+        self.errors = _validate.choice(ERRORS, errors=errors)
+        if self.errors == "outcome" and self.style == "vectorised":
+            raise ArgumentError(
+                'errors="outcome" needs a function that returns one draw: of a call that draws '
+                "many nobody could tell which of them failed; give style="
+            )
+        self.dpaudit_unseeded = self.style == "none"
+        module, _, function = target.rpartition(":")
+        self.__name__ = f"{os.path.basename(module)}:{function}"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._errors: Any = None
+
+    def __repr__(self) -> str:
+        return f"Subprocess({self.target})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_process": None, "_errors": None}
+
+    def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
+        """Return `size` independent draws."""
+        form = form_of(data, by=self.by or ("" if is_frame(data) else None))
+        packed = form.packed(data)
+        if packed is None:
+            raise MechanismError(
+                f"{self.target} runs in another process, and {form.words(data)} cannot be sent "
+                "there: arrays, lists of arrays, frames and dicts of those can"
+            )
+        answer = self._ask(
+            {"size": size, "seed": seed_of(rng, 2**63), "data": packed.facts}, packed.arrays
+        )
+        return self._draws(answer, size)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            _end(self._process, self._errors)
+            self._process = None
+
+    def _draws(self, answer: Packed, size: int) -> Array:
+        if "error" in answer.facts:
+            raise MechanismError(f"{self.target} raised {answer.facts['error']}")
+        if "array" in answer.arrays:
+            return answer.arrays["array"]
+        draws = [
+            Failure(draw["raised"]) if kind == "failure" else _numeric(draw)
+            for kind, draw in answer.facts["draws"]
+        ]
+        if len(draws) != size:
+            raise MechanismError(f"{self.target} must return size={size} draws, got {len(draws)}")
+        return as_array(draws, self.keys, catches=self.errors == "outcome")
+
+    def _ask(self, facts: dict[str, Any], arrays: dict[str, Array]) -> Packed:
+        process = self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(_framed(facts, arrays))
+            process.stdin.flush()
+            return _read(process.stdout)
+        except (OSError, EOFError, ValueError) as error:
+            raise MechanismError(
+                f"the process of {self.target} ended with exit status {process.wait()}"
+                f"{self._said()}"
+            ) from error
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        command = [self.python, str(_SERVE), self.target, self.style, self.errors]
+        try:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+            )
+        except OSError as error:
+            self._errors.close()
+            raise MechanismError(
+                f"{self.python} cannot be started: {error.strerror or error}; give the interpreter "
+                "of the environment, such as venv/bin/python"
+            ) from error
+        weakref.finalize(self, _end, self._process, self._errors)
+        assert self._process.stdout is not None
+        try:
+            ready = _read(self._process.stdout)
+        except (OSError, EOFError, ValueError) as error:
+            status = self._process.wait()
+            raise MechanismError(
+                f"{self.python} did not start {self.target}: exit status {status}{self._said()}"
+            ) from error
+        if "error" in ready.facts:
+            self.close()
+            raise MechanismError(f"{self.python} cannot run {self.target}: {ready.facts['error']}")
+        return self._process
+
+    def _said(self) -> str:
+        """Return the end of what the process wrote to its standard error."""
+        self._errors.seek(0)
+        said = self._errors.read().decode(errors="replace").strip()
+        return f"; it said: {said[-_TAIL:]}" if said else ""
+
+
+def _end(process: subprocess.Popen[bytes], errors: Any) -> None:
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, errors):
+        if stream is not None:
+            stream.close()
+
+
+def _numeric(draw: Any) -> Any:
+    """Return lists of numbers as they are meant: as arrays."""
+    return np.array(draw) if isinstance(draw, list) and _is_regular(draw) else draw
+
+
+def _is_regular(draw: list[Any]) -> bool:
+    try:
+        return np.array(draw).dtype.kind in "biuf"
+    except ValueError:
+        return False
+
+
+def _framed(facts: dict[str, Any], arrays: dict[str, Array]) -> bytes:
+    """Return one message: its length, then an archive of arrays with the facts among them."""
+    file = io.BytesIO()
+    named = {f"a/{name}": array for name, array in arrays.items()}
+    np.savez(file, allow_pickle=False, facts=np.array(json.dumps(facts)), **named)
+    content = file.getvalue()
+    return len(content).to_bytes(8, "big") + content
+
+
+def _read(stream: Any) -> Packed:
+    head = stream.read(8)
+    if len(head) < 8:
+        raise EOFError
+    content = stream.read(int.from_bytes(head, "big"))
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        facts = json.loads(str(file["facts"]))
+        arrays = {name[2:]: file[name] for name in file.files if name.startswith("a/")}
+    return Packed(arrays, facts)

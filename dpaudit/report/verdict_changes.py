@@ -1,0 +1,197 @@
+"""What became of the verdict of one audit or statement between two runs, and whether it is worse.
+
+A verdict is certified where it refutes, and says less where it does not: that a violation is no
+longer found may be a mended mechanism, or a smaller budget. So a step towards silence is called
+better or worse only where the later audit had the same claim and no less to find a violation with;
+otherwise it is told as a change that cannot be compared.
+
+A mutant that was given and survives takes the power away, which is worse. One that was made of the
+noise and survives now is told, and fails nothing: mutants that are barely killed survive by the
+luck of other draws, and there are many of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from dpaudit.ledger import LedgerVerdict, StatementResult
+from dpaudit.results import AuditResult, Fate, Verdict
+
+_PROFILES = ("quick", "full", "release")
+
+
+class What(StrEnum):
+    """What became of an audit or a statement, in the order in which a reader should look at it."""
+
+    REFUTED = "newly refuted"
+    LOST = "known violation lost"
+    POWER = "power lost"
+    STATEMENT = "statement changed"
+    UNDECLARED = "not as declared"
+    GONE = "gone"
+    SURVIVED = "mutant survives"
+    MENDED = "mended"
+    KILLED = "mutant killed"
+    NEW = "new"
+    OTHER = "changed"
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it fails the comparison, unless what is gone may be missing."""
+        return self not in _NOT_WORSE
+
+
+_NOT_WORSE = {What.SURVIVED, What.MENDED, What.KILLED, What.NEW, What.OTHER}
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change.
+
+    Parameters
+    ----------
+    kind : {"audit", "statement"}
+    id : str
+    what : What
+    before, now : str
+        The verdicts as people read them; empty where there is none.
+    reason : str
+        In one sentence.
+    """
+
+    kind: str
+    id: str
+    what: What
+    before: str
+    now: str
+    reason: str
+
+
+def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[Change]:
+    """Yield what changed in the verdict of an audit, and among its mutants."""
+    found = _verdict_change(old, new)
+    if found is not None:
+        what, reason = found
+        yield Change("audit", new.id, what, old.status.word, new.status.word, reason)
+    before, now = _fates(old), _fates(new)
+    less = less_than_before(old, new)
+    for was, is_, what in (
+        (Fate.KILLED, Fate.SURVIVED, What.OTHER if less else What.SURVIVED),
+        (Fate.SURVIVED, Fate.KILLED, What.KILLED),
+    ):
+        names = [key[0] for key in before if (before[key], now.get(key)) == (was, is_)]
+        if names:
+            reason = f"{', '.join(names)}" + f" ({less})" * (what is What.OTHER)
+            yield Change("audit", new.id, what, was.value, is_.value, reason)
+
+
+def _fates(result: AuditResult) -> dict[tuple[str, int], Fate]:
+    """Return the fate of each mutant by its name, and by which of that name it is."""
+    seen: dict[str, int] = {}
+    found = {}
+    for mutant in result.mutants:
+        seen[mutant.name] = seen.get(mutant.name, 0) + 1
+        found[mutant.name, seen[mutant.name]] = mutant.fate
+    return found
+
+
+def _verdict_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | None:
+    """Tell what became of the verdict; None where it and what it means are the same."""
+    if Verdict.REFUTED in (old.verdict, new.verdict):
+        return _refutation_change(old, new)
+    less = less_than_before(old, new)
+    if old.verdict is not new.verdict:
+        if new.verdict is Verdict.NO_POWER:
+            return (What.OTHER, less) if less else (What.POWER, new.reason)
+        if _claim(old) != _claim(new):
+            return What.OTHER, "another claim is audited"
+        return What.MENDED, "mutants are killed now: silence means something again"
+    return _declaration_change(old, new)
+
+
+def _refutation_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | None:
+    """Tell what became of a claim that is refuted before, now or both times."""
+    if old.verdict is new.verdict:
+        return _declaration_change(old, new)
+    if new.verdict is Verdict.REFUTED:
+        if new.mismatch is None:
+            return What.OTHER, "a known violation is found now, as declared"
+        other = "; another claim was audited before" * (_claim(old) != _claim(new))
+        return What.REFUTED, new.reason + other
+    if new.mismatch is not None and new.status.key == "lost":
+        return What.LOST, new.mismatch
+    if less := less_than_before(old, new):
+        return What.OTHER, f"the claim is not refuted now: {less}"
+    if new.epsilon.upper <= new.claimed_epsilon:
+        return What.MENDED, "no more than is claimed is needed now, as was computed"
+    if new.verdict is Verdict.NO_POWER:
+        words = f"the claim is not refuted now, and silence means nothing: {new.reason}"
+        return (What.OTHER if new.mismatch is None else What.POWER), words
+    return What.MENDED, "the claim is not refuted now, by an audit that kills mutants"
+
+
+def _declaration_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | None:
+    """Tell what became of an audit whose verdict is the same: what was declared may be another."""
+    if old.mismatch is None and new.mismatch is not None:
+        worse = {"refuted": What.REFUTED, "lost": What.LOST, "no_power": What.POWER}
+        sentence = f"{new.mismatch} (before, as declared: {old.status.word})"
+        return worse.get(new.status.key, What.UNDECLARED), sentence
+    if old.mismatch is not None and new.mismatch is None:
+        return What.OTHER, "the verdict is as declared now"
+    return None
+
+
+def less_than_before(old: AuditResult, new: AuditResult) -> str:
+    """Say why silence of the later audit need not mean what it meant; nothing where it does."""
+    if _claim(old) != _claim(new):
+        return f"another claim is audited: {old.claim['words']} before, {new.claim['words']} now"
+    budgets = budget(old), budget(new)
+    if budgets[1] > 0 and (budgets[0] == 0 or budgets[1] < budgets[0]):
+        told = [f"{count:,} draws" if count else "computed exactly" for count in budgets]
+        return f"there was more to find it with: {told[0]} before, {told[1]} now"
+    if 0 < new.failure_prob < old.failure_prob:
+        return f"failure_prob was {old.failure_prob:g} before, and is {new.failure_prob:g} now"
+    return ""
+
+
+def budget(result: AuditResult) -> int:
+    """Return the draws per dataset that an audit might have taken; 0 where it was computed."""
+    return result.sequential.budget if result.sequential else sum(result.draws.values())
+
+
+def _claim(result: AuditResult) -> dict[str, Any]:
+    """Return what is claimed; of a curve, without the point at which it was compared."""
+    names = ["parameters"] if "parameters" in result.claim else ["epsilon", "delta"]
+    return {name: result.claim[name] for name in ["notion", "relation", *names]}
+
+
+# --- statements -----------------------------------------------------------------------------------
+
+
+def statement_changes(old: StatementResult, new: StatementResult) -> Iterator[Change]:
+    """Yield what changed in the verdict of a statement."""
+    both = old.status.word, new.status.word
+    if old.verdict is not new.verdict:
+        reason = new.mismatch or new.note or new.verdict.meaning
+        reason += " (its words changed)" * (old.stated.text != new.stated.text)
+        what = What.STATEMENT
+        profiles = [row.origin.get("profile") for row in (old, new)]
+        if old.verdict is LedgerVerdict.OPEN and new.mismatch is None:
+            what, reason = What.NEW, "it was open, and is checked now"
+        elif old.verdict is LedgerVerdict.REFUTED and _is_smaller(*profiles):
+            what, reason = What.OTHER, f"profile {profiles[0]} before, {profiles[1]} now"
+        yield Change("statement", new.id, what, *both, reason)
+    elif old.mismatch is None and new.mismatch is not None:
+        yield Change("statement", new.id, What.UNDECLARED, *both, new.mismatch)
+    elif old.mismatch is not None and new.mismatch is None:
+        yield Change("statement", new.id, What.MENDED, *both, "it is as declared now")
+    elif old.stated.text != new.stated.text:
+        yield Change("statement", new.id, What.OTHER, *both, "its words changed")
+
+
+def _is_smaller(old: str | None, new: str | None) -> bool:
+    known = old in _PROFILES and new in _PROFILES
+    return known and _PROFILES.index(str(new)) < _PROFILES.index(str(old))

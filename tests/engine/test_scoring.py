@@ -1,0 +1,141 @@
+"""A fixed score: what is audited is the mechanism followed by it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import (
+    AdditiveNoise,
+    ApproxDP,
+    GaussianDP,
+    MechanismError,
+    NeighborPair,
+    PureDP,
+    audit,
+    mutants,
+)
+
+PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
+WEIGHTS = np.linspace(-1.0, 1.0, 40)
+CLAIM = ApproxDP(1.0, 1e-5)
+
+
+def spread(data: np.ndarray, size: int, *, scale: float = 1.0, rng: np.random.Generator) -> Any:
+    """The sum of the data along one direction of forty, and noise."""
+    direction = WEIGHTS / np.linalg.norm(WEIGHTS)
+    return data.sum() * direction + scale * rng.standard_normal((size, 40))
+
+
+def along(outputs: np.ndarray) -> np.ndarray:
+    """The likelihood ratio of `spread`, but for what is constant."""
+    return outputs @ WEIGHTS
+
+
+def spread_along(data: np.ndarray, size: int, *, scale: float = 1.0, rng: Any) -> np.ndarray:
+    return along(spread(data, size, scale=scale, rng=rng))
+
+
+def test_it_is_the_audit_of_the_composition() -> None:
+    options: dict[str, Any] = {"draws": 4000, "seed": 3, "id": "one", "mutants": None}
+    whole = audit(partial(spread, scale=0.5), CLAIM, PAIR, score=along, **options)
+    parts = audit(partial(spread_along, scale=0.5), CLAIM, PAIR, **options)
+    assert whole.witness == parts.witness
+    assert whole.epsilon == parts.epsilon
+    assert whole.profile == parts.profile
+    assert whole.verdict.words == "REFUTED"
+    assert whole.mechanism == "spread(scale=0.5), scored by along"
+
+
+def test_a_known_score_certifies_more_than_a_learnt_one() -> None:
+    options: dict[str, Any] = {"draws": 3000, "seed": 1, "mutants": None}
+    known = audit(spread, PureDP(0.1), PAIR, score=along, **options).certified_epsilon
+    learnt = audit(spread, PureDP(0.1), PAIR, **options).certified_epsilon
+    assert known > 1.2 * learnt
+    assert known < GaussianDP(1.0).epsilon(1e-6)
+
+
+def test_mutants_are_seen_through_the_score() -> None:
+    result = audit(
+        partial(spread, scale=1.0),
+        GaussianDP(1.0),
+        PAIR,
+        draws=20_000,
+        seed=0,
+        score=along,
+        mutants=[mutants.scaled(scale=0.3), partial(spread, scale=0.25)],
+    )
+    assert result.verdict.words == "NOT REFUTED"
+    assert [m.fate.value for m in result.mutants if not m.noise] == ["killed", "killed"]
+    assert any(mutant.noise and mutant.fate.value == "killed" for mutant in result.mutants)
+
+
+def test_variants_are_those_of_the_composition() -> None:
+    options: dict[str, Any] = {"draws": 4000, "seed": 3, "id": "one", "mutants": None}
+    claim = GaussianDP(1.0)
+    whole = audit(
+        spread, claim, PAIR, score=along, slack={0.5: partial(spread, scale=0.5)}, **options
+    )
+    half = {0.5: partial(spread_along, scale=0.5)}
+    assert whole.slack == audit(spread_along, claim, PAIR, slack=half, **options).slack
+    assert whole.slack is not None
+    assert whole.slack.points[0].refuted
+
+
+def test_a_change_that_is_never_reached_is_still_said_to_be() -> None:
+    result = audit(
+        spread,
+        GaussianDP(1.0),
+        PAIR,
+        draws=5000,
+        seed=0,
+        score=along,
+        mutants=[mutants.without("statistics.fmean")],
+    )
+    assert "its code was never reached" in result.mutants[0].note
+
+
+def test_a_score_may_see_anything_that_an_array_holds() -> None:
+    def words(data: np.ndarray, size: int, *, rng: np.random.Generator) -> np.ndarray:
+        return np.where(rng.random(size) < 0.25 + 0.5 * data.sum(), "yes", "no")
+
+    result = audit(
+        words, PureDP(0.5), PAIR, draws=5000, seed=0, score=lambda outputs: outputs == "yes"
+    )
+    assert result.verdict.words == "REFUTED"
+    assert result.certified_epsilon < np.log(3)
+
+
+@pytest.mark.parametrize("score", ["along", 3, [along]])
+def test_what_is_no_function_is_refused(score: Any) -> None:
+    with pytest.raises(TypeError, match="^score must be a function"):
+        audit(spread, CLAIM, PAIR, seed=0, score=score)
+
+
+def test_mechanisms_without_outputs_are_refused() -> None:
+    class Bit:
+        def pmf(self, data: np.ndarray) -> np.ndarray:
+            return np.array([0.5, 0.5])
+
+    centers = AdditiveNoise(lambda data: data.sum(), scale=1.0)
+    for mechanism, words in ((centers, "computes its centres"), (Bit(), "has a pmf")):
+        with pytest.raises(TypeError, match=f"^score needs a mechanism that draws .* {words}"):
+            audit(mechanism, CLAIM, PAIR, seed=0, score=along)
+
+
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        (lambda outputs: outputs, r"must return one number for each of 64 draws, got .*\(64, 40\)"),
+        (lambda outputs: outputs.sum(), r"must return one number for each of 64 draws"),
+        (lambda outputs: [str(x) for x in outputs[:, 0]], "must return one number for each"),
+        (lambda outputs: outputs[:, 0] - outputs[:, 0].mean(), "must judge each draw by itself"),
+        (lambda outputs: outputs[:, 0].argsort(), "must judge each draw by itself"),
+    ],
+)
+def test_what_is_no_score_is_refused(score: Any, message: str) -> None:
+    with pytest.raises(MechanismError, match=message):
+        audit(spread, CLAIM, PAIR, seed=0, score=score)

@@ -1,0 +1,394 @@
+"""Outputs as they are: every kind of draw becomes an array, by a fixed function of single draws."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpaudit import MechanismError, NeighborPair, Outcomes, PureDP, Subprocess, audit, one_draw
+from dpaudit.data import Failure, object_array, words_of_shape
+from dpaudit.mechanisms.outcomes import as_array, of_columns
+
+PAIR = NeighborPair([[0.0]], [[1.0]])
+RNG = np.random.default_rng
+
+
+# --- single draws ---
+
+
+def test_numbers_stay_numbers_and_none_is_no_answer() -> None:
+    assert as_array([1, None, 2.5]).tolist()[::2] == [1.0, 2.5]
+    assert math.isnan(as_array([1, None])[1])
+    assert as_array([1, 2]).dtype.kind == "i"
+
+
+def test_shapes_that_differ_are_rows_and_none_is_an_empty_one() -> None:
+    rows = as_array([[1.0, 2.0], None, np.zeros((2, 2))])
+    assert [row.shape for row in rows] == [(2,), (0,), (2, 2)]
+
+
+def test_texts_and_lists_of_texts_are_texts() -> None:
+    assert as_array(["a", None]).tolist() == ["a", "<None>"]
+    assert as_array([["a", "b"], [], ["c"]]).tolist() == ["a\x1fb", "", "c"]
+
+
+def test_numbers_and_texts_by_turns_are_records_of_both() -> None:
+    records = as_array([1.5, "no answer", None])
+    assert records["text"].tolist() == ["", "no answer", "<None>"]
+    assert records["value"][0] == 1.5
+    assert np.isnan(records["value"][1:]).all()
+
+
+def test_dicts_of_the_same_keys_are_records() -> None:
+    records = as_array([{"a": 1, "b": "x"}, {"b": "y", "a": None}])
+    assert records.dtype.names == ("a", "b")
+    assert records["b"].tolist() == ["x", "y"]
+    assert math.isnan(records["a"][1])
+
+
+def test_absent_and_unknown_keys_are_outcomes_where_keys_are_declared() -> None:
+    records = as_array([{"a": 1}, {"c": 3}, None], ("a", "b"))
+    assert records.dtype.names == ("a", "has a", "b", "has b", "other keys")
+    assert records["has a"].tolist() == [True, False, False]
+    assert records["other keys"].tolist() == [0, 1, 0]
+    with pytest.raises(MechanismError, match=r"keys differ.*keys=\[...\]; seen were 'a', 'c'"):
+        as_array([{"a": 1}, {"c": 3}])
+
+
+def test_frames_and_series_are_dicts_of_their_cells() -> None:
+    counts = pd.DataFrame({"city": ["x", "y"], "count": [1.0, 2.0]})
+    assert as_array([counts], ("x", "y"))["y"].tolist() == [2.0]
+    grouped = counts.set_index("city")["count"]
+    assert as_array([grouped], ("x", "z"))["has z"].tolist() == [False]
+    two = counts.assign(mean=[0.5, 0.25]).set_index("city")
+    assert as_array([two], (("x", "mean"), ("y", "count"))).dtype.names[0] == "('x', 'mean')"
+
+
+def test_an_exception_has_a_shape_of_its_own_and_a_name() -> None:
+    rows = as_array([1.0, Failure("KeyError"), Failure("ValueError")], catches=True)
+    assert [words_of_shape(row.shape) for row in rows] == [
+        "()",
+        "raised KeyError",
+        "raised ValueError",
+    ]
+    assert as_array(["a", Failure("KeyError")]).tolist() == ["a", "<raised KeyError>"]
+    assert as_array([{"a": 1}, Failure("E")], ("a",), catches=True)["error"].tolist() == [
+        "",
+        "raised E",
+    ]
+
+
+def test_infinite_numbers_are_outcomes_only_where_errors_are() -> None:
+    assert np.isfinite(as_array([np.inf, -np.inf, 0.0], catches=True)).all()
+    assert np.isinf(as_array([np.inf])).all()
+    (row, _) = as_array([[np.inf], [1.0, 2.0]], catches=True)
+    assert np.isfinite(row).all()
+
+
+@pytest.mark.parametrize(
+    ("draws", "words"),
+    [
+        ([object(), 1], "draws must be numbers, texts"),
+        ([{"a": object()}], "values of draws must be numbers or texts"),
+        ([{}, {}], "empty dicts"),
+        ([{"a": 1}, 3], "must all be dicts"),
+        ([{"a": [1, 2]}, {"a": [1]}], "one shape"),
+    ],
+)
+def test_draws_that_are_none_of_these_are_refused(draws: list[Any], words: str) -> None:
+    with pytest.raises(MechanismError, match=words):
+        as_array(draws)
+
+
+def test_columns_of_draws_are_records() -> None:
+    records = of_columns({"a": np.arange(3.0), "b": np.zeros((3, 2))}, 3)
+    assert records is not None
+    assert records["b"].shape == (3, 2)
+    assert of_columns(pd.DataFrame({"a": [1, 2], "b": ["x", None]}), 2) is not None
+    assert of_columns({"a": np.arange(2)}, 3) is None
+    assert of_columns(np.zeros(3), 3) is None
+
+
+def test_columns_with_infinite_numbers_are_outcomes_too() -> None:
+    def columns(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return {"a": np.full(size, np.inf), "b": rng.normal(size=size)}
+
+    records = Outcomes(columns, errors="outcome")(np.zeros(1), 3, rng=RNG(1))
+    assert records.dtype.names == ("a", "b")
+    assert np.isfinite(records["a"]).all()
+
+
+def test_rows_of_one_shape_stay_objects() -> None:
+    assert object_array([np.zeros(2), np.ones(2)]).shape == (2,)
+
+
+# --- mechanisms ---
+
+
+def leaky(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+    """Raise for the right dataset in half of the calls."""
+    if data.sum() > 0 and rng.random() < 0.5:
+        raise ZeroDivisionError("no users")
+    return rng.laplace(size=size)
+
+
+def test_an_exception_on_one_side_refutes_and_is_told_by_its_type() -> None:
+    result = audit(leaky, PureDP(1.0), PAIR, draws=1000, seed=1, errors="outcome")
+    assert result.verdict.words == "REFUTED"
+    (note,) = result.notes
+    assert note.startswith("exceptions are outcomes: ZeroDivisionError on the right, in ")
+    with pytest.raises(MechanismError, match="raised ZeroDivisionError: no users"):
+        audit(leaky, PureDP(1.0), PAIR, draws=1000, seed=1)
+
+
+def test_with_errors_as_outcomes_every_draw_is_a_call_of_its_own() -> None:
+    """Else a call of many draws would fail where one does, and the rate would be squared."""
+    sizes = []
+
+    def rare(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        sizes.append(size)
+        return rng.laplace(size=size)
+
+    Outcomes(rare, errors="outcome", apart=True)(np.zeros(1), 5, rng=RNG(1))
+    assert sizes == [1] * 5
+
+
+def test_only_data_on_which_trials_fail_are_drawn_from_one_by_one() -> None:
+    sizes: list[int] = []
+
+    def fails(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        sizes.append(size)
+        if data.sum() > 0:
+            raise KeyError("x")
+        return rng.laplace(size=size)
+
+    mechanism = Outcomes(fails, errors="outcome")
+    mechanism(np.zeros(1), 5, rng=RNG(1))
+    assert sizes == [64] * 8 + [5]
+    sizes.clear()
+    assert words_of_shape(mechanism(np.ones(1), 2, rng=RNG(1))[0].shape) == "raised KeyError"
+    assert sizes == [64] + [1] * 2
+
+
+def test_a_failure_that_comes_late_begins_the_audit_again_one_by_one() -> None:
+    calls: list[int] = []
+
+    def late(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        calls.append(size)
+        if size != 64 and rng.random() < 0.02:  # passes the trials
+            raise KeyError("x")
+        return rng.laplace(size=size)
+
+    result = audit(late, PureDP(1.0), PAIR, draws=1000, seed=3, errors="outcome", mutants=None)
+    assert max(calls) > 64  # whole calls at first
+    assert calls[-900:] == [1] * 900
+    assert result.failure_prob == 1e-6
+    assert any("KeyError on the left" in note for note in result.notes)
+
+
+def test_an_infinite_number_on_one_side_refutes() -> None:
+    def overflow(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return np.where((rng.random(size) < 0.5) & (data.sum() > 0), np.inf, rng.normal(size=size))
+
+    with pytest.raises(MechanismError, match="returned inf"):
+        audit(overflow, PureDP(1.0), PAIR, draws=1000, seed=1)
+    result = audit(overflow, PureDP(1.0), PAIR, draws=1000, seed=1, errors="outcome")
+    assert result.verdict.words == "REFUTED"
+
+
+def test_an_absent_key_refutes_and_mutants_are_wrapped_too() -> None:
+    def counts(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        there = rng.random(size) < 0.5 * data.sum()
+        return [
+            {"a": n} | ({"b": 1} if b else {})
+            for n, b in zip(rng.laplace(size=size), there, strict=True)
+        ]
+
+    result = audit(counts, PureDP(1.0), PAIR, draws=1000, seed=1, keys=["a", "b"])
+    assert "b has an answer" in result.witness.event or "has b" in result.witness.event
+
+    def fine(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return [{"a": n} for n in data.sum() + rng.laplace(size=size)]
+
+    result = audit(fine, PureDP(1.5), PAIR, draws=3000, seed=1, keys=["a"], mutants=[counts])
+    assert result.verdict.words == "NOT REFUTED"
+
+
+@one_draw(seed="legacy")
+def legacy(data: Any) -> float:
+    return data.sum() + np.random.laplace() + 0 * random.random()  # noqa: NPY002
+
+
+def test_one_draw_is_seeded_and_global_generators_stay_as_they_were() -> None:
+    before = np.random.get_state()[1].tolist(), random.getstate()  # noqa: NPY002
+    first = legacy(np.zeros(1), 4, rng=RNG(1))
+    assert np.array_equal(first, legacy(np.zeros(1), 4, rng=RNG(1)))
+    assert len(set(first.tolist())) == 4
+    assert (np.random.get_state()[1].tolist(), random.getstate()) == before  # noqa: NPY002
+
+
+def test_one_draw_is_a_decorator_a_function_and_can_be_pickled() -> None:
+    assert pickle.loads(pickle.dumps(legacy)) is legacy
+    by_hand = one_draw(_integer, seed="integer", then=_doubled)
+    again = pickle.loads(pickle.dumps(by_hand))
+    assert np.array_equal(again(np.zeros(1), 3, rng=RNG(2)), by_hand(np.zeros(1), 3, rng=RNG(2)))
+    assert repr(by_hand) == "one_draw(_integer, seed='integer')"
+
+
+def test_what_a_script_decorates_can_be_sent_to_workers() -> None:
+    """They do not know the names of a script, nor of a notebook."""
+    code = (
+        "import sys, cloudpickle; from dpaudit import one_draw\n"
+        "@one_draw\n"
+        "def noisy(data, *, rng): return data.sum() + rng.normal()\n"
+        "sys.stdout.buffer.write(cloudpickle.dumps(noisy))"
+    )
+    sent = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+    noisy = pickle.loads(sent)
+    assert np.array_equal(noisy(np.zeros(1), 3, rng=RNG(2)), RNG(2).normal(size=3))
+
+
+def _integer(data: Any, *, seed: int) -> float:
+    return float(RNG(seed).normal())
+
+
+def _doubled(draw: float) -> float:
+    return 2 * draw
+
+
+def test_each_draw_gets_data_that_no_other_draw_changed() -> None:
+    @one_draw(seed="numpy")
+    def careless(data: Any, *, rng: np.random.Generator) -> float:
+        data.append([1.0])
+        return len(data) + rng.normal() * 0
+
+    assert careless([[0.0], [1.0, 2.0]], 3, rng=RNG(1)).tolist() == [3.0, 3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"seed": "cuda"}, "seed must be one of"),
+        ({"errors": "ignore"}, "errors must be one of"),
+        ({"keys": "a"}, "keys must be a list"),
+        ({"keys": []}, "at least one key"),
+        ({"keys": ["1", 1]}, "each once"),
+        ({"then": 3}, "then must be a function"),
+        ({"vmap": True}, "vmap goes with"),
+    ],
+)
+def test_bad_options_are_refused(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=words):
+        one_draw(_integer, **arguments)
+
+
+def test_a_package_that_is_not_there_is_named() -> None:
+    mechanism = one_draw(lambda data: 0.0, seed="torch")
+    if "torch" in sys.modules:
+        pytest.skip("PyTorch is installed")
+    with pytest.raises(MechanismError, match="needs the package torch.*pip install torch"):
+        mechanism(np.zeros(1), 1, rng=RNG(1))
+
+
+# --- other processes ---
+
+CODE = """
+import os
+import numpy as np
+
+def noisy(data, size, rng):
+    print("hello")
+    return np.sum(data["x"] if isinstance(data, dict) else data) + rng.laplace(size=size)
+
+def one(data):
+    return {"a": float(np.random.laplace()), "users": len(data)}
+
+def fails(data):
+    if len(data) > 1:
+        raise KeyError("x")
+    return float(np.random.laplace())
+
+def dies(data, size, rng):
+    print("out of memory", file=__import__("sys").stderr, flush=True)
+    os._exit(3)
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> str:
+    (tmp_path / "theirs.py").write_text(CODE)
+    return str(tmp_path / "theirs.py")
+
+
+def test_another_process_draws_and_can_be_replayed(module: str) -> None:
+    mechanism = Subprocess(sys.executable, f"{module}:noisy")
+    for data in (np.ones((2, 1)), {"x": np.ones(3), "k": 2}, [np.ones(1), np.ones(1)][:1]):
+        first = mechanism(data, 5, rng=RNG(1))
+        assert first.shape == (5,)
+        assert np.array_equal(first, mechanism(data, 5, rng=RNG(1)))
+    again = pickle.loads(pickle.dumps(mechanism))
+    assert np.array_equal(again(np.ones(1), 2, rng=RNG(3)), mechanism(np.ones(1), 2, rng=RNG(3)))
+    mechanism.close()
+    again.close()
+
+
+def test_a_frame_goes_there_as_a_frame(module: str) -> None:
+    frame = pd.DataFrame({"id": [1, 2], "x": [0.5, 1.5]})
+    pair = NeighborPair.from_frame(frame, user="id", drop=2)
+    mechanism = Subprocess(sys.executable, f"{module}:one", style="legacy")
+    assert mechanism(pair.left, 2, rng=RNG(1))["users"].tolist() == [2.0, 2.0]
+    mechanism.close()
+
+
+def test_an_exception_there_is_an_outcome_here(module: str) -> None:
+    mechanism = Subprocess(sys.executable, f"{module}:fails", style="legacy", errors="outcome")
+    pair = NeighborPair([[0.0]], [[0.0], [1.0]], relation=_add_remove())
+    result = audit(mechanism, PureDP(1.0), pair, draws=200, seed=1)
+    assert result.verdict.words == "REFUTED"
+    assert any("KeyError on the right" in note for note in result.notes)
+    mechanism.close()
+
+
+def _add_remove() -> Any:
+    from dpaudit import Relation
+
+    return Relation.ADD_REMOVE_USER
+
+
+@pytest.mark.parametrize(
+    ("python", "function", "words"),
+    [
+        ("no/python", "noisy", "no/python cannot be started: No such file"),
+        (sys.executable, "nothing", "cannot run .*has no attribute 'nothing'"),
+        (sys.executable, "dies", "exit status 3; it said: out of memory"),
+    ],
+)
+def test_a_process_that_cannot_answer_says_why(
+    module: str, python: str, function: str, words: str
+) -> None:
+    with pytest.raises(MechanismError, match=words):
+        Subprocess(python, f"{module}:{function}")(np.zeros(1), 1, rng=RNG(1))
+
+
+def test_a_package_that_is_not_there_in_that_environment_is_named() -> None:
+    with pytest.raises(MechanismError, match="No module named 'nowhere'"):
+        Subprocess(sys.executable, "nowhere:f")(np.zeros(1), 1, rng=RNG(1))
+
+
+def test_what_cannot_be_sent_is_refused(module: str) -> None:
+    with pytest.raises(MechanismError, match="cannot be sent there"):
+        Subprocess(sys.executable, f"{module}:one")([{"a": 1}], 1, rng=RNG(1))
+
+
+def test_of_a_call_that_draws_many_no_error_is_an_outcome(module: str) -> None:
+    with pytest.raises(ValueError, match="needs a function that returns one draw"):
+        Subprocess(sys.executable, f"{module}:noisy", errors="outcome")

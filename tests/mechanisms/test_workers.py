@@ -1,0 +1,366 @@
+"""Chunks drawn elsewhere, kept on disk, and ended by the clock: never another result."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpaudit import (
+    ArgumentError,
+    MechanismError,
+    MechanismTimeout,
+    NeighborPair,
+    PureDP,
+    StoreError,
+    audit,
+)
+from dpaudit.mechanisms import AdditiveNoise, Cluster, Processes
+from dpaudit.run.auditor import ended_by_clock, replays
+
+PAIR = NeighborPair([[0.0]], [[1.0]])
+
+
+def noisy(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+    return data.sum() + rng.laplace(size=size)
+
+
+def plain(result: Any) -> dict[str, Any]:
+    """What a result says, but for seconds."""
+    return {k: v for k, v in result.to_json().items() if "second" not in k}
+
+
+@pytest.fixture(scope="module")
+def processes() -> Any:
+    pool = Processes(2)
+    yield pool
+    pool.close()
+
+
+@pytest.mark.parametrize("options", [{}, {"sequential": True}], ids=["counts", "bets"])
+def test_workers_find_what_one_process_finds_to_the_last_bit(
+    processes: Processes, options: dict[str, Any]
+) -> None:
+    alone = audit(noisy, PureDP(1.2), PAIR, draws=20_000, seed=1, **options)
+    together = audit(noisy, PureDP(1.2), PAIR, draws=20_000, seed=1, workers=processes, **options)
+    assert plain(together) == plain(alone)
+
+
+def test_any_executor_will_do_and_is_left_open() -> None:
+    alone = audit(noisy, PureDP(0.5), PAIR, draws=5000, seed=1)
+    with ThreadPoolExecutor(2) as pool:
+        together = audit(noisy, PureDP(0.5), PAIR, draws=5000, seed=1, executor=pool)
+        assert pool.submit(int, 3).result() == 3
+    assert plain(together) == plain(alone)
+
+
+def test_a_worker_that_dies_is_replaced_and_its_chunks_are_drawn_again(tmp_path: Path) -> None:
+    flag = tmp_path / "died"
+    parent = os.getpid()
+
+    def dies_once(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        if os.getpid() != parent and not flag.exists():
+            flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return data.sum() + rng.laplace(size=size)
+
+    with_death = audit(dies_once, PureDP(0.5), PAIR, draws=5000, seed=1, workers=2, id="x")
+    assert flag.exists()
+    assert plain(with_death) == plain(
+        audit(dies_once, PureDP(0.5), PAIR, draws=5000, seed=1, id="x")
+    )
+
+
+def test_a_worker_that_always_dies_is_given_up_with_a_reason() -> None:
+    parent = os.getpid()
+
+    def dies(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        if os.getpid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return rng.laplace(size=size)
+
+    with pytest.raises(MechanismError, match="workers died 3 times while one chunk"):
+        audit(dies, PureDP(0.5), PAIR, draws=2000, seed=1, workers=2)
+
+
+def test_a_broken_executor_of_somebody_else_is_told() -> None:
+    with ProcessPoolExecutor(1) as pool:
+        future = pool.submit(os.kill, os.getpid(), 0)
+        future.result()
+        broken = pool.submit(os._exit, 1)
+        broken.exception()
+        with pytest.raises(MechanismError, match="executor is broken|cannot be sent"):
+            audit(noisy, PureDP(0.5), PAIR, draws=2000, seed=1, executor=pool)
+
+
+def test_what_cannot_travel_is_told() -> None:
+    lock = threading.Lock()
+
+    def holds_a_lock(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        with lock:
+            return rng.laplace(size=size)
+
+    with pytest.raises(MechanismError, match="holds_a_lock cannot be sent to other processes"):
+        audit(holds_a_lock, PureDP(0.5), PAIR, draws=2000, seed=1, workers=2)
+
+
+def test_an_exception_on_a_worker_is_the_one_of_the_mechanism(processes: Processes) -> None:
+    parent = os.getpid()
+
+    def fails(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        if os.getpid() != parent:
+            raise KeyError("there")
+        return rng.laplace(size=size)
+
+    with pytest.raises(MechanismError, match="fails raised KeyError: 'there'"):
+        audit(fails, PureDP(0.5), PAIR, draws=2000, seed=1, workers=processes)
+
+
+def test_an_audit_on_workers_ends_when_its_time_is_over(processes: Processes) -> None:
+    def slow(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        time.sleep(0.2)
+        return rng.laplace(size=size)
+
+    with pytest.raises(MechanismTimeout):
+        audit(slow, PureDP(0.5), PAIR, draws=9000, seed=1, workers=processes, timeout=4.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"workers": 0}, "workers must be an integer >= 1"),
+        ({"workers": "two"}, "workers must be an integer"),
+        ({"executor": 3}, "executor must be one of concurrent.futures"),
+        ({"workers": 2, "executor": object()}, "give workers or executor"),
+        ({"max_seconds": 0}, "max_seconds must be a finite number > 0"),
+    ],
+)
+def test_bad_workers_are_refused(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=words):
+        audit(noisy, PureDP(0.5), PAIR, draws=2000, seed=1, **arguments)
+
+
+# --- Dask ---
+
+
+@pytest.mark.slow
+def test_a_cluster_finds_the_same_although_a_worker_is_killed_in_the_middle() -> None:
+    pytest.importorskip("distributed")
+
+    def slow(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        time.sleep(0.03)
+        return data.sum() + rng.laplace(size=size)
+
+    alone = audit(slow, PureDP(0.5), PAIR, draws=20_000, seed=1, id="x")
+    cluster = Cluster("local", timeout=60)
+    try:
+        killed = threading.Timer(2.0, _kill_one, [cluster])
+        killed.start()
+        together = audit(slow, PureDP(0.5), PAIR, draws=20_000, seed=1, workers=cluster, id="x")
+        killed.join()
+    finally:
+        cluster.close()
+    assert plain(together) == plain(alone)
+
+
+def _kill_one(cluster: Cluster) -> None:
+    pids = list(cluster._client.run(os.getpid).values())
+    os.kill(pids[0], signal.SIGKILL)
+
+
+def test_a_scheduler_that_does_not_answer_is_told() -> None:
+    pytest.importorskip("distributed")
+    with pytest.raises(ArgumentError, match="address of a scheduler that answers, or local"):
+        Cluster("tcp://127.0.0.1:9", timeout=1.0)
+
+
+# --- kept calls, and the clock ---
+
+
+def test_calls_are_kept_and_none_is_made_twice(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+
+    def counted(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        with calls.open("a") as log:
+            log.write("x")
+        return data.sum() + rng.laplace(size=size)
+
+    options: dict[str, Any] = {"draws": 3000, "seed": 1, "keep": tmp_path / "kept", "mutants": None}
+    first = audit(counted, PureDP(0.9), PAIR, sequential=True, **options)
+    made = len(calls.read_text())
+    again = audit(counted, PureDP(0.9), PAIR, sequential=True, **options)
+    assert len(calls.read_text()) == made
+    assert plain(again) == plain(first)
+    audit(counted, PureDP(2.0), PAIR, sequential=True, **options)  # another claim, the same draws
+    assert len(calls.read_text()) < 2 * made
+    (kept, *_) = tmp_path.glob("kept/mechanism/*.npz")
+    kept.write_bytes(b"half")
+    with pytest.raises(StoreError, match="no whole call of a mechanism"):
+        audit(counted, PureDP(0.9), PAIR, sequential=True, **options)
+
+
+def test_a_mechanism_that_was_bound_to_another_scale_is_another(tmp_path: Path) -> None:
+    def scaled(scale: float) -> Any:
+        def noisy(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+            return data.sum() + rng.laplace(scale=scale, size=size)
+
+        return noisy
+
+    audit(scaled(1.0), PureDP(0.5), PAIR, draws=200, seed=1, keep=tmp_path, mutants=None)
+    with pytest.raises(StoreError, match="holds calls of noisy; its code has changed since"):
+        audit(scaled(2.0), PureDP(0.5), PAIR, draws=200, seed=1, keep=tmp_path, mutants=None)
+
+
+def test_what_could_not_be_judged_in_time_certifies_nothing() -> None:
+    def slow(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        time.sleep(0.3)
+        return data.sum() * 50 + rng.laplace(size=size)
+
+    result = audit(slow, PureDP(0.1), PAIR, draws=10**5, seed=1, max_seconds=0.5, mutants=None)
+    assert result.certified_epsilon == 0
+    assert result.sequential is not None
+    assert "before the independence of the draws could be judged" in result.sequential.stopped
+
+
+def test_chunks_of_another_mechanism_are_refused(tmp_path: Path) -> None:
+    audit(noisy, PureDP(0.5), PAIR, draws=200, seed=1, keep=tmp_path, mutants=None)
+
+    def other(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return rng.normal(size=size)
+
+    with pytest.raises(StoreError, match="holds calls of noisy; this one is other"):
+        audit(other, PureDP(0.5), PAIR, draws=200, seed=1, keep=tmp_path, mutants=None)
+
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+import numpy as np
+from dpaudit import NeighborPair, PureDP, audit
+
+def slow(data, size, *, rng):
+    with Path(sys.argv[1], "calls").open("a") as log:
+        log.write("x")
+    time.sleep(0.05)
+    return data.sum() + rng.laplace(size=size)
+
+pair = NeighborPair([[0.0]], [[1.0]])
+result = audit(slow, PureDP(2.0), pair, draws=1000, seed=1, sequential=True, mutants=None,
+               keep=Path(sys.argv[1], "kept"))
+print(result.certified_epsilon, result.draws)
+"""
+
+
+def test_what_was_killed_goes_on_with_nothing_lost(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+
+    def run(folder: Path, seconds: float | None) -> str:
+        folder.mkdir(exist_ok=True)
+        process = subprocess.Popen(
+            [sys.executable, str(script), str(folder)], stdout=subprocess.PIPE, text=True
+        )
+        if seconds is not None:
+            while not (folder / "calls").exists():
+                time.sleep(0.01)
+            time.sleep(seconds)
+            process.kill()
+        out, _ = process.communicate()
+        return out
+
+    whole = run(tmp_path / "whole", None)
+    assert run(tmp_path / "killed", 1.0) == ""
+    assert run(tmp_path / "killed", None) == whole
+    once, twice = ((tmp_path / name / "calls").read_text() for name in ("whole", "killed"))
+    assert len(once) <= len(twice) <= len(once) + 1  # the call that was under way
+
+
+def test_the_clock_ends_an_audit_with_what_is_certified() -> None:
+    def slow(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        time.sleep(0.02)
+        return data.sum() * 8 + rng.laplace(size=size)
+
+    begun = time.perf_counter()
+    result = audit(slow, PureDP(20.0), PAIR, draws=10**7, seed=1, max_seconds=3.0)
+    assert time.perf_counter() - begun < 30
+    assert result.sequential is not None
+    assert result.sequential.stopped == "the time of max_seconds is over"
+    assert 0.5 < result.certified_epsilon < 8
+    assert all(m.fate.name != "KILLED" or m.draws for m in result.mutants)
+
+
+def test_a_mechanism_that_takes_a_second_is_probed_by_two_draws_a_side(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from dpaudit.mechanisms import contract
+
+    monkeypatch.setattr(contract, "SLOW", 0.01)
+    sizes: list[int] = []
+
+    def slow(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        sizes.append(size)
+        time.sleep(0.02)
+        return rng.laplace(size=size)
+
+    audit(slow, PureDP(1.0), PAIR, draws=60, seed=1, mutants=None)
+    assert sizes[:4] == [1, 1, 1, 1]
+    assert max(sizes) < 64
+
+    def unsteady(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        time.sleep(0.02)
+        return np.random.default_rng().laplace(size=size)
+
+    with pytest.raises(MechanismError, match="ignores rng"):
+        audit(unsteady, PureDP(1.0), PAIR, draws=60, seed=1)
+
+
+def test_few_draws_that_are_dear_are_bet_on(tmp_path: Path) -> None:
+    """Where draws are kept, or the clock may end the audit, it is sequential by default."""
+    options: dict[str, Any] = {"draws": 400, "seed": 1, "mutants": None}
+    assert audit(noisy, PureDP(0.5), PAIR, **options).sequential is None
+    kept = audit(noisy, PureDP(0.5), PAIR, keep=tmp_path / "a", **options)
+    assert kept.sequential is not None
+    fixed = audit(noisy, PureDP(0.5), PAIR, keep=tmp_path / "b", sequential=False, **options)
+    assert fixed.sequential is None
+    assert fixed.certified_epsilon > 0
+    few = {**options, "draws": 100}  # too few to bet
+    assert audit(noisy, PureDP(0.5), PAIR, keep=tmp_path / "c", **few).sequential is None
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "sequential", "got"),
+    [
+        (noisy, False, "got 3.0 and sequential=False"),
+        (
+            AdditiveNoise(lambda data: data.sum(axis=0), noise="laplace", scale=1.0),
+            None,
+            "computes its centres",
+        ),
+    ],
+)
+def test_only_bets_may_be_ended_by_the_clock(mechanism: Any, sequential: Any, got: str) -> None:
+    with pytest.raises(ArgumentError, match=f"^max_seconds needs a sequential audit.*{got}"):
+        audit(mechanism, PureDP(0.5), PAIR, seed=1, max_seconds=3.0, sequential=sequential)
+
+
+def test_a_slack_that_the_clock_cut_short_costs_the_audit_nothing() -> None:
+    def slow(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        time.sleep(0.01)
+        return data.sum() + rng.laplace(size=size)
+
+    result = audit(
+        slow, PureDP(9.0), PAIR, draws=10**6, seed=1, max_seconds=1.5, mutants=None,
+        slack={0.5: slow, 0.25: slow},
+    )  # fmt: skip
+    assert result.slack is None or len(result.slack.points) <= 2
+    assert ended_by_clock(result)
+    assert not replays(result, slow, [])

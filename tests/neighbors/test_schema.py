@@ -1,0 +1,140 @@
+"""Pairs of tables from a schema: neighbours of one schema, at the edges where mistakes sit."""
+
+from __future__ import annotations
+
+from math import inf, isinf, isnan, nan
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from dpaudit import NeighborPair, PureDP, Relation, audit
+from dpaudit.neighbors import Choice, Integer, Interval, Portfolio, rows
+
+SCHEMA: dict[str, Any] = {"age": (0, 120), "income": (0.0, 1e5), "city": ["Aix", "Brest", "Caen"]}
+FRAMES = ["pandas", "polars", "dicts"]
+
+
+def members(found: Portfolio) -> list[NeighborPair]:
+    """All pairs, and some of each space."""
+    rng = np.random.default_rng(1)
+    drawn = [
+        space.pair(space.at(rng.random(len(space.ranges))), rng=rng)
+        for space in found.spaces
+        for _ in range(5)
+    ]
+    return [*found.pairs, *drawn]
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_all_members_are_neighbours_that_differ_with_the_dtypes_of_the_schema(frame: str) -> None:
+    found = rows(SCHEMA, special=(nan, inf), frame=frame)
+    for pair in members(found):
+        assert not pair.is_null
+        if frame == "pandas":
+            assert dict(pair.left.dtypes) == dict(found.pairs[0].left.dtypes)
+            assert dict(pair.right.dtypes) == dict(pair.left.dtypes)
+        elif frame == "polars":
+            assert pair.right.schema == pair.left.schema == found.pairs[0].left.schema
+
+
+def test_both_relations_are_there_and_either_alone_where_it_is_named() -> None:
+    both = rows(SCHEMA)
+    assert set(both.relations) == {Relation.ADD_REMOVE_USER, Relation.REPLACE_USER}
+    for relation in both.relations:
+        alone = rows(SCHEMA, relation=relation)
+        assert alone.relations == (relation,)
+        filtered = both.under(relation, rng=np.random.default_rng(1))
+        assert len(filtered.pairs) == len(alone.pairs)
+        assert len(filtered.spaces) == len(alone.spaces)
+
+
+def test_the_edges_of_the_field_are_there() -> None:
+    found = rows(SCHEMA, special=(nan, inf), n_users=5, items=3)
+    frames = [side for pair in found.pairs for side in (pair.left, pair.right)]
+    incomes = [value for frame in frames for value in frame["income"]]
+    assert any(map(isnan, incomes))
+    assert any(map(isinf, incomes))
+    assert any(len(frame) == 0 for frame in frames)  # nobody
+    assert any(frame["user"].nunique() == 1 for frame in frames)  # one user
+    lone = [pair for pair in found.pairs if "alone with city = Caen" in pair.recipe]
+    assert {(pair.left["city"] == "Caen").sum() for pair in lone} == {3}
+    assert any(pair.left.groupby("user").size().max() == 3 for pair in found.pairs)
+
+
+def test_columns_are_declared_in_any_of_four_ways() -> None:
+    columns = {
+        "a": Interval(0.5, 2.0),
+        "b": Integer(3, 9),
+        "c": Choice(("x", "y")),
+        "d": [True, False],
+    }
+    frame = rows(columns).pairs[0].left
+    assert [str(frame[name].dtype) for name in "abd"] == ["float64", "int64", "bool"]
+    array = rows({"a": (0.0, 1.0), "b": (0, 3)}, frame="array", n_users=4, items=2).pairs[0].left
+    assert array.shape == (4, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "words"),
+    [
+        ({}, {}, "columns must be a dict"),
+        ({"a": 3}, {}, r"columns\['a'\] must be \(low, high\) or a list"),
+        ({"a": (2, 1)}, {}, "low < high"),
+        ({"a": ["x"]}, {}, "at least two categories"),
+        ({"a": "xyz"}, {}, "or a list of categories"),
+        (SCHEMA, {"user": "age"}, "user must name a column of its own"),
+        (SCHEMA, {"special": (None,)}, "special must hold numbers"),
+        (SCHEMA, {"special": nan}, "special must be a list"),
+        ({"a": (0, 3)}, {"special": (nan,)}, "need a column of real numbers"),
+        (SCHEMA, {"frame": "array"}, "an array needs columns of numbers"),
+        (SCHEMA, {"frame": "spark"}, "frame must be one of"),
+        (SCHEMA, {"relation": Relation.WITHIN_SENSITIVITY}, "relation must be"),
+        (SCHEMA, {"n_users": 1}, "n_users must be an integer >= 2"),
+    ],
+)
+def test_a_schema_that_says_nothing_is_refused(
+    columns: Any, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises((ValueError, TypeError), match=words):
+        rows(columns, **options)
+
+
+# --- whole audits: the mistakes for which it is made ---
+
+
+def mean_income(data: pd.DataFrame, size: int, *, rng: np.random.Generator) -> Any:
+    """Clipping lets a NaN through, so one user turns the answer into none."""
+    return np.clip(data["income"].to_numpy(), 0, 1e5).sum() / 4e5 + rng.laplace(size=size)
+
+
+def test_a_nan_that_clipping_lets_through_is_found() -> None:
+    claim = PureDP(1.0)
+    fine = audit(mean_income, claim, rows(SCHEMA), draws=3000, seed=1)
+    assert fine.verdict.words != "REFUTED"
+    found = audit(mean_income, claim, rows(SCHEMA, special=(nan, inf)), draws=3000, seed=1)
+    assert found.verdict.words == "REFUTED"
+    assert "income = nan" in found.pair.recipe
+    assert any("the claim fails under" in note for note in found.notes)
+
+
+def test_a_city_that_one_user_alone_names_is_found() -> None:
+    def per_city(data: pd.DataFrame, size: int, *, rng: np.random.Generator) -> Any:
+        counts = data.groupby("city")["user"].nunique()
+        return [{city: n + rng.laplace() for city, n in counts.items()} for _ in range(size)]
+
+    claim = PureDP(2.0, relation=Relation.ADD_REMOVE_USER)
+    found = audit(per_city, claim, rows(SCHEMA), draws=1400, seed=1, keys=SCHEMA["city"])
+    assert found.verdict.words == "REFUTED"
+    assert "Caen has an answer" in found.witness.event
+
+
+def test_polars_frames_arrive_as_polars_frames() -> None:
+    def total(data: pl.DataFrame, size: int, *, rng: np.random.Generator) -> Any:
+        users = data.group_by("user").agg(pl.col("income").sum().clip(0, 1e5))
+        return float(users["income"].sum()) / 1e5 + rng.laplace(size=size)
+
+    result = audit(total, PureDP(1.2), rows(SCHEMA, frame="polars"), draws=2000, seed=1)
+    assert result.verdict.words != "REFUTED"

@@ -1,0 +1,150 @@
+"""Results, rows and runs made by hand, as small as they may be."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpaudit.ledger.paper import Statement
+from dpaudit.ledger.rows import LedgerVerdict, StatementResult
+from dpaudit.neighbors import NeighborPair
+from dpaudit.results import (
+    AuditResult,
+    Estimate,
+    Expectation,
+    Fate,
+    Histogram,
+    MutantResult,
+    Profile,
+    Verdict,
+    Witness,
+)
+from dpaudit.stats import Counts
+from dpaudit.store import Run
+
+PAIR = NeighborPair([[1.0]], [[0.0]])
+OTHER_PAIR = NeighborPair([[2.0]], [[0.0]])
+GRID = Profile((0.0, 1.0), (0.5, 0.1), (0.6, 0.2), (0.4, 0.0))
+INF = math.inf
+
+EDGES = tuple(np.linspace(-5.0, 6.0, 45).tolist())
+
+
+def estimate(lower: float, upper: float = INF, **changes: Any) -> Estimate:
+    """An epsilon: of draws, unless both bounds are equal, which makes it computed."""
+    exact = lower == upper
+    facts = {
+        "value": lower,
+        "lower": lower,
+        "upper": upper,
+        "failure_prob": 0.0 if exact else 1e-6,
+        "method": "computed from the pmf" if exact else "exact joint bound of two binomials",
+        "counts": None if exact else Counts(90, 100, 10, 100),
+        "certified": True,
+    }
+    return Estimate(**{**facts, **changes})
+
+
+def claim(epsilon: float = 1.0, delta: float = 0.0) -> dict[str, Any]:
+    """A claim as it is stored."""
+    return {
+        "notion": "approx_dp",
+        "epsilon": epsilon,
+        "delta": delta,
+        "relation": "replace_user",
+        "source": "",
+        "words": f"({epsilon:g}, {delta:g})-DP",
+        "parameters": {"epsilon": epsilon, "delta": delta},
+    }
+
+
+def laplace(scale: float, draws: int, seed: int, cut: float = 0.96) -> Histogram:
+    """Counts of Laplace noise around 1 and around 0, and the ray above the edge next to `cut`."""
+    rng = np.random.default_rng(seed)
+    left, right = (
+        np.histogram(np.clip(rng.laplace(at, scale, draws), -4.9, 5.9), EDGES)[0].tolist()
+        for at in (1.0, 0.0)
+    )
+    inside = tuple(edge >= cut for edge in EDGES[:-1])
+    bins = tuple(f"up to {edge:.4g}" for edge in EDGES[1:])
+    return Histogram("output", bins, EDGES, tuple(left), tuple(right), inside)
+
+
+def values(left: dict[str, int], right: dict[str, int], inside: set[str]) -> Histogram:
+    """Counts of values that were told apart."""
+    bins = tuple(dict.fromkeys([*left, *right]))
+    return Histogram(
+        "output",
+        bins,
+        None,
+        tuple(left.get(word, 0) for word in bins),
+        tuple(right.get(word, 0) for word in bins),
+        tuple(word in inside for word in bins),
+    )
+
+
+def result(**changes: Any) -> AuditResult:
+    """An audit that was not refuted, of 100,000 draws."""
+    verdict = changes.get("verdict", Verdict.NOT_REFUTED)
+    epsilon = changes.get("epsilon", estimate(0.9))
+    facts: dict[str, Any] = {
+        "id": "audit_x::audit_one",
+        "mechanism": "one",
+        "claim": claim(),
+        "pair_words": "custom",
+        "verdict": verdict,
+        "reason": f"the verdict is {verdict.words}",
+        "epsilon": epsilon,
+        "delta": Estimate(0.1, 0.05, 1.0, epsilon.failure_prob, epsilon.method, None, True),
+        "profile": GRID,
+        "witness": Witness("output > 1", "left", epsilon.counts, 0.5, 0.2),
+        "histogram": laplace(1.0, 20_000, 1),
+        "failure_prob": epsilon.failure_prob,
+        "p_value": 1.0,
+        "draws": {"explore": 30_000, "certify": 70_000},
+        "mutants": (mutant("halved", Fate.KILLED), mutant("removed", Fate.KILLED)),
+        "expected": Expectation.NOT_REFUTED,
+        "seed": 0,
+        "seconds": 1.0,
+        "mechanism_seconds": 0.5,
+        "versions": {},
+        "origin": {"path": "audits/audit_x.py", "item": "audit_one"},
+        "pair": PAIR,
+    }
+    return AuditResult(**{**facts, **changes})
+
+
+def mutant(name: str, fate: Fate, *, given: bool = False) -> MutantResult:
+    """A mutant; of the noise, unless it was given."""
+    return MutantResult(name, fate, 1.0, 1e-6, 1000, noise="" if given else "line 1 of x.py")
+
+
+def row(
+    verdict: LedgerVerdict = LedgerVerdict.HOLDS, id: str = "p.one", **changes: Any
+) -> StatementResult:
+    """A statement that was checked, as declared."""
+    facts: dict[str, Any] = {
+        "stated": Statement(id, "p", "lemma", "Squares are at least 0."),
+        "verdict": verdict,
+        "expected": verdict,
+        "origin": {"path": "audits/ledger_p.py", "item": "one", "profile": "quick"},
+    }
+    return StatementResult(**{**facts, **changes})
+
+
+def run(**changes: Any) -> Run:
+    """A run that came to its end."""
+    facts: dict[str, Any] = {
+        "profile": "quick",
+        "seed": 0,
+        "failure_prob": 1e-6,
+        "command": "dpaudit run",
+        "versions": {"dpaudit": "0.1.0"},
+        "family_wise_error": 2e-6,
+        "started": "2026-01-01T00:00:00+00:00",
+        "seconds": 1.5,
+        "complete": True,
+    }
+    return Run(**{**facts, **changes})

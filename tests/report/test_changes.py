@@ -1,0 +1,389 @@
+"""What changed between two runs: one case for each kind of change, by results made by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaudit import ArgumentError
+from dpaudit.ledger.coverage import BROKE_OFF, NOT_RUN, open_row
+from dpaudit.ledger.rows import LedgerVerdict
+from dpaudit.report.changes import Comparison, Side, compare
+from dpaudit.report.comparison import (
+    LARGEST_COMMENT,
+    comparison_json,
+    comparison_lines,
+    comparison_markdown,
+)
+from dpaudit.report.verdict_changes import What, audit_changes, less_than_before, statement_changes
+from dpaudit.results import Expectation, Fate, Movement, SequentialPath, Verdict
+from tests.report.hand_made import (
+    INF,
+    OTHER_PAIR,
+    claim,
+    estimate,
+    laplace,
+    mutant,
+    result,
+    row,
+    run,
+)
+
+REFUTED = result(verdict=Verdict.REFUTED, epsilon=estimate(1.8), mutants=())
+KNOWN = replace(REFUTED, expected=Expectation.REFUTED)
+FINE = result()
+SILENT = result(verdict=Verdict.NO_POWER, mutants=(mutant("halved", Fate.SURVIVED),))
+BLUNT = replace(SILENT, mutants=(mutant("mine", Fate.SURVIVED, given=True),))
+FEWER = {"draws": {"explore": 300, "certify": 700}}
+HOLDS, BROKEN = row(), row(LedgerVerdict.REFUTED)
+
+AUDITS: dict[str, tuple[Any, Any, What | None]] = {
+    "newly refuted": (FINE, REFUTED, What.REFUTED),
+    "refuted where silence meant nothing": (SILENT, REFUTED, What.REFUTED),
+    "refuted with fewer draws": (FINE, replace(REFUTED, **FEWER), What.REFUTED),
+    "refuted, of another claim": (FINE, replace(REFUTED, claim=claim(0.5)), What.REFUTED),
+    "no longer declared": (KNOWN, REFUTED, What.REFUTED),
+    "known violation lost": (KNOWN, replace(FINE, expected=Expectation.REFUTED), What.LOST),
+    "lost, with fewer draws": (
+        KNOWN,
+        replace(FINE, expected=Expectation.REFUTED, **FEWER),
+        What.LOST,
+    ),
+    "power lost": (FINE, SILENT, What.POWER),
+    "refuted, then a given mutant survives": (REFUTED, BLUNT, What.POWER),
+    "refuted, then silent": (REFUTED, SILENT, What.OTHER),
+    "computed to be within the claim": (
+        REFUTED,
+        replace(SILENT, epsilon=estimate(1.0, 1.0), draws={"certify": 0}),
+        What.MENDED,
+    ),
+    "a given mutant survives": (SILENT, BLUNT, What.POWER),
+    "power lost, with fewer draws": (FINE, replace(SILENT, **FEWER), What.OTHER),
+    "power lost, of another claim": (FINE, replace(SILENT, claim=claim(2.0)), What.OTHER),
+    "mended": (REFUTED, FINE, What.MENDED),
+    "mended, no mark any more": (KNOWN, FINE, What.MENDED),
+    "not refuted, with fewer draws": (REFUTED, replace(FINE, **FEWER), What.OTHER),
+    "not refuted, of another claim": (REFUTED, replace(FINE, claim=claim(2.0)), What.OTHER),
+    "not refuted, at another level": (REFUTED, replace(FINE, failure_prob=1e-9), What.OTHER),
+    "power again": (SILENT, replace(FINE, mutants=()), What.MENDED),
+    "power, of another claim": (SILENT, replace(FINE, claim=claim(2.0), mutants=()), What.OTHER),
+    "declared now": (REFUTED, KNOWN, What.OTHER),
+    "found now, as declared": (replace(FINE, expected=Expectation.EITHER), KNOWN, What.OTHER),
+    "still fine": (FINE, replace(FINE, seed=3), None),
+    "still refuted": (REFUTED, replace(REFUTED, seed=3), None),
+    "still known": (KNOWN, replace(KNOWN, seed=3), None),
+    "still silent": (SILENT, replace(SILENT, seed=3), None),
+}
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_what_became_of_an_audit(name):
+    old, new, what = AUDITS[name]
+    found = [c for c in audit_changes(old, new) if c.what not in (What.SURVIVED, What.KILLED)]
+    found = [change for change in found if change.before not in [fate.value for fate in Fate]]
+    assert [change.what for change in found] == [what] * (what is not None)
+    for change in found:
+        assert (change.before, change.now) == (old.status.word, new.status.word)
+        assert change.reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"), [({}, What.SURVIVED), (FEWER, What.OTHER), ({"claim": claim(2)}, None)]
+)
+def test_mutants_that_survive_now_are_told_and_why_where_there_was_more_to_kill_them_with(
+    changes, what
+):
+    after = (mutant("halved", Fate.KILLED), mutant("removed", Fate.SURVIVED))
+    (change,) = audit_changes(FINE, replace(FINE, mutants=after, **changes))
+    assert change.what is (what or What.OTHER)
+    assert change.reason.startswith("removed")
+    assert ("(" in change.reason) == (what is not What.SURVIVED)
+    (back,) = audit_changes(replace(FINE, mutants=after), FINE)
+    assert back.what is What.KILLED
+
+
+def test_mutants_of_one_name_are_told_apart_by_their_order():
+    twice = (mutant("halved", Fate.KILLED), mutant("halved", Fate.SURVIVED))
+    old, new = (replace(FINE, mutants=mutants) for mutants in (twice, (twice[0], twice[0])))
+    assert [change.what for change in audit_changes(old, new)] == [What.KILLED]
+    assert [change.what for change in audit_changes(new, old)] == [What.SURVIVED]
+
+
+def test_mutants_that_were_not_run_or_are_gone_are_no_survivors():
+    gone = replace(FINE, mutants=(mutant("halved", Fate.KILLED),))
+    unrun = replace(FINE, mutants=(*gone.mutants, mutant("removed", Fate.NOT_RUN)))
+    assert list(audit_changes(FINE, gone)) == list(audit_changes(FINE, unrun)) == []
+
+
+def test_less_to_find_a_violation_with():
+    assert less_than_before(FINE, replace(FINE, seed=9, draws={"certify": 10**6})) == ""
+    assert less_than_before(FINE, replace(FINE, failure_prob=1e-3)) == ""
+    computed = result(epsilon=estimate(1.0, 1.0), draws={"explore": 0, "certify": 0})
+    assert "computed exactly before, 100,000 draws now" in less_than_before(computed, FINE)
+    assert less_than_before(FINE, computed) == ""
+    bets = SequentialPath("refuted", 100_000, 10.0, (64,), (11.0,))
+    assert less_than_before(FINE, replace(FINE, sequential=bets, draws={"certify": 64})) == ""
+    point = {**claim(), "epsilon": 7.0}  # of a curve, where it was compared
+    assert less_than_before(FINE, replace(FINE, claim=point)) == ""
+
+
+STATEMENTS: dict[str, tuple[Any, Any, What | None]] = {
+    "refuted": (HOLDS, replace(BROKEN, expected=LedgerVerdict.HOLDS), What.STATEMENT),
+    "refuted, as declared": (HOLDS, BROKEN, What.STATEMENT),
+    "holds now": (BROKEN, HOLDS, What.STATEMENT),
+    "broke off": (
+        HOLDS,
+        row(LedgerVerdict.OPEN, note=f"{BROKE_OFF}boom", expected=LedgerVerdict.HOLDS),
+        What.STATEMENT,
+    ),
+    "holds in a smaller profile": (
+        replace(BROKEN, origin={"profile": "full"}),
+        replace(HOLDS, origin={"profile": "quick"}),
+        What.OTHER,
+    ),
+    "checked now": (row(LedgerVerdict.OPEN), HOLDS, What.NEW),
+    "declared otherwise": (
+        HOLDS,
+        replace(HOLDS, expected=LedgerVerdict.REFUTED),
+        What.UNDECLARED,
+    ),
+    "as declared": (replace(HOLDS, expected=LedgerVerdict.REFUTED), HOLDS, What.MENDED),
+    "other words": (HOLDS, replace(HOLDS, stated=replace(HOLDS.stated, text="x")), What.OTHER),
+    "the same": (HOLDS, replace(HOLDS, seconds=9.0), None),
+}
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_what_became_of_a_statement(name):
+    old, new, what = STATEMENTS[name]
+    assert [change.what for change in statement_changes(old, new)] == [what] * (what is not None)
+
+
+# --- runs -----------------------------------------------------------------------------------------
+
+
+def both(old: Any, new: Any, **asked: Any) -> Comparison:
+    sides = (
+        Side.of(name, run(), [*records]) for name, records in (("before", old), ("after", new))
+    )
+    return compare(*sides, **asked)
+
+
+def test_every_kind_of_change_is_told_with_its_name_and_what_is_worse_comes_first():
+    """One comparison that holds them all: one that is blind to a class fails here."""
+    survivor = (mutant("halved", Fate.KILLED), mutant("removed", Fate.SURVIVED))
+    pairs = {
+        What.REFUTED: (FINE, REFUTED),
+        What.LOST: (KNOWN, replace(FINE, expected=Expectation.REFUTED)),
+        What.POWER: (FINE, replace(SILENT, mutants=())),
+        What.STATEMENT: (HOLDS, BROKEN),
+        What.UNDECLARED: (HOLDS, replace(HOLDS, expected=LedgerVerdict.REFUTED)),
+        What.GONE: (FINE, None),
+        What.SURVIVED: (FINE, replace(FINE, mutants=survivor)),
+        What.MENDED: (REFUTED, FINE),
+        What.KILLED: (replace(FINE, mutants=survivor), FINE),
+        What.NEW: (None, FINE),
+        What.OTHER: (REFUTED, KNOWN),
+    }
+    assert list(pairs) == list(What)
+
+    def named(record: Any, name: str) -> Any:
+        if hasattr(record, "stated"):
+            return replace(record, stated=replace(record.stated, id=name))
+        return replace(record, id=name)
+
+    sides = [
+        [named(pair[at], what.value) for what, pair in pairs.items() if pair[at] is not None]
+        for at in (0, 1)
+    ]
+    found = both(*sides)
+    assert [change.what for change in found.changes] == list(What)
+    assert [change.id for change in found.changes] == [what.value for what in What]
+    assert [change.what for change in found.worse] == list(What)[:6]
+    assert [change.what for change in found.others] == list(What)[6:]
+    tolerant = both(*sides, may_be_missing=True)
+    assert [change.what for change in tolerant.worse] == list(What)[:5]
+    assert set(tolerant.worse) | set(tolerant.others) == set(found.changes)
+    text = "\n".join(comparison_lines(found)) + comparison_markdown(found)
+    for what in What:
+        assert text.count(what.value) >= 2
+
+
+def test_the_same_code_and_seed_are_the_same():
+    again = replace(FINE, seconds=9.0, mechanism_seconds=8.0, versions={"numpy": "9"})
+    found = both([FINE, HOLDS], [again, replace(HOLDS, seconds=3.0)])
+    assert found.same == 2
+    assert found.changes == found.moved == ()
+    assert comparison_lines(found)[-1] == (
+        "0 worse, 0 other changes, 0 epsilons moved beyond chance, 2 the same"
+    )
+    other = replace(FINE, epsilon=estimate(0.9000000000000001))
+    assert both([FINE], [other]).same == 0
+
+
+def test_the_false_alarm_rate_is_divided_over_all_audits_of_both_runs():
+    names = [f"audit_x::a{i}" for i in range(4)]
+    old = [replace(FINE, id=name) for name in [*names, "gone"]]
+    new = [replace(FINE, id=name, histogram=laplace(0.3, 20_000, 2)) for name in names[:2]]
+    new += [replace(FINE, id=name) for name in [*names[2:], "new"]]
+    found = both(old, new, false_alarm=0.02)
+    assert found.compared == 4
+    assert [one.shift.false_alarm for one in found.moved] == [0.005, 0.005]
+    assert [one.shift.movement for one in found.moved] == [Movement.ROSE] * 2
+    assert found.worse == (found.changes[0],)  # gone; an epsilon that moved is not worse
+    assert "has probability <= 0.02, each 0.005" in comparison_lines(found)[-2]
+
+
+def test_datasets_that_differ_or_are_lost_are_not_compared():
+    loud = replace(FINE, histogram=laplace(0.3, 20_000, 2))
+    assert both([FINE], [loud]).moved[0].shift.movement is Movement.ROSE
+    for pair in (OTHER_PAIR, None):
+        (one,) = both([FINE], [replace(loud, pair=pair)]).moved
+        assert one.shift.movement is Movement.NOT_COMPARABLE
+
+
+def test_statements_that_nobody_looked_at_are_gone_and_not_changed():
+    unread = open_row(HOLDS.stated, f"{NOT_RUN}its check is elsewhere")
+    (change,) = both([HOLDS], [unread]).changes
+    assert change.what is What.GONE
+    assert both([unread], [unread]).changes == ()
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"problems": ("audits/audit_x.py::audit_one: boom",)}, "it failed: boom"),
+        ({"skipped": ("audits/audit_x.py::audit_one: no polars",)}, "it was skipped: no polars"),
+        ({"complete": False}, "in a run that was interrupted"),
+        ({}, "it is not there"),
+    ],
+)
+def test_why_an_audit_is_gone(facts, words):
+    found = compare(Side.of("a", run(), [FINE]), Side.of("b", run(**facts), []))
+    assert found.changes[0].reason.endswith(words)
+
+
+def test_a_new_audit_that_fails_is_worse():
+    assert [change.what for change in both([], [REFUTED]).worse] == [What.REFUTED]
+    assert [change.what for change in both([], [BLUNT]).worse] == [What.UNDECLARED]
+    assert both([], [KNOWN]).worse == ()
+
+
+def test_how_the_runs_differ_is_said():
+    facts = {"profile": "full", "seed": 7, "failure_prob": 1e-5, "problems": ("boom",)}
+    old = replace(FINE, origin={**FINE.origin, "sources": {"x.py": "a"}, "versions": {"n": "1"}})
+    new = replace(FINE, origin={**FINE.origin, "sources": {"x.py": "b"}, "versions": {"n": "2"}})
+    found = compare(Side.of("a", run(), [old]), Side.of("b", run(complete=False, **facts), [new]))
+    assert found.notes == (
+        "profile quick before, full now",
+        "seed 0 before, 7 now",
+        "failure_prob 1e-06 before, 1e-05 now",
+        "the run now was interrupted: it does not hold all",
+        "a problem of the run now: boom",
+        "versions that differ: n 1 before, 2 now",
+        "files that differ: x.py",
+    )
+
+
+def test_one_record_is_compared_with_its_like_alone():
+    whole = Side.of("runs", run(), [FINE, replace(REFUTED, id="other"), HOLDS])
+    for old, new in ((Side.of("f", None, [FINE]), whole), (whole, Side.of("f", None, [FINE]))):
+        assert compare(old, new).changes == ()
+        assert compare(old, new).same == 1
+    with pytest.raises(ArgumentError, match="OLD and NEW must hold the same audit or statement"):
+        compare(Side.of("f", None, [FINE]), Side.of("g", None, [HOLDS]))
+    with pytest.raises(ValueError, match="false_alarm must be"):
+        compare(whole, whole, false_alarm=0.0)
+
+
+RECORDS = st.sampled_from([FINE, REFUTED, KNOWN, SILENT, BLUNT, HOLDS, BROKEN])
+SIDES = st.lists(RECORDS, max_size=7)
+
+
+@given(SIDES, SIDES)
+def test_a_comparison_is_whole(old, new):
+    """Whatever is there: every record is the same, changed, gone or new; with itself, the same."""
+    found = both(old, new)
+    assert both(new, new).changes == both(new, new).moved == ()
+    assert set(found.worse).isdisjoint(found.others)
+    assert len(found.worse) + len(found.others) == len(found.changes)
+    for side, other, what in ((found.old, found.new, What.GONE), (found.new, found.old, "")):
+        alone = {*side.audits} - {*other.audits} | {k[1] for k in side.statements} - {
+            k[1] for k in other.statements
+        }
+        if what is What.GONE:
+            assert {change.id for change in found.changes if change.what is what} == alone
+        else:
+            assert {change.id for change in found.changes if not change.before} == alone
+    order = [list(What).index(change.what) for change in found.changes]
+    assert order == sorted(order)
+    json.dumps(comparison_json(found), allow_nan=False)
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def many(count: int) -> Comparison:
+    old = [replace(FINE, id=f"audit_x::a{i}[{'y' * 300}]") for i in range(count)]
+    new = [
+        replace(
+            REFUTED, id=one.id, reason="because " * 99, histogram=laplace(0.3, 1000, i, i % 4 - 1.5)
+        )
+        for i, one in enumerate(old)
+    ]
+    return both(old, new)
+
+
+def test_a_comment_has_room_for_all_or_says_how_many_more():
+    found = many(120)
+    text = comparison_markdown(found)
+    assert 0.9 * LARGEST_COMMENT < len(text) <= LARGEST_COMMENT
+    shown = text.count("| newly refuted |")
+    assert f"| {120 - shown} more |" in text
+    assert text.count("<details>") == text.count("</details>")
+    for limit in (2_000, 10_000):
+        small = comparison_markdown(found, limit)
+        assert len(small) <= limit
+        assert small.startswith("### dpaudit: 120 worse")
+        assert "has probability" in small
+    assert " more |" not in comparison_markdown(many(3))
+
+
+def test_nothing_in_a_comment_is_markup_of_somebody_else():
+    evil = "<img src=x> @everyone `a|b` [x](http://y) **b** __c__ #1 \n| x |\\"
+    old, new = (replace(r, id=f"audit_x::{evil}", reason=evil) for r in (FINE, REFUTED))
+    text = comparison_markdown(both([old], [new]))
+    rows = [line for line in text.splitlines() if line.startswith("| newly refuted")]
+    assert len(rows) == 1
+    assert rows[0].count("|") == 6
+    cells = re.sub(r"</?code>|&#\d+;", "", rows[0])
+    assert not set("<@`[]*_#\\(!") & set(cells)
+
+
+def test_json_holds_numbers_and_words_for_infinities():
+    old = result(epsilon=estimate(1.0, 1.0))
+    new = result(epsilon=estimate(INF, INF))
+    data = json.loads(json.dumps(comparison_json(both([old], [new])), allow_nan=False))
+    (one,) = data["epsilons"]["audits"]
+    assert (one["movement"], one["now"]["certified_epsilon"]) == ("rose", "inf")
+    assert data["old"]["profile"] == "quick"
+    assert data["is_worse"] is False
+    worse = comparison_json(both([FINE, HOLDS], [REFUTED]))
+    assert worse["is_worse"] is True
+    assert [change["what"] for change in worse["worse"]] == ["newly refuted", "gone"]
+    assert worse["worse"][1]["now"] is None
+    assert data["epsilons"]["false_alarm"] == 1e-3
+
+
+def test_lines_show_both_numbers_where_they_cannot_be_compared():
+    learnt = replace(FINE, histogram=replace(FINE.histogram, label="logistic score"))
+    lines = comparison_lines(both([learnt], [replace(learnt, seed=1, epsilon=estimate(0.7))]))
+    (line,) = [line for line in lines if "not comparable" in line]
+    assert "estimated 0.9 before, 0.7 now; certified >= 0.9 before, >= 0.7 now" in line
+    assert "the events differ" in line

@@ -1,0 +1,257 @@
+"""`dpaudit compare`, as a user meets it: two stored runs, exit codes, files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from tests.run.conftest import Home
+
+MINE = """
+import numpy as np
+
+SCALE = {scale}
+
+def noisy(data, size, *, rng):
+    return data.sum() + rng.laplace(scale=SCALE, size=size)
+
+class Coin:
+    def pmf(self, data):
+        return [{heads}, 1 - {heads}] if data.sum() > 0 else [0.5, 0.5]
+"""
+
+AUDIT = """
+from dpaudit import NeighborPair, PureDP
+from mine import Coin, noisy
+
+PAIR = NeighborPair([[1.0]], [[0.0]])
+
+def audit_noisy(auditor):
+    auditor.check(noisy, PureDP(1.5), PAIR, draws=12_000)
+
+def audit_coin(auditor):
+    auditor.check(Coin(), PureDP(1.0), PAIR, mutants=None)
+"""
+
+LEDGER = """
+from dpaudit import statement
+
+@statement("p.one")
+def one(ledger):
+    '''Squares are at least 0.'''
+    ledger.argue("by sight")
+"""
+
+
+def run(home, out, *more, scale=1.0, heads=0.6, audit=AUDIT, ledger=LEDGER):
+    home.write(mine=MINE.format(scale=scale, heads=heads))
+    home.put("audits/audit_mine.py", audit)
+    home.put("audits/ledger_p.py", ledger)
+    return home.dpaudit("run", "--jobs", "0", "--out", out, *more)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """A home with the run `before`, made once."""
+    home = Home(tmp_path_factory.mktemp("first"))
+    done = run(home, "before")
+    assert done.code == 0, done.out + done.err
+    return home
+
+
+@pytest.fixture
+def stored(home, first):
+    """A copy of it."""
+    shutil.copytree(first.path, home.path, dirs_exist_ok=True)
+    return home
+
+
+def test_the_same_code_and_seed_are_the_same_to_the_bit(stored):
+    run(stored, "after")
+    done = stored.dpaudit("compare", "before", "after")
+    assert done.code == 0, done.out + done.err
+    assert done.out.splitlines() == [
+        "no epsilon had to be compared: all audits of both runs are the same to the last bit",
+        "0 worse, 0 other changes, 0 epsilons moved beyond chance, 3 the same",
+    ]
+
+
+def test_another_seed_moves_nothing_beyond_chance(stored):
+    run(stored, "after", "--seed", "5")
+    done = stored.dpaudit("compare", "before", "after")
+    assert done.code == 0, done.out
+    done.matches(
+        "note: seed 0 before, 5 now",
+        "epsilon  within chance: 2 audits",
+        "an epsilon moved where bounds exclude one another: *of 2 is told*<= 0.001, each 5e-4",
+        "0 worse, 0 other changes, 0 epsilons moved beyond chance, 0 the same",
+    )
+
+
+def test_a_bug_is_worse_and_mending_it_is_not(stored):
+    run(stored, "after", scale=0.5, heads=0.9)
+    done = stored.dpaudit(
+        "compare", "before", "after", "--markdown", "new/comment.md", "--json", "new/found.json"
+    )
+    assert done.code == 1
+    done.matches(
+        "note: files that differ: mine.py",
+        "WORSE    newly refuted: audit_mine::audit_coin  NO POWER (none killed) -> REFUTED  *",
+        "WORSE    newly refuted: audit_mine::audit_noisy  NOT REFUTED -> REFUTED  *",
+        "epsilon  audit_mine::audit_coin  rose: * (both were computed exactly)",
+        "epsilon  audit_mine::audit_noisy  rose: estimated * shows * before, * now *",
+        "2 worse, 0 other changes, 2 epsilons moved beyond chance, 1 the same",
+    )
+    comment = (stored.path / "new" / "comment.md").read_text()
+    assert comment.startswith("### dpaudit: 2 worse, ")
+    assert (
+        "| newly refuted | <code>audit&#95;mine::audit&#95;noisy</code> | NOT REFUTED |" in comment
+    )
+    data = json.loads((stored.path / "new" / "found.json").read_text())
+    assert data["is_worse"] is True
+    assert [one["movement"] for one in data["epsilons"]["audits"]] == ["rose", "rose"]
+    back = stored.dpaudit("compare", "after", "before")
+    assert back.code == 0
+    back.matches(
+        "changed  mended: audit_mine::audit_coin  REFUTED -> NO POWER (none killed)  *",
+        "changed  mended: audit_mine::audit_noisy  REFUTED -> NOT REFUTED  *",
+    )
+    assert back.out.count(" fell: ") == 2
+
+
+def test_what_is_gone_is_worse_unless_it_may_be_missing(stored):
+    gone = AUDIT[: AUDIT.index("def audit_coin")] + LEDGER.replace("p.one", "p.two")
+    run(stored, "after", audit=gone, ledger="")
+    done = stored.dpaudit("compare", "before", "after")
+    assert done.code == 1
+    done.matches(
+        "WORSE    gone: audit_mine::audit_coin  * -> none  it is not there",
+        "WORSE    gone: p.one  HOLDS -> none  it is not there",
+    )
+    tolerant = stored.dpaudit("compare", "before", "after", "--allow-missing")
+    assert tolerant.code == 0, tolerant.out
+    assert "changed  gone: p.one" in tolerant.out
+
+
+def test_a_skipped_audit_is_gone_with_the_reason(stored):
+    skips = AUDIT.replace("auditor.check(Coin()", "import pytest; pytest.skip('no coin'); f(0")
+    run(stored, "after", audit=skips)
+    done = stored.dpaudit("compare", "before", "after")
+    assert done.code == 1
+    assert "it was skipped: no coin" in done.out
+
+
+def test_a_verdict_of_the_ledger_that_changed_is_worse(stored):
+    attack = "ledger.sweep(x=[1.0, 2.0], mutant=None)(lambda x: (x, 0.0))"
+    broken = LEDGER.replace('ledger.argue("by sight")', attack)
+    broken = broken.replace('"p.one"', '"p.one", expected="refuted"')
+    run(stored, "after", ledger=broken)
+    done = stored.dpaudit("compare", "before", "after")
+    assert done.code == 1
+    assert "WORSE    statement changed: p.one  HOLDS -> REFUTED" in done.out
+
+
+def test_files_of_single_results_and_results_json(stored):
+    run(stored, "after", scale=0.5)
+    name = "audits/audit_mine.audit_noisy.json"
+    for old, new in (
+        (f"before/{name}", f"after/{name}"),
+        (f"before/{name}", "after"),
+        ("before", f"after/{name}"),
+    ):
+        done = stored.dpaudit("compare", old, new)
+        assert done.code == 1
+        assert "1 worse, 0 other changes, 1 epsilon moved beyond chance, 0 the same" in done.out
+    whole = stored.dpaudit("compare", "before/results.json", "after/results.json")
+    assert whole.out == stored.dpaudit("compare", "before", "after").out
+    other = "before/statements/p.one.json"
+    unlike = stored.dpaudit("compare", f"before/{name}", other)
+    assert unlike.code == 4
+    assert "OLD and NEW must hold the same audit or statement" in unlike.err
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["compare", "before"], "Missing argument 'NEW'"),
+        (["compare", "before", "nowhere"], "cannot read nowhere"),
+        (["compare", "before", "audits"], "cannot read audits/results.json"),
+        (["compare", "before", "before", "--false-alarm", "2"], "false_alarm must be a number"),
+        (["compare", "before", "before", "--json", "audits"], "is a directory"),
+    ],
+)
+def test_wrong_usage_is_exit_4(stored, args, words):
+    done = stored.dpaudit(*args)
+    assert done.code == 4, done.out + done.err
+    assert words in done.err
+    assert "Traceback" not in done.err
+
+
+def _changed(home):
+    path = home.path / "before" / "audits" / "audit_mine.audit_noisy.json"
+    path.write_text(path.read_text().replace('"not_refuted"', '"refuted"'))
+
+
+def _cut(home):
+    path = home.path / "before" / "statements" / "p.one.json"
+    path.write_text(path.read_text()[:100])
+
+
+def _missing(home):
+    (home.path / "before" / "audits" / "audit_mine.audit_coin.json").unlink()
+
+
+def _of_another_run(home):
+    run(home, "other", scale=0.7)
+    name = "audits/audit_mine.audit_noisy"
+    for ending in (".json", ".npz"):
+        file = home.path / "other" / f"{name}{ending}"
+        (home.path / "before" / f"{name}{ending}").write_bytes(file.read_bytes())
+
+
+def _of_another_audit(home):
+    folder = home.path / "before" / "audits"
+    for ending in (".json", ".npz"):
+        file = folder / f"audit_mine.audit_noisy{ending}"
+        (folder / f"audit_mine.audit_coin{ending}").write_bytes(file.read_bytes())
+
+
+def _edited_summary(home):
+    home.reseal("before/results.json", audits=[])
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (_changed, "does not agree with its checksum"),
+        (_cut, "is damaged or cut off"),
+        (_missing, "cannot read before/audits/audit_mine.audit_coin.json"),
+        (_of_another_run, "does not agree with results.json beside it"),
+        (_of_another_audit, "does not agree with results.json beside it"),
+        (_edited_summary, "does not agree with results.json beside it"),
+    ],
+)
+def test_what_cannot_be_trusted_is_reported_and_left_where_it_is(stored, damage, words):
+    run(stored, "after")
+    damage(stored)
+    files = sorted(str(file) for file in stored.path.rglob("*.*"))
+    for args in (("before", "after"), ("after", "before")):
+        done = stored.dpaudit("compare", *args)
+        assert done.code == 4, done.out
+        assert words in done.err
+        assert "worse" not in done.out
+    assert sorted(str(file) for file in stored.path.rglob("*.*")) == files
+
+
+def test_lost_datasets_are_told_and_their_epsilon_is_not_compared(stored):
+    run(stored, "after", scale=0.5)
+    (stored.path / "before" / "audits" / "audit_mine.audit_noisy.npz").unlink()
+    done = stored.dpaudit("compare", "before", "after")
+    assert "audit_mine::audit_noisy  not comparable: " in done.out
+    assert "the pairs differ, or were not stored" in done.out
+    single = "audits/audit_mine.audit_noisy.json"
+    alone = stored.dpaudit("compare", f"before/{single}", f"after/{single}")
+    assert alone.code == 4
+    assert "are lost" in alone.err
