@@ -21,17 +21,17 @@ $(BIN)/python:
 
 # One stamp for each set of extras, so that a second `make` installs nothing.
 $(VENV)/.audit: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[third-party]' || \
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[third-party,papers]' || \
 		{ echo "without OpenDP and diffprivlib: their audits are skipped"; \
-		  $(BIN)/python -m pip install --quiet -e .; }
+		  $(BIN)/python -m pip install --quiet -c constraints.txt -e '.[papers]'; }
 	@touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[third-party,test]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[third-party,papers,test]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[third-party,test,dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[third-party,papers,test,dev]'
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python

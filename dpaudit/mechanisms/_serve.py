@@ -53,8 +53,10 @@ def data_of(facts, arrays):
             )
             for key, part in facts["parts"].items()
         }
-    import pandas
-
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("data are a DataFrame, and pandas is not installed in this environment")
     return pandas.DataFrame(facts["columns"])
 
 

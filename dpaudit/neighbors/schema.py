@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,11 @@ def rows(
     _validate.integer(2, n_users=n_users)
     _validate.integer(1, items=items)
     _validate.choice(FRAMES, frame=frame)
+    if frame in ("pandas", "polars") and not _is_installed(frame):
+        raise ArgumentError(
+            f"frame={frame!r} needs the package {frame}, which is not installed here: "
+            f"pip install {frame}; frame='dicts' and 'array' need none"
+        )
     if frame == "array" and any(column.categories for column in known):
         raise ArgumentError("an array needs columns of numbers; give frame='pandas' or 'dicts'")
     builder = _Builder(known, n_users, items, user, frame)
@@ -183,6 +189,13 @@ def _column(name: Any, holds: Any, special: tuple[Any, ...]) -> Column:
             f"columns[{name!r}] must have at least two categories, got {list(categories)!r}"
         )
     return Column(name, categories[0], categories[1], categories[-1], (), categories)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # None among the modules, which forbids an import
+        return False
 
 
 def _is_number(value: Any) -> bool:

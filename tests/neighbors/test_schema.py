@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from math import inf, isinf, isnan, nan
 from typing import Any
 
@@ -108,6 +109,15 @@ def test_a_schema_that_says_nothing_is_refused(
 def mean_income(data: pd.DataFrame, size: int, *, rng: np.random.Generator) -> Any:
     """Clipping lets a NaN through, so one user turns the answer into none."""
     return np.clip(data["income"].to_numpy(), 0, 1e5).sum() / 4e5 + rng.laplace(size=size)
+
+
+@pytest.mark.parametrize("frame", ["pandas", "polars"])
+def test_a_frame_of_a_package_that_is_missing_is_refused_at_once(
+    frame: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, frame, None)
+    with pytest.raises(ValueError, match=f"frame='{frame}' needs the package {frame}"):
+        rows(SCHEMA, frame=frame)
 
 
 def test_a_nan_that_clipping_lets_through_is_found() -> None:
