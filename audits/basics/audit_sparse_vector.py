@@ -117,6 +117,7 @@ def audit_variant_1(auditor):
     )
 
 
+@pytest.mark.from_profile("full")
 def audit_variant_2(auditor):
     auditor.check(
         partial(variants.svt2, thresholds=0.0, cutoff=4, epsilon=EPSILON, sensitivity=1.0),

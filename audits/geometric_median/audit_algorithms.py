@@ -268,6 +268,7 @@ def audit_fixed_order_dpsgd_centers(auditor):
     )
 
 
+@pytest.mark.from_profile("full")
 def audit_dpgd(auditor):
     options = {"center": [0.0], "radius": 10.0, "rho": 0.1, "step": 1.0, "n_steps": 100}
 
@@ -303,6 +304,7 @@ def audit_warm_start(auditor):
     )
 
 
+@pytest.mark.from_profile("full")
 def audit_private_geometric_median(auditor):
     options = {
         "min_radius": 0.1,

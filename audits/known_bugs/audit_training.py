@@ -182,6 +182,7 @@ def audit_jax_3646(auditor):
     auditor.check(one_key_for_all_leaves, promise("DP-SGD"), SMALL, draws_factor=4 * SHARE)
 
 
+@pytest.mark.from_profile("full")
 def audit_jax_3646_mended(auditor):
     auditor.check(
         a_key_for_each_leaf,

@@ -82,6 +82,7 @@ def audit_opendp_laplace(auditor):
     )
 
 
+@pytest.mark.from_profile("full")
 @installed("opendp")
 def audit_opendp_gaussian(auditor):
     from algorithms.common.noise import analytic_gaussian_sigma
@@ -153,11 +154,9 @@ def audit_diffprivlib_noise(auditor, name):
     )
 
 
+@pytest.mark.from_profile("full")
 @installed("diffprivlib")
-@pytest.mark.parametrize(
-    "name",
-    ["Gaussian", pytest.param("GaussianAnalytic", marks=pytest.mark.from_profile("full"))],
-)
+@pytest.mark.parametrize("name", ["Gaussian", "GaussianAnalytic"])
 def audit_diffprivlib_gaussian(auditor, name):
     auditor.check(
         diffprivlib_noise(name, epsilon=EPSILON, delta=DELTA, sensitivity=1.0),

@@ -101,6 +101,7 @@ def audit_filtered_phase_in_its_last_batch(auditor):
     )
 
 
+@pytest.mark.from_profile("full")
 def audit_user_level_sco(auditor):
     """Everything that is released, for a user of the first phase."""
 
@@ -148,6 +149,7 @@ def bent(place, other, gap, share):
     return NeighborPair(left, right, recipe=f"a user at {place:.3g} or {other:.3g}")
 
 
+@pytest.mark.from_profile("full")
 def audit_contraction_edge(auditor):
     """Step sizes 2 / beta, and users of different curvature, so that scores move with iterates."""
     options = {

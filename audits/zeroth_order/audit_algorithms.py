@@ -26,6 +26,8 @@ REPLACE = Relation.REPLACE_USER
 SLACK = (0.95, 0.9, 0.7, 0.5, 0.3)
 RHO = 1.0
 
+FRESH = pytest.param("fresh", marks=pytest.mark.from_profile("full"))
+
 
 def plan(rounds, epochs=1, first_batch=None, sigma=None, covers="transcript", dimension=1):
     """B_2 = 1, D = delta / T, delta = L = 1; the printed sigma, or the exact one."""
@@ -78,7 +80,7 @@ def axis_directions(n_items):
     return u
 
 
-@pytest.mark.parametrize("directions", ["fresh", "same"])
+@pytest.mark.parametrize("directions", [FRESH, "same"])
 def audit_gradient_estimate(auditor, directions):
     """One Grad in d = 2 with noise for 2 d L / b: fresh directions hide most of it."""
     centers = partial(
@@ -94,7 +96,7 @@ def audit_gradient_estimate(auditor, directions):
     )
 
 
-@pytest.mark.parametrize("directions", ["fresh", "same"])
+@pytest.mark.parametrize("directions", [FRESH, "same"])
 def audit_difference_estimate(auditor, directions):
     """One Diff in d = 2 (round 3 of an oracle), with noise for 2 d L norm(x - y) / (b delta)."""
     w = path(3, 2)
@@ -174,6 +176,7 @@ def audit_noise_for_short_moves(auditor):
     )
 
 
+@pytest.mark.from_profile("full")
 def audit_oracle_in_the_plane(auditor):
     """Hidden directions, d = 2: most of the noise is not needed on this pair."""
     made = plan(4, dimension=2).oracle
