@@ -19,6 +19,7 @@ from typing import Any
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import Claim
+from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.concluding import result_of
 from dpaudit.engine.judging import advice, judge
@@ -233,7 +234,7 @@ def audit(
         seconds=time.perf_counter() - start,
         advice=advice(task, found, judged[0], fates, wanted=given is not None),
         slack=slack_found,
-        more_notes=_note_on_relations(task, found),
+        more_notes=_note_on_relations(task, found) + _note_on_frames(task, found),
     )
 
 
@@ -250,6 +251,16 @@ def _note_on_relations(task: Task, found: Certificate) -> tuple[str, ...]:
     return (
         f"{said}; pairs of {others} were looked at too, because the claim names no relation: "
         "relation= of the claim says which is meant",
+    )
+
+
+def _note_on_frames(task: Task, found: Certificate) -> tuple[str, ...]:
+    """Say that nobody looked for a worse pair, where one of a given frame shows nothing."""
+    if found.refuted or task.space is not None or not is_frame(found.pair.left):
+        return ()
+    return (
+        "only pairs that were named were looked at, and few users of given data show what the "
+        f"worst would: search.like(frame, user={found.pair.by!r}) looks for pairs that show more",
     )
 
 

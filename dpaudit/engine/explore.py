@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.data import is_frame
 from dpaudit.engine.task import EXPLORE_SHARE, Task, check_relation
 from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
 from dpaudit.events import LEARN_SHARE, Selection, learn
@@ -197,15 +198,27 @@ def asking_for_data(space: SearchSpace | Portfolio) -> Iterator[None]:
         raise
     except MechanismError as error:
         # What it raised, or inf; other breaches of the contract are none of the data's.
-        if isinstance(space, Portfolio) and (error.__cause__ or " returned inf " in str(error)):
-            raise MechanismError(f"{error}; {_DECLARE}") from error
+        if isinstance(space, Portfolio) and (_raised(error) or " returned inf " in str(error)):
+            frames = any(is_frame(pair.left) for pair in space.pairs[:1])
+            raise MechanismError(f"{error}; {_FRAMES if frames else _ARRAYS}") from error
         raise
 
 
-_DECLARE = (
+def _raised(error: BaseException) -> bool:
+    """Whether something else than dpaudit raised it in the first place."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return not isinstance(error, MechanismError)
+
+
+_ARRAYS = (
     "the data are those of a portfolio. If the mechanism is made for others, say so: "
     "neighbors.portfolio(data_like) or its low=, high=, m=, dim=, n_users= "
     "(--like, --range, --m, --dim, --users)"
+)
+_FRAMES = (
+    "the frame is one of many that are tried. If the mechanism is made for others, say so by "
+    'columns= and special=; if an exception is an answer, by errors="outcome"'
 )
 
 

@@ -11,7 +11,14 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dpaudit.engine.request import kind_of
-from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Outcomes, Scored, mechanism_name
+from dpaudit.mechanisms import (
+    AdditiveNoise,
+    ExactMechanism,
+    OneDraw,
+    Outcomes,
+    Scored,
+    mechanism_name,
+)
 from dpaudit.mutants import Change
 
 
@@ -75,6 +82,8 @@ def as_outcomes(
         )
 
     def wrapped(inner: Any) -> Outcomes:
+        if keys is not None and isinstance(inner, OneDraw) and inner.keys is None:
+            inner = inner.declaring(keys)
         return Outcomes(inner, errors=errors, keys=keys, apart=apart)
 
     return _each(wrapped, mechanism, mutants, slack)

@@ -8,6 +8,11 @@ from typing import Any
 
 import numpy as np
 
+KEYS_DIFFER = (
+    "; which keys there are is an outcome: declare all that there may be with keys=[...], and "
+    "absent ones are told from others"
+)
+
 
 def needs_care(draw: Any) -> bool:
     """Whether a draw is nothing that numpy makes a number or a text of."""

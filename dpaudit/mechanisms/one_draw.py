@@ -76,6 +76,11 @@ class OneDraw:
         options = {name: getattr(self, name) for name in ("seed", "keys", "errors", "then", "vmap")}
         return functools.partial(OneDraw, **options), (self.function,)
 
+    def declaring(self, keys: Sequence[Hashable]) -> OneDraw:
+        """Return the same mechanism with the keys that its draws may have."""
+        options = {name: getattr(self, name) for name in ("seed", "errors", "then", "vmap")}
+        return OneDraw(self.function, keys=keys, **options)
+
     def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent draws."""
         if self.vmap:

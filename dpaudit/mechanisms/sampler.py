@@ -20,7 +20,7 @@ from dpaudit.errors import MechanismError, MechanismTimeout, place
 from dpaudit.mechanisms.compiling import Compilations
 from dpaudit.mechanisms.contract import CALLS, check_contract
 from dpaudit.mechanisms.elsewhere import Chunk, Known, can_travel, draw_elsewhere
-from dpaudit.mechanisms.hints import hint, needs_care, no_array
+from dpaudit.mechanisms.hints import KEYS_DIFFER, hint, needs_care, no_array
 from dpaudit.mechanisms.kept import Kept
 from dpaudit.mechanisms.outcomes import LateFailure, as_array, failures_in, of_columns
 from dpaudit.mechanisms.protocols import mechanism_name
@@ -303,6 +303,7 @@ class Sampler:
                 f"{self.name} must return draws of one shape and kind, got "
                 f"{words_of(kind, shape, ' each')} on the {side} dataset after "
                 f"{words_of(self._kind, known, ' each')}"
+                + (KEYS_DIFFER if kind[:6] == self._kind[:6] == "record" else "")
             )
         if known != shape:
             self._shapes[side] = None

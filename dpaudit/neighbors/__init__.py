@@ -15,6 +15,7 @@ from dpaudit.neighbors.datasets import (
     threshold_decider,
     two_clusters,
 )
+from dpaudit.neighbors.framed import like
 from dpaudit.neighbors.pairs import NeighborPair, PairFamily, family
 from dpaudit.neighbors.portfolio import Portfolio, portfolio
 from dpaudit.neighbors.presets import clusters, edge, outlier, query_values, which_batch, which_user
@@ -64,6 +65,7 @@ __all__ = [
     "far_user",
     "from_recipe",
     "in_words",
+    "like",
     "majority_flip",
     "no_valid_pair",
     "outlier",

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -129,14 +130,20 @@ def rows(
     if frame == "array" and any(column.categories for column in known):
         raise ArgumentError("an array needs columns of numbers; give frame='pandas' or 'dicts'")
     builder = _Builder(known, n_users, items, user, frame)
+    relations = relations_of(relation)
+    pairs = [p for p in in_turn(builder.pairs(one) for one in relations) if not p.is_null]
+    spaces = [space for one in relations for space in builder.spaces(one)]
+    return Portfolio(f"rows({', '.join(columns)})", tuple(pairs), tuple(spaces))
+
+
+def relations_of(relation: Any) -> tuple[Relation, ...]:
+    """Return the relations that are meant; refuse what is neither of the two."""
     relations = BOTH if relation == "both" else tuple(one for one in BOTH if one == relation)
     if not relations:
         raise ArgumentError(
             f'relation must be "both", add_remove_user or replace_user, got {relation!r}'
         )
-    pairs = [pair for one in relations for pair in builder.pairs(one) if not pair.is_null]
-    spaces = [space for one in relations for space in builder.spaces(one)]
-    return Portfolio(f"rows({', '.join(columns)})", tuple(pairs), tuple(spaces))
+    return relations
 
 
 def _columns(columns: Any, special: Any, user: Any) -> tuple[Column, ...]:
@@ -146,13 +153,8 @@ def _columns(columns: Any, special: Any, user: Any) -> tuple[Column, ...]:
         )
     if not isinstance(user, str) or user in columns:
         raise ArgumentError(f"user must name a column of its own, got {user!r}")
-    if isinstance(special, str) or not isinstance(special, Iterable):
-        raise TypeError(f"special must be a list of values, got {special!r}")
-    values = tuple(special)
-    for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise TypeError(f"special must hold numbers such as nan, inf or 1e300, got {value!r}")
-    known = tuple(_column(name, holds, values) for name, holds in columns.items())
+    values = specials_of(special)
+    known = tuple(column_of(name, holds, values) for name, holds in columns.items())
     if values and not any(column.special for column in known):
         raise ArgumentError(
             f"special values {', '.join(map(str, values))} need a column of real numbers, such as "
@@ -161,7 +163,25 @@ def _columns(columns: Any, special: Any, user: Any) -> tuple[Column, ...]:
     return known
 
 
-def _column(name: Any, holds: Any, special: tuple[Any, ...]) -> Column:
+def in_turn(series: Iterable[Iterable[NeighborPair]]) -> Iterator[NeighborPair]:
+    """Yield the first of each series, the second of each, and so on: a small budget sees them."""
+    rounds = zip_longest(*series)
+    return (pair for each in rounds for pair in each if pair is not None)
+
+
+def specials_of(special: Any) -> tuple[float, ...]:
+    """Return values at the edges of real numbers; refuse what are no numbers."""
+    if isinstance(special, str) or not isinstance(special, Iterable):
+        raise TypeError(f"special must be a list of values, got {special!r}")
+    values = tuple(special)
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise TypeError(f"special must hold numbers such as nan, inf or 1e300, got {value!r}")
+    return values
+
+
+def column_of(name: Any, holds: Any, special: tuple[Any, ...]) -> Column:
+    """Return what a column may hold, as :func:`rows` is told."""
     if not isinstance(name, str) or not name:
         raise TypeError(f"columns must have names that are texts, got {name!r}")
     if isinstance(holds, Interval):

@@ -1,0 +1,98 @@
+"""A frame as the rows of its users: who is there, what columns hold, and the frame with others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import narwhals.stable.v2 as nw
+
+from dpaudit.data import frames
+from dpaudit.errors import ArgumentError
+
+
+class UserTable:
+    """A frame of pandas or polars, whose rows belong to users.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or polars.DataFrame
+        Copied.
+    by : str
+        Column that names the user of each row.
+
+    Raises
+    ------
+    TypeError, PairError
+        For what is no frame, has no such column, or has rows of nobody.
+    """
+
+    def __init__(self, frame: Any, by: str) -> None:
+        if not frames.is_frame(frame):
+            raise TypeError(
+                f"frame must be a DataFrame of pandas or polars, got {type(frame).__name__}; "
+                "neighbors.portfolio(data) takes arrays"
+            )
+        self.frame = frames.frame_of(frame, by, "frame")
+        self.by = by
+
+    @cached_property
+    def owners(self) -> list[Any]:
+        """The user of every row."""
+        return frames.users_in(self.frame, self.by)
+
+    @cached_property
+    def sizes(self) -> dict[Any, int]:
+        """Rows of each user, from the user with most."""
+        return dict(Counter(self.owners).most_common())
+
+    @cached_property
+    def cells(self) -> dict[str, list[Any]]:
+        """What each column beside that of the users holds, row by row."""
+        frame = nw.from_native(self.frame, eager_only=True)
+        return {name: frame[name].to_list() for name in frame.columns if name != self.by}
+
+    def seen(self, column: str) -> tuple[list[Any], tuple[Any, ...]]:
+        """Return the values in a column, and what stands where there is none, if any is missing."""
+        cells = self.cells[column]
+        missing = [cell for cell in cells if frames.is_missing(cell)]
+        return [cell for cell in cells if not frames.is_missing(cell)], tuple(missing[:1])
+
+    def kind(self, column: str) -> str:
+        """Return "real", "whole" or "other"."""
+        dtype = nw.from_native(self.frame, eager_only=True).schema[column]
+        return "real" if dtype.is_float() else "whole" if dtype.is_integer() else "other"
+
+    def rows_of(self, user: Any) -> Any:
+        """Return the rows of a user, as a frame."""
+        return frames.select(self.frame, [one == user for one in self.owners])
+
+    def without(self, user: Any, column: str | None = None, value: Any = None) -> Any:
+        """Return the frame without a user, and without all rows with a value in a column."""
+        keep = [owner != user for owner in self.owners]
+        if column is not None:
+            cells = self.cells[column]
+            keep = [mine and cell != value for mine, cell in zip(keep, cells, strict=True)]
+        return frames.select(self.frame, keep)
+
+    def filled(self, user: Any, row: Mapping[str, Any], count: int) -> Any:
+        """Return `count` equal rows of a user, of the dtypes of the frame."""
+        cells = {self.by: [user] * count, **{name: [cell] * count for name, cell in row.items()}}
+        return frames.rows_like(self.frame, cells, "a user")
+
+    def stacked(self, others: Any, rows: Any) -> Any:
+        """Return rows below the rows of others."""
+        return frames.stacked([others, rows])
+
+
+def table_of(frame: Any, by: str) -> UserTable:
+    """Return a frame of two users at least, with a column beside that of the users."""
+    table = UserTable(frame, by)
+    if len(table.sizes) < 2 or not table.cells:
+        raise ArgumentError(
+            f"frame must have at least two users and a column beside {by!r}, got "
+            f"{len(table.sizes)} users and the columns {', '.join([by, *table.cells])}"
+        )
+    return table

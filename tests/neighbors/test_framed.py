@@ -1,0 +1,162 @@
+"""Pairs around a frame: neighbours of its dtypes, users who hold what its columns hold."""
+
+from __future__ import annotations
+
+from math import inf, isnan, nan
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from dpaudit import MechanismError, NeighborPair, PureDP, Relation, audit, one_draw, search
+from dpaudit.neighbors import Portfolio
+
+CITIES = ["Aix", "Brest", "Caen"]
+
+
+def visits(n_users: int = 30) -> pd.DataFrame:
+    """Whole numbers, real ones with a gap, texts, booleans and days, of four rows a user."""
+    rng = np.random.default_rng(1)
+    rows = 4 * n_users
+    return pd.DataFrame(
+        {
+            "id": np.repeat([f"u{i}" for i in range(n_users)], 4),
+            "age": rng.integers(18, 90, rows),
+            "paid": np.where(np.arange(rows) == 5, nan, rng.uniform(0, 100, rows)),
+            "city": pd.Categorical(rng.choice(CITIES, rows, p=[0.7, 0.25, 0.05])),
+            "new": rng.random(rows) < 0.1,
+            "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 9, rows), "D"),
+        }
+    )
+
+
+VISITS = visits()
+
+
+def members(found: Portfolio) -> list[NeighborPair]:
+    """All pairs, and some of each space."""
+    rng = np.random.default_rng(1)
+    drawn = [
+        space.pair(space.at(rng.random(len(space.ranges))), rng=rng)
+        for space in found.spaces
+        for _ in range(5)
+    ]
+    return [*found.pairs, *drawn]
+
+
+def cells_of(pair: NeighborPair, column: str) -> list[Any]:
+    """What the user who differs holds on the left."""
+    return list(pair.left[pair.left["id"] == pair.user][column])
+
+
+def test_all_members_are_neighbours_that_differ_with_the_dtypes_of_the_frame() -> None:
+    found = search.like(VISITS, user="id", special=(inf,))
+    assert len(found.pairs) == len({pair.describe() + str(pair.relation) for pair in found.pairs})
+    for pair in members(found):
+        assert not pair.is_null
+        for side in (pair.left, pair.right):
+            assert dict(side.dtypes) == dict(VISITS.dtypes)
+
+
+def test_polars_frames_stay_polars_frames() -> None:
+    frame = pl.DataFrame(VISITS.astype({"city": str}).to_dict(orient="list"))
+    for pair in members(search.like(frame, user="id")):
+        assert pair.left.schema == pair.right.schema == frame.schema
+
+
+def test_users_hold_the_ends_of_columns_in_each_category() -> None:
+    found = search.like(VISITS, user="id", relation=Relation.REPLACE_USER)
+    high = [pair for pair in found.pairs if pair.recipe.startswith("high against low")]
+    assert {cells_of(pair, "city")[0] for pair in high} == set(CITIES)
+    assert {cells_of(pair, "age")[0] for pair in high} == {VISITS["age"].max()}
+    assert {len(cells_of(pair, "paid")) for pair in high} == {4}
+    alone = next(pair for pair in found.pairs if pair.recipe == "alone with city = Caen")
+    assert list(alone.left.loc[alone.left["city"] == "Caen", "id"]) == [alone.user] * 4
+    assert "Caen" not in set(alone.right["city"])
+
+
+def test_gaps_are_tried_where_the_frame_has_some() -> None:
+    found = search.like(VISITS, user="id", relation=Relation.ADD_REMOVE_USER)
+    assert any(all(map(isnan, cells_of(pair, "paid"))) for pair in found.pairs)
+    without = search.like(VISITS.dropna(), user="id", relation=Relation.ADD_REMOVE_USER)
+    assert not any(any(map(isnan, cells_of(pair, "paid"))) for pair in without.pairs)
+
+
+def test_columns_that_are_declared_go_further_than_the_frame() -> None:
+    found = search.like(VISITS, user="id", columns={"age": (0, 150), "city": [*CITIES]})
+    assert max(max(cells_of(pair, "age")) for pair in members(found)) == 150
+    with pytest.raises(ValueError, match="categories"):
+        search.like(VISITS, user="id", columns={"city": ["Aix", "Dax"]})
+
+
+def test_the_relation_may_be_named() -> None:
+    both = search.like(VISITS, user="id")
+    assert set(both.relations) == {Relation.ADD_REMOVE_USER, Relation.REPLACE_USER}
+    for relation in both.relations:
+        assert search.like(VISITS, user="id", relation=relation).relations == (relation,)
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "message"),
+    [
+        (VISITS, {"user": "who"}, "has no column 'who'"),
+        (VISITS[VISITS["id"] == "u1"], {"user": "id"}, "at least two users"),
+        (VISITS[["id"]], {"user": "id"}, "a column beside 'id'"),
+        (VISITS, {"user": "id", "columns": {"town": (0, 1)}}, "columns must be a dict of some of"),
+        (VISITS, {"user": "id", "columns": ["age"]}, "columns must be a dict of some of"),
+        (VISITS, {"user": "id", "relation": "none"}, "relation must be"),
+        (VISITS.assign(tags=[[1]] * 120), {"user": "id"}, "'tags' holds lists"),
+        (VISITS.assign(id=[None, *VISITS["id"][1:]]), {"user": "id"}, "must name the user"),
+    ],
+)
+def test_frames_that_say_too_little_are_refused(
+    frame: Any, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        search.like(frame, **options)
+
+
+def test_arrays_are_sent_to_the_portfolio() -> None:
+    with pytest.raises(TypeError, match=r"neighbors\.portfolio\(data\) takes arrays"):
+        search.like(np.zeros((3, 2)), user="id")
+
+
+@one_draw
+def mean_of_each_city(frame: Any, *, rng: np.random.Generator) -> dict[str, float]:
+    """Noise for one row: a user of four rows in one city needs four times as much."""
+    paid, city = np.nan_to_num(frame["paid"].to_numpy(), nan=50.0), frame["city"].to_numpy()
+    return {
+        name: paid[city == name].mean() + rng.laplace(scale=100 / sum(city == name))
+        for name in CITIES
+        if name in city
+    }
+
+
+def test_a_mistake_that_users_of_the_frame_hide_is_found() -> None:
+    calm = NeighborPair.from_frame(VISITS, user="id", drop="u7")
+    claim, options = PureDP(2.0), {"draws": 1400, "seed": 1, "keys": CITIES, "mutants": []}
+    silent = audit(mean_of_each_city, claim, calm, **options)
+    assert silent.verdict.words != "REFUTED"
+    assert any("search.like(frame, user='id')" in note for note in silent.notes)
+    found = audit(mean_of_each_city, claim, search.like(VISITS, user="id"), **options)
+    assert found.verdict.words == "REFUTED"
+    assert not any("search.like" in note for note in found.notes)
+
+
+def test_keys_that_come_and_go_are_asked_for() -> None:
+    with pytest.raises(MechanismError, match=r"declare all that there may be with keys=") as raised:
+        audit(mean_of_each_city, PureDP(2.0), search.like(VISITS, user="id"), draws=1400, seed=1)
+    assert "say so by" not in str(raised.value)  # columns= would change nothing
+
+
+def test_a_mechanism_that_fails_on_a_frame_is_told_how_to_declare_columns() -> None:
+    def strict(frame: Any, size: int, *, rng: np.random.Generator) -> Any:
+        if frame["age"].max() > 120:
+            raise ValueError("nobody is so old")
+        return rng.laplace(size=size)
+
+    old = search.like(VISITS, user="id", columns={"age": (0, 150)})
+    with pytest.raises(MechanismError, match="nobody is so old.*columns= and special="):
+        audit(strict, PureDP(2.0), old, draws=1400, seed=1)
