@@ -153,8 +153,6 @@ def _graphs(rows: list[StatementResult]) -> list[str]:
         if not picture:
             continue
         picture = picture.replace('href="#', f'href="{RUN}/ledger.html#')
-        # A picture with links in it is a group of them to a screen reader.
-        picture = picture.replace('role="img"', 'role="group"', 1)
         picture = picture.replace('"What rests on what"', f'"What rests on what: {short}"', 1)
         box = f'<div class="premises" role="region" tabindex="0" aria-label="Graph of {short}">'
         lines += ["```{raw} html", f"{box}{picture}</div>", "```", ""]

@@ -326,9 +326,10 @@ class Chart:
 
 
 def wrap(body: str, title: str, width: float, height: float) -> str:
-    """Return an element around what is inside it."""
+    """Return an element around what is inside it: to a screen reader a group where links are in it."""
+    role = "group" if "<a " in body else "img"
     return (
-        f'<svg viewBox="0 0 {coordinate(width)} {coordinate(height)}" role="img" '
+        f'<svg viewBox="0 0 {coordinate(width)} {coordinate(height)}" role="{role}" '
         f'aria-label="{_safe(title)}" font-family="system-ui,sans-serif" font-size="{TEXT:g}">'
         f"{body}</svg>"
     )

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.results.axes import Axis, steps, text_width
-from dpaudit.results.svg import COLOURS, Chart, coordinate, neutral, themed
+from dpaudit.results.svg import COLOURS, Chart, coordinate, neutral, themed, wrap
 
 UNIT = Axis(0.0, 1.0)
 NAMED = Axis(0.0, 1.0, [(0.0, "0"), (1.0, "1")], "name")
@@ -159,3 +159,8 @@ def test_coordinates_are_short_and_near(value):
     assert abs(float(text) - value) <= 0.051
     assert not text.endswith(".0")
     assert text != "-0"
+
+
+def test_a_picture_with_links_is_a_group_to_a_screen_reader() -> None:
+    assert 'role="img"' in wrap("<g/>", "points", 1, 1)
+    assert 'role="group"' in wrap('<a href="#thm1"></a>', "what rests on what", 1, 1)
