@@ -326,7 +326,7 @@ class Chart:
 
 
 def wrap(body: str, title: str, width: float, height: float) -> str:
-    """Return an element around what is inside it: to a screen reader a group where links are in it."""
+    """Return an element around what is inside it; where links are, a group to a screen reader."""
     role = "group" if "<a " in body else "img"
     return (
         f'<svg viewBox="0 0 {coordinate(width)} {coordinate(height)}" role="{role}" '
