@@ -8,7 +8,7 @@ is kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from dpaudit.data.sequences import SequenceForm, content, object_array
 from dpaudit.data.sequences import unpacked as _sequence
 from dpaudit.data.tables import TablesForm, is_constant, parts_of
 from dpaudit.errors import PairError
+
+if TYPE_CHECKING:
+    from dpaudit.data.users import UserTable as UserTable
 
 __all__ = [
     "ArrayForm",
@@ -52,6 +55,7 @@ __all__ = [
     "plain",
     "replaced",
     "unpacked",
+    "user_table",
     "words_of_data",
     "words_of_shape",
 ]
@@ -173,6 +177,13 @@ def frame_sides(
     from dpaudit.data.sides import sides
 
     return sides(frame, by, drop, replace)
+
+
+def user_table(frame: Any, by: str) -> UserTable:
+    """Return a frame as the rows of its users, of whom there must be two, who hold something."""
+    from dpaudit.data.users import table_of
+
+    return table_of(frame, by)
 
 
 def unpacked(packed: Packed) -> Any:

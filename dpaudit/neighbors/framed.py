@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpaudit.claims import Relation
-from dpaudit.data import digest
+from dpaudit.data import digest, user_table
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.pairs import NeighborPair
 from dpaudit.neighbors.portfolio import Portfolio
@@ -21,7 +21,7 @@ from dpaudit.neighbors.schema import Column, column_of, in_turn, relations_of, s
 from dpaudit.neighbors.spaces import Choice, Range, SearchSpace
 
 if TYPE_CHECKING:
-    from dpaudit.data.users import UserTable
+    from dpaudit.data import UserTable
 
 _CATEGORIES = 4
 """Categories of a column, at most, that are tried: the most common ones, and the rarest."""
@@ -81,9 +81,7 @@ def like(
     >>> like(visits, user="id")
     Portfolio(like 4 rows of 3 users: 16 pairs, 4 spaces)
     """
-    from dpaudit.data.users import table_of  # late: needs narwhals
-
-    table = table_of(frame, user)
+    table = user_table(frame, user)
     declared = {} if columns is None else columns
     if not isinstance(declared, Mapping) or not set(declared) <= set(table.cells):
         raise ArgumentError(
