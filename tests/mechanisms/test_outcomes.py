@@ -26,6 +26,8 @@ from dpaudit import (
     one_draw,
 )
 from dpaudit.data import Failure, object_array, words_of_shape
+from dpaudit.errors import MechanismTimeout
+from dpaudit.mechanisms import Watch
 from dpaudit.mechanisms.outcomes import LateFailure, as_array, of_columns
 from dpaudit.mechanisms.rows import to_rows
 
@@ -418,6 +420,10 @@ def fails(data):
         raise KeyError("x")
     return float(np.random.laplace())
 
+def slow(data, size, rng):
+    __import__("time").sleep(float(data.sum()))
+    return np.full(size, data.sum())
+
 def dies(data, size, rng):
     print("out of memory", file=__import__("sys").stderr, flush=True)
     os._exit(3)
@@ -447,6 +453,15 @@ def test_a_frame_goes_there_as_a_frame(module: str) -> None:
     pair = NeighborPair.from_frame(frame, user="id", drop=2)
     mechanism = Subprocess(sys.executable, f"{module}:one", style="legacy")
     assert mechanism(pair.left, 2, rng=RNG(1))["users"].tolist() == [2.0, 2.0]
+    mechanism.close()
+
+
+def test_a_call_that_was_interrupted_there_answers_no_other_call(module: str) -> None:
+    mechanism = Subprocess(sys.executable, f"{module}:slow")
+    assert mechanism(np.zeros(1), 2, rng=RNG(1)).tolist() == [0.0, 0.0]
+    with pytest.raises(MechanismTimeout), Watch(call_timeout=0.1).limit("slow"):
+        mechanism(np.full(1, 0.5), 2, rng=RNG(1))
+    assert mechanism(np.zeros(1), 2, rng=RNG(1)).tolist() == [0.0, 0.0]
     mechanism.close()
 
 
