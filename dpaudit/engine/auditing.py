@@ -277,8 +277,9 @@ def _with_outcomes(
     """Audit a mechanism whose outputs are made arrays.
 
     Where exceptions are outcomes, draws come by whole calls as long as none fails, and one by one
-    from the beginning if one does. Draws among which none fails are those that one by one would
-    have been. So each of the two audits errs with probability at most half of `failure_prob`.
+    from the beginning if one does, on all data alike and kept in a folder of their own. Draws among
+    which none fails are those that one by one would have been. So each of the two audits errs with
+    probability at most half of `failure_prob`.
     """
     share = 0.5 if errors == "outcome" else 1.0
     failure_prob = _validate.failure_prob(failure_prob=options["failure_prob"])
@@ -288,7 +289,11 @@ def _with_outcomes(
         wrapped, made, variants = as_outcomes(
             mechanism, mutants, slack, errors=errors, keys=keys, apart=apart
         )
-        return audit(wrapped, claim, pairs, mutants=made, slack=variants, **options)
+        keep = options["keep"]
+        if apart and keep is not None:
+            keep = os.path.join(keep, "apart")
+        how = {**options, "keep": keep}
+        return audit(wrapped, claim, pairs, mutants=made, slack=variants, **how)
 
     try:
         result = begun(apart=False)

@@ -15,7 +15,7 @@ from dpaudit.data import is_frame
 from dpaudit.engine.task import EXPLORE_SHARE, Task, check_relation
 from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
 from dpaudit.events import LEARN_SHARE, Selection, learn
-from dpaudit.mechanisms import Sampler, joined
+from dpaudit.mechanisms import LateFailure, Sampler, joined
 from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
 from dpaudit.search import LEAST_BUDGET, SearchRecord, search
 
@@ -194,7 +194,7 @@ def asking_for_data(space: SearchSpace | Portfolio) -> Iterator[None]:
     """Say how to declare the data where a mechanism cannot take those that nobody named."""
     try:
         yield
-    except MechanismTimeout:
+    except (MechanismTimeout, LateFailure):
         raise
     except MechanismError as error:
         # What it raised, or inf; other breaches of the contract are none of the data's.

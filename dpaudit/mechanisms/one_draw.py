@@ -206,8 +206,8 @@ def _seeding(seed: str | None) -> Iterator[Callable[..., Any]]:
             number = seed_of(rng)
             np.random.seed(number)  # noqa: NPY002
             random.seed(number)
-            if torch is not None:
-                torch.manual_seed(number)
+            if torch is not None:  # a seed of its own: it has numpy's generator, and so its numbers
+                torch.manual_seed(seed_of(rng))
             if type(rng) is np.random.Generator:
                 return function(data)
             with global_functions_of(rng):  # it records what is drawn, for mutants

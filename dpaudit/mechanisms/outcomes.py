@@ -47,8 +47,8 @@ class Outcomes:
         beside these. Without them all draws must have the same keys.
     errors : {"raise", "outcome"}, optional
         With "outcome", exceptions and infinite numbers are outcomes. Of a call that draws many and
-        fails, nobody could tell which of them failed; so on data on which some trial call fails,
-        each draw is a call of its own.
+        fails, nobody could tell which of them failed; so where trial calls fail, each draw is a
+        call of its own.
     then : callable, optional
         Applied to each draw, such as the predictions of a model on fixed points.
     apart : bool, optional
@@ -57,8 +57,9 @@ class Outcomes:
     Raises
     ------
     LateFailure
-        By a call with "outcome", where data that passed the trial fail after all; see
-        :func:`dpaudit.audit`, which then begins again with `apart`.
+        By a call with "outcome", where data that passed the trial fail after all, or others do
+        not pass it: no two sides may be called in two ways, since calls, and not draws, may be what
+        fails. See :func:`dpaudit.audit`, which then begins again with `apart`.
 
     Examples
     --------
@@ -116,6 +117,11 @@ class Outcomes:
                 attempt(lambda: self.mechanism(handed(data), _TRIAL, rng=rng)) for _ in "12345678"
             )
             self._fails[seen] = any(isinstance(one, Failure) for one in tried)
+        if len(set(self._fails.values())) > 1:
+            raise LateFailure(
+                f"{self.__name__} raises exceptions on some data and not on others: give "
+                "apart=True, so that each draw is a call of its own on all of them"
+            )
         return self._fails[seen]
 
     def _one(self, data: Any, rng: np.random.Generator) -> Any:
@@ -172,9 +178,11 @@ def as_array(
 ) -> Array:
     """Return draws of any kind as an array or as rows.
 
-    Numbers become numbers, with NaN for None; arrays whose shapes differ rows, of which None is
-    an empty one; texts texts; dicts, Series and frames records, with NaN and a flag for keys that
-    are absent. Of draws that are numbers or texts by turns, a record has both.
+    Numbers become numbers, with NaN for None; arrays whose shapes differ rows, and None beside them
+    one NaN, as it is among numbers; texts texts; dicts, Series and frames records, with NaN and a
+    flag for keys that are absent. Of draws that are numbers or texts by turns, a record has both.
+    What becomes of a draw must not depend on the draws beside it, or those of one call would go
+    together.
 
     Parameters
     ----------
@@ -220,13 +228,7 @@ def _numeric(draws: Sequence[Any], catches: bool) -> Array:
             array = np.empty(0, dtype=object)
         if array.dtype != object:
             return _finite(array) if catches else array
-    empty = np.empty(0)
-    rows = as_rows(
-        [
-            draw.as_row() if isinstance(draw, Failure) else empty if draw is None else draw
-            for draw in draws
-        ]
-    )
+    rows = as_rows([draw.as_row() if isinstance(draw, Failure) else draw for draw in plain])
     if rows is None:
         kinds = ", ".join(sorted({type(draw).__name__ for draw in draws}))
         raise MechanismError(

@@ -139,6 +139,9 @@ class Subprocess:
                 f"the process of {self.target} ended with exit status {process.wait()}"
                 f"{self._said()}"
             ) from error
+        except BaseException:  # interrupted: its answer must not be taken for that of the next call
+            self.close()
+            raise
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is None:

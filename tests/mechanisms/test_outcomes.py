@@ -8,15 +8,28 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpaudit import MechanismError, NeighborPair, Outcomes, PureDP, Subprocess, audit, one_draw
+from dpaudit import (
+    AuditResult,
+    MechanismError,
+    NeighborPair,
+    Outcomes,
+    PureDP,
+    Subprocess,
+    audit,
+    one_draw,
+)
 from dpaudit.data import Failure, object_array, words_of_shape
-from dpaudit.mechanisms.outcomes import as_array, of_columns
+from dpaudit.errors import MechanismTimeout
+from dpaudit.mechanisms import Watch
+from dpaudit.mechanisms.outcomes import LateFailure, as_array, of_columns
+from dpaudit.mechanisms.rows import to_rows
 
 PAIR = NeighborPair([[0.0]], [[1.0]])
 RNG = np.random.default_rng
@@ -31,9 +44,17 @@ def test_numbers_stay_numbers_and_none_is_no_answer() -> None:
     assert as_array([1, 2]).dtype.kind == "i"
 
 
-def test_shapes_that_differ_are_rows_and_none_is_an_empty_one() -> None:
+def test_shapes_that_differ_are_rows_and_none_is_one_nan() -> None:
     rows = as_array([[1.0, 2.0], None, np.zeros((2, 2))])
-    assert [row.shape for row in rows] == [(2,), (0,), (2, 2)]
+    assert [row.shape for row in rows] == [(2,), (), (2, 2)]
+    assert math.isnan(rows[1])
+
+
+@pytest.mark.parametrize("beside", [[], [2.5], [[1.0, 2.0]], [Failure("KeyError")]])
+def test_what_becomes_of_none_does_not_depend_on_the_draws_beside_it(beside: list[Any]) -> None:
+    (none, *_) = to_rows(as_array([None, *beside], catches=True))
+    assert none.shape == ()
+    assert math.isnan(none)
 
 
 def test_texts_and_lists_of_texts_are_texts() -> None:
@@ -171,12 +192,43 @@ def test_only_data_on_which_trials_fail_are_drawn_from_one_by_one() -> None:
             raise KeyError("x")
         return rng.laplace(size=size)
 
-    mechanism = Outcomes(fails, errors="outcome")
-    mechanism(np.zeros(1), 5, rng=RNG(1))
+    Outcomes(fails, errors="outcome")(np.zeros(1), 5, rng=RNG(1))
     assert sizes == [64] * 8 + [5]
     sizes.clear()
+    mechanism = Outcomes(fails, errors="outcome")
     assert words_of_shape(mechanism(np.ones(1), 2, rng=RNG(1))[0].shape) == "raised KeyError"
     assert sizes == [64] + [1] * 2
+    with pytest.raises(LateFailure, match="on some data and not on others: give apart=True"):
+        mechanism(np.zeros(1), 5, rng=RNG(1))
+
+
+def unreliable(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+    """Fail as a call, on any data alike: by luck some data pass the trials, and others do not."""
+    if rng.random() < 0.01:
+        raise ConnectionError("try again")
+    return rng.integers(3, size=size)
+
+
+def test_calls_that_fail_on_both_sides_alike_tell_nothing() -> None:
+    """One side drawn one by one and the other by whole calls would differ by the failures."""
+    datasets = [np.array([float(user)]) for user in range(40)]
+    trials = [Outcomes(unreliable, errors="outcome")._fails_on(data) for data in datasets]
+    passes, fails = datasets[trials.index(False)], datasets[trials.index(True)]
+    result = audit(
+        unreliable,
+        PureDP(0.01),
+        NeighborPair(passes, fails),
+        draws=2000,
+        seed=2,
+        errors="outcome",
+        mutants=None,
+        sequential=False,
+        failure_prob=0.01,
+    )
+    assert result.verdict.words != "REFUTED"
+    (note,) = result.notes
+    assert "ConnectionError on the left, in" in note
+    assert "ConnectionError on the right, in" in note
 
 
 def test_a_failure_that_comes_late_begins_the_audit_again_one_by_one() -> None:
@@ -192,6 +244,40 @@ def test_a_failure_that_comes_late_begins_the_audit_again_one_by_one() -> None:
     assert max(calls) > 64  # whole calls at first
     assert calls[-900:] == [1] * 900
     assert result.failure_prob == 1e-6
+    assert any("KeyError on the left" in note for note in result.notes)
+
+
+def rarely(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+    """Fail now and then, after the trials."""
+    if size != 64 and rng.random() < 0.02:
+        raise KeyError("x")
+    return rng.laplace(size=size)
+
+
+def test_an_audit_that_began_again_is_kept_too(tmp_path: Path) -> None:
+    """Calls of many draws and those of one are not kept beside each other."""
+
+    def found(keep: Path | None) -> AuditResult:
+        return audit(
+            rarely,
+            PureDP(1.0),
+            PAIR,
+            draws=1000,
+            seed=3,
+            errors="outcome",
+            mutants=None,
+            sequential=False,
+            keep=keep,
+        )
+
+    whole = found(None)
+    for _ in "12":
+        assert found(tmp_path).witness == whole.witness
+    assert (tmp_path / "apart").is_dir()
+
+
+def test_a_failure_that_comes_late_in_a_search_begins_again_too() -> None:
+    result = audit(rarely, PureDP(1.0), draws=2000, seed=3, errors="outcome", mutants=None)
     assert any("KeyError on the left" in note for note in result.notes)
 
 
@@ -291,6 +377,23 @@ def test_bad_options_are_refused(arguments: dict[str, Any], words: str) -> None:
         one_draw(_integer, **arguments)
 
 
+def test_pytorch_and_numpy_do_not_draw_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have a Mersenne Twister that one number seeds alike: two coins would be one."""
+    theirs = np.random.RandomState(0)
+    torch = SimpleNamespace(
+        manual_seed=theirs.seed,
+        random=SimpleNamespace(get_rng_state=theirs.get_state, set_rng_state=theirs.set_state),
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+
+    def both(data: Any) -> Any:
+        return [theirs.randint(2**31), np.random.randint(2**31)]  # noqa: NPY002
+
+    draws = one_draw(both, seed="torch")(np.zeros(1), 50, rng=RNG(1))
+    assert (draws[:, 0] != draws[:, 1]).all()
+    assert len(np.unique(draws)) == 100
+
+
 def test_a_package_that_is_not_there_is_named() -> None:
     mechanism = one_draw(lambda data: 0.0, seed="torch")
     if "torch" in sys.modules:
@@ -316,6 +419,10 @@ def fails(data):
     if len(data) > 1:
         raise KeyError("x")
     return float(np.random.laplace())
+
+def slow(data, size, rng):
+    __import__("time").sleep(float(data.sum()))
+    return np.full(size, data.sum())
 
 def dies(data, size, rng):
     print("out of memory", file=__import__("sys").stderr, flush=True)
@@ -346,6 +453,15 @@ def test_a_frame_goes_there_as_a_frame(module: str) -> None:
     pair = NeighborPair.from_frame(frame, user="id", drop=2)
     mechanism = Subprocess(sys.executable, f"{module}:one", style="legacy")
     assert mechanism(pair.left, 2, rng=RNG(1))["users"].tolist() == [2.0, 2.0]
+    mechanism.close()
+
+
+def test_a_call_that_was_interrupted_there_answers_no_other_call(module: str) -> None:
+    mechanism = Subprocess(sys.executable, f"{module}:slow")
+    assert mechanism(np.zeros(1), 2, rng=RNG(1)).tolist() == [0.0, 0.0]
+    with pytest.raises(MechanismTimeout), Watch(call_timeout=0.1).limit("slow"):
+        mechanism(np.full(1, 0.5), 2, rng=RNG(1))
+    assert mechanism(np.zeros(1), 2, rng=RNG(1)).tolist() == [0.0, 0.0]
     mechanism.close()
 
 
