@@ -89,15 +89,22 @@ def look_at(task: Task, sampler: Sampler, role: str) -> Certificate:
     return replace(found, notes=(*found.notes, *counted.doubts))
 
 
+_OTHER_KEYS = "draws hold keys that keys= does not name: of these only their number is looked at"
+
+
 def notes_on_draws(task: Task, sampler: Sampler) -> tuple[str, ...]:
-    """Say which exceptions were outcomes, and that the attack on floats had nothing to look at."""
+    """Say which exceptions were outcomes, and what was not looked at."""
     raised = [
         f"{name} on the {side}, in {count:,} draws"
         for side, names in sorted(sampler.raised.items())
         for name, count in sorted(names.items())
     ]
-    notes = (f"exceptions are outcomes: {'; '.join(raised)}",) if raised else ()
-    return notes + ((NO_FLOATS,) if task.float_attack and not sampler.saw_reals else ())
+    said = {
+        f"exceptions are outcomes: {'; '.join(raised)}": bool(raised),
+        _OTHER_KEYS: sampler.has_other_keys,
+        NO_FLOATS: bool(task.float_attack) and not sampler.saw_reals,
+    }
+    return tuple(words for words, applies in said.items() if applies)
 
 
 def _chosen(exploration: Exploration) -> list[Event | Guess]:

@@ -115,7 +115,7 @@ def checked_task(
         float_attack=float_attack,
         watch=watch,
         workers=workers,
-        keep=None if keep is None else Path(keep),
+        keep=_checked_folder(keep),
     )
 
 
@@ -131,6 +131,12 @@ def default_portfolio(claim: Claim) -> Portfolio:
             "values there are: give neighbors.portfolio(dim=k, relation=claim.relation)"
         )
     return portfolio(relation=relation)
+
+
+def _checked_folder(keep: Any) -> Path | None:
+    if keep is not None and not isinstance(keep, str | os.PathLike):
+        raise TypeError(f"keep must be the path of a folder, got {keep!r}")
+    return None if keep is None else Path(keep)
 
 
 def checked_mode(

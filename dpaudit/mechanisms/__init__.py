@@ -27,7 +27,7 @@ from dpaudit.mechanisms.streams import generator, global_generators_kept, seed_o
 from dpaudit.mechanisms.subprocess import Subprocess
 from dpaudit.mechanisms.training import DPSGD
 from dpaudit.mechanisms.watch import TIME_IS_OVER, Watch
-from dpaudit.mechanisms.workers import Cluster, Processes, Workers, working
+from dpaudit.mechanisms.workers import Cluster, Processes, Workers, check_scheduler, working
 
 __all__ = [
     "CALLS",
@@ -53,6 +53,7 @@ __all__ = [
     "Watch",
     "Workers",
     "as_rows",
+    "check_scheduler",
     "generator",
     "global_generators_kept",
     "is_constant",

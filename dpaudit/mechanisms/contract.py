@@ -28,7 +28,7 @@ taken for the mechanism's distribution."""
 SLOW = 0.5
 """Seconds for one draw from which a mechanism is probed by two draws a side, and no more."""
 
-LONG = 600.0
+LONG = 180.0
 """Seconds from which an audit is said to take long."""
 
 _PROBES = 10  # calls of PROBE_SIZE draws on both sides
@@ -137,7 +137,7 @@ def _check_slow(sampler: Caller, data: Any, alone: Array, side: str) -> None:
 
 
 def _warn_of_slowness(sampler: Caller, data: Any, side: str, size: int = PROBE_SIZE) -> None:
-    """Say so at once where the draws that are planned would take more than ten minutes.
+    """Say so at once where the draws that are planned would take more than three minutes.
 
     The calls of the probe were timed. Where they alone look slow, one larger call tells how
     much of the time each draw takes, and how much each call; where one draw does, that is all.

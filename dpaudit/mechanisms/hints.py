@@ -44,20 +44,55 @@ def no_array(outputs: Any) -> str | None:
 
 
 def hint(mechanism: Any) -> str:
-    """Say what else may have been meant by a function that takes the data and no more."""
-    try:
-        signature = inspect.signature(mechanism)
-        signature.bind(None)
-    except (TypeError, ValueError):  # takes more than the data, or tells nothing
+    """Say what else may have been meant by a function with other parameters than a mechanism."""
+    if _takes(mechanism, None, 1, rng=None):
         return ""
-    try:
-        signature.bind(None, 1, rng=None)
-    except TypeError:
+    if _takes(mechanism, None, rng=None):
+        return "; a function that returns one draw becomes a mechanism by one_draw(f)"
+    if _takes(mechanism, None):
         return (
-            "; a mechanism is f(data, size, *, rng), and a function of the data alone, before its "
-            'noise, is audited with AdditiveNoise(f, "gaussian", scale=...)'
+            "; a mechanism is f(data, size, *, rng). A function that returns one draw, with noise "
+            'of global generators, becomes one by one_draw(f, seed="legacy"); one of the data '
+            'alone, before its noise, is audited with AdditiveNoise(f, "gaussian", scale=...)'
         )
     return ""
+
+
+def takes_another(mechanism: Any) -> str:
+    """Say what `size` was given to, where a second parameter has a default and another name."""
+    try:
+        _, second, *_ = inspect.signature(mechanism).parameters.values()
+    except (TypeError, ValueError):
+        return ""
+    if (
+        second.name == "size"
+        or second.kind is second.KEYWORD_ONLY
+        or second.default is second.empty
+    ):
+        return ""
+    return (
+        f"; its second parameter is {second.name}={second.default!r}, which was given size: a "
+        "function that returns one draw becomes a mechanism by one_draw(f)"
+    )
+
+
+def _takes(function: Any, *arguments: Any, **named: Any) -> bool:
+    """Whether a function may be called so; False for one that does not tell."""
+    try:
+        inspect.signature(function).bind(*arguments, **named)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def lacks(function: Any, name: str) -> bool:
+    """Whether a function is known not to take an argument by name."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+    takes_all = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    return name not in parameters and not takes_all
 
 
 def slow_words(name: str, each: float, size: int, total: int, seconds: float) -> str:

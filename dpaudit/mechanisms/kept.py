@@ -50,6 +50,8 @@ class Kept:
         StoreError
             Where the folder holds calls of another mechanism, or cannot be written.
         """
+        if Path(folder).exists() and not Path(folder).is_dir():
+            raise StoreError(f"keep must be the path of a folder, got {str(folder)!r}, a file")
         told = {"mechanism": mechanism_name(mechanism), "code": _code(mechanism)}
         # A mutant that is another one today has another folder; the mechanism is held to be one.
         which = (
@@ -59,7 +61,7 @@ class Kept:
         manifest = here / _MANIFEST
         try:
             here.mkdir(parents=True, exist_ok=True)
-            if not manifest.exists():
+            if not manifest.exists() or not any(here.glob("*.npz")):  # the first call may fail
                 _write(manifest, json.dumps(told).encode())
             known = json.loads(manifest.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:

@@ -15,6 +15,7 @@ import numpy as np
 from dpaudit import _validate
 from dpaudit.data import handed
 from dpaudit.errors import ArgumentError, MechanismError
+from dpaudit.mechanisms.hints import lacks
 from dpaudit.mechanisms.legacy import global_functions_of
 from dpaudit.mechanisms.outcomes import (
     ERRORS,
@@ -58,6 +59,13 @@ class OneDraw:
         self.function, self.seed = function, seed
         self.keys, self.then = checked_keys(keys), checked_then(then)
         self.errors = _validate.choice(ERRORS, errors=errors)
+        wanted = {"numpy": "rng", "integer": "seed", "jax": "key"}.get(seed or "")
+        if wanted and lacks(function, wanted):
+            raise TypeError(
+                f"{mechanism_name(function)} takes no {wanted}, which seed={seed!r} hands to it: "
+                'seed="legacy" is for noise of numpy\'s global generator, None for noise that '
+                "cannot be seeded"
+            )
         self.vmap = vmap
         self.dpaudit_unseeded = seed is None
         functools.update_wrapper(self, function, updated=())

@@ -25,6 +25,9 @@ Then = Callable[[Any], Any]
 
 ERRORS = ("raise", "outcome")
 _NONE = "<None>"
+OTHER_KEYS = "other keys"
+"""Column of how many keys beside the declared ones a draw has; their values are not looked at."""
+
 _LARGEST = np.finfo(np.float64).max
 _TRIALS, _TRIAL = 8, 64
 _OURS = (MechanismError, KeyboardInterrupt, SystemExit)
@@ -257,7 +260,7 @@ def _records(draws: Sequence[Any], keys: tuple[Hashable, ...] | None, catches: b
             columns[str(key)] = _values([one.get(key) for one in dicts], catches)
             columns[f"has {key}"] = np.array([key in one for one in dicts])
         known = set(keys)
-        columns["other keys"] = np.array([sum(k not in known for k in one) for one in dicts])
+        columns[OTHER_KEYS] = np.array([sum(k not in known for k in one) for one in dicts])
     if catches:
         names = [draw.words if isinstance(draw, Failure) else "" for draw in draws]
         columns["error"] = np.array(names, dtype="U64")
@@ -307,6 +310,11 @@ def failures_in(draws: Array) -> Counter[str]:
         words = [str(text)[1:-1] for text in draws[np.strings.startswith(draws, "<raised ")]]
     prefix = "raised "
     return Counter(w.removeprefix(prefix) for w in words if w.startswith(prefix))
+
+
+def has_other_keys(draws: Array) -> bool:
+    """Whether any draw held a key beside those that were declared."""
+    return OTHER_KEYS in (draws.dtype.names or ()) and bool(draws[OTHER_KEYS].any())
 
 
 def of_columns(outputs: Any, size: int) -> Array | None:

@@ -20,9 +20,15 @@ from dpaudit.errors import MechanismError, MechanismTimeout, place
 from dpaudit.mechanisms.compiling import Compilations
 from dpaudit.mechanisms.contract import CALLS, check_contract
 from dpaudit.mechanisms.elsewhere import Chunk, Known, can_travel, draw_elsewhere
-from dpaudit.mechanisms.hints import KEYS_DIFFER, hint, needs_care, no_array
+from dpaudit.mechanisms.hints import KEYS_DIFFER, hint, needs_care, no_array, takes_another
 from dpaudit.mechanisms.kept import Kept
-from dpaudit.mechanisms.outcomes import LateFailure, as_array, failures_in, of_columns
+from dpaudit.mechanisms.outcomes import (
+    LateFailure,
+    as_array,
+    failures_in,
+    has_other_keys,
+    of_columns,
+)
 from dpaudit.mechanisms.protocols import mechanism_name
 from dpaudit.mechanisms.rows import as_made, as_rows, joined, kind_of, to_rows, words_of
 from dpaudit.mechanisms.streams import generator
@@ -83,6 +89,8 @@ class Sampler:
         self.workers, self.kept = workers, kept
         self.raised: dict[str, Counter[str]] = {}
         """Exceptions that were outcomes on the pair at hand: of each side how many of each type."""
+        self.has_other_keys = False
+        """Whether draws held keys beside those that were declared."""
         self._finite = finite
         self._seed, self._labels = seed, labels
         self._compilations = Compilations()
@@ -235,7 +243,7 @@ class Sampler:
         if (instead := no_array(outputs)) is not None:
             raise MechanismError(
                 f"{self.name} must return an array whose first axis has length size={size}, got "
-                f"{instead}"
+                f"{instead}{takes_another(self.mechanism)}"
             )
         array = self._array(outputs)
         if array.ndim == 0 or array.shape[0] != size:
@@ -246,6 +254,7 @@ class Sampler:
         if array.size == 0 and size > 0 and isinstance(outputs, np.ndarray):
             raise MechanismError(f"{self.name} returned draws without content: shape {array.shape}")
         array = self._of_one_kind(array, side, bound=isinstance(outputs, np.ndarray))
+        self.has_other_keys |= has_other_keys(array)
         if names := failures_in(array):
             self.raised.setdefault(side, Counter()).update(names)
         if array.dtype == object:

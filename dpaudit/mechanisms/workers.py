@@ -205,6 +205,24 @@ class Processes(Workers):
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
+def check_scheduler(address: str) -> None:
+    """Raise :class:`ArgumentError` where no Dask scheduler answers at an address."""
+    if address == "local":
+        _distributed()
+    else:
+        Cluster(address).close()
+
+
+def _distributed() -> Any:
+    try:
+        return importlib.import_module("distributed")
+    except ImportError as error:
+        raise ArgumentError(
+            "dask needs the package distributed, which is not installed here: "
+            "pip install distributed"
+        ) from error
+
+
 class Cluster(Workers):
     """The workers of a Dask scheduler, which replaces those that die.
 
@@ -217,12 +235,7 @@ class Cluster(Workers):
     """
 
     def __init__(self, address: str, *, timeout: float = 10.0) -> None:
-        try:
-            distributed: Any = importlib.import_module("distributed")
-        except ImportError as error:
-            raise ArgumentError(
-                "dask needs the package distributed: pip install 'dpaudit[dask]'"
-            ) from error
+        distributed = _distributed()
         self._local: Any = None
         try:
             if address == "local":
@@ -232,8 +245,8 @@ class Cluster(Workers):
                 self._client = distributed.Client(address, timeout=timeout)
         except (OSError, TimeoutError, ValueError) as error:
             raise ArgumentError(
-                f"dask must be the address of a scheduler that answers, or local; {address!r} did "
-                f"not within {timeout:g} s ({type(error).__name__}: {error})"
+                f"dask must be the address of a scheduler that answers, or local; {address!r} "
+                f"did not, {timeout:g} s given ({type(error).__name__}: {error})"
             ) from error
         super().__init__(self._client.get_executor(pure=False), max(self._cores(), 1))
 

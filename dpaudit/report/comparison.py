@@ -37,6 +37,8 @@ def headline(found: Comparison) -> str:
 
 def method(found: Comparison) -> str:
     """Return how it was told that an epsilon moved, and how often that is wrong."""
+    if not found.moved and not found.same:
+        return "no epsilon could be compared: no audit is in both runs"
     if not found.moved:
         return "no epsilon had to be compared: all audits of both runs are the same to the last bit"
     return (

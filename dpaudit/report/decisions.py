@@ -198,7 +198,8 @@ def next_step(result: AuditResult) -> str:
         )
     return (
         "Mend the noise where the event points, or claim at least "
-        f"ε = {least(result.certified_epsilon)} at this δ."
+        f"ε = {least(result.certified_epsilon)} at this δ: a lower bound, the true one may be "
+        "larger."
     )
 
 

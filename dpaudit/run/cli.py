@@ -99,6 +99,10 @@ def run(
     for path in given:
         if not path_of(path).exists():
             raise click.UsageError(f"PATHS: {path!r} does not exist")
+    if dask is not None:  # before anything of an earlier run is touched
+        from dpaudit.mechanisms import check_scheduler
+
+        check_scheduler(dask)
     repeat = shlex.join(["dpaudit", "run", *given, *settings.words(), *chosen.words()])
     whole = not given and not chosen.keyword
     asked = Asked(repeat, whole, exports=chosen.exports)

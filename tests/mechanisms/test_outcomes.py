@@ -508,3 +508,66 @@ def test_what_cannot_be_sent_is_refused(module: str) -> None:
 def test_of_a_call_that_draws_many_no_error_is_an_outcome(module: str) -> None:
     with pytest.raises(ValueError, match="needs a function that returns one draw"):
         Subprocess(sys.executable, f"{module}:noisy", errors="outcome")
+
+
+def test_keys_that_nobody_named_are_said_not_to_be_looked_at() -> None:
+    def leaky(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        count = len(data) + rng.laplace(scale=6.0, size=size)
+        return [{"count": c, "who": float(data.sum())} for c in count]
+
+    pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
+    options: dict[str, Any] = {"draws": 300, "seed": 1, "mutants": None}
+    found = audit(leaky, PureDP(1.0), pair, keys=["count"], **options)
+    assert any("keys that keys= does not name" in note for note in found.notes)
+    whole = audit(leaky, PureDP(1.0), pair, keys=["count", "who"], **options)
+    assert whole.verdict.words == "REFUTED"
+    assert not any("keys=" in note for note in whole.notes)
+
+
+def test_keys_reach_functions_that_return_one_draw() -> None:
+    @one_draw
+    def sometimes(data: Any, *, rng: np.random.Generator) -> dict[str, float]:
+        return {"a": 1.0} if rng.random() < data.mean() else {}
+
+    pair = NeighborPair([[0.9], [0.9]], [[0.9], [0.1]])
+    found = audit(sometimes, PureDP(0.1), pair, keys=["a"], draws=2000, seed=1, mutants=None)
+    assert found.verdict.words == "REFUTED"
+
+
+@pytest.mark.parametrize(
+    ("function", "seed", "words"),
+    [
+        (
+            lambda data: 1.0,
+            "numpy",
+            "takes no rng, which seed='numpy' hands to it: seed=\"legacy\"",
+        ),
+        (lambda data, rng: 1.0, "integer", "takes no seed"),
+        (lambda data, rng: 1.0, "jax", "takes no key"),
+    ],
+)
+def test_a_function_that_takes_no_randomness_is_refused(
+    function: Any, seed: str, words: str
+) -> None:
+    with pytest.raises(TypeError, match=words):
+        one_draw(function, seed=seed)
+
+
+def test_functions_of_one_draw_are_told_how_to_become_mechanisms() -> None:
+    def plain(data: Any, *, rng: np.random.Generator) -> float:
+        return float(data.sum() + rng.laplace())
+
+    def scaled(data: Any, epsilon: float = 1.0, *, rng: np.random.Generator) -> float:
+        return float(data.sum() + rng.laplace(scale=1 / epsilon))
+
+    def legacy(data: Any) -> float:
+        return float(data.sum() + np.random.laplace())  # noqa: NPY002
+
+    pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
+    for function, words in (
+        (plain, r"becomes a mechanism by one_draw\(f\)"),
+        (scaled, r"second parameter is epsilon=1.0, which was given size.*one_draw\(f\)"),
+        (legacy, r'by one_draw\(f, seed="legacy"\)'),
+    ):
+        with pytest.raises(MechanismError, match=words):
+            audit(function, PureDP(1.0), pair, draws=300, seed=1)

@@ -364,3 +364,22 @@ def test_a_slack_that_the_clock_cut_short_costs_the_audit_nothing() -> None:
     assert result.slack is None or len(result.slack.points) <= 2
     assert ended_by_clock(result)
     assert not replays(result, slow, [])
+
+
+@pytest.mark.parametrize("where", [3, None])
+def test_a_place_that_is_no_folder_is_refused(tmp_path: Path, where: Any) -> None:
+    file = tmp_path / "kept"
+    file.write_text("mine", encoding="utf-8")
+    with pytest.raises((StoreError, TypeError), match="keep must be the path of a folder"):
+        audit(noisy, PureDP(0.5), PAIR, draws=300, seed=1, keep=file if where is None else where)
+    assert file.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_folder_whose_first_call_failed_is_free(tmp_path: Path) -> None:
+    def broken(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        raise RuntimeError("not yet")
+
+    with pytest.raises(MechanismError, match="not yet"):
+        audit(broken, PureDP(0.5), PAIR, draws=300, seed=1, keep=tmp_path)
+    kept = audit(noisy, PureDP(0.5), PAIR, draws=300, seed=1, keep=tmp_path, mutants=None)
+    assert kept.draws["certify"] > 0

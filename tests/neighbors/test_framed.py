@@ -87,7 +87,7 @@ def test_gaps_are_tried_where_the_frame_has_some() -> None:
 def test_columns_that_are_declared_go_further_than_the_frame() -> None:
     found = search.like(VISITS, user="id", columns={"age": (0, 150), "city": [*CITIES]})
     assert max(max(cells_of(pair, "age")) for pair in members(found)) == 150
-    with pytest.raises(ValueError, match="categories"):
+    with pytest.raises(ValueError, match="must name all categories of the frame"):
         search.like(VISITS, user="id", columns={"city": ["Aix", "Dax"]})
 
 

@@ -44,7 +44,8 @@ def test_worst_comes_first_and_the_sentence_tells_of_it(some):
         "ε ≥ 30 is certified where 1 is claimed, at δ = 0: 30 times the claim."
     )
     assert found.cards[0].next == (
-        "Mend the noise where the event points, or claim at least ε = 30 at this δ."
+        "Mend the noise where the event points, or claim at least ε = 30 at this δ: a lower bound, "
+        "the true one may be larger."
     )
 
 

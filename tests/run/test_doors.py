@@ -82,6 +82,17 @@ def stored(home):
     return [row["id"] for row in document["audits"]], kept, document["run"]
 
 
+def test_a_scheduler_that_does_not_answer_costs_an_earlier_run_nothing(make):
+    pytest.importorskip("distributed")
+    home = make(ONE)
+    run(home)
+    before = home.json("reports/results.json")
+    result = run(home, "--dask", "nowhere")
+    assert result.code == 4
+    assert "dpaudit: dask must be the address of a scheduler" in result.err
+    assert home.json("reports/results.json") == before
+
+
 # --- 2, 3: audits that show nothing -----------------------------------------------------------
 
 
