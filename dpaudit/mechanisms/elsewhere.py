@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms.kept import Kept
+from dpaudit.mechanisms.kinds import Kinds
 from dpaudit.mechanisms.workers import Workers
 
 Array = NDArray[Any]
@@ -66,9 +68,7 @@ def draw_elsewhere(
         sampler._seed,
         sampler._labels,
         sampler._finite,
-        sampler._kind,
-        dict(sampler._shapes),
-        sampler._width,
+        copy.deepcopy(sampler._kinds),
         sampler.watch.call_timeout,
         sampler.kept,
     )
@@ -79,7 +79,7 @@ def draw_elsewhere(
     for chunk in workers.map(draw, shipped, tasks, deadline=sampler.watch.deadline):
         sampler.seconds += chunk.seconds
         sampler.saw_reals |= chunk.saw_reals
-        sampler._width = max(sampler._width, chunk.width)
+        sampler._kinds.width = max(sampler.width, chunk.width)
         for side, names in chunk.raised.items():
             sampler.raised.setdefault(side, Counter()).update(names)
         sampler.watch.note(chunk.size)
@@ -92,9 +92,7 @@ class Known(NamedTuple):
     seed: int
     labels: tuple[str, ...]
     finite: bool
-    kind: str | None
-    shapes: dict[str, tuple[int, ...] | None]
-    width: int
+    kinds: Kinds
     call_timeout: float | None
     kept: Kept | None
 

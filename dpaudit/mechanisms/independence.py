@@ -54,7 +54,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpaudit.errors import MechanismError
-from dpaudit.mechanisms.rows import to_rows
+from dpaudit.mechanisms.rows import kind_of, to_rows
 
 Array = NDArray[Any]
 Fired = NDArray[np.bool_]
@@ -352,6 +352,8 @@ def _digest(text: str | bytes) -> bytes:
 
 def same_draws(a: Array, b: Array) -> bool:
     """Equality in which NaN equals NaN, for records too."""
+    if kind_of(a) != kind_of(b):
+        return False
     if a.dtype.names:
         return all(same_draws(a[name], b[name]) for name in a.dtype.names)
     if object in (a.dtype, b.dtype):

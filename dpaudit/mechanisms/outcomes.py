@@ -24,7 +24,7 @@ Array = NDArray[Any]
 Then = Callable[[Any], Any]
 
 ERRORS = ("raise", "outcome")
-_NONE = "<None>"
+NONE = "<None>"
 OTHER_KEYS = "other keys"
 """Column of how many keys beside the declared ones a draw has; their values are not looked at."""
 
@@ -211,14 +211,23 @@ def as_array(
     if held and all(isinstance(draw, str) for draw in held):
         return np.array([_text(draw) for draw in draws])
     if any(isinstance(draw, str) for draw in held):
-        texts = [_text(d) if isinstance(d, str | Failure) or d is None else "" for d in draws]
+        texts = [_text(d) if isinstance(d, str | Failure) or _is_nothing(d) else "" for d in draws]
         values = _numbers([math.nan if text else d for text, d in zip(texts, draws, strict=True)])
-        return _columns({"value": values, "text": np.array(texts)})
-    if held and all(_is_list_of_texts(draw) for draw in held):
+        return value_or_text(values, np.array(texts))
+    if any(map(_has_texts, held)) and all(_is_list_of_texts(draw) for draw in held):
         return np.array(
             [_text(d) if d is None or isinstance(d, Failure) else "\x1f".join(d) for d in draws]
         )
     return _numeric(draws, catches)
+
+
+def value_or_text(values: Array, texts: Array) -> Array:
+    """Return draws that are numbers or texts by turns: one of the two is empty in each."""
+    return _columns({"value": values, "text": texts})
+
+
+def _is_nothing(draw: Any) -> bool:
+    return draw is None or (isinstance(draw, float | np.floating) and math.isnan(draw))
 
 
 def _numeric(draws: Sequence[Any], catches: bool) -> Array:
@@ -229,7 +238,7 @@ def _numeric(draws: Sequence[Any], catches: bool) -> Array:
             array = np.array(plain)
         except ValueError:  # shapes differ
             array = np.empty(0, dtype=object)
-        if array.dtype != object:
+        if array.dtype != object and array.size:  # empty lists stand beside others in other calls
             return _finite(array) if catches else array
     rows = as_rows([draw.as_row() if isinstance(draw, Failure) else draw for draw in plain])
     if rows is None:
@@ -378,13 +387,17 @@ def _is_series(draw: Any) -> bool:
     return hasattr(draw, "to_dict") and hasattr(draw, "index") and not hasattr(draw, "columns")
 
 
+def _has_texts(draw: Any) -> bool:
+    return isinstance(draw, list | tuple) and len(draw) > 0 and isinstance(draw[0], str)
+
+
 def _is_list_of_texts(draw: Any) -> bool:
     return isinstance(draw, list | tuple) and all(isinstance(one, str) for one in draw)
 
 
 def _text(draw: Any) -> str:
-    if draw is None:
-        return _NONE
+    if _is_nothing(draw):
+        return NONE
     return f"<{draw.words}>" if isinstance(draw, Failure) else str(draw)
 
 

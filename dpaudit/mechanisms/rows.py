@@ -71,13 +71,16 @@ def kind_of(draws: Array) -> str:
     >>> kind_of(np.array([1.0, 2.0])), kind_of(np.array(["yes", "no"]))
     ('number', 'text')
     """
-    return "number" if draws.dtype == object else _kind(draws.dtype)
+    return kind_of_dtype(draws.dtype)
 
 
-def _kind(dtype: np.dtype[Any]) -> str:
+def kind_of_dtype(dtype: np.dtype[Any] | None) -> str:
+    """Kind of draws of a dtype, as a word; rows of objects are numbers."""
+    if dtype is None or dtype.hasobject:
+        return "number"
     if dtype.names:
         fields = (
-            f"{name}: {words_of(_kind(dtype[name].base), dtype[name].shape)}"
+            f"{name}: {words_of(kind_of_dtype(dtype[name].base), dtype[name].shape)}"
             for name in dtype.names
         )
         return f"record ({', '.join(fields)})"

@@ -20,8 +20,9 @@ from dpaudit.errors import MechanismError, MechanismTimeout, place
 from dpaudit.mechanisms.compiling import Compilations
 from dpaudit.mechanisms.contract import CALLS, check_contract
 from dpaudit.mechanisms.elsewhere import Chunk, Known, can_travel, draw_elsewhere
-from dpaudit.mechanisms.hints import KEYS_DIFFER, hint, needs_care, no_array, takes_another
+from dpaudit.mechanisms.hints import hint, needs_care, no_array, takes_another
 from dpaudit.mechanisms.kept import Kept
+from dpaudit.mechanisms.kinds import Kinds
 from dpaudit.mechanisms.outcomes import (
     LateFailure,
     as_array,
@@ -30,7 +31,7 @@ from dpaudit.mechanisms.outcomes import (
     of_columns,
 )
 from dpaudit.mechanisms.protocols import mechanism_name
-from dpaudit.mechanisms.rows import as_made, as_rows, joined, kind_of, to_rows, words_of
+from dpaudit.mechanisms.rows import as_made, as_rows, joined
 from dpaudit.mechanisms.streams import generator
 from dpaudit.mechanisms.watch import TIME_IS_OVER, Watch
 from dpaudit.mechanisms.workers import Workers
@@ -94,29 +95,29 @@ class Sampler:
         self._finite = finite
         self._seed, self._labels = seed, labels
         self._compilations = Compilations()
-        self._kind: str | None = None
-        self._shapes: dict[str, tuple[int, ...] | None] = {}  # of each side; None for rows
-        self._width, self.has_warned, self.fastest = 1, False, math.inf
+        self._kinds = Kinds(self.name, finite=finite)
+        self.has_warned, self.fastest = False, math.inf
 
     def begin(self, left: Any, right: Any) -> None:
         """Turn to a pair: check the contract on both sides, which must give draws of one kind."""
         self.turn()
+        self._kinds.is_probing = True
         self._probe(left, "left")
         self._probe(right, "right")
+        self._kinds.is_probing = False
 
     def _probe(self, data: Any, side: str) -> None:
         check_contract(self, data, side)
 
     def turn(self) -> None:
         """Turn to another pair that was checked before; its draws may have another shape."""
-        self._kind = None
-        self._shapes = {}
+        self._kinds.turn()
         self.raised = {}
 
     @property
     def width(self) -> int:
         """Cells of one draw; known once the mechanism was called."""
-        return self._width
+        return self._kinds.width
 
     def chunks(
         self, data: Any, draws: int, role: str, side: str, *, calls: int = CALLS
@@ -253,7 +254,7 @@ class Sampler:
             )
         if array.size == 0 and size > 0 and isinstance(outputs, np.ndarray):
             raise MechanismError(f"{self.name} returned draws without content: shape {array.shape}")
-        array = self._of_one_kind(array, side, bound=isinstance(outputs, np.ndarray))
+        array = self._kinds.admit(array, side, bound=isinstance(outputs, np.ndarray))
         self.has_other_keys |= has_other_keys(array)
         if names := failures_in(array):
             self.raised.setdefault(side, Counter()).update(names)
@@ -296,33 +297,6 @@ class Sampler:
             )
         return array
 
-    def _of_one_kind(self, array: Array, side: str, *, bound: bool) -> Array:
-        """Hold draws against those before: one kind on both sides, and on each one shape, or rows.
-
-        An array that is `bound` has one shape on purpose. Rows of a list may happen to have one.
-        """
-        kind = kind_of(array)
-        shape = None if array.dtype == object else array.shape[1:]
-        if self._kind is None:
-            self._kind, self._width = kind, 1
-        known = self._shapes.setdefault(side if self._finite else "", shape)
-        ragged = kind == "number" and None in (known, shape) and self._finite
-        if kind != self._kind or (known != shape and bound and not ragged):
-            raise MechanismError(
-                f"{self.name} must return draws of one shape and kind, got "
-                f"{words_of(kind, shape, ' each')} on the {side} dataset after "
-                f"{words_of(self._kind, known, ' each')}"
-                + (KEYS_DIFFER if kind[:6] == self._kind[:6] == "record" else "")
-            )
-        if known != shape:
-            self._shapes[side] = None
-            array = to_rows(array)
-        fields = [array.dtype[name].shape for name in array.dtype.names or ()] or [()]
-        cells = max((row.size for row in array), default=1) if array.dtype == object else 1
-        cells *= math.prod(array.shape[1:]) * sum(map(math.prod, fields))
-        self._width = max(self._width, cells, 1)
-        return array
-
     def _look_at(self, values: Array, rows: NDArray[np.intp], size: int) -> None:
         """Note real numbers, and refuse infinite ones."""
         if not self.saw_reals:
@@ -355,7 +329,7 @@ def draw_chunk(
         finite=known.finite,
         kept=known.kept,
     )
-    sampler._kind, sampler._shapes, sampler._width = known.kind, known.shapes, known.width
+    sampler._kinds = known.kinds
     outputs = sampler.call(data, size, *labels, side=labels[1])
     seen = sampler.seconds, sampler.saw_reals, sampler.width, sampler.raised
     return Chunk(function(outputs, start), size, *seen)
