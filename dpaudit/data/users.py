@@ -69,12 +69,15 @@ class UserTable:
         """Return the rows of a user, as a frame."""
         return frames.select(self.frame, [one == user for one in self.owners])
 
-    def without(self, user: Any, column: str | None = None, value: Any = None) -> Any:
-        """Return the frame without a user, and without all rows with a value in a column."""
+    def without(
+        self, user: Any, column: str | None = None, value: Any = None, *, but: int = 0
+    ) -> Any:
+        """Return the frame without a user, and without rows with a value in a column, `but` few."""
         keep = [owner != user for owner in self.owners]
         if column is not None:
-            cells = self.cells[column]
-            keep = [mine and cell != value for mine, cell in zip(keep, cells, strict=True)]
+            found = [at for at, cell in enumerate(self.cells[column]) if keep[at] and cell == value]
+            for at in found[but:]:
+                keep[at] = False
         return frames.select(self.frame, keep)
 
     def filled(self, user: Any, row: Mapping[str, Any], count: int) -> Any:

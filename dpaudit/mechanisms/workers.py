@@ -113,34 +113,34 @@ class Workers:
             Beyond the deadline.
         """
         under_way: deque[tuple[tuple[Any, ...], Any]] = deque()
-        ahead = iter(tasks)
+        ahead, held = iter(tasks), list(shipped)
         try:
             while True:
                 for task in ahead:
-                    under_way.append((task, self._submit(function, shipped, task)))
+                    under_way.append((task, self._submit(function, held, task)))
                     if len(under_way) >= _AHEAD * self.count:
                         break
                 if not under_way:
                     return
-                result = self._wait(function, shipped, under_way, deadline)
+                result = self._wait(function, held, under_way, deadline)
                 under_way.popleft()
                 yield result
         finally:
             for _, future in under_way:
                 future.cancel()
 
-    def _submit(self, function: Any, shipped: tuple[Shipped, ...], task: tuple[Any, ...]) -> Any:
+    def _submit(self, function: Any, shipped: list[Shipped], task: tuple[Any, ...]) -> Any:
         try:
-            return self.executor.submit(_work, function, shipped, task)
+            return self.executor.submit(_work, function, tuple(shipped), task)
         except BrokenProcessPool as error:  # also told before anything was done
             if self._mended(error):
-                return self.executor.submit(_work, function, shipped, task)
+                return self.executor.submit(_work, function, tuple(shipped), task)
             raise MechanismError(_BROKEN) from error
 
     def _wait(
         self,
         function: Any,
-        shipped: tuple[Shipped, ...],
+        shipped: list[Shipped],
         under_way: deque[tuple[tuple[Any, ...], Any]],
         deadline: float | None,
     ) -> Any:
@@ -156,6 +156,7 @@ class Workers:
             except (BrokenProcessPool, CancelledError) as error:
                 if not self._mended(error):
                     raise MechanismError(_BROKEN) from error
+                shipped[:] = map(self._shipped_again, shipped)
                 tasks = [task for task, _ in under_way]
                 under_way.clear()
                 for task in tasks:
@@ -169,6 +170,10 @@ class Workers:
         """Whether there are workers again."""
         del error
         return False
+
+    def _shipped_again(self, sent: Shipped) -> Shipped:
+        """Return what was sent, where it is after a worker died."""
+        return sent
 
     def close(self) -> None:
         """Let go of what was begun here."""
@@ -236,6 +241,7 @@ class Cluster(Workers):
 
     def __init__(self, address: str, *, timeout: float = 10.0) -> None:
         distributed = _distributed()
+        self._timeout = timeout
         self._local: Any = None
         try:
             if address == "local":
@@ -254,9 +260,27 @@ class Cluster(Workers):
         return int(sum(self._client.nthreads().values()))
 
     def _place(self, content: bytes) -> Any:
-        return self._client.scatter(content, broadcast=True, hash=True)
+        # Under a key of its own: what was lost with its worker is not found under the old one.
+        return self._client.scatter(content, broadcast=True, hash=False)
 
-    def _submit(self, function: Any, shipped: tuple[Shipped, ...], task: tuple[Any, ...]) -> Any:
+    def _mended(self, error: BaseException) -> bool:
+        """Whether a worker is there, after the tasks of one that died were given up."""
+        try:
+            self._client.wait_for_workers(1, timeout=self._timeout)
+        except (TimeoutError, OSError):
+            return False
+        return isinstance(error, CancelledError)
+
+    def _shipped_again(self, sent: Shipped) -> Shipped:
+        """Send again what may have been on the worker alone that died."""
+        for known, (what, was) in self._shipped.items():
+            if was.digest == sent.digest:
+                again = Shipped(sent.digest, self._place(_pickled(what)))
+                self._shipped[known] = (what, again)
+                return again
+        return sent
+
+    def _submit(self, function: Any, shipped: list[Shipped], task: tuple[Any, ...]) -> Any:
         # Dask puts the content in the place of what was scattered only among plain arguments.
         places = [one.place for one in shipped]
         digests = [one.digest for one in shipped]

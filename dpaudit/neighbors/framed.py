@@ -188,8 +188,12 @@ class _Builder:
 
         def alone() -> Iterator[NeighborPair]:
             for c in kinds:
-                rest, words = self.table.without(self.who, c.name, c.high), f"{c.name} = {c.high}"
-                yield make(rest, held(**{c.name: c.high}), held(), f"alone with {words}")
+                rare, words = {c.name: c.high}, f"{c.name} = {c.high}"
+                rest = self.table.without(self.who, c.name, c.high)
+                yield make(rest, held(**rare), held(), f"alone with {words}")
+                # With another, so that counts are 1 and 2, and noise by them has another scale.
+                rest = self.table.without(self.who, c.name, c.high, but=1)
+                yield make(rest, held(1, **rare, **high), held(1, **high), f"one of two, {words}")
 
         def special() -> Iterator[NeighborPair]:
             for c in self.columns:

@@ -172,6 +172,35 @@ def test_a_cluster_finds_the_same_although_a_worker_is_killed_in_the_middle() ->
     assert plain(together) == plain(alone)
 
 
+@pytest.mark.slow
+def test_what_a_cluster_lost_is_sent_again() -> None:
+    """As where the only worker that had the mechanism died before another had it."""
+    pytest.importorskip("distributed")
+
+    def slow(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        time.sleep(0.02)
+        return data.sum() + rng.laplace(size=size)
+
+    alone = audit(slow, PureDP(0.5), PAIR, draws=4000, seed=1, id="x", mutants=None)
+    cluster = Cluster("local", timeout=60)
+    lost = []
+
+    def lose() -> None:
+        lost.extend(sent for _, sent in cluster._shipped.values())
+        cluster._client.cancel([sent.place for sent in lost], force=True)
+
+    try:
+        timer = threading.Timer(2.0, lose)
+        timer.start()
+        options: dict[str, Any] = {"draws": 4000, "seed": 1, "id": "x", "mutants": None}
+        together = audit(slow, PureDP(0.5), PAIR, workers=cluster, **options)
+        timer.join()
+    finally:
+        cluster.close()
+    assert lost
+    assert plain(together) == plain(alone)
+
+
 def _kill_one(cluster: Cluster) -> None:
     pids = list(cluster._client.run(os.getpid).values())
     os.kill(pids[0], signal.SIGKILL)

@@ -75,6 +75,8 @@ def test_users_hold_the_ends_of_columns_in_each_category() -> None:
     alone = next(pair for pair in found.pairs if pair.recipe == "alone with city = Caen")
     assert list(alone.left.loc[alone.left["city"] == "Caen", "id"]) == [alone.user] * 4
     assert "Caen" not in set(alone.right["city"])
+    two = next(pair for pair in found.pairs if pair.recipe == "one of two, city = Caen")
+    assert [(side["city"] == "Caen").sum() for side in (two.left, two.right)] == [2, 1]
 
 
 def test_gaps_are_tried_where_the_frame_has_some() -> None:
