@@ -198,9 +198,13 @@ def _wider_field(one: np.dtype[Any], other: np.dtype[Any]) -> np.dtype[Any]:
 def _is_missing(draws: Array) -> bool:
     """Whether all draws are None, NaN or exceptions among numbers."""
     if draws.dtype == object:
-        rows = [row for row in draws if not words_of_shape(row.shape).startswith("raised ")]
-        return all(row.shape == () and math.isnan(row) for row in rows)
-    return draws.dtype.kind == "f" and draws.ndim == 1 and bool(np.isnan(draws).all())
+        return all(
+            math.isnan(row) if row.shape == () else words_of_shape(row.shape).startswith("raised ")
+            for row in draws
+        )
+    if draws.dtype.kind != "f" or draws.ndim != 1:
+        return False
+    return bool(np.isnan(draws[:1]).all() and np.isnan(draws).all())  # most end at the first
 
 
 def _cells(array: Array) -> int:

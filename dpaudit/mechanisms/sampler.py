@@ -102,9 +102,11 @@ class Sampler:
         """Turn to a pair: check the contract on both sides, which must give draws of one kind."""
         self.turn()
         self._kinds.is_probing = True
-        self._probe(left, "left")
-        self._probe(right, "right")
-        self._kinds.is_probing = False
+        try:
+            self._probe(left, "left")
+            self._probe(right, "right")
+        finally:
+            self._kinds.is_probing = False
 
     def _probe(self, data: Any, side: str) -> None:
         check_contract(self, data, side)

@@ -88,10 +88,10 @@ def like(
             f"columns must be a dict of some of {', '.join(table.cells)}, got {declared!r}"
         )
     values = specials_of(special)
-    for name, holds in declared.items():
-        _refuse_others(table, name, holds)
     known = tuple(
-        column_of(name, declared[name], values) if name in declared else _seen(table, name, values)
+        _declared(table, name, declared[name], values)
+        if name in declared
+        else _seen(table, name, values)
         for name in table.cells
     )
     builder, relations = _Builder(table, known), relations_of(relation)
@@ -102,16 +102,17 @@ def like(
     )
 
 
-def _refuse_others(table: UserTable, name: str, holds: Any) -> None:
-    """Refuse categories that leave out some of the frame: the mechanism would see these too."""
-    if isinstance(holds, list) and table.kind(name) == "other":
-        values, _ = table.seen(name)
-        others = [value for value in dict.fromkeys(values) if value not in holds]
-        if others:
-            raise ArgumentError(
-                f"columns[{name!r}] must name all categories of the frame, {holds!r} lacks "
-                f"{', '.join(map(repr, others[:5]))}"
-            )
+def _declared(table: UserTable, name: str, holds: Any, special: tuple[Any, ...]) -> Column:
+    """Return what a column may hold; refuse categories that leave out some that are there."""
+    column = column_of(name, holds, special)
+    values, _ = table.seen(name)
+    others = [value for value in dict.fromkeys(values) if value not in column.categories]
+    if column.categories and others:
+        raise ArgumentError(
+            f"columns[{name!r}] must name all categories of the frame, {holds!r} lacks "
+            f"{', '.join(map(repr, others[:5]))}"
+        )
+    return column
 
 
 def _seen(table: UserTable, name: str, special: tuple[Any, ...]) -> Column:
