@@ -220,7 +220,7 @@ def audit(
         if given is not None and not found.refuted:
             fates = fates_of(task, mutants_of(task, mechanism, found, given), found)
         reach = None if found.refuted else detectable(found)
-        judged = judge(task, found, fates, reach, wanted=given is not None)
+        judged = judge(task, found, fates, wanted=given is not None)
         killed_on = fates.killed_on or found.pair
         slack_found = _frontier(task, variants, killed_on) if variants else None
     watch.finish()

@@ -92,7 +92,7 @@ def result_of(
         long_profile=found.long_profile,
         search=found.search,
         slack=slack,
-        notes=notes(found) + more_notes,
+        notes=notes(found, fates) + more_notes,
         advice=advice,
         pair=None if pair_words else found.pair,
         event=found.event,

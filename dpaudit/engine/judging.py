@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.mutation import SPENT, Fates
+from dpaudit.engine.mutation import Fates
 from dpaudit.engine.planning import draws_for
 from dpaudit.engine.reach import draws_to_begin_with, is_beyond_reach
 from dpaudit.engine.tally import rates_seen
@@ -17,20 +18,18 @@ from dpaudit.results import (
     MutantResult,
     Verdict,
     at_least,
-    at_most,
     beyond,
+    half_noticed,
     mutation_score,
-    strongest,
     unnoticed,
 )
 
-_NAMED = 3  # noises in a reason
 _MANY = 10**9  # draws that nobody makes: then another pair is the better advice
 _BY_LUCK = 30  # times the draws; what would take more is within the luck of those that were made
 
 
 def judge(
-    task: Task, found: Certificate, fates: Fates, reach: float | None, *, wanted: bool = True
+    task: Task, found: Certificate, fates: Fates, *, wanted: bool = True
 ) -> tuple[Verdict, str]:
     """Return the verdict and the sentence behind it.
 
@@ -42,8 +41,6 @@ def judge(
         What was found of the mechanism.
     fates : Fates
         What became of its mutants.
-    reach : float or None
-        Epsilon that its event would have shown; see :mod:`dpaudit.engine.reach`.
     wanted : bool, optional
         Whether mutants were asked for.
     """
@@ -58,12 +55,19 @@ def judge(
     if silent:
         return Verdict.NO_POWER, f"{nothing}, {silent}{_beyond_words(task, found, fates)}"
     killed, judged = mutation_score(fates.results)
-    shown = strongest(fates.results)
-    assert shown is not None
+    every = f"all {judged}" if killed == judged > 1 else f"{killed} of {judged}"
+    were = "was" if judged == 1 else "were"
+    many = "" if judged == 1 else "s"
     return Verdict.NOT_REFUTED, (
-        f"{nothing}; {killed} of {judged} mutants were killed, {shown.name} with epsilon "
-        f"{beyond(shown.certified_epsilon, epsilon)}{_reach_words(reach)}{_unnoticed_words(fates)}"
+        f"{nothing}, and {every} mutant{many} {were} killed{_weak_words(fates.results)}"
     )
+
+
+def _weak_words(mutants: Sequence[MutantResult]) -> str:
+    """Say in few words how weak this silence is; the result names the noises."""
+    if unnoticed(mutants):
+        return "; some of its noise can be removed without notice"
+    return "; some of its noise can be halved without notice" * bool(half_noticed(mutants))
 
 
 def _powerless(found: Certificate, fates: Fates, *, wanted: bool) -> str:
@@ -107,36 +111,6 @@ def _why(mutant: MutantResult, found: Certificate) -> str:
         "" if mutant.pair_words == found.pair.describe() else f" on the pair {mutant.pair_words}"
     )
     return f"epsilon >= {at_least(mutant.certified_epsilon)}{where}"
-
-
-def _unnoticed_words(fates: Fates) -> str:
-    """Name what of the noise could be removed, and what was not looked at."""
-    noises = unnoticed(fates.results)
-    said = [
-        f"{noise} can be removed and this audit does not notice"
-        + (f" in {draws:,} draws" if draws else "")
-        for noise, draws in list(noises.items())[:_NAMED]
-    ]
-    if len(noises) > _NAMED:
-        said.append(f"nor would it miss {len(noises) - _NAMED} others")
-    left = sum(m.note == SPENT for m in fates.results)
-    said += [f"{left} mutant{'s were' if left > 1 else ' was'} not run: {SPENT}"] * (left > 0)
-    said += [f"not all of its randomness gave mutants: {fates.unseen}"] * bool(fates.unseen)
-    return "".join(f"; {words}" for words in said)
-
-
-def _reach_words(reach: float | None) -> str:
-    if reach is None:
-        return ""
-    if math.isinf(reach):
-        return (
-            "; this event by itself could not have refuted the claim within the budget, whatever "
-            "its rates: mutants fell to events of their own"
-        )
-    return (
-        f"; had this event needed epsilon = {at_most(reach)}, it would have been refuted with "
-        "probability about 0.9"
-    )
 
 
 def advice(
@@ -214,10 +188,12 @@ def _draws_that_would_do(task: Task, mutant: Certificate, failure_prob: float) -
     return int(np.ceil(draws / digits) * digits)
 
 
-def notes(found: Certificate) -> tuple[str, ...]:
+def notes(found: Certificate, fates: Fates) -> tuple[str, ...]:
     """Sentences that a reader of the certificate should have beside it."""
     told = explanation(found.witness.event)
     said: tuple[str, ...] = (told,) if told and found.refuted else ()
     if found.pair.is_null:
         said += ("The two datasets of the pair are equal: no mechanism shows anything on them.",)
+    if fates.results and fates.unseen:
+        said += (f"not all of its randomness gave mutants: {fates.unseen}",)
     return said + found.notes

@@ -51,7 +51,7 @@ _AGAIN = 8  # second looks at least, of which each has a part of a small budget
 _RECORDED_PAIRS = 3
 _NOTE = 200
 _LEAST_PATIENCE = 10.0
-SPENT = "the draws for mutants were spent on others"
+_SPENT = "the draws for mutants were spent on others"
 _SKIPPED = "the same change of all calls survived"
 
 
@@ -204,7 +204,8 @@ class _Contender:
             mutant.noise,
             mutant.change in CERTAIN,
             mutant.calls,
-            self.note or (_SKIPPED if self.is_skipped else SPENT * (found is None)),
+            self.note or (_SKIPPED if self.is_skipped else _SPENT * (found is None)),
+            mutant.change,
         )
 
 

@@ -104,7 +104,7 @@ def audit_outputs(
             tuple(_fate(task, sampler, name, *both, len(given)) for name, both in given.items())
         )
     reach = None if found.refuted else detectable(found)
-    judged = judge(task, found, fates, reach, wanted=bool(given))
+    judged = judge(task, found, fates, wanted=bool(given))
     return result_of(
         task,
         found,

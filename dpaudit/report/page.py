@@ -6,6 +6,7 @@ A page asks nothing of the network, and says so to the browser.
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import re
 from collections.abc import Mapping
@@ -34,6 +35,19 @@ def fill(template: str, *styles: str, **values: Any) -> str:
     **values
         What the template shows. All of it is escaped.
     """
+    script = _asset("report.js")
+    return _environment().get_template(template).render(
+        # Files of the project, not of a user: the only text that is not escaped.
+        style=Markup("\n".join(map(_asset, styles))),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        **values,
+    )
+
+
+@functools.cache
+def _environment() -> Environment:
+    """Templates are compiled once: that takes longer than to fill a page."""
     environment = Environment(
         loader=FileSystemLoader(ASSETS),
         autoescape=True,
@@ -55,14 +69,7 @@ def fill(template: str, *styles: str, **values: Any) -> str:
         parts=statements.parts_of,
         python=statements.as_python,
     )
-    script = _asset("report.js")
-    return environment.get_template(template).render(
-        # Files of the project, not of a user: the only text that is not escaped.
-        style=Markup("\n".join(map(_asset, styles))),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        **values,
-    )
+    return environment
 
 
 def kept(run: Run, kind: str) -> Mapping[str, Kept]:

@@ -26,6 +26,7 @@ from dpaudit.results import (
     number,
     search_words,
     severity,
+    unnoticed_words,
     words,
 )
 from dpaudit.store import REPORT, Run, place_of, write_atomic
@@ -140,6 +141,7 @@ def _audit(out: Path, run: Run, result: AuditResult) -> dict[str, Any]:
         "bound": words.beside(result.certified_epsilon, result.claimed_epsilon, sign="≥ "),
         "killed": mutation_score(result.mutants),
         "mutants": [_mutant(mutant, result) for mutant in result.mutants],
+        "unnoticed": unnoticed_words(result.mutants) if result.verdict == "not_refuted" else [],
         "bar": Markup(severity.bar(result)),
         "ratio": severity.severity(result),
         "close": severity.closeness(result),

@@ -19,10 +19,11 @@ from dpaudit.results.moving import Movement, RegionShown, Shift, shift_of
 from dpaudit.results.mutants import (
     Fate,
     MutantResult,
+    half_noticed,
     mutation_score,
     score_words,
-    strongest,
     unnoticed,
+    unnoticed_words,
 )
 from dpaudit.results.one_run import OneRunResult
 from dpaudit.results.result import SCHEMA_VERSION, AuditResult
@@ -60,6 +61,7 @@ __all__ = [
     "at_most",
     "beside",
     "beyond",
+    "half_noticed",
     "holm",
     "landscape_info",
     "least",
@@ -70,10 +72,10 @@ __all__ = [
     "shift_of",
     "short",
     "steps",
-    "strongest",
     "themed",
     "tradeoff_info",
     "unnoticed",
+    "unnoticed_words",
     "worst",
     "wrap",
 ]

@@ -51,6 +51,9 @@ class MutantResult:
         Which of its calls were changed.
     note : str
         Why it was not run, or not looked at; empty where it was.
+    change : str
+        What was done to that noise, such as "removed" or "halved"; empty for a mutant that was
+        given.
     """
 
     name: str
@@ -64,6 +67,7 @@ class MutantResult:
     certain: bool = False
     calls: str = "all"
     note: str = ""
+    change: str = ""
 
     @property
     def is_given(self) -> bool:
@@ -131,11 +135,29 @@ def unnoticed(mutants: Sequence[MutantResult]) -> dict[str, int]:
     }
 
 
-def strongest(mutants: Sequence[MutantResult]) -> MutantResult | None:
-    """Return the mutant to show where there is room for one: one that was given before others."""
-    order = sorted(
-        (m for m in mutants if m.fate is not Fate.NOT_RUN),
-        key=lambda m: (m.is_given, m.killed, -m.certified_epsilon),
-        reverse=True,
-    )
-    return order[0] if order else None
+def half_noticed(mutants: Sequence[MutantResult]) -> dict[str, int]:
+    """Return which noises can be halved without being noticed, though not removed; in how many draws.
+
+    Only changes of all calls: one call of many may well be halved.
+    """
+    gone = unnoticed(mutants)
+    return {
+        m.noise: m.draws
+        for m in mutants
+        if m.change == "halved" and m.calls == "all" and m.fate is Fate.SURVIVED
+        if m.noise not in gone
+    }
+
+
+def unnoticed_words(mutants: Sequence[MutantResult]) -> list[str]:
+    """Return a few words on each change of the noise that survived, the gravest first."""
+    found = [
+        f"{noise} {change}" + f", in {draws:,} draws" * bool(draws)
+        for change, noises in (("removed", unnoticed(mutants)), ("halved", half_noticed(mutants)))
+        for noise, draws in noises.items()
+    ]
+    more = len(found) - _NAMED
+    return found[:_NAMED] + [f"and {more} other{'s' if more > 1 else ''}"] * (more > 0)
+
+
+_NAMED = 3

@@ -25,8 +25,9 @@ from dpaudit.results.mutants import (
     mutant_lines,
     mutation_score,
     score_words,
+    unnoticed_words,
 )
-from dpaudit.results.rounding import at_least, beyond
+from dpaudit.results.rounding import at_least, at_most, beyond
 from dpaudit.results.status import Status, status_of
 from dpaudit.results.verdicts import Expectation, Verdict
 from dpaudit.search import SearchRecord
@@ -263,6 +264,7 @@ class AuditResult:
             f"{self.estimated_epsilon:.4g}); delta >= {at_least(self.certified_delta, 3)} at "
             f"epsilon = {self.claimed_epsilon:.4g}; {probability}",
             f"  reason     {self.reason}",
+            *self._power_lines(),
         ]
         if self.sequential is not None:
             spent = f"{sum(self.draws.values()):,} of {self.sequential.budget:,} draws per dataset"
@@ -277,6 +279,21 @@ class AuditResult:
         if replay is not None:
             lines.append(f"  replay     {replay}")
         return "\n".join(lines)
+
+    def _power_lines(self) -> list[str]:
+        """Return what this silence excludes, and what it does not; of silence that has power."""
+        if self.verdict is not Verdict.NOT_REFUTED:
+            return []
+        seen, lines = self.detectable_epsilon, []
+        if seen == math.inf:
+            lines = ["would see  nothing in this event alone: mutants fell to events of their own"]
+        elif seen is not None:
+            lines = [
+                f"would see  a violation of epsilon = {at_most(seen)} or more in this event, with "
+                "probability about 0.9"
+            ]
+        lines += [f"unnoticed  {words}" for words in unnoticed_words(self.mutants)]
+        return [f"  {line}" for line in lines]
 
     @staticmethod
     def _slack_words(slack: Slack) -> str:

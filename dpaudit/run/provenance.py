@@ -40,10 +40,16 @@ def sources(root: Path) -> dict[str, str]:
     """
     root = root.resolve()
     names = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
-    loaded = {Path(name).resolve() for name in names if name}
+    loaded = {_real(os.path.abspath(name)) for name in names if name}
     project = sorted(file for file in loaded if is_own(file, root))
     found = {Path(os.path.relpath(file)).as_posix(): _hash(file) for file in project}
     return {_SELF: _hash_of_package(), **{k: v for k, v in found.items() if v is not None}}
+
+
+@functools.cache
+def _real(name: str) -> Path:
+    """Follow links once for each of some thousand modules, and not at every session."""
+    return Path(name).resolve()
 
 
 def is_own(file: Path, root: Path) -> bool:

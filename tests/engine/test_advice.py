@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from dpaudit.engine import counts
 from dpaudit.engine.judging import judge
 from dpaudit.engine.mutation import Fates
 from dpaudit.engine.task import Task
-from dpaudit.results import Fate, MutantResult
+from dpaudit.results import Fate, MutantResult, Verdict, at_most
 
 FAR = neighbors.far_user(n_users=5, distance=1.0)
 MANY = neighbors.far_user(n_users=5, m=4, distance=0.25)
@@ -146,22 +147,33 @@ def test_outputs_drawn_elsewhere_are_told_too() -> None:
 # --- what a verdict with power says of its event and of its mutants ---
 
 
-def test_a_reason_names_how_many_mutants_were_not_run() -> None:
+def test_what_was_not_run_is_counted_beside_what_was() -> None:
     result = audit(total, PureDP(2.0), FAR, draws=200, seed=1)
     assert result.verdict == "NOT REFUTED"
-    assert "1 of 1 mutants were killed" in result.reason
-    words = "; 1 mutant was not run: the draws for mutants were spent on others"
-    assert result.reason.endswith(words)
+    assert result.reason == "no violation found, and 1 of 1 mutant was killed"
+    assert "\n  mutants    1 of 1 killed, 1 not run\n" in result.summary()
+    assert "not run: the draws for mutants were spent on others" in result.summary()
 
 
-def test_an_event_that_is_too_common_to_refute_is_told_from_the_mutants() -> None:
+def test_what_would_have_been_seen_stands_below_silence_that_has_power() -> None:
+    result = audit(total, PureDP(1.0), FAR, draws=2000, seed=1)
+    seen = at_most(result.detectable_epsilon)
+    assert f"\n  would see  a violation of epsilon = {seen} or more in this" in result.summary()
+    blind = replace(result, detectable_epsilon=math.inf)
+    words = "\n  would see  nothing in this event alone: mutants fell to events of their own\n"
+    assert words in blind.summary()
+    assert "would see" not in replace(blind, verdict=Verdict.NO_POWER).summary()
+    assert "would see" not in replace(blind, detectable_epsilon=None).summary()
+
+
+def test_half_a_noise_that_would_not_be_missed_is_told() -> None:
     task = Task(PureDP(6.0), neighbors.family(FAR), 200, 1e-6, 1, "total")
     found = counts.look(task, total, "mechanism")
-    fates = Fates((MutantResult("total, bare", Fate.KILLED, 7.0, 1e-7, 10),))
-    verdict, reason = judge(task, found, fates, math.inf)
+    gone = MutantResult("gone", Fate.KILLED, 7.0, 1e-7, 10, noise="it", change="removed")
+    half = MutantResult("half", Fate.SURVIVED, 1.0, 1e-7, 10, noise="it", change="halved")
+    verdict, reason = judge(task, found, Fates((gone, half)))
     assert verdict == "NOT REFUTED"
     assert reason == (
-        "no violation found; 1 of 1 mutants were killed, total, bare with epsilon >= 7; this event "
-        "by itself could not have refuted the claim within the budget, whatever its rates: mutants "
-        "fell to events of their own"
+        "no violation found, and 1 of 2 mutants were killed; some of its noise can be halved "
+        "without notice"
     )

@@ -11,10 +11,11 @@ import pytest
 from dpaudit.results.mutants import (
     Fate,
     MutantResult,
+    half_noticed,
     mutation_score,
     score_words,
-    strongest,
     unnoticed,
+    unnoticed_words,
 )
 
 NOISE, COIN, SAMPLE = "line 3 of f.py (laplace)", "line 5 of f.py (random)", "line 7 of f.py"
@@ -28,12 +29,12 @@ def mutant(fate: Fate, name: str = "half", epsilon: float = 2.0, **changes) -> M
 
 def gone(fate: Fate, noise: str = NOISE, calls: str = "all", **changes) -> MutantResult:
     """A mutant in which a noise is gone."""
-    return mutant(fate, f"{noise} gone", noise=noise, certain=True, calls=calls, **changes)
+    return mutant(fate, f"{noise} gone", noise=noise, certain=True, calls=calls, change="removed", **changes)
 
 
 def less(fate: Fate, noise: str = NOISE, calls: str = "all") -> MutantResult:
     """A mutant in which there is less of a noise."""
-    return replace(gone(fate, noise, calls), name=f"{noise} halved", certain=False)
+    return replace(gone(fate, noise, calls), name=f"{noise} halved", certain=False, change="halved")
 
 
 # --- the score ---
@@ -151,27 +152,32 @@ def test_whole_noises_come_before_single_calls():
     assert list(unnoticed(mutants)) == [COIN, f"the first call of {NOISE}"]
 
 
-# --- the one to show ---
+# --- what would be missed by half ---
 
 
-def test_the_mutant_to_show_is_the_one_that_was_hardest_to_kill():
-    easy, hard = gone(KILLED, epsilon=math.inf), less(KILLED)
-    assert strongest([easy, hard]) is hard
-    assert strongest([hard, easy]) is hard
+def test_half_of_a_noise_is_missed_where_only_its_removal_is_noticed():
+    assert half_noticed([gone(KILLED), less(SURVIVED)]) == {NOISE: 700}
+    assert half_noticed([gone(KILLED), less(KILLED)]) == {}
+    assert half_noticed([gone(KILLED), less(NOT_RUN)]) == {}
+    assert half_noticed([mutant(SURVIVED, "half")]) == {}
 
 
-def test_a_survivor_is_shown_only_where_nothing_was_killed():
-    survivor, killed = gone(SURVIVED, COIN, epsilon=0.5), gone(KILLED, epsilon=math.inf)
-    assert strongest([survivor, killed]) is killed
-    assert strongest([survivor]) is survivor
+def test_of_a_noise_whose_removal_survives_half_is_not_said_too():
+    assert half_noticed([gone(SURVIVED), less(SURVIVED)]) == {}
 
 
-def test_a_mutant_that_was_given_is_shown_before_others():
-    given = mutant(KILLED, epsilon=5.0)
-    assert strongest([less(KILLED), given, gone(KILLED)]) is given
+def test_half_of_one_call_is_not_said():
+    assert half_noticed([gone(KILLED), less(SURVIVED, calls="first")]) == {}
 
 
-def test_what_was_not_run_is_not_shown():
-    assert strongest([]) is None
-    assert strongest([mutant(NOT_RUN)]) is None
-    assert strongest([mutant(NOT_RUN, epsilon=0.0), gone(KILLED)]) == gone(KILLED)
+def test_the_gravest_is_said_first_and_three_at_most():
+    halves = [m for noise in "abc" for m in (gone(KILLED, noise), less(SURVIVED, noise))]
+    assert unnoticed_words(halves) == [f"{noise} halved, in 700 draws" for noise in "abc"]
+    found = unnoticed_words([*halves, gone(SURVIVED, COIN, draws=0)])
+    assert found == [
+        f"{COIN} removed",
+        "a halved, in 700 draws",
+        "b halved, in 700 draws",
+        "and 1 other",
+    ]
+    assert unnoticed_words([gone(KILLED), less(KILLED)]) == []

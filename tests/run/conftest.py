@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import json
 import os
@@ -122,7 +123,11 @@ def _inside(path: Path, call: Any) -> Done:
     ):
         warnings.resetwarnings()  # a user has none of the filters of these tests
         warnings.simplefilter("error", RuntimeWarning)
-        code = call()
+        gc.freeze()  # pytest collects garbage five times after a session: that of the session
+        try:
+            code = call()
+        finally:
+            gc.unfreeze()
     return Done(int(code), out.getvalue(), err.getvalue())
 
 
