@@ -19,12 +19,11 @@ from typing import Any
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import Claim
-from dpaudit.data import is_frame
-from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.concluding import result_of
 from dpaudit.engine.judging import advice, judge
 from dpaudit.engine.looking import look
 from dpaudit.engine.mutation import Fates, fates_of, mutants_of
+from dpaudit.engine.notes import notes_on_task
 from dpaudit.engine.reach import detectable
 from dpaudit.engine.request import (
     Pairs,
@@ -39,7 +38,7 @@ from dpaudit.engine.task import Task
 from dpaudit.errors import MechanismError
 from dpaudit.events import FloatAttack
 from dpaudit.mechanisms import LateFailure, Workers, mechanism_name, working
-from dpaudit.neighbors import NeighborPair, Portfolio, family
+from dpaudit.neighbors import NeighborPair, family
 from dpaudit.results import AuditResult, Slack, SlackPoint
 
 DEFAULT_DRAWS = 100_000
@@ -234,33 +233,7 @@ def audit(
         seconds=time.perf_counter() - start,
         advice=advice(task, found, judged[0], fates, wanted=given is not None),
         slack=slack_found,
-        more_notes=_note_on_relations(task, found) + _note_on_frames(task, found),
-    )
-
-
-def _note_on_relations(task: Task, found: Certificate) -> tuple[str, ...]:
-    """Say of which relation the pair is, where pairs of several were looked at."""
-    space = task.space
-    pairs = space.pairs if isinstance(space, Portfolio) else task.pairs.pairs
-    relations = dict.fromkeys(pair.relation for pair in pairs)
-    if len(relations) < 2:
-        return ()
-    here = found.pair.relation
-    others = " and ".join(str(relation) for relation in relations if relation != here)
-    said = f"the claim fails under {here}" if found.refuted else f"the pair is of {here}"
-    return (
-        f"{said}; pairs of {others} were looked at too, because the claim names no relation: "
-        "relation= of the claim says which is meant",
-    )
-
-
-def _note_on_frames(task: Task, found: Certificate) -> tuple[str, ...]:
-    """Say that nobody looked for a worse pair, where one of a given frame shows nothing."""
-    if found.refuted or task.space is not None or not is_frame(found.pair.left):
-        return ()
-    return (
-        "only pairs that were named were looked at, and few users of given data show what the "
-        f"worst would: search.like(frame, user={found.pair.by!r}) looks for pairs that show more",
+        more_notes=notes_on_task(task, found),
     )
 
 

@@ -41,8 +41,8 @@ from dpaudit.engine.bet import (
     spread,
 )
 from dpaudit.engine.certificate import Bound, Certificate
-from dpaudit.engine.counts import notes_on_draws
 from dpaudit.engine.explore import Draws, Exploration, explore
+from dpaudit.engine.notes import notes_on_draws
 from dpaudit.engine.pictures import Pictures
 from dpaudit.engine.tally import Tally, tally_of
 from dpaudit.engine.task import EXPLORE_SHARE, Task

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.judging import notes
 from dpaudit.engine.mutation import Fates
+from dpaudit.engine.notes import notes_on
 from dpaudit.engine.provenance import versions
 from dpaudit.engine.task import Task
 from dpaudit.results import AuditResult, Slack, Verdict
@@ -92,7 +92,7 @@ def result_of(
         long_profile=found.long_profile,
         search=found.search,
         slack=slack,
-        notes=notes(found, fates) + more_notes,
+        notes=notes_on(found, fates.unseen if fates.results else "") + more_notes,
         advice=advice,
         pair=None if pair_words else found.pair,
         event=found.event,

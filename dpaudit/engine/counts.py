@@ -30,6 +30,7 @@ from scipy import stats
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.few import RANKED_SHARE, RankedTally, is_number, ranked
+from dpaudit.engine.notes import notes_on_draws, notes_on_outputs
 from dpaudit.engine.pictures import Pictures
 from dpaudit.engine.tally import Tally, parts_of
 from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Task
@@ -37,11 +38,6 @@ from dpaudit.events import Event, Guess
 from dpaudit.mechanisms import Call, IndependenceCheck, Sampler, joined
 from dpaudit.results import Histogram, Witness
 from dpaudit.stats import Counts, RateBounds
-
-NO_FLOATS = (
-    "The floating-point attack did nothing: all outputs were whole numbers, booleans or labels, "
-    "and no floating-point output was found whose bits could be read."
-)
 
 _LEAST_LOG_PROB = math.log(1e-30)
 _LUCK = 2.0
@@ -87,24 +83,6 @@ def look_at(task: Task, sampler: Sampler, role: str) -> Certificate:
         counted = counted.beside(by_rank, drawn)
     found = _certify(task, sampler, exploration, counted)
     return replace(found, notes=(*found.notes, *counted.doubts))
-
-
-_OTHER_KEYS = "draws hold keys that keys= does not name: of these only their number is looked at"
-
-
-def notes_on_draws(task: Task, sampler: Sampler) -> tuple[str, ...]:
-    """Say which exceptions were outcomes, and what was not looked at."""
-    raised = [
-        f"{name} on the {side}, in {count:,} draws"
-        for side, names in sorted(sampler.raised.items())
-        for name, count in sorted(names.items())
-    ]
-    said = {
-        f"exceptions are outcomes: {'; '.join(raised)}": bool(raised),
-        _OTHER_KEYS: sampler.has_other_keys,
-        NO_FLOATS: bool(task.float_attack) and not sampler.saw_reals,
-    }
-    return tuple(words for words, applies in said.items() if applies)
 
 
 def _chosen(exploration: Exploration) -> list[Event | Guess]:
@@ -405,7 +383,7 @@ def _certify(
         share=shares[for_epsilon] * counted.fit,
         bounds=tuple(bound for bound in bounds if isinstance(bound, RateBounds)),
         search=exploration.search,
-        notes=notes_on_draws(task, sampler),
+        notes=notes_on_draws(task, sampler) + notes_on_outputs(exploration.draws),
     )
 
 

@@ -30,6 +30,9 @@ MIN_PILOT = 8
 MAX_EXPLORE_CELLS, MAX_EXPLORE_DRAWS = 2e7, 3e6
 """Of one dataset: more would cost memory and time, and show nothing that these do not."""
 
+FINALS = 6
+"""Of a search: one in so many exploration draws is for its finalists."""
+
 _PICTURE_SAMPLE = 5000
 
 
@@ -170,7 +173,7 @@ def most_promising(
 def _searched(
     task: Task, space: SearchSpace | Portfolio, sampler: Sampler, role: str
 ) -> tuple[NeighborPair, Draws, int, SearchRecord]:
-    """Search with half of the exploration draws, and spend the rest on the pair found."""
+    """Search with two thirds of the exploration draws, and spend the rest on the pair found."""
     least = least_draws(space, 0)
     if task.draws < least:
         raise ArgumentError(
@@ -182,10 +185,12 @@ def _searched(
         sampler.begin(example.left, example.right)
         budget = explore_budget(task, sampler)
         goal = task.goal(task.draws - budget)
-        found = search(space, sampler, budget // 2, goal, rng=task.rng(role, "search"))
+        finals = budget // FINALS
+        rng = task.rng(role, "search")
+        found = search(space, sampler, budget // 2, goal, finals=finals, rng=rng)
     check_relation(task.claim, found.pair)
     sampler.turn()
-    fresh = _draw(sampler, found.pair, budget - budget // 2, "explore")
+    fresh = _draw(sampler, found.pair, budget - budget // 2 - finals, "explore")
     return found.pair, _joined(found.drawn, fresh), budget, found.record
 
 

@@ -13,7 +13,6 @@ from dpaudit.engine.planning import draws_for
 from dpaudit.engine.reach import draws_to_begin_with, is_beyond_reach
 from dpaudit.engine.tally import rates_seen
 from dpaudit.engine.task import PRIMARY_SHARE, Task
-from dpaudit.events import explanation
 from dpaudit.results import (
     MutantResult,
     Verdict,
@@ -116,7 +115,7 @@ def _why(mutant: MutantResult, found: Certificate) -> str:
 def advice(
     task: Task, found: Certificate, verdict: Verdict, fates: Fates, *, wanted: bool = True
 ) -> str:
-    """Say what to try next where silence means nothing: the one thing that is likeliest to help.
+    """Say what to try next where nothing was refuted: the one thing that is likeliest to help.
 
     Parameters
     ----------
@@ -131,7 +130,16 @@ def advice(
     wanted : bool, optional
         Whether mutants were asked for.
     """
-    if verdict is not Verdict.NO_POWER:
+    if verdict is Verdict.REFUTED:
+        return ""
+    seen = _draws_that_would_do(task, found, task.failure_prob)
+    if seen is not None:
+        return (
+            f"more draws: what was seen violates the claim (estimated {found.epsilon.value:.4g} of "
+            f"{found.point[0]:.4g}), which may be luck; if it is none, about {seen:,} draws per "
+            f"dataset refute it (draws={seen})"
+        )
+    if verdict is Verdict.NOT_REFUTED:
         return ""
     if task.space is None and all(pair.is_null for pair in task.pairs):
         return "another pair: the two datasets of this one are equal"
@@ -169,7 +177,12 @@ def advice(
             "another pair: search for the worst one, as in "
             "search.outlier(n_users=50, low=..., high=...), or stretch this one"
         )
-    return "a larger mistake in the mutant: what is changed is not seen on any pair tried"
+    if any(m.is_given and not m.killed for m in fates.results):
+        return (
+            "another pair, or more draws; if this mistake cannot be seen on any, a larger one in "
+            "the mutant, and then only so much is known"
+        )
+    return "another pair, or more draws: no change of its noise was seen on the pairs tried"
 
 
 def _draws_that_would_do(task: Task, mutant: Certificate, failure_prob: float) -> int | None:
@@ -186,14 +199,3 @@ def _draws_that_would_do(task: Task, mutant: Certificate, failure_prob: float) -
         return None
     digits = 10 ** max(math.floor(math.log10(draws)) - 1, 0)
     return int(np.ceil(draws / digits) * digits)
-
-
-def notes(found: Certificate, fates: Fates) -> tuple[str, ...]:
-    """Sentences that a reader of the certificate should have beside it."""
-    told = explanation(found.witness.event)
-    said: tuple[str, ...] = (told,) if told and found.refuted else ()
-    if found.pair.is_null:
-        said += ("The two datasets of the pair are equal: no mechanism shows anything on them.",)
-    if fates.results and fates.unseen:
-        said += (f"not all of its randomness gave mutants: {fates.unseen}",)
-    return said + found.notes

@@ -122,8 +122,13 @@ def checked_task(
 def default_portfolio(claim: Claim) -> Portfolio:
     """Return where an audit looks when nobody names a pair: by default under both relations."""
     if claim.relation is None:
-        found, gone = portfolio(), portfolio(relation=Relation.ADD_REMOVE_USER).pairs
-        return replace(found, name=f"{found.name} and removals", pairs=found.pairs + gone)
+        found, gone = portfolio(), portfolio(relation=Relation.ADD_REMOVE_USER)
+        return replace(
+            found,
+            name=f"{found.name} and removals",
+            pairs=found.pairs + gone.pairs,
+            ends=found.ends + gone.ends,
+        )
     relation = claim.relation
     if relation.name == "within_sensitivity":
         raise ArgumentError(

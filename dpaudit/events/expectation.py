@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,20 +51,30 @@ def expectation(
     return value, float(excess_of_rates(likely, rare, 0.0)[0])
 
 
-def with_example(chosen: Event | Guess, left: Floats, right: Floats) -> Event | Guess:
-    """Add a typical output, from encoded draws, where the score says nothing to a person."""
-    if not isinstance(chosen.score, ModelScore):
-        return chosen
-    if isinstance(chosen, Guess):
-        ends = (_with_example(event, left, right) for event in (chosen.left, chosen.right))
-        return Guess(*ends)
-    return _with_example(chosen, left, right)
+def with_examples(
+    primary: Event | Guess, profile: Sequence[Event], left: Floats, right: Floats
+) -> tuple[Event | Guess, tuple[Event, ...]]:
+    """Add typical outputs, from encoded draws, where a score says nothing to a person."""
+    known: dict[tuple[int, str], Floats] = {}  # events of a profile share few scores
+
+    def told(event: Event) -> Event:
+        if not isinstance(event.score, ModelScore):
+            return event
+        encoded = left if event.likelier == "left" else right
+        key = id(event.score), event.likelier
+        if key not in known:
+            known[key] = event.score(encoded)
+        return _with_example(event, encoded, known[key])
+
+    if isinstance(primary, Guess):
+        primary = Guess(told(primary.left), told(primary.right))
+    else:
+        primary = told(primary)
+    return primary, tuple(told(event) for event in profile)
 
 
-def _with_example(event: Event, left: Floats, right: Floats) -> Event:
+def _with_example(event: Event, encoded: Floats, scores: Floats) -> Event:
     """Add the output in the middle of those inside; nothing when none is."""
-    encoded = left if event.likelier == "left" else right
-    scores = event.score(encoded)
     inside = np.flatnonzero(event.fires(scores))
     if len(inside) == 0:
         return event

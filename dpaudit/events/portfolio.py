@@ -16,7 +16,7 @@ from dpaudit.events.bits import FloatAttack
 from dpaudit.events.cuts import choose, cut, is_plain
 from dpaudit.events.encoding import Encoder
 from dpaudit.events.event import Goal, Selection
-from dpaudit.events.expectation import with_example
+from dpaudit.events.expectation import with_examples
 from dpaudit.events.learning import all_scores
 
 Floats = NDArray[np.float64]
@@ -54,4 +54,5 @@ def learn(
         # A feature that no draw had a part in choosing may be cut with the help of all of them.
         cuts.append(cut(score, *(score(x) for x in (encoded if is_plain(score) else rest))))
     chosen = choose(encoder, [c for c in cuts if c is not None], goal)
-    return replace(chosen, primary=with_example(chosen.primary, *rest))
+    primary, profile = with_examples(chosen.primary, chosen.profile, *rest)
+    return replace(chosen, primary=primary, profile=profile)

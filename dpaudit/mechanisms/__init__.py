@@ -19,7 +19,7 @@ from dpaudit.mechanisms.protocols import (
     mechanism_name,
     unseeded,
 )
-from dpaudit.mechanisms.rows import as_rows, joined, kind_of, words_of_draws
+from dpaudit.mechanisms.rows import as_made, as_rows, joined, kind_of, words_of_draws
 from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.mechanisms.sampling import Participation, Sampling
 from dpaudit.mechanisms.scored import Scored
@@ -52,6 +52,7 @@ __all__ = [
     "Subprocess",
     "Watch",
     "Workers",
+    "as_made",
     "as_rows",
     "check_scheduler",
     "generator",

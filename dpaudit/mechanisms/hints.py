@@ -49,6 +49,12 @@ def hint(mechanism: Any) -> str:
         return ""
     if _takes(mechanism, None, rng=None):
         return "; a function that returns one draw becomes a mechanism by one_draw(f)"
+    if seeded := by_its_seed(mechanism):
+        return f"; a mechanism is f(data, size, *, rng), and {seeded}"
+    if _takes(mechanism, None, size=1):
+        return (
+            "; it takes no rng: a mechanism is f(data, size, *, rng), and draws from that generator"
+        )
     if _takes(mechanism, None):
         return (
             "; a mechanism is f(data, size, *, rng). A function that returns one draw, with noise "
@@ -56,6 +62,22 @@ def hint(mechanism: Any) -> str:
             'alone, before its noise, is audited with AdditiveNoise(f, "gaussian", scale=...)'
         )
     return ""
+
+
+def by_its_seed(function: Any) -> str:
+    """Say how a function that takes a seed is handed a generator; empty where it takes none."""
+    name = next((name for name in _SEEDS if not lacks(function, name)), None)
+    if name is None or not lacks(function, "rng"):
+        return ""
+    called = getattr(function, "__name__", "f")
+    called = called if called.isidentifier() else "f"
+    return (
+        f"one that takes {name} becomes one by one_draw(lambda data, *, rng: {called}(data, "
+        f"{name}=rng)): numpy.random.default_rng takes a generator as it is"
+    )
+
+
+_SEEDS = ("seed", "random_state", "random_seed")
 
 
 def takes_another(mechanism: Any) -> str:
@@ -99,7 +121,7 @@ def slow_words(name: str, each: float, size: int, total: int, seconds: float) ->
     """Say that an audit will take long, and what would be faster."""
     draws = "a draw" if size == 1 else f"{size} draws"
     return (
-        f"{name} takes {each:.2g} s for {draws}: this audit of {total:,} would take about "
+        f"{name} takes {each:.2g} s for {draws}: this audit of {total:,} would take up to "
         f"{seconds / 60:.0f} minutes. A sequential audit (sequential=True, dpaudit run "
         "--sequential) stops as soon as evidence is in; draws=, max_seconds= and timeout= bound "
         "it, and keep= loses nothing of it"

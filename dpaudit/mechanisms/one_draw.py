@@ -15,7 +15,7 @@ import numpy as np
 from dpaudit import _validate
 from dpaudit.data import handed
 from dpaudit.errors import ArgumentError, MechanismError
-from dpaudit.mechanisms.hints import lacks
+from dpaudit.mechanisms.hints import by_its_seed, lacks
 from dpaudit.mechanisms.legacy import global_functions_of
 from dpaudit.mechanisms.outcomes import (
     ERRORS,
@@ -30,6 +30,11 @@ from dpaudit.mechanisms.protocols import mechanism_name
 from dpaudit.mechanisms.streams import global_generators_kept, seed_of
 
 SEEDS = ("numpy", "integer", "legacy", "torch", "jax")
+
+_OTHER_SEEDS = (
+    'seed="legacy" is for noise of numpy\'s global generator, "integer" for a function that takes '
+    'seed, "torch" and "jax" for theirs, None for noise that cannot be seeded'
+)
 
 _ONE_AT_A_TIME = threading.RLock()  # threads that draw share the global generators
 _PADDED_TO = 4  # sizes are padded to powers of this: few compilations, little waste
@@ -63,8 +68,7 @@ class OneDraw:
         if wanted and lacks(function, wanted):
             raise TypeError(
                 f"{mechanism_name(function)} takes no {wanted}, which seed={seed!r} hands to it: "
-                'seed="legacy" is for noise of numpy\'s global generator, None for noise that '
-                "cannot be seeded"
+                f"{by_its_seed(function) or _OTHER_SEEDS}"
             )
         self.vmap = vmap
         self.dpaudit_unseeded = seed is None
@@ -81,13 +85,19 @@ class OneDraw:
         found = _find(self)
         if found is not None:
             return found
-        options = {name: getattr(self, name) for name in ("seed", "keys", "errors", "then", "vmap")}
-        return functools.partial(OneDraw, **options), (self.function,)
+        return functools.partial(OneDraw, **self._options), (self.function,)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("seed", "keys", "errors", "then", "vmap")}
 
     def declaring(self, keys: Sequence[Hashable]) -> OneDraw:
         """Return the same mechanism with the keys that its draws may have."""
-        options = {name: getattr(self, name) for name in ("seed", "errors", "then", "vmap")}
-        return OneDraw(self.function, keys=keys, **options)
+        return OneDraw(self.function, **{**self._options, "keys": keys})
+
+    def of(self, function: Callable[..., Any]) -> OneDraw:
+        """Return another function, made a mechanism in the same way."""
+        return OneDraw(function, **self._options)
 
     def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent draws."""

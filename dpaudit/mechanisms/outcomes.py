@@ -238,16 +238,32 @@ def _numeric(draws: Sequence[Any], catches: bool) -> Array:
             array = np.array(plain)
         except ValueError:  # shapes differ
             array = np.empty(0, dtype=object)
+        if array.dtype.kind == "U" and any(map(_mixes_texts, plain)):
+            array = np.empty(0, dtype=object)  # numpy would make texts of the numbers
         if array.dtype != object and array.size:  # empty lists stand beside others in other calls
             return _finite(array) if catches else array
     rows = as_rows([draw.as_row() if isinstance(draw, Failure) else draw for draw in plain])
     if rows is None:
-        kinds = ", ".join(sorted({type(draw).__name__ for draw in draws}))
+        kinds = ", ".join(sorted({_words_of_kind(draw) for draw in draws}))
         raise MechanismError(
-            f"draws must be numbers, texts, arrays, lists, dicts, frames or None, got {kinds}; "
-            "then=function makes any of these of a draw, such as a model's predictions"
+            "draws must be numbers, texts, arrays, lists of numbers, dicts, frames or None, got "
+            f"{kinds}; then=function makes any of these of a draw, such as a model's predictions, "
+            "or the numbers of a list with NaN in the place of other items"
         )
     return object_array([_finite(row) for row in rows]) if catches else rows
+
+
+def _mixes_texts(draw: Any) -> bool:
+    return isinstance(draw, list | tuple) and not all(isinstance(item, str) for item in draw)
+
+
+def _words_of_kind(draw: Any) -> str:
+    """Return the type of a draw; of a list that of its items too, as these are what is wrong."""
+    name = type(draw).__name__
+    if not isinstance(draw, list | tuple) or not draw:
+        return name
+    items = sorted({type(item).__name__ for item in draw})
+    return f"{name} of {' and '.join(items)}"
 
 
 def _records(draws: Sequence[Any], keys: tuple[Hashable, ...] | None, catches: bool) -> Array:

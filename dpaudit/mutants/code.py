@@ -23,7 +23,13 @@ from numpy.typing import NDArray
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
-from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, is_seeded, mechanism_name
+from dpaudit.mechanisms import (
+    AdditiveNoise,
+    ExactMechanism,
+    OneDraw,
+    is_seeded,
+    mechanism_name,
+)
 from dpaudit.mutants.recorder import is_own
 
 Array = NDArray[Any]
@@ -150,7 +156,7 @@ def scaled(of: Callable[..., Any] | None = None, /, **factors: float) -> Change:
     ----------
     of : functools.partial, optional
         What makes the mechanism, with its parameters as keywords; when omitted the mechanism is
-        itself a ``partial``, whose keywords are meant.
+        itself a ``partial``, or made by `one_draw` of one, whose keywords are meant.
     **factors : float
         By the name of the parameter.
 
@@ -177,6 +183,8 @@ def scaled(of: Callable[..., Any] | None = None, /, **factors: float) -> Change:
     def apply(mechanism: Any) -> Any:
         if of is not None:
             return _keywords(of, factors, "of")()
+        if isinstance(mechanism, OneDraw):
+            return mechanism.of(_keywords(mechanism.function, factors, "mechanism"))
         return _keywords(mechanism, factors, "mechanism")
 
     return Change(words, apply)

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Watch, is_seeded, mechanism_name
+from dpaudit.mechanisms import (
+    AdditiveNoise,
+    ExactMechanism,
+    Watch,
+    as_made,
+    is_seeded,
+    joined,
+    mechanism_name,
+)
 from dpaudit.mutants.recorder import Key, Plan, run
 from dpaudit.mutants.sites import Recording, Site, record
 from dpaudit.mutants.treatments import HALVED, HIGH_END, LOW_END, REMOVED, STALE, TREATMENTS
@@ -184,7 +192,8 @@ class ChangedNoise:
         in_order = self.calls != ALL or self.change == STALE
         if not (in_order and self.site.by_run) or size == 0:
             return self._draw(data, size, rng)
-        return np.concatenate([np.asarray(self._draw(data, 1, rng)) for _ in range(size)])
+        # Draws may be lists of lengths of their own.
+        return as_made(joined([np.asarray(self._draw(data, 1, rng)) for _ in range(size)]))
 
     def _draw(self, data: Array, size: int, rng: np.random.Generator) -> Any:
         only = {ALL: None, FIRST: 0}.get(self.calls, self.site.most - 1)

@@ -49,16 +49,21 @@ class Portfolio:
         Each a candidate, those first that matter most where the budget is small.
     spaces : tuple of SearchSpace
         Each searched.
+    ends : tuple of NeighborPair
+        Those of `pairs` that are judged in the end whatever they showed in few draws: where a user
+        goes as far as may be.
     """
 
     name: str
     pairs: tuple[NeighborPair, ...]
     spaces: tuple[SearchSpace, ...] = ()
+    ends: tuple[NeighborPair, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise TypeError(f"name must be a text that is not empty, got {self.name!r}")
-        for field, kind in (("pairs", NeighborPair), ("spaces", SearchSpace)):
+        kinds = {"pairs": NeighborPair, "spaces": SearchSpace, "ends": NeighborPair}
+        for field, kind in kinds.items():
             held = tuple(getattr(self, field))
             object.__setattr__(self, field, held)
             for one in held:
@@ -72,6 +77,9 @@ class Portfolio:
                     f"a pair of a portfolio must differ, got one whose sides are equal: {pair!r}"
                 )
         of_one_kind(self.pairs, "a portfolio")
+        for end in self.ends:
+            if not any(end is pair for pair in self.pairs):
+                raise ArgumentError(f"ends must be some of the pairs, got another one: {end!r}")
 
     def example(self, *, rng: np.random.Generator) -> NeighborPair:
         """Return the first pair, or else one of the first space."""
@@ -79,9 +87,14 @@ class Portfolio:
 
     def under(self, relation: Relation, *, rng: np.random.Generator) -> Portfolio:
         """Return the pairs and spaces of one relation, or all where there are none of it."""
-        pairs = tuple(pair for pair in self.pairs if pair.relation == relation)
+        pairs, ends = (
+            tuple(pair for pair in some if pair.relation == relation)
+            for some in (self.pairs, self.ends)
+        )
         spaces = tuple(s for s in self.spaces if s.example(rng=rng).relation == relation)
-        return replace(self, pairs=pairs, spaces=spaces) if pairs or spaces else self
+        if not pairs and not spaces:
+            return self
+        return replace(self, pairs=pairs, spaces=spaces, ends=ends)
 
     @property
     def relations(self) -> tuple[Relation, ...]:
@@ -173,8 +186,7 @@ def portfolio(
         _check_domain(domain, data, dtype)
     scales, kinds, positions = _levels(crowd, data, domain)
     pairs = crowds(crowd, scales, kinds, missing=empty)
-    if domain is None and data is None:
-        pairs += _farthest(crowd)
+    ends = _farthest(crowd) if domain is None and data is None else ()
     spaces = _spaces(crowd, scales, kinds, positions)
     if data is not None:
         spaces = around(crowd, data, scales[0], positions, missing=empty) + spaces
@@ -188,7 +200,7 @@ def portfolio(
         for key, value in words.items()
         if value is not None
     )
-    return Portfolio(f"portfolio({shown})", pairs, spaces)
+    return Portfolio(f"portfolio({shown})", pairs + ends, spaces, ends)
 
 
 # --- arguments --------------------------------------------------------------------------------
@@ -254,7 +266,11 @@ def _check_domain(domain: tuple[Any, Any], data: Array | None, dtype: np.dtype[A
 
 def _missing(missing: bool | None, data: Array | None, dtype: np.dtype[Any]) -> bool:
     if missing and dtype.kind != "f":
-        raise ArgumentError(f"missing items are NaN, which data of {dtype} do not have")
+        floats = "; low=0.0 and high=1.0 are of floats, 0 and 1 of whole numbers"
+        raise ArgumentError(
+            f"missing items are NaN, which data of {dtype} do not have"
+            + floats * (data is None and dtype.kind in "iu")
+        )
     if missing is None:
         return data is not None and dtype.kind == "f" and bool(np.isnan(data).any())
     return missing
@@ -307,9 +323,14 @@ def _of_values(seen: Array, data: Array) -> Levels:
 
 
 def _farthest(crowd: Crowd) -> tuple[NeighborPair, ...]:
-    others = crowd.rows(0.0)
-    top, middle = crowd.row(FARTHEST), crowd.row(0.0)
-    return (crowd.pair(others, top, middle, f"lone_user(others=0, {FARTHEST:g} to 0)"),)
+    """Return a user so far out that any clipping shows, on one side and across."""
+    others, middle = crowd.rows(0.0), crowd.row(0.0)
+    top, bottom = crowd.row(FARTHEST), crowd.row(-FARTHEST)
+    lone = crowd.pair(others, top, middle, f"lone_user(others=0, {FARTHEST:g} to 0)")
+    if crowd.relation != Relation.REPLACE_USER:
+        return (lone,)
+    words = f"across(others=0, {FARTHEST:g} to {-FARTHEST:g})"
+    return lone, crowd.pair(others, top, bottom, words)
 
 
 # --- spaces -----------------------------------------------------------------------------------

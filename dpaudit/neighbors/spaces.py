@@ -82,7 +82,10 @@ class Integer:
             if isinstance(value, bool) or not isinstance(value, int | np.integer):
                 raise TypeError(f"{name} must be a whole number, got {value!r}")
         if not self.low < self.high:
-            raise ArgumentError(f"low must be below high = {self.high!r}, got {self.low!r}")
+            raise ArgumentError(
+                f"low must be below high = {self.high!r}, got {self.low!r}"
+                + "; Choice((value,)) is a parameter of one value" * (self.low == self.high)
+            )
 
     @property
     def steps(self) -> int:

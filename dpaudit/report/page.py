@@ -36,12 +36,16 @@ def fill(template: str, *styles: str, **values: Any) -> str:
         What the template shows. All of it is escaped.
     """
     script = _asset("report.js")
-    return _environment().get_template(template).render(
-        # Files of the project, not of a user: the only text that is not escaped.
-        style=Markup("\n".join(map(_asset, styles))),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        **values,
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            # Files of the project, not of a user: the only text that is not escaped.
+            style=Markup("\n".join(map(_asset, styles))),
+            script=Markup(script),
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            **values,
+        )
     )
 
 

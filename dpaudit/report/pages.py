@@ -146,7 +146,7 @@ def _audit(out: Path, run: Run, result: AuditResult) -> dict[str, Any]:
         "ratio": severity.severity(result),
         "close": severity.closeness(result),
         "reach": severity.reach(result),
-        "next": next_step(result) if result.status.key in NEEDS_WORK else "",
+        "next": next_step(result) if result.status.key in NEEDS_WORK or result.advice else "",
         "older": kept(run, "audit").get(result.id),
         "datasets": None if result.pair is None else datasets.datasets(result.pair),
         "probability": _probability(result),

@@ -19,6 +19,8 @@ ITEMS = 8
 """Items of the differing user that are shown, those first in which the sides differ."""
 OTHERS = 4
 """Rows of other users that are shown."""
+_NAMED = 2  # of them, in one line
+_ABSENT = "absent"
 _VALUES = 12  # of an item
 _LETTERS = 160
 _LOOKED_AT = 10_000  # users in whom distinct rows are counted
@@ -85,6 +87,35 @@ def datasets(pair: NeighborPair) -> Datasets:
     return Datasets(f"User {pair.user} differs{''.join(absent)}", items, left_out, others, sample)
 
 
+def who_differs(pair: NeighborPair) -> str:
+    """Return in one line what the differing user holds on either side; empty where nobody differs.
+
+    Examples
+    --------
+    >>> who_differs(NeighborPair([[0.0, 1.0], [1.0, 1.0]], [[0.0, 1.0], [5.0, 5.0]]))
+    'user 1: left 1, right 5 in all 2 items'
+    """
+    shown = datasets(pair)
+    of_items: dict[str, list[str]] = {}
+    for row in shown.items:
+        if row.differs:
+            sides = {"left": row.left, "right": row.right}
+            words = ", ".join(f"{k} {v}" for k, v in sides.items() if v != _ABSENT)
+            of_items.setdefault(words, []).append(row.name)
+    if not of_items:
+        return ""
+    said = []
+    for words, names in of_items.items():
+        every = len(names) == len(shown.items) and not shown.left_out
+        where = f" in all {len(names)} items" * (len(names) > 1) if every else f" in {names[0]}"
+        more = f" and {len(names) - 1} more" * (len(names) > 1 and not every)
+        said.append(words + where + more)
+    if len(said) > _NAMED:
+        said = [*said[:_NAMED], "..."]
+    who = shown.title[0].lower() + shown.title[1:].replace(" differs", "")
+    return f"{who}: {short('; '.join(said), _LETTERS)}"
+
+
 def _of_any_form(pair: NeighborPair) -> Datasets:
     """Return what the page shows of lists, frames, dicts and groups: the items of the first."""
     words = " against ".join(
@@ -104,7 +135,7 @@ def _of_any_form(pair: NeighborPair) -> Datasets:
     rows = []
     for index in range(min(count, ITEMS)):
         left, right = (
-            "absent" if items is None or index >= len(items) else words_of(items[index])
+            _ABSENT if items is None or index >= len(items) else words_of(items[index])
             for items in held
         )
         name = f"item {index}" if count > 1 else "item"
@@ -129,8 +160,8 @@ def _side_by_side(
     rows = tuple(
         ItemRow(
             name if count == 1 else f"{name} {index}",
-            "absent" if left is None else words_of(left[index]),
-            "absent" if right is None else words_of(right[index]),
+            _ABSENT if left is None else words_of(left[index]),
+            _ABSENT if right is None else words_of(right[index]),
             differs[index],
         )
         for index in sorted(order)

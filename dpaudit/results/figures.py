@@ -12,11 +12,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from dpaudit.results.axes import between
 from dpaudit.results.charts import CERTIFIED_POINT, SMALLEST_POWER, delta_ticks, error_words
@@ -25,6 +21,20 @@ from dpaudit.results.one_run_infos import ShownRun, one_run_info
 from dpaudit.results.svg import COLOURS
 from dpaudit.results.verdicts import Shown
 from dpaudit.results.words import least, number, power_of_ten
+
+try:
+    import matplotlib as mpl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+except ModuleNotFoundError as error:
+    if error.name != "matplotlib":
+        raise
+    raise ModuleNotFoundError(
+        "plots need the package matplotlib, which is not installed here: pip install matplotlib, "
+        "or dpaudit with its extra plot. Pages of a run need none",
+        name="matplotlib",
+    ) from None
 
 __all__ = ["COLOURS", "plot_one_run", "plot_profile", "plot_tradeoff", "to_svg"]
 

@@ -136,7 +136,7 @@ def unnoticed(mutants: Sequence[MutantResult]) -> dict[str, int]:
 
 
 def half_noticed(mutants: Sequence[MutantResult]) -> dict[str, int]:
-    """Return which noises can be halved without being noticed, though not removed; in how many draws.
+    """Return which noises can be halved unnoticed, though not removed, and in how many draws.
 
     Only changes of all calls: one call of many may well be halved.
     """

@@ -135,7 +135,8 @@ class OneRunResult:
         """Draw epsilon over the number of guesses: estimated at each look, certified and claimed.
 
         An estimate is ``log(right / wrong)`` of the guesses so far and guarantees nothing; what is
-        certified is of all looks together, and may stay below all of them. Needs matplotlib.
+        certified is of all looks together, and may stay below all of them. Needs matplotlib
+        (the extra ``plot``).
 
         Returns
         -------

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpaudit._json import decode, encode
 from dpaudit.neighbors import NeighborPair
+from dpaudit.results.datasets import who_differs
 from dpaudit.results.estimates import (
     BY_RANK,
     Estimate,
@@ -258,6 +259,7 @@ class AuditResult:
             f"  witness    {self.witness.sentence()}"
             + " (of the last batch; the evidence is of all)" * (self.sequential is not None),
             f"  pair       {self.pair_words}",
+            *([] if self.pair is None else self._differs(self.pair)),
             *([] if self.search is None else [f"  searched   {self.search.words()}"]),
             f"  certified  epsilon {beyond(self.certified_epsilon, self.claimed_epsilon)} at "
             f"delta = {self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, estimated "
@@ -280,17 +282,22 @@ class AuditResult:
             lines.append(f"  replay     {replay}")
         return "\n".join(lines)
 
+    @staticmethod
+    def _differs(pair: NeighborPair) -> list[str]:
+        words = who_differs(pair)
+        return [f"  differs    {words}"] if words else []
+
     def _power_lines(self) -> list[str]:
         """Return what this silence excludes, and what it does not; of silence that has power."""
         if self.verdict is not Verdict.NOT_REFUTED:
             return []
         seen, lines = self.detectable_epsilon, []
         if seen == math.inf:
-            lines = ["would see  nothing in this event alone: mutants fell to events of their own"]
+            lines = ["would see  nothing by this witness: mutants fell to other events"]
         elif seen is not None:
             lines = [
-                f"would see  a violation of epsilon = {at_most(seen)} or more in this event, with "
-                "probability about 0.9"
+                f"would see  epsilon = {at_most(seen)} or more by this witness, on this pair, with "
+                "probability about 0.9; of other pairs nothing is known"
             ]
         lines += [f"unnoticed  {words}" for words in unnoticed_words(self.mutants)]
         return [f"  {line}" for line in lines]
@@ -318,7 +325,7 @@ class AuditResult:
     def plot_tradeoff(self, ax: Axes | None = None) -> Axes:
         """Draw the certified band of the trade-off curve, the claimed curve and perfect privacy.
 
-        Needs matplotlib.
+        Needs matplotlib (the extra ``plot``).
 
         Returns
         -------
@@ -333,7 +340,7 @@ class AuditResult:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the certified, estimated and claimed profile on `ax` (or on new axes).
 
-        Needs matplotlib.
+        Needs matplotlib (the extra ``plot``).
 
         Returns
         -------

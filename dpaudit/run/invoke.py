@@ -219,6 +219,8 @@ class Selection:
         """Collect these targets, from the files asked for only; return the exit code."""
         arguments = ["-o", f"python_files={' '.join(asked.files)}"]
         arguments += ["-o", "python_functions=audit_*", *targets]
+        if list(targets) == ["."]:
+            arguments += [f"--ignore={folder}" for folder in _other_checkouts()]
         arguments += ["--dpaudit", f"--dpaudit-out={self.out}", "-p", "no:terminal"]
         # One file that cannot be collected is told, and costs the others nothing.
         arguments.append("--continue-on-collection-errors")
@@ -226,6 +228,12 @@ class Selection:
         if self.resume:
             arguments.append("--dpaudit-resume")
         return run_pytest(arguments, [asked, display])
+
+
+def _other_checkouts() -> list[str]:
+    """Return folders here that are checkouts of their own, whose audits are not this project's."""
+    found = (git.parent for depth in ("*", "*/*") for git in Path().glob(f"{depth}/.git"))
+    return sorted(map(str, found))
 
 
 def jobs_arguments(jobs: str) -> list[str]:

@@ -133,6 +133,7 @@ class Candidates:
         self.entropy = int(rng.integers(2**63))
         self.example = where.example(rng=rng)
         self.trials: list[Trial | Candidate] = []
+        self._of_pair: dict[int, Candidate] = {}
         self._seen: set[tuple[float, ...]] = set()
         self._designs: list[int] = []
         self._fill: Iterator[tuple[int, Point]] = iter(())
@@ -187,7 +188,13 @@ class Candidates:
         index = len(self.trials)
         candidate = Candidate(index, _FIXED, nowhere, {}, lambda: pair, "design", pair.recipe)
         self.trials.append(candidate)
+        self._of_pair[id(pair)] = candidate
         return candidate
+
+    def ends(self, most: int) -> list[Candidate]:
+        """Return pairs of a portfolio that are finalists, whatever they showed at first."""
+        pairs = self.where.ends[:most] if isinstance(self.where, Portfolio) else ()
+        return [self._of_pair.get(id(pair)) or self._given(pair) for pair in pairs]
 
     def _designed(self, arm: int, points: Array) -> list[Candidate]:
         space = self.spaces[arm]

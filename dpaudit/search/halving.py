@@ -22,12 +22,12 @@ from dpaudit.events import Goal, expectation, learn
 from dpaudit.mechanisms import Sampler
 from dpaudit.neighbors import NeighborPair, Portfolio, SearchSpace, in_words
 from dpaudit.search.candidates import Candidate, Candidates, best_first
-from dpaudit.search.record import FINAL, SearchRecord
+from dpaudit.search.record import FINAL, SEMIFINAL, SearchRecord
 
 Array = NDArray[Any]
 
 DESIGN_SHARE, LOCAL_SHARE = 0.6, 0.25
-"""Parts of the budget for the design and for the local rounds; the finalists get the rest."""
+"""Parts of the budget for the design and for the local rounds; the finalists get the rest too."""
 
 FIRST_DRAWS = 16
 """First look at a candidate, where the budget allows; it decides how many there are."""
@@ -37,7 +37,7 @@ LEAST_CANDIDATES, MOST_CANDIDATES = 8, 256
 SURVIVORS = 4
 LOCAL_ROUNDS = 4
 LOCAL_CANDIDATES = 4
-FINALISTS = 4
+FINALISTS, LAST = 4, 2
 
 _LEAST_FINAL = 32
 
@@ -107,6 +107,7 @@ def search(
     budget: int,
     goal: Goal,
     *,
+    finals: int = 0,
     rng: np.random.Generator,
 ) -> SearchResult:
     """Look for the pair on which most can be certified.
@@ -119,9 +120,11 @@ def search(
     sampler : Sampler
         Draws from the mechanism; trial 17 draws under the roles "search 17 look 0", ...
     budget : int
-        Draws per dataset in all, at least ``LEAST_BUDGET``; all are spent.
+        Draws per dataset, at least ``LEAST_BUDGET``; all are spent.
     goal : Goal
         What the audit is going to certify.
+    finals : int, optional
+        More draws per dataset, for the finalists alone.
     rng : numpy.random.Generator
         Fixes all trials.
 
@@ -140,14 +143,17 @@ def search(
        round is halved like the design, so that nobody competes on draws much fewer than the
        others.
     3. The best are judged once more, by events that are frozen before the draws that judge them,
-       since the winner of hundreds of comparisons looks better than it is.
+       since the winner of hundreds of comparisons looks better than it is. With them the pairs at
+       the ends of what a portfolio knows, however little they showed: few draws tell 1.2 times
+       the claim from the claim, and there are many ways not to reach the end. The better two of
+       all get the rest of the draws, and are judged again.
     """
     if _validate.integer(1, budget=budget) < LEAST_BUDGET:
         raise ArgumentError(
             f"budget must be an integer >= {LEAST_BUDGET} draws per dataset, for one round of the "
             f"smallest search, got {budget}"
         )
-    return _Search(where, sampler, budget, _primary_only(goal), rng).run()
+    return _Search(where, sampler, budget, finals, _primary_only(goal), rng).run()
 
 
 def _primary_only(goal: Goal) -> Goal:
@@ -184,11 +190,12 @@ class _Search:
         where: SearchSpace | Portfolio,
         sampler: Sampler,
         budget: int,
+        finals: int,
         goal: Goal,
         rng: np.random.Generator,
     ) -> None:
         self.sampler, self.goal, self.rng = sampler, goal, rng
-        self.left_over = budget
+        self.left_over = self.whole = budget + finals
         self.budget = budget
         self.candidates = Candidates(where, rng)
         example = self.candidates.example
@@ -205,7 +212,7 @@ class _Search:
         best = self._final(survivors)
         pair = best.pair
         self.sampler.begin(pair.left, pair.right)
-        record = self.candidates.record(self.budget - self.left_over)
+        record = self.candidates.record(self.whole - self.left_over)
         return SearchResult(pair, record, best.drawn())
 
     # --- stages ---
@@ -241,12 +248,26 @@ class _Search:
 
     def _final(self, survivors: list[Candidate]) -> Candidate:
         """Spend what is left on the best few; the best on draws that chose nothing wins."""
-        finalists = best_first(survivors)[: max(min(FINALISTS, self.left_over // _LEAST_FINAL), 1)]
-        each, rest = divmod(self.left_over, len(finalists))
+        room = max(self.left_over // _LEAST_FINAL, 1)
+        ends = self.candidates.ends(room // 2)
+        best = [c for c in best_first(survivors) if c not in ends]
+        finalists = best[: min(FINALISTS, room - len(ends))] + ends
+        last = min(LAST, len(finalists))
+        again = len(finalists) > last and self.left_over >= _LEAST_FINAL * (len(finalists) + last)
+        self._judge(finalists, self.left_over // 2 if again else self.left_over)
+        if again:
+            finalists, others = best_first(finalists)[:last], best_first(finalists)[last:]
+            for candidate in others:
+                candidate.stage = SEMIFINAL
+            self._judge(finalists, self.left_over)
+        return best_first(finalists)[0]
+
+    def _judge(self, finalists: list[Candidate], draws: int) -> None:
+        """Spend draws on some candidates alike, and judge each by its own."""
+        each, rest = divmod(draws, len(finalists))
         for place, candidate in enumerate(finalists):
             self._look(candidate, each + (place < rest), FINAL)
             candidate.score = _judged(candidate, self.goal, self.rng)
-        return best_first(finalists)[0]
 
     def _look(self, candidate: Candidate, draws: int, stage: str) -> None:
         role, pair = f"search {candidate.index} look {len(candidate.looks)}", candidate.pair

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 
 FINAL = "final"
-"""Stage of the trials that were judged once more, on fresh draws."""
+"""Stage of the trials that were judged last, on fresh draws."""
+
+SEMIFINAL = "semifinal"
+"""Stage of those that were judged on fresh draws too, but on fewer."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,8 @@ class Trial:
         Draws per dataset that it was given; 0 when the parameters give no valid pair, and where
         everything is computed.
     stage : str
-        The last stage that it reached: "design", "local", or "final" (judged on fresh draws).
+        The last stage that it reached: "design", "local", "semifinal" or "final" (both judged on
+        fresh draws).
     note : str
         Why there is no pair, else empty.
     separation : float

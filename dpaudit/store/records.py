@@ -6,6 +6,7 @@ import hashlib
 import io
 import itertools
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -290,7 +291,7 @@ def load_record(path: Path) -> tuple[Record, list[str]]:
     return record, [f"the datasets of {record.id} in {beside} are lost: {reason}"]
 
 
-def load_result(path: Path) -> AuditResult:
+def load_result(path: str | os.PathLike[str]) -> AuditResult:
     """Read the result of an audit; one whose datasets are lost has the pair None.
 
     Raises
@@ -298,7 +299,7 @@ def load_result(path: Path) -> AuditResult:
     StoreError
         When the file is damaged, was changed by hand, or holds another kind of record.
     """
-    record, _ = load_record(path)
+    record, _ = load_record(Path(path))
     if not isinstance(record, AuditResult):
         raise StoreError(f"{path} holds a {kind_of(record).name}, and no result of an audit")
     return record

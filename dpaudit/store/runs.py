@@ -13,6 +13,7 @@ A run writes into one directory::
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -164,7 +165,7 @@ def save_run(
     return path
 
 
-def load_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementResult]]:
+def load_run(out: str | os.PathLike[str]) -> tuple[Run, list[AuditResult], list[StatementResult]]:
     """Read a run and its results; a result that cannot be trusted is set aside and reported.
 
     The row of a statement stays where its file was lost: it is open then.
@@ -174,6 +175,7 @@ def load_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementResult]]:
     StoreError
         When ``results.json`` is missing, cut off, changed by hand or of another version.
     """
+    out = Path(out)
     run, rows, _ = _read(out)
     lost: list[str] = []
     results = []

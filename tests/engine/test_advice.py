@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
-from dpaudit import AdditiveNoise, NeighborPair, PureDP, audit, audit_outputs, neighbors, search
+from dpaudit import (
+    AdditiveNoise,
+    NeighborPair,
+    PureDP,
+    audit,
+    audit_outputs,
+    neighbors,
+    one_draw,
+    search,
+)
 from dpaudit.engine import counts
 from dpaudit.engine.judging import judge
 from dpaudit.engine.mutation import Fates
@@ -56,7 +67,9 @@ def test_where_each_user_has_one_item_more_items() -> None:
 def test_then_a_search_and_after_it_a_larger_mistake() -> None:
     assert advised(total, MANY, draws=2000, mutants=[total]).startswith("another pair: search")
     space = search.outlier(n_users=5, m=2, high=0.5)
-    assert advised(total, space, draws=20_000, mutants=[total]).startswith("a larger mistake")
+    assert advised(total, space, draws=20_000, mutants=[total]).startswith(
+        "another pair, or more draws; if this mistake cannot be seen on any, a larger one"
+    )
 
 
 def test_equal_datasets_are_told() -> None:
@@ -144,6 +157,61 @@ def test_outputs_drawn_elsewhere_are_told_too() -> None:
     assert f"100 draws per dataset {ANYTHING}" in result.reason
 
 
+def test_an_estimate_above_the_claim_asks_for_more_draws() -> None:
+    """The same claim is refuted with as many as are asked for."""
+
+    def mechanism(data, size, *, rng):
+        return total(data, size, rng=rng, scale=0.75)
+
+    short = audit(mechanism, PureDP(1.0), FAR, draws=600, seed=1)
+    assert short.verdict is not Verdict.REFUTED
+    assert short.estimated_epsilon > 1
+    found = re.search(r"dataset refute it \(draws=(\d+)\)", short.advice)
+    assert found is not None
+    assert short.advice.startswith("more draws: what was seen violates the claim (estimated 1.")
+    assert audit(mechanism, PureDP(1.0), FAR, draws=int(found[1]), seed=1).verdict == "refuted"
+
+
+def test_silence_about_what_keeps_its_claim_asks_for_nothing() -> None:
+    assert audit(total, PureDP(1.0), FAR, draws=20_000, seed=1).advice == ""
+
+
+# --- notes ---
+
+
+def notes_of(mechanism, pairs=FAR, **options) -> str:
+    options = {"draws": 2000, "seed": 1, "mutants": None, **options}
+    return "; ".join(audit(mechanism, PureDP(1.0), pairs, **options).notes)
+
+
+def test_outputs_that_are_all_equal_are_noted() -> None:
+    @one_draw
+    def seeded_inside(data, *, rng):
+        return data.sum() + np.random.default_rng(0).laplace()
+
+    assert "all outputs of either dataset are equal" in notes_of(seeded_inside)
+    assert "are equal" not in notes_of(total)
+
+
+def test_outputs_that_are_no_answer_at_all_are_noted() -> None:
+    def gap(data, size, *, rng):
+        return np.full(size, np.nan)
+
+    def gap_on_one_side(data, size, *, rng):
+        return total(data, size, rng=rng) if data.any() else np.full(size, np.nan)
+
+    assert "every output on both datasets is NaN" in notes_of(gap)
+    assert "NaN" not in notes_of(gap_on_one_side)
+
+
+def test_a_search_that_ends_far_below_the_claim_says_that_a_worse_pair_may_be_left() -> None:
+    quiet = partial(total, scale=1e9)
+    words = "the worst pair that the search found shows 0 of 1: the mechanism has slack, or a worse"
+    assert words in notes_of(quiet, neighbors.portfolio())
+    assert "the worst pair" not in notes_of(quiet)
+    assert "the worst pair" not in notes_of(total, neighbors.portfolio())
+
+
 # --- what a verdict with power says of its event and of its mutants ---
 
 
@@ -158,9 +226,11 @@ def test_what_was_not_run_is_counted_beside_what_was() -> None:
 def test_what_would_have_been_seen_stands_below_silence_that_has_power() -> None:
     result = audit(total, PureDP(1.0), FAR, draws=2000, seed=1)
     seen = at_most(result.detectable_epsilon)
-    assert f"\n  would see  a violation of epsilon = {seen} or more in this" in result.summary()
+    assert (
+        f"\n  would see  epsilon = {seen} or more by this witness, on this pair" in result.summary()
+    )
     blind = replace(result, detectable_epsilon=math.inf)
-    words = "\n  would see  nothing in this event alone: mutants fell to events of their own\n"
+    words = "\n  would see  nothing by this witness: mutants fell to other events\n"
     assert words in blind.summary()
     assert "would see" not in replace(blind, verdict=Verdict.NO_POWER).summary()
     assert "would see" not in replace(blind, detectable_epsilon=None).summary()

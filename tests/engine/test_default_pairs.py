@@ -97,13 +97,28 @@ def leaves(data: Array, size: int, *, rng: Generator) -> Array:
 
 
 def test_the_default_follows_the_relation_of_the_claim() -> None:
-    gone = audit(leaves, PureDP(1.0, Relation.ADD_REMOVE_USER), draws=DRAWS, seed=1, mutants=None)
-    assert gone.verdict is Verdict.REFUTED
-    assert "add_remove_user" in gone.pair_words
-    for relation in (None, Relation.REPLACE_USER):
-        kept = audit(leaves, PureDP(1.0, relation), draws=5000, seed=1, mutants=None)
-        assert kept.verdict is not Verdict.REFUTED
-        assert "replace_user" in kept.pair_words
+    for relation, draws in ((Relation.ADD_REMOVE_USER, DRAWS), (None, 5000)):
+        gone = audit(leaves, PureDP(1.0, relation), draws=draws, seed=1, mutants=None)
+        assert gone.verdict is Verdict.REFUTED
+        assert "add_remove_user" in gone.pair_words
+    claim = PureDP(1.0, Relation.REPLACE_USER)
+    kept = audit(leaves, claim, draws=5000, seed=1, mutants=None)
+    assert kept.verdict is not Verdict.REFUTED
+    assert "replace_user" in kept.pair_words
+
+
+def spends_a_fifth_too_much(data: Array, size: int, *, rng: Generator) -> Array:
+    """Scale the noise for 1.2 times the claim; only a user beyond 120 shows all of it."""
+    users = data.clip(0, 120).mean(axis=1)
+    return users.mean() + rng.laplace(scale=100 / len(data), size=size)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_farthest_user_is_a_finalist_however_little_it_showed_at_first(seed: int) -> None:
+    """A claim of 1 is exceeded on pairs that go beyond 120, and reached by half of all others."""
+    found = audit(spends_a_fifth_too_much, PureDP(1.0), draws=DRAWS, seed=seed, mutants=None)
+    assert found.verdict is Verdict.REFUTED
+    assert "1e+06" in found.pair_words
 
 
 def test_query_values_must_say_how_many_they_are() -> None:

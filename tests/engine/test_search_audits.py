@@ -89,7 +89,7 @@ def test_every_draw_of_the_budget_is_spent_and_accounted_for(
     best = ranking(record, 1)[0]
     assert [len(side) for side in outcome.drawn] == [best.draws, best.draws]
     assert best.stage == "final"
-    assert {t.stage for t in record.trials} <= {"design", "local", "final"}
+    assert {t.stage for t in record.trials} <= {"design", "local", "semifinal", "final"}
 
 
 def test_a_budget_below_one_round_is_refused_with_the_least() -> None:
@@ -277,7 +277,7 @@ def test_the_search_of_an_audit_is_on_record_and_follows_the_seed() -> None:
         left, right = choice.draws
         assert choice.search is not None
         assert choice.explored == 1500
-        assert len(left) == len(right) == 750 + ranking(choice.search, 1)[0].draws
+        assert len(left) == len(right) == 500 + ranking(choice.search, 1)[0].draws
         return choice.search
 
     assert explored() == explored()

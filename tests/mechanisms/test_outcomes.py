@@ -563,11 +563,57 @@ def test_functions_of_one_draw_are_told_how_to_become_mechanisms() -> None:
     def legacy(data: Any) -> float:
         return float(data.sum() + np.random.laplace())  # noqa: NPY002
 
+    def by_seed(data: Any, epsilon: float = 1.0, seed: Any = None) -> float:
+        return float(data.sum() + np.random.default_rng(seed).laplace(scale=1 / epsilon))
+
+    def without(data: Any, size: int) -> Any:
+        return np.random.default_rng().laplace(size=size) + data.sum()
+
     pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
     for function, words in (
+        (by_seed, r"by one_draw\(lambda data, \*, rng: by_seed\(data, seed=rng\)\): numpy"),
+        (without, r"it takes no rng: a mechanism is f\(data, size, \*, rng\), and draws from"),
         (plain, r"becomes a mechanism by one_draw\(f\)"),
         (scaled, r"second parameter is epsilon=1.0, which was given size.*one_draw\(f\)"),
         (legacy, r'by one_draw\(f, seed="legacy"\)'),
     ):
         with pytest.raises(MechanismError, match=words):
             audit(function, PureDP(1.0), pair, draws=300, seed=1)
+
+
+def test_what_is_said_of_a_seed_makes_a_mechanism_with_mutants() -> None:
+    def by_seed(data: Any, seed: Any = None) -> float:
+        return float(data.sum() + np.random.default_rng(seed).laplace())
+
+    with pytest.raises(TypeError, match=r"takes no rng.*becomes one by one_draw\(lambda"):
+        one_draw(by_seed)
+    pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
+    mechanism = one_draw(lambda data, *, rng: by_seed(data, seed=rng))
+    found = audit(mechanism, PureDP(1.0), pair, draws=1000, seed=1)
+    assert found.verdict == "not refuted"
+    assert [mutant.killed for mutant in found.mutants] == [True, True]
+
+
+def test_a_list_of_texts_and_numbers_is_named_as_what_it_is() -> None:
+    mechanism = one_draw(lambda data, *, rng: ["below", data.sum() + rng.laplace()])
+    pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
+    with pytest.raises(MechanismError, match="got list of float64 and str; then=function"):
+        audit(mechanism, PureDP(1.0), pair, draws=1000, seed=1)
+
+
+def test_mutants_of_single_calls_may_return_lists_of_any_length() -> None:
+    """The mutants of one call draw one by one, and their lists need not be of one length."""
+
+    @one_draw
+    def until_above(data: Any, *, rng: np.random.Generator) -> list[float]:
+        found = []
+        for value in np.ravel(data):
+            found.append(value + rng.laplace())
+            if found[-1] > 1:
+                break
+        return found
+
+    pair = NeighborPair([[0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0]])
+    found = audit(until_above, PureDP(1.0), pair, draws=2000, seed=1)
+    assert [m.note for m in found.mutants if "raised" in m.note] == []
+    assert any(m.calls == "first" and m.fate != "not run" for m in found.mutants)

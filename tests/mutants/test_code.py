@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import AdditiveNoise, ArgumentError, unseeded
+from dpaudit import AdditiveNoise, ArgumentError, one_draw, unseeded
 from dpaudit.mechanisms import is_seeded
 from dpaudit.mutants import Change, patch, quieter, scaled, without
 from tests.mutants import helpers, importer
@@ -267,3 +267,15 @@ def test_class_methods_are_replaced_as_such() -> None:
 def test_what_cannot_be_replaced_is_refused() -> None:
     with pytest.raises(ArgumentError, match="a method of a built-in type, which cannot"):
         without("numpy.ndarray.clip")
+
+
+def test_a_partial_within_one_draw_is_scaled() -> None:
+    def noisy(data: Any, *, scale: float, rng: np.random.Generator) -> float:
+        return data + scale * rng.random()
+
+    mechanism = one_draw(partial(noisy, scale=2.0))
+    made = scaled(scale=0.5)(mechanism)
+    one, other = (f(1.0, 3, rng=np.random.default_rng(1)) - 1 for f in (mechanism, made))
+    assert np.allclose(one, 2 * other)
+    with pytest.raises(ArgumentError, match=r"must be a functools\.partial"):
+        scaled(scale=0.5)(one_draw(lambda data, *, rng: data))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -329,3 +330,26 @@ def test_spaces_have_words(words: str, name: str) -> None:
 def test_bad_words_are_refused(words: str, error: Any, message: str) -> None:
     with pytest.raises(error, match=message.replace("?", r"\?")):
         neighbors.pairs_from_words(words, rng=np.random.default_rng(0))
+
+
+def test_ends_are_some_of_the_pairs_and_follow_the_relation() -> None:
+    held = portfolio()
+    assert [pair.recipe for pair in held.ends] == [
+        "lone_user(others=0, 1e+06 to 0)",
+        "across(others=0, 1e+06 to -1e+06)",
+    ]
+    gone = portfolio(relation=Relation.ADD_REMOVE_USER)
+    assert len(gone.ends) == 1
+    both = replace(held, pairs=held.pairs + gone.pairs, ends=held.ends + gone.ends)
+    rng = np.random.default_rng(1)
+    assert both.under(Relation.ADD_REMOVE_USER, rng=rng).ends == gone.ends
+    assert both.under(Relation.REPLACE_USER, rng=rng).ends == held.ends
+    for declared in (portfolio(low=0.0, high=1.0), portfolio(np.eye(3))):
+        assert declared.ends == ()
+    with pytest.raises(ArgumentError, match="ends must be some of the pairs"):
+        replace(held, ends=gone.ends)
+
+
+def test_missing_items_among_whole_numbers_are_told_how_to_be_floats() -> None:
+    with pytest.raises(ArgumentError, match=r"low=0\.0 and high=1\.0 are of floats"):
+        portfolio(low=0, high=1, missing=True)

@@ -451,6 +451,26 @@ def test_colours_can_be_told_apart_by_a_theme():
     assert len(set(figures.COLOURS.values())) == len(figures.COLOURS)
 
 
+def test_without_matplotlib_the_extra_is_named_and_pictures_of_notebooks_are_there():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from dpaudit import NeighborPair, PureDP, audit\n"
+        "pair = NeighborPair([[1.0]], [[0.0]])\n"
+        "result = audit(lambda data, size, *, rng: data.sum() + rng.laplace(size=size),\n"
+        "               PureDP(0.1), pair, draws=2000, seed=1, mutants=None)\n"
+        "assert '<svg' in result._repr_html_()\n"
+        "for plot in (result.plot, result.plot_tradeoff):\n"
+        "    try:\n"
+        "        plot()\n"
+        "    except ModuleNotFoundError as error:\n"
+        "        print(error.name, str(error))\n"
+    )
+    command = [sys.executable, "-c", code]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    words = "matplotlib plots need the package matplotlib, which is not installed here: pip install"
+    assert ran.stdout.count(words) == 2
+
+
 def test_plotting_leaves_pyplot_alone():
     code = (
         "import sys, dpaudit.report; assert not {'matplotlib', 'jinja2'} & set(sys.modules);"

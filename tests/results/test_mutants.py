@@ -29,7 +29,9 @@ def mutant(fate: Fate, name: str = "half", epsilon: float = 2.0, **changes) -> M
 
 def gone(fate: Fate, noise: str = NOISE, calls: str = "all", **changes) -> MutantResult:
     """A mutant in which a noise is gone."""
-    return mutant(fate, f"{noise} gone", noise=noise, certain=True, calls=calls, change="removed", **changes)
+    return mutant(
+        fate, f"{noise} gone", noise=noise, certain=True, calls=calls, change="removed", **changes
+    )
 
 
 def less(fate: Fate, noise: str = NOISE, calls: str = "all") -> MutantResult:

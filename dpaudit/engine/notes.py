@@ -1,0 +1,109 @@
+"""Sentences that a reader should have beside the numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpaudit.data import is_frame
+from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.explore import MIN_PILOT, Draws
+from dpaudit.engine.task import Task
+from dpaudit.events import explanation
+from dpaudit.mechanisms import Sampler
+from dpaudit.neighbors import Portfolio
+from dpaudit.results import at_least
+
+_NO_FLOATS = (
+    "The floating-point attack did nothing: all outputs were whole numbers, booleans or labels, "
+    "and no floating-point output was found whose bits could be read."
+)
+_OTHER_KEYS = "draws hold keys that keys= does not name: of these only their number is looked at"
+
+
+def notes_on_draws(task: Task, sampler: Sampler) -> tuple[str, ...]:
+    """Say which exceptions were outcomes, and what was not looked at."""
+    raised = [
+        f"{name} on the {side}, in {count:,} draws"
+        for side, names in sorted(sampler.raised.items())
+        for name, count in sorted(names.items())
+    ]
+    said = {
+        f"exceptions are outcomes: {'; '.join(raised)}": bool(raised),
+        _OTHER_KEYS: sampler.has_other_keys,
+        _NO_FLOATS: bool(task.float_attack) and not sampler.saw_reals,
+    }
+    return tuple(words for words, applies in said.items() if applies)
+
+
+def notes_on_outputs(draws: Draws) -> tuple[str, ...]:
+    """Say what about the outputs looks like an oversight: no answer at all, or no noise."""
+    if any(side.dtype.kind not in "biuf" or len(side) < MIN_PILOT for side in draws):
+        return ()
+    if all(side.dtype.kind == "f" and np.isnan(side).all() for side in draws):
+        return ("every output on both datasets is NaN, no answer: can it answer on these data?",)
+    if all((side == side[:1]).all() for side in draws):
+        return (
+            "all outputs of either dataset are equal: no noise is drawn here, or a seed is fixed "
+            "inside the mechanism",
+        )
+    return ()
+
+
+def notes_on(found: Certificate, unseen: str) -> tuple[str, ...]:
+    """Say what a reader of the certificate should know; `unseen` is what gave no mutants."""
+    told = explanation(found.witness.event)
+    said: tuple[str, ...] = (told,) if told and found.refuted else ()
+    if found.pair.is_null:
+        said += ("The two datasets of the pair are equal: no mechanism shows anything on them.",)
+    if unseen:
+        said += (f"not all of its randomness gave mutants: {unseen}",)
+    return said + found.notes
+
+
+def notes_on_task(task: Task, found: Certificate) -> tuple[str, ...]:
+    """Say what of what was asked bears on what was found."""
+    return _on_relations(task, found) + _on_frames(task, found) + _on_the_search(task, found)
+
+
+def _on_relations(task: Task, found: Certificate) -> tuple[str, ...]:
+    """Say of which relation the pair is, where pairs of several were looked at."""
+    space = task.space
+    pairs = space.pairs if isinstance(space, Portfolio) else task.pairs.pairs
+    relations = dict.fromkeys(pair.relation for pair in pairs)
+    if len(relations) < 2:
+        return ()
+    here = found.pair.relation
+    others = " and ".join(str(relation) for relation in relations if relation != here)
+    said = f"the claim fails under {here}" if found.refuted else f"the pair is of {here}"
+    return (
+        f"{said}; pairs of {others} were looked at too, because the claim names no relation: "
+        "relation= of the claim says which is meant",
+    )
+
+
+def _on_frames(task: Task, found: Certificate) -> tuple[str, ...]:
+    """Say that nobody looked for a worse pair, where one of a given frame shows nothing."""
+    if found.refuted or task.space is not None or not is_frame(found.pair.left):
+        return ()
+    return (
+        "only pairs that were named were looked at, and few users of given data show what the "
+        f"worst would: search.like(frame, user={found.pair.by!r}) looks for pairs that show more",
+    )
+
+
+_CLOSE = 0.9  # of the claim: so much is all that a search of a mechanism without slack may show
+
+
+def _on_the_search(task: Task, found: Certificate) -> tuple[str, ...]:
+    """Say that a worse pair may be left, where the worst that was found is far below the claim."""
+    claimed = found.point[0]
+    if found.refuted or not isinstance(task.space, Portfolio) or claimed <= 0 or found.point[1]:
+        return ()  # with a delta, few draws show little of any pair
+    if found.epsilon.lower >= _CLOSE * claimed or is_frame(found.pair.left):
+        return ()
+    return (
+        f"the worst pair that the search found shows {at_least(found.epsilon.lower)} of "
+        f"{claimed:.4g}: the mechanism has slack, or a worse pair was not reached. "
+        "neighbors.portfolio(low=, high=) a little beyond the bounds in your code, or a pair of "
+        "your own, looks closer",
+    )
