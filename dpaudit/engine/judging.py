@@ -13,6 +13,7 @@ from dpaudit.engine.planning import draws_for
 from dpaudit.engine.reach import draws_to_begin_with, is_beyond_reach
 from dpaudit.engine.tally import rates_seen
 from dpaudit.engine.task import PRIMARY_SHARE, Task
+from dpaudit.mutants import ALL_NOISE
 from dpaudit.results import (
     MutantResult,
     Verdict,
@@ -64,6 +65,9 @@ def judge(
 
 def _weak_words(mutants: Sequence[MutantResult]) -> str:
     """Say in few words how weak this silence is; the result names the noises."""
+    killed = [m for m in mutants if m.killed]
+    if all(m.noise == ALL_NOISE and m.certain for m in killed):
+        return ": nothing less than taking all of its noise away was noticed"
     if unnoticed(mutants):
         return "; some of its noise can be removed without notice"
     return "; some of its noise can be halved without notice" * bool(half_noticed(mutants))

@@ -101,9 +101,13 @@ def _on_the_search(task: Task, found: Certificate) -> tuple[str, ...]:
         return ()  # with a delta, few draws show little of any pair
     if found.epsilon.lower >= _CLOSE * claimed or is_frame(found.pair.left):
         return ()
+    closer = "a pair of your own, or more draws, look closer"
+    if found.pair.relation.is_of_users:
+        closer = (
+            "neighbors.portfolio(low=, high=) a little beyond the bounds in your code, or a pair "
+            "of your own, looks closer"
+        )
     return (
         f"the worst pair that the search found shows {at_least(found.epsilon.lower)} of "
-        f"{claimed:.4g}: the mechanism has slack, or a worse pair was not reached. "
-        "neighbors.portfolio(low=, high=) a little beyond the bounds in your code, or a pair of "
-        "your own, looks closer",
+        f"{claimed:.4g}: the mechanism has slack, or a worse pair was not reached; {closer}",
     )

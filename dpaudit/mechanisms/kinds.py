@@ -42,11 +42,13 @@ class Kinds:
         Cells of one draw.
     is_probing : bool
         Whether calls are only looked at, so that another kind may still turn out.
+    is_bound : bool
+        Whether draws have one shape on purpose, as arrays have; lists may happen to have one.
     """
 
     def __init__(self, name: str, *, finite: bool) -> None:
         self.name, self.width = name, 1
-        self.is_probing = False
+        self.is_probing, self.is_bound = False, True
         self._finite = finite
         self._dtype: np.dtype[Any] | None = None
         self._elsewhere: np.dtype[Any] | None = None  # on another pair
@@ -65,6 +67,7 @@ class Kinds:
 
         An array that is `bound` has one shape on purpose. Rows of a list may happen to have one.
         """
+        self.is_bound &= bound
         array = self._brought_in(array)
         kind, known_kind = kind_of(array), kind_of_dtype(self._dtype)
         shape = None if array.dtype == object else array.shape[1:]

@@ -25,6 +25,7 @@ from dpaudit.mechanisms.outcomes import (
     attempt,
     checked_keys,
     checked_then,
+    unbound,
 )
 from dpaudit.mechanisms.protocols import mechanism_name
 from dpaudit.mechanisms.streams import global_generators_kept, seed_of
@@ -99,14 +100,14 @@ class OneDraw:
         """Return another function, made a mechanism in the same way."""
         return OneDraw(function, **self._options)
 
-    def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
+    def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Any:
         """Return `size` independent draws."""
         if self.vmap:
             return self._mapped(data, size, rng)
         with _seeding(self.seed) as draw:
             run = functools.partial(draw, self.function)
             draws = [self._one(run, data, rng) for _ in range(size)]
-        return as_array(draws, self.keys, catches=self.errors == "outcome")
+        return unbound(draws, as_array(draws, self.keys, catches=self.errors == "outcome"))
 
     def _one(self, run: Callable[..., Any], data: Any, rng: np.random.Generator) -> Any:
         given = handed(data)  # what one draw does to the data, the next must not see

@@ -221,6 +221,15 @@ def as_array(
     return _numeric(draws, catches)
 
 
+def unbound(draws: Sequence[Any], array: Array) -> Any:
+    """Return a list where draws are lists of numbers, whose common length may be that of one call.
+
+    Draws of an array have one shape on purpose, and another one is refused.
+    """
+    by_chance = array.ndim > 1 and any(isinstance(draw, list | tuple) for draw in draws)
+    return list(array) if by_chance else array
+
+
 def value_or_text(values: Array, texts: Array) -> Array:
     """Return draws that are numbers or texts by turns: one of the two is empty in each."""
     return _columns({"value": values, "text": texts})

@@ -111,6 +111,11 @@ class Sampler:
     def _probe(self, data: Any, side: str) -> None:
         check_contract(self, data, side)
 
+    @property
+    def draws_are_bound(self) -> bool:
+        """Whether draws have one shape on purpose, and not because lists happen to."""
+        return self._kinds.is_bound
+
     def turn(self) -> None:
         """Turn to another pair that was checked before; its draws may have another shape."""
         self._kinds.turn()

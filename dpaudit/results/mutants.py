@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from dpaudit._json import LATER
 from dpaudit.results.rounding import beyond
 
 
@@ -67,7 +68,7 @@ class MutantResult:
     certain: bool = False
     calls: str = "all"
     note: str = ""
-    change: str = ""
+    change: str = field(default="", metadata=LATER)
 
     @property
     def is_given(self) -> bool:

@@ -281,8 +281,8 @@ class _Search:
                 where += f", {in_words(candidate.parameters)}"
             # The same class: a call that takes too long is one here too.
             raise type(error)(f"{error}; found by the search at {where}") from error
-        ragged = object in {left.dtype, *(look[0].dtype for look in candidate.looks)}
-        if candidate.looks and not ragged and left.shape[1:] != candidate.looks[0][0].shape[1:]:
+        shapes = {drawn.shape[1:] for drawn in (left, *(one for one, _ in candidate.looks))}
+        if len(shapes) > 1 and self.sampler.draws_are_bound:
             raise MechanismError(
                 f"{self.sampler.name} must return draws of one shape for the same data, got "
                 f"{left.shape[1:]} after {candidate.looks[0][0].shape[1:]}"

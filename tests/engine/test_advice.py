@@ -24,6 +24,7 @@ from dpaudit.engine import counts
 from dpaudit.engine.judging import judge
 from dpaudit.engine.mutation import Fates
 from dpaudit.engine.task import Task
+from dpaudit.mutants import ALL_NOISE
 from dpaudit.results import Fate, MutantResult, Verdict, at_most
 
 FAR = neighbors.far_user(n_users=5, distance=1.0)
@@ -247,3 +248,16 @@ def test_half_a_noise_that_would_not_be_missed_is_told() -> None:
         "no violation found, and 1 of 2 mutants were killed; some of its noise can be halved "
         "without notice"
     )
+
+
+def test_an_audit_that_notices_only_that_all_noise_is_gone_says_so() -> None:
+    task = Task(PureDP(6.0), neighbors.family(FAR), 200, 1e-6, 1, "total")
+    found = counts.look(task, total, "mechanism")
+    gone = MutantResult("gone", Fate.KILLED, 7.0, 1e-7, 10, noise=ALL_NOISE, certain=True)
+    part = MutantResult("part", Fate.SURVIVED, 1.0, 1e-7, 10, noise="it", certain=True)
+    words = (
+        "no violation found, and 1 of 2 mutants were killed: nothing less than taking all of its "
+    )
+    assert judge(task, found, Fates((gone, part)))[1] == words + "noise away was noticed"
+    given = MutantResult("mine", Fate.KILLED, 7.0, 1e-7, 10)
+    assert "nothing less" not in judge(task, found, Fates((given, gone, part)))[1]

@@ -7,6 +7,7 @@ import pickle
 import random
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,8 +23,11 @@ from dpaudit import (
     Outcomes,
     PureDP,
     Subprocess,
+    Verdict,
     audit,
+    neighbors,
     one_draw,
+    within_sensitivity,
 )
 from dpaudit.data import Failure, object_array, words_of_shape
 from dpaudit.errors import MechanismTimeout
@@ -389,7 +393,7 @@ def test_pytorch_and_numpy_do_not_draw_the_same_numbers(monkeypatch: pytest.Monk
     def both(data: Any) -> Any:
         return [theirs.randint(2**31), np.random.randint(2**31)]  # noqa: NPY002
 
-    draws = one_draw(both, seed="torch")(np.zeros(1), 50, rng=RNG(1))
+    draws = np.array(one_draw(both, seed="torch")(np.zeros(1), 50, rng=RNG(1)))
     assert (draws[:, 0] != draws[:, 1]).all()
     assert len(np.unique(draws)) == 100
 
@@ -617,3 +621,31 @@ def test_mutants_of_single_calls_may_return_lists_of_any_length() -> None:
     found = audit(until_above, PureDP(1.0), pair, draws=2000, seed=1)
     assert [m.note for m in found.mutants if "raised" in m.note] == []
     assert any(m.calls == "first" and m.fate != "not run" for m in found.mutants)
+
+
+def test_lists_may_all_have_one_length_in_one_call_and_another_in_the_next() -> None:
+    """A list that is long in one draw of a hundred: few calls hold both lengths."""
+
+    @one_draw
+    def rarely_long(data: Any, *, rng: np.random.Generator) -> list[float]:
+        return [0.0] * (6 if rng.random() < 0.01 else 3)
+
+    pair = NeighborPair([[0.0]], [[1.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for seed in range(5):
+            found = audit(rarely_long, PureDP(1.0), pair, draws=300, seed=seed, mutants=None)
+            assert found.verdict is not Verdict.REFUTED
+    alone = [rarely_long(np.zeros(1), 1, rng=RNG(seed)) for seed in range(300)]
+    assert {len(draws[0]) for draws in alone} == {3, 6}
+
+
+def test_a_search_goes_on_where_lists_have_one_length_in_one_look_only() -> None:
+    @one_draw
+    def some(data: Any, *, rng: np.random.Generator) -> list[bool]:
+        return [True] * rng.choice([2, 5], p=[0.97, 0.03])
+
+    near = within_sensitivity(1.0, norm="linf")
+    where = neighbors.portfolio(dim=3, relation=near)
+    found = audit(some, PureDP(1.0), where, draws=2000, seed=1, mutants=None)
+    assert found.verdict is not Verdict.REFUTED
