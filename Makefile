@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 OUT ?= reports
 
 .DEFAULT_GOAL := help
-.PHONY: help audit reference test test-slow lint types check docs bench clean
+.PHONY: help audit reference test test-slow test-lowest test-newest lint types check docs dist bench clean
 
 help:
 	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
@@ -14,6 +14,8 @@ help:
 	@echo "make reference   make the run in reports/reference again, which is kept in git"
 	@echo "make check   lint and types"
 	@echo "make docs    build the site: docs/_build/html/index.html"
+	@echo "make dist    build sdist and wheel, and try the wheel in an empty environment"
+	@echo "make test-lowest, make test-newest   the tests with the oldest and the newest packages allowed"
 	@echo "make bench   soundness, tightness, refutation and speed, as printed in the README"
 
 $(BIN)/python:
@@ -38,6 +40,10 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[docs]'
 	@touch $@
 
+$(VENV)/.release: pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet -c constraints.txt build twine uv
+	@touch $@
+
 audit: $(VENV)/.audit
 	$(BIN)/dpaudit run audits --profile quick --out $(OUT)
 
@@ -51,6 +57,13 @@ test: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -m slow
+
+# Each in an environment of its own; PYTHON=python3.13 makes it one of another Python.
+test-lowest test-newest: test-%: $(VENV)/.release
+	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(VENV)-$*
+	VIRTUAL_ENV=$(VENV)-$* $(BIN)/uv pip install --quiet \
+		$(if $(filter lowest,$*),--resolution lowest-direct,--upgrade) -e '.[test]'
+	$(VENV)-$*/bin/python -m pytest -n auto -m "not slow"
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -66,6 +79,12 @@ docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
 
+dist: $(VENV)/.release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) .ci/check_install.py dist/*.whl
+
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.soundness
 	$(BIN)/python -m benchmarks.tightness
@@ -78,4 +97,4 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.workers
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache

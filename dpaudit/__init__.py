@@ -9,3 +9,7 @@ that audit nothing; ``__init__.pyi`` says where each one lives.
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+_OF_EXTRAS = ("check_contraction", "check_lipschitz", "check_sensitivity", "strategies")
+# What a star import takes needs no extra.
+__all__ = [name for name in __all__ if name not in _OF_EXTRAS]

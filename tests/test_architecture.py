@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import dpaudit
+
 ROOT = Path(__file__).parents[1]
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 BASE = "errors, _validate, _json"
@@ -174,8 +176,24 @@ def test_rows_of_a_ledger_are_read_stored_and_shown_without_hypothesis():
 
 
 def test_everything_on_the_face_can_be_imported():
-    """After a plain install: all of `from dpaudit import *`."""
-    subprocess.run([sys.executable, "-c", "from dpaudit import *; check_sensitivity"], check=True)
+    names = ", ".join(set(dir(dpaudit)) - set(vars(dpaudit)))
+    assert "check_sensitivity" in names
+    subprocess.run([sys.executable, "-c", f"from dpaudit import {names}"], check=True)
+
+
+def test_a_star_import_needs_no_extra_and_what_needs_one_names_it():
+    code = (
+        "import sys; sys.modules['hypothesis'] = sys.modules['matplotlib'] = None\n"
+        "from dpaudit import *\n"
+        "audit, PureDP, neighbors, ledger\n"
+        "try:\n"
+        "    from dpaudit import check_sensitivity\n"
+        "except ModuleNotFoundError as error:\n"
+        "    print(error)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "need the package hypothesis" in ran.stdout
+    assert "its extra ledger" in ran.stdout
 
 
 @pytest.mark.parametrize("path", sources("dpaudit") + sources("algorithms"), ids=str)

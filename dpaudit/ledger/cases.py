@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 from dpaudit.ledger.domains import Array, Domain, Range
+from dpaudit.ledger.generating import st
 from dpaudit.ledger.judging import Inequality
 
 Changed = Mapping[str, Any]

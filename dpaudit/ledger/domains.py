@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from dpaudit.errors import ArgumentError
+from dpaudit.ledger.generating import hnp, st
 from dpaudit.search import Choice, Integer, Interval
 
 Range = Interval | Integer | Choice

@@ -16,14 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import hypothesis
 import numpy as np
-from hypothesis import strategies as st
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 from dpaudit.ledger.attempt import Attempt, Method, Power
 from dpaudit.ledger.domains import Domain
+from dpaudit.ledger.generating import hypothesis, st
 from dpaudit.ledger.judging import DEFAULT_TOLERANCE, Inequality, Judge, record
 from dpaudit.ledger.seeding import SEEDED
 from dpaudit.ledger.simplifying import simplify

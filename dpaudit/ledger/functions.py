@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpaudit import _validate
@@ -22,6 +21,7 @@ from dpaudit.errors import ArgumentError, MechanismError, place
 from dpaudit.ledger import strategies
 from dpaudit.ledger.attempt import Attempt, Method, plain
 from dpaudit.ledger.falsifying import falsify, sweep
+from dpaudit.ledger.generating import st
 from dpaudit.mechanisms import mechanism_name
 from dpaudit.neighbors import NeighborPair
 

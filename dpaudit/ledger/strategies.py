@@ -20,13 +20,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from dpaudit import _validate
 from dpaudit.claims import Relation, checked_relation
 from dpaudit.errors import ArgumentError
+from dpaudit.ledger.generating import hnp, st
 from dpaudit.neighbors import NeighborPair
 
 Floats = NDArray[np.float64]

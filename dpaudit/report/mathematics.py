@@ -16,11 +16,11 @@ def mathml(latex: str) -> Markup:
     latex : str
         Without dollar signs.
     """
-    from latex2mathml.converter import convert
-
     try:
+        from latex2mathml.converter import convert
+
         # Of a text in a formula the converter makes elements as it stands.
         found = convert(latex.replace("<", r"\lt ").replace(">", r"\gt "), display="block")
-    except Exception:  # the converter raises what it happens to run into
+    except Exception:  # the converter is an extra, and raises what it happens to run into
         return Markup("<code>") + escape(latex) + Markup("</code>")
     return Markup(found)

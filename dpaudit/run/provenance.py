@@ -29,7 +29,10 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def _versions() -> dict[str, str]:
-    return {**engine.versions(), "hypothesis": metadata.version("hypothesis")}
+    try:
+        return {**engine.versions(), "hypothesis": metadata.version("hypothesis")}
+    except metadata.PackageNotFoundError:  # an extra, which audits do without
+        return engine.versions()
 
 
 def sources(root: Path) -> dict[str, str]:
