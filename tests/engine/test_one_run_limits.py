@@ -69,7 +69,7 @@ def test_the_least_number_is_not_far_from_the_needed_one() -> None:
         (ApproxDP(1.0, 1e-5), {"true_epsilon": 2.0}),
         (ApproxDP(1.0, 1e-5), {"mu": 2.0}),
         (GaussianDP(1.0), {"mu": 1.0}),
-        (ZeroConcentratedDP(0.5), {"mu": 0.9}),
+        pytest.param(ZeroConcentratedDP(0.5), {"mu": 0.9}, marks=pytest.mark.slow),
     ],
 )
 def test_what_no_number_refutes_is_known_without_looking_at_many(

@@ -92,7 +92,7 @@ def test_one_that_forgets_its_denominator_is_found_out(monkeypatch) -> None:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("rate", [0.5, 0.1, 0.003])
-@pytest.mark.parametrize("calls", [4, 16, 64])
+@pytest.mark.parametrize("calls", [4, 16, pytest.param(64, marks=pytest.mark.slow)])
 def test_honest_calls_are_refused_no_more_often_than_said(monkeypatch, calls, rate) -> None:
     """At a level of 0.2, where refusals could be counted; false-alarm rate of this test 1e-6."""
     monkeypatch.setattr(independence, "FALSE_REFUSAL", 0.2 * 4)

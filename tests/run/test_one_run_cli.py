@@ -56,7 +56,10 @@ def asked(*words):
 
 @pytest.mark.parametrize(
     ("words", "claim"),
-    [(["--claimed-mu", "1"], "1-GDP"), (["--rho", "0.1"], "0.1-zCDP")],
+    [
+        (["--claimed-mu", "1"], "1-GDP"),
+        pytest.param(["--rho", "0.1"], "0.1-zCDP", marks=pytest.mark.slow),
+    ],
 )
 def test_a_plan_of_one_run_takes_claims_that_are_curves(words, claim):
     more = ["--one-run", "--mu", "2.5", "--canaries", "100", "--failure-prob", "0.05"]

@@ -317,7 +317,9 @@ def _worst_error(
     return worst
 
 
-@pytest.mark.parametrize("draws", [(1, 1), (8, 8), (25, 25), (6, 20)], ids=str)
+@pytest.mark.parametrize(
+    "draws", [(1, 1), (8, 8), pytest.param((25, 25), marks=pytest.mark.slow), (6, 20)], ids=str
+)
 @pytest.mark.parametrize(
     "target", [Target(delta=0.0), Target(delta=0.2), Target(epsilon=1.0)], ids=str
 )
