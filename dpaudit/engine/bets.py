@@ -42,7 +42,7 @@ from dpaudit.engine.bet import (
 )
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.explore import Draws, Exploration, explore
-from dpaudit.engine.notes import notes_on_draws
+from dpaudit.engine.notes import left_out, notes_on_draws
 from dpaudit.engine.pictures import Pictures
 from dpaudit.engine.tally import Tally, tally_of
 from dpaudit.engine.task import EXPLORE_SHARE, Task
@@ -341,6 +341,7 @@ def _certify(game: Game) -> Certificate:
         search=game.exploration.search,
         notes=notes_on_draws(task, game.sampler)
         + tuple(check.note for check in game.checks.values() if check.note),
+        left_out=left_out(task, game.sampler, game.exploration.search),
         sequential=SequentialPath(
             game.stopped,
             task.draws,

@@ -62,6 +62,7 @@ class Certificate:
     long_profile: LongProfile | None = None
     search: SearchRecord | None = None
     notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def of(

@@ -93,6 +93,7 @@ def result_of(
         search=found.search,
         slack=slack,
         notes=notes_on(found, fates.unseen if fates.results else "") + more_notes,
+        left_out=found.left_out,
         advice=advice,
         pair=None if pair_words else found.pair,
         event=found.event,

@@ -30,7 +30,7 @@ from scipy import stats
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.few import RANKED_SHARE, RankedTally, is_number, ranked
-from dpaudit.engine.notes import notes_on_draws, notes_on_outputs
+from dpaudit.engine.notes import left_out, notes_on_draws, notes_on_outputs
 from dpaudit.engine.pictures import Pictures
 from dpaudit.engine.tally import Tally, parts_of
 from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Task
@@ -384,6 +384,7 @@ def _certify(
         bounds=tuple(bound for bound in bounds if isinstance(bound, RateBounds)),
         search=exploration.search,
         notes=notes_on_draws(task, sampler) + notes_on_outputs(exploration.draws),
+        left_out=left_out(task, sampler, exploration.search),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.mutation import Fates
 from dpaudit.engine.planning import draws_for
@@ -175,6 +176,11 @@ def advice(
         return (
             "more items per user (m=8 in the recipe of the pair): with one item each, a bound on "
             "items cannot be told from a bound on users"
+        )
+    if task.space is None and is_frame(task.pairs.pairs[0].left):
+        return (
+            "another pair: search for the worst one, as in "
+            f"search.like(frame, user={task.pairs.pairs[0].by!r}); or more draws"
         )
     if task.space is None and task.pairs.pairs[0].user is not None:
         return (

@@ -10,13 +10,15 @@ from dpaudit.engine.explore import MIN_PILOT, Draws
 from dpaudit.engine.task import Task
 from dpaudit.events import explanation
 from dpaudit.mechanisms import Sampler
-from dpaudit.neighbors import Portfolio
+from dpaudit.neighbors import NeighborPair, Portfolio
 from dpaudit.results import at_least
+from dpaudit.search import SearchRecord
 
 _NO_FLOATS = (
     "The floating-point attack did nothing: all outputs were whole numbers, booleans or labels, "
     "and no floating-point output was found whose bits could be read."
 )
+_NAMED = 3  # pairs, in a sentence
 _OTHER_KEYS = "draws hold keys that keys= does not name: of these only their number is looked at"
 
 
@@ -33,6 +35,28 @@ def notes_on_draws(task: Task, sampler: Sampler) -> tuple[str, ...]:
         _NO_FLOATS: bool(task.float_attack) and not sampler.saw_reals,
     }
     return tuple(words for words, applies in said.items() if applies)
+
+
+def left_out(task: Task, sampler: Sampler, search: SearchRecord | None) -> tuple[str, ...]:
+    """Say what nobody asked to look at, and for what draws were too few."""
+    found: tuple[str, ...] = ()
+    if sampler.saw_reals and not task.float_attack and task.stored is None:
+        found += ("the low bits of its outputs (float_attack=True)",)
+    if isinstance(task.space, Portfolio) and not any(map(_has_gaps, task.space.pairs)):
+        found += ("data with missing items (missing=True)",)
+    if search is not None and search.untried:
+        names = ", ".join(search.untried[:_NAMED])
+        more = len(search.untried) - _NAMED
+        found += (f"pairs, for want of draws: {names}" + f", and {more} more" * (more > 0),)
+    return found
+
+
+def _has_gaps(pair: NeighborPair) -> bool:
+    """Whether items are missing in a pair, or could not be."""
+    sides = pair.left, pair.right
+    if not all(isinstance(side, np.ndarray) and side.dtype.kind == "f" for side in sides):
+        return True
+    return not pair.relation.is_of_users or any(bool(np.isnan(side).any()) for side in sides)
 
 
 def notes_on_outputs(draws: Draws) -> tuple[str, ...]:

@@ -178,7 +178,8 @@ class NeighborPair:
         replace : dict, optional
             From a user to the rows that stand in its place on the right side, at the end of the
             frame: a frame or a dict of columns, each a value or a list of them. Where the column
-            of the users is left out, the user keeps its name.
+            of the users is left out, the user keeps its name. Together with `drop` of the same
+            user: with these rows it is on the left, and gone on the right.
         relation : Relation, optional
             Default: ``ADD_REMOVE_USER`` for `drop`, ``REPLACE_USER`` for `replace`.
 
@@ -195,6 +196,9 @@ class NeighborPair:
         >>> pair = NeighborPair.from_frame(visits, user="id", replace={7: {"paid": [1e6]}})
         >>> pair.right["paid"].tolist()
         [9.0, 1000000.0]
+        >>> rich = NeighborPair.from_frame(visits, user="id", drop=7, replace={7: {"paid": [1e6]}})
+        >>> rich.left["paid"].tolist(), rich.right["paid"].tolist()
+        ([9.0, 1000000.0], [9.0])
         """
         left, right, users, words = frame_sides(frame, user, drop, replace)
         if relation is None:

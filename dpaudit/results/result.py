@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from dpaudit._json import decode, encode
+from dpaudit._json import LATER, decode, encode
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results.datasets import who_differs
 from dpaudit.results.estimates import (
@@ -114,6 +114,8 @@ class AuditResult:
         What `dpaudit replay` needs to find the audit again; empty when made by a direct call.
     advice : str
         What to try next, where silence means nothing; empty otherwise.
+    left_out : tuple of str
+        What was not looked at: for want of draws, or because nobody asked.
     pair : NeighborPair or None
         The two datasets and the user in whom they differ; stored beside the JSON, and None where
         that file is gone.
@@ -150,6 +152,7 @@ class AuditResult:
     notes: tuple[str, ...] = ()
     origin: dict[str, Any] = field(default_factory=dict, repr=False)
     advice: str = ""
+    left_out: tuple[str, ...] = field(default=(), metadata=LATER)
     pair: NeighborPair | None = field(default=None, repr=False, compare=False)
     event: Any = field(default=None, repr=False, compare=False)
 
@@ -300,6 +303,7 @@ class AuditResult:
                 "probability about 0.9; of other pairs nothing is known"
             ]
         lines += [f"unnoticed  {words}" for words in unnoticed_words(self.mutants)]
+        lines += [f"left out   {words}" for words in self.left_out]
         return [f"  {line}" for line in lines]
 
     @staticmethod

@@ -14,7 +14,14 @@ from dpaudit.report import (
     statement_lines,
     summary,
 )
-from dpaudit.results import STATUSES, AuditResult, beside, score_words
+from dpaudit.results import (
+    STATUSES,
+    AuditResult,
+    Verdict,
+    beside,
+    score_words,
+    unnoticed_words,
+)
 from dpaudit.store import Record
 
 
@@ -68,7 +75,10 @@ def facts_of(record: Record) -> list[str]:
     certified = beside(record.certified_epsilon, claimed, 3, ">= ")
     words = [f"epsilon {certified} of {claimed:.3g} claimed"]
     if record.mutants:
-        words.append(f"mutants {score_words(record.mutants)}")
+        silent = record.verdict is Verdict.NOT_REFUTED and unnoticed_words(record.mutants)
+        words.append(
+            f"mutants {score_words(record.mutants)}" + ", some noise unnoticed" * bool(silent)
+        )
     if record.sequential is not None:
         words.append(draws_used(record))
     return [*words, f"{record.seconds:.1f} s"]

@@ -320,6 +320,7 @@ class Candidates:
             draws_spent,
             pairs=len(self.pairs),
             spaces=len(self.spaces),
+            untried=tuple(p.recipe for p in self.pairs if id(p) not in self._of_pair),
         )
 
     def none_valid(self) -> ArgumentError:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
+from dpaudit._json import LATER
 
 FINAL = "final"
 """Stage of the trials that were judged last, on fresh draws."""
@@ -72,6 +73,8 @@ class SearchRecord:
         Draws per dataset of all trials together; 0 where everything is computed.
     pairs, spaces : int
         How many pairs were given, and how many spaces.
+    untried : tuple of str
+        Which of the pairs were not tried, as there were too few draws.
     """
 
     space: str
@@ -80,6 +83,7 @@ class SearchRecord:
     draws_spent: int
     pairs: int = 0
     spaces: int = 1
+    untried: tuple[str, ...] = field(default=(), metadata=LATER)
 
     @property
     def is_portfolio(self) -> bool:
@@ -100,7 +104,8 @@ class SearchRecord:
         where = f"{' and '.join(held)}, " if self.is_portfolio else ""
         tried = f"{_counted(sum(trial.valid for trial in self.trials), 'pair')} tried"
         cost = f"with {self.draws_spent:,} draws" if self.draws_spent else "by computation"
-        return f"{self.space}: {where}{tried} {cost}"
+        left = f", {len(self.untried):,} of the {self.pairs:,} left out" * bool(self.untried)
+        return f"{self.space}: {where}{tried} {cost}{left}"
 
 
 def _counted(number: int, what: str) -> str:

@@ -84,7 +84,7 @@ def test_an_honest_mechanism_is_given_up_early_and_says_what_it_would_have_seen(
     assert 0.7 < result.certified_epsilon < 1.0
     assert result.detectable_epsilon is not None
     assert 1.0 < result.detectable_epsilon < 1.1
-    assert "probability about 0.9" in result.reason
+    assert "probability about 0.9" in result.summary()
 
 
 def test_hope_is_optimistic_and_care_is_not() -> None:
