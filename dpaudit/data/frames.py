@@ -86,9 +86,20 @@ class FrameForm(Form):
 def unpacked(packed: Packed) -> Any:
     """Return the frame that was packed; needs the library that it is of."""
     facts = packed.facts
+    columns, library = facts["columns"], facts["library"]
     schema = {name: getattr(nw, dtype) for name, dtype in facts["dtypes"].items()}
-    frame = nw.from_dict(facts["columns"], schema, backend=facts["library"])
-    return frame.to_native()
+    # Casting to text makes texts of what is missing, in pandas 2; texts need no cast.
+    texts = {name for name, held in columns.items() if any(isinstance(cell, str) for cell in held)}
+    parts = [
+        nw.from_dict(
+            {name: held for name, held in columns.items() if (name in texts) is of_texts},
+            None if of_texts else {n: kind for n, kind in schema.items() if n not in texts},
+            backend=library,
+        )
+        for of_texts in (False, True)
+        if any((name in texts) is of_texts for name in columns)
+    ]
+    return nw.concat(parts, how="horizontal").select(*columns).to_native()
 
 
 def is_frame(value: Any) -> bool:

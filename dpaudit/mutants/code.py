@@ -372,6 +372,8 @@ def _held_elsewhere(original: Any, holders: list[tuple[Any, str]]) -> str:
         spaces |= {id(one) for one in inner}
     itself = id(original)  # a closure over the function would be found among its holders
     for referrer in gc.get_referrers(original):
+        if type(referrer).__module__.startswith("numpy.ma"):
+            continue  # older numpy's np.ma.clip and the like, which are functions of their own
         if isinstance(referrer, types.CellType) and _is_closed_over(referrer):
             return "a closure or a decorator"
         if isinstance(referrer, functools.partial):

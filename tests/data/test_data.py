@@ -84,7 +84,35 @@ BAD_FRAMES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (COLUMNS, {"replace": {7: {"paid": ["x"], "who": "y"}}}, "values of the columns' dtypes"),
     (COLUMNS, {"replace": {7: {"paid": [1, 2], "who": ["y"]}}}, "columns of one length"),
     (COLUMNS, {}, "give drop or replace, got drop=None"),
+    (
+        COLUMNS,
+        {"drop": 8, "replace": {7: {"paid": 1.0}}},
+        "both must name the same users, got drop=8",
+    ),
 ]
+
+
+@pytest.mark.parametrize("make", FRAMES)
+def test_a_user_who_holds_other_rows_leaves(make: Any) -> None:
+    pair = NeighborPair.from_frame(
+        make(COLUMNS), user="id", drop=7, replace={7: {"paid": [1e6], "who": "rich"}}
+    )
+    gone = NeighborPair.from_frame(make(COLUMNS), user="id", drop=7)
+    assert digest(pair.right) == digest(gone.right)
+    assert (pair.user, pair.relation) == (7, Relation.ADD_REMOVE_USER)
+    assert list(pair.left["id"])[-1] == 7
+    assert list(pair.left["paid"])[-1] == 1e6
+    assert len(pair.left) == len(pair.right) + 1
+
+
+@pytest.mark.parametrize("make", FRAMES)
+def test_texts_that_are_missing_are_kept_as_missing(make: Any) -> None:
+    """A cast would make texts of them, in pandas 2."""
+    frame = make({"id": [1, 2, 2], "who": ["a", None, "None"], "none": [None, None, "x"]})
+    pair = NeighborPair.from_frame(frame, user="id", drop=1)
+    again = _pair_from(pair_bytes(pair))
+    held = [[is_missing(cell) for cell in pair.left["who"]] for pair in (pair, again)]
+    assert held == [[False, True, False]] * 2
 
 
 @pytest.mark.parametrize("make", FRAMES)

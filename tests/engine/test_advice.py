@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpaudit import (
@@ -211,6 +212,56 @@ def test_a_search_that_ends_far_below_the_claim_says_that_a_worse_pair_may_be_le
     assert words in notes_of(quiet, neighbors.portfolio())
     assert "the worst pair" not in notes_of(quiet)
     assert "the worst pair" not in notes_of(total, neighbors.portfolio())
+
+
+# --- what was left out ---
+
+
+def left_out(mechanism, pairs=FAR, **options) -> str:
+    options = {"draws": 2000, "seed": 1, "mutants": None, **options}
+    return "; ".join(audit(mechanism, PureDP(1.0), pairs, **options).left_out)
+
+
+def test_low_bits_are_left_out_unless_somebody_asks_for_them() -> None:
+    assert left_out(total) == "the low bits of its outputs (float_attack=True)"
+    assert left_out(total, float_attack=True) == ""
+    assert left_out(total, sequential=True) == "the low bits of its outputs (float_attack=True)"
+
+    def whole(data, size, *, rng):
+        return rng.integers(0, 5, size=size)
+
+    assert left_out(whole) == ""
+
+
+def test_missing_items_are_left_out_of_a_portfolio_that_has_none() -> None:
+    words = "data with missing items (missing=True)"
+    assert words in left_out(total, neighbors.portfolio())
+    assert words not in left_out(total, neighbors.portfolio(missing=True))
+    assert words not in left_out(total, neighbors.portfolio(low=0, high=1))
+    assert words not in left_out(total)
+
+
+def test_pairs_for_which_draws_were_too_few_are_named() -> None:
+    held = neighbors.portfolio()
+    few, many = (audit(total, PureDP(1.0), held, draws=n, seed=1) for n in (1400, 100_000))
+    untried = few.search.untried
+    assert 0 < len(untried) < len(held.pairs)
+    assert set(untried) <= {pair.recipe for pair in held.pairs}
+    assert not set(untried) & {trial.arm for trial in few.search.trials}
+    assert f"pairs, for want of draws: {untried[0]}, " in "; ".join(few.left_out)
+    assert f"{len(untried)} of the {len(held.pairs)} left out" in few.search.words()
+    assert many.search.untried == ()
+    silent = replace(few, verdict=Verdict.NOT_REFUTED).summary()
+    assert f"\n  left out   pairs, for want of draws: {untried[0]}" in silent
+
+
+def test_of_a_named_frame_the_pairs_around_it_are_advised() -> None:
+    frame = pd.DataFrame({"who": [1, 1, 2], "paid": [1.0, 2.0, 3.0]})
+    pair = NeighborPair.from_frame(frame, user="who", drop=2)
+    count = one_draw(lambda data, *, rng: len(data) + rng.laplace(scale=50.0))
+    words = "another pair: search for the worst one, as in search.like(frame, user='who')"
+    found = audit(count, PureDP(1.0), pair, draws=300, seed=1, mutants=[count])
+    assert found.advice.startswith(words)
 
 
 # --- what a verdict with power says of its event and of its mutants ---

@@ -54,8 +54,8 @@ def test_without_a_pair_the_portfolio_is_searched(home):
     caught = home.dpaudit("audit", "mine:per_item", "--epsilon", "1", *DRAWS)
     assert caught.code == 1
     assert caught.out.startswith("REFUTED  mine:per_item")
-    where = r"  searched   portfolio\(n_users=20, m=8\): 27 pairs and 7 spaces, "
-    assert re.search(where + r"\d+ pairs tried with 600 draws", caught.out)
+    where = r"  searched   portfolio\(n_users=20, m=8\): 28 pairs and 7 spaces, "
+    assert re.search(where + r"\d+ pairs tried with 800 draws", caught.out)
     honest = home.dpaudit("audit", "mine:mean", "--epsilon", "1", *DRAWS)
     assert honest.code == 0
 
@@ -74,7 +74,7 @@ def test_without_a_pair_the_portfolio_is_searched(home):
         (["mine:mean", "--epsilon", "1", "--pair", "outlier:n_users=9"], "outlier(n_users=9): "),
         (["mine:mean", "--epsilon", "1", "--pair", "which_user:n_users=5"], "which_user(n_use"),
         (["mine:mean", "--epsilon", "1", "--pair", "clusters:n_users=9"], "clusters(n_users=9): "),
-        (["mine:mean", "--epsilon", "1", "--pair", "portfolio:m=4"], "(n_users=20, m=4): 27 pairs"),
+        (["mine:mean", "--epsilon", "1", "--pair", "portfolio:m=4"], "(n_users=20, m=4): 28 pairs"),
         (["mine:mean", "--epsilon", "1", "--pair", "far_user:n_users=5"], "far_user(distance=100)"),
         (["mine:shape", "--epsilon", "1", "--like", "np.eye(6).reshape(6, 3, 2)"], "6x3x2"),
     ],
