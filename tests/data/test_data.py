@@ -13,6 +13,7 @@ import pytest
 from dpaudit import NeighborPair, PairError, PureDP, Relation, audit
 from dpaudit.claims import custom_relation, replace_label
 from dpaudit.data import content, digest, form_of, handed, unpacked, words_of_data
+from dpaudit.data.frames import is_missing
 from dpaudit.errors import MechanismError
 from dpaudit.results.datasets import datasets
 from dpaudit.store.records import _pair_from, pair_bytes
