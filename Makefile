@@ -56,7 +56,7 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
 test-slow: $(VENV)/.test
-	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto -m slow --durations=12
 
 # Each in an environment of its own; PYTHON=python3.13 makes it one of another Python.
 test-lowest test-newest: test-%: $(VENV)/.release

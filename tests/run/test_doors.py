@@ -513,3 +513,19 @@ def test_an_audit_that_takes_too_long_is_broken_off(make):
     assert result.code == 1
     assert "timeout = 0.2 s" in result.out
     assert "NO POWER (none killed) audit_mine::audit_patient" in result.out
+
+
+def test_a_run_of_everything_here_leaves_other_checkouts_alone(home):
+    """Somebody who cloned dpaudit beside their audits had its hundreds collected too."""
+    home.write(mine=MODULE)
+    home.put("audit_own.py", HEAD + ONE)
+    for folder in ("theirs", "deps/theirs"):
+        home.put(f"{folder}/.git/HEAD", "ref: refs/heads/main")
+        home.put(f"{folder}/audits/audit_other.py", "import nothing_of_that_name")
+    home.put("nearby/audit_two.py", HEAD + TWO)
+    done = home.dpaudit("run", "--jobs", "0")
+    assert done.code == 0
+    assert "nothing_of_that_name" not in done.out + done.err
+    assert "2 NOT REFUTED" in done.out
+    asked = home.dpaudit("run", "theirs/audits", "--jobs", "0")
+    assert "nothing_of_that_name" in asked.out + asked.err
