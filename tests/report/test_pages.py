@@ -631,12 +631,12 @@ def test_conditional_epsilon_needs_a_delta(special, tmp_path):
 def test_reach_is_told_and_rounded_up(special, tmp_path):
     reach = replace(special["kept"], detectable_epsilon=1.23411)
     text, _ = parts_of(reach, tmp_path)
-    assert "What it would have refuted" in text
+    assert "What it would have seen" in text
     assert "Had this event needed epsilon = 1.235 at delta = 0" in text
     text, _ = parts_of(replace(reach, detectable_epsilon=math.inf), tmp_path)
     assert "no rates of it would have been refuted" in text
     text, _ = parts_of(replace(reach, detectable_epsilon=None), tmp_path)
-    assert "What it would have refuted" not in text
+    assert "What it would have seen" not in text
 
 
 def test_notes_stand_before_the_pictures(special, tmp_path):
