@@ -67,13 +67,14 @@ class Page:
 
     path: Path
     names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__main__"})
-    printed: str = ""
+    printed: str | None = ""
 
     def run(self) -> Iterator[tuple[Block, str]]:
-        """Run all blocks; yield each block of output with what was printed."""
+        """Run all blocks; yield each block of output with what was printed, of code that ran."""
         for block in blocks_of(self.path.read_text(encoding="utf-8")):
             if block.language == "text" and block.word("output") is not None:
-                yield block, self.printed
+                if self.printed is not None:
+                    yield block, self.printed
             elif block.language == "python":
                 self._python(block)
             elif block.language == "sh" and block.word("run") is not None:
@@ -88,6 +89,7 @@ class Page:
         code = compile(block.text, f"{self.path.stem}.py", "exec")
         needs = block.word("needs")
         if needs and importlib.util.find_spec(needs) is None:
+            self.printed = None
             return
         out = io.StringIO()
         with contextlib.redirect_stdout(out):

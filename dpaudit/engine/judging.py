@@ -26,7 +26,9 @@ from dpaudit.results import (
 )
 
 _MANY = 10**9  # draws that nobody makes: then another pair is the better advice
-_BY_LUCK = 30  # times the draws; what would take more is within the luck of those that were made
+# Times the draws; what would take more is within the luck of those that were made: of a mutant, and
+# of what may well keep its claim, where an estimate so high is rare.
+_BY_LUCK, _BY_RARE_LUCK = 30, 10
 
 
 def judge(
@@ -137,8 +139,8 @@ def advice(
     """
     if verdict is Verdict.REFUTED:
         return ""
-    seen = _draws_that_would_do(task, found, task.failure_prob)
-    if seen is not None:
+    seen = _draws_that_would_do(task, found, task.failure_prob, _BY_RARE_LUCK)
+    if seen is not None and wanted:
         return (
             f"more draws: what was seen violates the claim (estimated {found.epsilon.value:.4g} of "
             f"{found.point[0]:.4g}), which may be luck; if it is none, about {seen:,} draws per "
@@ -195,7 +197,9 @@ def advice(
     return "another pair, or more draws: no change of its noise was seen on the pairs tried"
 
 
-def _draws_that_would_do(task: Task, mutant: Certificate, failure_prob: float) -> int | None:
+def _draws_that_would_do(
+    task: Task, mutant: Certificate, failure_prob: float, most: int = _BY_LUCK
+) -> int | None:
     """Return draws per dataset that would refute a mutant, by what was seen of it; or None."""
     counts, (epsilon, delta) = mutant.epsilon.counts, mutant.point
     if counts is None or mutant.epsilon.value <= epsilon:
@@ -205,7 +209,7 @@ def _draws_that_would_do(task: Task, mutant: Certificate, failure_prob: float) -
     if likely <= math.exp(min(epsilon, 600.0)) * rare + delta:
         return None
     draws = draws_for(likely, rare, epsilon, delta, failure_prob * PRIMARY_SHARE)
-    if draws is None or not task.draws < draws <= min(_BY_LUCK * task.draws, _MANY):
+    if draws is None or not task.draws < draws <= min(most * task.draws, _MANY):
         return None
     digits = 10 ** max(math.floor(math.log10(draws)) - 1, 0)
     return int(np.ceil(draws / digits) * digits)
