@@ -165,7 +165,7 @@ def test_an_estimate_above_the_claim_asks_for_more_draws() -> None:
     def mechanism(data, size, *, rng):
         return total(data, size, rng=rng, scale=0.75)
 
-    short = audit(mechanism, PureDP(1.0), FAR, draws=1500, seed=3)
+    short = audit(mechanism, PureDP(1.0), FAR, draws=1500, seed=4)
     assert short.verdict is not Verdict.REFUTED
     assert short.estimated_epsilon > 1
     found = re.search(r"dataset refute it \(draws=(\d+)\)", short.advice)
