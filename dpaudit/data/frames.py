@@ -89,7 +89,7 @@ def unpacked(packed: Packed) -> Any:
     columns, library = facts["columns"], facts["library"]
     schema = {name: getattr(nw, dtype) for name, dtype in facts["dtypes"].items()}
     # Casting to text makes texts of what is missing, in pandas 2; texts need no cast.
-    texts = {name for name, held in columns.items() if any(isinstance(cell, str) for cell in held)}
+    texts = {name for name, kind in facts["dtypes"].items() if kind == "String"}
     parts = [
         nw.from_dict(
             {name: held for name, held in columns.items() if (name in texts) is of_texts},

@@ -16,6 +16,7 @@ from dpaudit.engine.tally import rates_seen
 from dpaudit.engine.task import PRIMARY_SHARE, Task
 from dpaudit.mutants import ALL_NOISE
 from dpaudit.results import (
+    Fate,
     MutantResult,
     Verdict,
     at_least,
@@ -70,7 +71,9 @@ def _weak_words(mutants: Sequence[MutantResult]) -> str:
     """Say in few words how weak this silence is; the result names the noises."""
     killed = [m for m in mutants if m.killed]
     if all(m.noise == ALL_NOISE and m.certain for m in killed):
-        return ": nothing less than taking all of its noise away was noticed"
+        less = any(m.fate is not Fate.NOT_RUN for m in mutants if m not in killed)
+        seen = "noticed" if less else "tried"
+        return f": nothing less than taking all of its noise away was {seen}"
     if unnoticed(mutants):
         return "; some of its noise can be removed without notice"
     return "; some of its noise can be halved without notice" * bool(half_noticed(mutants))

@@ -10,7 +10,7 @@ from dpaudit.engine.explore import MIN_PILOT, Draws
 from dpaudit.engine.task import Task
 from dpaudit.events import explanation
 from dpaudit.mechanisms import Sampler
-from dpaudit.neighbors import NeighborPair, Portfolio
+from dpaudit.neighbors import Portfolio
 from dpaudit.results import at_least
 from dpaudit.search import SearchRecord
 
@@ -42,7 +42,8 @@ def left_out(task: Task, sampler: Sampler, search: SearchRecord | None) -> tuple
     found: tuple[str, ...] = ()
     if sampler.saw_reals and not task.float_attack and task.stored is None:
         found += ("the low bits of its outputs (float_attack=True)",)
-    if isinstance(task.space, Portfolio) and not any(map(_has_gaps, task.space.pairs)):
+    space = task.space
+    if isinstance(space, Portfolio) and space.is_ready_made and not _has_gaps(space):
         found += ("data with missing items (missing=True)",)
     if search is not None and search.untried:
         names = ", ".join(search.untried[:_NAMED])
@@ -51,12 +52,15 @@ def left_out(task: Task, sampler: Sampler, search: SearchRecord | None) -> tuple
     return found
 
 
-def _has_gaps(pair: NeighborPair) -> bool:
-    """Whether items are missing in a pair, or could not be."""
-    sides = pair.left, pair.right
-    if not all(isinstance(side, np.ndarray) and side.dtype.kind == "f" for side in sides):
-        return True
-    return not pair.relation.is_of_users or any(bool(np.isnan(side).any()) for side in sides)
+def _has_gaps(space: Portfolio) -> bool:
+    """Whether items are missing in some pair, or could not be."""
+    for pair in space.pairs:
+        sides = pair.left, pair.right
+        if not all(isinstance(side, np.ndarray) and side.dtype.kind == "f" for side in sides):
+            return True
+        if not pair.relation.is_of_users or any(bool(np.isnan(side).any()) for side in sides):
+            return True
+    return False
 
 
 def notes_on_outputs(draws: Draws) -> tuple[str, ...]:
@@ -67,8 +71,8 @@ def notes_on_outputs(draws: Draws) -> tuple[str, ...]:
         return ("every output on both datasets is NaN, no answer: can it answer on these data?",)
     if all((side == side[:1]).all() for side in draws):
         return (
-            "all outputs of either dataset are equal: no noise is drawn here, or a seed is fixed "
-            "inside the mechanism",
+            f"all outputs of either dataset were equal in {len(draws[0]):,} draws: no noise is "
+            "drawn here, or it hardly ever shows, or a seed is fixed inside the mechanism",
         )
     return ()
 
@@ -126,7 +130,7 @@ def _on_the_search(task: Task, found: Certificate) -> tuple[str, ...]:
     if found.epsilon.lower >= _CLOSE * claimed or is_frame(found.pair.left):
         return ()
     closer = "a pair of your own, or more draws, look closer"
-    if found.pair.relation.is_of_users:
+    if found.pair.relation.is_of_users and task.space.is_ready_made:
         closer = (
             "neighbors.portfolio(low=, high=) a little beyond the bounds in your code, or a pair "
             "of your own, looks closer"

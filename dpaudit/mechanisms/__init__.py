@@ -11,7 +11,7 @@ from dpaudit.mechanisms.independence import (
 )
 from dpaudit.mechanisms.kept import Kept
 from dpaudit.mechanisms.one_draw import OneDraw, one_draw
-from dpaudit.mechanisms.outcomes import LateFailure, Outcomes
+from dpaudit.mechanisms.outcomes import LateFailure, Outcomes, as_array
 from dpaudit.mechanisms.protocols import (
     ExactMechanism,
     SampledMechanism,
@@ -19,7 +19,7 @@ from dpaudit.mechanisms.protocols import (
     mechanism_name,
     unseeded,
 )
-from dpaudit.mechanisms.rows import as_made, as_rows, joined, kind_of, words_of_draws
+from dpaudit.mechanisms.rows import Unbound, as_rows, joined, kind_of, words_of_draws
 from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.mechanisms.sampling import Participation, Sampling
 from dpaudit.mechanisms.scored import Scored
@@ -50,9 +50,10 @@ __all__ = [
     "Sampling",
     "Scored",
     "Subprocess",
+    "Unbound",
     "Watch",
     "Workers",
-    "as_made",
+    "as_array",
     "as_rows",
     "check_scheduler",
     "generator",

@@ -66,18 +66,15 @@ def hint(mechanism: Any) -> str:
 
 def by_its_seed(function: Any) -> str:
     """Say how a function that takes a seed is handed a generator; empty where it takes none."""
-    name = next((name for name in _SEEDS if not lacks(function, name)), None)
-    if name is None or not lacks(function, "rng"):
+    if lacks(function, "seed") or not lacks(function, "rng") or not _takes(function, None):
         return ""
     called = getattr(function, "__name__", "f")
     called = called if called.isidentifier() else "f"
     return (
-        f"one that takes {name} becomes one by one_draw(lambda data, *, rng: {called}(data, "
-        f"{name}=rng)): numpy.random.default_rng takes a generator as it is"
+        f"one that takes seed becomes one by one_draw(lambda data, *, rng: {called}(data, "
+        "seed=rng)), if numpy.random.default_rng(seed) is what it calls, which takes a generator "
+        f'as it is, and else by one_draw({called}, seed="integer")'
     )
-
-
-_SEEDS = ("seed", "random_state", "random_seed")
 
 
 def takes_another(mechanism: Any) -> str:

@@ -100,7 +100,7 @@ class OneDraw:
         """Return another function, made a mechanism in the same way."""
         return OneDraw(function, **self._options)
 
-    def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Any:
+    def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent draws."""
         if self.vmap:
             return self._mapped(data, size, rng)

@@ -18,7 +18,7 @@ from dpaudit import _validate
 from dpaudit.data import Failure, digest, handed, is_frame, object_array, words_of_shape
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms.protocols import is_seeded, mechanism_name
-from dpaudit.mechanisms.rows import as_rows
+from dpaudit.mechanisms.rows import Unbound, as_rows
 
 Array = NDArray[Any]
 Then = Callable[[Any], Any]
@@ -99,17 +99,18 @@ class Outcomes:
     def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent draws as an array, a record for each dict."""
         if self.errors == "raise":
-            return as_array(self._then(self.mechanism(data, size, rng=rng), size), self.keys)
+            whole = self._then(self.mechanism(data, size, rng=rng), size)
+            return unbound(whole, as_array(whole, self.keys))
         if self.apart or self._fails_on(data):
             draws = [attempt(lambda: self._one(data, rng)) for _ in range(size)]
-            return as_array(draws, self.keys, catches=True)
+            return unbound(draws, as_array(draws, self.keys, catches=True))
         try:
             whole = self._then(self.mechanism(data, size, rng=rng), size)
         except _OURS:
             raise
         except Exception as error:
             raise LateFailure(f"{self.__name__} raised {type(error).__name__}: {error}") from error
-        return as_array(whole, self.keys, catches=True)
+        return unbound(whole, as_array(whole, self.keys, catches=True))
 
     def _fails_on(self, data: Any) -> bool:
         """Whether a trial call fails; the same wherever and whenever it is asked."""
@@ -221,13 +222,10 @@ def as_array(
     return _numeric(draws, catches)
 
 
-def unbound(draws: Sequence[Any], array: Array) -> Any:
-    """Return a list where draws are lists of numbers, whose common length may be that of one call.
-
-    Draws of an array have one shape on purpose, and another one is refused.
-    """
-    by_chance = array.ndim > 1 and any(isinstance(draw, list | tuple) for draw in draws)
-    return list(array) if by_chance else array
+def unbound(draws: Any, array: Array) -> Array:
+    """Return an array that was made of draws, marked where these are lists, of any length."""
+    by_chance = isinstance(draws, list | tuple) and any(isinstance(d, list | tuple) for d in draws)
+    return array.view(Unbound) if by_chance and array.dtype != object else array
 
 
 def value_or_text(values: Array, texts: Array) -> Array:

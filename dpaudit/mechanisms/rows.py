@@ -15,6 +15,13 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
+class Unbound(np.ndarray[Any, Any]):
+    """Draws that are lists, whose common shape may be that of one call; an array to everybody else.
+
+    Draws of an array have one shape on purpose, and another one is refused.
+    """
+
+
 def as_rows(outputs: Any) -> Array | None:
     """Return a sequence of arrays, lists or numbers as rows; None where it holds anything else.
 

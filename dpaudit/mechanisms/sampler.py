@@ -31,7 +31,7 @@ from dpaudit.mechanisms.outcomes import (
     of_columns,
 )
 from dpaudit.mechanisms.protocols import mechanism_name
-from dpaudit.mechanisms.rows import as_made, as_rows, joined
+from dpaudit.mechanisms.rows import Unbound, as_made, as_rows, joined
 from dpaudit.mechanisms.streams import generator
 from dpaudit.mechanisms.watch import TIME_IS_OVER, Watch
 from dpaudit.mechanisms.workers import Workers
@@ -261,7 +261,8 @@ class Sampler:
             )
         if array.size == 0 and size > 0 and isinstance(outputs, np.ndarray):
             raise MechanismError(f"{self.name} returned draws without content: shape {array.shape}")
-        array = self._kinds.admit(array, side, bound=isinstance(outputs, np.ndarray))
+        bound = isinstance(outputs, np.ndarray) and not isinstance(outputs, Unbound)
+        array = self._kinds.admit(array, side, bound=bound and array.dtype != object)
         self.has_other_keys |= has_other_keys(array)
         if names := failures_in(array):
             self.raised.setdefault(side, Counter()).update(names)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from dpaudit.mechanisms import (
     AdditiveNoise,
     ExactMechanism,
+    Unbound,
     Watch,
-    as_made,
+    as_array,
     is_seeded,
-    joined,
     mechanism_name,
 )
 from dpaudit.mutants.recorder import Key, Plan, run
@@ -192,8 +192,12 @@ class ChangedNoise:
         in_order = self.calls != ALL or self.change == STALE
         if not (in_order and self.site.by_run) or size == 0:
             return self._draw(data, size, rng)
-        # Draws may be lists of lengths of their own.
-        return as_made(joined([np.asarray(self._draw(data, 1, rng)) for _ in range(size)]))
+        parts = [self._draw(data, 1, rng) for _ in range(size)]
+        alike = {type(part) is np.ndarray and (part.dtype.kind, part.shape[1:]) for part in parts}
+        if len(alike) == 1 and not alike & {False, ("O", ())}:
+            return np.concatenate(parts)
+        array = as_array([part[0] for part in parts])  # lists of any length, None or texts by turns
+        return array if array.dtype == object else array.view(Unbound)
 
     def _draw(self, data: Array, size: int, rng: np.random.Generator) -> Any:
         only = {ALL: None, FIRST: 0}.get(self.calls, self.site.most - 1)

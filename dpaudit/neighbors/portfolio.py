@@ -97,6 +97,11 @@ class Portfolio:
         return replace(self, pairs=pairs, spaces=spaces, ends=ends)
 
     @property
+    def is_ready_made(self) -> bool:
+        """Whether it was made by :func:`portfolio`, whose arguments declare the data."""
+        return self.name.startswith("portfolio(")
+
+    @property
     def relations(self) -> tuple[Relation, ...]:
         """Relations of the pairs, in their order."""
         return tuple(dict.fromkeys(pair.relation for pair in self.pairs))

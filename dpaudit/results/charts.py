@@ -308,7 +308,12 @@ def _apart(ticks: list[tuple[float, str]]) -> list[tuple[float, str]]:
 _WORD = 64.0
 """Width of a word of 12 letters below an axis."""
 
-_STAGES = {"design": "mutant", "local": "estimated", "final": "certified"}
+_STAGES = {
+    "design": "mutant",
+    "local": "estimated",
+    "semifinal": "right",
+    "final": "certified",
+}
 
 
 def landscape(result: Shown, palette: Palette = themed) -> str:

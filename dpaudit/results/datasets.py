@@ -52,6 +52,8 @@ class Datasets:
         How many others there are, and what their values are like; empty for query values.
     sample : tuple of (str, str)
         Some of them: how many users or which one, and their row.
+    who : str
+        Who differs, and on which side it is absent, to begin a line with.
     """
 
     title: str
@@ -59,6 +61,7 @@ class Datasets:
     left_out: str
     others: str
     sample: tuple[tuple[str, str], ...]
+    who: str = ""
 
 
 def datasets(pair: NeighborPair) -> Datasets:
@@ -67,7 +70,7 @@ def datasets(pair: NeighborPair) -> Datasets:
         return _of_any_form(pair)
     if pair.user is None and pair.relation.name == "within_sensitivity":
         items, left_out = _side_by_side(np.ravel(pair.left), np.ravel(pair.right), "value")
-        return Datasets("Query values on both sides", items, left_out, "", ())
+        return Datasets("Query values on both sides", items, left_out, "", (), "query values")
     if pair.user is None:
         others, sample = _others(pair.left, "user")
         return Datasets("The two datasets are equal", (), "", others, sample)
@@ -84,7 +87,9 @@ def datasets(pair: NeighborPair) -> Datasets:
     others, sample = _others(np.delete(longer, pair.user, axis=0), "other user")
     sides = zip(("left", "right"), rows, strict=True)
     absent = [f", absent on the {name}" for name, row in sides if row is None]
-    return Datasets(f"User {pair.user} differs{''.join(absent)}", items, left_out, others, sample)
+    title, gone = f"User {pair.user} differs", "".join(absent)
+    who = f"user {pair.user}{gone}"
+    return Datasets(f"{title}{gone}", items, left_out, others, sample, who)
 
 
 def who_differs(pair: NeighborPair) -> str:
@@ -109,11 +114,11 @@ def who_differs(pair: NeighborPair) -> str:
         every = len(names) == len(shown.items) and not shown.left_out
         where = f" in all {len(names)} items" * (len(names) > 1) if every else f" in {names[0]}"
         more = f" and {len(names) - 1} more" * (len(names) > 1 and not every)
+        more = " and others" if more and shown.left_out else more
         said.append(words + where + more)
     if len(said) > _NAMED:
         said = [*said[:_NAMED], "..."]
-    who = shown.title[0].lower() + shown.title[1:].replace(" differs", "")
-    return f"{who}: {short('; '.join(said), _LETTERS)}"
+    return f"{shown.who}: {short('; '.join(said), _LETTERS)}"
 
 
 def _of_any_form(pair: NeighborPair) -> Datasets:
@@ -142,7 +147,9 @@ def _of_any_form(pair: NeighborPair) -> Datasets:
         rows.append(ItemRow(name, left, right, left != right))
     left_out = f"and {count - ITEMS:,} more items" if count > ITEMS else ""
     others = f"The datasets hold {words}; all other users are the same."
-    return Datasets(f"{who} differs{''.join(absent)}", tuple(rows), left_out, others, ())
+    gone = "".join(absent)
+    one = f"user {first}" + f", one of {len(pair.users)}" * (len(pair.users) > 1)
+    return Datasets(f"{who} differs{gone}", tuple(rows), left_out, others, (), f"{one}{gone}")
 
 
 def _side_by_side(

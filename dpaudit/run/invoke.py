@@ -219,8 +219,10 @@ class Selection:
         """Collect these targets, from the files asked for only; return the exit code."""
         arguments = ["-o", f"python_files={' '.join(asked.files)}"]
         arguments += ["-o", "python_functions=audit_*", *targets]
-        if list(targets) == ["."]:
-            arguments += [f"--ignore={folder}" for folder in _other_checkouts()]
+        if list(targets) == ["."] and (others := _other_checkouts()):
+            arguments += [f"--ignore={folder}" for folder in others]
+            words = f"left alone, as checkouts of their own: {', '.join(others)}"
+            click.echo(f"{words}; name one to run what it holds", err=True)
         arguments += ["--dpaudit", f"--dpaudit-out={self.out}", "-p", "no:terminal"]
         # One file that cannot be collected is told, and costs the others nothing.
         arguments.append("--continue-on-collection-errors")
@@ -231,9 +233,9 @@ class Selection:
 
 
 def _other_checkouts() -> list[str]:
-    """Return folders here that are checkouts of their own, whose audits are not this project's."""
-    found = (git.parent for depth in ("*", "*/*") for git in Path().glob(f"{depth}/.git"))
-    return sorted(map(str, found))
+    """Return folders here that are checkouts of their own, and no submodules of this project."""
+    found = (git for depth in ("*", "*/*") for git in Path().glob(f"{depth}/.git"))
+    return sorted(str(git.parent) for git in found if git.is_dir())
 
 
 def jobs_arguments(jobs: str) -> list[str]:

@@ -281,7 +281,8 @@ class _Search:
                 where += f", {in_words(candidate.parameters)}"
             # The same class: a call that takes too long is one here too.
             raise type(error)(f"{error}; found by the search at {where}") from error
-        shapes = {drawn.shape[1:] for drawn in (left, *(one for one, _ in candidate.looks))}
+        looks = (left, *(one for one, _ in candidate.looks))
+        shapes = {drawn.shape[1:] for drawn in looks if drawn.dtype != object}
         if len(shapes) > 1 and self.sampler.draws_are_bound:
             raise MechanismError(
                 f"{self.sampler.name} must return draws of one shape for the same data, got "

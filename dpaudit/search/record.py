@@ -113,15 +113,17 @@ def _counted(number: int, what: str) -> str:
 
 
 def ranking(record: SearchRecord, k: int = 10) -> tuple[Trial, ...]:
-    """Return the best `k` trials: finalists first, since only they were judged on fresh draws.
+    """Return the best `k` trials, those first that were judged on fresh draws, and on most.
 
     The first one is the pair that the audit went on with.
     """
     _validate.integer(1, k=k)
-    drawn = [trial for trial in record.trials if trial.valid]
+    drawn, late = [trial for trial in record.trials if trial.valid], {FINAL: 2, SEMIFINAL: 1}
     return tuple(
         sorted(
-            drawn, key=lambda t: (t.stage == FINAL, t.expected_epsilon, t.separation), reverse=True
+            drawn,
+            key=lambda t: (late.get(t.stage, 0), t.expected_epsilon, t.separation),
+            reverse=True,
         )[:k]
     )
 

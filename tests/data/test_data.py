@@ -369,3 +369,14 @@ def test_a_mechanism_that_changes_its_input_is_refused(kind: str) -> None:
     value, arguments = KINDS[kind]
     with pytest.raises(MechanismError, match="changes its input"):
         audit(careless, PureDP(1.0), NeighborPair(value, value, **arguments), draws=100, seed=1)
+
+
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_categories_stay_categories_when_kept(library: Any) -> None:
+    kind = "category" if library is pd else pl.Categorical
+    series = library.Series(["a", "b", "a"], dtype=kind)
+    frame = library.DataFrame({"id": [1, 2, 2], "city": series, "who": ["x", "y", "z"]})
+    pair = NeighborPair.from_frame(frame, user="id", drop=1)
+    again = _pair_from(pair_bytes(pair))
+    assert digest(again.left) == digest(pair.left)
+    assert list(map(str, again.left.dtypes)) == list(map(str, pair.left.dtypes))

@@ -191,8 +191,8 @@ def test_outputs_that_are_all_equal_are_noted() -> None:
     def seeded_inside(data, *, rng):
         return data.sum() + np.random.default_rng(0).laplace()
 
-    assert "all outputs of either dataset are equal" in notes_of(seeded_inside)
-    assert "are equal" not in notes_of(total)
+    assert "all outputs of either dataset were equal in" in notes_of(seeded_inside)
+    assert "were equal" not in notes_of(total)
 
 
 def test_outputs_that_are_no_answer_at_all_are_noted() -> None:
@@ -310,5 +310,7 @@ def test_an_audit_that_notices_only_that_all_noise_is_gone_says_so() -> None:
         "no violation found, and 1 of 2 mutants were killed: nothing less than taking all of its "
     )
     assert judge(task, found, Fates((gone, part)))[1] == words + "noise away was noticed"
+    idle = replace(part, fate=Fate.NOT_RUN)
+    assert judge(task, found, Fates((gone, idle)))[1].endswith("all of its noise away was tried")
     given = MutantResult("mine", Fate.KILLED, 7.0, 1e-7, 10)
     assert "nothing less" not in judge(task, found, Fates((given, gone, part)))[1]

@@ -575,7 +575,7 @@ def test_functions_of_one_draw_are_told_how_to_become_mechanisms() -> None:
 
     pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
     for function, words in (
-        (by_seed, r"by one_draw\(lambda data, \*, rng: by_seed\(data, seed=rng\)\): numpy"),
+        (by_seed, r"by one_draw\(lambda data, \*, rng: by_seed\(data, seed=rng\)\), if"),
         (without, r"it takes no rng: a mechanism is f\(data, size, \*, rng\), and draws from"),
         (plain, r"becomes a mechanism by one_draw\(f\)"),
         (scaled, r"second parameter is epsilon=1.0, which was given size.*one_draw\(f\)"),
@@ -649,3 +649,33 @@ def test_a_search_goes_on_where_lists_have_one_length_in_one_look_only() -> None
     where = neighbors.portfolio(dim=3, relation=near)
     found = audit(some, PureDP(1.0), where, draws=2000, seed=1, mutants=None)
     assert found.verdict is not Verdict.REFUTED
+
+
+def test_draws_that_are_lists_are_an_array_to_a_score_and_to_callers() -> None:
+    two = one_draw(lambda data, *, rng: [data.sum() + rng.laplace(), 1.0])
+    assert two(np.ones(1), 3, rng=RNG(1))[:, 1].tolist() == [1.0, 1.0, 1.0]
+    pair = NeighborPair([[0.0]], [[1.0]])
+    claim, score = PureDP(0.2), lambda outputs: outputs[:, 0]
+    found = audit(two, claim, pair, draws=3000, seed=1, score=score)
+    assert found.verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("errors", ["raise", "outcome"])
+def test_a_search_takes_draws_that_are_arrays_or_nothing(errors: str) -> None:
+    def mostly(data: Any, *, rng: np.random.Generator) -> Any:
+        if rng.random() < 0.03:
+            return None
+        return np.array([np.clip(data.mean(), 0, 1) + rng.laplace(), 0.0])
+
+    found = audit(one_draw(mostly, errors=errors), PureDP(1.0), draws=2000, seed=1, mutants=None)
+    assert found.verdict is not Verdict.REFUTED
+
+
+def test_mutants_of_single_calls_may_return_texts_or_none() -> None:
+    @one_draw
+    def answer(data: Any, *, rng: np.random.Generator) -> Any:
+        noisy = data.sum() + rng.laplace() + rng.laplace()
+        return None if noisy < -2 else "yes" if noisy > 0 else "no"
+
+    found = audit(answer, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), draws=3000, seed=1)
+    assert [m.note for m in found.mutants if "raised" in m.note] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from hypothesis.extra import numpy as npst
 
 from dpaudit import NeighborPair, neighbors
 from dpaudit.claims import Relation, within_sensitivity
-from dpaudit.results.datasets import ITEMS, ItemRow, datasets, words_of
+from dpaudit.results.datasets import ITEMS, ItemRow, datasets, who_differs, words_of
 
 
 def test_a_number_each_is_shown_side_by_side():
@@ -141,3 +142,19 @@ def test_recipes_of_the_house_can_be_shown(name):
     found = neighbors.from_recipe(f"{name}:n_users=9", rng=np.random.default_rng(0))
     for pair in neighbors.family(found):
         assert "differs" in datasets(pair).title
+
+
+def test_who_differs_is_said_in_one_line():
+    left = np.zeros((2, 20))
+    right = left.copy()
+    right[1] = 1.0
+    assert who_differs(NeighborPair(left, right)) == "user 1: left 0, right 1 in item 0 and others"
+    assert who_differs(NeighborPair(left[:, :3], right[:, :3])) == (
+        "user 1: left 0, right 1 in all 3 items"
+    )
+    assert who_differs(NeighborPair(left, left)) == ""
+    frame = pd.DataFrame({"who": ["v", "u differs", "a"], "paid": [1.0, 2.0, 3.0]})
+    gone = NeighborPair.from_frame(frame, user="who", drop="u differs")
+    assert who_differs(gone).startswith("user u differs, absent on the right: left (who='u dif")
+    two = NeighborPair.from_frame(frame, user="who", drop=["v", "a"])
+    assert who_differs(two).startswith("user v, one of 2, absent on the right: left ")

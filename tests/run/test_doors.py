@@ -523,9 +523,11 @@ def test_a_run_of_everything_here_leaves_other_checkouts_alone(home):
         home.put(f"{folder}/.git/HEAD", "ref: refs/heads/main")
         home.put(f"{folder}/audits/audit_other.py", "import nothing_of_that_name")
     home.put("nearby/audit_two.py", HEAD + TWO)
+    home.put("nearby/.git", "gitdir: ../.git/modules/nearby")  # a submodule
     done = home.dpaudit("run", "--jobs", "0")
     assert done.code == 0
     assert "nothing_of_that_name" not in done.out + done.err
+    assert "left alone, as checkouts of their own: deps/theirs, theirs; name one" in done.err
     assert "2 NOT REFUTED" in done.out
     asked = home.dpaudit("run", "theirs/audits", "--jobs", "0")
     assert "nothing_of_that_name" in asked.out + asked.err
