@@ -10,7 +10,7 @@ import copy
 import hashlib
 import pickle
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,17 @@ class Form(ABC):
     def items(self, value: Any, user: Any) -> list[Any] | None:
         """Return what a user holds, item by item; None where the user is absent."""
 
+    def rows_of(self, value: Any, users: Collection[Any]) -> tuple[list[int], int] | None:
+        """Return the rows that belong to some users, and how many rows there are.
+
+        None where the dataset has no single sequence of rows.
+        """
+        return None
+
+    def reordered(self, value: Any, order: list[int]) -> Any:
+        """Return the dataset with its rows in another order; see :meth:`rows_of`."""
+        raise TypeError("such a dataset has no rows to put in order")
+
     @abstractmethod
     def packed(self, value: Any) -> Packed | None:
         """Return the dataset as arrays and plain data; None where that cannot be done."""
@@ -125,6 +136,12 @@ class ArrayForm(Form):
 
     def items(self, value: Array, user: Any) -> list[Any] | None:
         return list(np.atleast_1d(value[user])) if user < len(value) else None
+
+    def rows_of(self, value: Array, users: Collection[Any]) -> tuple[list[int], int] | None:
+        return [user for user in users if user < len(value)], len(value)
+
+    def reordered(self, value: Array, order: list[int]) -> Array:
+        return value[order]
 
     def packed(self, value: Array) -> Packed:
         return Packed({"": value}, {"form": "array"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -63,6 +63,13 @@ class FrameForm(Form):
         mine = [one == user for one in frame[self.by].to_list()]
         rows = [row for row, is_mine in zip(frame.rows(named=True), mine, strict=True) if is_mine]
         return rows or None
+
+    def rows_of(self, value: Any, users: Collection[Any]) -> tuple[list[int], int] | None:
+        owners = users_in(value, self.by)
+        return [at for at, owner in enumerate(owners) if owner in users], len(owners)
+
+    def reordered(self, value: Any, order: list[int]) -> Any:
+        return taken(value, order)
 
     def packed(self, value: Any) -> Packed | None:
         frame = nw.from_native(value)
@@ -149,6 +156,12 @@ def select(value: Any, keep: list[bool]) -> Any:
     """Return some rows of a frame, numbered anew."""
     frame = nw.from_native(value, eager_only=True)
     return nw.maybe_reset_index(frame.filter(keep)).to_native()
+
+
+def taken(value: Any, order: list[int]) -> Any:
+    """Return the rows of a frame in another order, numbered anew."""
+    frame = nw.from_native(value, eager_only=True)
+    return nw.maybe_reset_index(frame[order]).to_native()
 
 
 def stacked(parts: list[Any]) -> Any:

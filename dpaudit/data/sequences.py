@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,12 @@ class SequenceForm(Form):
             return None
         held = value[user]
         return list(held) if isinstance(held, np.ndarray | list | tuple) else [held]
+
+    def rows_of(self, value: Any, users: Collection[Any]) -> tuple[list[int], int] | None:
+        return [user for user in users if user < len(value)], len(value)
+
+    def reordered(self, value: Any, order: list[int]) -> Any:
+        return _like(value, [value[at] for at in order])
 
     def packed(self, value: Any) -> Packed | None:
         users = list(value)

@@ -48,16 +48,49 @@ def sides(
                 f"user {user!r} is not in the column {by!r}, whose users are {some}"
                 + (", ..." if len(known) > 5 else "")
             )
-    rest = frames.select(left, [user not in gone for user in users])
     names = ", ".join(map(str, gone))
-    if replace is None:
-        return left, rest, gone, f"frame without {names}"
-    fresh = []
-    for user, rows in replace.items():
+    own = {user: frames.select(left, [one == user for one in users]) for user in gone}
+    nothing = {user: frames.select(rows, [False] * len(rows)) for user, rows in own.items()}
+    fresh = {}
+    for user, rows in (replace or {}).items():
         if isinstance(rows, Mapping) and by not in rows:
             rows = {by: user, **rows}
-        fresh.append(frames.rows_like(left, rows, f"replace[{user!r}]"))
-    changed = frames.stacked([rest, *fresh])
-    if drop is not None:
-        return changed, rest, gone, f"frame with {names} replaced, and without"
-    return left, changed, gone, f"frame with {names} replaced"
+        fresh[user] = frames.rows_like(left, rows, f"replace[{user!r}]")
+    words = f"frame without {names}"
+    if replace is not None:
+        words = f"frame with {names} replaced" + ", and without" * (drop is not None)
+    before = own if drop is None or replace is None else fresh
+    after = fresh if drop is None else nothing
+    arranged, right = _arranged(left, users, before, after)
+    moved = before is own and frames.users_in(arranged, by) != users
+    return arranged, right, gone, words + ", rows without a counterpart last" * moved
+
+
+def _arranged(
+    frame: Any, users: list[Any], left: Mapping[Any, Any], right: Mapping[Any, Any]
+) -> tuple[Any, Any]:
+    """Return two frames in which some users hold other rows, and nobody else changes places.
+
+    A row of such a user that has a counterpart on the other side stands where the frame has a row
+    of that user. Rows that only one side has come last, so that no other row shifts.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The rows of all users.
+    users : list
+        The user of each row.
+    left, right : dict
+        From a user to its rows on that side, a frame.
+    """
+    made = []
+    for held, counterpart in ((left, right), (right, left)):
+        places = [at for at, user in enumerate(users) if user not in held]
+        for user, rows in held.items():
+            own = [at for at, one in enumerate(users) if one == user]
+            common = own[: min(len(rows), len(counterpart[user]))]
+            places += common + [len(users)] * (len(rows) - len(common))
+        others = frames.select(frame, [user not in held for user in users])
+        order = sorted(range(len(places)), key=places.__getitem__)
+        made.append(frames.taken(frames.stacked([others, *held.values()]), order))
+    return made[0], made[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -97,6 +97,16 @@ class TablesForm(Form):
             for item in held or ():
                 found.append({key: item})
         return found or None
+
+    def rows_of(self, value: Any, users: Collection[Any]) -> tuple[list[int], int] | None:
+        parts = [f.rows_of(value[key], users) for key, f in self.parts.items() if f is not None]
+        return parts[0] if parts and all(part == parts[0] for part in parts) else None
+
+    def reordered(self, value: Any, order: list[int]) -> Any:
+        return {
+            key: value[key] if form is None else form.reordered(value[key], order)
+            for key, form in self.parts.items()
+        }
 
     def packed(self, value: Any) -> Packed | None:
         arrays: dict[str, Any] = {}

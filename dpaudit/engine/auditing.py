@@ -38,7 +38,7 @@ from dpaudit.engine.task import Task
 from dpaudit.errors import MechanismError
 from dpaudit.events import FloatAttack
 from dpaudit.mechanisms import LateFailure, Workers, mechanism_name, working
-from dpaudit.neighbors import NeighborPair, family
+from dpaudit.neighbors import NeighborPair, Portfolio, family
 from dpaudit.results import AuditResult, Slack, SlackPoint
 
 DEFAULT_DRAWS = 100_000
@@ -222,6 +222,7 @@ def audit(
         judged = judge(task, found, fates, wanted=given is not None)
         killed_on = fates.killed_on or found.pair
         slack_found = _frontier(task, variants, killed_on) if variants else None
+        per_item = _note_on_items(task, mechanism) if found.refuted else ()
     watch.finish()
     return result_of(
         task,
@@ -233,7 +234,7 @@ def audit(
         seconds=time.perf_counter() - start,
         advice=advice(task, found, judged[0], fates, wanted=given is not None),
         slack=slack_found,
-        more_notes=notes_on_task(task, found),
+        more_notes=per_item + notes_on_task(task, found),
     )
 
 
@@ -273,6 +274,28 @@ def _with_outcomes(
     except LateFailure:
         result = begun(apart=True)
     return replace(result, failure_prob=failure_prob)
+
+
+def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
+    """Say that a refuted claim may be meant for one item, where nobody said how many users hold.
+
+    The second search certifies nothing: it only finds no violation.
+    """
+    space = task.space
+    if not isinstance(space, Portfolio) or not space.items or space.variant is None:
+        return ()
+    single = space.variant(items=1)
+    example = single.example(rng=task.rng("one item", "example"))
+    try:
+        alone = replace(task, space=single, pairs=family(example), is_brief=True)
+        if look(alone, mechanism, "one item").refuted:
+            return ()
+    except MechanismError:
+        return ()
+    return (
+        f"refuted for users with {space.items} items; for users with one item each, the same "
+        f"search found no violation. If the claim protects one item, audit {single.name}",
+    )
 
 
 def _frontier(task: Task, variants: list[tuple[float, Any]], pair: NeighborPair) -> Slack | None:

@@ -42,12 +42,19 @@ from dpaudit.engine.bet import (
 )
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.explore import Draws, Exploration, explore
-from dpaudit.engine.notes import left_out, notes_on_draws
+from dpaudit.engine.notes import left_out, notes_on_draws, notes_on_outputs
 from dpaudit.engine.pictures import Pictures
 from dpaudit.engine.tally import Tally, tally_of
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.events import Event, Guess, learn
-from dpaudit.mechanisms import SUSPICION, TIME_IS_OVER, IndependenceCheck, Sampler, joined
+from dpaudit.mechanisms import (
+    SUSPICION,
+    TIME_IS_OVER,
+    IndependenceCheck,
+    Sampler,
+    is_constant,
+    joined,
+)
 from dpaudit.results import SequentialPath, Witness
 from dpaudit.stats import RateBounds, wager
 
@@ -340,8 +347,10 @@ def _certify(game: Game) -> Certificate:
         bounds=(bounds,) if refused > 0 else (),
         search=game.exploration.search,
         notes=notes_on_draws(task, game.sampler)
+        + notes_on_outputs((left, right))
         + tuple(check.note for check in game.checks.values() if check.note),
         left_out=left_out(task, game.sampler, game.exploration.search),
+        is_constant=is_constant(joined([left, right])),
         sequential=SequentialPath(
             game.stopped,
             task.draws,

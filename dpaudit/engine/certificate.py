@@ -38,6 +38,7 @@ class Certificate:
 
     `p_value` is that of the claim, and 1 where it was not refuted. `bounds` hold together, except
     with the failure probability of `epsilon`: what is certified of whole curves follows from them.
+    `is_constant` says that all outputs on both datasets were one and the same.
     `tally` has the counts behind `epsilon`, of fresh draws, and `share` is the part of its failure
     probability that they were given.
     Other fields as of :class:`dpaudit.results.AuditResult`.
@@ -63,6 +64,7 @@ class Certificate:
     search: SearchRecord | None = None
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    is_constant: bool = False
 
     @classmethod
     def of(

@@ -35,7 +35,7 @@ from dpaudit.engine.pictures import Pictures
 from dpaudit.engine.tally import Tally, parts_of
 from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Task
 from dpaudit.events import Event, Guess
-from dpaudit.mechanisms import Call, IndependenceCheck, Sampler, joined
+from dpaudit.mechanisms import Call, IndependenceCheck, Sampler, is_constant, joined
 from dpaudit.results import Histogram, Witness
 from dpaudit.stats import Counts, RateBounds
 
@@ -385,7 +385,15 @@ def _certify(
         search=exploration.search,
         notes=notes_on_draws(task, sampler) + notes_on_outputs(exploration.draws),
         left_out=left_out(task, sampler, exploration.search),
+        is_constant=is_constant(joined(exploration.draws))
+        and all(_is_certain(tally.pair_counts) for tally in tallies),
     )
+
+
+def _is_certain(counts: Counts) -> bool:
+    """Whether an event holds all draws of both sides, or none."""
+    hits = counts.hits_left + counts.hits_right
+    return hits in (0, counts.draws_left + counts.draws_right)
 
 
 def _p_value(

@@ -80,7 +80,12 @@ def _weak_words(mutants: Sequence[MutantResult]) -> str:
 
 
 def _powerless(found: Certificate, fates: Fates, *, wanted: bool) -> str:
-    """Say why silence means nothing; empty where mutants show that it does."""
+    """Return why no violation found means nothing; empty where mutants show that it does."""
+    if found.is_constant and not found.pair.is_null:
+        return (
+            "and all outputs on both datasets were equal: the audit saw no noise that could hide "
+            "anything"
+        )
     if not fates.results:
         if not wanted:
             return "and no mutant was wanted to show power"
@@ -153,6 +158,11 @@ def advice(
         return ""
     if task.space is None and all(pair.is_null for pair in task.pairs):
         return "another pair: the two datasets of this one are equal"
+    if found.is_constant:
+        return (
+            "a look at the code: is a seed fixed inside it, or does it ignore these data? If it "
+            "answers more on other data, name a pair of them"
+        )
     if found.epsilon.counts is not None:
         least = draws_to_begin_with(task, fates.failure_prob or task.failure_prob)
         if task.draws < least <= _MANY:

@@ -9,10 +9,10 @@ from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.explore import MIN_PILOT, Draws
 from dpaudit.engine.task import Task
 from dpaudit.events import explanation
-from dpaudit.mechanisms import Sampler
+from dpaudit.mechanisms import Sampler, is_constant
 from dpaudit.neighbors import Portfolio
 from dpaudit.results import at_least
-from dpaudit.search import SearchRecord
+from dpaudit.search import NO_ANSWER, SearchRecord
 
 _NO_FLOATS = (
     "The floating-point attack did nothing: all outputs were whole numbers, booleans or labels, "
@@ -49,6 +49,8 @@ def left_out(task: Task, sampler: Sampler, search: SearchRecord | None) -> tuple
         names = ", ".join(search.untried[:_NAMED])
         more = len(search.untried) - _NAMED
         found += (f"pairs, for want of draws: {names}" + f", and {more} more" * (more > 0),)
+    if search is not None and search.unanswered:
+        found += (f"very few users ({NO_ANSWER} on {', '.join(search.unanswered[:_NAMED])})",)
     return found
 
 
@@ -65,11 +67,11 @@ def _has_gaps(space: Portfolio) -> bool:
 
 def notes_on_outputs(draws: Draws) -> tuple[str, ...]:
     """Say what about the outputs looks like an oversight: no answer at all, or no noise."""
-    if any(side.dtype.kind not in "biuf" or len(side) < MIN_PILOT for side in draws):
+    if any(len(side) < MIN_PILOT for side in draws):
         return ()
     if all(side.dtype.kind == "f" and np.isnan(side).all() for side in draws):
         return ("every output on both datasets is NaN, no answer: can it answer on these data?",)
-    if all((side == side[:1]).all() for side in draws):
+    if all(is_constant(side) for side in draws):
         return (
             f"all outputs of either dataset were equal in {len(draws[0]):,} draws: no noise is "
             "drawn here, or it hardly ever shows, or a seed is fixed inside the mechanism",

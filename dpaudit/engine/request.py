@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dpaudit import _validate
-from dpaudit.claims import Claim, Relation
+from dpaudit.claims import Claim
 from dpaudit.engine.bets import LEAST_DRAWS
 from dpaudit.engine.explore import least_draws
 from dpaudit.engine.task import Task, check_relation
@@ -120,17 +119,9 @@ def checked_task(
 
 
 def default_portfolio(claim: Claim) -> Portfolio:
-    """Return where an audit looks when nobody names a pair: by default under both relations."""
-    if claim.relation is None:
-        found, gone = portfolio(), portfolio(relation=Relation.ADD_REMOVE_USER)
-        return replace(
-            found,
-            name=f"{found.name} and removals",
-            pairs=found.pairs + gone.pairs,
-            ends=found.ends + gone.ends,
-        )
+    """Return the pairs to search when nobody names a pair: without a relation, those of both."""
     relation = claim.relation
-    if relation.name == "within_sensitivity":
+    if relation is not None and relation.name == "within_sensitivity":
         raise ArgumentError(
             f"pairs must be given for a claim of {relation}, for nothing tells how many query "
             "values there are: give neighbors.portfolio(dim=k, relation=claim.relation)"

@@ -16,8 +16,9 @@ from dpaudit.neighbors.datasets import (
     two_clusters,
 )
 from dpaudit.neighbors.framed import like
+from dpaudit.neighbors.members import Portfolio
 from dpaudit.neighbors.pairs import NeighborPair, PairFamily, family
-from dpaudit.neighbors.portfolio import Portfolio, portfolio
+from dpaudit.neighbors.portfolio import portfolio
 from dpaudit.neighbors.presets import clusters, edge, outlier, query_values, which_batch, which_user
 from dpaudit.neighbors.schema import rows
 from dpaudit.neighbors.spaces import (

@@ -99,9 +99,12 @@ class Crowd:
     def pair(
         self, others: Array, left: Array, right: Array, words: str, at: int | None = None
     ) -> NeighborPair:
-        """Put a user among the others, by default last, who holds `left` or `right`."""
-        at = self.n_users - 1 if at is None else at
+        """Put a user among the others, by default last, who holds `left` or `right`.
+
+        A user who leaves is always last: nobody else changes places.
+        """
         replaced = self.relation == Relation.REPLACE_USER
+        at = len(others) if at is None or not replaced else at
         return NeighborPair(
             _insert(others, at, left),
             _insert(others, at, right) if replaced else others,

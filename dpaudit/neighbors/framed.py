@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from dpaudit.claims import Relation
 from dpaudit.data import digest, user_table
 from dpaudit.errors import ArgumentError
+from dpaudit.neighbors.members import Portfolio, in_turn
 from dpaudit.neighbors.pairs import NeighborPair
-from dpaudit.neighbors.portfolio import Portfolio
-from dpaudit.neighbors.schema import Column, column_of, in_turn, relations_of, specials_of
+from dpaudit.neighbors.schema import Column, column_of, relations_of, specials_of
 from dpaudit.neighbors.spaces import Choice, Range, SearchSpace
 
 if TYPE_CHECKING:

@@ -167,6 +167,10 @@ class NeighborPair:
     ) -> NeighborPair:
         """Return a pair of a frame and the same frame without a user, or with another in its place.
 
+        The rows of all other users stand at the same places on both sides, so that a mechanism
+        that depends on the order of rows is not blamed for a shift. Rows of the user that only one
+        side has therefore come last; the recipe of the pair says so where this moves rows.
+
         Parameters
         ----------
         frame : pandas.DataFrame or polars.DataFrame
@@ -176,10 +180,10 @@ class NeighborPair:
         drop : hashable or list, optional
             The user that the right side lacks; a list for a group.
         replace : dict, optional
-            From a user to the rows that stand in its place on the right side, at the end of the
-            frame: a frame or a dict of columns, each a value or a list of them. Where the column
-            of the users is left out, the user keeps its name. Together with `drop` of the same
-            user: with these rows it is on the left, and gone on the right.
+            From a user to its rows on the right side: a frame or a dict of columns, each a value
+            or a list of them. They take the places of the user's rows, and further rows come last.
+            Where the column of the users is left out, the user keeps its name. Together with
+            `drop` of the same user, the left side has these rows and the right side has none.
         relation : Relation, optional
             Default: ``ADD_REMOVE_USER`` for `drop`, ``REPLACE_USER`` for `replace`.
 
@@ -194,8 +198,8 @@ class NeighborPair:
         >>> NeighborPair.from_frame(visits, user="id", drop=7).user
         7
         >>> pair = NeighborPair.from_frame(visits, user="id", replace={7: {"paid": [1e6]}})
-        >>> pair.right["paid"].tolist()
-        [9.0, 1000000.0]
+        >>> pair.left["paid"].tolist(), pair.right["paid"].tolist()
+        ([1.5, 9.0, 2.0], [1000000.0, 9.0])
         >>> rich = NeighborPair.from_frame(visits, user="id", drop=7, replace={7: {"paid": [1e6]}})
         >>> rich.left["paid"].tolist(), rich.right["paid"].tolist()
         ([9.0, 1000000.0], [9.0])
@@ -217,6 +221,53 @@ class NeighborPair:
     def has_equal_sides(self) -> bool:
         """Whether both sides are the same to the last bit."""
         return digest(self.left) == digest(self.right)
+
+    @property
+    def shifts_others(self) -> bool:
+        """Whether some user who does not differ stands at another place on the other side.
+
+        A mechanism that depends on the order of its data can then show more than what one user
+        contributes.
+        """
+        rows = self._rows()
+        if rows is None:
+            return False
+        left, right = ([at for at in range(n) if at not in own] for own, n in rows)
+        return left != right
+
+    def _rows(self) -> list[tuple[set[int], int]] | None:
+        """Return the rows of the users that differ, and the number of all rows, of each side."""
+        if not self.relation.is_of_users or not self.users:
+            return None
+        left = self.form.rows_of(self.left, self.users)
+        right = self.form.rows_of(self.right, self.users)
+        if left is None or right is None:
+            return None
+        sides = [(set(own), n) for own, n in (left, right)]
+        if self.relation.name == "add_remove_user":
+            # Users without a name are known by their row, where the smaller side has another user.
+            smaller = int(left[1] > right[1])
+            sides[smaller] = set(), sides[smaller][1]
+        return sides
+
+    def places(self) -> Iterator[NeighborPair]:
+        """Yield the pair with the rows that differ at every other place of the order in turn.
+
+        They change places with as many consecutive rows, on both sides alike. Nothing is yielded
+        where the sides have unequal numbers of rows, or no order.
+        """
+        rows = self._rows()
+        if rows is None or rows[0] != rows[1] or not rows[0][0]:
+            return
+        own, n = sorted(rows[0][0]), rows[0][1]
+        for start in (*range(0, n - len(own), len(own)), n - len(own)):
+            order = list(range(n))
+            for a, b in zip(own, range(start, start + len(own)), strict=True):
+                order[a], order[b] = order[b], order[a]
+            if order != list(range(n)):
+                sides = (self.form.reordered(side, order) for side in (self.left, self.right))
+                words = f"{self.recipe}, at row {start}"
+                yield replace(self, left=next(sides), right=next(sides), user=None, recipe=words)
 
     def swapped(self) -> NeighborPair:
         """Return the pair with its two sides exchanged."""

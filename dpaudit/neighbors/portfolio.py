@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,8 @@ from dpaudit.errors import ArgumentError
 from dpaudit.neighbors import presets
 from dpaudit.neighbors.around import around, holders, some_items, thinned
 from dpaudit.neighbors.crowds import Crowd, Levels, crowds
-from dpaudit.neighbors.pairs import NeighborPair, of_one_kind
+from dpaudit.neighbors.members import BOTH, Portfolio, in_turn
+from dpaudit.neighbors.pairs import NeighborPair
 from dpaudit.neighbors.spaces import Interval, Magnitude, Range, SearchSpace
 from dpaudit.neighbors.values import value_patterns
 
@@ -35,90 +36,19 @@ _MOST_CELLS = 10**6
 _WHOLE = 2**53  # whole numbers that a float holds
 _KINDS = 32
 _SIZES = (20, 8)
-
-
-@dataclass(frozen=True, eq=False)
-class Portfolio:
-    """Pairs and spaces of pairs that are explored together with one budget.
-
-    Parameters
-    ----------
-    name : str
-        Words for reports.
-    pairs : tuple of NeighborPair
-        Each a candidate, those first that matter most where the budget is small.
-    spaces : tuple of SearchSpace
-        Each searched.
-    ends : tuple of NeighborPair
-        Those of `pairs` that are judged in the end whatever they showed in few draws: where a user
-        goes as far as may be.
-    """
-
-    name: str
-    pairs: tuple[NeighborPair, ...]
-    spaces: tuple[SearchSpace, ...] = ()
-    ends: tuple[NeighborPair, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not self.name:
-            raise TypeError(f"name must be a text that is not empty, got {self.name!r}")
-        kinds = {"pairs": NeighborPair, "spaces": SearchSpace, "ends": NeighborPair}
-        for field, kind in kinds.items():
-            held = tuple(getattr(self, field))
-            object.__setattr__(self, field, held)
-            for one in held:
-                if not isinstance(one, kind):
-                    raise TypeError(f"{field} must hold {kind.__name__} objects, got {one!r}")
-        if not self.pairs and not self.spaces:
-            raise ArgumentError(f"the portfolio {self.name!r} holds no pair and no space")
-        for pair in self.pairs:
-            if pair.is_null:
-                raise ArgumentError(
-                    f"a pair of a portfolio must differ, got one whose sides are equal: {pair!r}"
-                )
-        of_one_kind(self.pairs, "a portfolio")
-        for end in self.ends:
-            if not any(end is pair for pair in self.pairs):
-                raise ArgumentError(f"ends must be some of the pairs, got another one: {end!r}")
-
-    def example(self, *, rng: np.random.Generator) -> NeighborPair:
-        """Return the first pair, or else one of the first space."""
-        return self.pairs[0] if self.pairs else self.spaces[0].example(rng=rng)
-
-    def under(self, relation: Relation, *, rng: np.random.Generator) -> Portfolio:
-        """Return the pairs and spaces of one relation, or all where there are none of it."""
-        pairs, ends = (
-            tuple(pair for pair in some if pair.relation == relation)
-            for some in (self.pairs, self.ends)
-        )
-        spaces = tuple(s for s in self.spaces if s.example(rng=rng).relation == relation)
-        if not pairs and not spaces:
-            return self
-        return replace(self, pairs=pairs, spaces=spaces, ends=ends)
-
-    @property
-    def is_ready_made(self) -> bool:
-        """Whether it was made by :func:`portfolio`, whose arguments declare the data."""
-        return self.name.startswith("portfolio(")
-
-    @property
-    def relations(self) -> tuple[Relation, ...]:
-        """Relations of the pairs, in their order."""
-        return tuple(dict.fromkeys(pair.relation for pair in self.pairs))
-
-    def __repr__(self) -> str:
-        return f"Portfolio({self.name}: {len(self.pairs)} pairs, {len(self.spaces)} spaces)"
+_FEW = (1, 2, 3, 4)  # users of small datasets; one who leaves leaves none to three
+_SCALE_DOUBLES = slice(1, 2)  # where the number of users is halved
 
 
 def portfolio(
     data_like: ArrayLike | None = None,
     *,
-    n_users: int = 20,
-    m: int = 8,
+    n_users: int | None = None,
+    m: int | None = None,
     dim: int | None = None,
     low: float | None = None,
     high: float | None = None,
-    relation: Relation = Relation.REPLACE_USER,
+    relation: Relation | None = None,
     missing: bool | None = None,
 ) -> Portfolio:
     """Return pairs and spaces of pairs that realistic mistakes fall for.
@@ -134,7 +64,8 @@ def portfolio(
         pairs around it are searched too: each of its users replaced, or removed. It may hold
         numbers, booleans, strings or records. An array [n_users] means m = 1.
     n_users, m : int, optional
-        At least 2 and 1; 20 users of 8 items by default.
+        At least 2 and 1. Default: 20 users of 8 items, and besides datasets of 0 to 4 users, where
+        a noise scale that depends on the number of users shows.
     dim : int, optional
         Dimension of an item; scalar items when omitted. For query values how many there are.
     low, high : float, optional
@@ -142,8 +73,9 @@ def portfolio(
         are the data. Without them, nor data, values from 0.001 to 1,000,000 of both signs are
         tried.
     relation : Relation, optional
-        Replace (the default) or add/remove a user; for ``within_sensitivity`` the portfolio is
-        made of the patterns of :func:`value_pattern`.
+        Replace or add/remove a user; for ``within_sensitivity`` the portfolio is made of the
+        patterns of :func:`value_pattern`. Default: the relation of the audited claim. Where the
+        claim names none, pairs of both kinds are searched.
     missing : bool, optional
         Whether items may be NaN. Default: whether they are in `data_like`.
 
@@ -158,17 +90,68 @@ def portfolio(
 
     Examples
     --------
-    >>> portfolio(n_users=10, m=4, low=0.0, high=1.0)
+    >>> portfolio(n_users=10, m=4, low=0.0, high=1.0, relation=Relation.REPLACE_USER)
     Portfolio(portfolio(n_users=10, m=4, low=0, high=1): 17 pairs, 7 spaces)
     """
-    checked_relation(relation)
+    given: dict[str, Any] = {
+        "n_users": n_users,
+        "m": m,
+        "dim": dim,
+        "low": low,
+        "high": high,
+        "missing": missing,
+    }
+    again = partial(_variant, data_like, {**given, "relation": relation})
+    made = [
+        _of_relation(data_like, one, **given)
+        for one in (BOTH if relation is None else (checked_relation(relation),))
+    ]
+    first = made[0]
+    if relation is None:
+        first = replace(first, name=f"{first.name} and removals")
+    return replace(
+        first,
+        pairs=tuple(in_turn(one.pairs for one in made)),
+        ends=tuple(end for one in made for end in one.ends),
+        small=tuple(few for one in made for few in one.small),
+        variant=again,
+        items=_SIZES[1] if m is None and data_like is None else None,
+    )
+
+
+def _variant(
+    data_like: Any,
+    given: dict[str, Any],
+    *,
+    relation: Relation | None = None,
+    items: int | None = None,
+) -> Portfolio:
+    """Return a portfolio with another relation, or another number of items of a user."""
+    changed = {"relation": relation, "m": items}
+    return portfolio(data_like, **given | {k: v for k, v in changed.items() if v is not None})
+
+
+def _of_relation(
+    data_like: ArrayLike | None,
+    relation: Relation,
+    *,
+    n_users: int | None,
+    m: int | None,
+    dim: int | None,
+    low: float | None,
+    high: float | None,
+    missing: bool | None,
+) -> Portfolio:
+    """Return the portfolio of one relation; parameters are those of :func:`portfolio`."""
     if missing is not None and not isinstance(missing, bool):
         raise TypeError(f"missing must be True, False or None, got {missing!r}")
     domain = _domain(low, high)
     data = None if data_like is None else as_array("data_like", data_like)
     if relation.name == "within_sensitivity":
         return _query_values(data, dim, domain, relation)
+    knows_size = n_users is not None or data is not None
     if data is None:
+        n_users, m = (d if v is None else v for v, d in zip((n_users, m), _SIZES, strict=True))
         _validate.integer(2, n_users=n_users)
         item_shape: tuple[int, ...] = (_validate.integer(1, m=m),)
         if dim is not None:
@@ -192,6 +175,7 @@ def portfolio(
     scales, kinds, positions = _levels(crowd, data, domain)
     pairs = crowds(crowd, scales, kinds, missing=empty)
     ends = _farthest(crowd) if domain is None and data is None else ()
+    small = () if knows_size else _few_users(crowd, scales[0])
     spaces = _spaces(crowd, scales, kinds, positions)
     if data is not None:
         spaces = around(crowd, data, scales[0], positions, missing=empty) + spaces
@@ -205,7 +189,10 @@ def portfolio(
         for key, value in words.items()
         if value is not None
     )
-    return Portfolio(f"portfolio({shown})", pairs + ends, spaces, ends)
+    front = len(pairs) // 2
+    pairs = pairs[:front] + small + pairs[front:] + ends
+    ends += small[_SCALE_DOUBLES]
+    return Portfolio(f"portfolio({shown})", pairs, spaces, ends, small)
 
 
 # --- arguments --------------------------------------------------------------------------------
@@ -227,7 +214,7 @@ def _domain(low: Any, high: Any) -> tuple[Any, Any] | None:
     return (int(low), int(high)) if whole else ends
 
 
-def _check_data(data: Array, n_users: int, m: int, dim: int | None) -> None:
+def _check_data(data: Array, n_users: int | None, m: int | None, dim: int | None) -> None:
     if data.ndim == 0 or data.shape[0] < 2 or data.size == 0:
         raise ArgumentError(
             "data_like must hold at least 2 users [n_users, m, ...] with at least one item each, "
@@ -241,10 +228,9 @@ def _check_data(data: Array, n_users: int, m: int, dim: int | None) -> None:
         raise ArgumentError("data_like must hold at least one finite number, got none")
     if data.dtype.kind == "f" and np.isinf(data).any():
         raise ArgumentError("data_like must hold finite numbers, and NaN for missing ones, got inf")
-    given = {"n_users": (n_users, _SIZES[0], 0), "m": (m, _SIZES[1], 1), "dim": (dim, None, 2)}
-    for name, (value, default, axis) in given.items():
+    for axis, (name, value) in enumerate({"n_users": n_users, "m": m, "dim": dim}.items()):
         shape = data.shape[axis] if axis < data.ndim else None
-        if value not in (default, shape):
+        if value not in (None, shape):
             raise ArgumentError(
                 f"{name} is taken from data_like, of shape {data.shape}; got {name}={value!r}"
             )
@@ -336,6 +322,20 @@ def _farthest(crowd: Crowd) -> tuple[NeighborPair, ...]:
         return (lone,)
     words = f"across(others=0, {FARTHEST:g} to {-FARTHEST:g})"
     return lone, crowd.pair(others, top, bottom, words)
+
+
+def _few_users(crowd: Crowd, levels: Levels) -> tuple[NeighborPair, ...]:
+    """Return pairs of very few users, where a noise scale that depends on their number shows."""
+    low, high = crowd.row(levels.low), crowd.row(levels.high)
+    return tuple(
+        few.pair(
+            few.rows(levels.low),
+            high,
+            low,
+            f"few_users({few.n_users}, others={levels.low}, {levels.high} to {levels.low})",
+        )
+        for few in (replace(crowd, n_users=n_users) for n_users in _FEW)
+    )
 
 
 # --- spaces -----------------------------------------------------------------------------------

@@ -79,14 +79,21 @@ class _Users:
         smallest = _SMALLEST_WIDE if self.wide else _SMALLEST
         return Interval(smallest * width, width, log=True)
 
+    @property
+    def is_replaced(self) -> bool:
+        return self.relation == Relation.REPLACE_USER
+
+    def places(self, count: int) -> Range:
+        """Return where the user may be: at one of `count` places, or at the last."""
+        return Integer(0, count - 1) if self.is_replaced else Choice((count - 1,))
+
     def pair(
         self, others: Floats, left: float, right: float, words: str, user: int | None = None
     ) -> NeighborPair:
-        """Put the user among the `others`, last by default; add/remove takes it away."""
-        at = len(others) if user is None else user
+        """Put the user among the `others`, last by default, or take the last user away."""
+        at = len(others) if user is None or not self.is_replaced else user
         data_left = self._items(np.insert(others, at, left))
-        replaced = self.relation == Relation.REPLACE_USER
-        data_right = self._items(np.insert(others, at, right) if replaced else others)
+        data_right = self._items(np.insert(others, at, right) if self.is_replaced else others)
         return NeighborPair(data_left, data_right, at, self.relation, words)
 
     def _items(self, values: Floats) -> Floats:
@@ -203,7 +210,8 @@ def which_user(
 
     Aims at algorithms that take users in order: streams, early stopping, trees of partial sums,
     the first or last user forgotten. Searches the index of the `user` and the value of all
-    `others`. Other parameters as in :func:`outlier`.
+    `others`. Under add/remove the user is last, so that nobody else changes places. Other
+    parameters as in :func:`outlier`.
     """
     users = _Users(n_users, m, d, low, high, relation, wide)
 
@@ -212,7 +220,7 @@ def which_user(
         words = in_words({"user": user, "others": others})
         return users.pair(crowd, users.high, users.low, f"which_user({words})", user)
 
-    ranges: dict[str, Range] = {"user": Integer(0, n_users - 1), "others": users.positions}
+    ranges: dict[str, Range] = {"user": users.places(n_users), "others": users.positions}
     return SearchSpace(build, ranges, name=f"which_user(n_users={n_users})")
 
 
@@ -231,8 +239,9 @@ def which_batch(
 
     Aims at clipping, normalising or stopping by batch, and at a last batch that is smaller than
     the noise allows for. Searches the `batch`, the user's `place` in it (first or last), the value
-    of the `mates` in the batch and that of all `others`. `batch_size` must be below `n_users`;
-    other parameters as in :func:`outlier`.
+    of the `mates` in the batch and that of all `others`. Under add/remove the user is the last of
+    the last batch, so that nobody else changes places. `batch_size` must be below `n_users`; other
+    parameters as in :func:`outlier`.
     """
     users = _Users(n_users, m, d, low, high, relation, wide)
     batch_size = _validate.integer(1, batch_size=batch_size)
@@ -250,8 +259,8 @@ def which_batch(
         return users.pair(crowd, users.high, users.low, f"which_batch({words})", user)
 
     ranges: dict[str, Range] = {
-        "batch": Integer(0, math.ceil(n_users / batch_size) - 1),
-        "place": Choice(("first", "last")),
+        "batch": users.places(math.ceil(n_users / batch_size)),
+        "place": Choice(("first", "last") if users.is_replaced else ("last",)),
         "mates": users.positions,
         "others": users.positions,
     }

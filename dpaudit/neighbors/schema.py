@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,14 @@ import numpy as np
 from dpaudit import _validate
 from dpaudit.claims import Relation
 from dpaudit.errors import ArgumentError, PairError
+from dpaudit.neighbors.members import BOTH, Portfolio, in_turn
 from dpaudit.neighbors.pairs import NeighborPair
-from dpaudit.neighbors.portfolio import Portfolio
 from dpaudit.neighbors.spaces import Choice, Integer, Interval, Range, SearchSpace
 
 FRAMES = ("pandas", "polars", "dicts", "array")
-BOTH = (Relation.ADD_REMOVE_USER, Relation.REPLACE_USER)
+
+_ITEMS = 4
+"""Rows of a user, unless somebody says how many."""
 
 _CATEGORIES = 6
 """Categories of a column of which each is tried."""
@@ -77,7 +78,7 @@ def rows(
     special: Sequence[Any] = (),
     relation: Relation | str = "both",
     n_users: int = 20,
-    items: int = 4,
+    items: int | None = None,
     user: str = "user",
     frame: str = "pandas",
 ) -> Portfolio:
@@ -95,7 +96,7 @@ def rows(
         Add/remove and replace a user; by default pairs of either, and the report says under which
         the claim fails.
     n_users, items : int, optional
-        At least 2 and 1: users of a dataset, and rows that a user has at most.
+        At least 2 and 1: users of a dataset, and rows that a user has at most; 20 and 4 by default.
     user : str, optional
         Name of the column of users.
     frame : {"pandas", "polars", "dicts", "array"}, optional
@@ -120,7 +121,7 @@ def rows(
     """
     known = _columns(columns, special, user)
     _validate.integer(2, n_users=n_users)
-    _validate.integer(1, items=items)
+    held = _ITEMS if items is None else _validate.integer(1, items=items)
     _validate.choice(FRAMES, frame=frame)
     if frame in ("pandas", "polars") and not _is_installed(frame):
         raise ArgumentError(
@@ -129,11 +130,23 @@ def rows(
         )
     if frame == "array" and any(column.categories for column in known):
         raise ArgumentError("an array needs columns of numbers; give frame='pandas' or 'dicts'")
-    builder = _Builder(known, n_users, items, user, frame)
+    builder = _Builder(known, n_users, held, user, frame)
     relations = relations_of(relation)
     pairs = [p for p in in_turn(builder.pairs(one) for one in relations) if not p.is_null]
     spaces = [space for one in relations for space in builder.spaces(one)]
-    return Portfolio(f"rows({', '.join(columns)})", tuple(pairs), tuple(spaces))
+    options: dict[str, Any] = {"special": special, "n_users": n_users, "user": user, "frame": frame}
+    return Portfolio(
+        f"rows({', '.join(columns)}{'' if items is None else f'; items={items}'})",
+        tuple(pairs),
+        tuple(spaces),
+        variant=partial(_variant, columns, {**options, "relation": relation, "items": items}),
+        items=_ITEMS if items is None else None,
+    )
+
+
+def _variant(columns: Mapping[str, Any], options: dict[str, Any], **changed: Any) -> Portfolio:
+    """Return the portfolio of a schema with another relation, or another number of items."""
+    return rows(columns, **options | changed)
 
 
 def relations_of(relation: Any) -> tuple[Relation, ...]:
@@ -161,12 +174,6 @@ def _columns(columns: Any, special: Any, user: Any) -> tuple[Column, ...]:
             "(0.0, 1.0)"
         )
     return known
-
-
-def in_turn(series: Iterable[Iterable[NeighborPair]]) -> Iterator[NeighborPair]:
-    """Yield the first of each series, the second of each, and so on: a small budget sees them."""
-    rounds = zip_longest(*series)
-    return (pair for each in rounds for pair in each if pair is not None)
 
 
 def specials_of(special: Any) -> tuple[float, ...]:

@@ -22,8 +22,9 @@ from dpaudit.neighbors.datasets import (
     threshold_decider,
     two_clusters,
 )
+from dpaudit.neighbors.members import Portfolio
 from dpaudit.neighbors.pairs import NeighborPair, PairFamily
-from dpaudit.neighbors.portfolio import Portfolio, portfolio
+from dpaudit.neighbors.portfolio import portfolio
 from dpaudit.neighbors.presets import clusters, edge, outlier, query_values, which_batch, which_user
 from dpaudit.neighbors.spaces import Choice, Integer, Interval, Range, SearchSpace
 from dpaudit.neighbors.values import value_pattern, value_patterns

@@ -22,10 +22,11 @@ from dpaudit.neighbors import (
 )
 from dpaudit.search.computed import search_computed
 from dpaudit.search.halving import LEAST_BUDGET, SearchResult, search
-from dpaudit.search.record import SearchRecord, Trial, landscape, ranking
+from dpaudit.search.record import NO_ANSWER, SearchRecord, Trial, landscape, ranking
 
 __all__ = [
     "LEAST_BUDGET",
+    "NO_ANSWER",
     "Choice",
     "Integer",
     "Interval",

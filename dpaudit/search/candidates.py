@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from dpaudit.neighbors import (
     no_valid_pair,
     plain,
 )
-from dpaudit.search.record import SearchRecord, Trial
+from dpaudit.search.record import NO_ANSWER, SearchRecord, Trial
 
 Array = NDArray[Any]
 Where = SearchSpace | Portfolio
@@ -134,6 +134,7 @@ class Candidates:
         self.example = where.example(rng=rng)
         self.trials: list[Trial | Candidate] = []
         self._of_pair: dict[int, Candidate] = {}
+        self._unanswered: list[Candidate] = []
         self._seen: set[tuple[float, ...]] = set()
         self._designs: list[int] = []
         self._fill: Iterator[tuple[int, Point]] = iter(())
@@ -156,7 +157,7 @@ class Candidates:
         else:
             room = count + count // 4
             most = room // 2 if self.spaces else room
-            candidates = [self._given(pair) for pair in self.pairs[:most]]
+            candidates = [self.given(pair) for pair in self.pairs[:most]]
             sizes = self._sizes(room - len(candidates)) if self.spaces else []
         fills = []
         for arm, size in enumerate(sizes):
@@ -183,7 +184,8 @@ class Candidates:
         ]
         return sizes[: max(room, 1)]
 
-    def _given(self, pair: NeighborPair) -> Candidate:
+    def given(self, pair: NeighborPair) -> Candidate:
+        """Return a pair as a candidate that is of no space."""
         nowhere: Point = np.empty(0)
         index = len(self.trials)
         candidate = Candidate(index, _FIXED, nowhere, {}, lambda: pair, "design", pair.recipe)
@@ -191,10 +193,22 @@ class Candidates:
         self._of_pair[id(pair)] = candidate
         return candidate
 
+    def needs_no_answer(self, candidate: Candidate) -> bool:
+        """Whether a mechanism may fail on a candidate: a portfolio's pairs of very few users."""
+        small = self.where.small if isinstance(self.where, Portfolio) else ()
+        return any(self._of_pair.get(id(pair)) is candidate for pair in small)
+
+    def leave_out(self, candidate: Candidate, reason: str) -> None:
+        """Put on record that a mechanism gave no answer on a candidate."""
+        trial = replace(candidate.trial(), note=f"{NO_ANSWER}: {reason}", draws=0)
+        self.trials[candidate.index] = trial
+        self._unanswered.append(candidate)
+
     def ends(self, most: int) -> list[Candidate]:
         """Return pairs of a portfolio that are finalists, whatever they showed at first."""
         pairs = self.where.ends[:most] if isinstance(self.where, Portfolio) else ()
-        return [self._of_pair.get(id(pair)) or self._given(pair) for pair in pairs]
+        found = [self._of_pair.get(id(pair)) or self.given(pair) for pair in pairs]
+        return [candidate for candidate in found if candidate not in self._unanswered]
 
     def _designed(self, arm: int, points: Array) -> list[Candidate]:
         space = self.spaces[arm]

@@ -43,14 +43,19 @@ def search_computed(
     candidates = Candidates(where, rng)
 
     def judged(new: list[Candidate]) -> list[Candidate]:
+        answered = []
         for candidate in new:
             try:
                 candidate.score = judge(candidate.pair)
+                answered.append(candidate)
             except MechanismError as error:
+                if candidates.needs_no_answer(candidate):
+                    candidates.leave_out(candidate, str(error))
+                    continue
                 at = candidate.name or where.name
                 at += f", {in_words(candidate.parameters)}" if candidate.parameters else ""
                 raise type(error)(f"{error}; found by the search at {at}") from error
-        return new
+        return answered
 
     known = judged(candidates.design(DESIGN, ROUNDS))
     for done in range(ROUNDS):

@@ -8,6 +8,7 @@ is certified on draws that it never saw.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
-from dpaudit.errors import ArgumentError, MechanismError
+from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
 from dpaudit.events import Goal, expectation, learn
-from dpaudit.mechanisms import Sampler
+from dpaudit.mechanisms import LateFailure, Sampler, is_constant, joined
 from dpaudit.neighbors import NeighborPair, Portfolio, SearchSpace, in_words
 from dpaudit.search.candidates import Candidate, Candidates, best_first
 from dpaudit.search.record import FINAL, SEMIFINAL, SearchRecord
@@ -40,6 +41,8 @@ LOCAL_CANDIDATES = 4
 FINALISTS, LAST = 4, 2
 
 _LEAST_FINAL = 32
+_BASES = 8  # pairs whose differing rows are put at other places
+_FATAL = (MechanismTimeout, LateFailure)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +212,7 @@ class _Search:
         survivors += self._local(survivors, designed, count)
         if not survivors:
             raise self.candidates.none_valid()
-        best = self._final(survivors)
+        best = self._final(self._at_other_places(survivors))
         pair = best.pair
         self.sampler.begin(pair.left, pair.right)
         record = self.candidates.record(self.whole - self.left_over)
@@ -226,8 +229,8 @@ class _Search:
         first = budget // halving_looks(len(candidates), keep)
         for alive, looks in halvings(len(candidates), keep):
             candidates = best_first(candidates)[:alive]
+            candidates = [c for c in candidates if self._look(c, first * looks, stage)]
             for candidate in candidates:
-                self._look(candidate, first * looks, stage)
                 candidate.score = _score(*candidate.drawn(), self.goal, self.rng)
         return best_first(candidates)
 
@@ -246,6 +249,32 @@ class _Search:
             found += self._halve(candidates, budget // rounds, 1, "local")
         return found
 
+    def _at_other_places(self, survivors: list[Candidate]) -> list[Candidate]:
+        """Add a pair on which outputs differ, where all outputs so far were one and the same.
+
+        Noise that is fixed may hide a user at some places of the order and not at others. So the
+        rows that differ are put at every place, with one draw for each.
+        """
+        best = best_first(survivors)[0]
+        if not is_constant(joined(best.drawn())):
+            return survivors
+        where = self.candidates.where
+        given = where.pairs[:_BASES] if isinstance(where, Portfolio) else ()
+        pairs = [*given, *(candidate.pair for candidate in survivors[:_BASES])]
+        places = itertools.chain.from_iterable(pair.places() for pair in pairs)
+        for index, pair in enumerate(itertools.islice(places, self.left_over // 4)):
+            role = f"place {index}"
+            self.sampler.turn()
+            drawn = [self.sampler.draw(pair.left, 1, role, "left")]
+            drawn.append(self.sampler.draw(pair.right, 1, role, "right"))
+            self.left_over -= 1
+            if not is_constant(joined(drawn)):
+                found = self.candidates.given(pair)
+                self._look(found, FIRST_DRAWS, "design")
+                found.score = _score(*found.drawn(), self.goal, self.rng)
+                return [found, *survivors]
+        return survivors
+
     def _final(self, survivors: list[Candidate]) -> Candidate:
         """Spend what is left on the best few; the best on draws that chose nothing wins."""
         room = max(self.left_over // _LEAST_FINAL, 1)
@@ -254,33 +283,46 @@ class _Search:
         finalists = best[: min(FINALISTS, room - len(ends))] + ends
         last = min(LAST, len(finalists))
         again = len(finalists) > last and self.left_over >= _LEAST_FINAL * (len(finalists) + last)
-        self._judge(finalists, self.left_over // 2 if again else self.left_over)
+        finalists = self._judge(finalists, self.left_over // 2 if again else self.left_over)
         if again:
             finalists, others = best_first(finalists)[:last], best_first(finalists)[last:]
             for candidate in others:
                 candidate.stage = SEMIFINAL
-            self._judge(finalists, self.left_over)
+            finalists = self._judge(finalists, self.left_over)
         return best_first(finalists)[0]
 
-    def _judge(self, finalists: list[Candidate], draws: int) -> None:
-        """Spend draws on some candidates alike, and judge each by its own."""
-        each, rest = divmod(draws, len(finalists))
-        for place, candidate in enumerate(finalists):
-            self._look(candidate, each + (place < rest), FINAL)
-            candidate.score = _judged(candidate, self.goal, self.rng)
+    def _judge(self, finalists: list[Candidate], draws: int) -> list[Candidate]:
+        """Spend draws on some candidates alike, and judge each by its own.
 
-    def _look(self, candidate: Candidate, draws: int, stage: str) -> None:
+        Return those on which the mechanism answers.
+        """
+        each, rest = divmod(draws, len(finalists))
+        answered = []
+        for place, candidate in enumerate(finalists):
+            if self._look(candidate, each + (place < rest), FINAL):
+                candidate.score = _judged(candidate, self.goal, self.rng)
+                answered.append(candidate)
+        return answered
+
+    def _look(self, candidate: Candidate, draws: int, stage: str) -> bool:
+        """Draw on a candidate; return whether the mechanism answers on it, as it must on most."""
         role, pair = f"search {candidate.index} look {len(candidate.looks)}", candidate.pair
         self.sampler.turn()
         try:
             left = self.sampler.draw(pair.left, draws, role, "left")
             right = self.sampler.draw(pair.right, draws, role, "right")
         except MechanismError as error:
+            if self.candidates.needs_no_answer(candidate) and not isinstance(error, _FATAL):
+                self.candidates.leave_out(candidate, str(error))
+                return False
             where = candidate.name or self.candidates.where.name
             if candidate.parameters:
                 where += f", {in_words(candidate.parameters)}"
             # The same class: a call that takes too long is one here too.
             raise type(error)(f"{error}; found by the search at {where}") from error
+        if self.candidates.needs_no_answer(candidate) and (_is_nan(left) or _is_nan(right)):
+            self.candidates.leave_out(candidate, "all outputs are NaN")
+            return False
         looks = (left, *(one for one, _ in candidate.looks))
         shapes = {drawn.shape[1:] for drawn in looks if drawn.dtype != object}
         if len(shapes) > 1 and self.sampler.draws_are_bound:
@@ -291,3 +333,8 @@ class _Search:
         candidate.looks.append((left, right))
         candidate.stage = stage
         self.left_over -= draws
+        return True
+
+
+def _is_nan(draws: Array) -> bool:
+    return draws.dtype.kind == "f" and bool(np.isnan(draws).all())

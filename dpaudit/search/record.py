@@ -17,6 +17,9 @@ FINAL = "final"
 SEMIFINAL = "semifinal"
 """Stage of those that were judged on fresh draws too, but on fewer."""
 
+NO_ANSWER = "the mechanism gives no answer"
+"""Begins the note of a trial on which a mechanism may fail, and did."""
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -84,6 +87,11 @@ class SearchRecord:
     pairs: int = 0
     spaces: int = 1
     untried: tuple[str, ...] = field(default=(), metadata=LATER)
+
+    @property
+    def unanswered(self) -> tuple[str, ...]:
+        """Pairs of very few users on which the mechanism gave no answer."""
+        return tuple(trial.arm for trial in self.trials if trial.note.startswith(NO_ANSWER))
 
     @property
     def is_portfolio(self) -> bool:
