@@ -304,6 +304,8 @@ def totals_at_a_split_budget(data, size, *, rng):
 
 def of_a_sample(data, chosen, rng):
     """Mean of 2 users, with the noise that sampling 2 of n amplifies to epsilon = 1."""
+    if len(data) < 2:
+        raise ValueError(f"data must hold at least 2 users, got {len(data)}")
     amplified = np.log1p(np.expm1(1.0) * len(data) / 2)
     mean = users(data)[chosen].mean(axis=1)
     return mean + rng.laplace(scale=1 / amplified, size=len(chosen))

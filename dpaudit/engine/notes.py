@@ -92,7 +92,17 @@ def notes_on(found: Certificate, unseen: str) -> tuple[str, ...]:
 
 def notes_on_task(task: Task, found: Certificate) -> tuple[str, ...]:
     """Say what of what was asked bears on what was found."""
-    return _on_relations(task, found) + _on_frames(task, found) + _on_the_search(task, found)
+    shifts = (_SHIFTS,) if found.refuted and found.pair.shifts_others else ()
+    return shifts + (
+        _on_relations(task, found) + _on_frames(task, found) + _on_the_search(task, found)
+    )
+
+
+_SHIFTS = (
+    "other users stand at other places on the two sides of this pair, so that a mechanism that "
+    "depends on the order of its data can differ by that alone. Put the user who leaves last, as "
+    "NeighborPair.from_frame(drop=...) does"
+)
 
 
 def _on_relations(task: Task, found: Certificate) -> tuple[str, ...]:

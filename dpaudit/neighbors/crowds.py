@@ -110,7 +110,7 @@ class Crowd:
             _insert(others, at, right) if replaced else others,
             at,
             self.relation,
-            words,
+            words if replaced else f"{words}, who leaves",
         )
 
     def _cast(self, value: ArrayLike) -> Array:
@@ -121,7 +121,8 @@ class Crowd:
 
 
 def _insert(others: Array, at: int, row: Array) -> Array:
-    return np.concatenate([others[:at], row[None], others[at:]])
+    # A row of a one-dimensional array of texts is a scalar that cannot be indexed.
+    return np.concatenate([others[:at], np.asarray(row)[None], others[at:]])
 
 
 def crowds(

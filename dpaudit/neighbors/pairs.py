@@ -224,11 +224,7 @@ class NeighborPair:
 
     @property
     def shifts_others(self) -> bool:
-        """Whether some user who does not differ stands at another place on the other side.
-
-        A mechanism that depends on the order of its data can then show more than what one user
-        contributes.
-        """
+        """Whether other users stand at other places on the two sides: the order alone may show."""
         rows = self._rows()
         if rows is None:
             return False
@@ -253,8 +249,7 @@ class NeighborPair:
     def places(self) -> Iterator[NeighborPair]:
         """Yield the pair with the rows that differ at every other place of the order in turn.
 
-        They change places with as many consecutive rows, on both sides alike. Nothing is yielded
-        where the sides have unequal numbers of rows, or no order.
+        Both sides are put in the same order. Sides with unequal numbers of rows give nothing.
         """
         rows = self._rows()
         if rows is None or rows[0] != rows[1] or not rows[0][0]:

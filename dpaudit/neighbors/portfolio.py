@@ -191,7 +191,8 @@ def _of_relation(
     )
     front = len(pairs) // 2
     pairs = pairs[:front] + small + pairs[front:] + ends
-    ends += small[_SCALE_DOUBLES]
+    if relation != Relation.REPLACE_USER:
+        ends += small[_SCALE_DOUBLES]
     return Portfolio(f"portfolio({shown})", pairs, spaces, ends, small)
 
 

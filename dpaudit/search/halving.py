@@ -173,15 +173,20 @@ def _score(left: Array, right: Array, goal: Goal, rng: np.random.Generator) -> t
 
 
 def _judged(candidate: Candidate, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
-    """Judge a finalist by an event that is frozen before the last half of its last look.
+    """Judge a finalist on each half of its last look, by an event learnt on all other draws.
 
     The best of thousands of events looks good on the draws that chose it, above all where outputs
     have many coordinates: a pair on which nothing happens must not win by that.
     """
     left, right = candidate.drawn()
-    fresh = len(candidate.looks[-1][0]) // 2
-    event = learn(left[:-fresh], right[:-fresh], goal, rng=rng).primary
-    expected, separation = expectation(event, left[-fresh:], right[-fresh:], goal)
+    draws, last = candidate.draws, len(candidate.looks[-1][0])
+    middle = draws - last // 2
+    judged = []
+    for start, stop in ((draws - last, middle), (middle, draws)):
+        others = (joined([drawn[:start], drawn[stop:]]) for drawn in (left, right))
+        event = learn(next(others), next(others), goal, rng=rng).primary
+        judged.append(expectation(event, left[start:stop], right[start:stop], goal))
+    expected, separation = np.mean(judged, axis=0).tolist()
     return max(expected, 0.0), max(separation, -1.0)
 
 
@@ -292,14 +297,20 @@ class _Search:
         return best_first(finalists)[0]
 
     def _judge(self, finalists: list[Candidate], draws: int) -> list[Candidate]:
-        """Spend draws on some candidates alike, and judge each by its own.
+        """Spend draws on some candidates, until all have had about as many, and judge each.
 
         Return those on which the mechanism answers.
         """
-        each, rest = divmod(draws, len(finalists))
+        had = np.array([candidate.draws for candidate in finalists])
+        least = min(_LEAST_FINAL, draws // len(finalists))
+        spare = draws - least * len(finalists)
+        whole = (spare + had.sum()) // len(finalists)
+        more = np.maximum(whole - had, 0)
+        more = least + (more * spare // max(int(more.sum()), 1))
+        more[0] += draws - more.sum()
         answered = []
-        for place, candidate in enumerate(finalists):
-            if self._look(candidate, each + (place < rest), FINAL):
+        for candidate, new in zip(finalists, more.tolist(), strict=True):
+            if self._look(candidate, new, FINAL):
                 candidate.score = _judged(candidate, self.goal, self.rng)
                 answered.append(candidate)
         return answered

@@ -63,17 +63,22 @@ SHAPES: list[tuple[dict[str, Any], tuple[int, ...], str]] = [
 def test_all_members_are_neighbours_of_one_shape_and_dtype(
     arguments: dict[str, Any], shape: tuple[int, ...], dtype: str, relation: Relation
 ) -> None:
-    found = members(portfolio(**arguments, relation=relation))
+    held = portfolio(**arguments, relation=relation)
+    found = members(held)
     gone = relation == Relation.ADD_REMOVE_USER
     for pair in found:
+        n_users = len(pair.left) if pair in held.small else shape[0]
         assert pair.relation == relation
-        assert pair.left.shape == shape
-        assert pair.right.shape == (shape[0] - gone, *shape[1:])
+        assert pair.left.shape == (n_users, *shape[1:])
+        assert pair.right.shape == (n_users - gone, *shape[1:])
         assert str(pair.left.dtype) == str(pair.right.dtype) == dtype
         assert not pair.is_null
         assert pair.user is not None
-    if shape[0] > 2:
+        assert not pair.shifts_others
+    if shape[0] > 2 and not gone:
         assert {0, shape[0] - 1} <= {pair.user for pair in found}, "first and last in the order"
+    sizes = [len(pair.left) for pair in held.small]
+    assert sizes == ([1, 2, 3, 4] if not {"n_users", "data_like"} & set(arguments) else [])
 
 
 @pytest.mark.parametrize("relation", BOTH)
@@ -92,7 +97,7 @@ def test_a_declared_domain_is_kept_and_used_up(
     arguments: Any, low: float, high: float, relation: Relation
 ) -> None:
     found = members(portfolio(**arguments, relation=relation))
-    both = [side for pair in found for side in (pair.left, pair.right)]
+    both = [side for pair in found for side in (pair.left, pair.right) if side.size]
     assert min(side.min() for side in both) == low
     assert max(side.max() for side in both) == high
 
@@ -111,7 +116,7 @@ def recipes(held: Portfolio) -> set[str]:
 
 def test_every_idea_is_there() -> None:
     usual = {"across", "lone_user", "halves", "leaves_crowd", "one_item", "mixed_items", "place"}
-    usual |= {"rare_value", "many_values", "spread"}
+    usual |= {"rare_value", "many_values", "spread", "few_users"}
     assert recipes(portfolio()) == usual
     assert recipes(portfolio(missing=True)) == usual | {"empty_user", "missing_item", "only_user"}
     assert recipes(portfolio(dim=2)) == usual | {"one_axis", "opposite_axes"}
@@ -130,7 +135,8 @@ def test_every_idea_is_there() -> None:
 def test_halves_leave_the_balance_to_the_user() -> None:
     """With both parities: one user takes the median, however ties are broken."""
     for n_users in (9, 10):
-        halves = [p for p in portfolio(n_users=n_users, m=1).pairs if p.recipe.startswith("halv")]
+        held = portfolio(n_users=n_users, m=1, relation=Relation.REPLACE_USER)
+        halves = [p for p in held.pairs if p.recipe.startswith("halv")]
         gaps = {int((p.left > 0).sum() - (p.right > 0).sum()) for p in halves}
         assert gaps == {1}
         for at in ((n_users - 1) // 2, n_users // 2):  # the lower and the upper median
@@ -149,15 +155,16 @@ def test_around_given_data_all_others_stay_as_they_are(relation: Relation) -> No
             except PairError:  # the item is the lowest already
                 continue
             others = np.delete(pair.left, pair.user, axis=0)
-            np.testing.assert_array_equal(others, np.delete(NUMBERS, pair.user, axis=0))
-            users.add(pair.user)
+            kept = [np.array_equal(others, np.delete(NUMBERS, at, axis=0)) for at in range(6)]
+            assert sum(kept) == 1
+            users.add(kept.index(True))
     assert users == set(range(len(NUMBERS)))
 
 
 def test_plain_removal_is_among_the_pairs_around_data() -> None:
     copied = portfolio(NUMBERS, relation=Relation.ADD_REMOVE_USER).spaces[1]
     pair = copied.pair({"user": 2, "offset": 0}, rng=np.random.default_rng(0))
-    np.testing.assert_array_equal(pair.left, NUMBERS)
+    np.testing.assert_array_equal(pair.left, NUMBERS[[0, 1, 3, 4, 5, 2]])
 
 
 def test_rows_of_words_are_made_of_the_words_that_were_seen() -> None:
@@ -303,7 +310,7 @@ def test_magnitudes_are_odd_and_rise_over_all_sizes() -> None:
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        ("portfolio:m=4", "portfolio(n_users=20, m=4)"),
+        ("portfolio:m=4", "portfolio(n_users=20, m=4) and removals"),
         ("outlier:n_users=20,m=8", "outlier(n_users=20)"),
         ("which_batch:n_users=9,batch_size=3", "which_batch(n_users=9, size=3)"),
         ("clusters:n_users=9,wide=True", "clusters(n_users=9)"),
@@ -333,18 +340,20 @@ def test_bad_words_are_refused(words: str, error: Any, message: str) -> None:
 
 
 def test_ends_are_some_of_the_pairs_and_follow_the_relation() -> None:
-    held = portfolio()
+    held = portfolio(relation=Relation.REPLACE_USER)
     assert [pair.recipe for pair in held.ends] == [
         "lone_user(others=0, 1e+06 to 0)",
         "across(others=0, 1e+06 to -1e+06)",
     ]
     gone = portfolio(relation=Relation.ADD_REMOVE_USER)
-    assert len(gone.ends) == 1
-    both = replace(held, pairs=held.pairs + gone.pairs, ends=held.ends + gone.ends)
+    assert [pair.recipe.partition("(")[0] for pair in gone.ends] == ["lone_user", "few_users"]
+    both = replace(
+        held, pairs=held.pairs + gone.pairs, ends=held.ends + gone.ends, small=(), variant=None
+    )
     rng = np.random.default_rng(1)
     assert both.under(Relation.ADD_REMOVE_USER, rng=rng).ends == gone.ends
     assert both.under(Relation.REPLACE_USER, rng=rng).ends == held.ends
-    for declared in (portfolio(low=0.0, high=1.0), portfolio(np.eye(3))):
+    for declared in (portfolio(n_users=9, low=0.0, high=1.0), portfolio(np.eye(3))):
         assert declared.ends == ()
     with pytest.raises(ArgumentError, match="ends must be some of the pairs"):
         replace(held, ends=gone.ends)

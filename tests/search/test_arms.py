@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit import ArgumentError, MechanismError, NeighborPair, PureDP, _json, neighbors
+from dpaudit import ArgumentError, MechanismError, NeighborPair, PureDP, Relation, _json, neighbors
 from dpaudit.neighbors import Choice, Integer, Interval, Portfolio, SearchSpace, portfolio
 from dpaudit.results import landscape_info, search_words
 from dpaudit.search import SearchRecord, candidates, landscape, ranking, search_computed
@@ -108,7 +108,7 @@ def test_steps_shrink_from_round_to_round(halvings: int) -> None:
 
 @pytest.mark.parametrize("budget", [LEAST_BUDGET, 700, 5000])
 def test_one_budget_is_spent_and_every_trial_says_where_it_came_from(budget: int) -> None:
-    held = portfolio(n_users=9, m=2)
+    held = portfolio(n_users=9, m=2, relation=Relation.REPLACE_USER)
     record = run(held, unclipped, budget=budget).record
     arms = {pair.recipe for pair in held.pairs} | {space.name for space in held.spaces}
     assert {trial.arm for trial in record.trials} <= arms
