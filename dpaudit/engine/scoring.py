@@ -7,6 +7,7 @@ at.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -82,6 +83,8 @@ def as_outcomes(
         )
 
     def wrapped(inner: Any) -> Outcomes:
+        if isinstance(inner, functools.partial) and isinstance(inner.func, OneDraw):
+            inner = inner.func.of(functools.partial(inner.func.function, **inner.keywords))
         if keys is not None and isinstance(inner, OneDraw) and inner.keys is None:
             inner = inner.declaring(keys)
         return Outcomes(inner, errors=errors, keys=keys, apart=apart)

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-KEYS_DIFFER = (
-    "; which keys there are is an outcome: declare all that there may be with keys=[...], and "
-    "absent ones are told from others"
-)
+_SHOWN_KEYS = 40
+
+
+def keys_differ(*names: tuple[str, ...] | None) -> str:
+    """Return what to declare where draws hold different keys; empty where they hold the same."""
+    if None in names or len(set(names)) < 2:
+        return ""
+    known = dict.fromkeys(name for some in names for name in some or ())
+    shown = ", ".join(map(_as_code, list(known)[:_SHOWN_KEYS])) + ", ..." * (
+        len(known) > _SHOWN_KEYS
+    )
+    return (
+        "; the presence of a key is an outcome. Declare every key that there may be: "
+        f"keys=[{shown}]"
+    )
+
+
+def _as_code(name: str) -> str:
+    """Return a key as it is written in code; numbers and (row, column) pairs are no texts."""
+    try:
+        ast.literal_eval(name)
+    except (SyntaxError, ValueError):
+        return repr(name)
+    return name
 
 
 def needs_care(draw: Any) -> bool:
@@ -65,16 +86,12 @@ def hint(mechanism: Any) -> str:
 
 
 def by_its_seed(function: Any) -> str:
-    """Say how a function that takes a seed is handed a generator; empty where it takes none."""
+    """Return how a function that takes a seed becomes a mechanism; empty where it takes none."""
     if lacks(function, "seed") or not lacks(function, "rng") or not _takes(function, None):
         return ""
     called = getattr(function, "__name__", "f")
     called = called if called.isidentifier() else "f"
-    return (
-        f"one that takes seed becomes one by one_draw(lambda data, *, rng: {called}(data, "
-        "seed=rng)), if numpy.random.default_rng(seed) is what it calls, which takes a generator "
-        f'as it is, and else by one_draw({called}, seed="integer")'
-    )
+    return f'a function that takes seed becomes one by one_draw({called}, seed="integer")'
 
 
 def takes_another(mechanism: Any) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpaudit.data import words_of_shape
 from dpaudit.errors import MechanismError
-from dpaudit.mechanisms.hints import KEYS_DIFFER
+from dpaudit.mechanisms.hints import keys_differ
 from dpaudit.mechanisms.outcomes import NONE, value_or_text
 from dpaudit.mechanisms.rows import kind_of, kind_of_dtype, to_rows, words_of
 
@@ -62,6 +62,11 @@ class Kinds:
         self._dtype, self._shapes = None, {}
         self._only_missing = self._only_scalars = True
 
+    @property
+    def has_fields(self) -> bool:
+        """Whether draws are records."""
+        return self._dtype is not None and self._dtype.names is not None
+
     def admit(self, array: Array, side: str, *, bound: bool) -> Array:
         """Hold draws against those before: one kind on both sides, and on each one shape, or rows.
 
@@ -80,7 +85,7 @@ class Kinds:
                 f"{self.name} must return draws of one shape and kind, got "
                 f"{words_of(kind, shape, ' each')} on the {side} dataset after "
                 f"{words_of(known_kind, known, ' each')}"
-                + (KEYS_DIFFER if kind[:6] == known_kind[:6] == "record" else "")
+                + keys_differ(self._dtype.names if self._dtype else None, array.dtype.names)
             )
         self._only_missing &= missing
         if self.is_probing:

@@ -28,13 +28,24 @@ from dpaudit.mechanisms.outcomes import (
     unbound,
 )
 from dpaudit.mechanisms.protocols import mechanism_name
-from dpaudit.mechanisms.streams import global_generators_kept, seed_of
+from dpaudit.mechanisms.streams import (
+    Watched,
+    global_generators_kept,
+    recorded_generators,
+    seed_of,
+)
 
 SEEDS = ("numpy", "integer", "legacy", "torch", "jax")
 
 _OTHER_SEEDS = (
     'seed="legacy" is for noise of numpy\'s global generator, "integer" for a function that takes '
     'seed, "torch" and "jax" for theirs, None for noise that cannot be seeded'
+)
+
+_TWO_FROM_ONE = (
+    "{name} builds two generators from one seed in one draw. From a number, both draw the same "
+    "noise; from a generator, which default_rng returns as it is, they do not. Hand it a number: "
+    'one_draw(f, seed="integer") for f(data, seed=...)'
 )
 
 _ONE_AT_A_TIME = threading.RLock()  # threads that draw share the global generators
@@ -100,10 +111,17 @@ class OneDraw:
         """Return another function, made a mechanism in the same way."""
         return OneDraw(function, **self._options)
 
-    def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
-        """Return `size` independent draws."""
+    def __call__(
+        self, data: Any, size: int, *, rng: np.random.Generator, **arguments: Any
+    ) -> Array:
+        """Return `size` independent draws; other arguments are those of the function."""
+        if arguments:  # of a partial around this mechanism
+            bound = self.of(functools.partial(self.function, **arguments))
+            return bound(data, size, rng=rng)
         if self.vmap:
             return self._mapped(data, size, rng)
+        if self.seed == "numpy" and type(rng) is np.random.Generator:
+            rng = Watched(rng.bit_generator)
         with _seeding(self.seed) as draw:
             run = functools.partial(draw, self.function)
             draws = [self._one(run, data, rng) for _ in range(size)]
@@ -116,7 +134,12 @@ class OneDraw:
             draw = run(given, rng)
             return draw if self.then is None else self.then(draw)
 
-        return attempt(finished) if self.errors == "outcome" else finished()
+        found = attempt(finished) if self.errors == "outcome" else finished()
+        if isinstance(rng, Watched):
+            if rng.seeded > 1:
+                raise MechanismError(_TWO_FROM_ONE.format(name=self.__name__))
+            rng.seeded = 0
+        return found
 
     def _mapped(self, data: Any, size: int, rng: np.random.Generator) -> Array:
         """Draw by one compiled call; sizes are padded to few, each of which compiles once."""
@@ -162,7 +185,8 @@ def one_draw(
         "numpy"
             It takes ``rng``, a :class:`numpy.random.Generator`.
         "integer"
-            It takes ``seed``, a whole number below 2**32.
+            It takes ``seed``, a whole number below 2**32. Mutants are made of the noise that it
+            draws from generators of ``numpy.random.default_rng(seed)``, called by that name.
         "legacy"
             The global generators of numpy and of ``random``, which are seeded for each draw and
             left as they were. Mutants are made of the noise that ``np.random.laplace()`` and the
@@ -211,7 +235,15 @@ def _seeding(seed: str | None) -> Iterator[Callable[..., Any]]:
     if seed == "numpy":
         yield lambda function, data, rng: function(data, rng=rng)
     elif seed == "integer":
-        yield lambda function, data, rng: function(data, seed=seed_of(rng))
+
+        def by_number(function: Callable[..., Any], data: Any, rng: np.random.Generator) -> Any:
+            number = seed_of(rng)
+            if type(rng) is np.random.Generator:
+                return function(data, seed=number)
+            with _ONE_AT_A_TIME, recorded_generators(rng):
+                return function(data, seed=number)
+
+        yield by_number
     elif seed is None:
         yield lambda function, data, rng: function(data)
     elif seed == "jax":

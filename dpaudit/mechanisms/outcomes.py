@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit.data import Failure, digest, handed, is_frame, object_array, words_of_shape
 from dpaudit.errors import ArgumentError, MechanismError
+from dpaudit.mechanisms.hints import keys_differ
 from dpaudit.mechanisms.protocols import is_seeded, mechanism_name
 from dpaudit.mechanisms.rows import Unbound, as_rows
 
@@ -209,6 +210,10 @@ def as_array(
         isinstance(d, Mapping) or is_frame(d) or _is_series(d) for d in held
     ):
         return _records(draws, keys, catches)
+    if any(isinstance(draw, str) for draw in held):
+        # An empty list stands beside lists of texts, which are one text by now.
+        draws = ["" if _is_empty_list(draw) else draw for draw in draws]
+        held = ["" if _is_empty_list(draw) else draw for draw in held]
     if held and all(isinstance(draw, str) for draw in held):
         return np.array([_text(draw) for draw in draws])
     if any(isinstance(draw, str) for draw in held):
@@ -231,6 +236,10 @@ def unbound(draws: Any, array: Array) -> Array:
 def value_or_text(values: Array, texts: Array) -> Array:
     """Return draws that are numbers or texts by turns: one of the two is empty in each."""
     return _columns({"value": values, "text": texts})
+
+
+def _is_empty_list(draw: Any) -> bool:
+    return isinstance(draw, list | tuple | np.ndarray) and np.shape(draw) == (0,)
 
 
 def _is_nothing(draw: Any) -> bool:
@@ -281,10 +290,8 @@ def _records(draws: Sequence[Any], keys: tuple[Hashable, ...] | None, catches: b
         found = list(dict.fromkeys(key for one in dicts for key in one))
         differing = [one for one in dicts if set(one) != set(found)]
         if differing:
-            raise MechanismError(
-                "draws are dicts whose keys differ, and which keys there are is an outcome: "
-                f"declare them with keys=[...]; seen were {', '.join(map(repr, found[:20]))}"
-            )
+            one, other = (tuple(str(key) for key in held) for held in (found, differing[0]))
+            raise MechanismError(f"draws are dicts whose keys differ{keys_differ(one, other)}")
         for key in found:
             columns[str(key)] = _values([one[key] for one in dicts], catches)
     else:
@@ -342,6 +349,11 @@ def failures_in(draws: Array) -> Counter[str]:
         words = [str(text)[1:-1] for text in draws[np.strings.startswith(draws, "<raised ")]]
     prefix = "raised "
     return Counter(w.removeprefix(prefix) for w in words if w.startswith(prefix))
+
+
+def has_declared_keys(draws: Array) -> bool:
+    """Whether any draw has any of the keys that were declared."""
+    return any(bool(draws[n].any()) for n in draws.dtype.names or () if n.startswith("has "))
 
 
 def has_other_keys(draws: Array) -> bool:

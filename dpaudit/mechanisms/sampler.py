@@ -27,6 +27,7 @@ from dpaudit.mechanisms.outcomes import (
     LateFailure,
     as_array,
     failures_in,
+    has_declared_keys,
     has_other_keys,
     of_columns,
 )
@@ -92,6 +93,7 @@ class Sampler:
         """Exceptions that were outcomes on the pair at hand: of each side how many of each type."""
         self.has_other_keys = False
         """Whether draws held keys beside those that were declared."""
+        self._has_declared_keys = False
         self._finite = finite
         self._seed, self._labels = seed, labels
         self._compilations = Compilations()
@@ -107,9 +109,20 @@ class Sampler:
             self._probe(right, "right")
         finally:
             self._kinds.is_probing = False
+        if self.has_other_keys and not self._has_declared_keys:
+            raise MechanismError(
+                f"keys must name keys of the draws, but {self.name} returned none of them in any "
+                "draw, and others instead. The keys of a frame are (row, column) pairs; print one "
+                "draw to see its keys"
+            )
 
     def _probe(self, data: Any, side: str) -> None:
         check_contract(self, data, side)
+
+    @property
+    def draws_have_keys(self) -> bool:
+        """Whether draws are dicts, Series or frames."""
+        return self._kinds.has_fields
 
     @property
     def draws_are_bound(self) -> bool:
@@ -264,6 +277,7 @@ class Sampler:
         bound = isinstance(outputs, np.ndarray) and not isinstance(outputs, Unbound)
         array = self._kinds.admit(array, side, bound=bound and array.dtype != object)
         self.has_other_keys |= has_other_keys(array)
+        self._has_declared_keys |= has_declared_keys(array)
         if names := failures_in(array):
             self.raised.setdefault(side, Counter()).update(names)
         if array.dtype == object:

@@ -130,6 +130,10 @@ class Recorder(Generator):
         seeds = Generator.bit_generator.__get__(self).spawn(n_children)
         return [Recorder(Generator(bits), log=self.log) for bits in seeds]
 
+    def beside(self, rng: Generator) -> Recorder:
+        """Return another generator, on the same record."""
+        return Recorder(rng, log=self.log)
+
     @property
     def bit_generator(self) -> Any:
         """The source of bits; what is made of it draws unseen."""

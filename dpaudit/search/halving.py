@@ -210,6 +210,7 @@ class _Search:
         sampler.begin(example.left, example.right)
 
     def run(self) -> SearchResult:
+        self._compare_keys()
         design_budget = int(self.budget * DESIGN_SHARE)
         count = _affordable(design_budget, SURVIVORS, LEAST_CANDIDATES, MOST_CANDIDATES)
         designed = self.candidates.design(count, LOCAL_ROUNDS)
@@ -222,6 +223,20 @@ class _Search:
         self.sampler.begin(pair.left, pair.right)
         record = self.candidates.record(self.whole - self.left_over)
         return SearchResult(pair, record, best.drawn())
+
+    def _compare_keys(self) -> None:
+        """Draw once on each given pair where draws have keys: some appear on few data only."""
+        where = self.candidates.where
+        if not isinstance(where, Portfolio) or not self.sampler.draws_have_keys:
+            return
+        for index, pair in enumerate(where.pairs):
+            try:
+                self.sampler.turn()
+                for side, data in (("left", pair.left), ("right", pair.right)):
+                    self.sampler.draw(data, 1, f"keys {index}", side)
+            except MechanismError as error:
+                if isinstance(error, _FATAL) or not any(pair is few for few in where.small):
+                    raise type(error)(f"{error}; found on {pair.recipe}") from error
 
     # --- stages ---
 

@@ -575,7 +575,7 @@ def test_functions_of_one_draw_are_told_how_to_become_mechanisms() -> None:
 
     pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
     for function, words in (
-        (by_seed, r"by one_draw\(lambda data, \*, rng: by_seed\(data, seed=rng\)\), if"),
+        (by_seed, r'by one_draw\(by_seed, seed="integer"\)'),
         (without, r"it takes no rng: a mechanism is f\(data, size, \*, rng\), and draws from"),
         (plain, r"becomes a mechanism by one_draw\(f\)"),
         (scaled, r"second parameter is epsilon=1.0, which was given size.*one_draw\(f\)"),
@@ -589,13 +589,51 @@ def test_what_is_said_of_a_seed_makes_a_mechanism_with_mutants() -> None:
     def by_seed(data: Any, seed: Any = None) -> float:
         return float(data.sum() + np.random.default_rng(seed).laplace())
 
-    with pytest.raises(TypeError, match=r"takes no rng.*becomes one by one_draw\(lambda"):
+    with pytest.raises(TypeError, match=r"takes no rng.*becomes one by one_draw\(by_seed"):
         one_draw(by_seed)
     pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
-    mechanism = one_draw(lambda data, *, rng: by_seed(data, seed=rng))
-    found = audit(mechanism, PureDP(1.0), pair, draws=1000, seed=1)
+    for mechanism in (
+        one_draw(by_seed, seed="integer"),
+        one_draw(lambda data, *, rng: by_seed(data, seed=rng)),
+    ):
+        found = audit(mechanism, PureDP(1.0), pair, draws=3000, seed=1)
+        assert found.verdict == "not refuted"
+        assert [mutant.killed for mutant in found.mutants] == [True, True]
+
+
+def two_answers(data: Any, seed: Any = None) -> tuple[float, float]:
+    """Answer two queries with noise from one seed: the difference of the answers has none."""
+    total = np.random.default_rng(seed).laplace(scale=2.0) + np.sum(data)
+    most = np.random.default_rng(seed).laplace(scale=2.0) + np.max(data)
+    return float(total), float(most)
+
+
+def test_a_seed_used_twice_is_not_healed_by_a_generator() -> None:
+    pair = NeighborPair([[1.0], [1.0]], [[1.0], [0.0]])
+    found = audit(one_draw(two_answers, seed="integer"), PureDP(1.0), pair, draws=1000, seed=1)
+    assert found.verdict is Verdict.REFUTED
+    healed = one_draw(lambda data, *, rng: two_answers(data, seed=rng))
+    with pytest.raises(MechanismError, match=r'two generators from one seed.*seed="integer"'):
+        audit(healed, PureDP(1.0), pair, draws=1000, seed=1)
+
+
+def test_a_generator_may_be_passed_on_as_often_as_one_likes() -> None:
+    def noisy(value: float, rng: Any) -> float:
+        rng = np.random.default_rng(rng)  # as functions of scipy do
+        return value + float(rng.laplace(scale=4.0))
+
+    def release(data: Any, *, rng: np.random.Generator) -> list[float]:
+        return [noisy(float(np.sum(data)), rng), noisy(float(np.max(data)), rng)]
+
+    def once_in_a_loop(data: Any, *, rng: np.random.Generator) -> list[float]:
+        seed = rng
+        return [float(np.random.default_rng(seed).laplace()) for _ in range(3)]
+
+    pair = NeighborPair([[1.0], [1.0]], [[1.0], [0.0]])
+    found = audit(one_draw(release), PureDP(1.0), pair, draws=1000, seed=1)
     assert found.verdict == "not refuted"
-    assert [mutant.killed for mutant in found.mutants] == [True, True]
+    with pytest.raises(MechanismError, match="two generators from one seed"):
+        audit(one_draw(once_in_a_loop), PureDP(1.0), pair, draws=1000, seed=1)
 
 
 def test_a_list_of_texts_and_numbers_is_named_as_what_it_is() -> None:
