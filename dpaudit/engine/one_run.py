@@ -280,7 +280,7 @@ def audit_one_run(
         id=name,
         claim=_claim_words(claim, claimed, at),
         verdict=Verdict.REFUTED if refuted else Verdict.NO_POWER,
-        reason=_reason(refuted, certified[at], claimed, at, p_value)
+        reason=_reason(refuted, claim, certified, at, p_value)
         + _hopeless(refuted, m * at, failure_prob)
         + "".join(f"; {hint}" for hint in hints(point, coins)),
         canaries=m,
@@ -301,6 +301,7 @@ def audit_one_run(
         certified_mu=mu,
         conditional_epsilon=GaussianDP(mu).epsilon(at) if mu and at > 0 else None,
         assumptions=_assumptions(claim, guesses, side),
+        advice="" if refuted else _ADVICE,
         versions=versions(),
     )
 
@@ -337,16 +338,31 @@ def _claim_words(claim: Claim, epsilon: float, delta: float) -> dict[str, Any]:
     }
 
 
-def _reason(refuted: bool, certified: float, claimed: float, delta: float, p_value: float) -> str:
+_ADVICE = (
+    "more canaries, or a score that tells included canaries from others better; "
+    "plan_one_run(claim, true_epsilon=...) says how many canaries refute which violation"
+)
+
+
+def _reason(
+    refuted: bool, claim: Claim, certified: dict[float, float], at: float, p_value: float
+) -> str:
     if not refuted:
         return (
-            f"no violation found (epsilon >= {at_least(certified)} is certified at delta = "
-            f"{delta:g}), and one run has no mutant to show power"
+            f"no violation found (epsilon >= {at_least(certified[at])} is certified at delta = "
+            f"{at:g}), and one run has no mutant to show power"
         )
-    if certified > claimed:
-        words = beyond(certified, claimed, ("at least", "more than"))
-        return f"epsilon is {words} at delta = {delta:g}, where {claimed:.4g} was claimed"
-    return f"so many right guesses have probability at most {p_value:.3g} under the whole claim"
+    shown = [at, *(delta for delta in certified if delta != at and claim.point is None)]
+    for delta in shown:
+        claimed = claim.epsilon(delta)
+        if certified[delta] > claimed:
+            words = beyond(certified[delta], claimed, ("at least", "more than"))
+            return f"epsilon is {words} at delta = {delta:g}, where {claimed:.4g} was claimed"
+    return (
+        f"under the whole claimed curve, so many right guesses have probability at most "
+        f"{p_value:.3g}. No single point shows it: the certified epsilon at delta = {at:g} is "
+        f"{at_least(certified[at])}, where the curve allows {claim.epsilon(at):.4g}"
+    )
 
 
 def _hopeless(refuted: bool, budget: float, failure_prob: float) -> str:

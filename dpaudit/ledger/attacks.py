@@ -80,6 +80,14 @@ class Attack:
     def __init__(self, ledger: Keeper, role: Role, subject: str = "", mends: str = "") -> None:
         self._ledger, self.role, self.subject, self.mends = ledger, role, subject, mends
 
+    def __call__(self, function: Any) -> Any:
+        """Refuse to decorate a function: one of the methods says how it is attacked."""
+        raise TypeError(
+            f"ledger.{self.role.value}(...) is no decorator by itself: write "
+            f"@ledger.{self.role.value}(...).falsify(**domain), or .sweep, .identity, "
+            ".monte_carlo, .audit"
+        )
+
     # --- attempts ---
 
     def falsify(

@@ -208,7 +208,8 @@ def _parse(path: Path, mtime: int, size: int) -> Paper:
                 + ("is no statement" if other is None else f"is the same as {other.same_as}")
             )
     _refuse_circles(path, statements)
-    return Paper(path.absolute().parent.name, title, conventions, tuple(statements.values()))
+    name = path.absolute().parent.name
+    return Paper(name, title or name.replace("_", " "), conventions, tuple(statements.values()))
 
 
 def _sections(lines: list[str]) -> Iterator[tuple[int, str, list[str]]]:

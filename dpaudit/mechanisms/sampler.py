@@ -112,8 +112,8 @@ class Sampler:
         if self.has_other_keys and not self._has_declared_keys:
             raise MechanismError(
                 f"keys must name keys of the draws, but {self.name} returned none of them in any "
-                "draw, and others instead. The keys of a frame are (row, column) pairs; print one "
-                "draw to see its keys"
+                "draw, and others instead. The keys of a frame are the labels of its rows, or "
+                "(row, column) pairs where it has several columns"
             )
 
     def _probe(self, data: Any, side: str) -> None:

@@ -36,6 +36,8 @@ _WORDS = {
     HIGH_END: "made certain, at its high end",
     STALE: "not refreshed",
 }
+_UNIFORM = ("random", "uniform")
+_OF_UNIFORM = {REMOVED: "put at its middle", HALVED: "kept to the middle half of its range"}
 _SHARPER = "made sharper, its probabilities squared"
 _WHEN = {ALL: "", FIRST: " in the first call", LAST: " in the last call"}
 
@@ -228,7 +230,8 @@ def _of_sampled(
         for change, calls in _changes(site):
             noise = _noise_of(site)
             sharper = change == HALVED and TREATMENTS[site.method].sharpen is not None
-            words = f"{noise} {_SHARPER if sharper else _WORDS[change]}{_WHEN[calls]}"
+            known = _WORDS | _OF_UNIFORM if site.method in _UNIFORM else _WORDS
+            words = f"{noise} {_SHARPER if sharper else known[change]}{_WHEN[calls]}"
             made = ChangedNoise(mechanism, found, [key], change, words, calls)
             mutants.append(Mutant(words, made, noise, change, calls))
     # What a mistake in a sensitivity would do that all noise shares.
@@ -243,7 +246,7 @@ def _of_sampled(
 
 
 def _noise_of(site: Site) -> str:
-    return f"the noise of {site}"
+    return f"the {'uniform number' if site.method in _UNIFORM else 'noise'} of {site}"
 
 
 def _changes(site: Site) -> Iterator[tuple[str, str]]:

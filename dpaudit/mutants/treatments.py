@@ -325,7 +325,10 @@ TREATMENTS: dict[str, Treatment] = {
     "zipf": Treatment(_of(_zipf, "a"), shown="a"),
     # uniform numbers: noise by inversion, or a coin
     "random": Treatment(
-        lambda _: 0.5, lambda _, drawn: 0.0, lambda _, drawn: _below(1.0, drawn, 0.0)
+        # Its logarithm stays finite, as that of every number but one that the method draws.
+        lambda _: 0.5,
+        lambda _, drawn: 2.0**-53,
+        lambda _, drawn: _below(1.0, drawn, 0.0),
     ),
     "uniform": Treatment(
         _of(lambda low, high: (low + high) / 2, "low", "high"),

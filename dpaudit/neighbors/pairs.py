@@ -225,11 +225,9 @@ class NeighborPair:
     @property
     def shifts_others(self) -> bool:
         """Whether other users stand at other places on the two sides: the order alone may show."""
-        rows = self._rows()
-        if rows is None:
-            return False
-        left, right = ([at for at in range(n) if at not in own] for own, n in rows)
-        return left != right
+        rows = self._rows() or ()
+        others = [[at for at in range(n) if at not in own] for own, n in rows]
+        return bool(others) and others[0] != others[1]
 
     def _rows(self) -> list[tuple[set[int], int]] | None:
         """Return the rows of the users that differ, and the number of all rows, of each side."""
@@ -241,7 +239,7 @@ class NeighborPair:
             return None
         sides = [(set(own), n) for own, n in (left, right)]
         if self.relation.name == "add_remove_user":
-            # Users without a name are known by their row, where the smaller side has another user.
+            # An array knows users by their row, where the smaller side has another user.
             smaller = int(left[1] > right[1])
             sides[smaller] = set(), sides[smaller][1]
         return sides
@@ -249,7 +247,7 @@ class NeighborPair:
     def places(self) -> Iterator[NeighborPair]:
         """Yield the pair with the rows that differ at every other place of the order in turn.
 
-        Both sides are put in the same order. Sides with unequal numbers of rows give nothing.
+        Both sides are put in one order. Sides of unequal numbers of rows give nothing.
         """
         rows = self._rows()
         if rows is None or rows[0] != rows[1] or not rows[0][0]:

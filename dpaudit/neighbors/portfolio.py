@@ -109,13 +109,14 @@ def portfolio(
     first = made[0]
     if relation is None:
         first = replace(first, name=f"{first.name} and removals")
+    knows_items = m is not None or data_like is not None
     return replace(
         first,
         pairs=tuple(in_turn(one.pairs for one in made)),
         ends=tuple(end for one in made for end in one.ends),
         small=tuple(few for one in made for few in one.small),
         variant=again,
-        items=_SIZES[1] if m is None and data_like is None else None,
+        items=None if knows_items or not first.pairs[0].relation.is_of_users else _SIZES[1],
     )
 
 

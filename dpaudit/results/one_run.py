@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dpaudit._json import decode, encode
+from dpaudit._json import LATER, decode, encode
 from dpaudit.results.rounding import at_least, at_most
 from dpaudit.results.verdicts import Verdict
 
@@ -63,6 +63,8 @@ class OneRunResult:
         What nobody can check from scores and coins.
     versions : dict
         Of dpaudit, Python and the libraries that the numbers depend on.
+    advice : str
+        What to try next where nothing was refuted; empty where the claim was refuted.
     """
 
     id: str
@@ -88,6 +90,7 @@ class OneRunResult:
     conditional_epsilon: float | None
     assumptions: tuple[str, ...]
     versions: dict[str, str] = field(repr=False)
+    advice: str = field(default="", metadata=LATER)
 
     def __bool__(self) -> bool:
         raise TypeError(
@@ -125,6 +128,7 @@ class OneRunResult:
             lines[-1] += f", hence epsilon >= {at_least(self.conditional_epsilon)} there"
         lines.append(f"  p-value    {at_most(self.p_value)}")
         lines.append(f"  reason     {self.reason}")
+        lines += [f"  next       {self.advice}"] * bool(self.advice)
         lines += [f"  assumed    {assumption}" for assumption in self.assumptions]
         return "\n".join(lines)
 

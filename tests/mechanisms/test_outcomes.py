@@ -85,7 +85,7 @@ def test_absent_and_unknown_keys_are_outcomes_where_keys_are_declared() -> None:
     assert records.dtype.names == ("a", "has a", "b", "has b", "other keys")
     assert records["has a"].tolist() == [True, False, False]
     assert records["other keys"].tolist() == [0, 1, 0]
-    with pytest.raises(MechanismError, match=r"keys differ.*keys=\[...\]; seen were 'a', 'c'"):
+    with pytest.raises(MechanismError, match=r"keys differ.*keys=\['a', 'c'\]"):
         as_array([{"a": 1}, {"c": 3}])
 
 
