@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpaudit._files import read_array
+from dpaudit.errors import StoreError
 from dpaudit.run.invoke import import_from_here
 
 if TYPE_CHECKING:
@@ -141,8 +143,8 @@ def dataset_of(words: str) -> Any:
 
     if not is_code(words):
         try:
-            return np.load(words, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+            return read_array(Path(words))
+        except (OSError, ValueError, EOFError, StoreError) as error:
             raise click.UsageError(f"--like: cannot read {words}: {error}") from None
     try:
         # The user's own words, as everything else on a command line.

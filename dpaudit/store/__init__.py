@@ -1,6 +1,6 @@
 """Results on disk: versioned, atomic, sealed, and never silently trusted."""
 
-from dpaudit.store.files import write_atomic
+from dpaudit._files import write_atomic
 from dpaudit.store.lock import Lock, hold
 from dpaudit.store.records import (
     KINDS,

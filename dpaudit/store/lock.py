@@ -10,9 +10,12 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from dpaudit import _json
+from dpaudit._files import inside, read_regular
 from dpaudit.errors import StoreError
 
 LOCK = ".lock"
+_LARGEST = 2**16  # bytes
 
 _held: set[Path] = set()
 """Locks of this process: in a container every run may have the same process id."""
@@ -75,13 +78,13 @@ def hold(out: Path, command: str) -> Lock:
 def _remove_stale(path: Path, out: Path) -> None:
     """Remove the lock of a process that has ended; refuse with a sentence for any other."""
     try:
-        words = path.read_text(encoding="utf-8")
-        said = json.loads(words)
+        words = read_regular(inside(out, LOCK), _LARGEST).decode("utf-8")
+        said = _json.loads(words)
         pid, host = int(said["pid"]), said["host"]
         who = f"`{said['command']}`, process {pid} on {host}, since {said['since']}"
     except FileNotFoundError:
         return  # released in this moment
-    except (OSError, ValueError, KeyError, TypeError):
+    except (StoreError, OSError, ValueError, KeyError, TypeError):
         words, pid, host, who = "", 0, "", "a run that left no name"
     if not words or host != socket.gethostname() or _is_alive(pid, path):
         raise StoreError(

@@ -17,13 +17,14 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from dpaudit import _json
+from dpaudit._files import inside, write_atomic
 from dpaudit.errors import StoreError
 from dpaudit.ledger import NOT_RUN, Paper, Statement, StatementResult, open_row, summaries
 from dpaudit.results import AuditResult
-from dpaudit.store.files import read_sealed, set_aside, write_atomic, write_sealed
+from dpaudit.store.files import read_sealed, set_aside, write_sealed
 from dpaudit.store.records import KINDS, Record, kind_of, load_record
 
 RUN_SCHEMA = 6
@@ -127,6 +128,8 @@ def check_writable(out: Path) -> None:
             f"cannot write {str(out)!r}: its name is no text in UTF-8; choose another directory"
         ) from None
     folders = [out / kind.folder for kind in KINDS.values()]
+    for folder in folders:
+        inside(out, folder.name, RESULTS)  # a link would lead elsewhere
     for folder in (out, *folders):
         if folder.exists() and not folder.is_dir():
             raise StoreError(f"cannot write {folder}: it is a file, not a directory")
@@ -180,12 +183,12 @@ def load_run(out: str | os.PathLike[str]) -> tuple[Run, list[AuditResult], list[
     lost: list[str] = []
     results = []
     for name in run.audits:
-        found = _load(out / KINDS["audit"].folder / Path(name).name, AuditResult, lost)
+        found = _load(out, name, AuditResult, lost)
         results += [found] * (found is not None)
     for index, row in enumerate(rows):
-        file = out / KINDS["statement"].folder / KINDS["statement"].file_name(row.id)
-        if file.name in run.statements:
-            checked = _load(file, StatementResult, lost)
+        name = KINDS["statement"].file_name(row.id)
+        if name in run.statements:
+            checked = _load(out, name, StatementResult, lost)
             rows[index] = checked or replace(row, note=f"{NOT_RUN}what was found is lost")
     return replace(run, problems=(*run.problems, *lost)), results, rows
 
@@ -206,12 +209,12 @@ def read_whole_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementRes
     lost: list[str] = []
     results: list[AuditResult] = []
     for name in run.audits:
-        path = out / KINDS["audit"].folder / Path(name).name
+        path = inside(out, KINDS["audit"].folder, name)
         found = _trusted(path, AuditResult, lost)
         _check_agreement(path, found, said.get(found.id))
         results.append(found)
     for index, row in enumerate(rows):
-        path = out / KINDS["statement"].folder / KINDS["statement"].file_name(row.id)
+        path = inside(out, KINDS["statement"].folder, KINDS["statement"].file_name(row.id))
         if path.name in run.statements:
             rows[index] = _trusted(path, StatementResult, lost)
             _check_agreement(path, rows[index], summary["statements"][index])
@@ -233,21 +236,46 @@ def _check_agreement(path: Path, record: Record, said: Mapping[str, Any] | None)
         )
 
 
+class _AuditRow(TypedDict):
+    """What is read again of the summary of an audit."""
+
+    id: str
+
+
+class _StatementRow(TypedDict):
+    """What is read again of the summary of a statement."""
+
+    stated: Statement
+    note: str
+
+
+class _Document(TypedDict):
+    """The content of ``results.json``."""
+
+    run: Run
+    audits: tuple[_AuditRow, ...]
+    statements: tuple[_StatementRow, ...]
+
+
 def _read(out: Path) -> tuple[Run, list[StatementResult], dict[str, Any]]:
     """Read ``results.json``: the run, the bare rows of all statements, and the plain data."""
-    path = out / RESULTS
+    path = inside(out, RESULTS)
     data = read_sealed(path, schema=RUN_SCHEMA)
     try:
-        run: Run = _json.decode(Run, data["run"])
-        rows = [_bare_row(row) for row in data["statements"]]
-        _ = [row["id"] for row in data["audits"]]
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        found = _json.decode(_Document, data)
+    except ValueError as error:
         raise StoreError(f"{path} does not hold a run: {error}") from error
-    return run, rows, data
+    return found["run"], [open_row(r["stated"], r["note"]) for r in found["statements"]], data
 
 
-def _load(path: Path, type: type[Any], lost: list[str]) -> Any:
+def _load(out: Path, name: str, type: type[Any], lost: list[str]) -> Any:
     """Return a record of a run, or None, with a sentence in `lost`."""
+    folder = next(kind.folder for kind in KINDS.values() if kind.type is type)
+    try:
+        path = inside(out, folder, name)
+    except StoreError as error:  # nothing that lies elsewhere is set aside
+        lost.append(str(error))
+        return None
     try:
         return _trusted(path, type, lost)
     except StoreError as error:
@@ -262,10 +290,3 @@ def _trusted(path: Path, type: type[Any], lost: list[str]) -> Any:
         raise StoreError(f"{path} holds another kind of record")
     lost += problems
     return record
-
-
-def _bare_row(row: Mapping[str, Any]) -> StatementResult:
-    """Rebuild an open row from its summary."""
-    if not isinstance(row["note"], str):
-        raise TypeError(f"the note of {row['id']!r} is no text")
-    return open_row(_json.decode(Statement, row["stated"]), row["note"])
