@@ -26,6 +26,26 @@ from typing import Any
 LATER = types.MappingProxyType({"later": True})
 """Metadata of a field with a default that old files lack."""
 
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """Annotation of a number that lies between two others, both included."""
+
+    low: float
+    high: float = math.inf
+
+
+@dataclasses.dataclass(frozen=True)
+class Printable:
+    """Annotation of a text without control characters, such as a path."""
+
+
+Name = typing.Annotated[str, Printable()]
+Probability = typing.Annotated[float, Range(0.0, 1.0)]
+Nonnegative = typing.Annotated[float, Range(0.0)]
+Seconds = typing.Annotated[float, Range(0.0, 1e12)]
+Count = typing.Annotated[int, Range(0, 1e18)]
+
 DEEPEST = 64
 """Levels of objects and lists in a file."""
 
@@ -108,7 +128,7 @@ def decode(annotation: Any, value: Any) -> Any:
         return _untyped(value)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
-        return decode(arguments[1], value)
+        return _annotated(arguments[0], arguments[1], value)
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in arguments:
             return None
@@ -126,7 +146,7 @@ def decode(annotation: Any, value: Any) -> Any:
     if typing.is_typeddict(annotation) and isinstance(value, dict):
         return _typed_dict(annotation, value)
     if dataclasses.is_dataclass(annotation) and isinstance(value, dict):
-        return _record(typing.cast("type[Any]", annotation), value)
+        return _record(annotation, value)
     if isinstance(annotation, type) and issubclass(annotation, StrEnum) and isinstance(value, str):
         return annotation(value)
     if annotation is float:
@@ -142,6 +162,20 @@ def decode(annotation: Any, value: Any) -> Any:
 
 
 _QUOTED = 60  # letters
+
+
+def _annotated(type: Any, more: Any, value: Any) -> Any:
+    """Decode a number in a range, a printable text, or a mapping whose keys are known."""
+    if not isinstance(more, Range | Printable):
+        return decode(more, value)
+    found = decode(type, value)
+    if isinstance(more, Printable):
+        if not found.isprintable():
+            raise ValueError(f"expected a text without control characters, got {found!r}"[:120])
+        return found
+    if not more.low <= found <= more.high:
+        raise ValueError(f"expected a number in [{more.low:g}, {more.high:g}], got {found!r}"[:120])
+    return found
 
 
 def _named(name: Any, function: Any, *arguments: Any) -> Any:
@@ -173,7 +207,7 @@ def _typed_dict(annotation: Any, value: dict[str, Any]) -> dict[str, Any]:
     return {key: _named(key, decode, hints.get(key, Any), item) for key, item in value.items()}
 
 
-def _record(record: type[Any], value: dict[str, Any]) -> Any:
+def _record(record: Any, value: dict[str, Any]) -> Any:
     fields, hints = dataclasses.fields(record), _hints(record)
     later = {field.name for field in fields if "later" in field.metadata}
     names = [field.name for field in fields if field.name in value or field.name not in later]

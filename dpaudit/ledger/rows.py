@@ -108,7 +108,7 @@ class StatementResult:
     note: str = ""
     consequence: str = ""
     harm: Harm | None = None
-    seconds: float = 0.0
+    seconds: _json.Seconds = 0.0
     seed: int = 0
     expected: LedgerVerdict = LedgerVerdict.HOLDS
     origin: Annotated[dict[str, Any], Origin] = field(default_factory=dict)

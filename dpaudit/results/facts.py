@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+from dpaudit._json import Count, Name, Nonnegative, Probability
+
 
 class _Claim(TypedDict):
     notion: str
-    epsilon: float
-    delta: float
+    epsilon: Nonnegative
+    delta: Probability
     relation: str
     source: str
     words: str
@@ -24,30 +26,30 @@ class Origin(TypedDict, total=False):
     """How a record was made, as far as a replay needs it."""
 
     kind: str
-    path: str
+    path: Name
     item: str
     profile: str
-    failure_prob: float
+    failure_prob: Probability
     sequential: bool | None
     versions: dict[str, str]
     sources: dict[str, str]
-    records: int
+    records: Count
     replays: bool
     reason: str
-    target: str
-    draws: int
+    target: Name
+    draws: Count
     epsilon: float | None
     delta: float | None
     mu: float | None
     rho: float | None
     relation: str | None
     pair: str | None
-    like: str | None
+    like: Name | None
     users: int | None
     m: int | None
     dim: int | None
     range: tuple[int | float, ...] | None
-    mutants: tuple[str, ...] | None
-    score: str | None
+    mutants: tuple[Name, ...] | None
+    score: Name | None
     errors: str
     float_attack: bool

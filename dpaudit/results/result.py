@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from dpaudit._json import LATER, decode, encode
+from dpaudit._json import LATER, Count, Probability, Seconds, decode, encode
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results.datasets import who_differs
 from dpaudit.results.estimates import (
@@ -135,14 +135,14 @@ class AuditResult:
     profile: Profile
     witness: Witness
     histogram: Histogram = field(repr=False)
-    failure_prob: float
-    p_value: float
-    draws: dict[str, int]
+    failure_prob: Probability
+    p_value: Probability
+    draws: dict[str, Count]
     mutants: tuple[MutantResult, ...]
     expected: Expectation | None
     seed: int
-    seconds: float
-    mechanism_seconds: float
+    seconds: Seconds
+    mechanism_seconds: Seconds
     versions: dict[str, str] = field(repr=False)
     curves: Curves | None = field(default=None, repr=False)
     detectable_epsilon: float | None = None

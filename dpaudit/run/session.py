@@ -271,7 +271,7 @@ class AuditSession:
                 return False
             if row is not None and record.stated != row:
                 return False
-        return is_current(record, self.settings)
+        return is_current(record, self.settings, self.config.rootpath)
 
 
 class _Before:

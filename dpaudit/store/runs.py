@@ -99,12 +99,12 @@ class Run:
 
     profile: str
     seed: int
-    failure_prob: float
+    failure_prob: _json.Probability
     command: str
     versions: dict[str, str]
-    family_wise_error: float
+    family_wise_error: _json.Probability
     started: str
-    seconds: float
+    seconds: _json.Seconds
     problems: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     kept: tuple[Kept, ...] = field(default=(), repr=False)
