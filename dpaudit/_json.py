@@ -140,6 +140,8 @@ def decode(annotation: Any, value: Any) -> Any:
     if origin is tuple and isinstance(value, list):
         if arguments[-1] is not Ellipsis and len(value) != len(arguments):
             raise ValueError(f"expected {len(arguments)} values, got {len(value)}")
+        if _are_plain(arguments[0], value):
+            return tuple(value)
         return tuple(_named(i, decode, arguments[0], item) for i, item in enumerate(value))
     if origin is dict and isinstance(value, dict):
         return {str(key): _named(key, decode, arguments[1], v) for key, v in value.items()}
@@ -159,6 +161,18 @@ def decode(annotation: Any, value: Any) -> Any:
     words = repr(value)
     got = words if len(words) <= _QUOTED else f"{words[:_QUOTED]}..."
     raise ValueError(f"expected {getattr(annotation, '__name__', annotation)}, got {got}")
+
+
+def _are_plain(annotation: Any, values: list[Any]) -> bool:
+    """Whether values are scalars of the annotated type as they are, so that none need be rebuilt."""
+    more = None
+    if typing.get_origin(annotation) is typing.Annotated:
+        annotation, more = typing.get_args(annotation)
+    if annotation not in (float, int, str, bool) or any(type(v) is not annotation for v in values):
+        return False
+    if not values or more is None:
+        return annotation is not float or all(map(math.isfinite, values))
+    return isinstance(more, Range) and more.low <= min(values) <= max(values) <= more.high
 
 
 _QUOTED = 60  # letters

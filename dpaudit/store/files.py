@@ -26,7 +26,9 @@ LARGEST_JSON = 2**26
 def write_sealed(path: Path, document: Mapping[str, Any], *, durable: bool = True) -> None:
     """Write plain data as JSON, with a checksum of what it says."""
     sealed = {**document, CHECKSUM: checksum_of(document)}
-    text = json.dumps(sealed, indent=1, allow_nan=False) + "\n"
+    # One line for each field: the pure Python encoder, which indents, is ten times as slow.
+    fields = (f"{json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in sealed.items())
+    text = "{\n" + ",\n".join(fields) + "\n}\n"
     if len(text) > LARGEST_JSON:
         raise StoreError(f"cannot write {path}: it would hold more than {LARGEST_JSON:,} bytes")
     write_atomic(path, text, durable=durable)

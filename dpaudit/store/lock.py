@@ -26,11 +26,22 @@ class Lock:
     """The right to write into a directory, held until :meth:`release`."""
 
     path: Path
+    place: tuple[int, int]
+    """Device and inode of the file, which tell it from one that was made later."""
+
+    def is_held(self) -> bool:
+        """Whether the file is still there: a directory may be removed while a run goes on."""
+        try:
+            facts = self.path.stat()
+        except OSError:
+            return False
+        return (facts.st_dev, facts.st_ino) == self.place
 
     def release(self) -> None:
         """Let the next run in."""
         _held.discard(self.path)
-        self.path.unlink(missing_ok=True)
+        if self.is_held():
+            self.path.unlink(missing_ok=True)
 
 
 def hold(out: Path, command: str) -> Lock:
@@ -68,8 +79,9 @@ def hold(out: Path, command: str) -> Lock:
             else:
                 with os.fdopen(handle, "w", encoding="utf-8") as file:
                     file.write(mine)
+                    facts = os.fstat(file.fileno())
                 _held.add(path)
-                return Lock(path)
+                return Lock(path, (facts.st_dev, facts.st_ino))
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
     raise StoreError(f"{out} is in use: another run took {out / LOCK} just now")

@@ -242,8 +242,12 @@ def is_same_pair(one: NeighborPair | None, other: NeighborPair | None) -> bool:
 
 def save_record(out: Path, record: Record) -> Path:
     """Write one whole record, and its datasets beside it; returns the path of the record."""
+    return save_packed(out, record, *pack(record))
+
+
+def save_packed(out: Path, record: Record, document: dict[str, Any], pair: bytes | None) -> Path:
+    """Write a record that :func:`pack` packed; see :func:`save_record`."""
     path = inside(out, place_of(record))
-    document, pair = pack(record)
     beside = path.with_suffix(".npz")
     digest = None if pair is None else hashlib.sha256(pair).hexdigest()
     # Each file has a checksum, so that one that a loss of power cut off is made again.

@@ -3,6 +3,7 @@
 A run writes into one directory::
 
     OUT/results.json        the run, and one summary row for each audit and each statement
+    OUT/results.jsonl       while it runs: what was found since results.json was written
     OUT/audits/NAME.json    one whole result each, written as soon as it is known
     OUT/audits/NAME.npz     the pair of neighbouring datasets that it speaks of
     OUT/statements/ID.json  the same, of the statements that were checked
@@ -22,9 +23,11 @@ from typing import Any, TypedDict
 from dpaudit import _json
 from dpaudit._files import inside, write_atomic
 from dpaudit.errors import StoreError
-from dpaudit.ledger import NOT_RUN, Paper, Statement, StatementResult, open_row, summaries
+from dpaudit.ledger import NOT_RUN, Paper, StatementResult, open_row, summaries
 from dpaudit.results import AuditResult
+from dpaudit.store import journal
 from dpaudit.store.files import read_sealed, set_aside, write_sealed
+from dpaudit.store.journal import AuditRow, StatementRow
 from dpaudit.store.records import KINDS, Record, kind_of, load_record
 
 RUN_SCHEMA = 6
@@ -165,6 +168,7 @@ def save_run(
         "statements": summaries(statements),
     }
     write_sealed(path, document)
+    journal.clear(out)
     return path
 
 
@@ -190,7 +194,13 @@ def load_run(out: str | os.PathLike[str]) -> tuple[Run, list[AuditResult], list[
         if name in run.statements:
             checked = _load(out, name, StatementResult, lost)
             rows[index] = checked or replace(row, note=f"{NOT_RUN}what was found is lost")
-    return replace(run, problems=(*run.problems, *lost)), results, rows
+    return _with_lost(run, lost, results, rows), results, rows
+
+
+def _with_lost(run: Run, lost: list[str], results: Any, rows: Any) -> Run:
+    """Add what is lost to a run; sum up the errors of one that ended before it could."""
+    error = run.family_wise_error if run.complete else family_wise_error([*results, *rows])
+    return replace(run, problems=(*run.problems, *lost), family_wise_error=error)
 
 
 def read_whole_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementResult]]:
@@ -205,7 +215,7 @@ def read_whole_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementRes
         agree with ``results.json``: a file of another run lies in its place.
     """
     run, rows, summary = _read(out)
-    said = {row["id"]: row for row in summary["audits"]}
+    said: dict[str, Any] = {row["id"]: row for row in summary["audits"]}
     lost: list[str] = []
     results: list[AuditResult] = []
     for name in run.audits:
@@ -217,8 +227,8 @@ def read_whole_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementRes
         path = inside(out, KINDS["statement"].folder, KINDS["statement"].file_name(row.id))
         if path.name in run.statements:
             rows[index] = _trusted(path, StatementResult, lost)
-            _check_agreement(path, rows[index], summary["statements"][index])
-    return replace(run, problems=(*run.problems, *lost)), results, rows
+            _check_agreement(path, rows[index], dict(summary["statements"][index]))
+    return _with_lost(run, lost, results, rows), results, rows
 
 
 _SAID = ("id", "verdict", "certified_epsilon", "certified_delta", "examples", "tightest")
@@ -236,36 +246,63 @@ def _check_agreement(path: Path, record: Record, said: Mapping[str, Any] | None)
         )
 
 
-class _AuditRow(TypedDict):
-    """What is read again of the summary of an audit."""
-
-    id: str
-
-
-class _StatementRow(TypedDict):
-    """What is read again of the summary of a statement."""
-
-    stated: Statement
-    note: str
-
-
 class _Document(TypedDict):
     """The content of ``results.json``."""
 
     run: Run
-    audits: tuple[_AuditRow, ...]
-    statements: tuple[_StatementRow, ...]
+    audits: tuple[AuditRow, ...]
+    statements: tuple[StatementRow, ...]
 
 
-def _read(out: Path) -> tuple[Run, list[StatementResult], dict[str, Any]]:
-    """Read ``results.json``: the run, the bare rows of all statements, and the plain data."""
+def _read(out: Path) -> tuple[Run, list[StatementResult], _Document]:
+    """Read ``results.json`` and the journal: the run, the bare rows of statements, and the rows."""
     path = inside(out, RESULTS)
     data = read_sealed(path, schema=RUN_SCHEMA)
     try:
-        found = _json.decode(_Document, data)
+        found: _Document = _json.decode(_Document, data)
     except ValueError as error:
         raise StoreError(f"{path} does not hold a run: {error}") from error
-    return found["run"], [open_row(r["stated"], r["note"]) for r in found["statements"]], data
+    if not found["run"].complete and (more := journal.entries(out, found["run"].started)):
+        found = _together(found, more)
+    rows = [open_row(row["stated"], row["note"]) for row in found["statements"]]
+    return found["run"], rows, found
+
+
+def _together(found: _Document, more: Sequence[journal.Entry]) -> _Document:
+    """Add to a run that was interrupted what its journal holds."""
+    run = found["run"]
+    audits = {row["id"]: row for row in found["audits"]}
+    rows = {(row["stated"].paper, row["stated"].id): row for row in found["statements"]}
+    checked = dict.fromkeys(run.statements)
+    problems, skipped = list(run.problems), list(run.skipped)
+    renewed: set[tuple[str, ...]] = set()
+    for entry in more:
+        for kind, id in (dropped for dropped in entry["dropped"] if len(dropped) == _KEY):
+            audits.pop(id if kind == "audit" else "", None)
+            checked.pop(KINDS["statement"].file_name(id) if kind == "statement" else "", None)
+        audits |= {row["id"]: row for row in entry["audits"]}
+        rows |= {(row["stated"].paper, row["stated"].id): row for row in entry["statements"]}
+        checked |= dict.fromkeys(
+            KINDS["statement"].file_name(row["stated"].id) for row in entry["statements"]
+        )
+        renewed |= {*entry["dropped"]}
+        renewed |= {("audit", row["id"]) for row in entry["audits"]}
+        renewed |= {("statement", row["stated"].id) for row in entry["statements"]}
+        problems = [*journal.without(problems, entry["ran"]), *entry["problems"]]
+        skipped = [*journal.without(skipped, entry["ran"]), *entry["skipped"]]
+    run = replace(
+        run,
+        seconds=more[-1]["seconds"],
+        problems=tuple(dict.fromkeys(problems)),
+        skipped=tuple(dict.fromkeys(skipped)),
+        kept=tuple(kept for kept in run.kept if (kept.kind, kept.id) not in renewed),
+        audits=tuple(KINDS["audit"].file_name(id) for id in sorted(audits)),
+        statements=tuple(checked),
+    )
+    return {"run": run, "audits": tuple(audits.values()), "statements": tuple(rows.values())}
+
+
+_KEY = 2  # kind and id
 
 
 def _load(out: Path, name: str, type: type[Any], lost: list[str]) -> Any:
