@@ -164,7 +164,7 @@ def decode(annotation: Any, value: Any) -> Any:
 
 
 def _are_plain(annotation: Any, values: list[Any]) -> bool:
-    """Whether values are scalars of the annotated type as they are, so that none need be rebuilt."""
+    """Whether values are scalars of the annotated type, so that none need be rebuilt."""
     more = None
     if typing.get_origin(annotation) is typing.Annotated:
         annotation, more = typing.get_args(annotation)

@@ -98,9 +98,8 @@ def cargo_of(report: pytest.TestReport | pytest.CollectReport) -> Cargo:
             for r in data["records"]
         )
         records = tuple(unpack(document, pair) for document, pair in packed)
-        _decoded[report] = Cargo(
-            records, packed, tuple(data["problems"]), data["whole"], data["disk"]
-        )
+        problems = tuple(data["problems"])
+        _decoded[report] = Cargo(records, packed, problems, data["whole"], data["disk"])
     return _decoded[report]
 
 
