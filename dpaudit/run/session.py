@@ -145,6 +145,7 @@ class AuditSession:
         self._skipped += skipped
         try:
             made = list(self._store(cargo))
+            self._check_directory()
             if cargo.records or report.failed or report.skipped:
                 self._note(report.nodeid, made, problems, skipped)
         except StoreError as error:
@@ -154,7 +155,6 @@ class AuditSession:
 
     def _store(self, cargo: Cargo) -> Iterator[Record]:
         """Write the files of records and of the rows that say the same; yield them all."""
-        self._check_directory()
         for record, packed in zip(cargo.records, cargo.packed, strict=True):
             if record.origin:
                 save_packed(self.out, record, *packed)
