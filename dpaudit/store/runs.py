@@ -194,12 +194,13 @@ def load_run(out: str | os.PathLike[str]) -> tuple[Run, list[AuditResult], list[
         if name in run.statements:
             checked = _load(out, name, StatementResult, lost)
             rows[index] = checked or replace(row, note=f"{NOT_RUN}what was found is lost")
-    return _with_lost(run, lost, results, rows), results, rows
+    return _with_lost(out, run, lost, [*results, *rows]), results, rows
 
 
-def _with_lost(run: Run, lost: list[str], results: Any, rows: Any) -> Run:
-    """Add what is lost to a run; sum up the errors of one that ended before it could."""
-    error = run.family_wise_error if run.complete else family_wise_error([*results, *rows])
+def _with_lost(out: Path, run: Run, lost: list[str], records: list[Record]) -> Run:
+    """Add what is lost to a run; sum up the errors of one that was killed before it could."""
+    killed = not run.complete and inside(out, journal.JOURNAL).exists()
+    error = family_wise_error(records) if killed else run.family_wise_error
     return replace(run, problems=(*run.problems, *lost), family_wise_error=error)
 
 
@@ -228,7 +229,7 @@ def read_whole_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementRes
         if path.name in run.statements:
             rows[index] = _trusted(path, StatementResult, lost)
             _check_agreement(path, rows[index], dict(summary["statements"][index]))
-    return _with_lost(run, lost, results, rows), results, rows
+    return _with_lost(out, run, lost, [*results, *rows]), results, rows
 
 
 _SAID = ("id", "verdict", "certified_epsilon", "certified_delta", "examples", "tightest")
