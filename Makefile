@@ -100,6 +100,7 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.workers
+	$(BIN)/python -m benchmarks.storage
 
 clean:
 	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache
