@@ -238,7 +238,7 @@ _SAID = ("id", "verdict", "certified_epsilon", "certified_delta", "examples", "t
 
 def _check_agreement(path: Path, record: Record, said: Mapping[str, Any] | None) -> None:
     """Refuse a whole and sealed file that is not the one that its run wrote."""
-    own = record.row()
+    own = _json.decode(Any, record.row())  # as the summary was read
     name = kind_of(record).file_name(record.id)
     unlike = said is None or any(key in own and said.get(key) != own[key] for key in _SAID)
     if unlike or path.name != name:
