@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 OUT ?= reports
 
 .DEFAULT_GOAL := help
-.PHONY: help audit reference test test-slow test-lowest test-newest lint types check docs dist bench clean
+.PHONY: help audit reference test test-slow test-faults test-lowest test-newest lint types check docs dist bench clean
 
 help:
 	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
 	@echo "make test    run the tests, but for the slow ones"
 	@echo "make test-slow   run the slow ones: thousands of whole audits, doors of the command line"
+	@echo "make test-faults   inject faults: hostile files, full disks, killed processes (five minutes at most)"
 	@echo "make reference   make the run in reports/reference again, which is kept in git"
 	@echo "make check   lint and types"
 	@echo "make docs    build the site: docs/_build/html/index.html"
@@ -58,6 +59,10 @@ test: $(VENV)/.test
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -n auto -m slow --durations=12
 
+# pyproject.toml keeps tests/faults out of the other targets.
+test-faults: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 tests/faults
+
 # Each in an environment of its own; PYTHON=python3.13 makes it one of another Python.
 test-lowest test-newest: test-%: $(VENV)/.release
 	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(VENV)-$*
@@ -95,6 +100,7 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.workers
+	$(BIN)/python -m benchmarks.storage
 
 clean:
 	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -5,12 +5,17 @@ annotation tells such a word from a text that happens to read "inf". Inside mapp
 may be anything, it is written as ``{"float": "inf"}``. NaN is refused on either side.
 
 All fields must be there, but those that are marked :data:`LATER`: what was stored before there
-was such a field is read with its default.
+was such a field is read with its default. :func:`loads` and :func:`decode` are the one place where
+a stored file is held against its schema, the annotations of the dataclasses. A constructor may
+refuse values that do not fit together; :func:`decode` adds the names of the fields.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
+import json
 import math
 import types
 import typing
@@ -20,6 +25,78 @@ from typing import Any
 
 LATER = types.MappingProxyType({"later": True})
 """Metadata of a field with a default that old files lack."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """Annotation of a number that lies between two others, both included."""
+
+    low: float
+    high: float = math.inf
+
+
+@dataclasses.dataclass(frozen=True)
+class Printable:
+    """Annotation of a text without control characters, such as a path."""
+
+
+Name = typing.Annotated[str, Printable()]
+Probability = typing.Annotated[float, Range(0.0, 1.0)]
+Nonnegative = typing.Annotated[float, Range(0.0)]
+Seconds = typing.Annotated[float, Range(0.0, 1e12)]
+Count = typing.Annotated[int, Range(0, 1e18)]
+
+DEEPEST = 64
+"""Levels of objects and lists in a file."""
+
+LONGEST_INTEGER = 100
+"""Digits of an integer in a file."""
+
+
+def loads(text: str | bytes) -> Any:
+    """Read strict JSON; raise ``ValueError`` for anything that :func:`encode` cannot have made.
+
+    Refused are NaN, infinities and numbers that overflow to them, integers of more than a hundred
+    digits, text that is no Unicode (lone surrogates), and data nested more than 64 levels deep.
+    """
+    try:
+        data = json.loads(
+            text, parse_constant=_no_constant, parse_float=_finite, parse_int=_integer
+        )
+    except RecursionError:
+        raise ValueError(f"it must be nested at most {DEEPEST} levels deep") from None
+    _check(data, DEEPEST)
+    return data
+
+
+def _no_constant(word: str) -> float:
+    raise ValueError(f"{word} is no number")
+
+
+def _finite(word: str) -> float:
+    value = float(word)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {word[:20]} is too large")
+    return value
+
+
+def _integer(word: str) -> int:
+    if len(word) > LONGEST_INTEGER:
+        raise ValueError(f"an integer must have at most {LONGEST_INTEGER} digits, got {len(word)}")
+    return int(word)
+
+
+def _check(value: Any, levels: int) -> None:
+    if isinstance(value, str):
+        if not value.isascii():
+            value.encode("utf-8")  # a UnicodeEncodeError is a ValueError
+    elif isinstance(value, dict | list):
+        if not levels:
+            raise ValueError(f"it must be nested at most {DEEPEST} levels deep")
+        for key in value if isinstance(value, dict) else ():
+            _check(key, 0)
+        for item in value.values() if isinstance(value, dict) else value:
+            _check(item, levels - 1)
 
 
 def encode(value: Any, *, typed: bool = True) -> Any:
@@ -46,31 +123,81 @@ def encode(value: Any, *, typed: bool = True) -> Any:
 
 
 def decode(annotation: Any, value: Any) -> Any:
-    """Rebuild a value of the annotated type; raise ``ValueError`` for anything else."""
+    """Rebuild a value of the annotated type; raise ``ValueError`` that names the field."""
     if annotation is Any:
         return _untyped(value)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _annotated(arguments[0], arguments[1], value)
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in arguments:
             return None
-        (annotation,) = (a for a in arguments if a is not type(None))
-        return decode(annotation, value)
+        *others, last = (a for a in arguments if a is not type(None))
+        for other in others:
+            with contextlib.suppress(ValueError):
+                return decode(other, value)
+        return decode(last, value)
     if origin is tuple and isinstance(value, list):
-        return tuple(decode(arguments[0], item) for item in value)
+        if arguments[-1] is not Ellipsis and len(value) != len(arguments):
+            raise ValueError(f"expected {len(arguments)} values, got {len(value)}")
+        if _are_plain(arguments[0], value):
+            return tuple(value)
+        return tuple(_named(i, decode, arguments[0], item) for i, item in enumerate(value))
     if origin is dict and isinstance(value, dict):
-        return {str(key): decode(arguments[1], item) for key, item in value.items()}
+        return {str(key): _named(key, decode, arguments[1], v) for key, v in value.items()}
+    if typing.is_typeddict(annotation) and isinstance(value, dict):
+        return _typed_dict(annotation, value)
     if dataclasses.is_dataclass(annotation) and isinstance(value, dict):
-        return _record(typing.cast("type[Any]", annotation), value)
-    if isinstance(annotation, type) and issubclass(annotation, StrEnum):
+        return _record(annotation, value)
+    if isinstance(annotation, type) and issubclass(annotation, StrEnum) and isinstance(value, str):
         return annotation(value)
-    if annotation is float and value in ("inf", "-inf"):
-        return float(value)
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if annotation is float and number and math.isfinite(value):
-        return float(value)
+    if annotation is float:
+        if isinstance(value, dict) and set(value) == {"float"}:
+            value = value["float"]  # as :func:`encode` writes infinities in mappings
+        if value in ("inf", "-inf") or (type(value) in (int, float) and math.isfinite(value)):
+            return float(value)
     if annotation in (int, str, bool) and type(value) is annotation:
         return value
-    raise ValueError(f"expected {getattr(annotation, '__name__', annotation)}, got {value!r}")
+    words = repr(value)
+    got = words if len(words) <= _QUOTED else f"{words[:_QUOTED]}..."
+    raise ValueError(f"expected {getattr(annotation, '__name__', annotation)}, got {got}")
+
+
+def _are_plain(annotation: Any, values: list[Any]) -> bool:
+    """Whether values are scalars of the annotated type, so that none need be rebuilt."""
+    more = None
+    if typing.get_origin(annotation) is typing.Annotated:
+        annotation, more = typing.get_args(annotation)
+    if annotation not in (float, int, str, bool) or any(type(v) is not annotation for v in values):
+        return False
+    if not values or more is None:
+        return annotation is not float or all(map(math.isfinite, values))
+    return isinstance(more, Range) and more.low <= min(values) <= max(values) <= more.high
+
+
+_QUOTED = 60  # letters
+
+
+def _annotated(type: Any, more: Any, value: Any) -> Any:
+    """Decode a number in a range, a printable text, or a mapping whose keys are known."""
+    if not isinstance(more, Range | Printable):
+        return decode(more, value)
+    found = decode(type, value)
+    if isinstance(more, Printable):
+        if not found.isprintable():
+            raise ValueError(f"expected a text without control characters, got {found!r}"[:120])
+        return found
+    if not more.low <= found <= more.high:
+        raise ValueError(f"expected a number in [{more.low:g}, {more.high:g}], got {found!r}"[:120])
+    return found
+
+
+def _named(name: Any, function: Any, *arguments: Any) -> Any:
+    """Call a function; put the name of a field before what it complains about."""
+    try:
+        return function(*arguments)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def _untyped(value: Any) -> Any:
@@ -81,17 +208,32 @@ def _untyped(value: Any) -> Any:
     return [_untyped(item) for item in value] if isinstance(value, list) else value
 
 
-def _record(record: type[Any], value: dict[str, Any]) -> Any:
-    fields, hints = dataclasses.fields(record), typing.get_type_hints(record)
+@functools.cache
+def _hints(annotation: Any) -> dict[str, Any]:
+    return typing.get_type_hints(annotation, include_extras=True)
+
+
+def _typed_dict(annotation: Any, value: dict[str, Any]) -> dict[str, Any]:
+    """Decode a mapping some of whose keys are known; all others may hold anything."""
+    hints = _hints(annotation)
+    if missing := sorted(annotation.__required_keys__ - set(value)):
+        raise ValueError(f"it lacks {', '.join(missing)}")
+    return {key: _named(key, decode, hints.get(key, Any), item) for key, item in value.items()}
+
+
+def _record(record: Any, value: dict[str, Any]) -> Any:
+    fields, hints = dataclasses.fields(record), _hints(record)
     later = {field.name for field in fields if "later" in field.metadata}
     names = [field.name for field in fields if field.name in value or field.name not in later]
     if set(value) != set(names):
         odd = sorted(set(value) ^ set(names))
         raise ValueError(f"{record.__name__} lacks or does not know {', '.join(odd)}")
-    decoded = {}
-    for name in names:
-        try:
-            decoded[name] = decode(hints[name], value[name])
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
-    return record(**decoded)
+    return record(**{name: _named(name, decode, hints[name], value[name]) for name in names})
+
+
+def same_length(record: Any, *names: str) -> None:
+    """Raise ``ValueError`` unless fields of a dataclass hold equally many values."""
+    lengths = {name: len(getattr(record, name)) for name in names}
+    if len(set(lengths.values())) > 1:
+        words = ", ".join(f"{length} in {name}" for name, length in lengths.items())
+        raise ValueError(f"{', '.join(names)} must hold equally many values, got {words}")

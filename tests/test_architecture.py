@@ -15,7 +15,7 @@ import dpaudit
 
 ROOT = Path(__file__).parents[1]
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-BASE = "errors, _validate, _json"
+BASE = "errors, _validate, _json, _files"
 ONLY_IN = {
     "matplotlib": {"results"},
     "hypothesis": {"ledger"},

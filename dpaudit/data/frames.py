@@ -94,6 +94,8 @@ def unpacked(packed: Packed) -> Any:
     """Return the frame that was packed; needs the library that it is of."""
     facts = packed.facts
     columns, library = facts["columns"], facts["library"]
+    if library not in _LIBRARIES:  # narwhals would import any that it knows
+        raise ValueError(f"library must be one of {', '.join(_LIBRARIES)}, got {library!r}")
     schema = {name: getattr(nw, dtype) for name, dtype in facts["dtypes"].items()}
     # Casting to text makes texts of what is missing, in pandas 2; texts need no cast.
     texts = {name for name, kind in facts["dtypes"].items() if kind == "String"}
@@ -244,6 +246,7 @@ def _schema_words(frame: Any) -> str:
     return ", ".join(f"{name}: {dtype}" for name, dtype in frame.schema.items())
 
 
+_LIBRARIES = ("pandas", "polars", "pyarrow", "modin", "cudf")
 _PLAIN = (nw.String, nw.Boolean, nw.Categorical)
 
 

@@ -82,7 +82,10 @@ def unpacked(packed: Packed) -> Any:
     """Return what was packed."""
     whole, counts = packed.arrays[""], packed.arrays["counts"]
     parts = np.split(whole, np.cumsum(counts)[:-1])
-    users = [part.astype(dtype) for part, dtype in zip(parts, packed.facts["dtypes"], strict=True)]
+    dtypes = [np.dtype(dtype) for dtype in packed.facts["dtypes"]]
+    if any(dtype.hasobject or dtype.itemsize > whole.dtype.itemsize for dtype in dtypes):
+        raise ValueError(f"users have dtypes that {whole.dtype} does not hold")
+    users = [part.astype(dtype) for part, dtype in zip(parts, dtypes, strict=True)]
     if packed.facts["kind"] == "ndarray":
         return object_array(users)
     return tuple(users) if packed.facts["kind"] == "tuple" else users

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._files import read_array
 from dpaudit.engine.request import MIN_DRAWS
 from dpaudit.errors import ArgumentError
 from dpaudit.mechanisms import as_rows, kind_of, words_of_draws
@@ -164,7 +165,7 @@ def _from_file(name: str, path: Path) -> Any:
         raise ArgumentError(f"{name} must be a file that is there, got {path}")
     if path.suffix == ".npy":
         try:
-            return np.load(path, allow_pickle=False)
+            return read_array(path)
         except (ValueError, EOFError):
             raise ArgumentError(
                 f"{name} must be an array of numbers, texts or records as numpy.save writes it, "

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit import _json
+from dpaudit._json import Count, Probability
 from dpaudit.results import Fate, MutantResult
 
 
@@ -112,6 +113,12 @@ class Trace:
     log: tuple[bool, ...]
     points: tuple[tuple[float, ...], ...] = field(repr=False)
 
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.names) <= 2 or len(self.log) != len(self.names):
+            raise ValueError("names and log must hold one or two values each")
+        if any(len(point) != len(self.names) + 1 for point in self.points):
+            raise ValueError("points must hold the coordinates and the ratio")
+
 
 @dataclass(frozen=True)
 class Attempt:
@@ -169,8 +176,8 @@ class Attempt:
 
     claim: str
     method: Method
-    examples: int
-    rejected: int = 0
+    examples: Count
+    rejected: Count = 0
     tightest: float | None = None
     error: float | None = None
     where: dict[str, Any] = field(default_factory=dict)
@@ -178,7 +185,7 @@ class Attempt:
     power: Power = Power.NONE
     mutant: str = ""
     weak: tuple[str, ...] = ()
-    failure_prob: float = 0.0
+    failure_prob: Probability = 0.0
     role: Role = Role.STATEMENT
     subject: str = ""
     mends: str = ""

@@ -10,13 +10,13 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 from dpaudit import _json
 from dpaudit.ledger.attempt import Attempt, Counterexample, Method, Power, Role
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.status import row_status
-from dpaudit.results import Status
+from dpaudit.results import Origin, Status
 
 LEDGER_SCHEMA = 4
 
@@ -108,10 +108,10 @@ class StatementResult:
     note: str = ""
     consequence: str = ""
     harm: Harm | None = None
-    seconds: float = 0.0
+    seconds: _json.Seconds = 0.0
     seed: int = 0
     expected: LedgerVerdict = LedgerVerdict.HOLDS
-    origin: dict[str, Any] = field(default_factory=dict)
+    origin: Annotated[dict[str, Any], Origin] = field(default_factory=dict)
     needs_power: bool = True
 
     @property

@@ -10,9 +10,10 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import io
 import json
 import os
-import tempfile
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._files import inside, read_arrays, read_regular, write_atomic
+from dpaudit._json import decode, loads
 from dpaudit.data import digest, object_array
 from dpaudit.errors import StoreError
 from dpaudit.mechanisms.protocols import mechanism_name
@@ -27,6 +30,7 @@ from dpaudit.mechanisms.protocols import mechanism_name
 Array = NDArray[Any]
 
 _MANIFEST = "mechanism.json"
+_LARGEST = 2**16  # bytes of the manifest
 
 
 @dataclass(frozen=True)
@@ -62,8 +66,8 @@ class Kept:
         try:
             here.mkdir(parents=True, exist_ok=True)
             if not manifest.exists() or not any(here.glob("*.npz")):  # the first call may fail
-                _write(manifest, json.dumps(told).encode())
-            known = json.loads(manifest.read_text(encoding="utf-8"))
+                write_atomic(manifest, json.dumps(told))
+            known = decode(dict[str, str], loads(read_regular(inside(here, _MANIFEST), _LARGEST)))
         except (OSError, ValueError) as error:
             raise StoreError(f"{folder} cannot keep the calls of a mechanism: {error}") from error
         if known != told:
@@ -79,15 +83,16 @@ class Kept:
         """Return the outputs of a call and the seconds that it took; None for one not made."""
         path = self._path(key)
         try:
-            with np.load(path, allow_pickle=False) as file:
-                seconds = float(file["seconds"])
-                if "shapes" not in file.files:
-                    return file["outputs"], seconds
-                shapes = [tuple(shape) for shape in json.loads(str(file["shapes"]))]
-                sizes = [int(np.prod(shape, dtype=int)) for shape in shapes]
-                parts = np.split(file["outputs"], np.cumsum(sizes)[:-1])
-                rows = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
-                return object_array(rows), seconds
+            content = read_regular(inside(self.folder, path.name), sys.maxsize)
+            file = read_arrays(content, len(content))  # they are not compressed
+            seconds = float(file["seconds"])
+            if "shapes" not in file:
+                return file["outputs"], seconds
+            shapes = [tuple(shape) for shape in loads(str(file["shapes"]))]
+            sizes = [int(np.prod(shape, dtype=int)) for shape in shapes]
+            parts = np.split(file["outputs"], np.cumsum(sizes)[:-1])
+            rows = [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+            return object_array(rows), seconds
         except FileNotFoundError:
             return None
         except Exception as error:  # a damaged archive raises whatever it runs into
@@ -102,21 +107,12 @@ class Kept:
             shapes = np.array(json.dumps([row.shape for row in outputs]))
             whole = np.concatenate([np.zeros(0), *(row.ravel() for row in outputs)])
             arrays = {"outputs": whole, "shapes": shapes, "seconds": np.array(seconds)}
-        path = self._path(key)
-        handle, name = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        os.replace(name, path)
+        file = io.BytesIO()
+        np.savez(file, allow_pickle=False, **arrays)
+        write_atomic(self._path(key), file.getvalue(), durable=False)
 
     def _path(self, key: tuple[Any, ...]) -> Path:
         return self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.npz"
-
-
-def _write(path: Path, content: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    os.replace(name, path)
 
 
 def _code(mechanism: Any) -> str:

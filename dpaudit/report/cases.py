@@ -16,12 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpaudit._files import inside, read_regular
+from dpaudit.errors import StoreError
 from dpaudit.ledger import BROKE_OFF, NOT_RUN, LedgerVerdict, StatementResult
 from dpaudit.report.page import kept
 from dpaudit.report.terminal import finding, statement_finding
 from dpaudit.results import AuditResult, mutation_score
 from dpaudit.store import Run
 
+_LARGEST = 2**24  # bytes of a file with audits
 PASSED, FAILED, ERROR, SKIPPED = "passed", "failure", "error", "skipped"
 
 _NODE = re.compile(r"(?P<node>.+?\.py(?:::[^:\[]+(?:\[.*?\])?)*): (?P<reason>.*)", re.DOTALL)
@@ -170,10 +173,10 @@ def line_of(path: str, item: str) -> int | None:
     """Return the line on which a function stands now, from 1; None where it is not there."""
     if not path or not item:
         return None
-    file = Path(path).resolve()
     try:
+        file = inside(Path.cwd(), path)
         changed = file.stat().st_mtime_ns
-    except OSError:
+    except (StoreError, OSError):
         return None
     return _functions(file, changed).get(item.partition("[")[0].split("::")[-1])
 
@@ -182,8 +185,8 @@ def line_of(path: str, item: str) -> int | None:
 def _functions(file: Path, changed: int) -> dict[str, int]:
     """Return the lines of all functions of a file, by name; none of a file that cannot be read."""
     try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
+        tree = ast.parse(read_regular(file, _LARGEST))
+    except (OSError, StoreError, SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     return {node.name: node.lineno for node in ast.walk(tree) if isinstance(node, kinds)}

@@ -21,7 +21,7 @@ _SECTIONS = (
     ("epsilon not comparable, so only estimates stand here", (Movement.NOT_COMPARABLE,)),
     ("epsilon within chance", (Movement.WITHIN_CHANCE,)),
 )
-_FREE = re.compile(r"[^A-Za-z0-9 .,:;=%+/'>-]")
+_FREE = re.compile(r"[^A-Za-z0-9 .,:;=%+/'>-]|:(?=//)|(?<=www)\.")
 
 
 # --- words ----------------------------------------------------------------------------------------

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpaudit._files import file_stem
 from dpaudit.ledger import Attempt, Harm, LedgerVerdict, Paper, Role, StatementResult
 from dpaudit.report.mathematics import mathml
 from dpaudit.report.page import fill
@@ -105,12 +107,13 @@ def write_errata(out: Path, run: Run, rows: Sequence[StatementResult]) -> list[s
     """
     names = []
     found = errata(run, rows)
-    written = {f"erratum-{erratum.paper.name}{end}" for erratum in found for end in _FILES}
+    stems = {erratum.paper.name: file_stem(f"erratum-{erratum.paper.name}") for erratum in found}
+    written = {f"{stem}{end}" for stem in stems.values() for end in _FILES}
     for old in out.glob("erratum-*"):
         if old.suffix in _FILES and old.name not in written:
             old.unlink()
     for erratum in found:
-        name = f"erratum-{erratum.paper.name}"
+        name = stems[erratum.paper.name]
         write_atomic(out / f"{name}.md", markdown(erratum))
         page = fill(
             "erratum.html.j2",
@@ -132,18 +135,19 @@ def write_errata(out: Path, run: Run, rows: Sequence[StatementResult]) -> list[s
 
 
 def markdown(erratum: Erratum) -> str:
-    """Return an erratum as Markdown."""
-    lines = [f"# Erratum: {erratum.paper.title}", ""]
+    """Return an erratum as Markdown; stored text in it is never markup."""
+    lines = [f"# Erratum: {_plain(erratum.paper.title)}", ""]
     for number, row in enumerate(erratum.entries, 1):
         lines += [f"## {number}. {_heading(row)}", "", *_entry(row)]
     if erratum.unclear:
         lines += ["## Appendix: words that can be read in several ways", ""]
         for row in erratum.unclear:
-            lines += [f"### {_heading(row)}", "", f"**Printed.** {row.statement}", ""]
+            lines += [f"### {_heading(row)}", "", f"**Printed.** {_plain(row.statement)}", ""]
             lines += [
-                f"- {subject}: {'holds' if holds else 'fails'}" for subject, holds in readings(row)
+                f"- {_plain(subject)}: {'holds' if holds else 'fails'}"
+                for subject, holds in readings(row)
             ]
-            lines += ["", f"**Found.** {row.note}", ""]
+            lines += ["", f"**Found.** {_plain(row.note)}", ""]
     if erratum.edges:
         lines += ["## Appendix: edge cases", ""]
         lines += [
@@ -152,40 +156,64 @@ def markdown(erratum: Erratum) -> str:
             "",
         ]
         lines += [
-            f"- {_heading(row)}: needs {edge.subject}. {_broken(edge)}"
+            f"- {_heading(row)}: needs {_plain(edge.subject)}. {_plain(_broken(edge))}"
             for row, edge in erratum.edges
         ]
         lines.append("")
     if erratum.loose:
         lines += ["## Appendix: constants that could be better", ""]
-        lines += [f"- {_heading(row)}: {better(loose)}" for row, loose in erratum.loose]
+        lines += [f"- {_heading(row)}: {_plain(better(loose))}" for row, loose in erratum.loose]
         lines.append("")
     return "\n".join(lines)
 
 
+_MARKUP = re.compile(
+    r"""\\(?=[!-/:-@[-`{-~])  # an escape
+    | [`~$@]                    # code, strikethrough, mathematics, names of users
+    | (?<![A-Za-z0-9])_ | \*(?=\S)  # emphasis
+    | <(?=[A-Za-z/!?]) | &(?=\#?\w+;)  # HTML
+    | \](?=[(:\[]) | (?<=\[)\^ | :(?=//) | (?<=www)\.  # links and footnotes
+    | ^[#>+=-] | (?<=^\d)[.)]    # headings, quotes and lists
+    """,
+    re.VERBOSE,
+)
+
+
+def _plain(text: str) -> str:
+    """Return one line of Markdown that shows a text as it is."""
+    return _MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def _fenced(text: str, kind: str) -> list[str]:
+    """Return a block of code whose fence is longer than any in the text."""
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return [f"{fence}{kind}", text, fence, ""]
+
+
 def _heading(row: StatementResult) -> str:
-    return f"{heading(row)} ({row.id})" if row.stated.place else row.id
+    return _plain(f"{heading(row)} ({row.id})" if row.stated.place else row.id)
 
 
 def _entry(row: StatementResult) -> list[str]:
     harm = f", harms {row.harm.value}" if row.harm is not None else ""
     said = "Implied" if row.stated.kind == "derived" else "Printed"
-    lines = [f"*{row.verdict.words.capitalize()}{harm}.*", "", f"**{said}.** {row.statement}", ""]
+    words = f"*{row.verdict.words.capitalize()}{harm}.*"
+    lines = [words, "", f"**{said}.** {_plain(row.statement)}", ""]
     if row.stated.latex:
-        lines += [f"$${row.stated.latex}$$", ""]
+        lines += _fenced(row.stated.latex, "math")
     if row.stated.quote:
-        lines += [f"> {row.stated.quote}", ""]
-    lines += [f"**Found.** {row.note}", ""] if row.note else []
+        lines += [f"> {_plain(row.stated.quote)}", ""]
+    lines += [f"**Found.** {_plain(row.note)}", ""] if row.note else []
     for attempt in failures(row):
         if attempt.role is Role.STEP:
-            lines += [f"**Step that fails.** {attempt.subject}", ""]
-        lines += [f"**Counterexample.** {attempt.claim}: {_broken(attempt)}", ""]
+            lines += [f"**Step that fails.** {_plain(attempt.subject)}", ""]
+        lines += [f"**Counterexample.** {_plain(f'{attempt.claim}: {_broken(attempt)}')}", ""]
         if attempt.counterexample is not None and attempt.counterexample.snippet:
-            lines += ["```python", attempt.counterexample.snippet, "```", ""]
+            lines += _fenced(attempt.counterexample.snippet, "python")
         if attempt.mends:
-            lines += [f"**What mends it.** {attempt.mends}", ""]
-    lines += [f"**Correction.** {row.repair}", ""] if row.repair else []
-    lines += [f"**Consequence.** {row.consequence}", ""] if row.consequence else []
+            lines += [f"**What mends it.** {_plain(attempt.mends)}", ""]
+    lines += [f"**Correction.** {_plain(row.repair)}", ""] if row.repair else []
+    lines += [f"**Consequence.** {_plain(row.consequence)}", ""] if row.consequence else []
     return lines
 
 

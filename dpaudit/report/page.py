@@ -9,6 +9,7 @@ import base64
 import functools
 import hashlib
 import re
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,7 @@ def _environment() -> Environment:
         exact=statements.exact,
         parts=statements.parts_of,
         python=statements.as_python,
+        packed=_packed,
     )
     return environment
 
@@ -90,6 +92,11 @@ def typed(path: Path) -> Path:
 
 def _asset(name: str) -> str:
     return (ASSETS / name).read_text(encoding="utf-8")
+
+
+def _packed(html: str) -> str:
+    """Return HTML compressed and in base64, as ``report.js`` unpacks it."""
+    return base64.b64encode(zlib.compress(html.encode("utf-8"), 9)).decode()
 
 
 def _breakable(text: str) -> Markup:

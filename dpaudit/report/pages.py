@@ -33,6 +33,9 @@ from dpaudit.store import REPORT, Run, place_of, write_atomic
 
 _RENYI_ORDER = 2.0
 NEEDS_WORK = ("refuted", "lost", "no_power", "powerless")
+PLAIN = 100
+"""Findings that are plain HTML, the most urgent first; a script unpacks the others when opened."""
+
 Progress = Callable[[int, int], object]
 
 
@@ -45,6 +48,9 @@ def write_report(
     progress: Progress | None = None,
 ) -> Path:
     """Write ``out/index.html``: one page that needs no other file.
+
+    The details of the first hundred audits are plain HTML. Those of the others are compressed
+    inside the page, and its script unpacks them when they are opened.
 
     Where there are statements, they get a page of their own, ``out/ledger.html``, linked from the
     first; where there are none, such a page of an earlier run is removed.
@@ -118,6 +124,7 @@ def render(
         run=run,
         started=words.moment(run.started),
         audits=audits,
+        plain=PLAIN,
         first=decisions(results, [audit["anchor"] for audit in audits]),
         older=sum(audit["older"] is not None for audit in audits),
         kinds=[kind for kind in STATUSES.values() if tally[kind.key] or kind.common],

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from dpaudit._files import inside
+from dpaudit.errors import StoreError
 from dpaudit.ledger import BROKE_OFF, StatementResult
 from dpaudit.report.cases import ERROR, cases_of, line_of, node_and_reason
 from dpaudit.report.page import kept
@@ -164,7 +168,9 @@ def _result(
 
 def _physical(path: str, line: int | None) -> dict[str, Any]:
     """Return the place of a file inside the directory of the run; nothing of any other."""
-    if not path or path.startswith(("/", "..")):
+    try:
+        inside(Path.cwd(), path)
+    except StoreError:
         return {}
     made: dict[str, Any] = {"artifactLocation": {"uri": quote(path), "uriBaseId": _ROOT}}
     if line is not None:
@@ -179,8 +185,9 @@ def _notification(level: str, text: str, path: str, line: int | None) -> dict[st
 
 
 def _message(text: str) -> dict[str, str]:
-    """Return a message; a brace that is no placeholder is doubled (section 3.11.5)."""
-    return {"text": text.replace("{", "{{").replace("}", "}}")}
+    """Return a message that is plain text: no placeholder (3.11.5) and no link (3.11.6)."""
+    escaped = re.sub(r"[\\\[\]]", r"\\\g<0>", text)
+    return {"text": escaped.replace("{", "{{").replace("}", "}}")}
 
 
 def _number(value: float) -> float | str:

@@ -12,6 +12,7 @@ from dpaudit.results.estimates import (
     SlackPoint,
     Witness,
 )
+from dpaudit.results.facts import Origin
 from dpaudit.results.family import holm
 from dpaudit.results.infos import tradeoff_info
 from dpaudit.results.landscapes import landscape_info, search_words
@@ -48,6 +49,7 @@ __all__ = [
     "Movement",
     "MutantResult",
     "OneRunResult",
+    "Origin",
     "Profile",
     "RegionShown",
     "SequentialPath",

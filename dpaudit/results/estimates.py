@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dpaudit._json import LATER
+from dpaudit._json import LATER, Count, Nonnegative, Probability, same_length
 from dpaudit.stats import Counts
 
 BY_RANK = "exact test of guesses by rank, on all draws at fair coins"
@@ -35,7 +35,7 @@ class Estimate:
     value: float
     lower: float
     upper: float
-    failure_prob: float
+    failure_prob: Probability
     method: str
     counts: Counts | None
     certified: bool
@@ -45,10 +45,13 @@ class Estimate:
 class Profile:
     """Privacy profiles over one grid of epsilons; the certified one holds everywhere at once."""
 
-    epsilon: tuple[float, ...]
-    certified_delta: tuple[float, ...]
-    estimated_delta: tuple[float, ...]
-    claimed_delta: tuple[float, ...]
+    epsilon: tuple[Nonnegative, ...]
+    certified_delta: tuple[Probability, ...]
+    estimated_delta: tuple[Probability, ...]
+    claimed_delta: tuple[Probability, ...]
+
+    def __post_init__(self) -> None:
+        same_length(self, "epsilon", "certified_delta", "estimated_delta", "claimed_delta")
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,12 @@ class LongProfile:
         Asymptotic, of that event; 0 for deterministic centres.
     """
 
-    epsilon: tuple[float, ...]
-    estimated_delta: tuple[float, ...]
-    standard_error: tuple[float, ...]
+    epsilon: tuple[Nonnegative, ...]
+    estimated_delta: tuple[Probability, ...]
+    standard_error: tuple[Nonnegative, ...]
+
+    def __post_init__(self) -> None:
+        same_length(self, "epsilon", "estimated_delta", "standard_error")
 
 
 @dataclass(frozen=True)
@@ -95,10 +101,17 @@ class Histogram:
     label: str
     bins: tuple[str, ...]
     edges: tuple[float, ...] | None
-    left: tuple[int, ...]
-    right: tuple[int, ...]
+    left: tuple[Count, ...]
+    right: tuple[Count, ...]
     inside: tuple[bool, ...]
     inside_right: tuple[bool, ...] = field(default=(), metadata=LATER)
+
+    def __post_init__(self) -> None:
+        same_length(self, "bins", "left", "right", "inside")
+        if self.inside_right:
+            same_length(self, "bins", "inside_right")
+        if self.edges is not None and not 1 < len(self.edges) <= len(self.bins) + 1:
+            raise ValueError(f"edges must hold 2 to {len(self.bins) + 1} values")
 
 
 @dataclass(frozen=True)
@@ -126,8 +139,8 @@ class Witness:
     event: str
     likelier: str
     counts: Counts | None
-    likely: float
-    rare: float
+    likely: Probability
+    rare: Probability
     right: Counts | None = None
 
     def sentence(self) -> str:
@@ -170,10 +183,13 @@ class SequentialPath:
     """
 
     stopped: str
-    budget: int
+    budget: Count
     refuted_at: float
-    draws: tuple[int, ...]
+    draws: tuple[Count, ...]
     log_wealth: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        same_length(self, "draws", "log_wealth")
 
 
 @dataclass(frozen=True)
@@ -190,8 +206,8 @@ class SlackPoint:
         Whether the claim falls there.
     """
 
-    multiplier: float
-    certified_epsilon: float
+    multiplier: Nonnegative
+    certified_epsilon: Nonnegative
     refuted: bool
 
 
@@ -211,7 +227,11 @@ class Slack:
 
     points: tuple[SlackPoint, ...]
     pair: str
-    failure_prob: float
+    failure_prob: Probability
+
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise ValueError("points must not be empty")
 
     @property
     def refuted_from(self) -> float | None:

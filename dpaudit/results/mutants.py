@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from dpaudit._json import LATER
+from dpaudit._json import LATER, Count, Nonnegative, Probability
 from dpaudit.results.rounding import beyond
 
 
@@ -59,9 +59,9 @@ class MutantResult:
 
     name: str
     fate: Fate
-    certified_epsilon: float
-    failure_prob: float
-    draws: int
+    certified_epsilon: Nonnegative
+    failure_prob: Probability
+    draws: Count
     pair_words: str = ""
     event: str = ""
     noise: str = ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from dpaudit._json import LATER, decode, encode
+from dpaudit.results.facts import ClaimFacts
 from dpaudit.results.rounding import at_least, at_most
 from dpaudit.results.verdicts import Verdict
 
@@ -68,7 +69,7 @@ class OneRunResult:
     """
 
     id: str
-    claim: dict[str, Any]
+    claim: Annotated[dict[str, Any], ClaimFacts]
     verdict: Verdict
     reason: str
     canaries: int

@@ -6,9 +6,9 @@ import math
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from dpaudit._json import LATER, decode, encode
+from dpaudit._json import LATER, Count, Probability, Seconds, decode, encode
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results.datasets import who_differs
 from dpaudit.results.estimates import (
@@ -21,6 +21,7 @@ from dpaudit.results.estimates import (
     Slack,
     Witness,
 )
+from dpaudit.results.facts import ClaimFacts, Origin
 from dpaudit.results.mutants import (
     MutantResult,
     mutant_lines,
@@ -125,7 +126,7 @@ class AuditResult:
 
     id: str
     mechanism: str
-    claim: dict[str, Any]
+    claim: Annotated[dict[str, Any], ClaimFacts]
     pair_words: str
     verdict: Verdict
     reason: str
@@ -134,14 +135,14 @@ class AuditResult:
     profile: Profile
     witness: Witness
     histogram: Histogram = field(repr=False)
-    failure_prob: float
-    p_value: float
-    draws: dict[str, int]
+    failure_prob: Probability
+    p_value: Probability
+    draws: dict[str, Count]
     mutants: tuple[MutantResult, ...]
     expected: Expectation | None
     seed: int
-    seconds: float
-    mechanism_seconds: float
+    seconds: Seconds
+    mechanism_seconds: Seconds
     versions: dict[str, str] = field(repr=False)
     curves: Curves | None = field(default=None, repr=False)
     detectable_epsilon: float | None = None
@@ -150,7 +151,7 @@ class AuditResult:
     search: SearchRecord | None = field(default=None, repr=False)
     slack: Slack | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
-    origin: dict[str, Any] = field(default_factory=dict, repr=False)
+    origin: Annotated[dict[str, Any], Origin] = field(default_factory=dict, repr=False)
     advice: str = ""
     left_out: tuple[str, ...] = field(default=(), metadata=LATER)
     pair: NeighborPair | None = field(default=None, repr=False, compare=False)
@@ -405,10 +406,4 @@ class AuditResult:
             )
         stored = {key: value for key, value in data.items() if key != "schema"}
         result = decode(cls, {**stored, "event": None, "pair": None})
-        missing = {"notion", "epsilon", "delta", "relation", "source", "words"} - set(result.claim)
-        if missing:
-            raise ValueError(f"claim: lacks {', '.join(sorted(missing))}")
-        for name in ("epsilon", "delta"):
-            if not isinstance(result.claim[name], (int, float)):
-                raise ValueError(f"claim: {name} must be a number, got {result.claim[name]!r}")
         return typing.cast("AuditResult", result)

@@ -38,15 +38,21 @@ class Cargo:
     ----------
     records : tuple of Record
         What was found.
+    packed : tuple
+        The same, as :func:`dpaudit.store.pack` packs each.
     problems : tuple of str
         Sentences about stored files that could not be taken over.
     whole : bool
         Whether the function ended as it should, so that its verdict is one.
+    disk : str
+        Why the disk could not be written, where that ended the function.
     """
 
     records: tuple[Record, ...] = ()
+    packed: tuple[tuple[dict[str, Any], bytes | None], ...] = ()
     problems: tuple[str, ...] = ()
     whole: bool = False
+    disk: str = ""
 
     @property
     def status(self) -> Status | None:
@@ -59,7 +65,12 @@ class Cargo:
 
 
 def load_cargo(
-    report: pytest.TestReport, records: Iterable[Record], problems: Iterable[str], *, whole: bool
+    report: pytest.TestReport,
+    records: Iterable[Record],
+    problems: Iterable[str],
+    *,
+    whole: bool,
+    disk: str = "",
 ) -> None:
     """Put what was found on a report."""
     from dpaudit.store import pack
@@ -69,7 +80,7 @@ def load_cargo(
         document, pair = pack(record)
         beside = None if pair is None else base64.b64encode(pair).decode()
         packed.append({"document": document, "pair": beside})
-    cargo = {"records": packed, "problems": list(problems), "whole": whole}
+    cargo = {"records": packed, "problems": list(problems), "whole": whole, "disk": disk}
     setattr(report, _ATTRIBUTE, json.dumps(cargo, allow_nan=False))
 
 
@@ -82,11 +93,13 @@ def cargo_of(report: pytest.TestReport | pytest.CollectReport) -> Cargo:
         from dpaudit.store import unpack
 
         data = json.loads(words)
-        records = tuple(
-            unpack(r["document"], None if r["pair"] is None else base64.b64decode(r["pair"]))
+        packed = tuple(
+            (r["document"], None if r["pair"] is None else base64.b64decode(r["pair"]))
             for r in data["records"]
         )
-        _decoded[report] = Cargo(records, tuple(data["problems"]), data["whole"])
+        records = tuple(unpack(document, pair) for document, pair in packed)
+        problems = tuple(data["problems"])
+        _decoded[report] = Cargo(records, packed, problems, data["whole"], data["disk"])
     return _decoded[report]
 
 

@@ -218,7 +218,8 @@ def audit(
     asked["mutants"] = None if no_mutants else list(mutants)
     if out is not None:
         check_writable(out)
-    how = {"keep": keep, "max_seconds": max_seconds, "workers": drawn_by(workers, dask)}
+    how: dict[str, Any] = {"keep": keep, "max_seconds": max_seconds}
+    how["workers"] = drawn_by(workers, dask)
     try:
         result = audit_function({"kind": "function", "target": target, **asked}, seed, **how)
     except TypeError as error:  # of an argument; a mechanism's own is a MechanismError

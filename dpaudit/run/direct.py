@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
+import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
+from dpaudit._files import read_array
+from dpaudit.errors import StoreError
 from dpaudit.run.invoke import import_from_here
+from dpaudit.run.provenance import is_installed, sources, versions
 
 if TYPE_CHECKING:
     from dpaudit.claims import Claim
@@ -20,20 +26,23 @@ if TYPE_CHECKING:
     from dpaudit.results import AuditResult
 
 
-def audit_function(origin: dict[str, Any], seed: int, **how: Any) -> AuditResult:
+def audit_function(
+    origin: dict[str, Any], seed: int, *, root: Path | None = None, **how: Any
+) -> AuditResult:
     """Make the audit that an ``origin`` of kind "function" describes.
 
+    With `root`, functions that code outside of that directory defines are refused.
     `how` is what no number depends on, and is no part of the origin: ``keep``, ``workers`` and
     ``max_seconds``, of which a result says itself whether it ended the audit.
     """
     from dpaudit.engine import audit
     from dpaudit.results import Expectation
     from dpaudit.run.auditor import replays
-    from dpaudit.run.provenance import sources, versions
 
     claim, pairs = claim_of(origin), pairs_of(origin, seed)
-    mechanism = load_target(origin["target"])
-    mutants = None if origin["mutants"] is None else [load_target(m) for m in origin["mutants"]]
+    mechanism = load_target(origin["target"], root)
+    named = origin["mutants"]
+    mutants = None if named is None else [load_target(m, root) for m in named]
     score = origin.get("score")
     result = audit(
         mechanism,
@@ -45,7 +54,7 @@ def audit_function(origin: dict[str, Any], seed: int, **how: Any) -> AuditResult
         mutants=mutants,
         sequential=origin["sequential"],
         float_attack=origin["float_attack"],
-        score=None if score is None else load_target(score),
+        score=None if score is None else load_target(score, root),
         errors=origin.get("errors", "raise"),
         id=origin["target"],
         **how,
@@ -137,12 +146,10 @@ _DESCRIBED = ("like", "users", "m", "dim", "range")
 
 def dataset_of(words: str) -> Any:
     """Return the dataset in a .npy file, or the one that a Python expression makes."""
-    import numpy as np
-
     if not is_code(words):
         try:
-            return np.load(words, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+            return read_array(Path(words))
+        except (OSError, ValueError, EOFError, StoreError) as error:
             raise click.UsageError(f"--like: cannot read {words}: {error}") from None
     try:
         # The user's own words, as everything else on a command line.
@@ -167,8 +174,12 @@ def is_code(words: str) -> bool:
 # --- targets ----------------------------------------------------------------------------------
 
 
-def load_target(target: str) -> Any:
-    """Import MODULE:FUNCTION; MODULE is dotted or a path to a .py file."""
+def load_target(target: str, root: Path | None = None) -> Any:
+    """Import MODULE:FUNCTION; MODULE is dotted or a path to a .py file.
+
+    With `root`, a function that code outside of that directory defines is refused: a module inside
+    may have imported it.
+    """
     module_name, function = split_target(target)
     import_from_here()
     try:
@@ -194,9 +205,26 @@ def load_target(target: str) -> Any:
     found: Any = module
     for part in function.split("."):
         found = getattr(found, part, None)
+        if root is not None and not _is_defined_inside(found, root):
+            raise click.UsageError(
+                f"{target} names code outside of this directory: a replay runs it. "
+                "Give --trust if you know who wrote the result, and that code"
+            )
     if found is None:
         raise click.UsageError(f"module {module_name} has no function {function!r}")
     return found
+
+
+def _is_defined_inside(found: Any, root: Path) -> bool:
+    """Whether code inside a directory defines a function or class, or made an object."""
+    if isinstance(found, types.ModuleType):
+        return False
+    if not (isinstance(found, type | np.ufunc) or inspect.isroutine(found)):
+        return True
+    module = sys.modules.get(getattr(found, "__module__", None) or "")
+    file = getattr(module, "__file__", None)
+    place = None if file is None else Path(file).resolve()
+    return place is not None and place.is_relative_to(root.resolve()) and not is_installed(place)
 
 
 def split_target(target: str) -> tuple[str, str]:

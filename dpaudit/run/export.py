@@ -1,4 +1,4 @@
-"""A refuted claim as a test of its own, which fails until the bug is mended."""
+"""Write a refuted claim as a test of its own, which fails until the bug is fixed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
+from dpaudit.errors import StoreError
 from dpaudit.results import AuditResult, Verdict
 from dpaudit.run.direct import split_target
 from dpaudit.run.replay import load_audit
@@ -21,13 +23,16 @@ if TYPE_CHECKING:
 _LARGEST = 200
 """Numbers of a dataset that are written into the test; larger ones go into a file beside it."""
 
-_FUNCTION = '''"""{title}
+_FUNCTION = '''"""A refuted claim as a test, which fails until the bug is fixed.
 
-Made by `dpaudit replay --export-test`; it fails until the bug is mended.
+Made by `dpaudit replay --export-test`.
 """
+
+{title}
 
 import importlib.util
 import sys
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -49,10 +54,10 @@ PAIR = {pair}
 
 
 def mechanism():
-    """Import {target}."""
+    """Import what was audited."""
     sys.path.insert(0, str(ROOT))
 {loading}
-    return {function}
+    return attrgetter({function!r})(found)
 
 
 def test_{name}():
@@ -60,9 +65,9 @@ def test_{name}():
         mechanism(),
         {claim},
         PAIR,
-        draws={draws},
+        draws={draws!r},
         failure_prob={failure_prob!r},
-        seed={seed},
+        seed={seed!r},
         sequential={sequential!r},
         float_attack={float_attack!r},
         mutants=None,
@@ -71,11 +76,13 @@ def test_{name}():
     result.assert_not_refuted(power=False)
 '''
 
-_ITEM = '''"""{title}
+_ITEM = '''"""A refuted claim as a test, which fails until the bug is fixed.
 
-Made by `dpaudit replay --export-test`; it fails until the bug is mended. The audit is run again as
-it stands in {path}; `result.pair` holds the two datasets, {facts}.
+Made by `dpaudit replay --export-test`. The audit is run again as its file has it now; `result.pair`
+holds the two datasets.
 """
+
+{title}
 
 import os
 import subprocess
@@ -91,7 +98,7 @@ def test_{name}(tmp_path):
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", "addopts="]
     command += ["--import-mode=importlib", "--dpaudit", f"--dpaudit-out={{tmp_path}}"]
     command += {options!r}
-    command += [{node!r}]
+    command += [str(ROOT / {path!r}) + {item!r}]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     ran = subprocess.run(
         command,
@@ -138,13 +145,23 @@ def export_test(stored: Path, file: Path) -> None:
             "call assert_not_refuted() on what it returns"
         )
     write = _function_test if kind == "function" else _item_test
-    write_atomic(file, write(result, file, depth))
+    try:
+        text = write(result, file, depth)
+    except KeyError as error:
+        raise StoreError(f"{stored} does not say how it was made: origin lacks {error}") from None
+    write_atomic(file, text)
 
 
 def _common(result: AuditResult, depth: int) -> dict[str, Any]:
+    """Return what both templates hold; stored text enters code as a comment or by ``repr``."""
+    assert result.pair is not None
+    words = (
+        f"{result.claim['words']} is violated by {result.mechanism}, on {result.pair.describe()}."
+    )
     return {
-        "title": f"{result.claim['words']} is violated by {result.mechanism}.".replace('"""', "''"),
-        "name": re.sub(r"\W+", "_", result.id).strip("_").lower(),
+        # Not above the docstring: a comment in the first two lines may declare an encoding.
+        "title": "\n".join(f"# {line}" for line in words.replace("\0", "").splitlines()),
+        "name": re.sub(r"[^a-z0-9]+", "_", result.id.lower()).strip("_") or "audit",
         "depth": depth,
     }
 
@@ -168,9 +185,8 @@ def _function_test(result: AuditResult, file: Path, depth: int) -> str:
         lines = [f"found = importlib.import_module({module!r})"]
     return _FUNCTION.format(
         **_common(result, depth),
-        target=origin["target"],
         loading="\n".join(f"    {line}" for line in lines),
-        function=f"found.{function}",
+        function=function,
         claim=_claim_code(origin),
         pair=_pair_code(pair, file),
         seed=result.seed,
@@ -194,17 +210,15 @@ def _claim_code(origin: dict[str, Any]) -> str:
 
 def _item_test(result: AuditResult, file: Path, depth: int) -> str:
     """Return a test that runs the audit file again, by its own name and with its own settings."""
-    origin, pair = result.origin, result.pair
-    assert pair is not None
+    origin = result.origin
     settings = Settings(
         origin["profile"], result.seed, origin["failure_prob"], origin["sequential"]
     )
     return _ITEM.format(
         **_common(result, depth),
         path=origin["path"],
-        facts=pair.describe(),
         options=settings.pytest_options(),
-        node=f"{origin['path']}::{origin['item']}",
+        item=f"::{origin['item']}",
         place=place_of(result),
     )
 
@@ -212,6 +226,8 @@ def _item_test(result: AuditResult, file: Path, depth: int) -> str:
 def _pair_code(pair: NeighborPair, file: Path) -> str:
     """Return the expression of a pair; large datasets are written into a file beside the test."""
     sides = [pair.left, pair.right]
+    if not all(isinstance(side, np.ndarray) for side in sides):
+        raise click.UsageError("only a pair of arrays makes a test of its own")
     plain = all(a.dtype.kind in "biuf" and a.dtype.itemsize <= 8 for a in sides)
     if plain and all(side.size <= _LARGEST for side in sides):
         words = [f"np.array({side.tolist()!r}, dtype={side.dtype.str!r})" for side in sides]

@@ -68,6 +68,7 @@ class Job(abc.ABC):
     def __init__(self, item: pytest.Item, id: str) -> None:
         config = item.config
         self.id = id
+        self.root: Path = config.rootpath
         self.settings: Settings = settings_of(config)
         self.fault: str | None = None
         """Why the function cannot be run, in one sentence."""
@@ -95,7 +96,7 @@ class Job(abc.ABC):
 
     def accepts(self, record: Record) -> bool:
         """Whether a stored record is what this job would find."""
-        return is_current(record, self.settings)
+        return is_current(record, self.settings, self.root)
 
     def end(self, seconds: float) -> None:
         """Reach the verdict when the function has ended; raise where it is not as declared."""

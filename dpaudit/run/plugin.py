@@ -265,7 +265,7 @@ def pytest_runtest_makereport(
     job = item.stash.get(_jobs, None)
     if job is None or call.when == "teardown" or (call.when == "setup" and report.passed):
         return report
-    from dpaudit.errors import DpauditError
+    from dpaudit.errors import DpauditError, StoreError
     from dpaudit.run.jobs import UnexpectedVerdict
 
     error = call.excinfo.value if call.excinfo is not None else None
@@ -277,7 +277,8 @@ def pytest_runtest_makereport(
         report.outcome, report.longrepr, whole = "failed", job.no_xfail, False
     whole = whole and bool(job.records)
     records = job.records if whole else job.broken_off(report)
-    load_cargo(report, records, job.problems, whole=whole)
+    full = isinstance(error, StoreError) and isinstance(error.__cause__, OSError)
+    load_cargo(report, records, job.problems, whole=whole, disk=str(error) if full else "")
     return report
 
 

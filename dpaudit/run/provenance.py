@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit import engine
+from dpaudit._files import inside, read_regular
+from dpaudit.errors import StoreError
 from dpaudit.run.settings import Settings
 from dpaudit.store import Record
 
@@ -20,6 +22,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 _STDLIB = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
 _INSTALLED = ("site-packages", "dist-packages")
 _SELF = "dpaudit"
+_LARGEST = 2**26  # bytes of a source file
 
 
 def versions() -> dict[str, str]:
@@ -71,15 +74,19 @@ def is_installed(file: Path) -> bool:
     return installed or any(file.is_relative_to(place) for place in _STDLIB)
 
 
-def changed_sources(origin: Mapping[str, Any]) -> list[str]:
-    """Name the files that are no longer as they were when a record was made."""
+def changed_sources(origin: Mapping[str, Any], root: Path | None = None) -> list[str]:
+    """Name the files that are no longer as they were when a record was made.
+
+    A file outside of `root` (default: the working directory) is never read, and counts as changed.
+    """
+    root = Path.cwd() if root is None else root
     stored = origin.get("sources")
     if not isinstance(stored, Mapping):
         return []
     return sorted(
         name
         for name, digest in stored.items()
-        if digest != (_hash_of_package() if name == _SELF else _hash(Path(name)))
+        if digest != (_hash_of_package() if name == _SELF else _hash_inside(root, name))
     )
 
 
@@ -96,14 +103,25 @@ def changed_versions(origin: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def is_current(record: Record, settings: Settings) -> bool:
-    """Whether a run with these settings would find the same again: nothing has changed."""
+def is_current(record: Record, settings: Settings, root: Path | None = None) -> bool:
+    """Whether a run with these settings would find the same again: nothing has changed.
+
+    `root` is the directory of the project; default: the working directory.
+    """
     origin = record.origin
     asked = record.seed == settings.seed and all(
         origin.get(name) == value for name, value in settings.origin().items()
     )
     known = "sources" in origin and "versions" in origin
-    return asked and known and not changed_versions(origin) and not changed_sources(origin)
+    return asked and known and not changed_versions(origin) and not changed_sources(origin, root)
+
+
+def _hash_inside(root: Path, name: str) -> str | None:
+    """Return the hash of a file that a record names from the working directory, inside `root`."""
+    try:
+        return _hash(inside(root, *Path(os.path.relpath(name, root)).parts))
+    except (StoreError, ValueError):  # a NUL in the name
+        return None
 
 
 def _hash(file: Path) -> str | None:
@@ -111,13 +129,13 @@ def _hash(file: Path) -> str | None:
     try:
         stat = file.stat()
         return _hash_of(file, stat.st_mtime_ns, stat.st_size)
-    except OSError:
+    except (OSError, StoreError):
         return None
 
 
 @functools.cache
 def _hash_of(file: Path, mtime: int, size: int) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+    return hashlib.sha256(read_regular(file, _LARGEST)).hexdigest()[:12]
 
 
 @functools.cache

@@ -42,7 +42,7 @@ def replay_record(path: Path, *, details: bool, trust: bool) -> int:
     if other := changed_versions(stored.origin):
         click.echo(f"the versions changed since: {'; '.join(other)}")
     try:
-        again = make_again(stored)
+        again = make_again(stored, trust=trust)
     except KeyError as error:
         raise StoreError(f"{path} does not say how it was made: origin lacks {error}") from None
     except TypeError as error:  # of an argument; a mechanism's own is a MechanismError
@@ -77,6 +77,8 @@ def check_inside(record: Record) -> None:
     places: dict[str, Path | None] = {}
     if "path" in origin:
         places[str(origin["path"])] = Path(str(origin["path"])).resolve()
+    if isinstance(like, str):
+        places[like] = Path(like).resolve()
     named = [origin.get("target"), origin.get("score"), *(origin.get("mutants") or ())]
     places |= {str(name): file_of(str(name)) for name in named if name is not None}
     for name, place in places.items():
@@ -89,11 +91,11 @@ def check_inside(record: Record) -> None:
             )
 
 
-def make_again(stored: Record) -> Record:
-    """Make a record again, the way it was made."""
+def make_again(stored: Record, *, trust: bool = False) -> Record:
+    """Make a record again, the way it was made; run only code inside this directory, or any."""
     origin = stored.origin
     if isinstance(stored, AuditResult) and origin.get("kind") == "function":
-        return audit_function(origin, stored.seed)
+        return audit_function(origin, stored.seed, root=None if trust else Path.cwd())
     if origin.get("kind") != "file":
         raise click.UsageError(
             "this result was made by a direct call of dpaudit.audit; "
@@ -109,7 +111,7 @@ def make_again(stored: Record) -> Record:
     except (ArgumentError, TypeError) as error:
         raise StoreError(f"{stored.id} does not say how it was made: {error}") from None
     with tempfile.TemporaryDirectory() as scratch:
-        arguments = [f"{path}::{origin['item']}", "-p", "no:xdist", "-p", "no:terminal"]
+        arguments = [f"{path.absolute()}::{origin['item']}", "-p", "no:xdist", "-p", "no:terminal"]
         arguments += ["--dpaudit", f"--dpaudit-out={scratch}", *settings.pytest_options()]
         run_pytest(arguments, [])
         fresh = Path(scratch) / place_of(stored)

@@ -7,7 +7,7 @@ import datetime
 import json
 import shlex
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -25,9 +25,10 @@ from dpaudit.ledger import (
     copies_of,
     paper_at,
     paper_of,
+    summaries,
 )
 from dpaudit.results import AuditResult
-from dpaudit.run.carry import LEDGERS, cargo_of, ledgers, reason_of, skip_reason
+from dpaudit.run.carry import LEDGERS, Cargo, cargo_of, ledgers, reason_of, skip_reason
 from dpaudit.run.exports import Exports
 from dpaudit.run.progress import clear_progress
 from dpaudit.run.provenance import is_current
@@ -37,13 +38,16 @@ from dpaudit.store import (
     Kept,
     Record,
     Run,
+    append,
     check_writable,
     family_wise_error,
     hold,
     kind_of,
     load_run,
+    save_packed,
     save_record,
     save_run,
+    without,
 )
 
 FILES = ("audit_*.py", "ledger_*.py")
@@ -111,6 +115,7 @@ class AuditSession:
         self._ran: set[str] = set()
         self._homes: set[tuple[Path, str]] = set()
         self._workers: set[Any] = set()
+        self._saved: set[str] | None = None
         self._ledgers: dict[Path, LedgerFile] = config.stash.setdefault(ledgers, {})
         self._begun = time.perf_counter()
         self._started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
@@ -130,24 +135,72 @@ class AuditSession:
         self._ran.add(report.nodeid)
         file, _, item = report.nodeid.partition("::")
         self._homes.add(((self.config.rootpath / file).resolve(), item))
-        self._problems += cargo.problems
+        problems, skipped = list(cargo.problems), []
+        if report.failed and cargo.status is None:
+            problems.append(f"{report.nodeid}: {reason_of(report)}")
+            self._lost[report.nodeid] = reason_of(report)
+        if report.skipped:
+            skipped.append(f"{report.nodeid}: {skip_reason(report)}")
+        self._problems += problems
+        self._skipped += skipped
         try:
-            for record in cargo.records:
-                if record.origin:
-                    save_record(self.out, record)
-                if isinstance(record, StatementResult) and record.origin:
-                    for copy in copies_of(record, Path(record.origin["path"])):
-                        save_record(self.out, copy)
-                self._made[kind_of(record).name, record.id] = record
-            if report.failed and cargo.status is None:
-                self._problems.append(f"{report.nodeid}: {reason_of(report)}")
-                self._lost[report.nodeid] = reason_of(report)
-            if report.skipped:
-                self._skipped.append(f"{report.nodeid}: {skip_reason(report)}")
+            made = list(self._store(cargo))
+            self._check_directory()
             if cargo.records or report.failed or report.skipped:
-                self._save(complete=False)
+                self._note(report.nodeid, made, problems, skipped)
         except StoreError as error:
-            pytest.exit(str(error), returncode=int(pytest.ExitCode.USAGE_ERROR))
+            self._give_up(str(error))
+        if cargo.disk:
+            self._give_up(f"{report.nodeid}: {cargo.disk}")
+
+    def _store(self, cargo: Cargo) -> Iterator[Record]:
+        """Write the files of records and of the rows that say the same; yield them all."""
+        for record, packed in zip(cargo.records, cargo.packed, strict=True):
+            if record.origin:
+                save_packed(self.out, record, *packed)
+            if isinstance(record, StatementResult) and record.origin:
+                for copy in copies_of(record, Path(record.origin["path"])):
+                    save_record(self.out, copy)
+                    yield copy
+            self._made[kind_of(record).name, record.id] = record
+            yield record
+
+    def _note(self, ran: str, made: list[Record], problems: list[str], skipped: list[str]) -> None:
+        """Append what a report added; write the whole run where another ledger file came in."""
+        homes = {r.origin["path"] for r in made if isinstance(r, StatementResult) and r.origin}
+        if self._saved is None or homes - self._saved:
+            self._saved = (self._saved or set()) | homes
+            self._save(complete=False)
+            return
+        before = {(facts.kind, facts.id) for _, facts in self._before.records}
+        now = {(f.kind, f.id) for _, f in self._before.kept(self._made, self._homes)}
+        entry = {
+            "run": self._started,
+            "ran": [ran],
+            "audits": [r.row() for r in made if isinstance(r, AuditResult)],
+            "statements": summaries([r for r in made if isinstance(r, StatementResult)]),
+            "problems": problems,
+            "skipped": skipped,
+            "dropped": sorted(before - now),
+            "seconds": round(time.perf_counter() - self._begun, 2),
+        }
+        append(self.out, entry)
+
+    def _check_directory(self) -> None:
+        """Write everything again where the directory was removed, and end the run."""
+        if self._lock.is_held():
+            return
+        check_writable(self.out)
+        self._lock = hold(self.out, self._asked.command)
+        for record in (*self._made.values(), *(record for record, _ in self._before.records)):
+            if record.origin:
+                save_record(self.out, record)
+        raise StoreError(f"{self.out} was removed or replaced while the run went on")
+
+    def _give_up(self, reason: str) -> None:
+        """End the run as an interruption does: what it found stands, and --resume goes on."""
+        self._problems.append(f"the run ended early: {reason}")
+        pytest.exit(reason, returncode=int(pytest.ExitCode.INTERRUPTED))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note files that cannot be collected, or skip themselves."""
@@ -176,12 +229,23 @@ class AuditSession:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Any:
         """Write the run and the report."""
         outcome = yield
-        if self._made or self._ledgers or self._problems or self._skipped:
-            from dpaudit.report import write_report
+        if not (self._made or self._ledgers or self._problems or self._skipped):
+            return outcome
+        from dpaudit.report import write_report
 
-            self.run = self._save(complete=exitstatus in (0, 1, 5))
+        try:
+            try:
+                self._check_directory()
+            except StoreError as error:
+                session.exitstatus = pytest.ExitCode.INTERRUPTED
+                self._problems.append(f"the run ended early: {error}")
+            self.run = self._save(complete=session.exitstatus in (0, 1, 5))
             self._asked.exports.write(self.run, self.results, self.statements)
             self.report = write_report(self.out, self.run, self.results, self.statements)
+        except StoreError as error:
+            session.exitstatus = pytest.ExitCode.INTERRUPTED
+            self._problems.append(f"the run ended early: {error}")
+            self.run = self._as_run(complete=False)
         return outcome
 
     def pytest_unconfigure(self) -> None:
@@ -192,6 +256,12 @@ class AuditSession:
     # --- what is stored ---
 
     def _save(self, *, complete: bool) -> Run:
+        run = self._as_run(complete=complete)
+        save_run(self.out, run, self.results, self.statements)
+        return run
+
+    def _as_run(self, *, complete: bool) -> Run:
+        """Return the run as it is now, and sort what it found."""
         kept = self._before.kept(self._made, self._homes)
         records = [*self._made.values(), *(record for record, _ in kept)]
         audits = [record for record in records if isinstance(record, AuditResult)]
@@ -199,7 +269,7 @@ class AuditSession:
         rows = [record for record in records if isinstance(record, StatementResult)]
         self.statements, unread = account(self._ledgers, rows, self._lost)
         self.statements = self._before.with_open_rows(self.statements)
-        run = Run(
+        return Run(
             profile=self.settings.profile,
             seed=self.settings.seed,
             failure_prob=self.settings.failure_prob,
@@ -214,8 +284,6 @@ class AuditSession:
             papers=self._papers(),
             complete=complete and (self._before.complete or not kept),
         )
-        save_run(self.out, run, self.results, self.statements)
-        return run
 
     # --- what this run covers ---
 
@@ -271,7 +339,7 @@ class AuditSession:
                 return False
             if row is not None and record.stated != row:
                 return False
-        return is_current(record, self.settings)
+        return is_current(record, self.settings, self.config.rootpath)
 
 
 class _Before:
@@ -322,6 +390,11 @@ class _Before:
         """Whether the run that left the records had come to its end."""
         return self._run is not None and self._run.complete
 
+    @property
+    def records(self) -> list[tuple[Record, Kept]]:
+        """Records that are kept as far as is known, and what is to be reported of each."""
+        return self._records
+
     def kept(
         self, made: dict[_Key, Record], homes: set[tuple[Path, str]]
     ) -> list[tuple[Record, Kept]]:
@@ -344,15 +417,11 @@ class _Before:
 
     def problems(self, ran: set[str]) -> list[str]:
         """Return what went wrong in earlier runs with functions that were not run again."""
-        return self._lost + self._still([] if self._run is None else self._run.problems, ran)
+        return self._lost + without(() if self._run is None else self._run.problems, ran)
 
     def skipped(self, ran: set[str]) -> list[str]:
         """Return what earlier runs skipped."""
-        return self._still([] if self._run is None else self._run.skipped, ran)
-
-    def _still(self, sentences: Iterable[str], ran: set[str]) -> list[str]:
-        again = {*ran, *(node.partition("::")[0] for node in ran)}
-        return [s for s in sentences if not any(s.startswith(f"{node}: ") for node in again)]
+        return without(() if self._run is None else self._run.skipped, ran)
 
 
 def _once(sentences: Iterable[str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
-from dpaudit._json import LATER
+from dpaudit._json import LATER, Count
 
 FINAL = "final"
 """Stage of the trials that were judged last, on fresh draws."""
@@ -48,7 +48,7 @@ class Trial:
 
     parameters: dict[str, Any]
     expected_epsilon: float
-    draws: int
+    draws: Count
     stage: str
     note: str = ""
     separation: float = 0.0
@@ -83,9 +83,9 @@ class SearchRecord:
     space: str
     parameters: tuple[str, ...]
     trials: tuple[Trial, ...]
-    draws_spent: int
-    pairs: int = 0
-    spaces: int = 1
+    draws_spent: Count
+    pairs: Count = 0
+    spaces: Count = 1
     untried: tuple[str, ...] = field(default=(), metadata=LATER)
 
     @property

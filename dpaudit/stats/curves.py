@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit._json import Nonnegative, Probability, same_length
 from dpaudit.claims import GaussianDP
 from dpaudit.stats.rates import RateBounds
 
@@ -50,13 +51,19 @@ class Curves:
         where it is no more than what is certified without the condition.
     """
 
-    alpha: tuple[float, ...] = field(repr=False)
-    certified_beta: tuple[float, ...] = field(repr=False)
-    claimed_beta: tuple[float, ...] = field(repr=False)
-    certified_mu: float
+    alpha: tuple[Probability, ...] = field(repr=False)
+    certified_beta: tuple[Probability, ...] = field(repr=False)
+    claimed_beta: tuple[Probability, ...] = field(repr=False)
+    certified_mu: Nonnegative
     order: tuple[float, ...]
     certified_renyi: tuple[float, ...]
     conditional_epsilon: float | None
+
+    def __post_init__(self) -> None:
+        same_length(self, "alpha", "certified_beta", "claimed_beta")
+        same_length(self, "order", "certified_renyi")
+        if (self.alpha[:1], self.alpha[-1:]) != ((0.0,), (1.0,)):
+            raise ValueError("alpha must rise from 0 to 1")
 
 
 def curves_of(

@@ -1,6 +1,7 @@
 """Results on disk: versioned, atomic, sealed, and never silently trusted."""
 
-from dpaudit.store.files import write_atomic
+from dpaudit._files import write_atomic
+from dpaudit.store.journal import JOURNAL, append, without
 from dpaudit.store.lock import Lock, hold
 from dpaudit.store.records import (
     KINDS,
@@ -14,6 +15,7 @@ from dpaudit.store.records import (
     pack,
     pair_bytes,
     place_of,
+    save_packed,
     save_record,
     unpack,
 )
@@ -31,6 +33,7 @@ from dpaudit.store.runs import (
 )
 
 __all__ = [
+    "JOURNAL",
     "KINDS",
     "LEDGER",
     "REPORT",
@@ -40,6 +43,7 @@ __all__ = [
     "Lock",
     "Record",
     "Run",
+    "append",
     "check_writable",
     "family_wise_error",
     "hold",
@@ -53,8 +57,10 @@ __all__ = [
     "pair_bytes",
     "place_of",
     "read_whole_run",
+    "save_packed",
     "save_record",
     "save_run",
     "unpack",
+    "without",
     "write_atomic",
 ]

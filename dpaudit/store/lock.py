@@ -10,9 +10,12 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from dpaudit import _json
+from dpaudit._files import inside, read_regular
 from dpaudit.errors import StoreError
 
 LOCK = ".lock"
+_LARGEST = 2**16  # bytes
 
 _held: set[Path] = set()
 """Locks of this process: in a container every run may have the same process id."""
@@ -23,11 +26,22 @@ class Lock:
     """The right to write into a directory, held until :meth:`release`."""
 
     path: Path
+    place: tuple[int, int]
+    """Device and inode of the file, which tell it from one that was made later."""
+
+    def is_held(self) -> bool:
+        """Whether the file is still there: a directory may be removed while a run goes on."""
+        try:
+            facts = self.path.stat()
+        except OSError:
+            return False
+        return (facts.st_dev, facts.st_ino) == self.place
 
     def release(self) -> None:
         """Let the next run in."""
         _held.discard(self.path)
-        self.path.unlink(missing_ok=True)
+        if self.is_held():
+            self.path.unlink(missing_ok=True)
 
 
 def hold(out: Path, command: str) -> Lock:
@@ -65,8 +79,9 @@ def hold(out: Path, command: str) -> Lock:
             else:
                 with os.fdopen(handle, "w", encoding="utf-8") as file:
                     file.write(mine)
+                    facts = os.fstat(file.fileno())
                 _held.add(path)
-                return Lock(path)
+                return Lock(path, (facts.st_dev, facts.st_ino))
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
     raise StoreError(f"{out} is in use: another run took {out / LOCK} just now")
@@ -75,13 +90,13 @@ def hold(out: Path, command: str) -> Lock:
 def _remove_stale(path: Path, out: Path) -> None:
     """Remove the lock of a process that has ended; refuse with a sentence for any other."""
     try:
-        words = path.read_text(encoding="utf-8")
-        said = json.loads(words)
+        words = read_regular(inside(out, LOCK), _LARGEST).decode("utf-8")
+        said = _json.loads(words)
         pid, host = int(said["pid"]), said["host"]
         who = f"`{said['command']}`, process {pid} on {host}, since {said['since']}"
     except FileNotFoundError:
         return  # released in this moment
-    except (OSError, ValueError, KeyError, TypeError):
+    except (StoreError, OSError, ValueError, KeyError, TypeError):
         words, pid, host, who = "", 0, "", "a run that left no name"
     if not words or host != socket.gethostname() or _is_alive(pid, path):
         raise StoreError(

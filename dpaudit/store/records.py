@@ -7,7 +7,6 @@ import io
 import itertools
 import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,13 +15,22 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit import _json
+from dpaudit._files import (
+    LARGEST_ARRAYS,
+    file_stem,
+    inside,
+    read_arrays,
+    read_regular,
+    write_atomic,
+)
 from dpaudit.claims import Relation
 from dpaudit.data import ArrayForm, Packed, unpacked
 from dpaudit.errors import StoreError
 from dpaudit.ledger import LEDGER_SCHEMA, StatementResult
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results import SCHEMA_VERSION, AuditResult, Status
-from dpaudit.store.files import read_json, read_sealed, set_aside, write_atomic, write_sealed
+from dpaudit.store.files import read_json, set_aside, unsealed, write_sealed
 
 _KIND, _PAIR = "record", "pair_sha256"
 
@@ -98,11 +106,8 @@ class Kind:
         >>> KINDS["statement"].file_name("gm.lemma11")
         'gm.lemma11.json'
         """
-        words = id.replace("::", ".")
-        clean = re.sub(r"[^A-Za-z0-9._-]+", "-", words).strip("-.")[:120]
-        if clean == words and ("." in id) == self.dotted:
-            return f"{clean}.json"
-        return f"{clean}-{hashlib.sha256(id.encode()).hexdigest()[:8]}.json"
+        plain = ("." in id) == self.dotted
+        return f"{file_stem(id.replace('::', '.'), id, plain=plain)}.json"
 
 
 KINDS = {
@@ -144,7 +149,7 @@ def pack(record: Record) -> tuple[dict[str, Any], bytes | None]:
     """
     document = {_KIND: kind_of(record).name, **record.to_json()}
     try:
-        unpack(json.loads(json.dumps(document, allow_nan=False)))
+        unpack(_json.loads(json.dumps(document, allow_nan=False)))
     except (TypeError, ValueError) as error:
         raise StoreError(f"{record.id}: what was found cannot be stored: {error}") from error
     pair = getattr(record, "pair", None)
@@ -158,13 +163,9 @@ def unpack(document: Mapping[str, Any], pair: bytes | None = None) -> Record:
     """Return what :func:`pack` packed; raise ``ValueError`` for anything else."""
     data = dict(document)
     name = data.pop(_KIND, None)
-    if name not in KINDS:
+    if not isinstance(name, str) or name not in KINDS:
         raise ValueError(f"it is a record of an unknown kind, {name!r}")
-    try:
-        record = KINDS[name].type.from_json(data)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    return _with_pair(record, pair)
+    return _with_pair(KINDS[name].type.from_json(data), pair)
 
 
 def _with_pair(record: Any, pair: bytes | None) -> Record:
@@ -193,6 +194,8 @@ def pair_bytes(pair: NeighborPair) -> bytes:
                 )
             facts[side] = packed.facts
             arrays |= {f"{side}/{name}": array for name, array in packed.arrays.items()}
+    if sum(array.nbytes for array in arrays.values()) > LARGEST_ARRAYS // 2:
+        raise StoreError(f"datasets of more than {LARGEST_ARRAYS // 2:,} bytes are not kept")
     file = io.BytesIO()
     np.savez_compressed(file, allow_pickle=False, **arrays, facts=np.array(json.dumps(facts)))
     return file.getvalue()
@@ -201,27 +204,27 @@ def pair_bytes(pair: NeighborPair) -> bytes:
 def _pair_from(content: bytes) -> NeighborPair:
     """Return the pair in a ``.npz`` file; raise ``ValueError`` where there is none."""
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            facts = json.loads(str(file["facts"]))
-            return NeighborPair(
-                _side(file, facts, "left"),
-                _side(file, facts, "right"),
-                facts["user"],
-                Relation(**facts["relation"]),
-                facts["recipe"],
-                by=facts.get("by"),
-            )
+        arrays = read_arrays(content)
+        facts = _json.loads(str(arrays["facts"]))
+        return NeighborPair(
+            _side(arrays, facts, "left"),
+            _side(arrays, facts, "right"),
+            facts["user"],
+            Relation(**facts["relation"]),
+            facts["recipe"],
+            by=facts.get("by"),
+        )
     except Exception as error:  # a damaged archive raises whatever it runs into
         raise ValueError(f"it holds no pair: {type(error).__name__}: {error}") from error
 
 
-def _side(file: Any, facts: Mapping[str, Any], side: str) -> Any:
+def _side(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any], side: str) -> Any:
     """Return one dataset of a stored pair."""
     if side not in facts:
-        return file[side]
-    names = [name for name in file.files if name.startswith(f"{side}/")]
-    arrays = {name.removeprefix(f"{side}/"): file[name] for name in names}
-    return unpacked(Packed(arrays, facts[side]))
+        return arrays[side]
+    names = [name for name in arrays if name.startswith(f"{side}/")]
+    held = {name.removeprefix(f"{side}/"): arrays[name] for name in names}
+    return unpacked(Packed(held, facts[side]))
 
 
 def is_same_pair(one: NeighborPair | None, other: NeighborPair | None) -> bool:
@@ -239,15 +242,20 @@ def is_same_pair(one: NeighborPair | None, other: NeighborPair | None) -> bool:
 
 def save_record(out: Path, record: Record) -> Path:
     """Write one whole record, and its datasets beside it; returns the path of the record."""
-    path = out / place_of(record)
-    document, pair = pack(record)
+    return save_packed(out, record, *pack(record))
+
+
+def save_packed(out: Path, record: Record, document: dict[str, Any], pair: bytes | None) -> Path:
+    """Write a record that :func:`pack` packed; see :func:`save_record`."""
+    path = inside(out, place_of(record))
     beside = path.with_suffix(".npz")
+    digest = None if pair is None else hashlib.sha256(pair).hexdigest()
+    # Each file has a checksum, so that one that a loss of power cut off is made again.
     if pair is None:
         beside.unlink(missing_ok=True)
-        write_sealed(path, {**document, _PAIR: None})
     else:
-        write_atomic(beside, pair)
-        write_sealed(path, {**document, _PAIR: hashlib.sha256(pair).hexdigest()})
+        write_atomic(beside, pair, durable=False)
+    write_sealed(path, {**document, _PAIR: digest}, durable=False)
     return path
 
 
@@ -265,10 +273,10 @@ def load_record(path: Path) -> tuple[Record, list[str]]:
     StoreError
         Naming the file and what is wrong with it.
     """
-    name = read_json(path).get(_KIND)
+    whole = read_json(path)
+    name = whole.get(_KIND)
     kind = KINDS.get(name) if isinstance(name, str) else None
-    schema = SCHEMA_VERSION if kind is None else kind.schema
-    document = read_sealed(path, schema=schema)
+    document = unsealed(path, whole, schema=SCHEMA_VERSION if kind is None else kind.schema)
     try:
         digest = document.pop(_PAIR)
         record = unpack(document)
@@ -280,13 +288,13 @@ def load_record(path: Path) -> tuple[Record, list[str]]:
         return record, []
     beside = path.with_suffix(".npz")
     try:
-        content = beside.read_bytes()
+        content = read_regular(inside(path.parent, beside.name), LARGEST_ARRAYS)
         if hashlib.sha256(content).hexdigest() != digest:
             raise ValueError(f"it is not the one that {path.name} was stored with")
         return _with_pair(record, content), []
     except OSError as error:
         reason = error.strerror or str(error)
-    except ValueError as error:
+    except (StoreError, ValueError) as error:
         reason = str(error)
     return record, [f"the datasets of {record.id} in {beside} are lost: {reason}"]
 
@@ -331,7 +339,10 @@ def load_finished(
     for kind in KINDS.values():
         for number in itertools.count(1):
             name = id if number == 1 else f"{id}#{number}"
-            path = out / kind.folder / kind.file_name(name)
+            try:
+                path = inside(out, kind.folder, kind.file_name(name))
+            except StoreError as error:
+                return [], [*lost, str(error)]
             if not path.exists():
                 break
             try:

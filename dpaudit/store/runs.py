@@ -3,6 +3,7 @@
 A run writes into one directory::
 
     OUT/results.json        the run, and one summary row for each audit and each statement
+    OUT/results.jsonl       while it runs: what was found since results.json was written
     OUT/audits/NAME.json    one whole result each, written as soon as it is known
     OUT/audits/NAME.npz     the pair of neighbouring datasets that it speaks of
     OUT/statements/ID.json  the same, of the statements that were checked
@@ -17,13 +18,16 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from dpaudit import _json
+from dpaudit._files import inside, write_atomic
 from dpaudit.errors import StoreError
-from dpaudit.ledger import NOT_RUN, Paper, Statement, StatementResult, open_row, summaries
+from dpaudit.ledger import NOT_RUN, Paper, StatementResult, open_row, summaries
 from dpaudit.results import AuditResult
-from dpaudit.store.files import read_sealed, set_aside, write_atomic, write_sealed
+from dpaudit.store import journal
+from dpaudit.store.files import read_sealed, set_aside, write_sealed
+from dpaudit.store.journal import AuditRow, StatementRow
 from dpaudit.store.records import KINDS, Record, kind_of, load_record
 
 RUN_SCHEMA = 6
@@ -98,12 +102,12 @@ class Run:
 
     profile: str
     seed: int
-    failure_prob: float
+    failure_prob: _json.Probability
     command: str
     versions: dict[str, str]
-    family_wise_error: float
+    family_wise_error: _json.Probability
     started: str
-    seconds: float
+    seconds: _json.Seconds
     problems: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     kept: tuple[Kept, ...] = field(default=(), repr=False)
@@ -127,6 +131,8 @@ def check_writable(out: Path) -> None:
             f"cannot write {str(out)!r}: its name is no text in UTF-8; choose another directory"
         ) from None
     folders = [out / kind.folder for kind in KINDS.values()]
+    for folder in folders:
+        inside(out, folder.name, RESULTS)  # a link would lead elsewhere
     for folder in (out, *folders):
         if folder.exists() and not folder.is_dir():
             raise StoreError(f"cannot write {folder}: it is a file, not a directory")
@@ -162,6 +168,7 @@ def save_run(
         "statements": summaries(statements),
     }
     write_sealed(path, document)
+    journal.clear(out)
     return path
 
 
@@ -180,14 +187,21 @@ def load_run(out: str | os.PathLike[str]) -> tuple[Run, list[AuditResult], list[
     lost: list[str] = []
     results = []
     for name in run.audits:
-        found = _load(out / KINDS["audit"].folder / Path(name).name, AuditResult, lost)
+        found = _load(out, name, AuditResult, lost)
         results += [found] * (found is not None)
     for index, row in enumerate(rows):
-        file = out / KINDS["statement"].folder / KINDS["statement"].file_name(row.id)
-        if file.name in run.statements:
-            checked = _load(file, StatementResult, lost)
+        name = KINDS["statement"].file_name(row.id)
+        if name in run.statements:
+            checked = _load(out, name, StatementResult, lost)
             rows[index] = checked or replace(row, note=f"{NOT_RUN}what was found is lost")
-    return replace(run, problems=(*run.problems, *lost)), results, rows
+    return _with_lost(out, run, lost, [*results, *rows]), results, rows
+
+
+def _with_lost(out: Path, run: Run, lost: list[str], records: list[Record]) -> Run:
+    """Add what is lost to a run; sum up the errors of one that was killed before it could."""
+    killed = not run.complete and inside(out, journal.JOURNAL).exists()
+    error = family_wise_error(records) if killed else run.family_wise_error
+    return replace(run, problems=(*run.problems, *lost), family_wise_error=error)
 
 
 def read_whole_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementResult]]:
@@ -202,20 +216,20 @@ def read_whole_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementRes
         agree with ``results.json``: a file of another run lies in its place.
     """
     run, rows, summary = _read(out)
-    said = {row["id"]: row for row in summary["audits"]}
+    said: dict[str, Any] = {row["id"]: row for row in summary["audits"]}
     lost: list[str] = []
     results: list[AuditResult] = []
     for name in run.audits:
-        path = out / KINDS["audit"].folder / Path(name).name
+        path = inside(out, KINDS["audit"].folder, name)
         found = _trusted(path, AuditResult, lost)
         _check_agreement(path, found, said.get(found.id))
         results.append(found)
     for index, row in enumerate(rows):
-        path = out / KINDS["statement"].folder / KINDS["statement"].file_name(row.id)
+        path = inside(out, KINDS["statement"].folder, KINDS["statement"].file_name(row.id))
         if path.name in run.statements:
             rows[index] = _trusted(path, StatementResult, lost)
-            _check_agreement(path, rows[index], summary["statements"][index])
-    return replace(run, problems=(*run.problems, *lost)), results, rows
+            _check_agreement(path, rows[index], dict(summary["statements"][index]))
+    return _with_lost(out, run, lost, [*results, *rows]), results, rows
 
 
 _SAID = ("id", "verdict", "certified_epsilon", "certified_delta", "examples", "tightest")
@@ -224,7 +238,7 @@ _SAID = ("id", "verdict", "certified_epsilon", "certified_delta", "examples", "t
 
 def _check_agreement(path: Path, record: Record, said: Mapping[str, Any] | None) -> None:
     """Refuse a whole and sealed file that is not the one that its run wrote."""
-    own = record.row()
+    own = _json.decode(Any, record.row())  # as the summary was read
     name = kind_of(record).file_name(record.id)
     unlike = said is None or any(key in own and said.get(key) != own[key] for key in _SAID)
     if unlike or path.name != name:
@@ -233,21 +247,73 @@ def _check_agreement(path: Path, record: Record, said: Mapping[str, Any] | None)
         )
 
 
-def _read(out: Path) -> tuple[Run, list[StatementResult], dict[str, Any]]:
-    """Read ``results.json``: the run, the bare rows of all statements, and the plain data."""
-    path = out / RESULTS
+class _Document(TypedDict):
+    """The content of ``results.json``."""
+
+    run: Run
+    audits: tuple[AuditRow, ...]
+    statements: tuple[StatementRow, ...]
+
+
+def _read(out: Path) -> tuple[Run, list[StatementResult], _Document]:
+    """Read ``results.json`` and the journal: the run, the bare rows of statements, and the rows."""
+    path = inside(out, RESULTS)
     data = read_sealed(path, schema=RUN_SCHEMA)
     try:
-        run: Run = _json.decode(Run, data["run"])
-        rows = [_bare_row(row) for row in data["statements"]]
-        _ = [row["id"] for row in data["audits"]]
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        found: _Document = _json.decode(_Document, data)
+    except ValueError as error:
         raise StoreError(f"{path} does not hold a run: {error}") from error
-    return run, rows, data
+    if not found["run"].complete and (more := journal.entries(out, found["run"].started)):
+        found = _together(found, more)
+    rows = [open_row(row["stated"], row["note"]) for row in found["statements"]]
+    return found["run"], rows, found
 
 
-def _load(path: Path, type: type[Any], lost: list[str]) -> Any:
+def _together(found: _Document, more: Sequence[journal.Entry]) -> _Document:
+    """Add to a run that was interrupted what its journal holds."""
+    run = found["run"]
+    audits = {row["id"]: row for row in found["audits"]}
+    rows = {(row["stated"].paper, row["stated"].id): row for row in found["statements"]}
+    checked = dict.fromkeys(run.statements)
+    problems, skipped = list(run.problems), list(run.skipped)
+    renewed: set[tuple[str, ...]] = set()
+    for entry in more:
+        for kind, id in (dropped for dropped in entry["dropped"] if len(dropped) == _KEY):
+            audits.pop(id if kind == "audit" else "", None)
+            checked.pop(KINDS["statement"].file_name(id) if kind == "statement" else "", None)
+        audits |= {row["id"]: row for row in entry["audits"]}
+        rows |= {(row["stated"].paper, row["stated"].id): row for row in entry["statements"]}
+        checked |= dict.fromkeys(
+            KINDS["statement"].file_name(row["stated"].id) for row in entry["statements"]
+        )
+        renewed |= {*entry["dropped"]}
+        renewed |= {("audit", row["id"]) for row in entry["audits"]}
+        renewed |= {("statement", row["stated"].id) for row in entry["statements"]}
+        problems = [*journal.without(problems, entry["ran"]), *entry["problems"]]
+        skipped = [*journal.without(skipped, entry["ran"]), *entry["skipped"]]
+    run = replace(
+        run,
+        seconds=more[-1]["seconds"],
+        problems=tuple(dict.fromkeys(problems)),
+        skipped=tuple(dict.fromkeys(skipped)),
+        kept=tuple(kept for kept in run.kept if (kept.kind, kept.id) not in renewed),
+        audits=tuple(KINDS["audit"].file_name(id) for id in sorted(audits)),
+        statements=tuple(checked),
+    )
+    return {"run": run, "audits": tuple(audits.values()), "statements": tuple(rows.values())}
+
+
+_KEY = 2  # kind and id
+
+
+def _load(out: Path, name: str, type: type[Any], lost: list[str]) -> Any:
     """Return a record of a run, or None, with a sentence in `lost`."""
+    folder = next(kind.folder for kind in KINDS.values() if kind.type is type)
+    try:
+        path = inside(out, folder, name)
+    except StoreError as error:  # nothing that lies elsewhere is set aside
+        lost.append(str(error))
+        return None
     try:
         return _trusted(path, type, lost)
     except StoreError as error:
@@ -262,10 +328,3 @@ def _trusted(path: Path, type: type[Any], lost: list[str]) -> Any:
         raise StoreError(f"{path} holds another kind of record")
     lost += problems
     return record
-
-
-def _bare_row(row: Mapping[str, Any]) -> StatementResult:
-    """Rebuild an open row from its summary."""
-    if not isinstance(row["note"], str):
-        raise TypeError(f"the note of {row['id']!r} is no text")
-    return open_row(_json.decode(Statement, row["stated"]), row["note"])

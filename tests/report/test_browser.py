@@ -217,3 +217,24 @@ def test_browser_opens_and_closes_all(page, tmp_path):
         tmp_path,
     )
     assert said == [0, 7, 0]
+
+
+@needs_browser
+def test_a_long_page_unpacks_a_finding_when_it_is_opened(results, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpaudit.report.pages.PLAIN", 2)
+    long = write_report(tmp_path / "long", run_of(results), results)
+    text = long.read_text(encoding="utf-8")
+    assert text.count('class="packed"') == len(results) - 2
+    assert text.count("Back to all audits") == 2
+    name = re.findall(r'<article id="([^"]+)">', text)[-1]
+    seen = in_browser(long, tmp_path / "profile", f"#{name}")  # under its own policy
+    assert seen.count('class="packed"') == len(results) - 3
+    assert seen.partition(f'<article id="{name}">')[2].count("Back to all audits") == 1
+    opened = act(
+        text,
+        "q('[data-all=open]').click(); await new Promise((r) => setTimeout(r, 1000));"
+        "return [document.querySelectorAll('.packed').length,"
+        " document.querySelectorAll('article .back').length];",
+        tmp_path,
+    )
+    assert opened == [0, len(results)]

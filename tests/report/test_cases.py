@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -135,8 +136,9 @@ def test_sentences_of_a_run_are_split(sentence, node, reason):
     assert node_and_reason(sentence) == (node, reason)
 
 
-def test_lines_are_those_of_the_function_as_it_stands(tmp_path):
-    file = tmp_path / "audit_x.py"
+def test_lines_are_those_of_the_function_as_it_stands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = Path("audit_x.py")
     assert line_of(str(file), "audit_y") is None
     file.write_text("import pytest\n\n@pytest.mark.slow\ndef audit_y(auditor):\n    pass\n")
     assert line_of(str(file), "audit_y") == line_of(str(file), "audit_y[1::2]") == 4
@@ -146,6 +148,8 @@ def test_lines_are_those_of_the_function_as_it_stands(tmp_path):
     assert line_of(str(file), "T::audit_y") == 2
     file.write_text("def (")
     assert line_of(str(file), "audit_y") is None
+    file.write_text("def audit_y(auditor): pass\n")
+    assert line_of(str(file.resolve()), "audit_y") is None  # only what lies below is read
 
 
 # --- JUnit ----------------------------------------------------------------------------------------

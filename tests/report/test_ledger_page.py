@@ -437,7 +437,7 @@ def test_an_erratum_holds_what_is_wrong_the_most_harmful_first(authors):
     ]
     for words in (
         "*Holds, proof broken, harms privacy.*",
-        "$$\\frac{1}{2}$$",
+        "```math\n\\frac{1}{2}\n```",
         "**Step that fails.** line 7",
         "what it is is 2, what it should be is 1, at k = 1.",
         "```python\nprint(2, '>', 1)\n```",

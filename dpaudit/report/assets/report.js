@@ -6,14 +6,31 @@
 
   // --- findings: a link opens what it points to; on paper, what is open is printed
 
+  // A long page holds findings compressed; each is unpacked once, when it is opened first.
+  const unpack = async (details) => {
+    const packed = $("script.packed", details);
+    if (!packed || packed.dataset.busy) return;
+    packed.dataset.busy = "yes";
+    const bytes = Uint8Array.from(atob(packed.textContent), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const holder = document.createElement("template");
+    holder.innerHTML = await new Response(stream).text();
+    copyable(holder.content);
+    packed.replaceWith(holder.content);
+  };
+  findings.forEach((details) => details.addEventListener("toggle", () => {
+    if (details.open) unpack(details);
+  }));
+
   const target = () => {
     try { return document.getElementById(decodeURIComponent(location.hash.slice(1))); } catch { return null; }
   };
-  const follow = () => {
+  const follow = async () => {
     const details = target()?.closest("details.audit");
     if (!details) return;
     if (details.hidden) clear();
     details.open = true;
+    await unpack(details);
     details.scrollIntoView();
     $("summary", details).focus({ preventScroll: true });
   };
@@ -23,8 +40,9 @@
 
   // --- commands can be copied
 
-  if (navigator.clipboard) {
-    $$(".command").forEach((place) => {
+  const copyable = (root) => {
+    if (!navigator.clipboard) return;
+    $$(".command", root).forEach((place) => {
       const button = document.createElement("button");
       button.type = "button";
       button.className = "copy";
@@ -41,7 +59,8 @@
       });
       place.append(button);
     });
-  }
+  };
+  copyable(document);
 
   // --- the rows, of a table or findings themselves: sort, show by verdict and by words
 

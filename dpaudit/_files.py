@@ -1,0 +1,184 @@
+"""Read and write files: whole or not at all, inside one directory, never without end.
+
+Files of results may come from strangers. Each path that such a file names goes through
+:func:`inside`, and each content through :func:`read_regular` and :func:`read_arrays`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import math
+import os
+import re
+import stat
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from dpaudit.errors import StoreError
+
+LARGEST_ARRAYS = 2**29
+"""Bytes of all arrays of one stored file, as its headers declare them."""
+
+
+def write_atomic(path: Path, content: str | bytes, *, durable: bool = True) -> None:
+    """Write a whole file or nothing.
+
+    Parameters
+    ----------
+    path : Path
+        The file; its directory is made if it is missing.
+    content : str or bytes
+        Text is written in UTF-8.
+    durable : bool
+        Whether to wait until the disk holds the content. Without it the content survives the
+        death of the process, but a loss of power may cut it off.
+
+    Raises
+    ------
+    StoreError
+        With the path and the reason.
+    """
+    temporary: str | None = None
+    data = content if isinstance(content, bytes) else content.encode("utf-8")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+        temporary = None
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def file_stem(words: str, key: str | None = None, *, plain: bool = True) -> str:
+    """Return one safe part of a path; different keys get different parts.
+
+    Parameters
+    ----------
+    words : str
+        What the part should look like; it is the part itself where it is safe and `plain`.
+    key : str, optional
+        What is hashed otherwise. Default: `words`.
+    plain : bool
+        Whether the words may stand for the key without a hash.
+
+    Examples
+    --------
+    >>> file_stem("audit_basics.audit_laplace"), file_stem("../x")
+    ('audit_basics.audit_laplace', 'x-d6b96a97')
+    """
+    clean = re.sub(r"[^A-Za-z0-9._-]+", "-", words).strip("-.")[:120]
+    if clean and clean == words and plain:
+        return clean
+    hashed = (words if key is None else key).encode("utf-8", "surrogatepass")
+    return f"{clean}-{hashlib.sha256(hashed).hexdigest()[:8]}".lstrip("-")
+
+
+def inside(root: Path, *parts: str) -> Path:
+    """Return the path of a file below a directory, which may not be there yet.
+
+    Every path that a stored file names is resolved here.
+
+    Raises
+    ------
+    StoreError
+        Where the path leaves the directory, also by a symbolic link, or is no regular file.
+    """
+    path = root.joinpath(*parts)
+    named = "/".join(parts)
+    refused = f"{named!r} must name a regular file inside {root}"
+    if any(part in ("", ".", "..") for part in named.split("/")):
+        raise StoreError(f"{refused}.")
+    try:
+        real = path.resolve()
+        outside = not real.is_relative_to(root.resolve())
+        mode = None if outside or not real.exists() else real.stat().st_mode
+    except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in the name
+        raise StoreError(f"{refused}: {error}.") from None
+    if outside:
+        raise StoreError(f"{refused}, it leads to {real}.")
+    if mode is not None and not stat.S_ISREG(mode):
+        raise StoreError(f"{refused}, it is none.")
+    return path
+
+
+def read_regular(path: Path, limit: int) -> bytes:
+    """Return the content of a regular file of at most `limit` bytes.
+
+    Raises
+    ------
+    OSError
+        Where the file cannot be read.
+    StoreError
+        Where it is a pipe, a device or a directory, or is too large; nothing is read then.
+    """
+    with _open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise StoreError(f"{path} must hold at most {limit:,} bytes, got {size:,}.")
+        return file.read(size)
+
+
+def _open_regular(path: Path) -> IO[bytes]:
+    """Open a regular file to read; opening a pipe without O_NONBLOCK would wait for a writer."""
+    flag = getattr(os, "O_NONBLOCK", 0)
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | flag))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise StoreError(f"{path} must be a regular file.")
+    return file
+
+
+def read_arrays(content: bytes, limit: int = LARGEST_ARRAYS) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a ``.npz`` file, whose declared sizes are checked before reading.
+
+    Raises
+    ------
+    ValueError
+        Where the file declares more than `limit` bytes, or an array more than it holds.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = archive.infolist()
+        declared = sum(member.file_size for member in members)
+        if declared > limit:
+            raise ValueError(f"it must hold at most {limit:,} bytes, it declares {declared:,}")
+        arrays = {}
+        for member in members:
+            with archive.open(member) as file:
+                arrays[member.filename.removesuffix(".npy")] = _array(file, member.file_size)
+        return arrays
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """Return the array of a ``.npy`` file; raise ``ValueError`` for a header that lies."""
+    with _open_regular(path) as file:
+        return _array(file, os.fstat(file.fileno()).st_size)
+
+
+def _array(file: IO[bytes], size: int) -> NDArray[Any]:
+    """Read one array of a file of `size` bytes; refuse before memory is taken for it."""
+    major, _ = npy.read_magic(file)
+    # Version 3 differs from version 2 in the encoding of names alone.
+    header = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
+    shape, _, dtype = header(file)
+    if min(shape, default=0) < 0 or math.prod(shape) * max(dtype.itemsize, 1) > size - file.tell():
+        raise ValueError(f"its header declares an array of shape {shape}, which it does not hold")
+    file.seek(0)
+    return np.asarray(npy.read_array(file, allow_pickle=False))

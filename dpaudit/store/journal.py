@@ -1,0 +1,101 @@
+"""Journal of a run: what was found since ``results.json`` was written, one line for each report.
+
+Writing the whole of ``results.json`` after every record would take quadratic time. A run appends a
+line instead, and writes ``results.json`` when it ends. A reader of an interrupted run puts the
+lines together with what stands there. Each line has a checksum; the last one may be cut off.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+from dpaudit import _json
+from dpaudit._files import inside, read_regular
+from dpaudit.errors import StoreError
+from dpaudit.ledger import Statement
+from dpaudit.store.files import CHECKSUM, LARGEST_JSON, checksum_of
+
+JOURNAL = "results.jsonl"
+
+
+class AuditRow(TypedDict):
+    """What is read again of the summary of an audit."""
+
+    id: str
+
+
+class StatementRow(TypedDict):
+    """What is read again of the summary of a statement."""
+
+    stated: Statement
+    note: str
+
+
+class Entry(TypedDict):
+    """What one report added to a run.
+
+    ``run`` is when the run started, ``ran`` the functions that ended, ``dropped`` the kind and id
+    of each older record that is no longer kept.
+    """
+
+    run: str
+    ran: tuple[str, ...]
+    audits: tuple[AuditRow, ...]
+    statements: tuple[StatementRow, ...]
+    problems: tuple[str, ...]
+    skipped: tuple[str, ...]
+    dropped: tuple[tuple[str, ...], ...]
+    seconds: _json.Seconds
+
+
+def append(out: Path, entry: dict[str, Any]) -> None:
+    """Add a line; it survives the death of the process."""
+    path = inside(out, JOURNAL)
+    line = json.dumps({**entry, CHECKSUM: checksum_of(entry)}, allow_nan=False)
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def clear(out: Path) -> None:
+    """Remove the journal, when ``results.json`` holds everything."""
+    inside(out, JOURNAL).unlink(missing_ok=True)
+
+
+def entries(out: Path, run: str) -> list[Entry]:
+    """Return what the run that started then has appended.
+
+    Raises
+    ------
+    StoreError
+        Where a line other than the last one is damaged.
+    """
+    path = inside(out, JOURNAL)
+    found: list[Entry] = []
+    try:
+        lines = read_regular(path, LARGEST_JSON).split(b"\n")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}") from error
+    for number, line in enumerate(lines[:-1], 1):  # what follows the last end of a line is cut off
+        try:
+            data = _json.loads(line)
+            if not isinstance(data, dict) or data.pop(CHECKSUM, None) != checksum_of(data):
+                raise ValueError("it does not agree with its checksum")
+            entry: Entry = _json.decode(Entry, data)
+        except ValueError as error:
+            raise StoreError(f"{path}, line {number}, is damaged: {error}") from error
+        found += [entry] * (entry["run"] == run)
+    return found
+
+
+def without(sentences: Iterable[str], ran: Sequence[str] | set[str]) -> list[str]:
+    """Return the sentences that do not speak of functions that ran again, or of their files."""
+    again = {*ran, *(node.partition("::")[0] for node in ran)}
+    return [s for s in sentences if not any(s.startswith(f"{node}: ") for node in again)]

@@ -1,0 +1,135 @@
+"""Stored files as a stranger might change them, and every door through which they are read."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from click import UsageError
+
+from dpaudit.errors import StoreError
+from dpaudit.report import finding, run_lines, statement_finding, write_report
+from dpaudit.run.comparing import compare_runs
+from dpaudit.run.export import export_test
+from dpaudit.run.exports import Exports
+from dpaudit.run.ledgers import print_stored
+from dpaudit.run.replay import check_inside, show_pair
+from dpaudit.run.words import numbers_of
+from dpaudit.store import load_record, load_run
+from dpaudit.store.files import CHECKSUM, write_sealed
+
+REFERENCE = Path(__file__).parents[2] / "reports" / "reference"
+BAD: tuple[Any, ...] = (
+    None, True, -1, 0, 1, 7, 10**60, 1e-300, -0.5, 0.5, 1.0, 1e300, "inf", "-inf", "", "x",
+    "../../x", "a\nb\x00\x1b[31m", [], [1], ["x"], [[]], {}, {"x": 1}, {"float": "inf"}, [None],
+)  # fmt: skip
+"""Values of every type, at the ends of their ranges."""
+
+
+def nodes(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the paths of all values in plain data; of a long list, its ends alone."""
+    if path:
+        yield path
+    if isinstance(value, dict):
+        for key in value:
+            yield from nodes(value[key], (*path, key))
+    elif isinstance(value, list):
+        for index in sorted({0, len(value) - 1} & set(range(len(value)))):
+            yield from nodes(value[index], (*path, index))
+
+
+def changed(document: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """Return a copy of plain data with another value in one place."""
+    made = copy.deepcopy(document)
+    *way, last = path
+    functools.reduce(lambda held, key: held[key], way, made)[last] = value
+    return made
+
+
+def document_of(path: Path) -> dict[str, Any]:
+    """Return a stored document without its checksum."""
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    del found[CHECKSUM]
+    return found
+
+
+def _sections(document: dict[str, Any], at: str = "") -> set[str]:
+    """Name what a document holds, so that a few documents can be chosen that hold everything."""
+    found = set()
+    for key, value in document.items():
+        name = f"{at}.{key}"
+        kind = type(value).__name__ + ("" if value or not isinstance(value, list | dict) else "0")
+        found.add(f"{name}:{kind}")
+        if isinstance(value, dict) and value:
+            found |= _sections(value, name)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            found |= _sections(value[0], name)
+        elif name in (".verdict", ".expected"):
+            found.add(f"{name}={value}")
+    return found
+
+
+@functools.cache
+def samples(folder: str) -> tuple[dict[str, Any], ...]:
+    """Return few documents of the reference run that hold every field and every verdict."""
+    known = [document_of(path) for path in sorted((REFERENCE / folder).glob("*.json"))]
+    for document in known:
+        document["origin"]["sources"] = dict(list(document["origin"]["sources"].items())[:2])
+    known.sort(key=lambda document: len(json.dumps(document)))
+    chosen, seen = [], set()
+    for document in known:
+        free = (".case.", ".where.", ".trials.", ".origin.", ".versions")
+        keep = {name for name in _sections(document) if not any(words in name for words in free)}
+        if keep - seen:
+            seen |= keep
+            chosen.append(document)
+    return tuple(chosen)
+
+
+def write_run(out: Path, files: dict[str, dict[str, Any]], document: dict[str, Any]) -> None:
+    """Write a run whose checksums are right, whatever it says."""
+    for name, record in files.items():
+        write_sealed(out / name, record)
+    write_sealed(out / "results.json", document)
+
+
+def open_doors(out: Path) -> None:
+    """Read a run through everything that reads runs; pass on what is no :class:`StoreError`."""
+    with contextlib.suppress(StoreError):
+        compare_runs(
+            out,
+            out,
+            markdown=out / "x.md",
+            json_file=out / "x.json",
+            may_be_missing=False,
+            false_alarm=1e-3,
+        )
+    with contextlib.suppress(StoreError):
+        print_stored(out, None, out / "rows.json")
+        run, results, rows = load_run(out)  # `dpaudit report` and `dpaudit run`
+        write_report(out, run, results, rows)
+        Exports(out / "junit.xml", out / "x.sarif").write(run, results, rows)
+        run_lines(run, results, None, rows)
+        for result in results:
+            finding(result, out), repr(result), result._repr_html_()
+        for row in rows:
+            statement_finding(row, out), statement_finding(row)
+
+
+def open_record(path: Path) -> None:
+    """Read a record through everything that reads single records and runs nothing."""
+    test = path.with_name("test_x.py")
+    doors = (
+        lambda: check_inside(load_record(path)[0]),
+        lambda: numbers_of(load_record(path)[0]),
+        lambda: export_test(path, test),
+        lambda: show_pair(path),
+    )
+    for door in doors:
+        with contextlib.suppress(StoreError, UsageError):
+            door()
