@@ -338,9 +338,18 @@ def draw_chunk(
         kept=known.kept,
     )
     sampler._kinds = known.kinds
+    before = getattr(mechanism, "changed", 0)  # a mutant counts its changes
     outputs = sampler.call(data, size, *labels, side=labels[1])
-    seen = sampler.seconds, sampler.saw_reals, sampler.width, sampler.raised
-    return Chunk(function(outputs, start), size, *seen)
+    return Chunk(
+        function(outputs, start),
+        size,
+        sampler.seconds,
+        sampler.saw_reals,
+        sampler.has_other_keys,
+        sampler._kinds,
+        sampler.raised,
+        getattr(mechanism, "changed", 0) - before,
+    )
 
 
 def _as_they_are(outputs: Array, start: int) -> Array:
