@@ -15,6 +15,7 @@ from dpaudit.mechanisms.outcomes import LateFailure, Outcomes, as_array
 from dpaudit.mechanisms.protocols import (
     ExactMechanism,
     SampledMechanism,
+    counts_changes,
     is_seeded,
     mechanism_name,
     unseeded,
@@ -56,6 +57,7 @@ __all__ = [
     "as_array",
     "as_rows",
     "check_scheduler",
+    "counts_changes",
     "generator",
     "global_generators_kept",
     "is_constant",

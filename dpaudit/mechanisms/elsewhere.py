@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms.kept import Kept
 from dpaudit.mechanisms.kinds import Kinds
+from dpaudit.mechanisms.protocols import counts_changes
 from dpaudit.mechanisms.workers import Workers
 
 Array = NDArray[Any]
@@ -85,7 +86,7 @@ def draw_elsewhere(
         for side, names in chunk.raised.items():
             sampler.raised.setdefault(side, Counter()).update(names)
         if chunk.changes:
-            sampler.mechanism.changed += chunk.changes
+            counts_changes(sampler.mechanism).changed += chunk.changes
         sampler.watch.note(chunk.size)
         yield chunk.value
 

@@ -297,7 +297,8 @@ class Cluster(Workers):
         self._local: Any = None
         try:
             if address == "local":
-                self._local = distributed.LocalCluster(threads_per_worker=1, dashboard_address=None)
+                # Any free port: several processes of a run may have a cluster each.
+                self._local = distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0")
                 self._client: Any = distributed.Client(self._local, timeout=timeout)
             else:
                 self._client = distributed.Client(address, timeout=timeout)

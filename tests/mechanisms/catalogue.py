@@ -49,12 +49,15 @@ def answer_or_none(data, size, *, rng):
     return [value if value > 1 else None for value in noisy]
 
 
-def number_or_text(data, size, *, rng):
-    return [value if value > 1 else "low" for value in scalar(data, size, rng=rng).tolist()]
+@one_draw
+def number_or_text(data, *, rng):
+    value = data.sum() + rng.laplace()
+    return value if value > 2 else "low"
 
 
-def texts(data, size, *, rng):
-    return [["x"] * (1 + bool(many)) for many in boolean(data, size, rng=rng)]
+@one_draw
+def texts(data, *, rng):
+    return ["x"] * (1 + int(data.sum() + rng.laplace() > 2))
 
 
 def ragged(data, size, *, rng):
@@ -69,6 +72,16 @@ def record(data, size, *, rng):
 
 def matrix(data, size, *, rng):
     return data.sum() + rng.laplace(size=(size, 2, 2))
+
+
+def permuted(data, size, *, rng):
+    noisy = rng.laplace(size=(size, 5))
+    noisy[np.arange(size), rng.integers(5, size=size)] += 20 * data.sum()
+    return noisy
+
+
+def rarely_ragged(data, size, *, rng):
+    return [[value] * (1 + (abs(value) > 6)) for value in scalar(data, size, rng=rng).tolist()]
 
 
 def stream(data, size, *, rng):
@@ -171,6 +184,8 @@ KINDS: dict[str, Case] = {
     "ragged": Case(ragged),
     "record": Case(record),
     "matrix": Case(matrix),
+    "vector in random order": Case(permuted),
+    "rarely ragged": Case(rarely_ragged),
     "stream": Case(stream),
     "vector with gaps": Case(gaps),
     **{f"vector of {dim}": Case(Vector(dim)) for dim in (1, 2, 3, 8, 11, 50)},
