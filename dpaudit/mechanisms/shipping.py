@@ -29,7 +29,7 @@ _INSTALLED = (
     f"{os.sep}dist-packages{os.sep}",
     *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")),
 )
-_ORIGINAL = functools.lru_cache(lambda: None)  # type: ignore[arg-type, return-value]
+_ORIGINAL = functools.lru_cache(lambda: None)
 
 
 def packed(what: Any) -> bytes:

@@ -80,7 +80,7 @@ def test_the_timer_of_somebody_else_is_left_as_it_was() -> None:
     before = signal.signal(signal.SIGALRM, lambda *_: rung.append(True))
     try:
         signal.setitimer(signal.ITIMER_REAL, 30.0)
-        with Watch(call_timeout=1.0).limit("f"):
+        with Watch(call_timeout=1.0).call("f"):
             pass
         remaining, _ = signal.setitimer(signal.ITIMER_REAL, 0)
         assert 25 < remaining <= 30
@@ -95,7 +95,7 @@ def test_in_another_thread_a_call_is_judged_when_it_returns() -> None:
 
     def run() -> None:
         try:
-            with Watch(call_timeout=0.01).limit("f"):
+            with Watch(call_timeout=0.01).call("f"):
                 time.sleep(0.05)
         except MechanismTimeout as error:
             found.append(str(error))
