@@ -12,7 +12,7 @@ _WATCHED = ("numpy", "numpy.random", "numpy.linalg", "numpy.fft", "random", "mat
 """Modules whose functions audits rely on."""
 
 _RESERVED = 16
-"""File descriptors that must be free, and are held so that damage can be reported."""
+"""File descriptors that are held, so that damage can be reported; as many more must be free."""
 
 _NAMED = 3
 
@@ -83,7 +83,7 @@ def _is_open(number: int) -> bool:
 def _can_open_files() -> bool:
     opened = []
     try:
-        for _ in range(_RESERVED):
+        for _ in range(2 * _RESERVED):
             opened.append(os.open(os.devnull, os.O_RDONLY))
     except OSError:
         return False

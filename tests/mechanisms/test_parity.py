@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 
 from dpaudit import PureDP, audit
 from dpaudit.mechanisms import Cluster, Processes, Workers
+from dpaudit.store import load_run
 from tests.mechanisms.catalogue import KINDS, Case
 from tests.run.conftest import Home
 
@@ -77,9 +77,4 @@ def test_processes_of_a_run_change_nothing(tmp_path: Path) -> None:
 def _stored(home: Home, out: str, *options: str) -> dict[str, dict[str, Any]]:
     done = home.dpaudit_process("run", "audit_kinds.py", "--out", out, *options)
     assert done.code == 0, done.out + done.err
-    files = (json.loads(file.read_text()) for file in home.path.glob(f"{out}/audits/*.json"))
-    return {file["id"]: _without_time(file) for file in files}
-
-
-def _without_time(file: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in file.items() if "second" not in k and k != "checksum"}
+    return {result.id: plain(result) for result in load_run(home.path / out)[1]}
