@@ -9,16 +9,23 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from dpaudit.errors import MechanismTimeout
+from dpaudit.errors import MechanismTimeout, SlowAuditWarning
 
 TIME_IS_OVER = "the time of max_seconds is over"
 """What ends early says so in these words."""
+
+LONG = 180.0
+"""Seconds from which an audit is reported to take long."""
+
+_JUDGED_AFTER = 10.0
+"""Seconds after which the time that is left is estimated from the draws so far."""
 
 SHOWN = 2_000
 """Characters of what the mechanisms of an audit print that are shown."""
@@ -65,8 +72,25 @@ class Watch:
     def note(self, draws: int) -> None:
         """Count draws that were made, and tell."""
         self.done += draws
+        self._warn_of_slowness()
         if self.progress is not None:
             self.progress(min(self.done, self.total), self.total)
+
+    def _warn_of_slowness(self) -> None:
+        """Say once that the audit takes long, be it for the mechanism or for its outputs."""
+        if self.is_warned or self.max_seconds is not None or not 0 < self.done < self.total:
+            return
+        passed = time.perf_counter() - self.begun
+        left = passed * (self.total / self.done - 1)
+        if passed > _JUDGED_AFTER and left > LONG:
+            self.is_warned = True
+            warnings.warn(
+                f"the audit has taken {passed:.0f} s for {self.done:,} of {self.total:,} draws and "
+                f"needs up to {left / 60:.0f} min more; pass fewer draws= or return smaller "
+                "outputs, or end it by max_seconds=",
+                SlowAuditWarning,
+                stacklevel=2,
+            )
 
     @property
     def is_over(self) -> bool:

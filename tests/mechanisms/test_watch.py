@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from dpaudit import (
     SlowAuditWarning,
     audit,
 )
-from dpaudit.mechanisms import contract
+from dpaudit.mechanisms import contract, watch
 from dpaudit.mechanisms.watch import Watch
 
 PAIR = NeighborPair([[0.0]], [[1.0]])
@@ -129,3 +130,27 @@ def test_an_audit_that_would_take_long_says_so_at_once(monkeypatch) -> None:
     words = r"slow takes .* s for 64 draws: .* minutes.*sequential"
     with pytest.warns(SlowAuditWarning, match=words):
         audit(slow, PureDP(1.0), PAIR, draws=2000, seed=1, mutants=None)
+
+
+def test_an_audit_whose_outputs_take_long_says_so_while_it_runs(monkeypatch) -> None:
+    """The mechanism is quick, and looking at what it returns is not."""
+    monkeypatch.setattr(watch, "_JUDGED_AFTER", 0.0)
+    monkeypatch.setattr(watch, "LONG", 0.0)
+    with pytest.warns(SlowAuditWarning, match="the audit has taken .* min more") as seen:
+        audit(laplace, PureDP(1.0), PAIR, draws=2000, seed=1, mutants=None)
+    assert len(seen) == 1
+
+
+def test_wide_outputs_are_not_kept() -> None:
+    """Draws of numbers are kept to guess by rank; of long texts only what is learnt on."""
+
+    def long_texts(data, size, *, rng):
+        return np.array(["x" * 2000 + str(value) for value in laplace(data, size, rng=rng)])
+
+    tracemalloc.start()
+    try:
+        audit(long_texts, PureDP(1.0), PAIR, draws=2000, seed=1, mutants=None)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.3 * 2 * 2000 * 2000 * 4  # bytes of all draws of both sides
