@@ -3,7 +3,7 @@
 ``DpauditError``
     ``MechanismError``   the audited function breaks the contract of a mechanism
         ``MechanismTimeout``  it takes more time than it was given
-    ``WorkersLost``      nobody is left who could draw: the scheduler or the executor is gone
+    ``WorkersLost``      the scheduler that draws is gone
     ``RecipeError``      a function that builds pairs fails
     ``ArgumentError``    an argument is out of range (also a ``ValueError``)
         ``PairError``    two datasets are not neighbours
@@ -36,7 +36,7 @@ class MechanismTimeout(MechanismError):
 
 
 class WorkersLost(DpauditError):
-    """The scheduler or executor that draws is gone; the audit says nothing about its mechanism."""
+    """The scheduler that draws is gone; the audit says nothing about its mechanism."""
 
 
 class SlowAuditWarning(UserWarning):

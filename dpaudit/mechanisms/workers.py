@@ -322,7 +322,7 @@ class Cluster(Workers):
                 raise
             raise WorkersLost(
                 f"the Dask scheduler at {self._address} does not answer any more "
-                f"({type(error).__name__}); start it again, and repeat the command with --resume"
+                f"({type(error).__name__}); start it again; a run goes on with --resume"
             ) from error
 
     def _answers(self) -> bool:
