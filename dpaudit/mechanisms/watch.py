@@ -138,7 +138,7 @@ class Watch:
                 with self._limit(name):  # streams and signals belong to the process
                     yield
             else:
-                with self._signals(), redirect_stdout(out), redirect_stderr(err), self._limit(name):
+                with self.signals(), redirect_stdout(out), redirect_stderr(err), self._limit(name):
                     yield
         except MechanismTimeout as error:
             # Millions of frames may have been left, which nobody can print.
@@ -149,8 +149,8 @@ class Watch:
                 os._exit(1)
 
     @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """Note which interrupts come from outside; handlers stay as they were."""
+    def signals(self) -> Iterator[None]:
+        """Note which interrupts come from outside, in the main thread; restore the handlers."""
 
         def note(handler: Any, number: int, frame: FrameType | None) -> None:
             self.interrupted = True

@@ -273,10 +273,20 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Reach the verdicts when the function has ended, and compare them with the declared ones."""
-    begun = time.perf_counter()
-    outcome = yield
-    if (job := item.stash.get(_jobs, None)) is not None:
-        job.end(time.perf_counter() - begun)
+    if (job := item.stash.get(_jobs, None)) is None:
+        return (yield)
+    from dpaudit.errors import MechanismError
+    from dpaudit.mechanisms import Watch
+
+    begun, watch = time.perf_counter(), Watch()
+    try:
+        with watch.signals():
+            outcome = yield
+    except KeyboardInterrupt as error:
+        if watch.interrupted:
+            raise
+        raise MechanismError(f"{job.id} raised KeyboardInterrupt by itself") from error
+    job.end(time.perf_counter() - begun)
     return outcome
 
 

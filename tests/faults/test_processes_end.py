@@ -232,6 +232,9 @@ def moves(data, size, *, rng):
 def interrupts(data, size, *, rng):
     raise KeyboardInterrupt
 
+def audit_0_interrupts_by_itself(auditor):
+    raise KeyboardInterrupt
+
 def audit_1_interrupts(auditor):
     check(auditor, interrupts)
 
@@ -251,6 +254,7 @@ def audit_{2 * at + 4}_fine(auditor):
 )
 
 WORDS = {
+    "audit_0_interrupts_by_itself": "interrupts_by_itself raised KeyboardInterrupt by itself",
     "audit_1_interrupts": "interrupts raised KeyboardInterrupt",
     "audit_5_replaces": "it replaced numpy.mean, numpy.random.default_rng",
     "audit_7_opens": "it used up the file descriptors",

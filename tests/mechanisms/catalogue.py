@@ -24,7 +24,7 @@ class Case:
     """One kind of output: a mechanism, a pair that it takes, and options of its audit."""
 
     mechanism: Any
-    pair: NeighborPair = NUMBERS
+    pair: NeighborPair | None = NUMBERS
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -165,6 +165,10 @@ class RandomisedResponse:
         return np.array([0.7, 0.3] if data.sum() > 2 else [0.3, 0.7])
 
 
+def mean(data, size, *, rng):
+    return data.mean() + rng.laplace(scale=1 / len(data), size=size)
+
+
 def centre(data):
     return data.sum(axis=0)
 
@@ -205,6 +209,7 @@ KINDS: dict[str, Case] = {
     "additive noise": Case(AdditiveNoise(centre, noise="laplace", scale=1.0)),
     "score": Case(Vector(2), options={"score": halves}),
     "low bits": Case(scalar, options={"float_attack": True}),
+    "searched": Case(mean, None, {"draws": 1400}),
     "sequential": Case(Vector(3), options={"sequential": True}),
 }
 """By the kind of output, input or audit."""

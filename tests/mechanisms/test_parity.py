@@ -45,7 +45,8 @@ def test_who_draws_changes_nothing(drawers: dict[str, Workers], kind: str) -> No
 
 
 def _audit(case: Case, kind: str, **options: Any) -> Any:
-    return audit(case.mechanism, CLAIM, case.pair, id=kind, **SETTINGS, **case.options, **options)
+    asked = {**SETTINGS, **case.options, **options}
+    return audit(case.mechanism, CLAIM, case.pair, id=kind, **asked)
 
 
 AUDITS = """
@@ -57,7 +58,7 @@ from tests.mechanisms.catalogue import KINDS
 @pytest.mark.parametrize("kind", KINDS)
 def audit_kind(auditor, kind):
     case = KINDS[kind]
-    auditor.check(case.mechanism, PureDP(0.5), case.pair, draws=300, **case.options)
+    auditor.check(case.mechanism, PureDP(0.5), case.pair, **{"draws": 300, **case.options})
 """
 
 
