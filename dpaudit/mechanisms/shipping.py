@@ -152,12 +152,15 @@ def _is_dpaudit(name: str) -> bool:
 
 
 def _hash_of(module: ModuleType) -> str | None:
-    return _known_hash(getattr(module, "__file__", None))
+    return _known_hash(module.__file__) if getattr(module, "__file__", None) else None
 
 
-@functools.cache  # the first answer stays: a file that changes later is not what was imported
-def _known_hash(file: str | None) -> str | None:
+def file_hash(file: str) -> str | None:
+    """Return the hash of a Python file; None for what is no such file."""
     try:
-        return None if file is None else hashlib.sha256(Path(file).read_bytes()).hexdigest()
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file.endswith(".py") else None
     except OSError:
         return None
+
+
+_known_hash = functools.cache(file_hash)  # a file that changes later is not what was imported

@@ -39,16 +39,22 @@ class Condition:
 
     def damage(self) -> str:
         """Return what later audits would suffer from, in words; empty where nothing is."""
-        self.release()
         return ", ".join(self._found())
 
-    def release(self) -> None:
-        """Give back the file descriptors that were held."""
+    def _release(self) -> bool:
+        """Give back the file descriptors that were held; False where somebody closed them."""
+        null, held = os.stat(os.devnull), True
         while self._reserve:
-            with contextlib.suppress(OSError):  # the audit may have closed it
-                os.close(self._reserve.pop())
+            number = self._reserve.pop()
+            if _is_open(number) and os.path.samestat(os.fstat(number), null):
+                os.close(number)
+            else:  # whoever opened another file under this number needs it
+                held = False
+        return held
 
     def _found(self) -> Iterator[str]:
+        if not self._release():
+            yield "it closed files that it had not opened"
         now = dict(_functions())
         replaced = [
             ".".join(key) for key, value in self.functions.items() if now.get(key) is not value

@@ -131,6 +131,36 @@ def test_workers_end_within_ten_seconds_of_a_killed_run(home: Home, jobs: str) -
     assert not list((home.path / "tmp").glob("dpaudit-*"))
 
 
+IN_ANOTHER = (
+    HEAD
+    + """
+from dpaudit.mechanisms import Subprocess
+
+def audit_2_slow(auditor):
+    check(auditor, Subprocess(sys.executable, "never.py:never"))
+"""
+)
+
+NEVER = """
+import time
+
+def never(data, size, *, rng):
+    open("begun", "w").close()
+    time.sleep(600)
+"""
+
+
+def test_the_process_of_another_environment_ends_with_a_killed_run(home: Home) -> None:
+    home.write(audit_slow=IN_ANOTHER, never=NEVER)
+    run = start(home, "audit_slow.py", "--jobs", "1")
+    wait_for((home.path / "begun").exists)
+    below = psutil.Process(run.pid).children(recursive=True)
+    assert any("_serve.py" in " ".join(process.cmdline()) for process in below)
+    run.kill()
+    run.communicate(timeout=10)
+    assert not psutil.wait_procs(below, timeout=10)[1]
+
+
 HANGS = (
     HEAD
     + """

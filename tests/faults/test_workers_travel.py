@@ -15,7 +15,7 @@ import pytest
 from dpaudit import MechanismError, NeighborPair, PureDP, audit, mutants
 from dpaudit.events import features
 from dpaudit.events.encoding import Encoder
-from dpaudit.mechanisms import Processes
+from dpaudit.mechanisms import Processes, Subprocess
 from dpaudit.mechanisms.shipping import packed, unpacked
 from dpaudit.mutants import of_noise
 
@@ -157,6 +157,15 @@ def test_every_feature_travels(dim: int) -> None:
     for feature in features.all_features(encoder, *encoded):
         before = feature(encoded[0])
         assert np.array_equal(unpacked(packed(feature))(encoded[0]), before, equal_nan=True)
+
+
+def test_a_file_of_another_environment_must_be_the_same_on_a_worker(tmp_path: Path) -> None:
+    file = tmp_path / "theirs.py"
+    file.write_text("def f(data, size, *, rng):\n    return data.sum() + rng.normal(size=size)\n")
+    shipped = packed(Subprocess(sys.executable, f"{file}:f"))
+    file.write_text("def f(data, size, *, rng):\n    return rng.normal(size=size)\n")
+    with pytest.raises(MechanismError, match=r"theirs.py is not the file that the audit began"):
+        unpacked(shipped)(PAIR.left, 3, rng=np.random.default_rng(1))
 
 
 def test_a_count_of_changes_comes_back_from_workers(elsewhere: Processes) -> None:
