@@ -1,6 +1,7 @@
 """Calling a mechanism with care: shapes, checks of the contract, additive noise, training runs."""
 
 from dpaudit.mechanisms.additive import AdditiveNoise, slack
+from dpaudit.mechanisms.cluster import Cluster, check_scheduler
 from dpaudit.mechanisms.contract import CALLS
 from dpaudit.mechanisms.independence import (
     SUSPICION,
@@ -28,7 +29,7 @@ from dpaudit.mechanisms.streams import generator, global_generators_kept, seed_o
 from dpaudit.mechanisms.subprocess import Subprocess
 from dpaudit.mechanisms.training import DPSGD
 from dpaudit.mechanisms.watch import TIME_IS_OVER, Watch
-from dpaudit.mechanisms.workers import Cluster, Processes, Workers, check_scheduler, working
+from dpaudit.mechanisms.workers import Processes, Workers, working
 
 __all__ = [
     "CALLS",

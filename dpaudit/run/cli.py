@@ -76,7 +76,11 @@ def main() -> None:
 @failure_prob_option("Of each audit, in (0, 1).")
 @click.option("--sequential", is_flag=True, help="Stop each audit as soon as the evidence is in.")
 @click.option("--strict", is_flag=True, help="NO POWER fails, whether mutants were given or not.")
-@click.option("--timeout", type=float, help="Break an audit off after so many seconds.")
+@click.option(
+    "--timeout",
+    type=float,
+    help="Break an audit off after so many seconds; kill its process ten seconds later.",
+)
 @workers_options
 def run(
     paths: tuple[Path, ...],

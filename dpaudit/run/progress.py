@@ -109,8 +109,7 @@ class ProgressWriter:
         """Begin with another audit, which may take so many seconds."""
         self._id, self._started, self._next = id, time.time(), 0.0
         self._ends = None if timeout is None else self._started + timeout
-        self.report_progress(0, 0)
-        self._next = 0.0
+        self._write(0, 0)
 
     def report_progress(self, done: int, total: int) -> None:
         """Say that `done` of `total` is done; most calls cost nothing."""
@@ -118,6 +117,9 @@ class ProgressWriter:
         if now < self._next:
             return
         self._next = now + EVERY
+        self._write(done, total)
+
+    def _write(self, done: int, total: int) -> None:
         progress = Progress(
             self._id, int(done), int(total), self._started, os.getpid(), self._ends, self._worker
         )
