@@ -87,10 +87,8 @@ def test_the_death_of_a_scheduler_ends_the_run_with_one_error(
     tmp_path: Any, scheduler: tuple[str, psutil.Process]
 ) -> None:
     address, process = scheduler
-    home = Home(tmp_path).write(
-        audit_slow=SLOW.replace("0.3", "0.1") + "".join(f"\ndef audit_{n}_slow(auditor):\n    check(auditor, slow)\n"
-                                  for n in range(3, 6))
-    )  # fmt: skip
+    more = (f"\ndef audit_{n}_slow(auditor):\n    check(auditor, slow)\n" for n in range(3, 6))
+    home = Home(tmp_path).write(audit_slow=SLOW.replace("0.3", "0.1") + "".join(more))
     run = start(home, "audit_slow.py", "--jobs", "2", "--dask", address)
     wait_for(lambda: stored(home))
     time.sleep(1.0)
