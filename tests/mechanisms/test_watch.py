@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 import tracemalloc
@@ -154,3 +155,15 @@ def test_wide_outputs_are_not_kept() -> None:
     finally:
         tracemalloc.stop()
     assert peak < 1.3 * 2 * 2000 * 2000 * 4  # bytes of all draws of both sides
+
+
+def test_under_a_debugger_all_that_is_printed_is_shown(capsys) -> None:
+    lines, before = 200, sys.gettrace()
+    guard = Watch()
+    with guard.call("f"):
+        sys.settrace(lambda *_: None)
+        try:
+            print("\n".join(["x"] * lines))  # noqa: T201
+        finally:
+            sys.settrace(before)
+    assert capsys.readouterr().out.count("x") == lines
