@@ -24,7 +24,7 @@ TIME_IS_OVER = "the time of max_seconds is over"
 LONG = 180.0
 """Seconds from which an audit is reported to take long."""
 
-_JUDGED_AFTER = 10.0
+_JUDGED_AFTER = 30.0
 """Seconds after which the time that is left is estimated from the draws so far."""
 
 SHOWN = 2_000
