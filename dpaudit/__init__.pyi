@@ -38,6 +38,7 @@ from .errors import PairError as PairError
 from .errors import RecipeError as RecipeError
 from .errors import SlowAuditWarning as SlowAuditWarning
 from .errors import StoreError as StoreError
+from .errors import WorkersLost as WorkersLost
 from .events import FloatAttack as FloatAttack
 from .ledger import check_contraction as check_contraction
 from .ledger import check_lipschitz as check_lipschitz

@@ -3,6 +3,7 @@
 ``DpauditError``
     ``MechanismError``   the audited function breaks the contract of a mechanism
         ``MechanismTimeout``  it takes more time than it was given
+    ``WorkersLost``      the scheduler that draws is gone
     ``RecipeError``      a function that builds pairs fails
     ``ArgumentError``    an argument is out of range (also a ``ValueError``)
         ``PairError``    two datasets are not neighbours
@@ -32,6 +33,10 @@ class MechanismError(DpauditError):
 
 class MechanismTimeout(MechanismError):
     """A call of the audited function, or the whole audit, took more time than it was given."""
+
+
+class WorkersLost(DpauditError):
+    """The scheduler that draws is gone; the audit says nothing about its mechanism."""
 
 
 class SlowAuditWarning(UserWarning):

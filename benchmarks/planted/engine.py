@@ -52,8 +52,8 @@ MUTANTS = (
     Mutant(
         "engine/counts.py",
         "guesses by rank are told of draws beyond the coins",
-        "if task.is_small and not is_beyond:",
-        "if task.is_small:",
+        "if by_rank and not is_beyond:",
+        "if by_rank:",
         ("tests/engine/test_outputs_split.py",),
     ),
     Mutant(

@@ -283,7 +283,8 @@ def _count(task: Task, sampler: Sampler, exploration: Exploration, fresh: _Fresh
     }
     events = [event for one in chosen for event in parts_of(one)]
     needs_coins = np.array([isinstance(one, Guess) for one in chosen for _ in parts_of(one)])
-    look = _Look(tuple(events), keeps_all=task.is_small)
+    by_rank = task.is_small and is_number(events[0].encoder)  # wide outputs would fill the memory
+    look = _Look(tuple(events), keeps_all=by_rank)
     hits = {side: np.zeros(len(events), dtype=np.int64) for side in _SIDES}
     doubts: list[str] = []
     kept: list[NDArray[Any]] = []
@@ -299,7 +300,7 @@ def _count(task: Task, sampler: Sampler, exploration: Exploration, fresh: _Fresh
                 for at_coins, picture in pictures.items():
                     if not (is_beyond and at_coins):
                         picture.add(side, encoded, values)
-            if task.is_small and not is_beyond:
+            if by_rank and not is_beyond:
                 few.append(seen.outputs)
         check.judge()
         doubts += [check.note] * bool(check.note)

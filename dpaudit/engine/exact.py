@@ -16,7 +16,7 @@ from dpaudit.data import handed, words_of_data
 from dpaudit.engine.certificate import Bound, Certificate, severity
 from dpaudit.engine.explore import asking_for_data
 from dpaudit.engine.task import Task
-from dpaudit.errors import MechanismError, place
+from dpaudit.errors import MechanismError, MechanismTimeout, place
 from dpaudit.mechanisms import ExactMechanism, mechanism_name
 from dpaudit.neighbors import NeighborPair, Portfolio, SearchSpace
 from dpaudit.results import Histogram, Witness
@@ -55,7 +55,9 @@ def _searched(
 
     def judge(pair: NeighborPair) -> tuple[float, float]:
         with refusing(mechanism):
-            return _needed(task, _pmf(mechanism, pair.left), _pmf(mechanism, pair.right))
+            return _needed(
+                task, _pmf(task, mechanism, pair.left), _pmf(task, mechanism, pair.right)
+            )
 
     with asking_for_data(space):
         pair, record = search_computed(space, judge, rng=task.rng(role, "search"))
@@ -86,7 +88,7 @@ def refusing(mechanism: ExactMechanism) -> Iterator[None]:
 
 
 def _look(task: Task, mechanism: ExactMechanism, pair: NeighborPair, start: float) -> Certificate:
-    left, right = _pmf(mechanism, pair.left), _pmf(mechanism, pair.right)
+    left, right = _pmf(task, mechanism, pair.left), _pmf(task, mechanism, pair.right)
     directions = {"left": (left, right), "right": (right, left)}
     with refusing(mechanism):
         deltas = {
@@ -167,10 +169,15 @@ def _witness(p: Floats, q: Floats, inside: NDArray[np.bool_], likelier: str) -> 
     return Witness(words, likelier, None, float(p[inside].sum()), float(q[inside].sum()))
 
 
-def _pmf(mechanism: ExactMechanism, data: NDArray[Any]) -> Floats:
+def _pmf(task: Task, mechanism: ExactMechanism, data: NDArray[Any]) -> Floats:
     try:
-        return np.asarray(mechanism.pmf(handed(data)), dtype=float)
-    except (Exception, SystemExit) as error:
+        with task.watch.call(mechanism_name(mechanism)):
+            return np.asarray(mechanism.pmf(handed(data)), dtype=float)
+    except MechanismTimeout:
+        raise
+    except BaseException as error:
+        if task.watch.interrupted:
+            raise
         raise MechanismError(
             f"{mechanism_name(mechanism)}.pmf raised {type(error).__name__}: {error} "
             f"({place(error)}called with {words_of_data(data)})"

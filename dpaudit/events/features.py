@@ -170,11 +170,17 @@ def _of(
 
 
 class _Sorted:
-    """Rows in order, NaN last; remembered for the outputs of either side asked for last."""
+    """Rows in order, NaN last; the latest outputs of either side are cached.
+
+    The cache stays behind where the object is pickled, as it must be to reach a worker.
+    """
 
     def __init__(self, columns: NDArray[np.intp]) -> None:
         self._columns = columns
         self._known: list[tuple[weakref.ref[Floats], Floats]] = []
+
+    def __reduce__(self) -> tuple[type[_Sorted], tuple[NDArray[np.intp]]]:
+        return _Sorted, (self._columns,)
 
     def __call__(self, x: Floats) -> Floats:
         for of, rows in self._known:

@@ -35,6 +35,7 @@ _PARTS = (1, 2, 3, 4)  # lengths of the parts that a text may contain
 _PART_CELLS = 2**18  # characters that are searched for telling parts
 _TELLING = 6.0  # standard errors by which the share of texts with a part must differ
 _MAX_PARTS = 3
+_AT_ONCE = 1024  # characters of each text that are hashed together
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Texts:
         return "".join(map(chr, self.codes[row, max(start, 0) : end].tolist()))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4)  # long texts of many widths would fill the memory
 def _multipliers(width: int) -> Hashes:
     """Odd numbers, one for each position (splitmix64)."""
     with np.errstate(over="ignore"):
@@ -95,8 +96,10 @@ def _multipliers(width: int) -> Hashes:
 def _hash(codes: NDArray[np.uint32]) -> Hashes:
     """Sum of code times multiplier over the last axis, modulo 2^64."""
     total = np.zeros(codes.shape[:-1], dtype=np.uint64)
-    for j, odd in enumerate(_multipliers(codes.shape[-1])):
-        total += codes[..., j].astype(np.uint64) * odd
+    odd = _multipliers(codes.shape[-1])
+    for start in range(0, len(odd), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        total += codes[..., some].astype(np.uint64) @ odd[some]
     return total
 
 

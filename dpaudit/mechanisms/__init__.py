@@ -1,6 +1,7 @@
 """Calling a mechanism with care: shapes, checks of the contract, additive noise, training runs."""
 
 from dpaudit.mechanisms.additive import AdditiveNoise, slack
+from dpaudit.mechanisms.cluster import Cluster, check_scheduler
 from dpaudit.mechanisms.contract import CALLS
 from dpaudit.mechanisms.independence import (
     SUSPICION,
@@ -15,6 +16,7 @@ from dpaudit.mechanisms.outcomes import LateFailure, Outcomes, as_array
 from dpaudit.mechanisms.protocols import (
     ExactMechanism,
     SampledMechanism,
+    counts_changes,
     is_seeded,
     mechanism_name,
     unseeded,
@@ -27,7 +29,7 @@ from dpaudit.mechanisms.streams import generator, global_generators_kept, seed_o
 from dpaudit.mechanisms.subprocess import Subprocess
 from dpaudit.mechanisms.training import DPSGD
 from dpaudit.mechanisms.watch import TIME_IS_OVER, Watch
-from dpaudit.mechanisms.workers import Cluster, Processes, Workers, check_scheduler, working
+from dpaudit.mechanisms.workers import Processes, Workers, working
 
 __all__ = [
     "CALLS",
@@ -56,6 +58,7 @@ __all__ = [
     "as_array",
     "as_rows",
     "check_scheduler",
+    "counts_changes",
     "generator",
     "global_generators_kept",
     "is_constant",

@@ -13,6 +13,7 @@ from dpaudit import _validate
 from dpaudit.data import handed, words_of_data
 from dpaudit.errors import ArgumentError, MechanismError, place
 from dpaudit.mechanisms.protocols import is_seeded, mechanism_name
+from dpaudit.mechanisms.watch import Watch
 from dpaudit.stats import Noise
 
 Array = NDArray[Any]
@@ -108,11 +109,15 @@ class AdditiveNoise:
 
     def center(self, data: Array) -> Floats:
         """Return the centre of a deterministic mechanism, ``[d]``, checked."""
+        watch = Watch()
         try:
-            first, again = (_numbers(self.centers(handed(data)), self.name) for _ in range(2))
+            with watch.call(self.name):
+                first, again = (_numbers(self.centers(handed(data)), self.name) for _ in range(2))
         except MechanismError:
             raise
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if watch.interrupted:
+                raise
             raise MechanismError(
                 f"{self.name} raised {type(error).__name__}: {error} ({place(error)}called with "
                 f"{words_of_data(data)}); a function that draws its centres takes an argument "
@@ -135,9 +140,13 @@ class AdditiveNoise:
         """Return centre and radius of the declared ball on these data; None without one."""
         if not callable(self._ball):
             return None if self._ball is None else _checked_ball(self._ball, self.noise)
+        watch = Watch()
         try:
-            declared = self._ball(handed(data))
-        except (Exception, SystemExit) as error:
+            with watch.call(self.name):
+                declared = self._ball(handed(data))
+        except BaseException as error:
+            if watch.interrupted:
+                raise
             raise MechanismError(
                 f"ball of {self.name} raised {type(error).__name__}: {error} ({place(error)}called "
                 f"with {words_of_data(data)})"

@@ -14,7 +14,7 @@ from dpaudit.mechanisms.hints import slow_words
 from dpaudit.mechanisms.independence import is_constant, same_draws
 from dpaudit.mechanisms.outcomes import LateFailure
 from dpaudit.mechanisms.protocols import is_seeded
-from dpaudit.mechanisms.watch import Watch
+from dpaudit.mechanisms.watch import LONG, Watch
 
 Array = NDArray[Any]
 
@@ -27,9 +27,6 @@ taken for the mechanism's distribution."""
 
 SLOW = 0.5
 """Seconds for one draw from which a mechanism is probed by two draws a side, and no more."""
-
-LONG = 180.0
-"""Seconds from which an audit is said to take long."""
 
 _PROBES = 10  # calls of PROBE_SIZE draws on both sides
 _PROBE_SHARE = 0.1  # of max_seconds, if they are known, that those may take

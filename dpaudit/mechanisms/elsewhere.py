@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms.kept import Kept
 from dpaudit.mechanisms.kinds import Kinds
+from dpaudit.mechanisms.protocols import counts_changes
 from dpaudit.mechanisms.workers import Workers
 
 Array = NDArray[Any]
@@ -76,12 +77,16 @@ def draw_elsewhere(
         (known, min(starts.step, draws - start), (*labels, index), start)
         for index, start in enumerate(starts)
     )
-    for chunk in workers.map(draw, shipped, tasks, deadline=sampler.watch.deadline):
+    limits = {"deadline": sampler.watch.deadline, "call_timeout": sampler.watch.call_timeout}
+    for chunk in workers.map(draw, shipped, tasks, **limits):
         sampler.seconds += chunk.seconds
         sampler.saw_reals |= chunk.saw_reals
-        sampler._kinds.width = max(sampler.width, chunk.width)
+        sampler.has_other_keys |= chunk.has_other_keys
+        sampler._kinds.note(chunk.kinds)
         for side, names in chunk.raised.items():
             sampler.raised.setdefault(side, Counter()).update(names)
+        if chunk.changes:
+            counts_changes(sampler.mechanism).changed += chunk.changes
         sampler.watch.note(chunk.size)
         yield chunk.value
 
@@ -98,11 +103,17 @@ class Known(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """What a worker made of a chunk, and what it saw of its draws."""
+    """What a worker made of a chunk, and what its sampler noted about the draws.
+
+    The controlling process needs all that a sampler keeps from call to call: a result must not
+    depend on who drew.
+    """
 
     value: Any
     size: int
     seconds: float
     saw_reals: bool
-    width: int
+    has_other_keys: bool
+    kinds: Kinds
     raised: dict[str, Counter[str]]
+    changes: int

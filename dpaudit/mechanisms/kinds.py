@@ -96,6 +96,15 @@ class Kinds:
         self.width = max(self.width, _cells(array), 1)
         return array
 
+    def note(self, other: Kinds) -> None:
+        """Take over what a worker saw of other draws of the same pair."""
+        self.width = max(self.width, other.width)
+        self.is_bound &= other.is_bound
+        self._only_missing &= other._only_missing
+        for side, shape in other._shapes.items():
+            if self._shapes.setdefault(side, shape) != shape:
+                self._shapes[side] = None
+
     def _brought_in(self, array: Array) -> Array:
         """Return draws in the kind of those before, or as they are where that cannot be."""
         if self._dtype is None:

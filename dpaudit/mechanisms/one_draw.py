@@ -28,6 +28,7 @@ from dpaudit.mechanisms.outcomes import (
     unbound,
 )
 from dpaudit.mechanisms.protocols import mechanism_name
+from dpaudit.mechanisms.shipping import travels_by_value
 from dpaudit.mechanisms.streams import (
     Watched,
     global_generators_kept,
@@ -284,8 +285,9 @@ def _imported(name: str) -> Any:
 
 def _find(mechanism: OneDraw) -> str | None:
     """Return the global name under which a decorated function is found; None where it is not."""
-    if mechanism.function.__module__ == "__main__":
-        return None  # a script or a notebook, whose names another process does not know
-    module = importlib.import_module(mechanism.function.__module__)
+    home = mechanism.function.__module__
+    if home == "__main__" or travels_by_value(home):
+        return None  # another process does not know its names
+    module = importlib.import_module(home)
     name = getattr(mechanism.function, "__qualname__", "")
     return name if getattr(module, name, None) is mechanism else None

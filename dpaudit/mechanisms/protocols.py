@@ -68,6 +68,11 @@ def is_seeded(mechanism: Any) -> bool:
     return not getattr(mechanism, "dpaudit_unseeded", False)
 
 
+def counts_changes(mechanism: Any) -> Any:
+    """Return the part of a mechanism that counts its changes in ``changed``, if it is a mutant."""
+    return getattr(mechanism, "centers", mechanism)
+
+
 def mechanism_name(mechanism: Any) -> str:
     """Words for a mechanism: its function's name and the keywords bound by ``partial``.
 

@@ -31,7 +31,7 @@ from dpaudit.mechanisms.outcomes import (
     has_other_keys,
     of_columns,
 )
-from dpaudit.mechanisms.protocols import mechanism_name
+from dpaudit.mechanisms.protocols import counts_changes, mechanism_name
 from dpaudit.mechanisms.rows import Unbound, as_made, as_rows, joined
 from dpaudit.mechanisms.streams import generator
 from dpaudit.mechanisms.watch import TIME_IS_OVER, Watch
@@ -220,7 +220,7 @@ class Sampler:
         compiled = self._compilations.begin()
         start = time.perf_counter()
         try:
-            with self.watch.limit(self.name):
+            with self.watch.call(self.name):
                 outputs = self.mechanism(given, size, rng=rng)
         except MechanismTimeout:
             raise
@@ -229,7 +229,9 @@ class Sampler:
                 raise
             named = "" if self.name in str(error) else f"{self.name}: "
             raise MechanismError(f"{named}{error}") from error
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if self.watch.interrupted:
+                raise
             words = f"{type(error).__name__}: {error}"
             if "read-only" in str(error) or "WRITEABLE" in str(error):
                 raise MechanismError(
@@ -342,7 +344,7 @@ def draw_chunk(
     start: int,
 ) -> Chunk:
     """Draw one chunk of a sampler on a worker."""
-    watch = Watch(call_timeout=known.call_timeout)
+    watch = Watch(call_timeout=known.call_timeout, may_show=0)
     sampler = Sampler(
         mechanism,
         seed=known.seed,
@@ -352,9 +354,19 @@ def draw_chunk(
         kept=known.kept,
     )
     sampler._kinds = known.kinds
+    mutant = counts_changes(mechanism)
+    before = getattr(mutant, "changed", 0)
     outputs = sampler.call(data, size, *labels, side=labels[1])
-    seen = sampler.seconds, sampler.saw_reals, sampler.width, sampler.raised
-    return Chunk(function(outputs, start), size, *seen)
+    return Chunk(
+        function(outputs, start),
+        size,
+        sampler.seconds,
+        sampler.saw_reals,
+        sampler.has_other_keys,
+        sampler._kinds,
+        sampler.raised,
+        getattr(mutant, "changed", 0) - before,
+    )
 
 
 def _as_they_are(outputs: Array, start: int) -> Array:

@@ -23,6 +23,7 @@ from dpaudit import _validate
 from dpaudit.data import Failure, Packed, form_of, is_frame
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms.outcomes import ERRORS, Array, as_array, checked_keys
+from dpaudit.mechanisms.shipping import file_hash
 from dpaudit.mechanisms.streams import seed_of
 
 _SERVE = Path(__file__).with_name("_serve.py")
@@ -84,6 +85,7 @@ class Subprocess:
         self.dpaudit_unseeded = self.style == "none"
         module, _, function = target.rpartition(":")
         self.__name__ = f"{os.path.basename(module)}:{function}"
+        self._source = file_hash(module)
         self._process: subprocess.Popen[bytes] | None = None
         self._errors: Any = None
 
@@ -146,6 +148,12 @@ class Subprocess:
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is None:
             return self._process
+        module = self.target.rpartition(":")[0]
+        if file_hash(module) != self._source:
+            raise MechanismError(
+                f"{module} is not the file that the audit began with; a worker needs the same "
+                "version of it"
+            )
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         command = [self.python, str(_SERVE), self.target, self.style, self.errors]
         try:

@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import os
 import signal
+import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import Any
 
-from dpaudit.errors import MechanismTimeout
+from dpaudit.errors import MechanismTimeout, SlowAuditWarning
 
 TIME_IS_OVER = "the time of max_seconds is over"
 """What ends early says so in these words."""
+
+LONG = 180.0
+"""Seconds from which an audit is reported to take long."""
+
+_JUDGED_AFTER = 30.0
+"""Seconds after which the time that is left is estimated from the draws so far."""
+
+SHOWN = 2_000
+"""Characters of what the mechanisms of an audit print that are shown."""
+
+_LINE = 100
+"""Characters that each line counts for beside its own."""
+
+_AGAIN = 1.0
+"""Seconds after which a call is interrupted again, because its code may have caught the first."""
 
 
 @dataclass
@@ -44,12 +64,33 @@ class Watch:
     is_warned: bool = False
     max_seconds: float | None = None
     begun: float = field(default_factory=time.perf_counter)
+    may_show: int = SHOWN
+    """How much more of what mechanisms print is shown."""
+    interrupted: bool = False
+    """Whether a signal asked this process to end; else an interrupt is the mechanism's own."""
 
     def note(self, draws: int) -> None:
         """Count draws that were made, and tell."""
         self.done += draws
+        self._warn_of_slowness()
         if self.progress is not None:
             self.progress(min(self.done, self.total), self.total)
+
+    def _warn_of_slowness(self) -> None:
+        """Say once that the audit takes long, be it for the mechanism or for its outputs."""
+        if self.is_warned or self.max_seconds is not None or not 0 < self.done < self.total:
+            return
+        passed = time.perf_counter() - self.begun
+        left = passed * (self.total / self.done - 1)
+        if passed > _JUDGED_AFTER and left > LONG:
+            self.is_warned = True
+            warnings.warn(
+                f"the audit has taken {passed:.0f} s for {self.done:,} of {self.total:,} draws and "
+                f"needs up to {left / 60:.0f} min more; pass fewer draws= or return smaller "
+                "outputs, or end it by max_seconds=",
+                SlowAuditWarning,
+                stacklevel=2,
+            )
 
     @property
     def is_over(self) -> bool:
@@ -82,16 +123,56 @@ class Watch:
         self.note(max(self.total - self.done, 0))
 
     @contextmanager
-    def limit(self, name: str) -> Iterator[None]:
-        """End one call of a mechanism when its time, or that of the audit, is over.
-
-        In the main thread of a system with interval timers a call is interrupted, unless compiled
-        code holds on to it; elsewhere it is judged when it returns.
+    def call(self, name: str) -> Iterator[None]:
+        """Guard one call of a mechanism: its time, what it prints, its interrupts, its process.
 
         Raises
         ------
         MechanismTimeout
             Naming the limit.
+        """
+        process = os.getpid()
+        out, err = (_Shown(stream, self, name) for stream in (sys.stdout, sys.stderr))
+        try:
+            if threading.current_thread() is not threading.main_thread():
+                with self._limit(name):  # streams and signals belong to the process
+                    yield
+            else:
+                with self.signals(), redirect_stdout(out), redirect_stderr(err), self._limit(name):
+                    yield
+        except MechanismTimeout as error:
+            # Millions of frames may have been left, which nobody can print.
+            error.__context__ = error.__cause__ = None
+            raise error.with_traceback(None) from None
+        finally:
+            if os.getpid() != process:  # a call that forked returns in the child too
+                os._exit(1)
+
+    @contextmanager
+    def signals(self) -> Iterator[None]:
+        """Note which interrupts come from outside, in the main thread; restore the handlers."""
+
+        def note(handler: Any, number: int, frame: FrameType | None) -> None:
+            self.interrupted = True
+            handler(number, frame)
+
+        before = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+        for number, handler in before.items():
+            if callable(handler):
+                signal.signal(number, functools.partial(note, handler))
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                if callable(handler):
+                    signal.signal(number, handler)
+
+    @contextmanager
+    def _limit(self, name: str) -> Iterator[None]:
+        """End one call of a mechanism when its time, or that of the audit, is over.
+
+        In the main thread of a system with interval timers a call is interrupted, unless compiled
+        code holds on to it; elsewhere it is judged when it returns.
         """
         left = math.inf
         if self.timeout is not None:
@@ -127,7 +208,7 @@ def _alarm(seconds: float, words: str) -> Iterator[None]:
 
     handler = signal.signal(signal.SIGALRM, stop)
     begun = time.perf_counter()
-    remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
+    remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
     try:
         try:
             yield
@@ -138,3 +219,35 @@ def _alarm(seconds: float, words: str) -> Iterator[None]:
         if remaining:
             left = max(remaining - (time.perf_counter() - begun), 1e-6)
             signal.setitimer(signal.ITIMER_REAL, left, interval)
+
+
+class _Shown:
+    """A standard stream that passes on the first of what is written, and then says that it ends."""
+
+    def __init__(self, stream: Any, watch: Watch, name: str) -> None:
+        self._stream, self._watch, self._name = stream, watch, name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Pass on a text as far as there is room for it; all of it under a debugger."""
+        watch = self._watch
+        if sys.gettrace() is not None or self._stream is None:
+            return len(text) if self._stream is None else int(self._stream.write(text))
+        if watch.may_show > 0:
+            shown = text[: watch.may_show]
+            lines = shown.splitlines(keepends=True)[: watch.may_show // _LINE + 1]
+            watch.may_show -= sum(map(len, lines)) + _LINE * sum("\n" in line for line in lines)
+            self._stream.write("".join(lines))
+            if watch.may_show <= 0:
+                self._stream.write(f"\n[what {self._name} prints is not shown from here on]\n")
+        return len(text)
+
+    def writelines(self, lines: Any) -> None:
+        """Write each of some texts."""
+        for line in lines:
+            self.write(line)
+
+    def close(self) -> None:
+        """Leave the stream open: it belongs to the process."""

@@ -1,4 +1,4 @@
-"""Where chunks are drawn: processes of this machine, any executor, or a cluster of Dask.
+"""Where chunks are drawn: processes of this machine, or any executor.
 
 What a chunk holds is a pure function of its seed and labels. So whoever draws it, and however often
 it is drawn because a worker died, the result of an audit is the same to the last bit.
@@ -6,13 +6,11 @@ it is drawn because a worker died, the result of an audit is the same to the las
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import importlib
 import os
 import shutil
-import sys
 import tempfile
+import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -20,12 +18,16 @@ from concurrent.futures import CancelledError, Executor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import cloudpickle
+from typing import IO, Any, NamedTuple
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
+from dpaudit.mechanisms.shipping import packed, unpacked
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 _AHEAD = 3
 """Chunks under way for each worker: none waits, and memory stays flat."""
@@ -34,6 +36,14 @@ _DEATHS = 3
 """Deaths of workers while one chunk is waited for, after which it is given up."""
 
 _KEPT = 32
+
+_FOLDER, _NEW_FOLDER, _LOCK = "dpaudit-workers-", "dpaudit-new-", "lock"
+
+_WATCH_EVERY = 1.0
+"""Seconds between two checks of a worker that its parent is alive."""
+
+_GRACE = 10.0
+"""Seconds beyond the limit of two calls after which a worker that does not answer is killed."""
 
 _BROKEN = (
     "the executor is broken, because one of its workers died; with workers= dead ones are replaced"
@@ -67,7 +77,7 @@ class Workers:
         known = self._shipped.get(id(what))
         if known is None:
             try:
-                content = _pickled(what)
+                content = packed(what)
             except Exception as error:  # what cannot be pickled raises whatever it likes
                 raise MechanismError(
                     f"{words} cannot be sent to other processes ({type(error).__name__}: {error}); "
@@ -91,6 +101,7 @@ class Workers:
         tasks: Iterable[tuple[Any, ...]],
         *,
         deadline: float | None = None,
+        call_timeout: float | None = None,
     ) -> Iterator[Any]:
         """Yield ``function(*objects, *task)`` for each task, in order.
 
@@ -104,13 +115,17 @@ class Workers:
             Its others.
         deadline : float, optional
             On the clock of ``time.perf_counter``.
+        call_timeout : float, optional
+            Seconds that the call in one task may take.
 
         Raises
         ------
         MechanismError
-            Where workers die again and again, or cannot be reached.
+            When workers die again and again.
         MechanismTimeout
-            Beyond the deadline.
+            When a worker does not answer in time; it is killed, where that is possible.
+        WorkersLost
+            When nobody is left who could draw.
         """
         under_way: deque[tuple[tuple[Any, ...], Any]] = deque()
         ahead, held = iter(tasks), list(shipped)
@@ -122,7 +137,7 @@ class Workers:
                         break
                 if not under_way:
                     return
-                result = self._wait(function, held, under_way, deadline)
+                result = self._wait(function, held, under_way, deadline, call_timeout)
                 under_way.popleft()
                 yield result
         finally:
@@ -131,11 +146,10 @@ class Workers:
 
     def _submit(self, function: Any, shipped: list[Shipped], task: tuple[Any, ...]) -> Any:
         try:
-            return self.executor.submit(_work, function, tuple(shipped), task)
+            return self.executor.submit(run_task, function, tuple(shipped), task)
         except BrokenProcessPool as error:  # also told before anything was done
-            if self._mended(error):
-                return self.executor.submit(_work, function, tuple(shipped), task)
-            raise MechanismError(_BROKEN) from error
+            self._replace_workers(error)
+            return self.executor.submit(run_task, function, tuple(shipped), task)
 
     def _wait(
         self,
@@ -143,19 +157,26 @@ class Workers:
         shipped: list[Shipped],
         under_way: deque[tuple[tuple[Any, ...], Any]],
         deadline: float | None,
+        call_timeout: float | None,
     ) -> Any:
         """Return the first result; where a worker died, have all that is under way done again."""
         for _ in range(_DEATHS):
-            left = None if deadline is None else max(deadline - time.perf_counter(), 0.0)
+            # The first task is being worked on, as tasks are begun in order.
+            limits = [] if deadline is None else [deadline - time.perf_counter()]
+            limits += [] if call_timeout is None else [2 * call_timeout + _GRACE]
+            left = max(min(limits), 0.0) if limits else None
             try:
-                return under_way[0][1].result(timeout=left)
+                return self._result(under_way[0][1], left)
             except TimeoutError as error:
-                if left is None:  # of the mechanism's own
+                if left is None or under_way[0][1].done():  # of the mechanism's own
                     raise
-                raise MechanismTimeout("the audit took more time than it was given") from error
+                self._stop_workers()
+                words = "the audit took more time than it was given"
+                if deadline is None or time.perf_counter() < deadline:
+                    words = f"one call took more than call_timeout = {call_timeout:g} s"
+                raise MechanismTimeout(f"{words}; its worker was stopped") from error
             except (BrokenProcessPool, CancelledError) as error:
-                if not self._mended(error):
-                    raise MechanismError(_BROKEN) from error
+                self._replace_workers(error)
                 shipped[:] = map(self._shipped_again, shipped)
                 tasks = [task for task, _ in under_way]
                 under_way.clear()
@@ -166,10 +187,15 @@ class Workers:
             "more memory than there is, or end its process"
         )
 
-    def _mended(self, error: BaseException) -> bool:
-        """Whether there are workers again."""
-        del error
-        return False
+    def _result(self, future: Any, timeout: float | None) -> Any:
+        return future.result(timeout=timeout)
+
+    def _replace_workers(self, error: BaseException) -> None:
+        """Have workers again after one died, or raise."""
+        raise MechanismError(_BROKEN) from error
+
+    def _stop_workers(self) -> None:
+        """End calls that take too long, where that is possible."""
 
     def _shipped_again(self, sent: Shipped) -> Shipped:
         """Return what was sent, where it is after a worker died."""
@@ -189,7 +215,8 @@ class Processes(Workers):
     """
 
     def __init__(self, count: int) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="dpaudit-"))
+        _remove_stale_folders()
+        self._folder, self._lock = _locked_folder()
         super().__init__(_pool(count), count)
 
     def _place(self, content: bytes) -> str:
@@ -198,99 +225,43 @@ class Processes(Workers):
         path.write_bytes(content)
         return str(path)
 
-    def _mended(self, error: BaseException) -> bool:
-        del error
-        self.executor.shutdown(wait=False)
+    def _replace_workers(self, error: BaseException) -> None:
+        self._stop_workers()
+
+    def _stop_workers(self) -> None:
+        self.executor.shutdown(wait=False, kill_workers=True)  # type: ignore[call-arg]
         self.executor = _pool(self.count)
-        return True
 
     def close(self) -> None:
         """End the processes."""
-        self.executor.shutdown(wait=True)
+        self.executor.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
         shutil.rmtree(self._folder, ignore_errors=True)
+        self._lock.close()
 
 
-def check_scheduler(address: str) -> None:
-    """Raise :class:`ArgumentError` where no Dask scheduler answers at an address."""
-    if address == "local":
-        _distributed()
-    else:
-        Cluster(address).close()
+def _locked_folder() -> tuple[Path, IO[bytes]]:
+    """Make a temporary folder that is locked as long as this process lives."""
+    new = Path(tempfile.mkdtemp(prefix=_NEW_FOLDER))
+    lock = (new / _LOCK).open("wb")
+    if fcntl is not None:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    # Under its final name it is locked already: nobody takes it for a stale one.
+    return new.rename(new.with_name(new.name.replace(_NEW_FOLDER, _FOLDER, 1))), lock
 
 
-def _distributed() -> Any:
-    try:
-        return importlib.import_module("distributed")
-    except ImportError as error:
-        raise ArgumentError(
-            "dask needs the package distributed, which is not installed here: "
-            "pip install distributed"
-        ) from error
-
-
-class Cluster(Workers):
-    """The workers of a Dask scheduler, which replaces those that die.
-
-    Parameters
-    ----------
-    address : str
-        Of the scheduler, such as ``tcp://10.0.0.5:8786``; "local" starts one on this machine.
-    timeout : float, optional
-        Seconds to wait for an answer.
-    """
-
-    def __init__(self, address: str, *, timeout: float = 10.0) -> None:
-        distributed = _distributed()
-        self._timeout = timeout
-        self._local: Any = None
+def _remove_stale_folders() -> None:
+    """Remove the folders of processes that were killed."""
+    if fcntl is None:
+        return
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
         try:
-            if address == "local":
-                self._local = distributed.LocalCluster(threads_per_worker=1, dashboard_address=None)
-                self._client: Any = distributed.Client(self._local, timeout=timeout)
-            else:
-                self._client = distributed.Client(address, timeout=timeout)
-        except (OSError, TimeoutError, ValueError) as error:
-            raise ArgumentError(
-                f"dask must be the address of a scheduler that answers, or local; {address!r} "
-                f"did not, {timeout:g} s given ({type(error).__name__}: {error})"
-            ) from error
-        super().__init__(self._client.get_executor(pure=False), max(self._cores(), 1))
-
-    def _cores(self) -> int:
-        return int(sum(self._client.nthreads().values()))
-
-    def _place(self, content: bytes) -> Any:
-        # Under a key of its own: what was lost with its worker is not found under the old one.
-        return self._client.scatter(content, broadcast=True, hash=False)
-
-    def _mended(self, error: BaseException) -> bool:
-        """Whether a worker is there, after the tasks of one that died were given up."""
-        try:
-            self._client.wait_for_workers(1, timeout=self._timeout)
-        except (TimeoutError, OSError):
-            return False
-        return isinstance(error, CancelledError)
-
-    def _shipped_again(self, sent: Shipped) -> Shipped:
-        """Send again what may have been on the worker alone that died."""
-        for known, (what, was) in self._shipped.items():
-            if was.digest == sent.digest:
-                again = Shipped(sent.digest, self._place(_pickled(what)))
-                self._shipped[known] = (what, again)
-                return again
-        return sent
-
-    def _submit(self, function: Any, shipped: list[Shipped], task: tuple[Any, ...]) -> Any:
-        # Dask puts the content in the place of what was scattered only among plain arguments.
-        places = [one.place for one in shipped]
-        digests = [one.digest for one in shipped]
-        return self._client.submit(_work_at, function, digests, places, task, pure=False, retries=3)
-
-    def close(self) -> None:
-        """Close the connection, and end what was started here."""
-        self._client.close()
-        if self._local is not None:
-            self._local.close()
+            if folder.lstat().st_uid != os.getuid():
+                continue
+            with (folder / _LOCK).open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:  # it is in use, or another process removes it
+            continue
 
 
 @contextmanager
@@ -325,36 +296,10 @@ def working(
 def _pool(count: int) -> Executor:
     from loky import ProcessPoolExecutor
 
-    pool: Executor = ProcessPoolExecutor(max_workers=count, timeout=None)
+    pool: Executor = ProcessPoolExecutor(
+        max_workers=count, timeout=None, initializer=_end_with_parent, initargs=(os.getpid(),)
+    )
     return pool
-
-
-def _pickled(what: Any) -> bytes:
-    """Return something as bytes; a function of a script or of an audit file with its code.
-
-    Workers cannot import such a file, or would find another version of it.
-    """
-    function = what
-    while isinstance(function, functools.partial):
-        function = function.func
-    module = sys.modules.get(getattr(function, "__module__", None) or "")
-    if module is None or _is_installed(module):
-        return bytes(cloudpickle.dumps(what))
-    cloudpickle.register_pickle_by_value(module)
-    try:
-        return bytes(cloudpickle.dumps(what))
-    except Exception:  # something else in that file cannot travel: workers may import it after all
-        cloudpickle.unregister_pickle_by_value(module)
-        return bytes(cloudpickle.dumps(what))
-    finally:
-        if module.__name__ in cloudpickle.list_registry_pickle_by_value():
-            cloudpickle.unregister_pickle_by_value(module)
-
-
-def _is_installed(module: Any) -> bool:
-    file = getattr(module, "__file__", None)
-    parts = ("site-packages", "dist-packages", f"{os.sep}dpaudit{os.sep}")
-    return file is None or any(part in file for part in parts)
 
 
 # --- on the workers ---
@@ -362,14 +307,22 @@ def _is_installed(module: Any) -> bool:
 _HERE: OrderedDict[str, Any] = OrderedDict()
 
 
-def _work(function: Callable[..., Any], shipped: tuple[Shipped, ...], task: tuple[Any, ...]) -> Any:
-    return function(*(_object(one) for one in shipped), *task)
+def _end_with_parent(parent: int) -> None:
+    """End this process soon after its parent died, whatever it is doing."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_WATCH_EVERY)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="dpaudit-parent", daemon=True).start()
 
 
-def _work_at(
-    function: Callable[..., Any], digests: list[str], places: list[Any], task: tuple[Any, ...]
+def run_task(
+    function: Callable[..., Any], shipped: tuple[Shipped, ...], task: tuple[Any, ...]
 ) -> Any:
-    return _work(function, tuple(map(Shipped, digests, places)), task)
+    """Return what a function makes of shipped objects and a task."""
+    return function(*(_object(one) for one in shipped), *task)
 
 
 def _object(shipped: Shipped) -> Any:
@@ -377,7 +330,7 @@ def _object(shipped: Shipped) -> Any:
     if shipped.digest not in _HERE:
         place = shipped.place
         content = Path(place).read_bytes() if isinstance(place, str) else place
-        _HERE[shipped.digest] = cloudpickle.loads(content)
+        _HERE[shipped.digest] = unpacked(content)
         while len(_HERE) > _KEPT:
             _HERE.popitem(last=False)
     _HERE.move_to_end(shipped.digest)

@@ -294,6 +294,9 @@ class Patch:
         kind = type(self.target.original)
         self.put_in = kind(counted) if kind in (staticmethod, classmethod) else counted
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a replacement is in force in the modules of this process only")
+
     @contextmanager
     def in_force(self) -> Iterator[None]:
         """Replace the function everywhere, and put it back."""

@@ -15,6 +15,7 @@ from dpaudit.mechanisms import (
     Unbound,
     Watch,
     as_array,
+    counts_changes,
     is_seeded,
     mechanism_name,
 )
@@ -70,8 +71,7 @@ class Mutant:
     @property
     def has_effect(self) -> bool:
         """Whether anything was changed in what was drawn so far; unknown counts as yes."""
-        inner = getattr(self.mechanism, "centers", self.mechanism)
-        return bool(getattr(inner, "changed", 1))
+        return bool(getattr(counts_changes(self.mechanism), "changed", 1))
 
     @property
     def rank(self) -> int:

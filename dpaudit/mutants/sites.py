@@ -196,11 +196,13 @@ def _called(
     watch: Watch,
 ) -> Log:
     try:
-        with watch.limit(name):
+        with watch.call(name):
             return run(mechanism, handed(data), size, rng)[1]
     except MechanismTimeout:
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if watch.interrupted:
+            raise
         raise MechanismError(
             f"{name} raised {type(error).__name__}: {error} ({place(error)}while its noise was "
             f"recorded, data of shape {np.shape(data)}, size={size})"
@@ -255,7 +257,7 @@ def _unseen(
         return "it draws from an entropy source of its own, not from rng"
     plans = [Plan(key, TREATMENTS[key[0]].changes[0]) for key in found.keys]
     try:
-        with watch.limit(mechanism_name(mechanism)):
+        with watch.call(mechanism_name(mechanism)):
             calls = [
                 np.asarray(
                     run(
@@ -266,7 +268,9 @@ def _unseen(
                 for i in range(2)
             ]  # fmt: skip
         certain = all(map(is_constant, calls)) and same_draws(*calls)
-    except Exception:  # a mechanism that cannot do without its noise tells nothing here
+    except BaseException:  # a mechanism that cannot do without its noise tells nothing here
+        if watch.interrupted:
+            raise
         return ""
     if certain:
         return ""

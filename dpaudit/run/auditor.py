@@ -118,10 +118,11 @@ class Auditor:
         )
         if draws is None:
             draws = max(int(PROFILES[self.settings.profile] * draws_factor), MIN_DRAWS)
+        limit = self.settings.timeout if timeout is None else timeout
         number = len(self.results) + 1
         id = self.item if number == 1 else f"{self.item}#{number}"
         if self.progress is not None:
-            self.progress.begin(id)
+            self.progress.begin(id, limit)
         try:
             result = audit(
                 mechanism,
@@ -137,7 +138,7 @@ class Auditor:
                 score=score,
                 id=id,
                 progress=None if self.progress is None else self.progress.report_progress,
-                timeout=self.settings.timeout if timeout is None else timeout,
+                timeout=limit,
                 errors=errors,
                 keys=keys,
                 max_seconds=max_seconds,

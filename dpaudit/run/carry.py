@@ -24,6 +24,15 @@ _ATTRIBUTE = "dpaudit"
 LEDGERS = "dpaudit_ledgers"
 """What a worker hands over when it has collected: the ledger files and their checks."""
 
+DAMAGED = "dpaudit_damaged"
+"""Attribute of the report of a function after which its process is restarted."""
+
+ENDS_RUN = "dpaudit_ends_run"
+"""Attribute of a report: why no other audit can be made either."""
+
+_PRINTED = 20_000
+"""Characters of captured output that a report carries."""
+
 ledgers = pytest.StashKey[dict[Path, "LedgerFile"]]()
 """Ledger files that this process has collected."""
 
@@ -103,6 +112,13 @@ def cargo_of(report: pytest.TestReport | pytest.CollectReport) -> Cargo:
     return _decoded[report]
 
 
+def shortened(text: str) -> str:
+    """Return captured output as far as a report carries it."""
+    if len(text) <= _PRINTED:
+        return text
+    return f"{text[:_PRINTED]}\n[{len(text) - _PRINTED:,} more characters are not shown]\n"
+
+
 # --- why a test or a file was not run to its end ---
 
 
@@ -114,7 +130,7 @@ def skip_reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
     """Return one line that says why a test or a file failed."""
-    if took_process_down(report):
+    if took_process_down(report) and str(report.longrepr).startswith("worker "):
         return "its process ended: the code under audit crashed it, or called os._exit"
     text = str(report.longrepr)
     crash = getattr(report.longrepr, "reprcrash", None)

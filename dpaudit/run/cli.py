@@ -7,6 +7,7 @@ error, 4 wrong usage, 5 nothing collected, as in pytest.
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,7 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line, with the exit codes of pytest."""
+    ends = signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up, as after Ctrl-C
     try:
         code = cli.main(standalone_mode=False)
     except click.exceptions.Abort:
@@ -60,6 +62,8 @@ def main() -> None:
         words = "out of memory: " * isinstance(error, MemoryError)
         click.echo(f"dpaudit: {words}{error}", err=True)
         code = FAILED
+    finally:
+        signal.signal(signal.SIGTERM, ends)
     sys.exit(code or OK)
 
 
@@ -72,7 +76,11 @@ def main() -> None:
 @failure_prob_option("Of each audit, in (0, 1).")
 @click.option("--sequential", is_flag=True, help="Stop each audit as soon as the evidence is in.")
 @click.option("--strict", is_flag=True, help="NO POWER fails, whether mutants were given or not.")
-@click.option("--timeout", type=float, help="Break an audit off after so many seconds.")
+@click.option(
+    "--timeout",
+    type=float,
+    help="Break an audit off after so many seconds; kill its process ten seconds later.",
+)
 @workers_options
 def run(
     paths: tuple[Path, ...],

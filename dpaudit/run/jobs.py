@@ -29,6 +29,7 @@ from dpaudit.ledger import (
 from dpaudit.results import Expectation, short
 from dpaudit.run.auditor import Auditor
 from dpaudit.run.carry import reason_of, skip_reason
+from dpaudit.run.damage import Condition
 from dpaudit.run.progress import ProgressWriter
 from dpaudit.run.provenance import is_current, sources, versions
 from dpaudit.run.settings import PROFILES, Settings, settings_of
@@ -76,6 +77,9 @@ class Job(abc.ABC):
         """Why it is not run in this profile; empty where it is."""
         self.taken = False
         """Whether its records were taken over from an interrupted run."""
+        self.damage = ""
+        """What the function left behind that later ones would suffer from; empty for nothing."""
+        self._condition = Condition()
         self.records: list[Record] = []
         self.problems: list[str] = []
         self.origin: dict[str, Any] = {
@@ -105,6 +109,11 @@ class Job(abc.ABC):
             self.records = [self._with_origin(r, {**r.origin, "records": len(made)}) for r in made]
         if sentences := list(self.mismatches()):
             raise UnexpectedVerdict("\n".join(sentences))
+
+    def find_damage(self) -> str:
+        """Return what the function and its fixtures left behind in the process, in words."""
+        self.damage = self._condition.damage()
+        return self.damage
 
     def mismatches(self) -> Iterable[str]:
         """Say what is not as declared, a sentence each."""

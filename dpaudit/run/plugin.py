@@ -8,6 +8,7 @@ session has an audit or a check.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Generator
@@ -18,7 +19,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dpaudit._validate import DEFAULT_FAILURE_PROB
-from dpaudit.run.carry import LEDGERS, cargo_of, ledgers, load_cargo
+from dpaudit.run.carry import (
+    DAMAGED,
+    ENDS_RUN,
+    LEDGERS,
+    cargo_of,
+    ledgers,
+    load_cargo,
+    shortened,
+)
 from dpaudit.run.settings import settings_of
 
 if TYPE_CHECKING:
@@ -103,7 +112,10 @@ def pytest_configure(config: pytest.Config) -> None:
             session = AuditSession(config, Path(out), settings)
         except StoreError as error:
             raise pytest.UsageError(str(error)) from None
+        from dpaudit.run.supervision import Supervisor
+
         config.pluginmanager.register(session, "dpaudit-session")
+        config.pluginmanager.register(Supervisor(session), "dpaudit-supervisor")
 
 
 # --- collection -------------------------------------------------------------------------------
@@ -247,12 +259,34 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """End a process that an audit has damaged, before another audit suffers from it."""
+    outcome = yield
+    job = item.stash.get(_jobs, None)
+    if job is not None and job.damage:
+        if hasattr(item.config, "workerinput"):
+            os._exit(1)  # pytest-xdist starts another one
+        item.session.shouldstop = f"{job.id} left its process damaged: {job.damage}"
+    return outcome
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Reach the verdicts when the function has ended, and compare them with the declared ones."""
-    begun = time.perf_counter()
-    outcome = yield
-    if (job := item.stash.get(_jobs, None)) is not None:
-        job.end(time.perf_counter() - begun)
+    if (job := item.stash.get(_jobs, None)) is None:
+        return (yield)
+    from dpaudit.errors import MechanismError
+    from dpaudit.mechanisms import Watch
+
+    begun, watch = time.perf_counter(), Watch()
+    try:
+        with watch.signals():
+            outcome = yield
+    except KeyboardInterrupt as error:
+        if watch.interrupted:
+            raise
+        raise MechanismError(f"{job.id} raised KeyboardInterrupt by itself") from error
+    job.end(time.perf_counter() - begun)
     return outcome
 
 
@@ -263,15 +297,24 @@ def pytest_runtest_makereport(
     """Put what was found on the report, and say a fault of the mechanism in one sentence."""
     report = yield
     job = item.stash.get(_jobs, None)
-    if job is None or call.when == "teardown" or (call.when == "setup" and report.passed):
+    if job is None:
         return report
-    from dpaudit.errors import DpauditError, StoreError
+    report.sections = [(name, shortened(text)) for name, text in report.sections]
+    if call.when == "teardown" and (damage := job.find_damage()):
+        words = f"{job.id} left its process damaged: {damage}; the process is not used again"
+        report.outcome, report.longrepr = "failed", words
+        setattr(report, DAMAGED, True)
+    if call.when == "teardown" or (call.when == "setup" and report.passed):
+        return report
+    from dpaudit.errors import DpauditError, StoreError, WorkersLost
     from dpaudit.run.jobs import UnexpectedVerdict
 
     error = call.excinfo.value if call.excinfo is not None else None
     whole = call.when == "call" and (error is None or isinstance(error, UnexpectedVerdict))
     if isinstance(error, (UnexpectedVerdict, DpauditError)):
         report.longrepr = str(error)
+    if isinstance(error, WorkersLost):
+        setattr(report, ENDS_RUN, str(error))
     if hasattr(report, "wasxfail"):  # it would swallow any verdict
         del report.wasxfail
         report.outcome, report.longrepr, whole = "failed", job.no_xfail, False

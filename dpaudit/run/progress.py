@@ -36,12 +36,21 @@ class Progress:
         Draws, or whatever else it counts.
     started : float
         When it began: seconds since the epoch, the same for all processes.
+    pid : int
+        Process that makes it.
+    ends : float, optional
+        When its time limit is over.
+    worker : str
+        Name of the process in the run.
     """
 
     id: str
     done: int
     total: int
     started: float
+    pid: int = 0
+    ends: float | None = None
+    worker: str = ""
 
     @property
     def share(self) -> float:
@@ -92,12 +101,15 @@ class ProgressWriter:
     """
 
     def __init__(self, out: Path, worker: str) -> None:
-        self._file = out / FOLDER / f"{worker}.json"
+        self._file, self._worker = _file_of(out, worker), worker
         self._id, self._started, self._next = "", 0.0, 0.0
+        self._ends: float | None = None
 
-    def begin(self, id: str) -> None:
-        """Begin with another audit."""
+    def begin(self, id: str, timeout: float | None = None) -> None:
+        """Begin with another audit, which may take so many seconds."""
         self._id, self._started, self._next = id, time.time(), 0.0
+        self._ends = None if timeout is None else self._started + timeout
+        self._write(0, 0)
 
     def report_progress(self, done: int, total: int) -> None:
         """Say that `done` of `total` is done; most calls cost nothing."""
@@ -105,7 +117,12 @@ class ProgressWriter:
         if now < self._next:
             return
         self._next = now + EVERY
-        progress = Progress(self._id, int(done), int(total), self._started)
+        self._write(done, total)
+
+    def _write(self, done: int, total: int) -> None:
+        progress = Progress(
+            self._id, int(done), int(total), self._started, os.getpid(), self._ends, self._worker
+        )
         # Lost progress must not cost an audit: the disk may be full, the folder may be gone.
         with contextlib.suppress(OSError):
             self._file.parent.mkdir(exist_ok=True)
@@ -128,6 +145,16 @@ def read_progress(out: Path) -> list[Progress]:
             with contextlib.suppress(OSError, ValueError, TypeError):
                 found.append(Progress(**json.loads(file.read_text(encoding="utf-8"))))
     return sorted(found, key=lambda progress: (progress.started, progress.id))
+
+
+def _file_of(out: Path, worker: str) -> Path:
+    return out / FOLDER / f"{worker}.json"
+
+
+def forget_progress(out: Path, worker: str) -> None:
+    """Remove what a worker left that has ended."""
+    with contextlib.suppress(OSError):
+        _file_of(out, worker).unlink(missing_ok=True)
 
 
 def clear_progress(out: Path) -> None:

@@ -253,6 +253,10 @@ class AuditSession:
         clear_progress(self.out)
         self._lock.release()
 
+    def add_problem(self, sentence: str) -> None:
+        """Put a problem of the run on record."""
+        self._problems.append(sentence)
+
     # --- what is stored ---
 
     def _save(self, *, complete: bool) -> Run:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit.data import object_array
 from dpaudit.events.encoding import Column, Encoder, number_words
 
 
@@ -84,3 +85,13 @@ def test_values_in_words() -> None:
 def test_infinite_numbers_have_words_too() -> None:
     assert number_words(math.inf) == "inf"
     assert number_words(-math.inf) == "-inf"
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int16, np.uint64, np.float32, float])
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (2, 3)])
+def test_numbers_of_one_shape_are_encoded_as_cell_by_cell(dtype: Any, shape: Any) -> None:
+    outputs = np.random.default_rng(0).integers(0, 2, size=(4, *shape)).astype(dtype)
+    encoder = Encoder.learn(outputs)
+    rows = object_array([np.array(row, dtype=float) for row in outputs])  # takes the long way
+    assert np.array_equal(encoder(outputs), encoder(rows))
+    assert encoder(outputs).dtype == np.float64

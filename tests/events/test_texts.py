@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpaudit.events import texts as module
 from dpaudit.events.encoding import Encoder
 from dpaudit.events.features import all_features
 from dpaudit.events.texts import PLAIN_LABELS, Labels, Texts
@@ -92,3 +93,18 @@ def test_words_of_the_labels_are_those_of_the_texts() -> None:
     column = next(c for c in encoder.columns if c.name == "suffix 2 of output")
     assert column.labels == ("kz", "xq")
     assert encoder.own.tolist() == [0]
+
+
+def test_the_hash_of_a_long_text_is_the_sum_that_it_says() -> None:
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 0x110000, size=(3, 2 * module._AT_ONCE + 5)).astype(np.uint32)
+    odd = [int(one) for one in module._multipliers(codes.shape[1])]
+    wanted = [sum(int(c) * o for c, o in zip(row, odd, strict=True)) % 2**64 for row in codes]
+    assert module._hash(codes).tolist() == wanted
+    assert module._hash(np.pad(codes, ((0, 0), (0, 7)))).tolist() == wanted  # whatever the width
+
+
+def test_texts_of_many_widths_do_not_fill_the_memory() -> None:
+    for width in range(1000, 1100):
+        module._multipliers(width)
+    assert module._multipliers.cache_info().currsize <= 4

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import signal
+from asyncio import CancelledError
 from collections.abc import Callable
 from typing import Any
 
@@ -239,12 +241,22 @@ def test_what_cannot_be_called_is_refused(mechanism: Any) -> None:
         _sampler(mechanism)
 
 
-def test_keyboard_interrupts_pass_through() -> None:
+def test_an_interrupt_from_outside_passes_through() -> None:
     def interrupted(data: Array, size: int, *, rng: Generator) -> Array:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+        return rng.normal(size=size)
 
     with pytest.raises(KeyboardInterrupt):
         _begin(interrupted)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit, CancelledError])
+def test_an_interrupt_of_the_mechanism_is_its_fault(error: type[BaseException]) -> None:
+    def raises(data: Array, size: int, *, rng: Generator) -> Array:
+        raise error
+
+    with pytest.raises(MechanismError, match=f"raises raised {error.__name__}"):
+        _begin(raises)
 
 
 # --- refused while drawing --------------------------------------------------------------------

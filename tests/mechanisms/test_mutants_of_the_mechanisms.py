@@ -31,7 +31,7 @@ def test_a_refusal_waits_for_the_evidence_that_its_probability_needs() -> None:
 
 def test_the_time_of_an_audit_runs_out() -> None:
     watch = Watch(timeout=100.0, begun=time.perf_counter() - 101.0)
-    with pytest.raises(MechanismTimeout, match="more than timeout = 100 s"), watch.limit("slow"):
+    with pytest.raises(MechanismTimeout, match="more than timeout = 100 s"), watch.call("slow"):
         pytest.fail("it was called")
-    with Watch(timeout=100.0, begun=time.perf_counter() - 1.0).limit("quick"):
+    with Watch(timeout=100.0, begun=time.perf_counter() - 1.0).call("quick"):
         pass

@@ -463,7 +463,7 @@ def test_a_frame_goes_there_as_a_frame(module: str) -> None:
 def test_a_call_that_was_interrupted_there_answers_no_other_call(module: str) -> None:
     mechanism = Subprocess(sys.executable, f"{module}:slow")
     assert mechanism(np.zeros(1), 2, rng=RNG(1)).tolist() == [0.0, 0.0]
-    with pytest.raises(MechanismTimeout), Watch(call_timeout=0.1).limit("slow"):
+    with pytest.raises(MechanismTimeout), Watch(call_timeout=0.1).call("slow"):
         mechanism(np.full(1, 0.5), 2, rng=RNG(1))
     assert mechanism(np.zeros(1), 2, rng=RNG(1)).tolist() == [0.0, 0.0]
     mechanism.close()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from dpaudit import (
     SlowAuditWarning,
     audit,
 )
-from dpaudit.mechanisms import contract
+from dpaudit.mechanisms import contract, watch
 from dpaudit.mechanisms.watch import Watch
 
 PAIR = NeighborPair([[0.0]], [[1.0]])
@@ -80,7 +82,7 @@ def test_the_timer_of_somebody_else_is_left_as_it_was() -> None:
     before = signal.signal(signal.SIGALRM, lambda *_: rung.append(True))
     try:
         signal.setitimer(signal.ITIMER_REAL, 30.0)
-        with Watch(call_timeout=1.0).limit("f"):
+        with Watch(call_timeout=1.0).call("f"):
             pass
         remaining, _ = signal.setitimer(signal.ITIMER_REAL, 0)
         assert 25 < remaining <= 30
@@ -95,7 +97,7 @@ def test_in_another_thread_a_call_is_judged_when_it_returns() -> None:
 
     def run() -> None:
         try:
-            with Watch(call_timeout=0.01).limit("f"):
+            with Watch(call_timeout=0.01).call("f"):
                 time.sleep(0.05)
         except MechanismTimeout as error:
             found.append(str(error))
@@ -129,3 +131,39 @@ def test_an_audit_that_would_take_long_says_so_at_once(monkeypatch) -> None:
     words = r"slow takes .* s for 64 draws: .* minutes.*sequential"
     with pytest.warns(SlowAuditWarning, match=words):
         audit(slow, PureDP(1.0), PAIR, draws=2000, seed=1, mutants=None)
+
+
+def test_an_audit_whose_outputs_take_long_says_so_while_it_runs(monkeypatch) -> None:
+    """The mechanism is quick, and looking at what it returns is not."""
+    monkeypatch.setattr(watch, "_JUDGED_AFTER", 0.0)
+    monkeypatch.setattr(watch, "LONG", 0.0)
+    with pytest.warns(SlowAuditWarning, match="the audit has taken .* min more") as seen:
+        audit(laplace, PureDP(1.0), PAIR, draws=2000, seed=1, mutants=None)
+    assert len(seen) == 1
+
+
+def test_wide_outputs_are_not_kept() -> None:
+    """Draws of numbers are kept to guess by rank; of long texts only what is learnt on."""
+
+    def long_texts(data, size, *, rng):
+        return np.array(["x" * 2000 + str(value) for value in laplace(data, size, rng=rng)])
+
+    tracemalloc.start()
+    try:
+        audit(long_texts, PureDP(1.0), PAIR, draws=2000, seed=1, mutants=None)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.3 * 2 * 2000 * 2000 * 4  # bytes of all draws of both sides
+
+
+def test_under_a_debugger_all_that_is_printed_is_shown(capsys) -> None:
+    lines, before = 200, sys.gettrace()
+    guard = Watch()
+    with guard.call("f"):
+        sys.settrace(lambda *_: None)
+        try:
+            print("\n".join(["x"] * lines))  # noqa: T201
+        finally:
+            sys.settrace(before)
+    assert capsys.readouterr().out.count("x") == lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 
 import pytest
@@ -58,12 +59,22 @@ def test_what_workers_write_is_read_in_the_order_in_which_they_began(tmp_path, c
     second.begin("two")
     second.report_progress(2, 10)
     found = read_progress(tmp_path)
-    assert found == [Progress("one", 1, 10, 1000.0), Progress("two", 2, 10, 1001.0)]
+    me = os.getpid()
+    assert found == [
+        Progress("one", 1, 10, 1000.0, me, None, "gw1"),
+        Progress("two", 2, 10, 1001.0, me, None, "gw0"),
+    ]
     first.end()
     assert read_progress(tmp_path) == found[1:]
     clear_progress(tmp_path)
     assert list(tmp_path.iterdir()) == []
     assert read_progress(tmp_path) == []
+
+
+def test_a_time_limit_is_written_before_the_first_draw(tmp_path, clock):
+    writer = ProgressWriter(tmp_path, "gw0")
+    writer.begin("one", timeout=15.0)
+    assert read_progress(tmp_path) == [Progress("one", 0, 0, 1000.0, os.getpid(), 1015.0, "gw0")]
 
 
 def test_a_worker_writes_seldom(tmp_path, clock):

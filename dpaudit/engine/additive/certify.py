@@ -205,12 +205,12 @@ class _CentersOnly:
     """The centre function as a sampled mechanism, for the checks of :class:`Sampler`."""
 
     def __init__(self, mechanism: AdditiveNoise) -> None:
-        self._mechanism = mechanism
+        self.centers = mechanism.centers
         self.__name__ = mechanism.name
         self.dpaudit_unseeded = mechanism.dpaudit_unseeded
 
     def __call__(self, data: NDArray[Any], size: int, *, rng: np.random.Generator) -> Any:
-        return self._mechanism.centers(data, size, rng=rng)
+        return self.centers(data, size, rng=rng)
 
 
 def _draw(

@@ -1,0 +1,81 @@
+"""A result does not depend on who draws, for every kind of output: workers, Dask, xdist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit import PureDP, audit
+from dpaudit.mechanisms import Cluster, Processes, Workers
+from dpaudit.store import load_run
+from tests.mechanisms.catalogue import KINDS, Case
+from tests.run.conftest import Home
+
+CLAIM = PureDP(0.5)
+SETTINGS: dict[str, Any] = {"draws": 300, "seed": 1}
+
+
+def plain(result: Any) -> dict[str, Any]:
+    """Everything that a result says but for seconds."""
+    return {k: v for k, v in result.to_json().items() if "second" not in k}
+
+
+@pytest.fixture(scope="module")
+def drawers() -> Iterator[dict[str, Workers]]:
+    pytest.importorskip("distributed")
+    made: dict[str, Workers] = {
+        "2 workers": Processes(2),
+        "4 workers": Processes(4),
+        "Dask": Cluster("local", timeout=60),
+    }
+    yield made
+    for workers in made.values():
+        workers.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_draws_changes_nothing(drawers: dict[str, Workers], kind: str) -> None:
+    case = KINDS[kind]
+    alone = _audit(case, kind)
+    for name, workers in drawers.items():
+        assert plain(_audit(case, kind, workers=workers)) == plain(alone), name
+
+
+def _audit(case: Case, kind: str, **options: Any) -> Any:
+    asked = {**SETTINGS, **case.options, **options}
+    return audit(case.mechanism, CLAIM, case.pair, id=kind, **asked)
+
+
+AUDITS = """
+import pytest
+from dpaudit import PureDP
+from tests.mechanisms.catalogue import KINDS
+
+@pytest.mark.known_violation("which verdict it has is not asked here", profile="release")
+@pytest.mark.parametrize("kind", KINDS)
+def audit_kind(auditor, kind):
+    case = KINDS[kind]
+    auditor.check(case.mechanism, PureDP(0.5), case.pair, **{"draws": 300, **case.options})
+"""
+
+
+def test_processes_of_a_run_change_nothing(tmp_path: Path) -> None:
+    home = Home(tmp_path).write(audit_kinds=AUDITS)
+    here, shared = (
+        _stored(home, name, *options)
+        for name, options in {
+            "here": ("--jobs", "0"),
+            "shared": ("--jobs", "2", "--workers", "2"),
+        }.items()
+    )
+    assert len(here) == len(KINDS)
+    assert shared == here
+
+
+def _stored(home: Home, out: str, *options: str) -> dict[str, dict[str, Any]]:
+    done = home.dpaudit_process("run", "audit_kinds.py", "--out", out, *options)
+    assert done.code == 0, done.out + done.err
+    return {result.id: plain(result) for result in load_run(home.path / out)[1]}
