@@ -387,14 +387,17 @@ def _certify(
         notes=notes_on_draws(task, sampler) + notes_on_outputs(exploration.draws),
         left_out=left_out(task, sampler, exploration.search),
         is_constant=is_constant(joined(exploration.draws))
-        and all(_is_certain(tally.pair_counts) for tally in tallies),
+        and all(_is_certain(tally) for tally in tallies if isinstance(tally, Tally)),
     )
 
 
-def _is_certain(counts: Counts) -> bool:
-    """Whether an event holds all draws of both sides, or none."""
-    hits = counts.hits_left + counts.hits_right
-    return hits in (0, counts.draws_left + counts.draws_right)
+def _is_certain(tally: Tally) -> bool:
+    """Whether each event holds all draws of both sides, or none."""
+    return all(
+        counts.hits_left + counts.hits_right in (0, counts.draws_left + counts.draws_right)
+        for counts in (tally.counts, tally.right)
+        if counts is not None
+    )
 
 
 def _p_value(

@@ -30,7 +30,7 @@ MIN_PILOT = 8
 MAX_EXPLORE_CELLS, MAX_EXPLORE_DRAWS = 2e7, 3e6
 """Of one dataset: more would cost memory and time, and show nothing that these do not."""
 
-FINALS = 6
+FINALS = 3
 """Of a search: one in so many exploration draws is for its finalists."""
 
 _PICTURE_SAMPLE = 5000

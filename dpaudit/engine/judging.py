@@ -175,10 +175,11 @@ def advice(
     mutant = fates.likeliest
     if mutant is None:
         return (
-            "give a mutant, the same mechanism with one realistic mistake: "
-            "mutants=[mutants.scaled(scale=0.5)] for a partial with a keyword scale, "
-            "mutants.without('my_module.clip'), or a function of your own; an audit that refutes "
-            "it has shown that it would notice"
+            "give a mutant, the same mechanism with one realistic mistake. Two lines do for noise "
+            "that numpy does not draw: mechanism = functools.partial(f, scale=2.0), which binds "
+            "the parameter of the noise, and audit(mechanism, ..., "
+            "mutants=[mutants.scaled(scale=0.5)]). mutants.without('my_module.clip') and functions "
+            "of your own are mutants too"
         )
     draws = _draws_that_would_do(task, mutant, fates.failure_prob)
     if draws is not None:

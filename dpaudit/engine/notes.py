@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from dpaudit.data import is_frame
@@ -12,7 +14,7 @@ from dpaudit.events import explanation
 from dpaudit.mechanisms import Sampler, is_constant
 from dpaudit.neighbors import Portfolio
 from dpaudit.results import at_least
-from dpaudit.search import NO_ANSWER, SearchRecord
+from dpaudit.search import NO_ANSWER, SearchRecord, Trial, ranking
 
 _NO_FLOATS = (
     "The floating-point attack did nothing: all outputs were whole numbers, booleans or labels, "
@@ -94,7 +96,38 @@ def notes_on_task(task: Task, found: Certificate) -> tuple[str, ...]:
     """Say what of what was asked bears on what was found."""
     shifts = (_SHIFTS,) if found.refuted and found.pair.shifts_others else ()
     return shifts + (
-        _on_relations(task, found) + _on_frames(task, found) + _on_the_search(task, found)
+        _on_other_pairs(found)
+        + _on_relations(task, found)
+        + _on_frames(task, found)
+        + _on_the_search(task, found)
+    )
+
+
+_OTHERS = 5  # pairs beside the one that was certified, in a note
+
+
+def _on_other_pairs(found: Certificate) -> tuple[str, ...]:
+    """Name the other pairs of a search that look like violations: another leak, maybe.
+
+    What they are expected to certify is estimated from exploration draws.
+    """
+    if not found.refuted or found.search is None:
+        return ()
+    winner, *others = ranking(found.search, len(found.search.trials) or 1)
+    worst: dict[str, Trial] = {}
+    for trial in others:
+        # One for each kind of pair: its name without the values in it.
+        kind = re.split(r"[(=,:]", trial.arm)[0].strip()
+        if trial.arm != winner.arm and trial.expected_epsilon > found.point[0]:
+            worst.setdefault(kind, trial)
+    worst.pop(re.split(r"[(=,:]", winner.arm)[0].strip(), None)
+    if not worst:
+        return ()
+    leaks = sorted(worst.values(), key=lambda trial: -trial.expected_epsilon)[:_OTHERS]
+    names = "; ".join(f"{t.arm} (epsilon about {t.expected_epsilon:.3g})" for t in leaks)
+    return (
+        f"other pairs look like violations too, estimated from few draws: {names}. Name one of "
+        "them to certify it",
     )
 
 
