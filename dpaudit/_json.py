@@ -53,16 +53,16 @@ LONGEST_INTEGER = 100
 """Digits of an integer in a file."""
 
 
-def loads(text: str | bytes) -> Any:
+def loads(text: str | bytes, *, finite: bool = True) -> Any:
     """Read strict JSON; raise ``ValueError`` for anything that :func:`encode` cannot have made.
 
     Refused are NaN, infinities and numbers that overflow to them, integers of more than a hundred
     digits, text that is no Unicode (lone surrogates), and data nested more than 64 levels deep.
+    With ``finite=False`` numbers may be NaN or infinite, as cells of a frame may.
     """
+    constant, number = (_no_constant, _finite) if finite else (float, float)
     try:
-        data = json.loads(
-            text, parse_constant=_no_constant, parse_float=_finite, parse_int=_integer
-        )
+        data = json.loads(text, parse_constant=constant, parse_float=number, parse_int=_integer)
     except RecursionError:
         raise ValueError(f"it must be nested at most {DEEPEST} levels deep") from None
     _check(data, DEEPEST)

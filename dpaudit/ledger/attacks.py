@@ -81,14 +81,8 @@ class Attack:
         self._ledger, self.role, self.subject, self.mends = ledger, role, subject, mends
 
     def __call__(self, function: Any) -> Any:
-        """Refuse to decorate a function: one of the methods says how it is attacked."""
-        raise TypeError(
-            f"ledger.{self.role.value}(...) is no decorator by itself: write "
-            f"@ledger.{self.role.value}(...).falsify(**domain), or .sweep, .identity, "
-            ".monte_carlo, .audit"
-        )
-
-    # --- attempts ---
+        """Refuse to be a decorator."""
+        raise TypeError(f"write @ledger.{self.role}(...).falsify(**domain), or another method")
 
     def falsify(
         self,
@@ -406,8 +400,6 @@ class Attack:
     def argue(self, why: str) -> None:
         """Say why the claim, or a part of it, holds, where nothing can be run."""
         self._record(Attempt(why, Method.ARGUMENT, 0))
-
-    # --- inside ---
 
     def _words(self, claim: str) -> str:
         return claim or self.subject or "the statement"

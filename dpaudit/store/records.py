@@ -205,7 +205,7 @@ def _pair_from(content: bytes) -> NeighborPair:
     """Return the pair in a ``.npz`` file; raise ``ValueError`` where there is none."""
     try:
         arrays = read_arrays(content)
-        facts = _json.loads(str(arrays["facts"]))
+        facts = _json.loads(str(arrays["facts"]), finite=False)
         return NeighborPair(
             _side(arrays, facts, "left"),
             _side(arrays, facts, "right"),

@@ -516,3 +516,11 @@ def test_a_picture_shows_the_counterexample():
     assert attempt.violated
     if attempt.trace is not None:
         assert attempt.trace.points[-1][0] == attempt.counterexample.case["x"]
+
+
+def test_a_repair_is_no_decorator_by_itself() -> None:
+    from dpaudit.ledger.attacks import Attack
+    from dpaudit.ledger.attempt import Role
+
+    with pytest.raises(TypeError, match=r"write @ledger.repair\(...\).falsify"):
+        Attack(None, Role.REPAIR)(lambda x: x)  # type: ignore[arg-type]

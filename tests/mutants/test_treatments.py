@@ -59,8 +59,8 @@ VECTORS: list[tuple[Call, Any]] = [
     (("dirichlet", ([1.0, 3.0],), {}), [0.25, 0.75]),
 ]
 SELECTION: list[tuple[Call, Any, Any]] = [
-    (("random", (5,), {}), 0.0, np.nextafter(1.0, 0.0)),
-    (("random", (2,), {"dtype": np.float32}), 0.0, np.nextafter(np.float32(1), np.float32(0))),
+    (("random", (5,), {}), 2.0**-53, np.nextafter(1.0, 0.0)),
+    (("random", (2,), {"dtype": np.float32}), 2.0**-53, np.nextafter(np.float32(1), np.float32(0))),
     (("uniform", (1.0, 5.0, 3), {}), 1.0, np.nextafter(5.0, 1.0)),
     (("integers", (6,), {}), 0, 5),
     (("integers", (2, 6), {"size": 4}), 2, 5),

@@ -148,7 +148,9 @@ def test_a_mistake_that_users_of_the_frame_hide_is_found() -> None:
 
 
 def test_keys_that_come_and_go_are_asked_for() -> None:
-    with pytest.raises(MechanismError, match=r"declare all that there may be with keys=") as raised:
+    with pytest.raises(
+        MechanismError, match=r"Declare every key that there may be: keys=\["
+    ) as raised:
         audit(mean_of_each_city, PureDP(2.0), search.like(VISITS, user="id"), draws=1400, seed=1)
     assert "say so by" not in str(raised.value)  # columns= would change nothing
 
