@@ -6,6 +6,7 @@ first, so that a mutant dies early.
 """
 
 from benchmarks.planted import (
+    base,
     data,
     engine,
     events,
@@ -24,6 +25,7 @@ from benchmarks.planted.mutant import Mutant
 __all__ = ["MUTANTS", "ROOMS", "Mutant"]
 
 ROOMS = {
+    "base": base.MUTANTS,
     "data": data.MUTANTS,
     "stats": stats.MUTANTS,
     "neighbors": neighbors.MUTANTS,

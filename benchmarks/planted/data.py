@@ -8,6 +8,13 @@ DATA = ("tests/data/test_data.py",)
 
 MUTANTS = (
     Mutant(
+        "data/sides.py",
+        "the rows of a replaced user go to the end of the frame",
+        "places += common + [len(users)] * (len(rows) - len(common))",
+        "places += [len(users)] * len(rows)",
+        ("tests/neighbors/test_order.py", "tests/data"),
+    ),
+    Mutant(
         "data/compare.py",
         "a replaced user may be any number of users",
         "    _at_most(count, most, [*changed, *gone, *come])\n",

@@ -15,6 +15,13 @@ WORKERS = ("tests/mechanisms/test_workers.py",)
 
 MUTANTS = (
     Mutant(
+        "engine/judging.py",
+        "equal outputs may end in NOT REFUTED",
+        "if found.is_constant and not found.pair.is_null:\n        return (",
+        "if False:\n        return (",
+        ("tests/engine/test_misleading.py",),
+    ),
+    Mutant(
         "engine/task.py",
         "the primary event gets the whole failure_prob",
         "PRIMARY_SHARE = 0.9",

@@ -17,6 +17,13 @@ WORKERS = ("tests/mechanisms/test_workers.py",)
 
 MUTANTS = (
     Mutant(
+        "mechanisms/one_draw.py",
+        "a generator heals a seed that is used twice",
+        "if rng.seeded > 1:",
+        "if False:",
+        ("tests/mechanisms/test_outcomes.py",),
+    ),
+    Mutant(
         "mechanisms/sampler.py",
         "a seed label is dropped: every call draws the same noise",
         "outputs = self.call(data, size, role, side, index, side=side)",

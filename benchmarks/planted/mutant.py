@@ -32,8 +32,8 @@ class Mutant:
 
     @property
     def room(self) -> str:
-        """The package in which it is planted."""
-        return self.file.partition("/")[0]
+        """The package in which it is planted; "base" for the modules beside the packages."""
+        return self.file.partition("/")[0] if "/" in self.file else "base"
 
 
 AUDIT = ("tests/engine/test_audit.py", "tests/engine/test_audit_input.py")

@@ -12,6 +12,20 @@ SCHEMA = ("tests/neighbors/test_schema.py",)
 MUTANTS = (
     Mutant(
         "neighbors/crowds.py",
+        "a user who leaves may stand in the middle, and shifts others",
+        "at = len(others) if at is None or not replaced else at",
+        "at = len(others) if at is None else at",
+        ("tests/neighbors/test_order.py",),
+    ),
+    Mutant(
+        "neighbors/members.py",
+        "a portfolio that named no relation keeps its own",
+        "return self.variant(relation=relation)",
+        "return self.variant(relation=self.relations[0])",
+        ("tests/engine/test_misleading.py",),
+    ),
+    Mutant(
+        "neighbors/crowds.py",
         "halves of one parity only: the user never takes the median of an even number",
         "for below in sorted({others // 2, (others + 1) // 2}):",
         "for below in sorted({others // 2}):",

@@ -6,6 +6,8 @@ from benchmarks.planted.mutant import Mutant
 
 ARMS = ("tests/search/test_arms.py", "tests/engine/test_search_audits.py")
 
+MISLEADING = ("tests/engine/test_misleading.py",)
+
 MUTANTS = (
     Mutant(
         "search/candidates.py",
@@ -17,9 +19,16 @@ MUTANTS = (
     Mutant(
         "search/halving.py",
         "finalists are judged on the draws that chose their events",
-        "event = learn(left[:-fresh], right[:-fresh], goal, rng=rng).primary",
-        "event = learn(left[-fresh:], right[-fresh:], goal, rng=rng).primary",
+        "event = learn(next(others), next(others), goal, rng=rng).primary",
+        "event = learn(left[start:stop], right[start:stop], goal, rng=rng).primary",
         ARMS,
+    ),
+    Mutant(
+        "search/halving.py",
+        "fixed noise that hides the user is not looked behind",
+        "if not is_constant(joined(drawn)):",
+        "if False:",
+        MISLEADING,
     ),
     Mutant(
         "search/computed.py",

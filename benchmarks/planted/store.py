@@ -9,23 +9,9 @@ STORE = ("tests/store",)
 MUTANTS = (
     Mutant(
         "store/files.py",
-        "an atomic write made direct",
-        'handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")\n',
-        "handle, temporary = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC), str(path)\n",
-        STORE,
-    ),
-    Mutant(
-        "store/files.py",
         "a checksum is not compared",
         "if said != checksum_of(document):",
         "if said is None:",
-        STORE,
-    ),
-    Mutant(
-        "store/files.py",
-        "NaN is allowed in files that are read",
-        "parse_constant=_no_constant",
-        "parse_constant=float",
         STORE,
     ),
     Mutant(
@@ -33,13 +19,6 @@ MUTANTS = (
         "the datasets of another result are believed",
         "if hashlib.sha256(content).hexdigest() != digest:",
         "if not content:",
-        STORE,
-    ),
-    Mutant(
-        "store/records.py",
-        "two ids share a file",
-        'return f"{clean}-{hashlib.sha256(id.encode()).hexdigest()[:8]}.json"',
-        'return f"{clean}.json"',
         STORE,
     ),
     Mutant(
