@@ -365,6 +365,7 @@ def _one_run_plan(
 )
 @click.option("--json", "json_file", type=TextPath(dir_okay=False), help="Also write plain data.")
 @click.option("--allow-missing", "may_be_missing", is_flag=True, help="What is gone is not worse.")
+@click.option("--fail-on-less-power", "power_counts", is_flag=True, help="Less power is worse.")
 @click.option(
     "--false-alarm",
     default=1e-3,
