@@ -163,7 +163,7 @@ def half_probability(canaries: int) -> float:
 
     Examples
     --------
-    >>> half_probability(2), round(half_probability(1000), 5)
+    >>> round(half_probability(2), 5), round(half_probability(1000), 5)
     (0.5, 0.02523)
     """
     m = _validate.integer(1, canaries=canaries)
