@@ -158,11 +158,14 @@ def ranked(
     at = np.array(looks.guesses)
     found = []
     ordered = scores[order]
+    # An output that both ends reach is guessed neither way: from there on no guess is right.
+    met = (ordered[place] == ordered[n - 1 - place]) & (place != n - 1 - place)
+    guessed = int(met.argmax()) if met.any() else n
     for rising in (True, False):
         guessed_left = high if rising else ~high
-        right_so_far = np.cumsum(is_left[order[place]] == guessed_left)
-        correct = right_so_far[at - 1]
-        best = int(at[np.argmax(_surprise(correct, at))])
+        is_right = (is_left[order[place]] == guessed_left) & (np.arange(n) < guessed)
+        correct = np.cumsum(is_right)[at - 1]
+        best = min(int(at[np.argmax(_surprise(correct, at))]), guessed)
         sides = is_left[order[place[:best]]]
         counts = [
             Counts(
@@ -173,7 +176,8 @@ def ranked(
             )
             for where in (guessed_left[:best], ~guessed_left[:best])
         ]
-        top, bottom = float(ordered[n - (best + 1) // 2]), float(ordered[min(best // 2, n - 1)])
+        top = float(ordered[min(n - (best + 1) // 2, n - 1)])
+        bottom = float(ordered[min(best // 2, n - 1)])
         left_from, right_from = (top, bottom) if rising else (bottom, top)
         cuts = (
             Event(score, left_from, rising, "left", encoder, _AIM),

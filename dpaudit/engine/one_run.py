@@ -27,6 +27,7 @@ from dpaudit.stats import (
     Looks,
     guess_epsilon,
     guess_mu,
+    half_probability,
     tail_bound,
     walk_epsilon,
     walk_p_value,
@@ -36,6 +37,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 SIDES = ("both", "top")
+COINS = ("fair", "half")
 DELTAS = (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3)
 """At which epsilon is certified besides the claimed delta."""
 
@@ -61,7 +63,9 @@ class Instrument:
     one_sided : bool
         Whether all guesses are "included".
     failure_prob : float
-        Of everything that is certified with it.
+        Of everything that is certified with it, in terms of fair coins.
+    price : float
+        By which probabilities under fair coins are divided; it is part of `failure_prob` already.
     """
 
     looks: Looks
@@ -69,6 +73,7 @@ class Instrument:
     canaries: int
     one_sided: bool
     failure_prob: float
+    price: float
 
     @classmethod
     def of(
@@ -79,9 +84,12 @@ class Instrument:
         guesses: int | None = None,
         one_sided: bool = False,
         failure_prob: float = DEFAULT_FAILURE_PROB,
+        coins: str = "fair",
     ) -> Instrument:
         """Return the instrument that suits a claim."""
-        settled = (canaries, one_sided, failure_prob)
+        price = half_probability(canaries) if coins == "half" else 1.0
+        failure_prob *= price
+        settled = (canaries, one_sided, failure_prob, price)
         if guesses is not None:
             return cls(Looks((guesses,), (1.0,)), False, *settled)
         point = claim.point
@@ -94,7 +102,7 @@ class Instrument:
         if self.walk:
             assert claim.point is not None
             epsilon, delta = claim.point
-            return walk_p_value(
+            found = walk_p_value(
                 correct.tolist(),
                 self.looks,
                 self.canaries,
@@ -102,8 +110,10 @@ class Instrument:
                 delta=delta,
                 one_sided=self.one_sided,
             )
-        allowance = Allowance.of_claim(claim, self.canaries, one_sided=self.one_sided)
-        return min(1.0, *(tail_bound(c, k, allowance) / w for c, k, w in self._of_looks(correct)))
+        else:
+            allowance = Allowance.of_claim(claim, self.canaries, one_sided=self.one_sided)
+            found = min(tail_bound(c, k, allowance) / w for c, k, w in self._of_looks(correct))
+        return min(1.0, found / self.price)
 
     def epsilon(self, correct: Ints, delta: float, claimed: float = 0.0) -> float:
         """Certified epsilon at a delta."""
@@ -172,15 +182,17 @@ def audit_one_run(
     *,
     guesses: int | None = None,
     side: str = "both",
+    coins: str | None = None,
     delta: float | None = None,
     failure_prob: float = DEFAULT_FAILURE_PROB,
     id: str | None = None,
 ) -> OneRunResult:
     """Audit a mechanism that ran once, by guessing which canary users it saw.
 
-    Throw a fair coin for each of m canary users, run the mechanism once with those whose coin says
-    so, and give each canary a score from the output alone: the higher, the more it looks included,
-    such as the negative loss. Nothing is drawn here.
+    Throw a fair coin for each of m canary users (or include a random half of them, with
+    ``coins="half"``) and run the mechanism once with those that are included. Give each canary a
+    score from the output alone: the higher, the more it looks included, such as the negative loss.
+    Nothing is drawn here.
 
     Parameters
     ----------
@@ -197,10 +209,17 @@ def audit_one_run(
         "both" guesses the highest scores "included" and the lowest "excluded", by turns; "top"
         guesses "included" only, which is better where only presence shows, and gets along with
         half the delta. To be settled beforehand. Default "both".
+    coins : {"fair", "half"}, optional
+        "fair" (the default) takes every coin to be thrown by itself. "half" takes the included
+        canaries to be a set of exactly half, each such set with the same probability: what is
+        certified then is less, because the number of the others tells of each coin. For an odd m,
+        half is rounded either way. A reason says so where exactly half are included and nothing
+        was given.
     delta : float, optional
         In [0, 1], at which to certify epsilon: the claimed one by default, 1e-5 for curves.
     failure_prob : float, optional
-        In (0, 1), of the verdict and of each certified number. Default 1e-6.
+        In (0, 1), of the verdict and of each certified number, each by itself. Any of several is
+        wrong with probability at most their number times this. Default 1e-6.
     id : str, optional
         Name of the audit.
 
@@ -242,8 +261,13 @@ def audit_one_run(
         raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
     one_sided = _validate.choice(SIDES, side=side) == "top"
-    point, coins = read_coins(scores, included)
-    m = len(coins)
+    design = "fair" if coins is None else _validate.choice(COINS, coins=coins)
+    point, thrown = read_coins(scores, included)
+    m = len(thrown)
+    if design == "half" and int(thrown.sum()) not in (m // 2, m - m // 2):
+        raise ArgumentError(
+            f"included must hold half of the {m} canaries for coins='half', got {thrown.sum()}."
+        )
     if guesses is not None and _validate.integer(1, guesses=guesses) > m:
         raise ArgumentError(f"guesses must be an integer from 1 to {m} canaries, got {guesses}")
     name = "one run" if id is None else id
@@ -255,11 +279,16 @@ def audit_one_run(
 
     def instrument(claim: Claim) -> Instrument:
         return Instrument.of(
-            claim, m, guesses=guesses, one_sided=one_sided, failure_prob=failure_prob
+            claim,
+            m,
+            guesses=guesses,
+            one_sided=one_sided,
+            failure_prob=failure_prob,
+            coins=design,
         )
 
     def right(chosen: Instrument) -> Ints:
-        return right_guesses(point, coins, np.array(chosen.looks.guesses), one_sided=one_sided)
+        return right_guesses(point, thrown, np.array(chosen.looks.guesses), one_sided=one_sided)
 
     chosen = instrument(claim)
     correct = right(chosen)
@@ -282,9 +311,9 @@ def audit_one_run(
         verdict=Verdict.REFUTED if refuted else Verdict.NO_POWER,
         reason=_reason(refuted, claim, certified, at, p_value)
         + _hopeless(refuted, m * at, failure_prob)
-        + "".join(f"; {hint}" for hint in hints(point, coins)),
+        + "".join(f"; {hint}" for hint in hints(point, thrown, is_design_given=coins is not None)),
         canaries=m,
-        included=int(coins.sum()),
+        included=int(thrown.sum()),
         side=side,
         chosen=chosen.words(),
         looks=chosen.looks.guesses,
@@ -300,7 +329,7 @@ def audit_one_run(
         certified_epsilons=tuple(certified.values()),
         certified_mu=mu,
         conditional_epsilon=GaussianDP(mu).epsilon(at) if mu and at > 0 else None,
-        assumptions=_assumptions(claim, guesses, side),
+        assumptions=_assumptions(claim, guesses, side, design),
         advice="" if refuted else _ADVICE,
         versions=versions(),
     )
@@ -376,12 +405,17 @@ def _hopeless(refuted: bool, budget: float, failure_prob: float) -> str:
     )
 
 
-def _assumptions(claim: Claim, guesses: int | None, side: str) -> tuple[str, ...]:
+def _assumptions(claim: Claim, guesses: int | None, side: str, design: str) -> tuple[str, ...]:
     relation = (
         "the claimed relation" if claim.relation is None else f"the relation {claim.relation}"
     )
+    coins = {
+        "fair": "each canary was included by a fair coin of its own, thrown independently of all "
+        "else",
+        "half": "the included canaries were drawn uniformly among all sets of exactly half of them",
+    }
     said = [
-        "each canary was included by a fair coin of its own, thrown independently of all else",
+        coins[design],
         f"to turn one coin changes the input to a neighbour under {relation}",
         "the scores saw the coins only through the output of that one run",
         "claim and failure_prob were settled before the coins were looked at",

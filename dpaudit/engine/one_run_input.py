@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
 from dpaudit.errors import ArgumentError
+from dpaudit.stats import half_probability
 
 Floats = NDArray[np.float64]
 
@@ -35,8 +36,10 @@ def read_coins(scores: ArrayLike, included: ArrayLike) -> tuple[Floats, NDArray[
     return point, coins
 
 
-def hints(scores: Floats, included: NDArray[np.bool_]) -> list[str]:
-    """Say where the sign of the scores looks reversed, and where many of them are equal.
+def hints(
+    scores: Floats, included: NDArray[np.bool_], *, is_design_given: bool = True
+) -> list[str]:
+    """Say where the sign looks reversed, many scores are equal, or exactly half is included.
 
     They are for a reader alone: nothing that is certified may depend on them, as they look at the
     coins.
@@ -47,6 +50,8 @@ def hints(scores: Floats, included: NDArray[np.bool_]) -> list[str]:
         Finite.
     included : ndarray of bool, shape (m,)
         The coins, of both kinds.
+    is_design_given : bool, optional
+        Whether the caller said how canaries were included. Default True.
 
     Examples
     --------
@@ -58,6 +63,12 @@ def hints(scores: Floats, included: NDArray[np.bool_]) -> list[str]:
     """
     found = []
     n, m = int(included.sum()), len(included)
+    if 2 * n == m and not is_design_given:
+        found.append(
+            f"exactly half of the canaries are included, which fair coins do with probability "
+            f"{half_probability(m):.2g}. Pass coins='half' if their number was fixed: the numbers "
+            "here hold for fair coins, and coins='fair' says that they were"
+        )
     ranks = stats.rankdata(scores)
     pairs = n * (m - n)
     higher = float(ranks[included].sum()) - n * (n + 1) / 2  # pairs, equal ones by half

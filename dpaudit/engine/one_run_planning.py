@@ -3,7 +3,8 @@
 The scores of excluded and included canaries are taken to be independent, and one distance apart.
 Guesses between two looks are then right at the mean rate of that stretch of ranks, independently
 (what this leaves out, that ranks depend on each other, is of order 1 / canaries), and the chance
-that a walk of such rates reaches the heights of the test is that of a Markov chain.
+that a walk of such rates reaches the heights of the test is that of a Markov chain. Limits of
+`one_run_limits` for fair coins hold for a random half too, whose tests are no more powerful.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from scipy import optimize, special, stats
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import ApproxDP, Claim, GaussianDP
-from dpaudit.engine.one_run import SIDES, WALK_ROOM, Instrument
+from dpaudit.engine.one_run import COINS, SIDES, WALK_ROOM, Instrument
 from dpaudit.engine.one_run_limits import least_canaries, most_canaries
 from dpaudit.errors import ArgumentError
 from dpaudit.stats import FEW_LOOKS, Allowance, Looks, crossing_prob, heights_refused, tail_bound
@@ -99,6 +100,7 @@ def plan_one_run(
     true_epsilon: float | None = None,
     canaries: Sequence[int] = CANARIES,
     side: str = "both",
+    coins: str = "fair",
     guesses: float | None = None,
     delta: float | None = None,
     power: float = 0.9,
@@ -119,6 +121,8 @@ def plan_one_run(
         Numbers of canaries to look at, each at least 2.
     side : {"both", "top"}, optional
         As in :func:`audit_one_run`.
+    coins : {"fair", "half"}, optional
+        As in :func:`audit_one_run`. Default "fair".
     guesses : float, optional
         Share of the canaries, in (0, 1], to be guessed by a number fixed beforehand. By default
         the number is chosen as :func:`audit_one_run` does.
@@ -149,6 +153,7 @@ def plan_one_run(
     if (mu is None) == (true_epsilon is None):
         raise ArgumentError("give mu or true_epsilon, one of the two")
     one_sided = _validate.choice(SIDES, side=side) == "top"
+    _validate.choice(COINS, coins=coins)
     wanted = _validate.failure_prob(power=power)
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
     if guesses is not None and not 0 < _validate.positive(guesses=guesses) <= 1:
@@ -170,7 +175,12 @@ def plan_one_run(
     def instrument(claim: Claim, m: int) -> Instrument:
         number = None if guesses is None else max(round(guesses * m), 1)
         return Instrument.of(
-            claim, m, guesses=number, one_sided=one_sided, failure_prob=failure_prob
+            claim,
+            m,
+            guesses=number,
+            one_sided=one_sided,
+            failure_prob=failure_prob,
+            coins=coins,
         )
 
     def power_of(m: int) -> float:

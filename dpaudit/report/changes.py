@@ -8,7 +8,7 @@ hold; it is neither worse nor better by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,18 @@ from dpaudit.errors import ArgumentError, StoreError
 from dpaudit.ledger import StatementResult
 from dpaudit.report.statements import is_left_out
 from dpaudit.report.verdict_changes import Change, What, audit_changes, statement_changes
-from dpaudit.results import AuditResult, Shift, shift_of, words
+from dpaudit.results import AuditResult, Movement, Shift, shift_of, words
 from dpaudit.store import RESULTS, Record, Run, is_same_pair, load_record, read_whole_run
 
 FALSE_ALARM = 1e-3
 """Probability, at most, that any epsilon is said to have moved that has not, of one comparison."""
+
+_UNLIKE = {
+    What.REFUTED: (Movement.WITHIN_CHANCE, Movement.FELL),
+    What.LOST: (Movement.WITHIN_CHANCE, Movement.ROSE),
+    What.MENDED: (Movement.WITHIN_CHANCE, Movement.ROSE),
+}
+"""Movements of an epsilon that would contradict what is said of the verdict."""
 
 _UNTOLD = {"seconds", "mechanism_seconds", "versions", "origin", "expected"}
 """What differs between two runs of the same code."""
@@ -99,6 +106,8 @@ class Comparison:
         Audits over which that is divided.
     may_be_missing : bool
         Whether what is gone is not worse.
+    power_counts : bool
+        Whether less power is worse.
     """
 
     old: Side
@@ -110,6 +119,7 @@ class Comparison:
     false_alarm: float
     compared: int
     may_be_missing: bool
+    power_counts: bool
 
     @property
     def worse(self) -> tuple[Change, ...]:
@@ -122,6 +132,8 @@ class Comparison:
         return tuple(change for change in self.changes if not self._is_worse(change))
 
     def _is_worse(self, change: Change) -> bool:
+        if change.what is What.POWER:
+            return self.power_counts
         return change.what.is_worse and not (self.may_be_missing and change.what is What.GONE)
 
 
@@ -144,7 +156,12 @@ def read_side(path: Path) -> Side:
 
 
 def compare(
-    old: Side, new: Side, *, false_alarm: float = FALSE_ALARM, may_be_missing: bool = False
+    old: Side,
+    new: Side,
+    *,
+    false_alarm: float = FALSE_ALARM,
+    may_be_missing: bool = False,
+    power_counts: bool = False,
 ) -> Comparison:
     """Say what changed.
 
@@ -156,6 +173,8 @@ def compare(
         Probability, at most, that any epsilon is said to have moved that has not; in (0, 1).
     may_be_missing : bool
         Whether what is gone is not worse.
+    power_counts : bool
+        Whether less power is worse.
     """
     _validate.failure_prob(false_alarm=false_alarm)
     if new.run is None:
@@ -180,16 +199,24 @@ def compare(
         old,
         new,
         tuple(sorted(changes, key=lambda change: (order.index(change.what), change.id))),
-        tuple(
-            Moved(a, b, shift_of(a, b, share, same_pair=is_same_pair(a.pair, b.pair)))
-            for a, b in unlike
-        ),
+        tuple(_moved(a, b, share, changes) for a, b in unlike),
         len(audits) - len(unlike) + sum(is_same(*pair) for pair in rows),
         tuple(_notes(old, new)),
         false_alarm,
         len(audits),
         may_be_missing,
+        power_counts,
     )
+
+
+def _moved(old: AuditResult, new: AuditResult, share: float, changes: Sequence[Change]) -> Moved:
+    """Say what became of an epsilon, in words that do not contradict those of the verdict."""
+    shift = shift_of(old, new, share, same_pair=is_same_pair(old.pair, new.pair))
+    verdicts = {change.what for change in changes if (change.kind, change.id) == ("audit", new.id)}
+    if any(shift.movement in _UNLIKE.get(what, ()) for what in verdicts):
+        reason = f"the verdict changed, but epsilon: {shift.movement.value}; {shift.reason}"
+        shift = replace(shift, movement=Movement.NOT_WITH_VERDICT, reason=reason)
+    return Moved(old, new, shift)
 
 
 def _in_both(

@@ -19,6 +19,7 @@ _LONGEST = 300
 _SECTIONS = (
     ("epsilon moved beyond chance", (Movement.ROSE, Movement.FELL, Movement.BOTH_WAYS)),
     ("epsilon not comparable, so only estimates stand here", (Movement.NOT_COMPARABLE,)),
+    ("epsilon did not move with the verdict", (Movement.NOT_WITH_VERDICT,)),
     ("epsilon within chance", (Movement.WITHIN_CHANCE,)),
 )
 _FREE = re.compile(r"[^A-Za-z0-9 .,:;=%+/'>-]|:(?=//)|(?<=www)\.")

@@ -5,9 +5,9 @@ longer found may be a mended mechanism, or a smaller budget. So a step towards s
 better or worse only where the later audit had the same claim and no less to find a violation with;
 otherwise it is told as a change that cannot be compared.
 
-A mutant that was given and survives takes the power away, which is worse. One that was made of the
-noise and survives now is told, and fails nothing: mutants that are barely killed survive by the
-luck of other draws, and there are many of them.
+Mutants that are barely killed survive by the luck of other draws, which no interval of the
+comparison covers. So a mutant that survives now, and an audit that has less power, are reported and
+fail nothing by default. A run itself fails where a mutant that was given survives.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class What(StrEnum):
 
     REFUTED = "newly refuted"
     LOST = "known violation lost"
-    POWER = "power lost"
     STATEMENT = "statement changed"
     UNDECLARED = "not as declared"
     GONE = "gone"
+    POWER = "less power"
     SURVIVED = "mutant survives"
     MENDED = "mended"
     KILLED = "mutant killed"
@@ -40,11 +40,11 @@ class What(StrEnum):
 
     @property
     def is_worse(self) -> bool:
-        """Whether it fails the comparison, unless what is gone may be missing."""
+        """Whether it fails the comparison by default."""
         return self not in _NOT_WORSE
 
 
-_NOT_WORSE = {What.SURVIVED, What.MENDED, What.KILLED, What.NEW, What.OTHER}
+_NOT_WORSE = {What.POWER, What.SURVIVED, What.MENDED, What.KILLED, What.NEW, What.OTHER}
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,8 @@ class Movement(StrEnum):
 
     WITHIN_CHANCE = "within chance"
     NOT_COMPARABLE = "not comparable"
+    NOT_WITH_VERDICT = "not with the verdict"
+    """The verdict changed, and the counts show no move of the epsilon in that direction."""
 
 
 @dataclass(frozen=True)

@@ -282,11 +282,13 @@ def mutants(target: str, seed: int, **asked: Any) -> int:
     help="With --one-run: say what so many show. May be repeated.",
 )
 @click.option("--side", type=click.Choice(["both", "top"]), help="With --one-run. Default: both.")
+@click.option("--coins", type=click.Choice(["fair", "half"]), help="With --one-run. Default: fair.")
 def plan(
     one_run: bool,
     mu: float | None,
     canaries: tuple[int, ...],
     side: str | None,
+    coins: str | None,
     claimed_mu: float | None,
     rho: float | None,
     **asked: Any,
@@ -296,12 +298,12 @@ def plan(
         if asked.pop("rates") is not None:
             raise click.UsageError("--rates are of draws; give --true-epsilon or --mu to --one-run")
         claimed = _claim_of_one_run(asked.pop("epsilon"), asked.pop("delta"), claimed_mu, rho)
-        click.echo(str(_one_run_plan(claimed, mu, canaries, side, **asked)))
+        click.echo(str(_one_run_plan(claimed, mu, canaries, side, coins, **asked)))
         return OK
     from dpaudit.engine import plan as plan_draws
 
-    if mu is not None or canaries or side is not None:
-        raise click.UsageError("--mu, --canaries and --side go with --one-run")
+    if mu is not None or canaries or side is not None or coins is not None:
+        raise click.UsageError("--mu, --canaries, --side and --coins go with --one-run")
     if claimed_mu is not None or rho is not None:
         raise click.UsageError(
             "--claimed-mu and --rho go with --one-run; draws are planned for --epsilon and --delta"
@@ -337,6 +339,7 @@ def _one_run_plan(
     mu: float | None,
     canaries: tuple[int, ...],
     side: str | None,
+    coins: str | None,
     *,
     true_epsilon: float | None,
     **asked: Any,
@@ -347,7 +350,8 @@ def _one_run_plan(
         raise click.UsageError("give --true-epsilon or --mu to --one-run, one of the two")
     if canaries:
         asked["canaries"] = canaries
-    return plan_one_run(claim, mu=mu, true_epsilon=true_epsilon, side=side or "both", **asked)
+    asked |= {"side": side or "both", "coins": coins or "fair"}
+    return plan_one_run(claim, mu=mu, true_epsilon=true_epsilon, **asked)
 
 
 # --- compare, report, replay -------------------------------------------------------------------
@@ -361,6 +365,7 @@ def _one_run_plan(
 )
 @click.option("--json", "json_file", type=TextPath(dir_okay=False), help="Also write plain data.")
 @click.option("--allow-missing", "may_be_missing", is_flag=True, help="What is gone is not worse.")
+@click.option("--fail-on-less-power", "power_counts", is_flag=True, help="Less power is worse.")
 @click.option(
     "--false-alarm",
     default=1e-3,

@@ -17,6 +17,7 @@ def compare_runs(
     markdown: Path | None,
     json_file: Path | None,
     may_be_missing: bool,
+    power_counts: bool,
     false_alarm: float,
 ) -> int:
     """Print what changed between two stored runs; return the exit code.
@@ -29,6 +30,8 @@ def compare_runs(
         Where the comment of a pull request goes, and plain data.
     may_be_missing : bool
         Whether audits that are gone are not worse.
+    power_counts : bool
+        Whether less power is worse.
     false_alarm : float
         Probability, at most, that any epsilon is said to have moved that has not.
     """
@@ -42,7 +45,11 @@ def compare_runs(
     from dpaudit.store import write_atomic
 
     found = compare(
-        read_side(old), read_side(new), false_alarm=false_alarm, may_be_missing=may_be_missing
+        read_side(old),
+        read_side(new),
+        false_alarm=false_alarm,
+        may_be_missing=may_be_missing,
+        power_counts=power_counts,
     )
     for line in comparison_lines(found):
         click.echo(line)

@@ -61,6 +61,11 @@ def replay_record(path: Path, *, details: bool, trust: bool) -> int:
         exact = replays(stored)
         click.echo("the same" if exact else "the same verdict; its numbers need not come again")
         return OK
+    if other := changed_versions(stored.origin, ["blas"]):
+        click.echo(
+            f"the kernels of linear algebra changed since ({other[0]}): a mechanism that "
+            "multiplies matrices, as with @, may round otherwise, and its counts may differ"
+        )
     count = "1 value differs" if len(found) == 1 else f"{len(found)} values differ"
     click.echo(f"NOT the same: {count}" + ", --details names them" * (not details))
     return FAILED

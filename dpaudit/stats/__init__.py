@@ -25,6 +25,7 @@ from dpaudit.stats.one_run import (
     guess_epsilon,
     guess_mu,
     guess_p_value,
+    half_probability,
     tail_bound,
 )
 from dpaudit.stats.one_run_walk import (
@@ -84,6 +85,7 @@ __all__ = [
     "guess_mu",
     "guess_p_value",
     "guess_refutation_prob",
+    "half_probability",
     "heights_refused",
     "hockey_stick",
     "hockey_stick_density",

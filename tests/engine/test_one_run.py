@@ -24,6 +24,7 @@ from dpaudit import (
 from dpaudit.engine.one_run import Instrument, right_guesses
 from dpaudit.engine.one_run_input import hints
 from dpaudit.results import OneRunResult
+from dpaudit.stats import half_probability
 from tests.statistical import FALSE_ALARM
 
 
@@ -82,6 +83,53 @@ def test_fair_coins_are_never_refused_in_practice():
     heads = np.arange(m + 1)
     refused = [min(2 * binom.cdf(min(k, m - k), m, 0.5), 1.0) < 1e-9 for k in heads]
     assert binom.pmf(heads, m, 0.5)[refused].sum() <= 1e-9
+
+
+# --- half of the canaries --------------------------------------------------------------------
+
+
+def test_a_random_half_is_judged_by_a_bound_of_its_own():
+    rng = np.random.default_rng(3)
+    included = rng.permutation(np.arange(1000) < 500)
+    scores = 3.0 * included + rng.standard_normal(1000)
+    for claim in (PureDP(1.0), ApproxDP(1.0, 1e-5), GaussianDP(1.0)):
+        given = {"scores": scores, "included": included, "claim": claim, "failure_prob": 0.05}
+        fair, half = (dpaudit.audit_one_run(**given, coins=coins) for coins in ("fair", "half"))
+        assert half.verdict is Verdict.REFUTED
+        assert 0 < half.certified_epsilon < fair.certified_epsilon
+        assert half.p_value > fair.p_value
+        paid = dpaudit.audit_one_run(
+            **given | {"failure_prob": 0.05 * half_probability(1000)}, coins="fair"
+        )
+        assert half.certified_epsilons == paid.certified_epsilons
+        assert "uniformly among all sets of exactly half" in half.assumptions[0]
+        assert "exactly half" not in fair.reason + half.reason
+        unsaid = dpaudit.audit_one_run(**given)
+        assert "exactly half of the canaries are included" in unsaid.reason
+        assert "probability 0.025. Pass coins='half'" in unsaid.reason
+        assert unsaid.certified_epsilons == fair.certified_epsilons
+
+
+def test_half_must_be_half_rounded_either_way():
+    odd = np.arange(41)
+    for heads in (20, 21):
+        found = dpaudit.audit_one_run(odd, odd < heads, PureDP(1.0), coins="half")
+        assert found.verdict is Verdict.NO_POWER
+    with pytest.raises(ValueError, match="half of the 41 canaries for coins='half', got 22"):
+        dpaudit.audit_one_run(odd, odd < 22, PureDP(1.0), coins="half")
+    for call in (dpaudit.audit_one_run, lambda *_, **more: plan_one_run(PureDP(1), mu=1, **more)):
+        with pytest.raises(ValueError, match="coins must be one of fair, half"):
+            call(SCORES, COINS, PureDP(1.0), coins="unfair")
+
+
+def test_plans_know_that_a_random_half_shows_less():
+    fair, half = (
+        plan_one_run(PureDP(1.0), mu=2.0, canaries=[300], failure_prob=0.05, coins=coins)
+        for coins in ("fair", "half")
+    )
+    assert half.certified_epsilon[0] < fair.certified_epsilon[0]
+    assert half.power[0] <= fair.power[0]
+    assert fair.needed < half.needed < 3 * fair.needed
 
 
 # --- guesses ---------------------------------------------------------------------------------
@@ -267,7 +315,7 @@ def test_certified_numbers_do_not_depend_on_hints(monkeypatch):
     for given in (scores, -scores, scores.round()):
         plain = dpaudit.audit_one_run(given, coins, PureDP(1.0), failure_prob=0.05)
         with monkeypatch.context() as patched:
-            patched.setattr("dpaudit.engine.one_run.hints", lambda *_: ["said"])
+            patched.setattr("dpaudit.engine.one_run.hints", lambda *_, **__: ["said"])
             other = dpaudit.audit_one_run(given, coins, PureDP(1.0), failure_prob=0.05)
         assert other.reason != plain.reason
         assert dataclasses.replace(other, reason="") == dataclasses.replace(plain, reason="")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
@@ -16,6 +17,7 @@ from dpaudit import (
     GaussianDP,
     PureDP,
     Verdict,
+    audit,
     audit_one_run,
     audit_outputs,
 )
@@ -324,3 +326,45 @@ def test_masked_values_are_not_looked_at() -> None:
     coins = np.arange(100) % 2 == 0
     with pytest.raises(ValueError, match="scores must be a plain array"):
         audit_one_run(np.ma.masked_array(coins * 1.0, mask=coins), coins, PureDP(1.0))
+
+
+EQUAL: dict[str, Any] = {
+    "numbers": lambda n: np.zeros(n),
+    "integers": lambda n: [7] * n,
+    "no answer": lambda n: [None] * n,
+    "vectors": lambda n: np.ones((n, 3)),
+    "texts": lambda n: ["yes"] * n,
+    "lists of texts": lambda n: [["yes", "no"]] * n,
+    "frames": lambda n: pd.DataFrame({"x": np.zeros(n), "word": ["yes"] * n}),
+}
+
+
+@pytest.mark.parametrize("kind", EQUAL)
+@pytest.mark.parametrize("size", [50, 120])
+def test_equal_outputs_refute_nothing_by_the_luck_of_coins(kind: str, size: int) -> None:
+    column = EQUAL[kind](size)
+    for seed in range(15):
+        result = audit_outputs(column, column, PureDP(0.0), failure_prob=0.5, seed=seed)
+        assert result.verdict is Verdict.NO_POWER
+        assert result.certified_epsilon == 0.0
+
+
+def test_equal_outputs_of_a_mechanism_refute_nothing_by_the_luck_of_coins() -> None:
+    for answer in (0.0, "yes", {"x": 1.0, "word": "yes"}):
+
+        def constant(data: Any, size: int, *, rng: Any, answer: Any = answer) -> Any:
+            rng.random(size)
+            return np.full(size, answer) if isinstance(answer, float) else [answer] * size
+
+        for seed in range(5):
+            found = audit(constant, PureDP(0.0), ONE, draws=60, failure_prob=0.5, seed=seed)
+            assert found.certified_epsilon == 0.0
+
+
+def test_outputs_that_few_values_tell_apart_are_guessed_up_to_the_value_that_both_ends_reach() -> (
+    None
+):
+    """Randomised response of rate 0.9, on 100 outputs of either side."""
+    left, right = np.repeat([1.0, 0.0], [90, 10]), np.repeat([0.0, 1.0], [90, 10])
+    result = audit_outputs(left, right, PureDP(0.1), failure_prob=0.05, seed=1)
+    assert 1.3 < result.certified_epsilon < np.log(9)

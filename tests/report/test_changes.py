@@ -55,7 +55,7 @@ AUDITS: dict[str, tuple[Any, Any, What | None]] = {
         replace(FINE, expected=Expectation.REFUTED, **FEWER),
         What.LOST,
     ),
-    "power lost": (FINE, SILENT, What.POWER),
+    "less power": (FINE, SILENT, What.POWER),
     "refuted, then a given mutant survives": (REFUTED, BLUNT, What.POWER),
     "refuted, then silent": (REFUTED, SILENT, What.OTHER),
     "computed to be within the claim": (
@@ -64,8 +64,8 @@ AUDITS: dict[str, tuple[Any, Any, What | None]] = {
         What.MENDED,
     ),
     "a given mutant survives": (SILENT, BLUNT, What.POWER),
-    "power lost, with fewer draws": (FINE, replace(SILENT, **FEWER), What.OTHER),
-    "power lost, of another claim": (FINE, replace(SILENT, claim=claim(2.0)), What.OTHER),
+    "less power, with fewer draws": (FINE, replace(SILENT, **FEWER), What.OTHER),
+    "less power, of another claim": (FINE, replace(SILENT, claim=claim(2.0)), What.OTHER),
     "mended": (REFUTED, FINE, What.MENDED),
     "mended, no mark any more": (KNOWN, FINE, What.MENDED),
     "not refuted, with fewer draws": (REFUTED, replace(FINE, **FEWER), What.OTHER),
@@ -181,10 +181,10 @@ def test_every_kind_of_change_is_told_with_its_name_and_what_is_worse_comes_firs
     pairs = {
         What.REFUTED: (FINE, REFUTED),
         What.LOST: (KNOWN, replace(FINE, expected=Expectation.REFUTED)),
-        What.POWER: (FINE, replace(SILENT, mutants=())),
         What.STATEMENT: (HOLDS, BROKEN),
         What.UNDECLARED: (HOLDS, replace(HOLDS, expected=LedgerVerdict.REFUTED)),
         What.GONE: (FINE, None),
+        What.POWER: (FINE, replace(SILENT, mutants=())),
         What.SURVIVED: (FINE, replace(FINE, mutants=survivor)),
         What.MENDED: (REFUTED, FINE),
         What.KILLED: (replace(FINE, mutants=survivor), FINE),
@@ -205,14 +205,46 @@ def test_every_kind_of_change_is_told_with_its_name_and_what_is_worse_comes_firs
     found = both(*sides)
     assert [change.what for change in found.changes] == list(What)
     assert [change.id for change in found.changes] == [what.value for what in What]
-    assert [change.what for change in found.worse] == list(What)[:6]
-    assert [change.what for change in found.others] == list(What)[6:]
+    assert [change.what for change in found.worse] == list(What)[:5]
+    assert [change.what for change in found.others] == list(What)[5:]
     tolerant = both(*sides, may_be_missing=True)
-    assert [change.what for change in tolerant.worse] == list(What)[:5]
+    assert [change.what for change in tolerant.worse] == list(What)[:4]
     assert set(tolerant.worse) | set(tolerant.others) == set(found.changes)
     text = "\n".join(comparison_lines(found)) + comparison_markdown(found)
     for what in What:
         assert text.count(what.value) >= 2
+
+
+def test_less_power_by_new_draws_fails_nothing_unless_asked():
+    found = both([FINE], [replace(SILENT, seed=3)])
+    (changed,) = (change for change in found.others if change.what.value == "less power")
+    assert found.worse == ()
+    strict = both([FINE], [replace(SILENT, seed=3)], power_counts=True)
+    assert strict.worse == (changed,)
+
+
+CONTRARY = {
+    What.REFUTED: {"within chance", "fell"},
+    What.LOST: {"within chance", "rose"},
+    What.MENDED: {"within chance", "rose"},
+}
+
+
+@pytest.mark.parametrize("name", [name for name in AUDITS if AUDITS[name][2] in CONTRARY])
+@pytest.mark.parametrize("more", [0.0, 2.0])
+def test_no_audit_is_in_two_categories_that_contradict_each_other(name, more):
+    old, new, what = AUDITS[name]
+    histogram = laplace(1.0 + more, 20_000, 2)
+    new = replace(new, histogram=histogram, seed=9)
+    for before, now in ((old, new), (replace(old, histogram=histogram), new)):
+        found = both([before], [now])
+        (moved,) = found.moved
+        assert moved.shift.movement.value not in CONTRARY[what]
+        data = comparison_json(found)
+        assert data["epsilons"]["audits"][0]["movement"] not in CONTRARY[what]
+        assert "within chance: 1 audit" not in "\n".join(comparison_lines(found))
+        if moved.shift.movement is Movement.NOT_WITH_VERDICT:
+            assert "the verdict changed, but epsilon: " in moved.shift.reason
 
 
 def test_the_same_code_and_seed_are_the_same():

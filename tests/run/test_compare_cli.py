@@ -121,6 +121,21 @@ def test_a_bug_is_worse_and_mending_it_is_not(stored):
     assert back.out.count(" fell: ") == 2
 
 
+def test_less_power_fails_where_it_is_asked_to(stored):
+    shutil.copytree(stored.path / "before", stored.path / "after")
+    name = "audits/audit_mine.audit_noisy.json"
+    record = stored.json(f"after/{name}")
+    assert record["verdict"] == "not_refuted"
+    mutants = [{**mutant, "fate": "survived"} for mutant in record["mutants"]]
+    stored.reseal(f"after/{name}", verdict="no_power", mutants=mutants)
+    plain = stored.dpaudit("compare", f"before/{name}", f"after/{name}")
+    assert plain.code == 0, plain.out + plain.err
+    plain.matches("changed  less power: audit_mine::audit_noisy  NOT REFUTED -> NO POWER *")
+    asked = stored.dpaudit("compare", f"before/{name}", f"after/{name}", "--fail-on-less-power")
+    assert asked.code == 1
+    asked.matches("WORSE    less power: audit_mine::audit_noisy  NOT REFUTED -> NO POWER *")
+
+
 def test_what_is_gone_is_worse_unless_it_may_be_missing(stored):
     gone = AUDIT[: AUDIT.index("def audit_coin")] + LEDGER.replace("p.one", "p.two")
     run(stored, "after", audit=gone, ledger="")

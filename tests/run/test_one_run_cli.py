@@ -30,14 +30,21 @@ def test_a_plan_of_one_run_takes_a_true_epsilon_and_a_side():
     assert both.output != top.output
 
 
+def test_a_plan_of_a_random_half_asks_for_more_canaries():
+    words = ("--one-run", "--mu", "2", "--canaries", "200", "--failure-prob", "0.05")
+    needed = [int(said(*words, *more).output.split()[0]) for more in ((), ("--coins", "half"))]
+    assert needed[0] < needed[1]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["--one-run"], "give --true-epsilon or --mu"),
         (["--one-run", "--mu", "1", "--true-epsilon", "2"], "one of the two"),
         (["--one-run", "--mu", "1", "--rates", ".5", ".1"], "--rates are of draws"),
-        (["--mu", "1"], "--mu, --canaries and --side go with --one-run"),
+        (["--mu", "1"], "--mu, --canaries, --side and --coins go with --one-run"),
         (["--true-epsilon", "2", "--canaries", "9"], "go with --one-run"),
+        (["--true-epsilon", "2", "--coins", "half"], "--coins go with --one-run"),
         ([], "Missing option '--true-epsilon'"),
         (["--rho", "0.1", "--true-epsilon", "2"], "--claimed-mu and --rho go with --one-run"),
         (["--one-run", "--mu", "2", "--rho", "0.1"], "the claim is one of --epsilon"),
