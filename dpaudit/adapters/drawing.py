@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit import _validate
 from dpaudit.data import handed, is_frame
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms import global_generators_kept, seed_of
@@ -54,11 +55,18 @@ class Drawn:
         seeded: bool,
         quiet: str | None = None,
     ) -> None:
-        if then is not None and not callable(then):
-            raise TypeError(f"then must be a function of one release, got {then!r}")
-        self.__name__ = name
-        self.prepare, self.given, self.then = prepare, given, then
-        self.dpaudit_unseeded, self.quiet = not seeded, quiet
+        self.__name__ = _validate.text(name=name)
+        self.prepare = _validate.function("a function prepare(**options)", prepare=prepare)
+        if not isinstance(given, Hashable):
+            raise TypeError(
+                "given must be a function of the data, a column or a key, got "
+                + _validate.shown(given)
+            )
+        if then is not None:
+            _validate.function("a function of one release", then=then)
+        self.given, self.then = given, then
+        self.dpaudit_unseeded = not _validate.flag(seeded=seeded)
+        self.quiet = None if quiet is None else _validate.text(quiet=quiet)
 
     def __repr__(self) -> str:
         return self.__name__

@@ -85,8 +85,11 @@ class NeighborPair:
 
     def __post_init__(self) -> None:
         checked_relation(self.relation)
-        if self.differ is not None and not callable(self.differ):
-            raise TypeError(f"differ must be a function differ(left, right), got {self.differ!r}")
+        _validate.text(recipe=self.recipe)
+        if self.by is not None:
+            _validate.text(by=self.by)
+        if self.differ is not None:
+            _validate.function("a function differ(left, right)", differ=self.differ)
         sides = (self.left, self.right)
         if self.relation.name == "within_sensitivity":
             form: Form = ArrayForm()
@@ -300,9 +303,9 @@ class PairFamily:
     pairs: tuple[NeighborPair, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pairs", tuple(self.pairs))
-        if not self.pairs:
-            raise ArgumentError(f"the family {self.name!r} holds no pair; at least one is needed")
+        _validate.text(name=self.name)
+        held = _validate.items("a list of NeighborPair objects, at least one", pairs=self.pairs)
+        object.__setattr__(self, "pairs", held)
         for pair in self.pairs:
             if not isinstance(pair, NeighborPair):
                 raise TypeError(
@@ -311,7 +314,7 @@ class PairFamily:
                 )
             if len(self.pairs) > 1 and pair.is_null:
                 raise ArgumentError(
-                    f"a pair of a family must differ, got one whose sides are equal: {pair!r}"
+                    f"pairs of a family must differ, got one whose sides are equal: {pair!r}"
                 )
         of_one_kind(self.pairs, "a family")
 

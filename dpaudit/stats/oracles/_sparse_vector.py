@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit import _validate
+from dpaudit.errors import ArgumentError
 from dpaudit.stats.oracles._core import DiscreteOracle, Floats, same_length, vector
 from dpaudit.stats.oracles._quadrature import STEEPNESS, graded_edges, on_panels
 
@@ -97,7 +98,7 @@ def sparse_vector_patterns(
     limit = q.size + 1 if cutoff is None else _validate.integer(1, cutoff=cutoff)
     count = _count_patterns(q.size, limit)
     if count > _MAX_PATTERNS:
-        raise ValueError(
+        raise ArgumentError(
             f"queries must allow at most {_MAX_PATTERNS} answer patterns; "
             f"{q.size} queries with cutoff={cutoff!r} allow {count}"
         )
@@ -277,7 +278,7 @@ def _threshold_noise(gaps: Floats, a: float, b: float, size: int) -> tuple[Float
     )
     nodes, weights = on_panels(edges)
     if nodes.size > _MAX_NODES:
-        raise ValueError(
+        raise ArgumentError(
             f"queries must be fewer or less spread out: the quadrature would take {nodes.size} "
             f"nodes, got {size} queries"
         )
