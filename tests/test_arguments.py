@@ -6,8 +6,10 @@ a valid call for each. Each argument of it is replaced in turn by each bad value
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import itertools
 import re
 import traceback
 import warnings
@@ -29,7 +31,7 @@ import dpaudit.run.auditor
 import dpaudit.stats.oracles
 from dpaudit import Relation, Verdict, adapters, ledger, mutants, neighbors, search, store
 from dpaudit.claims import ApproxDP, PureDP, RenyiDP
-from dpaudit.errors import ArgumentError, DpauditError
+from dpaudit.errors import ArgumentError, MechanismError, StoreError
 from dpaudit.ledger import strategies
 from dpaudit.stats import oracles
 
@@ -83,6 +85,10 @@ def mechanism(data: Any, size: int, *, rng: np.random.Generator) -> Any:
     return np.sum(data) + rng.laplace(size=size)
 
 
+def rounded(data: Any, rng: Any) -> float:
+    return float(np.sum(data))
+
+
 def center(data: Any) -> float:
     return float(np.sum(data))
 
@@ -93,7 +99,9 @@ def pull(params: Any, data: Any) -> Any:
 
 def first_of(strategy: Any) -> Any:
     """Draw one example of what a function returns: arguments of strategies are read then."""
-    settings = hypothesis.settings(max_examples=1, database=None, deadline=None)
+    settings = hypothesis.settings(
+        max_examples=1, database=None, deadline=None, phases=[hypothesis.Phase.generate]
+    )
     return hypothesis.find(strategy, lambda _: True, settings=settings)
 
 
@@ -105,7 +113,7 @@ PAIR = dpaudit.NeighborPair([[0.0], [1.0]], [[0.0], [5.0]])
 RNG = functools.partial(np.random.default_rng, 1)
 RELATION: dict[str, set[str]] = {}
 SIZES = {"n_users": {"5"}, "m": {"5"}, "d": {"5", "None"}}
-SPACE = {**SIZES, "wide": FLAG, "low": {"5", "-1", "0"}, "high": {"5", "1e300"}}
+SPACE = {**SIZES, "wide": FLAG, "low": {"-1", "0"}, "high": {"5", "1e300"}}
 
 
 def table() -> dict[str, Call]:
@@ -120,19 +128,21 @@ def table() -> dict[str, Call]:
             lambda: {"epsilon": 1.0, "delta": 1e-6},
             {"epsilon": {"5", "0"}, "delta": {"0"}, **claims},
         ),
-        "ZeroConcentratedDP": Call(lambda: {"rho": 1.0}, {"rho": POSITIVE, **claims}),
+        "ZeroConcentratedDP": Call(lambda: {"rho": 1.0}, {"rho": NUMBERS, **claims}),
         "ApproxZCDP": Call(
-            lambda: {"rho": 1.0, "delta": 1e-6}, {"rho": POSITIVE, "delta": {"0"}, **claims}
+            lambda: {"rho": 1.0, "delta": 1e-6}, {"rho": NUMBERS, "delta": {"0"}, **claims}
         ),
-        "GaussianDP": Call(lambda: {"mu": 1.0}, {"mu": POSITIVE, **claims}),
+        "GaussianDP": Call(lambda: {"mu": 1.0}, {"mu": NUMBERS, **claims}),
         "RenyiDP": Call(
             lambda: {"alpha": 2.0, "epsilon": 1.0},
-            {"alpha": POSITIVE, "epsilon": COUNT, **claims},
+            {"alpha": NUMBERS, "epsilon": NUMBERS, **claims},
         ),
-        "Accounted": Call(lambda: {"accounted": _pld(), "relation": Relation.REPLACE_USER}, claims),
+        "Accounted": Call(
+            lambda: {"accounted": _pld(), "relation": Relation.REPLACE_USER}, {"source": TEXT}
+        ),
         "from_opendp": Call(
             lambda: {"measurement": _measurement(), "d_in": 1.0},
-            {**claims, "delta": OPTIONAL},
+            {**claims, "d_in": {"5"}, "delta": OPTIONAL},
         ),
         # --- relations and pairs ---
         "Relation": Call(
@@ -172,9 +182,9 @@ def table() -> dict[str, Call]:
             lambda: {"n_users": 9, "threshold": 3}, {**SIZES, "threshold": {"5"}}
         ),
         "neighbors.value_pattern": Call(
-            lambda: {"pattern": "one_above", "k": 3}, {"k": {"5"}, "center": COUNT | {"-1"}}
+            lambda: {"pattern": "one_above", "k": 3}, {"k": {"5"}, "center": {"5", "0", "-1"}}
         ),
-        "neighbors.value_patterns": Call(lambda: {"k": 3}, {"k": {"5"}, "center": COUNT | {"-1"}}),
+        "neighbors.value_patterns": Call(lambda: {"k": 3}, {"k": {"5"}, "center": {"5", "0", "-1"}}),
         "neighbors.family": Call(lambda: {"pairs": PAIR}),
         "neighbors.portfolio": Call(
             lambda: {"n_users": 4, "m": 2},
@@ -193,7 +203,7 @@ def table() -> dict[str, Call]:
         # --- search ---
         "search.SearchSpace": Call(
             lambda: {"build": _build, "parameters": {"distance": search.Interval(1.0, 2.0)}},
-            {"name": {"'x'", "''"}},
+            {"build": FUNCTION, "name": TEXT},
         ),
         "search.Interval": Call(
             lambda: {"low": 1, "high": 2}, {"low": {"0", "-1"}, "high": NUMBERS, "log": FLAG}
@@ -209,7 +219,7 @@ def table() -> dict[str, Call]:
             lambda: {"n_users": 10, "batch_size": 2}, {**SPACE, "batch_size": {"5"}}
         ),
         "search.query_values": Call(
-            lambda: {"k": 3}, {"k": {"5"}, "low": {"5", "-1", "0"}, "high": NUMBERS | {"0"}}
+            lambda: {"k": 3}, {"k": {"5"}, "low": {"5", "-1", "0"}, "high": COUNT | {"-1"}}
         ),
         "search.rows": Call(
             lambda: {"columns": {"value": search.Interval(0.0, 1.0)}},
@@ -226,7 +236,7 @@ def table() -> dict[str, Call]:
         ),
         # --- mechanisms ---
         "one_draw": Call(
-            lambda: {"function": center},
+            lambda: {"function": rounded},
             {
                 "function": FUNCTION | OPTIONAL,
                 "seed": OPTIONAL,
@@ -246,7 +256,7 @@ def table() -> dict[str, Call]:
         ),
         "AdditiveNoise": Call(
             lambda: {"centers": center, "noise": "laplace", "scale": 1.0},
-            {"centers": FUNCTION, "scale": NUMBERS | {"0"}, "ball": OPTIONAL | FUNCTION},
+            {"centers": FUNCTION, "scale": POSITIVE, "ball": OPTIONAL | FUNCTION},
         ),
         "DPSGD": Call(
             lambda: {
@@ -268,7 +278,7 @@ def table() -> dict[str, Call]:
             },
         ),
         "mechanisms.Processes": Call(
-            lambda: {"count": 1}, {}, lambda **a: dpaudit.mechanisms.Processes(**a).close()
+            lambda: {"count": 1}, {"count": {"5"}}, lambda **a: dpaudit.mechanisms.Processes(**a).close()
         ),
         "mechanisms.Watch": Call(
             dict,
@@ -288,14 +298,23 @@ def table() -> dict[str, Call]:
         # --- mutants ---
         "mutants.of_noise": Call(
             lambda: {"mechanism": mechanism, "datasets": [PAIR.left], "seed": 1},
-            {"mechanism": set(), "seed": {"5", "0"}, "watch": OPTIONAL},
+            {
+                "mechanism": FUNCTION,
+                "datasets": {"generator"},
+                "seed": {"5", "0"},
+                "watch": OPTIONAL,
+            },
         ),
         "mutants.without": Call(lambda: {"name": "statistics.fmean"}),
         "mutants.patch": Call(
             lambda: {"name": "statistics.fmean", "replacement": center}, {"replacement": FUNCTION}
         ),
         "mutants.quieter": Call(lambda: {"name": "statistics.fmean"}, {"factor": {"0"}}),
-        "mutants.scaled": Call(lambda: {"scale": 0.5}, {"scale": NUMBERS | {"0", "-1"}}),
+        "mutants.scaled": Call(
+            lambda: {"scale": 0.5},
+            {"of": OPTIONAL, "scale": NUMBERS | {"0", "-1"}},
+            lambda of=None, **factors: mutants.scaled(of, **factors),
+        ),
         "mutants.Change": Call(
             lambda: {"name": "worse", "apply": lambda f: f}, {"name": {"'x'"}, "apply": FUNCTION}
         ),
@@ -305,27 +324,28 @@ def table() -> dict[str, Call]:
                 "mechanism": mechanism,
                 "claim": PureDP(1.0),
                 "pairs": PAIR,
-                "draws": 20,
+                "draws": 200,
                 "seed": 1,
                 "mutants": None,
             },
             {
-                "failure_prob": set(),
+                "mechanism": FUNCTION,
+                "pairs": OPTIONAL,
                 "seed": {"5", "0"},
                 "mutants": OPTIONAL | {"[]", "array"},
                 "sequential": OPTIONAL,
                 "float_attack": FLAG,
                 "slack": OPTIONAL,
-                "score": OPTIONAL,
+                "score": OPTIONAL | FUNCTION,
                 "id": OPTIONAL | {"'x'"},
                 "progress": OPTIONAL | FUNCTION,
                 "timeout": OPTIONAL | NUMBERS,
                 "call_timeout": OPTIONAL | NUMBERS,
                 "keys": keys,
-                "workers": OPTIONAL,
+                "workers": OPTIONAL | {"5"},
                 "executor": OPTIONAL,
-                "max_seconds": OPTIONAL,
-                "keep": OPTIONAL,
+                "max_seconds": OPTIONAL | NUMBERS,
+                "keep": OPTIONAL | {"'x'"},
             },
         ),
         "audit_outputs": Call(
@@ -364,12 +384,15 @@ def table() -> dict[str, Call]:
                 "delta": OPTIONAL | {"0"},
             },
         ),
-        "FloatAttack": Call(lambda: {"references": (1.0,), "scales": (1.0,)}),
+        "FloatAttack": Call(
+            lambda: {"references": (1.0,), "scales": (1.0,)},
+            {"references": {"[]", "array", "generator"}, "scales": {"[]", "array"}},
+        ),
         # --- stored results ---
-        "store.load_result": Call(lambda: {"path": "nowhere"}),
-        "store.load_run": Call(lambda: {"out": "nowhere"}),
+        "store.load_result": Call(lambda: {"path": "nowhere"}, {"path": {"'x'"}}),
+        "store.load_run": Call(lambda: {"out": "nowhere"}, {"out": {"'x'"}}),
         # --- ledger ---
-        "statement": Call(lambda: {"id": "paper.lemma1"}, {"kind": {"''"}, "replays": FLAG}),
+        "statement": Call(lambda: {"id": "paper.lemma1"}, {"kind": TEXT, "replays": FLAG}),
         "check_sensitivity": Call(
             lambda: {"function": center, "bound": 10.0, "pairs": [PAIR], "examples": 5},
             {
@@ -404,7 +427,9 @@ def table() -> dict[str, Call]:
             },
         ),
         "ledger.Array": Call(lambda: {"entries": search.Interval(0.0, 1.0), "shape": ("n",)}),
-        "ledger.Domain": Call(lambda: {"x": search.Interval(0.0, 1.0)}),
+        "ledger.Domain": Call(
+            lambda: {"x": search.Interval(0.0, 1.0), "constant": 1}, {"constant": ANY}
+        ),
         # --- strategies ---
         **{
             f"ledger.strategies.{name}": Call(lambda: {}, accepts, drawn(getattr(strategies, name)))
@@ -633,34 +658,70 @@ def wrong(name: str, call: Call, function: Callable[..., Any]) -> Iterator[str]:
     run = call.call or function
     parameters = inspect.signature(function).parameters.values()
     named = [p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
-    for parameter in dict.fromkeys([*named, *call.arguments()]):
-        accepts = call.accepts.get(parameter, set())
-        for words, make in BAD.items():
-            arguments = {**call.arguments(), parameter: make()}
-            try:
-                run(**arguments)
-            except (ArgumentError, TypeError) as error:
-                last = traceback.extract_tb(error.__traceback__)[-1]
-                if str(ROOT / "dpaudit") not in last.filename:
-                    yield f"{name}({parameter}={words}): raw {error!r} at {last.filename}:{last.lineno}"
-                elif not re.search(rf"\b{parameter}\b", str(error)):
-                    yield f"{name}({parameter}={words}): vague: {error}"
-                elif len(str(error)) > 500:
-                    yield f"{name}({parameter}={words}): long: {str(error)[:80]}"
-                elif words in accepts and accepts is not ANY:
-                    yield f"{name}({parameter}={words}): refused: {error}"
-            except Exception as error:
-                yield f"{name}({parameter}={words}): raw {type(error).__name__}: {str(error)[:90]}"
-            else:
-                if words not in accepts:
-                    yield f"{name}({parameter}={words}): accepted"
+    names = re.compile(rf"\b({'|'.join({*named, *call.arguments()})})\b")
+    for parameter, (words, make) in itertools.product(
+        dict.fromkeys([*named, *call.arguments()]), BAD.items()
+    ):
+        accepted = words in call.accepts.get(parameter, set())
+        where = f"{name}({parameter}={words})"
+        try:
+            run(**{**call.arguments(), parameter: make()})
+        except (ArgumentError, TypeError) as error:
+            last = traceback.extract_tb(error.__traceback__)[-1].filename
+            if not last.startswith(str(ROOT / "dpaudit")):
+                yield f"{where}: raw {error!r} of {last}"
+            elif not names.search(str(error)) or len(str(error)) > 500:
+                yield f"{where}: names no argument, or is long: {str(error)[:200]}"
+            elif accepted:
+                yield f"{where}: refused: {error}"
+        except (MechanismError, StoreError) as error:  # the function ran, the file was read
+            if not accepted:
+                yield f"{where}: {error!r}"
+        except Exception as error:
+            yield f"{where}: raw {error!r}"
+        else:
+            if not accepted:
+                yield f"{where}: accepted"
 
 
-def test_bad_arguments_are_refused_by_name() -> None:
+def test_bad_arguments_are_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     functions = public()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        for name, call in table().items():
+            with contextlib.suppress(StoreError):
+                (call.call or functions[name])(**call.arguments())
         found = [
             line for name, call in table().items() for line in wrong(name, call, functions[name])
         ]
     assert not found, f"{len(found)} of them:\n" + "\n".join(found)
+
+
+def test_a_pattern_of_slack_and_a_surrogate_are_named() -> None:
+    for arguments, message in (
+        ({"slack": {"x": mechanism}}, "^each key of slack must be a finite number > 0, got 'x'"),
+        ({"slack": {-1.0: mechanism}}, "^each key of slack must be a finite number > 0, got -1.0"),
+        ({"id": "\ud800"}, "^id must be a text that is not empty, without surrogates"),
+    ):
+        with pytest.raises((ArgumentError, TypeError), match=message):
+            dpaudit.audit(mechanism, PureDP(1.0), PAIR, draws=100, seed=1, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: adapters.smartnoise_sql(5, None, epsilon=-1, delta=2), "metadata must be"),
+        (lambda: adapters.pipeline_dp(pull, epsilon=-1), "epsilon must be"),
+        (lambda: adapters.opacus(pull, pull, noise_multiplier=-1), "noise_multiplier must be"),
+        (lambda: dpaudit.NeighborPair([[0.0]], [[1.0]], by="x"), "by must be left out"),
+        (lambda: dpaudit.NeighborPair([[0.0]], [[1.0]], recipe=5), "recipe must be a text"),
+        (lambda: dpaudit.PureDP(1.0, None, 5), "source must be a text"),
+        (lambda: mutants.of_noise(mechanism, None, seed=1), "datasets must be a list"),
+        (lambda: mutants.of_noise(mechanism, [], seed=1), "datasets must be a list"),
+        (lambda: dpaudit.plan_one_run(PureDP(1.0), mu=1.0, canaries=()), "canaries must be"),
+    ],
+)
+def test_the_calls_of_the_campaign_are_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises((ArgumentError, TypeError), match=message):
+        make()

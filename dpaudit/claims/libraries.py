@@ -14,7 +14,14 @@ from typing import Any, ClassVar
 
 from dpaudit import _validate
 from dpaudit.claims.approximate import ApproxZCDP
-from dpaudit.claims.notions import ApproxDP, Claim, PureDP, ZeroConcentratedDP, _Claim
+from dpaudit.claims.notions import (
+    LARGEST_EPSILON,
+    ApproxDP,
+    Claim,
+    PureDP,
+    ZeroConcentratedDP,
+    _Claim,
+)
 from dpaudit.claims.relations import Relation, checked_relation, within_sensitivity
 from dpaudit.errors import ArgumentError
 
@@ -194,7 +201,8 @@ def from_opendp(
         if not hasattr(measurement, name):
             words = _validate.shown(measurement)
             raise TypeError(f"measurement must be a measurement of OpenDP, got {words}")
-    _validate.positive(d_in=d_in)
+    if _validate.positive(d_in=d_in) > LARGEST_EPSILON:
+        raise ArgumentError(f"d_in must be a number in (0, {LARGEST_EPSILON:g}], got {d_in!r}")
     measure = re.sub(r"[^A-Za-z]+", " ", str(measurement.output_measure)).strip()
     known = _relation_of_metric(str(measurement.input_metric), d_in)
     relation = _agreed(known, relation, f"{measurement.input_metric} of {d_in}")

@@ -36,7 +36,7 @@ from dpaudit.engine.scoring import as_outcomes, scored
 from dpaudit.engine.task import Task
 from dpaudit.errors import MechanismError
 from dpaudit.events import FloatAttack
-from dpaudit.mechanisms import LateFailure, Watch, Workers, mechanism_name, working
+from dpaudit.mechanisms import ERRORS, LateFailure, Watch, Workers, mechanism_name, working
 from dpaudit.neighbors import NeighborPair, Portfolio, family
 from dpaudit.results import AuditResult, Slack, SlackPoint
 
@@ -173,7 +173,7 @@ def audit(
     """
     start = time.perf_counter()
     mechanism, mutants, slack = scored(score, mechanism, mutants, slack)
-    if errors != "raise" or keys is not None:
+    if _validate.choice(ERRORS, errors=errors) != "raise" or keys is not None:
         options: dict[str, Any] = {
             "draws": draws,
             "failure_prob": failure_prob,

@@ -159,7 +159,7 @@ def checked_mutants(mutants: Sequence[Any] | None, mechanism: Any) -> tuple[Any,
     """Return the mutants that were given, changes among them; None where none is wanted."""
     if mutants is None:
         return None
-    if callable(mutants) or isinstance(mutants, str) or not isinstance(mutants, Iterable):
+    if callable(mutants) or isinstance(mutants, str | Mapping) or not isinstance(mutants, Iterable):
         raise TypeError(
             f"mutants must be a list of mechanisms with one mistake each, or None, got {mutants!r}"
         )

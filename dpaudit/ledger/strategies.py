@@ -89,6 +89,8 @@ def user_data(
     -------
     strategy of ndarray, ``[n_users, m]``, or ``[n_users, m, d]`` where `d` is given
     """
+    _validate.flag(special=special)
+    _validate.flag(missing=missing)
     shape = [draw(_sizes(n_users, "n_users")), draw(_sizes(m, "m"))]
     if d is not None:
         shape.append(draw(_sizes(d, "d")))
@@ -351,6 +353,8 @@ def losses(
     lipschitz : bool
         Only those that are Lipschitz over the whole space.
     """
+    _validate.flag(smooth=smooth)
+    _validate.flag(lipschitz=lipschitz)
     size = draw(_sizes(d, "d"))
     vector = draw(hnp.arrays(np.float64, size, elements=st.floats(-2, 2)))
     makers: list[Callable[[], Loss]] = [

@@ -72,7 +72,7 @@ class OneDraw:
                 f"seed must be one of {', '.join(map(repr, SEEDS))} or None, got "
                 f"{_validate.shown(seed)}"
             )
-        if vmap and seed != "jax":
+        if _validate.flag(vmap=vmap) and seed != "jax":
             raise ArgumentError(f'vmap goes with seed="jax", got seed={seed!r}')
         self.function, self.seed = function, seed
         self.keys, self.then = checked_keys(keys), checked_then(then)

@@ -34,6 +34,9 @@ SHOWN = 2_000
 _LINE = 100
 """Characters that each line counts for beside its own."""
 
+_LONGEST = 1e9
+"""Seconds that a clock can be set to; more are never over."""
+
 _AGAIN = 1.0
 """Seconds after which a call is interrupted again, because its code may have caught the first."""
 
@@ -75,7 +78,8 @@ class Watch:
             _validate.function("a function progress(done, total)", progress=self.progress)
         for name in ("timeout", "call_timeout", "max_seconds"):
             if getattr(self, name) is not None:
-                setattr(self, name, _validate.positive(**{name: getattr(self, name)}))
+                seconds = _validate.positive(**{name: getattr(self, name)})
+                setattr(self, name, min(seconds, _LONGEST))
         _validate.integer(0, total=self.total)
 
     def note(self, draws: int) -> None:

@@ -20,6 +20,7 @@ from dpaudit.data import (
     digest,
     form_of,
     frame_sides,
+    is_frame,
     locked,
     replaced,
 )
@@ -95,6 +96,9 @@ class NeighborPair:
             form: Form = ArrayForm()
         else:
             form = common(*(form_of(side, by=self.by, differ=self.differ) for side in sides))
+        parts = [p for s in sides for p in (s.values() if isinstance(s, dict) else (s,))]
+        if self.by is not None and not any(map(is_frame, parts)):
+            raise ArgumentError(f"by must be left out for data without a frame, got {self.by!r}")
         left, right = (form.frozen(s, n) for s, n in zip(sides, ("left", "right"), strict=True))
         if isinstance(form, ArrayForm):
             left, right = _alike(left, right)
