@@ -90,11 +90,12 @@ def integer(minimum: int, maximum: int = LARGEST_INTEGER, /, **named: Any) -> in
     allowed = f"an integer >= {minimum}"
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be {allowed}, got {_typed(value)}")
+    value = int(value)
     if value < minimum:
         raise ArgumentError(f"{name} must be {allowed}, got {shown(value)}")
     if value > maximum:
         raise ArgumentError(f"{name} must be an integer <= {maximum}, got {shown(value)}")
-    return int(value)
+    return value
 
 
 def seed(**named: Any) -> int:
@@ -118,7 +119,7 @@ def flag(**named: Any) -> bool:
     return value
 
 
-def text(*, empty: bool = False, **named: Any) -> str:
+def text(*, empty: Any = False, **named: Any) -> str:
     """Return the one keyword argument; refuse what is no text, or no Unicode to be stored."""
     ((name, value),) = named.items()
     allowed = "a text" if empty else "a text that is not empty"

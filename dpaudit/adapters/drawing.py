@@ -17,7 +17,7 @@ from dpaudit.data import handed, is_frame
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms import global_generators_kept, seed_of
 
-Given = Callable[[Any], Any] | Hashable
+Given = Callable[[Any], Any] | str | int
 Release = Callable[[Any, np.random.Generator], Any]
 
 _OURS = ("data", "size", "rng")
@@ -57,11 +57,10 @@ class Drawn:
     ) -> None:
         self.__name__ = _validate.text(name=name)
         self.prepare = _validate.function("a function prepare(**options)", prepare=prepare)
-        if not isinstance(given, Hashable):
-            raise TypeError(
-                "given must be a function of the data, a column or a key, got "
-                + _validate.shown(given)
-            )
+        if isinstance(given, str):
+            _validate.text(empty=True, given=given)
+        elif given is not None and not callable(given):
+            _validate.integer(-_validate.LARGEST_INTEGER, given=given)
         if then is not None:
             _validate.function("a function of one release", then=then)
         self.given, self.then = given, then

@@ -75,7 +75,7 @@ def pipeline_dp(
     public = None
     if partitions is not None:
         public = list(_validate.items("a list of public partitions", partitions=partitions))
-    if isinstance(params, str | int | float) or params is None:
+    if not callable(params) and not hasattr(params, "metrics"):
         raise TypeError(
             f"params must be an AggregateParams or a function, got {_validate.shown(params)}"
         )
@@ -180,7 +180,7 @@ def smartnoise_sql(
     MechanismError
         By a call, where SmartNoise is not installed, or for data that are no frame of pandas.
     """
-    if not isinstance(metadata, Mapping):
+    if not isinstance(metadata, Mapping) or not metadata:
         _validate.text(metadata=metadata)
     budget = {
         "epsilon": _validate.positive(epsilon=epsilon),

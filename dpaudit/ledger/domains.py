@@ -90,7 +90,8 @@ class Domain:
         self.parts: Mapping[str, Any] = parts
         if not any(isinstance(part, Range | Array) for part in parts.values()):
             raise ArgumentError(
-                "a domain must hold at least one Interval, Integer, Choice or Array"
+                f"parts ({', '.join(parts)}) of a domain must hold at least one Interval, Integer, "
+                "Choice or Array"
             )
 
         for name, part in parts.items():

@@ -198,8 +198,9 @@ def _keywords(made: Any, factors: dict[str, float], name: str) -> functools.part
     """Return a partial with some of its keywords multiplied."""
     if not isinstance(made, functools.partial):
         raise ArgumentError(
-            f"{name} must be a functools.partial whose keywords are scaled, got {made!r}; of a "
-            "mechanism made by a factory, give scaled(partial(factory, parameter=...), ...)"
+            f"{name} must be a functools.partial whose keywords are scaled, got "
+            f"{_validate.shown(made)}; of a mechanism made by a factory, give "
+            "scaled(partial(factory, parameter=...), ...)"
         )
     scaled = {}
     for key, factor in factors.items():

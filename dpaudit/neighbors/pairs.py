@@ -211,7 +211,7 @@ class NeighborPair:
         >>> rich.left["paid"].tolist(), rich.right["paid"].tolist()
         ([9.0, 1000000.0], [9.0])
         """
-        left, right, users, words = frame_sides(frame, user, drop, replace)
+        left, right, users, words = frame_sides(frame, _validate.text(user=user), drop, replace)
         if relation is None:
             relation = Relation.REPLACE_USER if drop is None else Relation.ADD_REMOVE_USER
             relation = relation.of_group(len(users)) if len(users) > 1 else relation

@@ -308,7 +308,9 @@ def discrete(
     ([0.25, 0.25], 0.0, inf)
     """
     p = vector("pmf_left", pmf_left)
-    names = tuple(range(p.size)) if outcomes is None else tuple(outcomes)
+    names: tuple[Any, ...] = tuple(range(p.size))
+    if outcomes is not None:
+        names = _validate.items("a sequence of names", outcomes=outcomes)
     return DiscreteOracle(p, vector("pmf_right", pmf_right), names)
 
 

@@ -89,8 +89,9 @@ def sparse_vector_patterns(
     (((0, 0), (0, 1), (1, -1)), [0.333333333333, 0.166666666667, 0.5])
     """
     q = vector("queries", queries)
-    t = np.asarray(thresholds, dtype=np.float64)
-    t = vector("thresholds", np.full(q.size, float(t)) if t.ndim == 0 else t)
+    if np.ndim(thresholds) == 0:
+        thresholds = np.full(q.size, _validate.finite(thresholds=thresholds))
+    t = vector("thresholds", thresholds)
     same_length("thresholds", t, "queries", q)
     a = _validate.nonnegative(threshold_scale=threshold_scale)
     b = _validate.nonnegative(query_scale=query_scale)
@@ -156,7 +157,7 @@ def above_threshold(
     True
     """
     unit = _validate.positive(sensitivity=sensitivity) / _validate.positive(epsilon=epsilon)
-    level = vector("threshold", [threshold])[0]
+    level = _validate.finite(threshold=threshold)
     return _pair(
         ("queries_left", queries_left),
         ("queries_right", queries_right),
@@ -209,7 +210,7 @@ def fixed_threshold_sparse_vector(
         thresholds=thresholds,
         threshold_scale=0.0,
         query_scale=1.0 / _validate.positive(epsilon=epsilon),
-        cutoff=cutoff,
+        cutoff=_validate.integer(1, cutoff=cutoff),
         halt_on="yes",
     )
 
