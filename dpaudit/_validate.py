@@ -87,7 +87,7 @@ def failure_prob(**named: Any) -> float:
 def integer(minimum: int, maximum: int = LARGEST_INTEGER, /, **named: Any) -> int:
     """Return the one keyword argument as an int; refuse other types and values out of range."""
     ((name, value),) = named.items()
-    allowed = f"an integer >= {minimum}"
+    allowed = "a whole number" if minimum < -1 else f"an integer >= {minimum}"
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be {allowed}, got {_typed(value)}")
     value = int(value)
@@ -167,7 +167,7 @@ def items(allowed: str, /, **named: Any) -> tuple[Any, ...]:
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
         raise TypeError(f"{name} must be {allowed}, got {shown(value)}")
     if not (held := tuple(value)):
-        raise ArgumentError(f"{name} must be {allowed}, got none")
+        raise ArgumentError(f"{name} must be {allowed} with at least one entry, got none")
     return held
 
 

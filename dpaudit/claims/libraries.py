@@ -22,7 +22,7 @@ from dpaudit.claims.notions import (
     ZeroConcentratedDP,
     _Claim,
 )
-from dpaudit.claims.relations import Relation, checked_relation, within_sensitivity
+from dpaudit.claims.relations import Relation, within_sensitivity
 from dpaudit.errors import ArgumentError
 
 _RELATIONS = {
@@ -254,7 +254,7 @@ def _relation_of_metric(metric: str, d_in: Any) -> Relation | None:
 def _agreed(known: Relation | None, given: Relation | None, whose: str) -> Relation | None:
     """Return the relation that is known or given; refuse two that differ."""
     if given is not None:
-        checked_relation(given)
+        _validate.instance(Relation, "a Relation or None", relation=given)
     if known is not None and given is not None and known != given:
         raise ArgumentError(f"relation must be {known}, which is that of {whose}, got {given}")
     return known if given is None else given
@@ -272,7 +272,7 @@ def _is_event(accounted: Any) -> bool:
 def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str]:
     """Return relation, what reports the curve, and words."""
     if relation is not None:
-        checked_relation(relation)
+        _validate.instance(Relation, "a Relation or None", relation=relation)
     try:
         from dp_accounting import DpEvent, PrivacyAccountant
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution

@@ -235,7 +235,7 @@ def audit_one_run(
     >>> coins = rng.random(1000) < 0.5
     >>> noisy = coins + rng.laplace(scale=0.4, size=1000)  # needs epsilon = 2.5
     >>> found = audit_one_run(noisy, coins, PureDP(1.0), failure_prob=0.05)
-    >>> found.verdict == "REFUTED", found.certified_epsilon
+    >>> found.verdict == "refuted", found.certified_epsilon
     (True, 2.36)
     """
     if not isinstance(claim, Claim):

@@ -308,7 +308,7 @@ class PairFamily:
 
     def __post_init__(self) -> None:
         _validate.text(name=self.name)
-        held = _validate.items("a list of NeighborPair objects, at least one", pairs=self.pairs)
+        held = _validate.items("a list of NeighborPair objects", pairs=self.pairs)
         object.__setattr__(self, "pairs", held)
         for pair in self.pairs:
             if not isinstance(pair, NeighborPair):

@@ -144,8 +144,8 @@ def _of_relation(
     missing: bool | None,
 ) -> Portfolio:
     """Return the portfolio of one relation; parameters are those of :func:`portfolio`."""
-    if missing is not None:
-        _validate.flag(missing=missing)
+    if missing is not None and not isinstance(missing, bool):
+        raise TypeError(f"missing must be True, False or None, got {_validate.shown(missing)}")
     domain = _domain(low, high)
     data = None if data_like is None else as_array("data_like", data_like)
     if relation.name == "within_sensitivity":

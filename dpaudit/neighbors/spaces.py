@@ -102,7 +102,7 @@ class Choice:
     values: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        held = _validate.items("a sequence of values, at least one", values=self.values)
+        held = _validate.items("a sequence of values", values=self.values)
         object.__setattr__(self, "values", held)
 
     @property

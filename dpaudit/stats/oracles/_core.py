@@ -310,7 +310,8 @@ def discrete(
     p = vector("pmf_left", pmf_left)
     names: tuple[Any, ...] = tuple(range(p.size))
     if outcomes is not None:
-        names = _validate.items("a sequence of names", outcomes=outcomes)
+        listed = list(outcomes) if isinstance(outcomes, str) else outcomes
+        names = _validate.items("a sequence of names", outcomes=listed)
     return DiscreteOracle(p, vector("pmf_right", pmf_right), names)
 
 
