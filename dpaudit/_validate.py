@@ -11,12 +11,13 @@ import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpaudit.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 
@@ -150,6 +151,8 @@ def instance(kind: type[T], allowed: str, /, **named: Any) -> T:
 
 def generator(**named: Any) -> np.random.Generator:
     """Return the one keyword argument; refuse anything but a generator of numpy."""
+    import numpy as np  # late: the pytest plugin does without
+
     return instance(np.random.Generator, "a numpy.random.Generator", **named)
 
 
@@ -173,6 +176,8 @@ def items(allowed: str, /, **named: Any) -> tuple[Any, ...]:
 
 def vector(**named: Any) -> NDArray[np.float64]:
     """Return the one keyword argument as a vector of floats; refuse what is none, or empty."""
+    import numpy as np  # late, as above
+
     ((name, value),) = named.items()
     try:
         array = np.array(value, dtype=np.float64)

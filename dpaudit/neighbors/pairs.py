@@ -312,10 +312,7 @@ class PairFamily:
         object.__setattr__(self, "pairs", held)
         for pair in self.pairs:
             if not isinstance(pair, NeighborPair):
-                raise TypeError(
-                    f"pairs holds NeighborPair objects, got {type(pair).__name__}; "
-                    "two datasets make one with NeighborPair(left, right)"
-                )
+                raise TypeError(f"pairs must hold NeighborPair objects, got {type(pair).__name__}")
             if len(self.pairs) > 1 and pair.is_null:
                 raise ArgumentError(
                     f"pairs of a family must differ, got one whose sides are equal: {pair!r}"
