@@ -8,22 +8,55 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable
-from typing import Any
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpaudit.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
 
 DEFAULT_FAILURE_PROB = 1e-6
 """Of one audit, so that a run of hundreds, mutants included, errs with probability below 1e-3."""
 
 
+LARGEST_INTEGER = 2**63 - 1
+"""Of sizes and counts, which numpy and stored files must hold."""
+
+LARGEST_SEED = 2**128 - 1
+
+_SHOWN = 100
+"""Characters of a value in a message, at most."""
+
+
+def shown(value: Any) -> str:
+    """Return a value as an error message shows it: on one line, and shortened."""
+    try:
+        words = " ".join(ascii(value).split()) if isinstance(value, str) else repr(value)
+    except Exception:  # an integer of too many digits, and whatever an object raises
+        words = f"a {type(value).__name__}"
+    return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 3]}..."
+
+
+def _typed(value: Any) -> str:
+    return f"{shown(value)} of type {type(value).__name__}"
+
+
 def _number(allowed: str, accept: Callable[[float], bool], named: dict[str, Any]) -> float:
     ((name, value),) = named.items()
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be {allowed}, got {value!r} of type {type(value).__name__}")
-    number = float(value)
+        raise TypeError(f"{name} must be {allowed}, got {_typed(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if not accept(number):
-        raise ArgumentError(f"{name} must be {allowed}, got {value!r}")
+        raise ArgumentError(f"{name} must be {allowed}, got {shown(value)}")
     return number
 
 
@@ -52,20 +85,106 @@ def failure_prob(**named: Any) -> float:
     return _number("a number strictly between 0 and 1", lambda x: 0 < x < 1, named)
 
 
-def integer(minimum: int, **named: Any) -> int:
-    """Return the one keyword argument as an int; refuse other types and values below `minimum`."""
+def integer(minimum: int, maximum: int = LARGEST_INTEGER, /, **named: Any) -> int:
+    """Return the one keyword argument as an int; refuse other types and values out of range."""
     ((name, value),) = named.items()
-    allowed = f"an integer >= {minimum}"
+    allowed = "a whole number" if minimum < -1 else f"an integer >= {minimum}"
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be {allowed}, got {value!r} of type {type(value).__name__}")
+        raise TypeError(f"{name} must be {allowed}, got {_typed(value)}")
+    value = int(value)
     if value < minimum:
-        raise ArgumentError(f"{name} must be {allowed}, got {value!r}")
-    return int(value)
+        raise ArgumentError(f"{name} must be {allowed}, got {shown(value)}")
+    if value > maximum:
+        raise ArgumentError(f"{name} must be an integer <= {maximum}, got {shown(value)}")
+    return value
+
+
+def seed(**named: Any) -> int:
+    """Return the one keyword argument as an int; refuse anything but an integer in [0, 2**128)."""
+    return integer(0, LARGEST_SEED, **named)
 
 
 def choice(options: tuple[str, ...], **named: Any) -> str:
     """Return the one keyword argument; refuse anything that is not one of `options`."""
     ((name, value),) = named.items()
-    if value not in options:
-        raise ArgumentError(f"{name} must be one of {', '.join(options)}; got {value!r}")
+    if not isinstance(value, str) or value not in options:
+        raise ArgumentError(f"{name} must be one of {', '.join(options)}; got {shown(value)}")
     return str(value)
+
+
+def flag(**named: Any) -> bool:
+    """Return the one keyword argument; refuse anything but True and False."""
+    ((name, value),) = named.items()
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+    return value
+
+
+def text(*, empty: Any = False, **named: Any) -> str:
+    """Return the one keyword argument; refuse what is no text, or no Unicode to be stored."""
+    ((name, value),) = named.items()
+    allowed = "a text" if empty else "a text that is not empty"
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be {allowed}, got {_typed(value)}")
+    if not (value.strip() or empty):
+        raise ArgumentError(f"{name} must be {allowed}, got {shown(value)}")
+    if any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise ArgumentError(f"{name} must be {allowed}, without surrogates, got {shown(value)}")
+    return value
+
+
+def function(allowed: str = "a function", /, **named: Any) -> Callable[..., Any]:
+    """Return the one keyword argument; refuse what cannot be called."""
+    ((name, value),) = named.items()
+    if not callable(value):
+        raise TypeError(f"{name} must be {allowed}, got {shown(value)}")
+    return value  # type: ignore[no-any-return]
+
+
+def instance(kind: type[T], allowed: str, /, **named: Any) -> T:
+    """Return the one keyword argument; refuse what is no object of a class."""
+    ((name, value),) = named.items()
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {allowed}, got {shown(value)}")
+    return value
+
+
+def generator(**named: Any) -> np.random.Generator:
+    """Return the one keyword argument; refuse anything but a generator of numpy."""
+    import numpy as np  # late: the pytest plugin does without
+
+    return instance(np.random.Generator, "a numpy.random.Generator", **named)
+
+
+def path(**named: Any) -> Path:
+    """Return the one keyword argument as a path; refuse what is none."""
+    ((name, value),) = named.items()
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name} must be a path, got {_typed(value)}")
+    return Path(text(**{name: os.fspath(value)}))
+
+
+def items(allowed: str, /, **named: Any) -> tuple[Any, ...]:
+    """Return the one keyword argument as a tuple; refuse texts, and what holds nothing."""
+    ((name, value),) = named.items()
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be {allowed}, got {shown(value)}")
+    if not (held := tuple(value)):
+        raise ArgumentError(f"{name} must be {allowed} with at least one entry, got none")
+    return held
+
+
+def vector(**named: Any) -> NDArray[np.float64]:
+    """Return the one keyword argument as a vector of floats; refuse what is none, or empty."""
+    import numpy as np  # late, as above
+
+    ((name, value),) = named.items()
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        array = np.empty(0)
+    if array.ndim != 1 or not array.size or not np.isfinite(array).all():
+        raise ArgumentError(
+            f"{name} must be a nonempty one-dimensional array of finite numbers, got {shown(value)}"
+        )
+    return array

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit import _validate
 from dpaudit.data import handed, is_frame
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms import global_generators_kept, seed_of
 
-Given = Callable[[Any], Any] | Hashable
+Given = Callable[[Any], Any] | str | int
 Release = Callable[[Any, np.random.Generator], Any]
 
 _OURS = ("data", "size", "rng")
@@ -54,11 +55,17 @@ class Drawn:
         seeded: bool,
         quiet: str | None = None,
     ) -> None:
-        if then is not None and not callable(then):
-            raise TypeError(f"then must be a function of one release, got {then!r}")
-        self.__name__ = name
-        self.prepare, self.given, self.then = prepare, given, then
-        self.dpaudit_unseeded, self.quiet = not seeded, quiet
+        self.__name__ = _validate.text(name=name)
+        self.prepare = _validate.function("a function prepare(**options)", prepare=prepare)
+        if isinstance(given, str):
+            _validate.text(empty=True, given=given)
+        elif given is not None and not callable(given):
+            _validate.integer(-_validate.LARGEST_INTEGER, given=given)
+        if then is not None:
+            _validate.function("a function of one release", then=then)
+        self.given, self.then = given, then
+        self.dpaudit_unseeded = not _validate.flag(seeded=seeded)
+        self.quiet = None if quiet is None else _validate.text(quiet=quiet)
 
     def __repr__(self) -> str:
         return self.__name__

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from dpaudit import _validate
 from dpaudit.adapters.drawing import Drawn, Given, Release, needed, with_options
 from dpaudit.data import is_frame
 from dpaudit.errors import MechanismError
@@ -64,7 +65,20 @@ def pipeline_dp(
     MechanismError
         By a call, where PipelineDP is not installed.
     """
-    public = None if partitions is None else list(partitions)
+    for name, column in {"user": user, "partition": partition, "value": value}.items():
+        if column is not None or name == "user":
+            _validate.text(**{name: column})
+    budget = {
+        "epsilon": _validate.positive(epsilon=epsilon),
+        "delta": _validate.delta(delta=delta),
+    }
+    public = None
+    if partitions is not None:
+        public = list(_validate.items("a list of public partitions", partitions=partitions))
+    if not callable(params) and not hasattr(params, "metrics"):
+        raise TypeError(
+            f"params must be an AggregateParams or a function, got {_validate.shown(params)}"
+        )
     rows = functools.partial(_rows, user=user, partition=partition, value=value)
     prepare = functools.partial(_prepared_pipeline, params, public)
     kept = functools.partial(_metrics, public) if then is None else then
@@ -75,7 +89,7 @@ def pipeline_dp(
         then=kept,
         seeded=False,
     )
-    return with_options(mechanism, {"epsilon": epsilon, "delta": delta})
+    return with_options(mechanism, budget)
 
 
 def _prepared_pipeline(
@@ -166,9 +180,15 @@ def smartnoise_sql(
     MechanismError
         By a call, where SmartNoise is not installed, or for data that are no frame of pandas.
     """
-    prepare = functools.partial(_prepared_query, query, metadata)
+    if not isinstance(metadata, Mapping) or not metadata:
+        _validate.text(metadata=metadata)
+    budget = {
+        "epsilon": _validate.positive(epsilon=epsilon),
+        "delta": _validate.delta(delta=delta),
+    }
+    prepare = functools.partial(_prepared_query, _validate.text(query=query), metadata)
     mechanism = Drawn("smartnoise_sql", prepare, given=given, then=then, seeded=False)
-    return with_options(mechanism, {"epsilon": epsilon, "delta": delta, **options})
+    return with_options(mechanism, {**budget, **options})
 
 
 def _prepared_query(query: str, metadata: Any, **options: Any) -> Release:

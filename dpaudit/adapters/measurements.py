@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit import _validate
 from dpaudit.adapters.drawing import (
     Drawn,
     Given,
@@ -74,10 +75,8 @@ def opendp(
     >>> opendp(Laplace())(np.array([2.0]), 2, rng=np.random.default_rng(0))
     [3.0, 3.0]
     """
-    if not callable(measurement):
-        raise TypeError(
-            f"measurement must be one of OpenDP, or a function that makes one, got {measurement!r}"
-        )
+    _validate.function("one of OpenDP, or a function that makes one", measurement=measurement)
+    _validate.flag(at_once=at_once)
     is_made = hasattr(measurement, "map")
     if is_made and parameters:
         raise TypeError(
@@ -192,6 +191,10 @@ def opendp_query(
         By a call, where OpenDP or the version of polars that it needs is not installed:
         ``pip install 'opendp[polars]'``.
     """
+    _validate.function("a function query(context)", query=query)
+    _validate.integer(1, contributions=contributions)
+    for name, value in loss.items():
+        _validate.nonnegative(**{name: value})
     prepare = functools.partial(_prepared_query, query=query, contributions=contributions)
     kept = _cell if then is None else then
     return with_options(
@@ -255,6 +258,9 @@ def pydp(
     callable
         ``f(data, size, *, rng)``. PyDP has an entropy source of its own and cannot be seeded.
     """
+    _validate.function("a function that makes an algorithm", algorithm=algorithm)
+    if release is not None:
+        _validate.function("a function release(made, values)", release=release)
     prepare = functools.partial(_prepared_pydp, algorithm, release)
     return with_options(
         Drawn(f"pydp {words_of(algorithm)}", prepare, given=given, then=then, seeded=False), options

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit import _validate
 from dpaudit.adapters.drawing import (
     Drawn,
     Given,
@@ -62,6 +63,7 @@ def diffprivlib_tool(
     functools.partial(diffprivlib mean, epsilon=1.0)
     """
     _refuse(options, "random_state", "accountant")
+    _validate.function(function=function)
     prepare = functools.partial(_prepared_tool, function)
     kept = _first if then is None else then
     mechanism = Drawn(
@@ -118,6 +120,8 @@ def diffprivlib_mechanism(
         ``f(data, size, *, rng)``, seeded by `rng`.
     """
     _refuse(options, "random_state")
+    _validate.function("a class of mechanisms", mechanism=mechanism)
+    _validate.flag(utility=utility)
     prepare = functools.partial(_prepared_mechanism, mechanism, utility)
     drawn = Drawn(
         f"diffprivlib {words_of(mechanism)}", prepare, given=given, then=then, seeded=True
@@ -181,15 +185,23 @@ def diffprivlib_model(
         Unless exactly one of `probe`, `parameters` and `then` is given.
     """
     _refuse(options, "random_state", "accountant")
+    _validate.function("a class of models", model=model)
+    _validate.text(method=method)
+    if given is not None:
+        _validate.function("a function of the data", given=given)
     if sum(one is not None for one in (probe, parameters, then)) != 1:
         raise ArgumentError(
             "exactly one of probe, parameters and then must say what is kept of a fitted model, "
-            f"got {probe!r}, {parameters!r} and {then!r}"
+            f"got {', '.join(map(_validate.shown, (probe, parameters, then)))}"
         )
     if probe is not None:
         then = functools.partial(_predicted, np.array(probe), method)
     elif parameters is not None:
-        names = (parameters,) if isinstance(parameters, str) else tuple(parameters)
+        single = (parameters,) if isinstance(parameters, str) else parameters
+        names = tuple(
+            _validate.text(parameters=name)
+            for name in _validate.items("names of attributes", parameters=single)
+        )
         then = functools.partial(_attributes, names)
     prepare = functools.partial(_prepared_model, model)
     fitted = _features if given is None else given

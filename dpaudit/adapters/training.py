@@ -66,7 +66,12 @@ def jax_privacy(
     MechanismError
         By a call, where JAX Privacy is not installed.
     """
+    _validate.function("a function gradient(params, data)", gradient=gradient)
+    for name, function in {"privatizer": privatizer, "then": then}.items():
+        if function is not None:
+            _validate.function(**{name: function})
     steps = _validate.integer(1, steps=steps)
+    learning_rate = _validate.nonnegative(learning_rate=learning_rate)
     mechanism = _JaxPrivacy(gradient, params, steps, privatizer, then)
     stddev = _validate.positive(stddev=stddev)
     return functools.partial(mechanism, stddev=stddev, learning_rate=learning_rate)
@@ -184,11 +189,11 @@ def opacus(
     """
     prepare = functools.partial(
         _prepared_training,
-        model,
-        loss,
-        batch_size,
+        _validate.function("a function model()", model=model),
+        _validate.function("a function loss(outputs, y)", loss=loss),
+        None if batch_size is None else _validate.integer(1, batch_size=batch_size),
         _validate.integer(1, epochs=epochs),
-        learning_rate,
+        _validate.positive(learning_rate=learning_rate),
     )
     mechanism = _Torch(
         f"opacus {words_of(model)}",
@@ -200,9 +205,9 @@ def opacus(
     return with_options(
         mechanism,
         {
-            "noise_multiplier": noise_multiplier,
-            "max_grad_norm": max_grad_norm,
-            "poisson_sampling": poisson_sampling,
+            "noise_multiplier": _validate.nonnegative(noise_multiplier=noise_multiplier),
+            "max_grad_norm": _validate.positive(max_grad_norm=max_grad_norm),
+            "poisson_sampling": _validate.flag(poisson_sampling=poisson_sampling),
             **options,
         },
     )

@@ -3,6 +3,7 @@
 from dpaudit.claims.approximate import ApproxZCDP
 from dpaudit.claims.libraries import Accounted, from_opendp
 from dpaudit.claims.notions import (
+    LARGEST_EPSILON,
     ApproxDP,
     Claim,
     GaussianDP,
@@ -20,6 +21,7 @@ from dpaudit.claims.relations import (
 )
 
 __all__ = [
+    "LARGEST_EPSILON",
     "NORMS",
     "Accounted",
     "ApproxDP",

@@ -14,7 +14,14 @@ from typing import Any, ClassVar
 
 from dpaudit import _validate
 from dpaudit.claims.approximate import ApproxZCDP
-from dpaudit.claims.notions import ApproxDP, Claim, PureDP, ZeroConcentratedDP, _Claim
+from dpaudit.claims.notions import (
+    LARGEST_EPSILON,
+    ApproxDP,
+    Claim,
+    PureDP,
+    ZeroConcentratedDP,
+    _Claim,
+)
 from dpaudit.claims.relations import Relation, within_sensitivity
 from dpaudit.errors import ArgumentError
 
@@ -192,7 +199,10 @@ def from_opendp(
     """
     for name in ("map", "output_measure", "input_metric"):
         if not hasattr(measurement, name):
-            raise TypeError(f"measurement must be a measurement of OpenDP, got {measurement!r}")
+            words = _validate.shown(measurement)
+            raise TypeError(f"measurement must be a measurement of OpenDP, got {words}")
+    if _validate.positive(d_in=d_in) > LARGEST_EPSILON:
+        raise ArgumentError(f"d_in must be a number in (0, {LARGEST_EPSILON:g}], got {d_in!r}")
     measure = re.sub(r"[^A-Za-z]+", " ", str(measurement.output_measure)).strip()
     known = _relation_of_metric(str(measurement.input_metric), d_in)
     relation = _agreed(known, relation, f"{measurement.input_metric} of {d_in}")
@@ -201,11 +211,11 @@ def from_opendp(
             f"relation must be given for {measurement.input_metric} of {d_in}, which is no "
             "relation known here"
         )
-    source = source or "OpenDP"
+    source = _validate.text(empty=True, source=source) or "OpenDP"
     if (delta is None) == (measure == "SmoothedMaxDivergence"):
         raise ArgumentError(
             "delta must be given for a SmoothedMaxDivergence and for no other measure, got "
-            f"{delta!r} for {measurement.output_measure}"
+            f"{_validate.shown(delta)} for {measurement.output_measure}"
         )
     found = measurement.map(d_in)
     if measure == "MaxDivergence":
@@ -243,6 +253,8 @@ def _relation_of_metric(metric: str, d_in: Any) -> Relation | None:
 
 def _agreed(known: Relation | None, given: Relation | None, whose: str) -> Relation | None:
     """Return the relation that is known or given; refuse two that differ."""
+    if given is not None:
+        _validate.instance(Relation, "a Relation or None", relation=given)
     if known is not None and given is not None and known != given:
         raise ArgumentError(f"relation must be {known}, which is that of {whose}, got {given}")
     return known if given is None else given
@@ -259,8 +271,8 @@ def _is_event(accounted: Any) -> bool:
 
 def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str]:
     """Return relation, what reports the curve, and words."""
-    if relation is not None and not isinstance(relation, Relation):
-        raise TypeError(f"relation must be a Relation or None, got {relation!r}")
+    if relation is not None:
+        _validate.instance(Relation, "a Relation or None", relation=relation)
     try:
         from dp_accounting import DpEvent, PrivacyAccountant
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -285,7 +297,7 @@ def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str
         return relation, _composed(accounted, relation), _words(accounted)
     raise TypeError(
         "accounted must be a DpEvent, a PrivacyAccountant or a PrivacyLossDistribution of "
-        f"dp-accounting, got {accounted!r}"
+        f"dp-accounting, got {_validate.shown(accounted)}"
     )
 
 

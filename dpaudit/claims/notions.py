@@ -64,8 +64,9 @@ class _Claim:
 
     def _set(self, relation: Relation | None, source: str, **values: Any) -> None:
         if relation is not None and not isinstance(relation, Relation):
-            raise TypeError(f"relation must be a Relation or None, got {relation!r}")
-        for name, value in {"relation": relation, "source": str(source), **values}.items():
+            _validate.instance(Relation, "a Relation or None", relation=relation)
+        values |= {"relation": relation, "source": _validate.text(empty=True, source=source)}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
 

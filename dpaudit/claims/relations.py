@@ -68,9 +68,14 @@ class Relation:
             raise ArgumentError(f"users do not apply to the relation {self.name!r}")
         if (self.label is None) == (self.name == "replace_label"):
             said = "needs a label" if self.label is None else "has no label"
-            raise ArgumentError(f"the relation {self.name!r} {said}, got {self.label!r}")
-        if isinstance(self.label, bool) or not isinstance(self.label, str | int | None):
-            raise TypeError(f"label must be a column's name or a place, got {self.label!r}")
+            raise ArgumentError(
+                f"the relation {self.name!r} {said}, got {_validate.shown(self.label)}"
+            )
+        if isinstance(self.label, str):
+            _validate.text(label=self.label)
+        elif self.label is not None:
+            _validate.integer(-_validate.LARGEST_INTEGER, label=self.label)
+        _validate.text(empty=True, words=self.words)
         if (self.name == "custom") != bool(self.words):
             raise ArgumentError(
                 f"words name a custom relation, got {self.words!r} for {self.name!r}"
@@ -121,11 +126,9 @@ Relation.WITHIN_SENSITIVITY = Relation("within_sensitivity", "linf", 1.0)
 
 def checked_relation(relation: Any) -> Relation:
     """Return a relation; refuse anything else, such as the name of one."""
-    if not isinstance(relation, Relation):
-        raise TypeError(
-            f"relation must be a Relation, such as Relation.REPLACE_USER, got {relation!r}"
-        )
-    return relation
+    return _validate.instance(
+        Relation, "a Relation, such as Relation.REPLACE_USER", relation=relation
+    )
 
 
 def within_sensitivity(radius: float = 1.0, *, norm: str = "linf") -> Relation:
@@ -172,8 +175,6 @@ def custom_relation(words: str, check: Check) -> Relation:
     >>> print(edges)
     one edge differs
     """
-    if not isinstance(words, str) or not words.strip():
-        raise TypeError(f"words must be a text that is not empty, got {words!r}")
-    if not callable(check):
-        raise TypeError(f"check must be a function check(left, right), got {check!r}")
+    _validate.text(words=words)
+    _validate.function("a function check(left, right)", check=check)
     return Relation("custom", words=words, check=check)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpaudit import _validate
 from dpaudit.data.compare import added, replaced
 from dpaudit.data.failures import Failure, words_of_shape
 from dpaudit.data.forms import (
@@ -205,7 +206,8 @@ def unpacked(packed: Packed) -> Any:
 def _form_of_tables(value: dict[Any, Any], by: str | None) -> Form:
     if not value or not all(isinstance(key, str) for key in value):
         raise PairError(
-            f"a dict of datasets needs names that are texts, and at least one, got {value!r}"
+            "left and right must be dicts whose keys are texts, with at least one dataset, got "
+            f"{_validate.shown(value)}"
         )
     parts = {
         key: None if is_constant(one) else form_of(one, by=by if is_frame(one) else None)

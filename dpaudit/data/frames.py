@@ -10,6 +10,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
+from dpaudit import _validate
 from dpaudit.data.forms import Census, Form, Packed
 from dpaudit.data.sequences import content
 from dpaudit.errors import PairError
@@ -129,7 +130,7 @@ def frame_of(value: Any, by: Any, name: str) -> Any:
         raise PairError(f"{name} must have columns whose names are texts, got {frame.columns}")
     if len(set(frame.columns)) < len(frame.columns):
         raise PairError(f"{name} has several columns of one name: {', '.join(frame.columns)}")
-    if by not in frame.columns:
+    if _validate.text(by=by) not in frame.columns:
         raise PairError(
             f"{name} has no column {by!r} that names the users; its columns are "
             f"{', '.join(frame.columns)}"

@@ -31,13 +31,12 @@ from dpaudit.engine.request import (
     checked_mutants,
     checked_task,
     checked_variants,
-    checked_watch,
 )
 from dpaudit.engine.scoring import as_outcomes, scored
 from dpaudit.engine.task import Task
 from dpaudit.errors import MechanismError
 from dpaudit.events import FloatAttack
-from dpaudit.mechanisms import LateFailure, Workers, mechanism_name, working
+from dpaudit.mechanisms import ERRORS, LateFailure, Watch, Workers, mechanism_name, working
 from dpaudit.neighbors import NeighborPair, Portfolio, family
 from dpaudit.results import AuditResult, Slack, SlackPoint
 
@@ -174,7 +173,7 @@ def audit(
     """
     start = time.perf_counter()
     mechanism, mutants, slack = scored(score, mechanism, mutants, slack)
-    if errors != "raise" or keys is not None:
+    if _validate.choice(ERRORS, errors=errors) != "raise" or keys is not None:
         options: dict[str, Any] = {
             "draws": draws,
             "failure_prob": failure_prob,
@@ -191,7 +190,7 @@ def audit(
             "keep": keep,
         }
         return _with_outcomes(mechanism, claim, pairs, mutants, slack, errors, keys, options)
-    watch = checked_watch(progress, timeout, call_timeout, max_seconds)
+    watch = Watch(progress, timeout, call_timeout, max_seconds=max_seconds)
     with working(workers, executor) as drawn_by:
         task = checked_task(
             mechanism,

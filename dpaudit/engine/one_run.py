@@ -254,7 +254,7 @@ def audit_one_run(
     >>> coins = rng.random(1000) < 0.5
     >>> noisy = coins + rng.laplace(scale=0.4, size=1000)  # needs epsilon = 2.5
     >>> found = audit_one_run(noisy, coins, PureDP(1.0), failure_prob=0.05)
-    >>> found.verdict == "REFUTED", found.certified_epsilon
+    >>> found.verdict == "refuted", found.certified_epsilon
     (True, 2.36)
     """
     if not isinstance(claim, Claim):
@@ -271,8 +271,7 @@ def audit_one_run(
     if guesses is not None and _validate.integer(1, guesses=guesses) > m:
         raise ArgumentError(f"guesses must be an integer from 1 to {m} canaries, got {guesses}")
     name = "one run" if id is None else id
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"id must be a text that is not empty, got {id!r}")
+    _validate.text(id=name)
     at = _validate.delta(delta=delta) if delta is not None else _CURVE_DELTA
     if claim.point is not None and delta is None:
         at = claim.point[1]

@@ -10,7 +10,7 @@ that a walk of such rates reaches the heights of the test is that of a Markov ch
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -160,17 +160,16 @@ def plan_one_run(
         raise ArgumentError(f"guesses must be a share in (0, 1], got {guesses!r}")
     at = claim.point[1] if claim.point is not None else 1e-5
     at = at if delta is None else _validate.delta(delta=delta)
+    if true_epsilon is not None:
+        _validate.positive(true_epsilon=true_epsilon)
     if true_epsilon is not None and true_epsilon <= (allowed := claim.epsilon(at)):
         raise ArgumentError(
             f"true_epsilon must be a number > {allowed:.4g}, which the claim {claim} allows at "
             f"delta = {at:g}: there is no violation to plan for, got {true_epsilon!r}"
         )
     beyond, model = _model(mu, true_epsilon, at)
-    if isinstance(canaries, str) or not isinstance(canaries, Iterable):
-        raise TypeError(f"canaries must be a sequence of integers >= 2, got {canaries!r}")
-    numbers = tuple(_validate.integer(2, canaries=m) for m in canaries)
-    if numbers and max(numbers) > MAX_CANARIES:
-        raise ArgumentError(f"canaries must be at most {MAX_CANARIES}, got {max(numbers)}")
+    held = _validate.items("a sequence of integers >= 2", canaries=canaries)
+    numbers = tuple(_validate.integer(2, MAX_CANARIES, canaries=m) for m in held)
 
     def instrument(claim: Claim, m: int) -> Instrument:
         number = None if guesses is None else max(round(guesses * m), 1)

@@ -92,9 +92,8 @@ def audit_outputs(
     if not isinstance(claim, Claim):
         raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
-    seed = _validate.integer(0, seed=seed)
-    if not isinstance(id, str) or not id:
-        raise TypeError(f"id must be a text that is not empty, got {id!r}")
+    seed = _validate.seed(seed=seed)
+    _validate.text(id=id)
     given = _checked_mutants(mutants)
     task, sampler = _prepared(claim, failure_prob, seed, id, id, left, right)
     found = counts.look_at(task, sampler, "outputs")

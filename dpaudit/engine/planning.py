@@ -20,6 +20,7 @@ from scipy import optimize
 
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
+from dpaudit.claims import LARGEST_EPSILON
 from dpaudit.engine.chances import BY_EVENT, BY_RANK, Chance, by_guess, by_rank, guesses_of
 from dpaudit.engine.few import RANKED_SHARE
 from dpaudit.engine.task import EXPLORE_SHARE, FEW_DRAWS, PRIMARY_SHARE
@@ -169,6 +170,10 @@ def plan(
     """
     epsilon, delta = _validate.nonnegative(epsilon=epsilon), _validate.delta(delta=delta)
     true_epsilon = _validate.positive(true_epsilon=true_epsilon)
+    if true_epsilon > LARGEST_EPSILON:
+        raise ArgumentError(
+            f"true_epsilon must be a number in (0, {LARGEST_EPSILON:g}], got {true_epsilon!r}"
+        )
     if true_epsilon <= epsilon:
         raise ArgumentError(
             f"true_epsilon must be a number > epsilon = {epsilon!r}: there is no violation to "

@@ -69,10 +69,9 @@ def checked_task(
     if not callable(mechanism) and not isinstance(mechanism, ExactMechanism):
         raise TypeError(f"mechanism must be a function f(data, size, *, rng), got {mechanism!r}")
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
-    seed = _validate.integer(0, seed=seed)
+    seed = _validate.seed(seed=seed)
     name = mechanism_name(mechanism) if id is None else id
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"id must be a text that is not empty, got {id!r}")
+    _validate.text(id=name)
     pairs = default_portfolio(claim) if pairs is None else pairs
     if isinstance(pairs, Portfolio) and claim.relation is not None:
         pairs = pairs.under(claim.relation, rng=generator(seed, name, "example"))
@@ -130,9 +129,7 @@ def default_portfolio(claim: Claim) -> Portfolio:
 
 
 def _checked_folder(keep: Any) -> Path | None:
-    if keep is not None and not isinstance(keep, str | os.PathLike):
-        raise TypeError(f"keep must be the path of a folder, got {keep!r}")
-    return None if keep is None else Path(keep)
+    return None if keep is None else _validate.path(keep=keep)
 
 
 def checked_mode(
@@ -162,7 +159,7 @@ def checked_mutants(mutants: Sequence[Any] | None, mechanism: Any) -> tuple[Any,
     """Return the mutants that were given, changes among them; None where none is wanted."""
     if mutants is None:
         return None
-    if callable(mutants) or isinstance(mutants, str) or not isinstance(mutants, Iterable):
+    if callable(mutants) or isinstance(mutants, str | Mapping) or not isinstance(mutants, Iterable):
         raise TypeError(
             f"mutants must be a list of mechanisms with one mistake each, or None, got {mutants!r}"
         )
@@ -184,31 +181,16 @@ def checked_mutants(mutants: Sequence[Any] | None, mechanism: Any) -> tuple[Any,
     return given
 
 
-def checked_watch(
-    progress: Any,
-    timeout: float | None,
-    call_timeout: float | None,
-    max_seconds: float | None = None,
-) -> Watch:
-    """Return what watches over the time of an audit."""
-    if progress is not None and not callable(progress):
-        raise TypeError(f"progress must be a function progress(done, total), got {progress!r}")
-    return Watch(
-        progress,
-        None if timeout is None else _validate.positive(timeout=timeout),
-        None if call_timeout is None else _validate.positive(call_timeout=call_timeout),
-        max_seconds=None if max_seconds is None else _validate.positive(max_seconds=max_seconds),
-    )
-
-
 def checked_variants(slack: Mapping[float, Any] | None, mechanism: Any) -> list[tuple[float, Any]]:
     """Return the variants of a slack frontier by falling multiplier; refuse what is none."""
     if slack is None:
         return []
     if not isinstance(slack, Mapping) or not slack:
-        raise TypeError(f"slack must be a dict from multipliers to mechanisms, got {slack!r}")
+        raise TypeError(
+            "slack must be a dict from multipliers to mechanisms, got " + _validate.shown(slack)
+        )
     for multiplier, variant in slack.items():
-        _validate.positive(multiplier=multiplier)
+        _validate.positive(**{"each key of slack": multiplier})
         if not callable(variant) and not isinstance(variant, ExactMechanism):
             raise TypeError(f"slack must hold mechanisms, got {variant!r} at {multiplier!r}")
         if kind_of(variant) != kind_of(mechanism):

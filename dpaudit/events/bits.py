@@ -17,7 +17,7 @@ Everything is chosen on exploration draws, so nothing here can make a certified 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -67,7 +67,7 @@ class FloatAttack:
             ("scales", 4 * MAX_SCALES, _validate.positive),
         ):
             values = getattr(self, name)
-            if isinstance(values, str) or not isinstance(values, Iterable):
+            if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
                 raise TypeError(f"{name} must be a sequence of numbers, got {values!r}")
             values = tuple(check(**{name: value}) for value in values)
             if len(values) > most:

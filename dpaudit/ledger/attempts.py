@@ -52,7 +52,7 @@ class Ledger(Attack):
         _validate.choice(tuple(EXAMPLES), profile=profile)
         self.row = row
         self.paper = Paper(row.paper) if paper is None else paper
-        self.seed = _validate.integer(0, seed=seed)
+        self.seed = _validate.seed(seed=seed)
         self.examples = EXAMPLES[profile]
         self._attempts: list[Attempt] = []
         self._repair = ""

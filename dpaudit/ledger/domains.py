@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 from dpaudit.ledger.generating import hnp, st
 from dpaudit.search import Choice, Integer, Interval
@@ -41,11 +42,12 @@ class Array:
 
     def __post_init__(self) -> None:
         if not isinstance(self.entries, Interval):
-            raise TypeError(f"entries must be an Interval, got {self.entries!r}")
+            raise TypeError(f"entries must be an Interval, got {_validate.shown(self.entries)}")
         axes = self.shape if isinstance(self.shape, tuple) else ()
         if not axes or any(not isinstance(s, str) and not _is_length(s) for s in axes):
             raise ArgumentError(
-                f"shape must hold integers >= 1 and names of other parts, got {self.shape!r}"
+                "shape must hold integers >= 1 and names of other parts, got "
+                f"{_validate.shown(self.shape)}"
             )
 
     @property
@@ -88,7 +90,8 @@ class Domain:
         self.parts: Mapping[str, Any] = parts
         if not any(isinstance(part, Range | Array) for part in parts.values()):
             raise ArgumentError(
-                "a domain must hold at least one Interval, Integer, Choice or Array"
+                f"parts ({', '.join(parts)}) of a domain must hold at least one Interval, Integer, "
+                "Choice or Array"
             )
 
         for name, part in parts.items():

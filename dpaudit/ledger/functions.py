@@ -241,8 +241,8 @@ def _checked(
     seed: int,
     declared: float | None = None,
 ) -> FunctionCheck:
-    if not callable(function):
-        raise TypeError(f"function must be callable, got {function!r}")
+    _validate.function(function=function)
+    examples, seed = _validate.integer(1, examples=examples), _validate.seed(seed=seed)
     left = _STEADY
 
     def steady(**case: Any) -> Any:
@@ -258,14 +258,14 @@ def _checked(
                 )
         return inequality(**case)
 
-    if not isinstance(cases, st.SearchStrategy | Iterable):
-        raise TypeError(f"pairs and points must be a strategy or a list of pairs, got {cases!r}")
     if isinstance(cases, st.SearchStrategy):
         attempt = falsify(
             cases.map(named), steady, seed=seed, examples=examples, tolerance=_ROUNDING, claim=claim
         )
     else:
-        given = [named(case) for case in cases]
+        argument = "pairs" if named is _datasets else "points"
+        held = _validate.items("a strategy or a list of pairs", **{argument: cases})
+        given = [named(case) for case in held]
         attempt = sweep(given, steady, method=Method.NUMERIC, tolerance=_ROUNDING, claim=claim)
     if attempt.empty:
         raise ArgumentError(

@@ -75,9 +75,9 @@ def statement(
         When the id has no dot or holds other characters than letters, digits, - and _, or when
         `expected` is no verdict.
     """
-    if not isinstance(id, str):
-        raise TypeError(f'id must be a text such as "gm.lemma11", got {id!r}')
-    if not ID.fullmatch(id):
+    _validate.text(empty=True, kind=kind)
+    _validate.flag(replays=replays)
+    if not ID.fullmatch(_validate.text(id=id)):
         raise ArgumentError(f'id must be of the form "paper.name", got {id!r}')
     _validate.choice(tuple(LedgerVerdict), expected=expected)
 

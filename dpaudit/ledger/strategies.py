@@ -89,6 +89,8 @@ def user_data(
     -------
     strategy of ndarray, ``[n_users, m]``, or ``[n_users, m, d]`` where `d` is given
     """
+    _validate.flag(special=special)
+    _validate.flag(missing=missing)
     shape = [draw(_sizes(n_users, "n_users")), draw(_sizes(m, "m"))]
     if d is not None:
         shape.append(draw(_sizes(d, "d")))
@@ -199,7 +201,7 @@ def diagonally_dominant(
 
     No entry exceeds `largest`; dominance is often tight, as in a graph Laplacian.
     """
-    size = draw(_sizes(d, "d"))
+    size, largest = draw(_sizes(d, "d")), _validate.positive(largest=largest)
     entries = st.just(0.0) | st.floats(-1, 1).filter(lambda x: abs(x) > 1e-9)
     off = draw(hnp.arrays(np.float64, (size, size), elements=entries))
     off = np.triu(off, 1)
@@ -207,7 +209,7 @@ def diagonally_dominant(
     slack = draw(hnp.arrays(np.float64, size, elements=st.just(0.0) | st.floats(1e-9, 1)))
     matrix = off + np.diag(np.abs(off).sum(axis=1) + slack)
     top = np.abs(matrix).max()
-    return np.asarray(matrix * (_validate.positive(largest=largest) / top if top > 0 else 1.0))
+    return np.asarray(matrix * (largest / top if top > 0 else 1.0))
 
 
 # --- losses ---
@@ -351,6 +353,8 @@ def losses(
     lipschitz : bool
         Only those that are Lipschitz over the whole space.
     """
+    _validate.flag(smooth=smooth)
+    _validate.flag(lipschitz=lipschitz)
     size = draw(_sizes(d, "d"))
     vector = draw(hnp.arrays(np.float64, size, elements=st.floats(-2, 2)))
     makers: list[Callable[[], Loss]] = [
@@ -404,7 +408,8 @@ def close_pairs(
         Number of outcomes, at least 2.
     """
     epsilon, delta = _validate.nonnegative(epsilon=epsilon), _validate.delta(delta=delta)
-    likely, rare = 1 / (1 + math.exp(-epsilon)), 1 / (1 + math.exp(epsilon))
+    likely = 1 / (1 + math.exp(-epsilon))
+    rare = likely * math.exp(-epsilon)
     left = np.array([delta, (1 - delta) * likely, (1 - delta) * rare, 0.0])
     right = left[::-1]
     size = draw(_sizes(k, "k", 2))

@@ -12,7 +12,7 @@ from dpaudit.mechanisms.independence import (
 )
 from dpaudit.mechanisms.kept import Kept
 from dpaudit.mechanisms.one_draw import OneDraw, one_draw
-from dpaudit.mechanisms.outcomes import LateFailure, Outcomes, as_array
+from dpaudit.mechanisms.outcomes import ERRORS, LateFailure, Outcomes, as_array
 from dpaudit.mechanisms.protocols import (
     ExactMechanism,
     SampledMechanism,
@@ -34,6 +34,7 @@ from dpaudit.mechanisms.workers import Processes, Workers, working
 __all__ = [
     "CALLS",
     "DPSGD",
+    "ERRORS",
     "SUSPICION",
     "TIME_IS_OVER",
     "AdditiveNoise",

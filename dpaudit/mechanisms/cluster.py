@@ -8,6 +8,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
+from dpaudit import _validate
 from dpaudit.errors import ArgumentError, WorkersLost
 from dpaudit.mechanisms.shipping import packed
 from dpaudit.mechanisms.workers import Shipped, Workers, run_task
@@ -43,6 +44,8 @@ class Cluster(Workers):
     """
 
     def __init__(self, address: str, *, timeout: float = 10.0) -> None:
+        _validate.text(address=address)
+        timeout = _validate.positive(timeout=timeout)
         distributed = _distributed()
         self._timeout, self._address = timeout, address
         self._local: Any = None

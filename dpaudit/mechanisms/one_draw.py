@@ -66,13 +66,13 @@ class OneDraw:
         then: Then | None = None,
         vmap: bool = False,
     ) -> None:
-        if not callable(function):
-            raise TypeError(f"function must return one draw, f(data), got {function!r}")
-        if seed is not None and seed not in SEEDS:
+        _validate.function("a function that returns one draw, f(data)", function=function)
+        if seed is not None and not (isinstance(seed, str) and seed in SEEDS):
             raise ArgumentError(
-                f"seed must be one of {', '.join(map(repr, SEEDS))} or None, got {seed!r}"
+                f"seed must be one of {', '.join(map(repr, SEEDS))} or None, got "
+                f"{_validate.shown(seed)}"
             )
-        if vmap and seed != "jax":
+        if _validate.flag(vmap=vmap) and seed != "jax":
             raise ArgumentError(f'vmap goes with seed="jax", got seed={seed!r}')
         self.function, self.seed = function, seed
         self.keys, self.then = checked_keys(keys), checked_then(then)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,15 +84,11 @@ class Outcomes:
         then: Then | None = None,
         apart: bool = False,
     ) -> None:
-        if not callable(mechanism):
-            raise TypeError(
-                f"mechanism must be a function f(data, size, *, rng), got {mechanism!r}"
-            )
-        self.mechanism = mechanism
+        self.mechanism = _validate.function("a function f(data, size, *, rng)", mechanism=mechanism)
         self.keys = checked_keys(keys)
         self.errors = _validate.choice(ERRORS, errors=errors)
         self.then = checked_then(then)
-        self.apart = apart
+        self.apart = _validate.flag(apart=apart)
         self._fails: dict[bytes, bool] = {}
         self.__name__ = mechanism_name(mechanism)
         self.dpaudit_unseeded = not is_seeded(mechanism)
@@ -162,20 +158,15 @@ def checked_keys(keys: Any) -> tuple[Hashable, ...] | None:
     """Return the declared keys; refuse what is no list of different keys."""
     if keys is None:
         return None
-    if isinstance(keys, str) or not isinstance(keys, Iterable):
-        raise TypeError(f"keys must be a list of the keys that draws may have, got {keys!r}")
-    held = tuple(keys)
-    if not held or len({str(key) for key in held}) < len(held):
-        raise ArgumentError(f"keys must hold at least one key, and each once, got {held!r}")
+    held = _validate.items("a list of the keys that draws may have", keys=keys)
+    if len({str(key) for key in held}) < len(held):
+        raise ArgumentError(f"keys must hold each key once, got {held!r}")
     return held
 
 
 def checked_then(then: Any) -> Then | None:
     """Return what is applied to each draw; refuse what is no function."""
-    if then is not None and not callable(then):
-        raise TypeError(f"then must be a function of one draw, got {then!r}")
-    known: Then | None = then
-    return known
+    return None if then is None else _validate.function("a function of one draw", then=then)
 
 
 def as_array(

@@ -14,6 +14,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit import _validate
+
 Array = NDArray[Any]
 
 
@@ -51,6 +53,7 @@ def unseeded(mechanism: Callable[..., Array]) -> Callable[..., Array]:
     >>> is_seeded(coin)
     False
     """
+    _validate.function("a function f(data, size, *, rng)", mechanism=mechanism)
 
     @functools.wraps(mechanism)
     def marked(data: Array, size: int, **arguments: Any) -> Array:

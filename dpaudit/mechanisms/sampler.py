@@ -344,7 +344,8 @@ def draw_chunk(
     start: int,
 ) -> Chunk:
     """Draw one chunk of a sampler on a worker."""
-    watch = Watch(call_timeout=known.call_timeout, may_show=0)
+    watch = Watch(call_timeout=known.call_timeout)
+    watch.may_show = 0
     sampler = Sampler(
         mechanism,
         seed=known.seed,

@@ -70,10 +70,11 @@ class Subprocess:
         errors: str = "raise",
         by: str | None = None,
     ) -> None:
-        self.python = os.fspath(python)
-        if not isinstance(target, str) or not all(target.rpartition(":")):
+        self.python = str(_validate.path(python=python))
+        if not all(_validate.text(target=target).rpartition(":")):
             raise ArgumentError(f"target must be module:function, got {target!r}")
-        self.target, self.by = target, by
+        self.target = target
+        self.by = None if by is None else _validate.text(by=by)
         self.style = _validate.choice(_STYLES, style=style)
         self.keys = checked_keys(keys)
         self.errors = _validate.choice(ERRORS, errors=errors)

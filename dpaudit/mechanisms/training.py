@@ -124,9 +124,7 @@ class DPSGD:
             if not callable(function) and not (name == "loss" and function is None):
                 raise TypeError(f"{name} must be a function, got {function!r}")
         self.gradient, self.loss = gradient, loss
-        self.start = np.array(start, dtype=float)
-        if self.start.ndim != 1 or not self.start.size or not np.isfinite(self.start).all():
-            raise ArgumentError(f"start must hold finite numbers, shape (d,), got {start!r}")
+        self.start = _validate.vector(start=start)
         self.clip_norm = _validate.positive(clip_norm=clip_norm)
         self.sigma = _validate.positive(sigma=sigma)
         self.steps = _validate.integer(1, steps=steps)

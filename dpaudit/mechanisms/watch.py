@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+from dpaudit import _validate
 from dpaudit.errors import MechanismTimeout, SlowAuditWarning
 
 TIME_IS_OVER = "the time of max_seconds is over"
@@ -32,6 +33,9 @@ SHOWN = 2_000
 
 _LINE = 100
 """Characters that each line counts for beside its own."""
+
+_LONGEST = 1e9
+"""Seconds that a clock can be set to; more are never over."""
 
 _AGAIN = 1.0
 """Seconds after which a call is interrupted again, because its code may have caught the first."""
@@ -60,14 +64,23 @@ class Watch:
     timeout: float | None = None
     call_timeout: float | None = None
     total: int = 0
-    done: int = 0
-    is_warned: bool = False
     max_seconds: float | None = None
-    begun: float = field(default_factory=time.perf_counter)
-    may_show: int = SHOWN
+    done: int = field(default=0, init=False)
+    is_warned: bool = field(default=False, init=False)
+    begun: float = field(default_factory=time.perf_counter, init=False)
+    may_show: int = field(default=SHOWN, init=False)
     """How much more of what mechanisms print is shown."""
-    interrupted: bool = False
+    interrupted: bool = field(default=False, init=False)
     """Whether a signal asked this process to end; else an interrupt is the mechanism's own."""
+
+    def __post_init__(self) -> None:
+        if self.progress is not None:
+            _validate.function("a function progress(done, total)", progress=self.progress)
+        for name in ("timeout", "call_timeout", "max_seconds"):
+            if getattr(self, name) is not None:
+                seconds = _validate.positive(**{name: getattr(self, name)})
+                setattr(self, name, min(seconds, _LONGEST))
+        _validate.integer(0, total=self.total)
 
     def note(self, draws: int) -> None:
         """Count draws that were made, and tell."""

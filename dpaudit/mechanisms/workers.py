@@ -35,6 +35,9 @@ _AHEAD = 3
 _DEATHS = 3
 """Deaths of workers while one chunk is waited for, after which it is given up."""
 
+MAX_WORKERS = 1024
+"""Processes, at most."""
+
 _KEPT = 32
 
 _FOLDER, _NEW_FOLDER, _LOCK = "dpaudit-workers-", "dpaudit-new-", "lock"
@@ -215,6 +218,7 @@ class Processes(Workers):
     """
 
     def __init__(self, count: int) -> None:
+        _validate.integer(1, MAX_WORKERS, count=count)
         _remove_stale_folders()
         self._folder, self._lock = _locked_folder()
         super().__init__(_pool(count), count)
@@ -283,7 +287,7 @@ def working(
         if not callable(getattr(executor, "submit", None)):
             raise TypeError(f"executor must be one of concurrent.futures, got {executor!r}")
         yield Workers(executor, int(getattr(executor, "_max_workers", None) or 1))
-    elif workers is None or _validate.integer(1, workers=workers) == 1:
+    elif workers is None or _validate.integer(1, MAX_WORKERS, workers=workers) == 1:
         yield None
     else:
         processes = Processes(workers)

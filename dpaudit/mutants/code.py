@@ -50,6 +50,10 @@ class Change:
     name: str
     apply: Callable[[Any], Any] = field(repr=False)
 
+    def __post_init__(self) -> None:
+        _validate.text(name=self.name)
+        _validate.function("a function apply(mechanism)", apply=self.apply)
+
     def __call__(self, mechanism: Any) -> Any:
         """Return the mechanism with the mistake."""
         return self.apply(mechanism)
@@ -103,8 +107,7 @@ def patch(name: str, replacement: Callable[..., Any]) -> Change:
     ArgumentError
         As for :func:`without`.
     """
-    if not callable(replacement):
-        raise TypeError(f"replacement must be a function, got {replacement!r}")
+    _validate.function(replacement=replacement)
     target = Target.named(name)
     words = f"{name} replaced by {mechanism_name(replacement)}"
     return Change(words, lambda mechanism: _patched(mechanism, target, replacement))
@@ -134,7 +137,8 @@ def quieter(name: str, factor: float = 0.0) -> Change:
     >>> quieter("random.Random.gauss", 0.5)
     Change(name='random.Random.gauss with 0.5 of its noise')
     """
-    if not (isinstance(factor, int | float) and 0 <= factor < 1):
+    factor = _validate.nonnegative(factor=factor)
+    if factor >= 1:
         raise ArgumentError(f"factor must be at least 0 and below 1, got {factor!r}")
     target = Target.named(name)
 
@@ -194,8 +198,9 @@ def _keywords(made: Any, factors: dict[str, float], name: str) -> functools.part
     """Return a partial with some of its keywords multiplied."""
     if not isinstance(made, functools.partial):
         raise ArgumentError(
-            f"{name} must be a functools.partial whose keywords are scaled, got {made!r}; of a "
-            "mechanism made by a factory, give scaled(partial(factory, parameter=...), ...)"
+            f"{name} must be a functools.partial whose keywords are scaled, got "
+            f"{_validate.shown(made)}; of a mechanism made by a factory, give "
+            "scaled(partial(factory, parameter=...), ...)"
         )
     scaled = {}
     for key, factor in factors.items():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit import _validate
 from dpaudit.mechanisms import (
     AdditiveNoise,
     ExactMechanism,
@@ -133,8 +134,20 @@ def of_noise(
     watch : Watch, optional
         How long calls may take.
     """
+    held = _validate.items("a list of datasets, at least one", datasets=datasets)
+    seed = _validate.seed(seed=seed)
+    if watch is not None:
+        _validate.instance(Watch, "a Watch or None", watch=watch)
     if isinstance(mechanism, ExactMechanism):
         return NoiseMutants((), tuple(_of_pmf(mechanism)))
+    _validate.function("a function f(data, size, *, rng)", mechanism=mechanism)
+    return _of_noise(mechanism, held, seed, watch)
+
+
+def _of_noise(
+    mechanism: Any, datasets: Sequence[Array], seed: int, watch: Watch | None
+) -> NoiseMutants:
+    """Return the mutants of a mechanism that draws."""
     if not isinstance(mechanism, AdditiveNoise):
         return _of_sampled(mechanism, datasets, seed, watch)
     final = _of_final_noise(mechanism)

@@ -37,7 +37,8 @@ def _dataset_pair(
     return NeighborPair(with_user(left), right_data, others.shape[0], relation, recipe)
 
 
-def _shape(n_users: int, m: int, d: int | None) -> tuple[int, ...]:
+def checked_shape(n_users: int, m: int, d: int | None) -> tuple[int, ...]:
+    """Return the shape of the data of all users but one; refuse sizes out of range."""
     _validate.integer(2, n_users=n_users)
     _validate.integer(1, m=m)
     shape = (n_users - 1, m) if d is None else (n_users - 1, m, _validate.integer(1, d=d))
@@ -85,7 +86,7 @@ def far_user(
         Replace (the user returns to the origin) or add/remove (the user leaves).
     """
     distance = _validate.positive(distance=distance)
-    others = np.zeros(_shape(n_users, m, d))
+    others = np.zeros(checked_shape(n_users, m, d))
     left, right = _first_axis(distance, d), _first_axis(0.0, d)
     return _dataset_pair(others, left, right, relation, f"far_user(distance={distance:g})")
 
@@ -104,7 +105,7 @@ def clip_boundary_user(
     Parameters as in :func:`far_user`; `radius` is the clipping radius, > 0.
     """
     radius = _validate.positive(radius=radius)
-    others = np.zeros(_shape(n_users, m, d))
+    others = np.zeros(checked_shape(n_users, m, d))
     left, right = _first_axis(radius, d), _first_axis(-radius, d)
     return _dataset_pair(others, left, right, relation, f"clip_boundary_user(radius={radius:g})")
 
@@ -125,7 +126,7 @@ def all_others_equal(
     the user stands apart from `value`.
     """
     value, spread = _validate.finite(value=value), _validate.positive(spread=spread)
-    others = np.zeros(_shape(n_users, m, d)) + _first_axis(value, d)
+    others = np.zeros(checked_shape(n_users, m, d)) + _first_axis(value, d)
     left, right = _first_axis(value + spread, d), _first_axis(value, d)
     recipe = f"all_others_equal(value={value:g}, spread={spread:g})"
     return _dataset_pair(others, left, right, relation, recipe)
@@ -146,7 +147,7 @@ def two_clusters(
     `n_users` leaves them balanced without the user.
     """
     distance = _validate.positive(distance=distance)
-    others = np.zeros(_shape(n_users, m, d))
+    others = np.zeros(checked_shape(n_users, m, d))
     others[others.shape[0] // 2 :] = _first_axis(distance, d)
     left, right = _first_axis(distance, d), _first_axis(0.0, d)
     return _dataset_pair(others, left, right, relation, f"two_clusters(distance={distance:g})")
@@ -163,7 +164,7 @@ def majority_flip(
     _validate.integer(3, n_users=n_users)
     if n_users % 2 == 0:
         raise ArgumentError(f"n_users must be odd, so that one user decides, got {n_users}")
-    others = np.zeros(_shape(n_users, m, None), dtype=np.int64)
+    others = np.zeros(checked_shape(n_users, m, None), dtype=np.int64)
     others[others.shape[0] // 2 :] = 1
     return _dataset_pair(others, 1, 0, relation, f"majority_flip(n_users={n_users})")
 
@@ -185,7 +186,8 @@ def constant_against_random(
     N(0, `scale`^2), and the constant user holds `value` m times.
     """
     scale, value = _validate.positive(scale=scale), _validate.finite(value=value)
-    shape = _shape(n_users, m, d)
+    shape = checked_shape(n_users, m, d)
+    _validate.generator(rng=rng)
     draws = rng.normal(scale=scale, size=(shape[0] + 1, *shape[1:]))
     recipe = f"constant_against_random(scale={scale:g}, value={value:g})"
     return _dataset_pair(draws[:-1], _first_axis(value, d), draws[-1], relation, recipe)
@@ -201,7 +203,7 @@ def threshold_decider(
     integers 0 and 1.
     """
     threshold = _validate.integer(1, threshold=threshold)
-    others = np.zeros(_shape(n_users, m, None), dtype=np.int64)
+    others = np.zeros(checked_shape(n_users, m, None), dtype=np.int64)
     if threshold > n_users:
         raise ArgumentError(f"threshold must be at most n_users = {n_users}, got {threshold}")
     others[: threshold - 1] = 1

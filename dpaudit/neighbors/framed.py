@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from dpaudit import _validate
 from dpaudit.claims import Relation
 from dpaudit.data import digest, user_table
 from dpaudit.errors import ArgumentError
@@ -81,7 +82,7 @@ def like(
     >>> like(visits, user="id")
     Portfolio(like 4 rows of 3 users: 16 pairs, 4 spaces)
     """
-    table = user_table(frame, user)
+    table = user_table(frame, _validate.text(user=user))
     declared = {} if columns is None else columns
     if not isinstance(declared, Mapping) or not set(declared) <= set(table.cells):
         raise ArgumentError(

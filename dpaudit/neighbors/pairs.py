@@ -20,6 +20,7 @@ from dpaudit.data import (
     digest,
     form_of,
     frame_sides,
+    is_frame,
     locked,
     replaced,
 )
@@ -85,13 +86,19 @@ class NeighborPair:
 
     def __post_init__(self) -> None:
         checked_relation(self.relation)
-        if self.differ is not None and not callable(self.differ):
-            raise TypeError(f"differ must be a function differ(left, right), got {self.differ!r}")
+        _validate.text(recipe=self.recipe)
+        if self.by is not None:
+            _validate.text(by=self.by)
+        if self.differ is not None:
+            _validate.function("a function differ(left, right)", differ=self.differ)
         sides = (self.left, self.right)
         if self.relation.name == "within_sensitivity":
             form: Form = ArrayForm()
         else:
             form = common(*(form_of(side, by=self.by, differ=self.differ) for side in sides))
+        parts = [p for s in sides for p in (s.values() if isinstance(s, dict) else (s,))]
+        if self.by is not None and not any(map(is_frame, parts)):
+            raise ArgumentError(f"by must be left out for data without a frame, got {self.by!r}")
         left, right = (form.frozen(s, n) for s, n in zip(sides, ("left", "right"), strict=True))
         if isinstance(form, ArrayForm):
             left, right = _alike(left, right)
@@ -204,7 +211,7 @@ class NeighborPair:
         >>> rich.left["paid"].tolist(), rich.right["paid"].tolist()
         ([9.0, 1000000.0], [9.0])
         """
-        left, right, users, words = frame_sides(frame, user, drop, replace)
+        left, right, users, words = frame_sides(frame, _validate.text(user=user), drop, replace)
         if relation is None:
             relation = Relation.REPLACE_USER if drop is None else Relation.ADD_REMOVE_USER
             relation = relation.of_group(len(users)) if len(users) > 1 else relation
@@ -300,18 +307,15 @@ class PairFamily:
     pairs: tuple[NeighborPair, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "pairs", tuple(self.pairs))
-        if not self.pairs:
-            raise ArgumentError(f"the family {self.name!r} holds no pair; at least one is needed")
+        _validate.text(name=self.name)
+        held = _validate.items("a list of NeighborPair objects", pairs=self.pairs)
+        object.__setattr__(self, "pairs", held)
         for pair in self.pairs:
             if not isinstance(pair, NeighborPair):
-                raise TypeError(
-                    f"pairs holds NeighborPair objects, got {type(pair).__name__}; "
-                    "two datasets make one with NeighborPair(left, right)"
-                )
+                raise TypeError(f"pairs must hold NeighborPair objects, got {type(pair).__name__}")
             if len(self.pairs) > 1 and pair.is_null:
                 raise ArgumentError(
-                    f"a pair of a family must differ, got one whose sides are equal: {pair!r}"
+                    f"pairs of a family must differ, got one whose sides are equal: {pair!r}"
                 )
         of_one_kind(self.pairs, "a family")
 

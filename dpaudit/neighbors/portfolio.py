@@ -145,7 +145,7 @@ def _of_relation(
 ) -> Portfolio:
     """Return the portfolio of one relation; parameters are those of :func:`portfolio`."""
     if missing is not None and not isinstance(missing, bool):
-        raise TypeError(f"missing must be True, False or None, got {missing!r}")
+        raise TypeError(f"missing must be True, False or None, got {_validate.shown(missing)}")
     domain = _domain(low, high)
     data = None if data_like is None else as_array("data_like", data_like)
     if relation.name == "within_sensitivity":

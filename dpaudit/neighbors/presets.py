@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit.claims import Relation, checked_relation
 from dpaudit.errors import ArgumentError
+from dpaudit.neighbors.datasets import checked_shape
 from dpaudit.neighbors.pairs import NeighborPair
 from dpaudit.neighbors.spaces import (
     Choice,
@@ -52,9 +53,8 @@ class _Users:
         relation: Relation,
         wide: bool,
     ) -> None:
-        self.n_users = _validate.integer(2, n_users=n_users)
-        self.m = _validate.integer(1, m=m)
-        self.d = None if d is None else _validate.integer(1, d=d)
+        checked_shape(n_users, m, d)
+        self.n_users, self.m, self.d = int(n_users), int(m), d
         domain = Interval(low, high)
         self.low, self.high = float(domain.low), float(domain.high)
         if not math.isfinite(self.high - self.low):
@@ -62,9 +62,7 @@ class _Users:
                 f"high - low must be a finite number, got low = {low!r} and high = {high!r}"
             )
         self.relation = dataset_relation(relation)
-        if not isinstance(wide, bool):
-            raise TypeError(f"wide must be True or False, got {wide!r}")
-        self.wide = wide
+        self.wide = _validate.flag(wide=wide)
 
     @property
     def positions(self) -> Interval | Magnitude:

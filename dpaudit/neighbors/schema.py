@@ -72,6 +72,10 @@ class Column:
         return Interval(self.low, self.high)
 
 
+MAX_ROWS = 10**6
+"""Rows of a table that :func:`rows` builds, at most."""
+
+
 def rows(
     columns: Mapping[str, Any],
     *,
@@ -122,6 +126,11 @@ def rows(
     known = _columns(columns, special, user)
     _validate.integer(2, n_users=n_users)
     held = _ITEMS if items is None else _validate.integer(1, items=items)
+    if n_users * held > MAX_ROWS:
+        raise ArgumentError(
+            f"n_users and items must give at most {MAX_ROWS:,} rows, got n_users={n_users} and "
+            f"items={held}"
+        )
     _validate.choice(FRAMES, frame=frame)
     if frame in ("pandas", "polars") and not _is_installed(frame):
         raise ArgumentError(
@@ -151,12 +160,13 @@ def _variant(columns: Mapping[str, Any], options: dict[str, Any], **changed: Any
 
 def relations_of(relation: Any) -> tuple[Relation, ...]:
     """Return the relations that are meant; refuse what is neither of the two."""
-    relations = BOTH if relation == "both" else tuple(one for one in BOTH if one == relation)
-    if not relations:
-        raise ArgumentError(
-            f'relation must be "both", add_remove_user or replace_user, got {relation!r}'
-        )
-    return relations
+    if isinstance(relation, str) and relation == "both":
+        return BOTH
+    if isinstance(relation, Relation) and relation in BOTH:
+        return (relation,)
+    raise ArgumentError(
+        f'relation must be "both", add_remove_user or replace_user, got {_validate.shown(relation)}'
+    )
 
 
 def _columns(columns: Any, special: Any, user: Any) -> tuple[Column, ...]:
@@ -164,7 +174,7 @@ def _columns(columns: Any, special: Any, user: Any) -> tuple[Column, ...]:
         raise TypeError(
             f"columns must be a dict from names to (low, high) or categories, got {columns!r}"
         )
-    if not isinstance(user, str) or user in columns:
+    if _validate.text(user=user) in columns:
         raise ArgumentError(f"user must name a column of its own, got {user!r}")
     values = specials_of(special)
     known = tuple(column_of(name, holds, values) for name, holds in columns.items())
@@ -178,13 +188,13 @@ def _columns(columns: Any, special: Any, user: Any) -> tuple[Column, ...]:
 
 def specials_of(special: Any) -> tuple[float, ...]:
     """Return values at the edges of real numbers; refuse what are no numbers."""
-    if isinstance(special, str) or not isinstance(special, Iterable):
-        raise TypeError(f"special must be a list of values, got {special!r}")
+    if isinstance(special, str | bytes | Mapping) or not isinstance(special, Iterable):
+        raise TypeError(f"special must be a list of values, got {_validate.shown(special)}")
     values = tuple(special)
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise TypeError(f"special must hold numbers such as nan, inf or 1e300, got {value!r}")
-    return values
+    return tuple(map(float, values))
 
 
 def column_of(name: Any, holds: Any, special: tuple[Any, ...]) -> Column:

@@ -9,7 +9,7 @@ import functools
 import inspect
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,8 +45,7 @@ class Interval:
     def __post_init__(self) -> None:
         _validate.finite(low=self.low)
         _validate.finite(high=self.high)
-        if not isinstance(self.log, bool):
-            raise TypeError(f"log must be True or False, got {self.log!r}")
+        _validate.flag(log=self.log)
         if not self.low < self.high:
             raise ArgumentError(f"low must be below high = {self.high!r}, got {self.low!r}")
         if self.log and self.low <= 0:
@@ -78,9 +77,8 @@ class Integer:
     high: int
 
     def __post_init__(self) -> None:
-        for name, value in (("low", self.low), ("high", self.high)):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer):
-                raise TypeError(f"{name} must be a whole number, got {value!r}")
+        _validate.integer(-_validate.LARGEST_INTEGER, low=self.low)
+        _validate.integer(-_validate.LARGEST_INTEGER, high=self.high)
         if not self.low < self.high:
             raise ArgumentError(
                 f"low must be below high = {self.high!r}, got {self.low!r}"
@@ -104,13 +102,8 @@ class Choice:
     values: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        if isinstance(self.values, str):
-            raise TypeError(f"values must be a sequence of values, got the text {self.values!r}")
-        if not isinstance(self.values, Iterable):
-            raise TypeError(f"values must be a sequence of values, got {self.values!r}")
-        object.__setattr__(self, "values", tuple(self.values))
-        if not self.values:
-            raise ArgumentError("values must hold at least one value, got none")
+        held = _validate.items("a sequence of values", values=self.values)
+        object.__setattr__(self, "values", held)
 
     @property
     def steps(self) -> int:
@@ -201,8 +194,7 @@ class SearchSpace:
                 "parameters must be a dict from names of arguments to an Interval, Integer or "
                 f"Choice, got {self.parameters!r}"
             )
-        if not isinstance(self.name, str):
-            raise TypeError(f"name must be a text, got {self.name!r}")
+        _validate.text(empty=True, name=self.name)
         object.__setattr__(self, "parameters", dict(self.parameters))
         object.__setattr__(self, "name", self.name or _name_of(self.build))
         if not self.parameters:

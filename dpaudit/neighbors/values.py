@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit.claims import Relation, checked_relation
 from dpaudit.errors import ArgumentError
+from dpaudit.neighbors.datasets import MAX_CELLS
 from dpaudit.neighbors.pairs import NeighborPair, PairFamily
 
 Array = NDArray[Any]
@@ -61,7 +62,7 @@ def value_pattern(
     ([1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0])
     """
     _validate.choice(tuple(PATTERNS), pattern=pattern)
-    _validate.integer(1, k=k)
+    _validate.integer(1, MAX_CELLS, k=k)
     center = _validate.finite(center=center)
     if checked_relation(relation).name != "within_sensitivity":
         raise ArgumentError(f"a value pattern needs a within_sensitivity relation, got {relation}")
@@ -72,6 +73,10 @@ def value_pattern(
     left = right + step
     if pattern == "crossing":
         left, right = right + np.maximum(step, 0), right + np.maximum(-step, 0)
+    if np.array_equal(left, right):
+        raise ArgumentError(
+            f"center must be a number that the radius of {relation} moves, got {center!r}"
+        )
     return NeighborPair(left, right, None, relation, f"value_pattern({pattern}, k={k})")
 
 

@@ -38,20 +38,9 @@ class Verdict(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Verdict | None:
-        """Read a verdict however it is spelt."""
+        """Read a verdict however it is spelt: ``Verdict("NOT REFUTED")``."""
         word = str(value).strip().lower().replace(" ", "_").replace("-", "_")
         return next((verdict for verdict in cls if verdict.value == word), None)
-
-    def __eq__(self, other: object) -> bool:
-        """Compare with a verdict or with its words, in any case; refuse a text that is none."""
-        if isinstance(other, StrEnum):  # of another vocabulary, perhaps: then as texts
-            return str.__eq__(self, other)
-        return self is (Verdict(other) if isinstance(other, str) else other)
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    __hash__ = StrEnum.__hash__
 
 
 class Expectation(StrEnum):

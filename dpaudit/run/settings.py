@@ -52,7 +52,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         _validate.choice(tuple(PROFILES), profile=self.profile)
-        _validate.integer(0, seed=self.seed)
+        _validate.seed(seed=self.seed)
         _validate.failure_prob(failure_prob=self.failure_prob)
         if self.timeout is not None:
             _validate.positive(timeout=self.timeout)

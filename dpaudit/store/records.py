@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit import _json
+from dpaudit import _json, _validate
 from dpaudit._files import (
     LARGEST_ARRAYS,
     file_stem,
@@ -307,7 +307,7 @@ def load_result(path: str | os.PathLike[str]) -> AuditResult:
     StoreError
         When the file is damaged, was changed by hand, or holds another kind of record.
     """
-    record, _ = load_record(Path(path))
+    record, _ = load_record(_validate.path(path=path))
     if not isinstance(record, AuditResult):
         raise StoreError(f"{path} holds a {kind_of(record).name}, and no result of an audit")
     return record

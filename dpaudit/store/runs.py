@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
-from dpaudit import _json
+from dpaudit import _json, _validate
 from dpaudit._files import inside, write_atomic
 from dpaudit.errors import StoreError
 from dpaudit.ledger import NOT_RUN, Paper, StatementResult, open_row, summaries
@@ -182,7 +182,7 @@ def load_run(out: str | os.PathLike[str]) -> tuple[Run, list[AuditResult], list[
     StoreError
         When ``results.json`` is missing, cut off, changed by hand or of another version.
     """
-    out = Path(out)
+    out = _validate.path(out=out)
     run, rows, _ = _read(out)
     lost: list[str] = []
     results = []

@@ -194,7 +194,7 @@ def test_an_audit_kills_the_mutant_of_a_measurement() -> None:
         mutants=[mutants.scaled(scale=0.2)],
         seed=1,
     )
-    assert result.verdict == "NOT REFUTED"
+    assert result.verdict == "not_refuted"
 
 
 @pytest.mark.filterwarnings("ignore:The default value is currently signed")

@@ -110,7 +110,7 @@ ANYTHING = "could not have refuted anything"
 @pytest.mark.parametrize("mutants", [(), None, [slightly_less]])
 def test_where_nothing_is_in_reach_the_reason_and_the_advice_say_so(mutants) -> None:
     result = audit(total, PureDP(8.0), FAR, draws=200, seed=1, mutants=mutants)
-    assert result.verdict == "NO POWER"
+    assert result.verdict is Verdict.NO_POWER
     assert (
         f"; 200 draws per dataset {ANYTHING}: against epsilon = 8 it takes about " in result.reason
     )
@@ -125,7 +125,7 @@ def test_the_draws_that_are_named_do_show_power() -> None:
     draws = int(short.advice.partition("(draws=")[2].partition(")")[0])
     assert 200 < draws < 10_000
     enough = audit(total, PureDP(6.0), FAR, draws=draws, seed=1)
-    assert enough.verdict == "NOT REFUTED"
+    assert enough.verdict is Verdict.NOT_REFUTED
     assert enough.advice == ""
 
 
@@ -269,7 +269,7 @@ def test_of_a_named_frame_the_pairs_around_it_are_advised() -> None:
 
 def test_what_was_not_run_is_counted_beside_what_was() -> None:
     result = audit(total, PureDP(2.0), FAR, draws=200, seed=1)
-    assert result.verdict == "NOT REFUTED"
+    assert result.verdict is Verdict.NOT_REFUTED
     assert result.reason == "no violation found, and 1 of 1 mutant was killed"
     assert "\n  mutants    1 of 1 killed, 1 not run\n" in result.summary()
     assert "not run: the draws for mutants were spent on others" in result.summary()
@@ -294,7 +294,7 @@ def test_half_a_noise_that_would_not_be_missed_is_told() -> None:
     gone = MutantResult("gone", Fate.KILLED, 7.0, 1e-7, 10, noise="it", change="removed")
     half = MutantResult("half", Fate.SURVIVED, 1.0, 1e-7, 10, noise="it", change="halved")
     verdict, reason = judge(task, found, Fates((gone, half)))
-    assert verdict == "NOT REFUTED"
+    assert verdict is Verdict.NOT_REFUTED
     assert reason == (
         "no violation found, and 1 of 2 mutants were killed; some of its noise can be halved "
         "without notice"

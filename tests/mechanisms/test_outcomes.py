@@ -597,7 +597,7 @@ def test_what_is_said_of_a_seed_makes_a_mechanism_with_mutants() -> None:
         one_draw(lambda data, *, rng: by_seed(data, seed=rng)),
     ):
         found = audit(mechanism, PureDP(1.0), pair, draws=3000, seed=1)
-        assert found.verdict == "not refuted"
+        assert found.verdict == "not_refuted"
         assert [mutant.killed for mutant in found.mutants] == [True, True]
 
 
@@ -631,7 +631,7 @@ def test_a_generator_may_be_passed_on_as_often_as_one_likes() -> None:
 
     pair = NeighborPair([[1.0], [1.0]], [[1.0], [0.0]])
     found = audit(one_draw(release), PureDP(1.0), pair, draws=1000, seed=1)
-    assert found.verdict == "not refuted"
+    assert found.verdict == "not_refuted"
     with pytest.raises(MechanismError, match="two generators from one seed"):
         audit(one_draw(once_in_a_loop), PureDP(1.0), pair, draws=1000, seed=1)
 

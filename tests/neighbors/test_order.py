@@ -69,7 +69,7 @@ def test_a_correct_release_of_rows_is_not_refuted() -> None:
     mechanism = one_draw(rows_released)
     for change in ({"replace": {0: {"paid": 1.0}}}, {"drop": 0}, {"drop": 3}):
         pair = NeighborPair.from_frame(frame, user="id", **change)
-        assert audit(mechanism, PureDP(1.0), pair, draws=1000, seed=1).verdict != "REFUTED"
+        assert audit(mechanism, PureDP(1.0), pair, draws=1000, seed=1).verdict != "refuted"
     shifted = NeighborPair(frame, frame[frame["id"] != 0], relation=REMOVE, by="id")
     found = audit(mechanism, PureDP(1.0), shifted, draws=1000, seed=1)
     assert found.verdict is Verdict.REFUTED  # the wrong control

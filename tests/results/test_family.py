@@ -59,7 +59,7 @@ def test_by_hand():
 @pytest.mark.parametrize("sequential", [False, True])
 def test_a_refuted_claim_has_a_p_value_within_its_failure_probability(sequential):
     found = result(0.4, sequential=sequential)
-    assert found.verdict == "REFUTED"
+    assert found.verdict == "refuted"
     assert 0 < found.p_value <= found.failure_prob
 
 
@@ -86,7 +86,7 @@ def test_bets_on_probabilities_have_one_too():
 
     noise = AdditiveNoise(centres, "gaussian", 0.5, ball=([0.5], 0.6))
     found = audit(noise, ApproxDP(1.0, 1e-5), ONE, draws=5000, seed=1, mutants=None)
-    assert found.verdict == "REFUTED"
+    assert found.verdict == "refuted"
     assert found.p_value <= found.failure_prob
 
 

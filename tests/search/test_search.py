@@ -89,7 +89,11 @@ def run(
         (lambda: Integer(3, 3), ArgumentError, "low must be below high = 3, got 3"),
         (lambda: Integer(0, 1.5), TypeError, "high must be a whole number, got 1.5"),  # type: ignore
         (lambda: Integer(False, 3), TypeError, "low must be a whole number"),
-        (lambda: Choice(()), ArgumentError, "values must hold at least one"),
+        (
+            lambda: Choice(()),
+            ArgumentError,
+            "values must be a sequence of values with at least one entry",
+        ),
         (lambda: Choice("abc"), TypeError, "values must be a sequence"),  # type: ignore
     ],
 )

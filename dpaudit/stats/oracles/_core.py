@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import _validate
+from dpaudit.errors import ArgumentError
 
 Floats: TypeAlias = NDArray[np.float64]
 Rates: TypeAlias = tuple[Floats, Floats]
@@ -149,7 +150,7 @@ class Oracle(ABC):
         """
         given = np.asarray(loss_threshold, dtype=np.float64)
         if np.isnan(given).any():
-            raise ValueError(f"loss_threshold must be free of NaN, got {loss_threshold!r}")
+            raise ArgumentError(f"loss_threshold must be free of NaN, got {loss_threshold!r}")
         p, q = self._rates(given.ravel(), bool(closed))
         return _shaped(np.clip(p, 0, 1), given.shape), _shaped(np.clip(q, 0, 1), given.shape)
 
@@ -192,11 +193,11 @@ class DiscreteOracle(Oracle):
     def __post_init__(self) -> None:
         p, q = pmf("pmf_left", self.pmf_left), pmf("pmf_right", self.pmf_right)
         if p.shape != q.shape:
-            raise ValueError(
+            raise ArgumentError(
                 f"pmf_right must have as many entries as pmf_left ({p.size}), got {q.size}"
             )
         if len(self.outcomes) != p.size:
-            raise ValueError(
+            raise ArgumentError(
                 f"outcomes must have as many entries as pmf_left ({p.size}), "
                 f"got {len(self.outcomes)}"
             )
@@ -307,17 +308,16 @@ def discrete(
     ([0.25, 0.25], 0.0, inf)
     """
     p = vector("pmf_left", pmf_left)
-    names = tuple(range(p.size)) if outcomes is None else tuple(outcomes)
+    names: tuple[Any, ...] = tuple(range(p.size))
+    if outcomes is not None:
+        listed = list(outcomes) if isinstance(outcomes, str) else outcomes
+        names = _validate.items("a sequence of names", outcomes=listed)
     return DiscreteOracle(p, vector("pmf_right", pmf_right), names)
 
 
 def vector(name: str, value: ArrayLike) -> Floats:
     """Return a nonempty one-dimensional array of finite floats, a read-only copy."""
-    array = np.array(value, dtype=np.float64)
-    if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
-        raise ValueError(
-            f"{name} must be a nonempty one-dimensional array of finite numbers, got {value!r}"
-        )
+    array = _validate.vector(**{name: value})
     array.setflags(write=False)
     return array
 
@@ -325,7 +325,7 @@ def vector(name: str, value: ArrayLike) -> Floats:
 def same_length(name: str, value: Floats, other_name: str, other: Floats) -> None:
     """Refuse two arrays of different lengths."""
     if value.size != other.size:
-        raise ValueError(
+        raise ArgumentError(
             f"{name} must have as many entries as {other_name} ({other.size}), got {value.size}"
         )
 
@@ -334,7 +334,7 @@ def pmf(name: str, value: ArrayLike) -> Floats:
     """Return a read-only copy of a probability mass function that sums to 1 within 1e-9."""
     array = vector(name, value)
     if (array < 0).any() or abs(math.fsum(array) - 1.0) > 1e-9:
-        raise ValueError(
+        raise ArgumentError(
             f"{name} must be probabilities >= 0 that sum to 1 within 1e-9, "
             f"got minimum {array.min()!r} and sum {math.fsum(array)!r}"
         )
@@ -344,7 +344,7 @@ def pmf(name: str, value: ArrayLike) -> Floats:
 def _epsilons(epsilon: ArrayLike) -> tuple[Floats, tuple[int, ...]]:
     array = np.asarray(epsilon, dtype=np.float64)
     if not (np.isfinite(array).all() and (array >= 0).all()):
-        raise ValueError(f"epsilon must be finite and >= 0, got {epsilon!r}")
+        raise ArgumentError(f"epsilon must be finite and >= 0, got {epsilon!r}")
     return array.ravel(), array.shape
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from dpaudit import _validate
+from dpaudit.errors import ArgumentError
 from dpaudit.stats.oracles._core import SAME, TIE_TOLERANCE, DiscreteOracle, Floats, Oracle, Rates
 
 _ROOT2 = math.sqrt(2.0)
@@ -193,7 +194,7 @@ def discrete_laplace(shift: int, scale: float) -> DiscreteOracle:
     shift = _validate.integer(0, shift=shift)
     scale = _validate.positive(scale=scale)
     if shift > _MAX_SHIFT:
-        raise ValueError(f"shift must be an integer <= {_MAX_SHIFT}, got {shift!r}")
+        raise ArgumentError(f"shift must be an integer <= {_MAX_SHIFT}, got {shift!r}")
     if shift == 0:
         return SAME
     x = np.arange(shift + 1, dtype=np.float64)
@@ -207,5 +208,5 @@ def discrete_laplace(shift: int, scale: float) -> DiscreteOracle:
 
 def _ratio(shift: float, scale: float, name: str) -> float:
     if not 1e-100 < (ratio := shift / scale) < 1e100:
-        raise ValueError(f"shift / {name} must be 0 or between 1e-100 and 1e100, got {ratio!r}")
+        raise ArgumentError(f"shift / {name} must be 0 or between 1e-100 and 1e100, got {ratio!r}")
     return ratio

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from dpaudit import _validate
+from dpaudit.errors import ArgumentError
 from dpaudit.stats.oracles._core import DiscreteOracle, Floats, discrete, same_length, vector
 from dpaudit.stats.oracles._quadrature import ORDER, STEEPNESS, on_panels
 
@@ -97,7 +98,7 @@ def report_noisy_max(
     """
     left, right, unit = _scores(left_scores, right_scores, sensitivity, epsilon)
     if left.size > 1_000:
-        raise ValueError(f"left_scores must have at most 1000 entries, got {left.size}")
+        raise ArgumentError(f"left_scores must have at most 1000 entries, got {left.size}")
     return discrete(_noisy_max(left / unit), _noisy_max(right / unit))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit import _validate
+from dpaudit.errors import ArgumentError
 from dpaudit.stats.oracles._core import DiscreteOracle, Floats, same_length, vector
 from dpaudit.stats.oracles._quadrature import STEEPNESS, graded_edges, on_panels
 
@@ -88,8 +89,9 @@ def sparse_vector_patterns(
     (((0, 0), (0, 1), (1, -1)), [0.333333333333, 0.166666666667, 0.5])
     """
     q = vector("queries", queries)
-    t = np.asarray(thresholds, dtype=np.float64)
-    t = vector("thresholds", np.full(q.size, float(t)) if t.ndim == 0 else t)
+    if np.ndim(thresholds) == 0:
+        thresholds = np.full(q.size, _validate.finite(thresholds=thresholds))
+    t = vector("thresholds", thresholds)
     same_length("thresholds", t, "queries", q)
     a = _validate.nonnegative(threshold_scale=threshold_scale)
     b = _validate.nonnegative(query_scale=query_scale)
@@ -97,7 +99,7 @@ def sparse_vector_patterns(
     limit = q.size + 1 if cutoff is None else _validate.integer(1, cutoff=cutoff)
     count = _count_patterns(q.size, limit)
     if count > _MAX_PATTERNS:
-        raise ValueError(
+        raise ArgumentError(
             f"queries must allow at most {_MAX_PATTERNS} answer patterns; "
             f"{q.size} queries with cutoff={cutoff!r} allow {count}"
         )
@@ -155,7 +157,7 @@ def above_threshold(
     True
     """
     unit = _validate.positive(sensitivity=sensitivity) / _validate.positive(epsilon=epsilon)
-    level = vector("threshold", [threshold])[0]
+    level = _validate.finite(threshold=threshold)
     return _pair(
         ("queries_left", queries_left),
         ("queries_right", queries_right),
@@ -208,7 +210,7 @@ def fixed_threshold_sparse_vector(
         thresholds=thresholds,
         threshold_scale=0.0,
         query_scale=1.0 / _validate.positive(epsilon=epsilon),
-        cutoff=cutoff,
+        cutoff=_validate.integer(1, cutoff=cutoff),
         halt_on="yes",
     )
 
@@ -277,7 +279,7 @@ def _threshold_noise(gaps: Floats, a: float, b: float, size: int) -> tuple[Float
     )
     nodes, weights = on_panels(edges)
     if nodes.size > _MAX_NODES:
-        raise ValueError(
+        raise ArgumentError(
             f"queries must be fewer or less spread out: the quadrature would take {nodes.size} "
             f"nodes, got {size} queries"
         )

@@ -12,6 +12,7 @@ from numpy.polynomial import legendre
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit import _validate
+from dpaudit.errors import ArgumentError
 from dpaudit.stats.oracles._core import SAME, TIE_TOLERANCE, Floats, Oracle, Rates, vector
 from dpaudit.stats.oracles._noise import LaplaceOracle
 from dpaudit.stats.oracles._quadrature import NODES, ORDER, WEIGHTS, on_panels
@@ -230,20 +231,20 @@ def laplace_vector(shifts: ArrayLike, scale: float) -> Oracle:
     if moved.size == 0:
         return SAME
     if moved.size > _MAX_SHIFTS:
-        raise ValueError(f"shifts must have at most {_MAX_SHIFTS} nonzeros, got {moved.size}")
+        raise ArgumentError(f"shifts must have at most {_MAX_SHIFTS} nonzeros, got {moved.size}")
     if moved.sum() > _MAX_TOTAL:
-        raise ValueError(
+        raise ArgumentError(
             f"shifts must add up to at most {_MAX_TOTAL:g} noise scales, got {moved.sum()!r}"
         )
     if moved.size == 1:
         return LaplaceOracle(float(moved[0]))
     if moved[0] < 1e-9 * moved.sum():
-        raise ValueError(f"shifts must be 0 or at least 1e-9 of their sum, got {shifts!r}")
+        raise ArgumentError(f"shifts must be 0 or at least 1e-9 of their sum, got {shifts!r}")
     sums, masses = np.zeros(1), np.ones(1)
     for ratio in moved:
         sums, masses = _merged(np.append(sums, sums + ratio), np.append(masses, masses))
         if sums.size > _MAX_SUMS:
-            raise ValueError(
+            raise ArgumentError(
                 f"shifts must have at most {_MAX_SUMS} different subset sums, got {shifts!r}"
             )
     return LaplaceVectorOracle(tuple(moved.tolist()))
