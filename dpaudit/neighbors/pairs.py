@@ -240,22 +240,17 @@ class NeighborPair:
         """Return the rows of the users that differ, and the number of all rows, of each side."""
         if not self.relation.is_of_users or not self.users:
             return None
-        left = self.form.rows_of(self.left, self.users)
-        right = self.form.rows_of(self.right, self.users)
+        left, right = (self.form.rows_of(side, self.users) for side in (self.left, self.right))
         if left is None or right is None:
             return None
         sides = [(set(own), n) for own, n in (left, right)]
-        if self.relation.name == "add_remove_user":
-            # An array knows users by their row, where the smaller side has another user.
+        if self.relation.name == "add_remove_user":  # an array has another user in that row
             smaller = int(left[1] > right[1])
             sides[smaller] = set(), sides[smaller][1]
         return sides
 
     def places(self) -> Iterator[NeighborPair]:
-        """Yield the pair with the rows that differ at every other place of the order in turn.
-
-        Both sides are put in one order. Sides of unequal numbers of rows give nothing.
-        """
+        """Yield the pair with the rows that differ at every other place, if both sides allow it."""
         rows = self._rows()
         if rows is None or rows[0] != rows[1] or not rows[0][0]:
             return

@@ -201,6 +201,8 @@ def test_silence_has_no_power_and_says_what_is_assumed():
     assert found.verdict is Verdict.NO_POWER
     found.assert_not_refuted()
     assert "one run has no mutant" in found.reason
+    assert "\n  next       more canaries" in found.summary()
+    assert OneRunResult.from_json(found.to_json()) == found
     assert any("fair coin" in words for words in found.assumptions)
     assert any("number of guesses, 50" in words for words in found.assumptions)
     assert found.looks == (50,)
@@ -231,6 +233,9 @@ def test_a_curve_is_judged_whole():
     found = dpaudit.audit_one_run(scores, coins, GaussianDP(1.0), failure_prob=0.05)
     assert found.verdict is Verdict.REFUTED
     assert found.certified_epsilon < GaussianDP(1.0).epsilon(1e-5)
+    assert found.reason.startswith("the claimed curve is refuted as a whole: under it, so many")
+    assert "It shows most at delta = 0.001, where epsilon >= 3.514 by itself" in found.reason
+    assert found.advice == ""
     assert found.certified_mu > 1.0
     assert found.conditional_epsilon == pytest.approx(GaussianDP(found.certified_mu).epsilon(1e-5))
     assert found.certified_epsilon < found.conditional_epsilon

@@ -69,6 +69,17 @@ def called(mutant: Mutant, size: int = 5, seed: int = 1, data: Any = DATA) -> Ar
     return drawn
 
 
+def test_uniform_numbers_are_called_what_they_are_and_stay_finite() -> None:
+    def by_inversion(data: Array, size: int, *, rng: Generator) -> Array:
+        return np.asarray(data.sum() - np.log(rng.random(size)))
+
+    made = mutants(by_inversion)
+    assert made["halved, all"].name.startswith("the uniform number of line")
+    assert made["halved, all"].name.endswith("kept to the middle half of its range")
+    assert made["removed, all"].name.endswith("put at its middle")
+    assert all(np.isfinite(called(mutant)).all() for mutant in made.values())
+
+
 # --- sites ---
 
 
