@@ -61,6 +61,7 @@ SCORES = np.arange(40.0)
         ({"side": "bottom"}, "side must be one of both, top"),
         ({"delta": 2.0}, "delta must be"),
         ({"failure_prob": 1.0}, "failure_prob must be"),
+        ({"id": ""}, "id must be a text that is not empty"),
     ],
 )
 def test_bad_input_is_refused(arguments, message):
@@ -70,7 +71,7 @@ def test_bad_input_is_refused(arguments, message):
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"claim": 1.0}, {"guesses": 2.5}, {"id": ""}, {"failure_prob": True}]
+    "arguments", [{"claim": 1.0}, {"guesses": 2.5}, {"id": 5}, {"failure_prob": True}]
 )
 def test_wrong_types_are_refused(arguments):
     given = {"scores": SCORES, "included": COINS, "claim": PureDP(1.0)} | arguments
@@ -422,7 +423,7 @@ def test_a_claim_that_is_kept_is_out_of_reach():
         ({"mu": -1.0}, "mu must be"),
         ({"mu": 1e9}, "mu must be at most 40"),
         ({"mu": 1.0, "canaries": [1]}, "canaries must be an integer >= 2"),
-        ({"mu": 1.0, "canaries": [10**6]}, "at most 50000"),
+        ({"mu": 1.0, "canaries": [10**6]}, "canaries must be an integer <= 50000"),
         ({"mu": 1.0, "guesses": 2.0}, "guesses must be a share"),
         ({"mu": 1.0, "side": "low"}, "side must be one of"),
     ],
