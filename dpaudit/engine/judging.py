@@ -81,15 +81,15 @@ def _weak_words(mutants: Sequence[MutantResult]) -> str:
 
 def _powerless(found: Certificate, fates: Fates, *, wanted: bool) -> str:
     """Return why no violation found means nothing; empty where mutants show that it does."""
+    if not fates.results:
+        if not wanted:
+            return "and no mutant was wanted to show power"
+        return f"and there is no mutant to show power: {fates.unseen or 'it draws no noise'}"
     if found.is_constant and not found.pair.is_null:
         return (
             "and all outputs on both datasets were equal: the audit saw no noise that could hide "
             "anything"
         )
-    if not fates.results:
-        if not wanted:
-            return "and no mutant was wanted to show power"
-        return f"and there is no mutant to show power: {fates.unseen or 'it draws no noise'}"
     given = [m for m in fates.results if m.is_given and not m.killed]
     if given:
         fate = "could not be run" if given[0].note else "survived too"

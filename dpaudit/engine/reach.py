@@ -14,6 +14,7 @@ Asked of a claim before any draw: below how many draws nothing at all is refuted
 
 from __future__ import annotations
 
+import bisect
 import math
 
 import numpy as np
@@ -188,8 +189,11 @@ def _by_rank(tally: RankedTally, epsilon: float, delta: float, failure_prob: flo
     """Return the same of the first guesses by rank, at the look that showed most."""
     seen = tally.pair_counts
     guesses = seen.hits_left + seen.hits_right
+    if not guesses:
+        return math.inf
     height = ranked_height(
-        tally.looks.guesses.index(guesses),
+        # Guesses may end between two looks, where the rest of the outputs are equal.
+        bisect.bisect_left(tally.looks.guesses, guesses),
         tally.looks,
         tally.draws,
         epsilon=epsilon,

@@ -50,7 +50,15 @@ def test_without_a_mutant_a_mutant() -> None:
     def constant(data, size, *, rng):
         return np.zeros(size)
 
-    assert advised(constant, FAR, draws=2000, mutants=()).startswith("give a mutant")
+    assert advised(constant, FAR, draws=2000, mutants=()).startswith(
+        "a look at the code: is a seed"
+    )
+
+    def entropy(data, size, *, rng):
+        bits = rng.bit_generator.random_raw(size) / 2**64
+        return data.sum() + 4 * np.log(bits / (1 - bits))
+
+    assert advised(entropy, FAR, draws=2000, mutants=()).startswith("give a mutant")
 
 
 def test_where_the_mutant_shows_it_by_eye_more_draws() -> None:

@@ -152,7 +152,7 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"seed": -1}, ValueError, "^seed must be an integer >= 0"),
     ({"seed": None}, TypeError, "^seed must be an integer"),
     ({"seed": 1.5}, TypeError, "^seed must be an integer"),
-    ({"pairs": []}, ValueError, "holds no pair"),
+    ({"pairs": []}, ValueError, "at least one entry"),
     ({"pairs": 3}, TypeError, "^pairs must be"),
     ({"pairs": [ONE, PAIRS[2]]}, ValueError, "share one relation where they are query values"),
     ({"mechanism": 3}, TypeError, "^mechanism must be a function"),

@@ -208,7 +208,8 @@ def test_where_no_noise_is_seen_that_is_said(mechanism: Any, words: str) -> None
     result = audited(mechanism, draws=2000)
     assert result.verdict is Verdict.NO_POWER
     assert words in result.reason
-    assert "give a mutant" in result.advice or result.mutants
+    advised = "a look at the code" if "draws no noise" in words else "give a mutant"
+    assert advised in result.advice or result.mutants
 
 
 def test_computed_mechanisms_have_computed_mutants() -> None:

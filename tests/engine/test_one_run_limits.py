@@ -33,7 +33,7 @@ def limits(monkeypatch: pytest.MonkeyPatch, claim: Claim, **arguments: Any) -> t
     monkeypatch.setattr(
         planning, "_smallest", lambda enough, least, most: seen.append((least, most))
     )
-    plan_one_run(claim, canaries=[], **arguments)
+    plan_one_run(claim, canaries=[2], **arguments)
     return seen[0]
 
 
@@ -52,7 +52,7 @@ def test_outside_the_limits_power_is_less_than_wanted(
 def test_the_least_number_is_not_far_from_the_needed_one() -> None:
     for name in ("pure", "Laplace", "walk"):
         claim, arguments = CASES[name]
-        found = plan_one_run(claim, canaries=[], **arguments)
+        found = plan_one_run(claim, canaries=[2], **arguments)
         beyond, _ = planning._model(arguments.get("mu"), arguments.get("true_epsilon"), 0.0)
         least = least_canaries(
             claim, beyond, one_sided=False, power=0.9, failure_prob=arguments["failure_prob"]
@@ -83,7 +83,7 @@ def test_what_no_number_refutes_is_known_without_looking_at_many(
         return heights(tool, *others)
 
     monkeypatch.setattr(planning, "_critical", counted)
-    assert plan_one_run(claim, canaries=[], **arguments).needed is None
+    assert plan_one_run(claim, canaries=[2], **arguments).needed is None
     assert max(looked, default=0) <= 2048  # of 50,000
 
 

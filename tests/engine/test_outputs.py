@@ -279,7 +279,7 @@ def test_columns_of_objects_are_numbers_or_texts() -> None:
         ({"claim": "1-DP"}, "claim must be a claim"),
         ({"mutants": [BROKEN]}, "mutants must be a dict"),
         ({"mutants": {"one": np.zeros(50)}}, "mutants must be a dict"),
-        ({"id": ""}, "id must be a text"),
+        ({"id": 5}, "id must be a text"),
     ],
 )
 def test_arguments_of_another_kind_are_refused(named: Any, words: str) -> None:

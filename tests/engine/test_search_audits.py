@@ -277,7 +277,7 @@ def test_the_search_of_an_audit_is_on_record_and_follows_the_seed() -> None:
         left, right = choice.draws
         assert choice.search is not None
         assert choice.explored == 1500
-        assert len(left) == len(right) == 500 + ranking(choice.search, 1)[0].draws
+        assert len(left) == len(right) == 250 + ranking(choice.search, 1)[0].draws
         return choice.search
 
     assert explored() == explored()

@@ -89,7 +89,7 @@ def test_slack_of_an_exact_profile():
     [
         ({}, "slack must be a dict"),
         ([0.5], "slack must be a dict"),
-        ({0.0: laplace_with(1)}, "multiplier must be a finite number > 0"),
+        ({0.0: laplace_with(1)}, "each key of slack must be a finite number > 0"),
         ({0.5: 3}, "slack must hold mechanisms"),
         ({0.5: AdditiveNoise(lambda data: data.sum(), scale=1.0)}, "slack must hold mechanisms of"),
     ],

@@ -164,8 +164,8 @@ def test_equal_seeds_differ_for_other_draws_of_a_call() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"start": [[0.0]]}, "^start must hold finite numbers, shape"),
-        ({"start": [np.nan]}, "^start must hold finite numbers"),
+        ({"start": [[0.0]]}, "^start must be a nonempty one-dim"),
+        ({"start": [np.nan]}, "^start must be .* finite numbers"),
         ({"clip_norm": 0.0}, "^clip_norm must be"),
         ({"sigma": -1.0}, "^sigma must be"),
         ({"steps": 0}, "^steps must be"),

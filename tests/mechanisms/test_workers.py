@@ -399,7 +399,7 @@ def test_a_slack_that_the_clock_cut_short_costs_the_audit_nothing() -> None:
 def test_a_place_that_is_no_folder_is_refused(tmp_path: Path, where: Any) -> None:
     file = tmp_path / "kept"
     file.write_text("mine", encoding="utf-8")
-    with pytest.raises((StoreError, TypeError), match="keep must be the path of a folder"):
+    with pytest.raises((StoreError, TypeError), match="keep must be"):
         audit(noisy, PureDP(0.5), PAIR, draws=300, seed=1, keep=file if where is None else where)
     assert file.read_text(encoding="utf-8") == "mine"
 

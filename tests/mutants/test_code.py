@@ -186,7 +186,7 @@ def test_noise_is_moved_towards_the_first_argument() -> None:
 
 @pytest.mark.parametrize("factor", [1.0, -0.1, float("nan"), "0.5"])
 def test_a_factor_that_leaves_the_noise_is_refused(factor: Any) -> None:
-    with pytest.raises(ArgumentError, match="factor must be at least 0 and below 1"):
+    with pytest.raises((ArgumentError, TypeError), match="factor must be"):
         quieter(f"{HELPERS}.with_noise", factor)
 
 

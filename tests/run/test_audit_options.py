@@ -55,7 +55,7 @@ def test_without_a_pair_the_portfolio_is_searched(home):
     assert caught.code == 1
     assert caught.out.startswith("REFUTED  mine:per_item")
     where = r"  searched   portfolio\(n_users=20, m=8\) and removals: \d+ pairs and 7 spaces, "
-    assert re.search(where + r"\d+ pairs tried with 800 draws", caught.out)
+    assert re.search(where + r"\d+ pairs tried with 1,000 draws", caught.out)
     honest = home.dpaudit("audit", "mine:mean", "--epsilon", "1", *DRAWS)
     assert honest.code == 0
 
