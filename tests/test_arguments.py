@@ -364,7 +364,12 @@ def table() -> dict[str, Call]:
                 "included": np.arange(20) % 2 == 0,
                 "claim": PureDP(1.0),
             },
-            {"guesses": OPTIONAL | {"5"}, "delta": OPTIONAL | {"0"}, "id": OPTIONAL | {"'x'"}},
+            {
+                "guesses": OPTIONAL | {"5"},
+                "delta": OPTIONAL | {"0"},
+                "id": OPTIONAL | {"'x'"},
+                "coins": OPTIONAL,
+            },
         ),
         "plan": Call(
             lambda: {"epsilon": 1.0, "true_epsilon": 3.0},

@@ -24,12 +24,13 @@ class Condition:
     Attributes
     ----------
     functions : dict
-        The functions of the modules that audits rely on, by module and name.
+        The identity of each function of the modules that audits rely on, by module and name. The
+        functions themselves are not held: mutants replace a function wherever it is held.
     folder : str
         Working directory.
     """
 
-    functions: dict[tuple[str, str], object] = field(default_factory=lambda: dict(_functions()))
+    functions: dict[tuple[str, str], int] = field(default_factory=lambda: dict(_functions()))
     folder: str = field(default_factory=os.getcwd)
     _reserve: list[int] = field(default_factory=list)
 
@@ -56,9 +57,7 @@ class Condition:
         if not self._release():
             yield "it closed files that it had not opened"
         now = dict(_functions())
-        replaced = [
-            ".".join(key) for key, value in self.functions.items() if now.get(key) is not value
-        ]
+        replaced = [".".join(key) for key, value in self.functions.items() if now.get(key) != value]
         if replaced:
             more = f" and {len(replaced) - _NAMED} more" if len(replaced) > _NAMED else ""
             yield f"it replaced {', '.join(replaced[:_NAMED])}{more}"
@@ -71,11 +70,11 @@ class Condition:
             yield "it changed the working directory"
 
 
-def _functions() -> Iterator[tuple[tuple[str, str], object]]:
+def _functions() -> Iterator[tuple[tuple[str, str], int]]:
     for name in filter(sys.modules.__contains__, _WATCHED):
         for key, value in list(vars(sys.modules[name]).items()):
             if callable(value):
-                yield (name, key), value
+                yield (name, key), id(value)
 
 
 def _is_open(number: int) -> bool:

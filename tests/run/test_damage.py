@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpaudit import mutants
 from dpaudit.run.damage import Condition
 
 
@@ -63,3 +64,14 @@ def test_an_audit_that_harms_nothing_leaves_no_damage_and_no_open_file() -> None
     assert before.damage() == ""
     if opened:
         assert len(os.listdir("/proc/self/fd")) == opened
+
+
+def test_functions_that_are_watched_can_still_be_replaced_by_mutants() -> None:
+    def clipped(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return np.clip(data, 0, 1).sum() + rng.laplace(size=size)
+
+    before = Condition()
+    mutant = mutants.without("numpy.clip")(clipped)
+    drawn = mutant(np.full(3, 9.0), 2000, rng=np.random.default_rng(1))
+    assert drawn.mean() > 20
+    assert before.damage() == ""
