@@ -107,6 +107,7 @@ def open_doors(out: Path) -> None:
             markdown=out / "x.md",
             json_file=out / "x.json",
             may_be_missing=False,
+            power_counts=False,
             false_alarm=1e-3,
         )
     with contextlib.suppress(StoreError):

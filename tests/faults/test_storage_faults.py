@@ -180,7 +180,8 @@ def test_a_directory_that_is_removed_ends_the_run_and_costs_nothing(home: Home, 
     assert any("was removed or replaced" in problem for problem in run.problems)
     found = [result.id for result in results]
     printed = {*re.findall(r"^NO POWER .*(audit_x::\S+)", words, re.MULTILINE)}
-    assert set() != printed <= {*found}
+    assert printed <= {*found}
+    assert printed or jobs > 1  # two processes may see the fault before one of them reports
     resumes(home, len(found))
 
 
