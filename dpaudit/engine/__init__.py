@@ -6,7 +6,6 @@ from dpaudit.engine.one_run_planning import OneRunPlan, plan_one_run
 from dpaudit.engine.outputs import audit_outputs
 from dpaudit.engine.planning import Plan, draws_to_refute, plan
 from dpaudit.engine.provenance import versions
-from dpaudit.engine.reach import detectable_epsilon
 from dpaudit.engine.request import MIN_DRAWS
 
 __all__ = [
@@ -16,7 +15,6 @@ __all__ = [
     "audit",
     "audit_one_run",
     "audit_outputs",
-    "detectable_epsilon",
     "draws_to_refute",
     "plan",
     "plan_one_run",

@@ -20,6 +20,7 @@ from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import Claim
 from dpaudit.engine.concluding import result_of
+from dpaudit.engine.families import family_of, family_of_mutant
 from dpaudit.engine.judging import advice, judge
 from dpaudit.engine.looking import look
 from dpaudit.engine.mutation import Fates, fates_of, mutants_of
@@ -38,7 +39,7 @@ from dpaudit.errors import MechanismError
 from dpaudit.events import FloatAttack
 from dpaudit.mechanisms import ERRORS, LateFailure, Watch, Workers, mechanism_name, working
 from dpaudit.neighbors import NeighborPair, Portfolio, family
-from dpaudit.results import AuditResult, Slack, SlackPoint
+from dpaudit.results import AuditResult, Slack, SlackPoint, Verdict
 
 DEFAULT_DRAWS = 100_000
 
@@ -214,11 +215,16 @@ def audit(
         watch.total = 2 * task.draws * shares
         found = look(task, mechanism, "mechanism")
         # A refutation needs no proof of power.
-        fates = Fates()
+        fates, family = Fates(), None
         if given is not None and not found.refuted:
-            fates = fates_of(task, mutants_of(task, mechanism, found, given), found)
-        reach = None if found.refuted else detectable(found)
+            made = mutants_of(task, mechanism, found, given)
+            fates = fates_of(task, made, found)
+            family = family_of(task, mechanism, found, made)
+        reach = detectable(task, found, family)
         judged = judge(task, found, fates, wanted=given is not None)
+        of_mutant = None
+        if judged[0] is Verdict.NO_POWER and fates.survivor is not None:
+            of_mutant = family_of_mutant(task, fates)
         killed_on = fates.killed_on or found.pair
         slack_found = _frontier(task, variants, killed_on) if variants else None
         per_item = _note_on_items(task, mechanism) if found.refuted else ()
@@ -231,7 +237,15 @@ def audit(
         mechanism=mechanism_name(mechanism),
         reach=reach,
         seconds=time.perf_counter() - start,
-        advice=advice(task, found, judged[0], fates, wanted=given is not None),
+        advice=advice(
+            task,
+            found,
+            judged[0],
+            fates,
+            family=family,
+            of_mutant=of_mutant,
+            wanted=given is not None,
+        ),
         slack=slack_found,
         more_notes=per_item + notes_on_task(task, found),
     )

@@ -1,33 +1,63 @@
-"""How probable it is that guesses refute a claim: learnt ones, and those by rank, of known rates.
+"""How probable it is that an audit refutes a claim, of outputs whose distribution is known.
 
-Beside :mod:`dpaudit.engine.planning`, which knows the same of events. Draws go to either side by
-fair coins; what is given are the rates of the events by which a side is guessed, so that nothing is
-simulated. Of ranks, guesses between two looks are taken to be right at the mean rate of that
-stretch, independently; what this leaves out, that ranks depend on each other, is of order
-1 / draws.
+Of events, the probability that the joint bound exceeds the claim is computed from two binomials. Of
+guesses, learnt ones and those by rank, draws go to either side by fair coins. Of bets, the log
+wealth is taken for a Brownian motion. So nothing is simulated. Of ranks, guesses between two looks
+are taken to be right at the mean rate of that stretch, independently; what this leaves out, that
+ranks depend on each other, is of order 1 / draws.
+
+What learning costs is the one number here that was measured and not derived: a learnt threshold is
+short of the best one by about the same number of standard deviations of the test, however many
+draws there are. The table of docs/measured.md on detectable epsilons tests it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
+from dpaudit.engine.few import RANKED_SHARE
+from dpaudit.engine.task import EXPLORE_SHARE, FEW_DRAWS, PRIMARY_SHARE
 from dpaudit.stats import (
     crossing_prob,
     guess_refutation_prob,
     ranked_heights,
     ranked_looks,
+    refutation_prob,
+    wager,
+)
+from dpaudit.stats.oracles import (
+    DiscreteOracle,
+    GaussianOracle,
+    LaplaceOracle,
+    LaplaceVectorOracle,
+    Oracle,
 )
 
 Floats = NDArray[np.float64]
 
 BY_EVENT, BY_GUESS, BY_RANK = "counts of one event", "guesses in two tails", "guesses by rank"
+BY_BET = "bets on guesses"
 """Instruments, as a plan names them."""
 
-_TRIED = 3  # of the guesses that stand out most
+WITHIN_REACH = 0.9
+"""Probability with which a violation must be refuted to be said to be within reach."""
+
+MAX_DRAWS = 10**10
+
+_TRIED = 3  # of the events and guesses that stand out most
+_USUAL = float(stats.norm.isf(1 - WITHIN_REACH))
+# What learning costs, in standard deviations of the test: of a threshold, and of a choice among a
+# few outcomes; of bets, which learn and bet at once, and lose some nats to stakes and to giving up.
+_COST, _COST_OF_GAUSSIAN, _COST_OF_OUTCOMES = 0.9, 0.7, 0.3
+_COST_OF_BETS, _COST_OF_BETS_ON_OUTCOMES, _NATS = 1.1, 0.25, 3.0
+_LEAST_SHARE = 0.05
+_THRESHOLDS = 401
 
 
 @dataclass(frozen=True)
@@ -41,13 +71,193 @@ class Chance:
     likely, rare : float
         Rates of the event; of guesses, the probabilities of a right one and of a wrong one.
     instrument : str
-        `BY_EVENT`, `BY_GUESS` or `BY_RANK`.
+        `BY_EVENT`, `BY_GUESS`, `BY_RANK` or `BY_BET`.
     """
 
     power: float
     likely: float
     rare: float
     instrument: str
+
+
+@dataclass(frozen=True)
+class Chances:
+    """What may refute a claim, by its rates.
+
+    Parameters
+    ----------
+    curve, events, guesses : (ndarray, ndarray)
+        Of the distribution; of events on the likelier side and on the other; of right guesses and
+        wrong ones.
+    is_number : bool
+        Whether few draws are guessed by rank.
+    is_finite : bool
+        Whether there are a few outcomes, so that no threshold is learnt.
+    is_gaussian : bool
+        Whether noise is Gaussian, of which a threshold that is a little off loses least.
+    epsilon, delta, failure_prob : float
+        The claim, and what the audit is given.
+    is_sequential : bool
+        Whether draws are bet on.
+    """
+
+    curve: tuple[Floats, Floats]
+    events: tuple[Floats, Floats]
+    guesses: tuple[Floats, Floats]
+    is_number: bool
+    is_finite: bool
+    is_gaussian: bool
+    epsilon: float
+    delta: float
+    failure_prob: float
+    is_sequential: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        distribution: Oracle,
+        point: tuple[float, float],
+        failure_prob: float,
+        *,
+        is_number: bool | None = None,
+        is_sequential: bool = False,
+    ) -> Chances:
+        """Return what outputs of a known distribution allow.
+
+        Parameters
+        ----------
+        distribution : Oracle
+            On both sides; a discrete one is taken to have a few outcomes.
+        point : (float, float)
+            The claim.
+        failure_prob : float
+            Of the audit.
+        is_number : bool, optional
+            Whether ranks are looked at. Default: of Laplace and Gaussian noise.
+        is_sequential : bool, optional
+            Whether draws are bet on.
+        """
+        if is_number is None:
+            is_number = isinstance(distribution, LaplaceOracle | GaussianOracle)
+        curve = _curve_of(distribution)
+        return cls(
+            curve,
+            events_of(*curve),
+            guesses_of(*curve),
+            is_number,
+            isinstance(distribution, DiscreteOracle),
+            isinstance(distribution, GaussianOracle),
+            *point,
+            failure_prob,
+            is_sequential,
+        )
+
+    @classmethod
+    def of_rates(
+        cls,
+        rates: tuple[float, float],
+        point: tuple[float, float],
+        failure_prob: float,
+        *,
+        is_guess: bool = False,
+        is_sequential: bool = False,
+    ) -> Chances:
+        """Return what known rates allow, of one event or of right and wrong guesses."""
+        p, q = (np.array([rate]) for rate in rates)
+        guesses = (p, q) if is_guess else ((p + 1 - q) / 2, (q + 1 - p) / 2)
+        curve = tuple(np.array([0.0, rate, 1.0]) for rate in rates)
+        return cls(
+            (curve[0], curve[1]),
+            (p, q),
+            guesses,
+            False,
+            False,
+            False,
+            *point,
+            failure_prob,
+            is_sequential,
+        )
+
+    def draws_for(self, power: float) -> int | None:
+        """Return the smallest number of draws with this power; None beyond the largest."""
+
+        def enough(draws: int) -> bool:
+            return self.best(draws).power >= power
+
+        few = smallest(enough, most=FEW_DRAWS[1]) if self.is_number else None
+        least = FEW_DRAWS[1] if self.is_number else 1  # beyond it, all of failure_prob is back
+        return few or smallest(enough, least=least)
+
+    def best(self, draws: int) -> Chance:
+        """Return the chance of the instrument that refutes most often."""
+        point = self.epsilon, self.delta
+        if self.is_sequential:
+            return by_bet(self.events, self.guesses, draws, *point, self.failure_prob, self.cost)
+        ranks = self.is_number and FEW_DRAWS[0] <= draws <= FEW_DRAWS[1]
+        share = self.failure_prob * PRIMARY_SHARE * (1 - RANKED_SHARE if ranks else 1.0)
+        certify = learning_share(share, self.cost) * draws * (1 - EXPLORE_SHARE)
+        certify = max(int(certify), 1)
+        found = [
+            by_event(*self.events, certify, *point, share),
+            by_guess(*self.guesses, 2 * certify, *point, share),
+        ]
+        if ranks:
+            one_direction = self.failure_prob * RANKED_SHARE / 2
+            found.append(by_rank(*self.curve, 2 * draws, *point, one_direction))
+        return max(found, key=lambda chance: chance.power)
+
+    @property
+    def cost(self) -> float:
+        """What learning costs, in standard deviations."""
+        if self.is_sequential:
+            return _COST_OF_BETS_ON_OUTCOMES if self.is_finite else _COST_OF_BETS
+        if self.is_finite:
+            return _COST_OF_OUTCOMES
+        return _COST_OF_GAUSSIAN if self.is_gaussian else _COST
+
+
+def learning_share(failure_prob: float, cost: float = _COST) -> float:
+    """Part of the certifying draws that would do if the best event were known.
+
+    A test that refutes with probability 0.9 stands `needed` standard deviations away from where
+    nothing is violated; of these, `cost` are lost to learning.
+    """
+    needed = float(stats.norm.isf(failure_prob)) + _USUAL
+    return _share_of(needed, cost)
+
+
+def _share_of(needed: float, cost: float) -> float:
+    return max(1 - cost / max(needed, 1e-9), 0.0) ** 2 or _LEAST_SHARE
+
+
+def smallest(
+    enough: Callable[[int], bool], *, least: int = 1, most: int = MAX_DRAWS
+) -> int | None:
+    """Smallest number above `least` that is enough, to half a percent; None beyond `most`."""
+    low, high = least, max(64, 2 * least)
+    while not enough(high):
+        if high >= most:
+            return None
+        low, high = high, min(high * 4, most)
+    while high - low > max(low // 200, 1):
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def events_of(p: Floats, q: Floats) -> tuple[Floats, Floats]:
+    """Rates of the best events along a curve, and of their complements with the sides exchanged."""
+    inner = (p > 0) & (q < 1)
+    p, q = p[inner], q[inner]
+    return np.concatenate([p, 1 - q]), np.concatenate([q, 1 - p])
+
+
+def _curve_of(distribution: Oracle) -> tuple[Floats, Floats]:
+    """Rates of the best events, at a few thresholds of the loss where many take long."""
+    if not isinstance(distribution, LaplaceVectorOracle):
+        return distribution.curve()
+    most = distribution.max_loss
+    return distribution.rates(np.linspace(most, -most, _THRESHOLDS), closed=True)
 
 
 def guesses_of(p: Floats, q: Floats) -> tuple[Floats, Floats]:
@@ -70,6 +280,82 @@ def guesses_of(p: Floats, q: Floats) -> tuple[Floats, Floats]:
     return (p[top] + 1 - q[rest]) / 2, (q[top] + 1 - p[rest]) / 2
 
 
+def by_event(
+    p: Floats, q: Floats, draws: int, epsilon: float, delta: float, failure_prob: float
+) -> Chance:
+    """Return the chance of the best of some events, for so many certifying draws a side."""
+    at = _standing_out(p, q, 0.5 / draws, epsilon, delta)
+    probabilities = refutation_prob(p[at], q[at], draws, draws, epsilon, delta, failure_prob)
+    best = int(probabilities.argmax())
+    return Chance(float(probabilities[best]), float(p[at][best]), float(q[at][best]), BY_EVENT)
+
+
+def _standing_out(p: Floats, q: Floats, half: float, epsilon: float, delta: float) -> Floats:
+    """Places of a few events whose excess over the claim stands out most from its noise.
+
+    Half a hit, at the rate `half`, keeps the noise of rates near 0 from vanishing.
+    """
+    factor = math.exp(min(epsilon, 600.0))
+    noise = np.sqrt(p * (1 - p) + factor**2 * (q * (1 - q) + half) + half)
+    excess = p - factor * q - delta
+    return np.asarray(np.argsort(-excess / noise, kind="stable")[:_TRIED])
+
+
+def by_bet(
+    events: tuple[Floats, Floats],
+    guesses: tuple[Floats, Floats],
+    draws: int,
+    epsilon: float,
+    delta: float,
+    failure_prob: float,
+    cost: float,
+) -> Chance:
+    """Return the chance that bets on the best event or guess ever refute.
+
+    The log wealth of a bet drifts and spreads; the probability that it ever reaches a height is
+    that of a Brownian motion.
+
+    Parameters
+    ----------
+    events, guesses : (ndarray, ndarray)
+        Rates of events on either side; of right guesses and wrong ones.
+    draws : int
+        Of either side, at most.
+    epsilon, delta, failure_prob : float
+        The claim, and how often it may be refuted where it is kept.
+    cost : float
+        What learning costs, in standard deviations.
+    """
+    height = _NATS - math.log(failure_prob)
+    needed = _USUAL + math.sqrt(_USUAL**2 + 2 * height)
+    pairs = draws * _share_of(needed, cost)
+    at = _standing_out(*events, 0.5 / draws, epsilon, delta)
+    of_guesses = _standing_out(*guesses, 0.5 / draws, epsilon, delta)
+    p, q = (np.concatenate([x[at], y[of_guesses]]) for x, y in zip(events, guesses, strict=True))
+    # An event is bet on with its complement; a guess may abstain.
+    wrong_left = np.concatenate([1 - events[0][at], guesses[1][of_guesses]])
+    wrong_right = np.concatenate([1 - events[1][at], guesses[0][of_guesses]])
+    left, right = (
+        np.stack([a, b, np.maximum(1 - a - b, 0.0)], axis=1)
+        for a, b in ((p, wrong_left), (q, wrong_right))
+    )
+    best = Chance(0.0, 0.0, 0.0, BY_BET)
+    for one, other in zip(left, right, strict=True):
+        bet = wager(one, other, np.array([epsilon]), delta)
+        drift, a, b = float(bet.growth[0]), bet.log_left[0], bet.log_right[0]
+        if drift <= 0:
+            continue
+        spread = one @ a**2 - (one @ a) ** 2 + other @ b**2 - (other @ b) ** 2
+        deviation = math.sqrt(spread * pairs)
+        reached = stats.norm.cdf((drift * pairs - height) / deviation)
+        passed = stats.norm.logcdf((-drift * pairs - height) / deviation)
+        passed += 2 * drift * height / spread
+        power = float(reached + math.exp(min(passed, 0.0)))
+        if power > best.power:
+            best = Chance(min(power, 1.0), float(one[0]), float(other[0]), BY_BET)
+    return best
+
+
 def by_guess(
     right: Floats, wrong: Floats, draws: int, epsilon: float, delta: float, failure_prob: float
 ) -> Chance:
@@ -84,12 +370,8 @@ def by_guess(
     epsilon, delta, failure_prob : float
         The claim, and how often it may be refuted where it is kept.
     """
-    factor = math.exp(min(epsilon, 600.0))
-    # Half a guess keeps the noise of rates near 0 from vanishing.
-    noise = np.sqrt(right + factor**2 * (wrong + 0.5 / draws) + 0.5 / draws)
     best = Chance(0.0, 0.0, 0.0, BY_GUESS)
-    standing_out = np.argsort(-(right - factor * wrong - delta) / noise, kind="stable")
-    for at in standing_out[:_TRIED].tolist():
+    for at in _standing_out(right, wrong, 0.5 / draws, epsilon, delta).tolist():
         c, w = float(right[at]), float(wrong[at])
         power = guess_refutation_prob(
             c / (c + w),

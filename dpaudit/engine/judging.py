@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.mutation import Fates
-from dpaudit.engine.planning import draws_for
+from dpaudit.engine.chances import WITHIN_REACH, Chances
+from dpaudit.engine.families import Added, Family
 from dpaudit.engine.reach import draws_to_begin_with, is_beyond_reach
-from dpaudit.engine.tally import rates_seen
-from dpaudit.engine.task import PRIMARY_SHARE, Task
+from dpaudit.engine.task import Task
+from dpaudit.events import Guess, approximate_lower, approximate_upper
 from dpaudit.mutants import ALL_NOISE
 from dpaudit.results import (
     Fate,
@@ -30,6 +32,8 @@ _MANY = 10**9  # draws that nobody makes: then another pair is the better advice
 # Times the draws; what would take more is within the luck of those that were made: of a mutant, and
 # of what may well keep its claim, where an estimate so high is rare.
 _BY_LUCK, _BY_RARE_LUCK = 30, 10
+_CAREFUL = 0.05  # one-sided level at which rates are moved before draws are named for them
+_ROUNDING = 1e-6
 
 
 def judge(
@@ -128,7 +132,14 @@ def _why(mutant: MutantResult, found: Certificate) -> str:
 
 
 def advice(
-    task: Task, found: Certificate, verdict: Verdict, fates: Fates, *, wanted: bool = True
+    task: Task,
+    found: Certificate,
+    verdict: Verdict,
+    fates: Fates,
+    *,
+    family: Family | None = None,
+    of_mutant: Family | None = None,
+    wanted: bool = True,
 ) -> str:
     """Say what to try next where nothing was refuted: the one thing that is likeliest to help.
 
@@ -142,12 +153,23 @@ def advice(
         What was concluded.
     fates : Fates
         What became of the mutants.
+    family : Family, optional
+        The mechanism with more or less noise.
+    of_mutant : Family, optional
+        The same of the likeliest mutant, where it was given.
     wanted : bool, optional
         Whether mutants were asked for.
     """
     if verdict is Verdict.REFUTED:
         return ""
-    seen = _draws_that_would_do(task, found, task.failure_prob, _BY_RARE_LUCK)
+    is_known = isinstance(family, Added) and family.strength is not None
+    if is_known and wanted:
+        by_noise = _by_known_noise(task, found, fates, family)
+        if by_noise:
+            return by_noise
+    seen = None
+    if not is_known:
+        seen = _draws_that_would_do(task, found, task.failure_prob, _BY_RARE_LUCK)
     if seen is not None and wanted:
         return (
             f"more draws: what was seen violates the claim (estimated {found.epsilon.value:.4g} of "
@@ -181,7 +203,21 @@ def advice(
             "mutants=[mutants.scaled(scale=0.5)]). mutants.without('my_module.clip') and functions "
             "of your own are mutants too"
         )
-    draws = _draws_that_would_do(task, mutant, fates.failure_prob)
+    given = any(m.is_given and not m.killed for m in fates.results)
+    draws = None
+    if isinstance(of_mutant, Added) and of_mutant.strength is not None:
+        asked = replace(task, failure_prob=fates.failure_prob)
+        if of_mutant.epsilon(of_mutant.strength, found.point[1]) > found.point[0]:
+            enough = of_mutant.draws_for(of_mutant.strength, asked, mutant)
+            draws = _worth_saying(task, enough, _MANY)
+    elif given or not is_known:
+        draws = _draws_that_would_do(task, mutant, fates.failure_prob)
+        if draws is None and mutant.epsilon.value > mutant.point[0]:
+            return (
+                "more draws: what was seen of the mutant violates the claim (estimated "
+                f"{mutant.epsilon.value:.4g} of {mutant.point[0]:.4g}), but that may be luck with so "
+                "few draws"
+            )
     if draws is not None:
         return (
             f"more draws: the mutant violates the claim by what was seen of it, and about "
@@ -198,12 +234,13 @@ def advice(
             "another pair: search for the worst one, as in "
             f"search.like(frame, user={task.pairs.pairs[0].by!r}); or more draws"
         )
-    if task.space is None and task.pairs.pairs[0].user is not None:
+    is_array = isinstance(task.pairs.pairs[0].left, np.ndarray)
+    if task.space is None and is_array and task.pairs.pairs[0].user is not None:
         return (
             "another pair: search for the worst one, as in "
             "search.outlier(n_users=50, low=..., high=...), or stretch this one"
         )
-    if any(m.is_given and not m.killed for m in fates.results):
+    if given:
         return (
             "another pair, or more draws; if this mistake cannot be seen on any, a larger one in "
             "the mutant, and then only so much is known"
@@ -211,18 +248,59 @@ def advice(
     return "another pair, or more draws: no change of its noise was seen on the pairs tried"
 
 
+def _by_known_noise(task: Task, found: Certificate, fates: Fates, family: Added) -> str:
+    """Name the draws that refute what the noise says: of the mechanism, or with half of its noise.
+
+    Empty where neither violates the claim on this pair, or more draws are no advice.
+    """
+    assert family.strength is not None
+    epsilon, delta = found.point
+    cases = [(1, "by the noise that it adds, this pair needs", task.failure_prob)]
+    if fates.results and not any(mutant.killed for mutant in fates.results):
+        words = "with half of its noise, this pair would need"
+        cases.append((2, words, fates.failure_prob or task.failure_prob))
+    for times, words, failure_prob in cases:
+        strength = times * family.strength
+        needed = family.epsilon(strength, delta)
+        if needed <= epsilon * (1 + _ROUNDING):
+            continue
+        asked = replace(task, failure_prob=failure_prob)
+        draws = _worth_saying(task, family.draws_for(strength, asked, found), _MANY)
+        if draws is not None:
+            return (
+                f"more draws: {words} epsilon = {needed:.4g} where {epsilon:.4g} is claimed, and "
+                f"about {draws:,} draws per dataset refute that (draws={draws})"
+            )
+    return ""
+
+
 def _draws_that_would_do(
     task: Task, mutant: Certificate, failure_prob: float, most: int = _BY_LUCK
 ) -> int | None:
-    """Return draws per dataset that would refute a mutant, by what was seen of it; or None."""
-    counts, (epsilon, delta) = mutant.epsilon.counts, mutant.point
-    if counts is None or mutant.epsilon.value <= epsilon:
+    """Return draws per dataset that would refute a mutant, by what was seen of it; or None.
+
+    By rates that are moved against the violation first, as what stands out is partly luck.
+    """
+    counts, point = mutant.epsilon.counts, mutant.point
+    if counts is None:
         return None
-    seen = rates_seen(counts, mutant.witness.likelier)
-    likely, rare = float(seen.likely[0]), float(seen.rare[0])
-    if likely <= math.exp(min(epsilon, 600.0)) * rare + delta:
+    c = counts if mutant.witness.likelier == "left" else counts.swapped()
+    likely = float(approximate_lower(c.hits_left, c.draws_left, _CAREFUL))
+    rare = float(approximate_upper(c.hits_right, c.draws_right, _CAREFUL))
+    if likely <= math.exp(min(point[0], 600.0)) * rare + point[1]:
         return None
-    draws = draws_for(likely, rare, epsilon, delta, failure_prob * PRIMARY_SHARE)
+    chances = Chances.of_rates(
+        (likely, rare),
+        point,
+        failure_prob,
+        is_guess=isinstance(mutant.event, Guess),
+        is_sequential=task.sequential,
+    )
+    return _worth_saying(task, chances.draws_for(WITHIN_REACH), most)
+
+
+def _worth_saying(task: Task, draws: int | None, most: int) -> int | None:
+    """Return draws, rounded up to two digits; None where they are no more than there were."""
     if draws is None or not task.draws < draws <= min(most * task.draws, _MANY):
         return None
     digits = 10 ** max(math.floor(math.log10(draws)) - 1, 0)

@@ -67,6 +67,8 @@ class Fates:
         Why some randomness of the mechanism gave no mutants; empty where all did.
     likeliest : Certificate or None
         Of the survivors, the one that came closest; of those that were given, if there are any.
+    survivor : callable or None
+        The mechanism that it is of, where it was given.
     killed_on : NeighborPair or None
         A pair on which a mutant was killed that was not gross, if there is one.
     seconds : float
@@ -78,6 +80,7 @@ class Fates:
     results: tuple[MutantResult, ...] = ()
     unseen: str = ""
     likeliest: Certificate | None = None
+    survivor: Any = None
     killed_on: NeighborPair | None = None
     seconds: float = 0.0
     failure_prob: float = 0.0
@@ -315,9 +318,12 @@ class _Contest:
 
 def _by_promise(contender: _Contender) -> tuple[int, bool, float, float]:
     """Order of mutants: the grossest change first; of equals, the one that came closest."""
-    mutant, found = contender.mutant, contender.found
-    estimated = 0.0 if found is None else found.epsilon.value
-    return mutant.rank, mutant.change != REMOVED, -contender.certified, -estimated
+    mutant = contender.mutant
+    return mutant.rank, mutant.change != REMOVED, -contender.certified, -_estimated(contender)
+
+
+def _estimated(contender: _Contender) -> float:
+    return 0.0 if contender.found is None else contender.found.epsilon.value
 
 
 def fates_of(task: Task, made: NoiseMutants, found: Certificate) -> Fates:
@@ -345,7 +351,7 @@ def fates_of(task: Task, made: NoiseMutants, found: Certificate) -> Fates:
     seen = [c for c in contest.contenders if c.found is not None and not c.note]
     survivors = [c for c in seen if not c.is_killed]
     given = [c for c in survivors if not c.mutant.noise]
-    left = [c.found for c in given or survivors if c.found is not None]
+    likeliest = max(given or survivors, key=_estimated, default=None)
     killed = [c for c in seen if c.found is not None and c.found.refuted]
     subtle = [
         c.found.pair for c in killed if c.found is not None and c.mutant.change not in CERTAIN
@@ -353,7 +359,8 @@ def fates_of(task: Task, made: NoiseMutants, found: Certificate) -> Fates:
     return Fates(
         tuple(contender.result(each) for contender in contest.contenders),
         made.unseen,
-        max(left, key=lambda certificate: certificate.epsilon.value, default=None),
+        None if likeliest is None else likeliest.found,
+        likeliest.mutant.mechanism if likeliest is not None and given else None,
         subtle[0] if subtle else None,
         sum(c.seconds for c in contest.contenders),
         each / LOOKS,

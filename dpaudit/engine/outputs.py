@@ -16,6 +16,7 @@ from dpaudit.claims import Claim
 from dpaudit.engine import counts
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.concluding import result_of
+from dpaudit.engine.families import Outcomes
 from dpaudit.engine.judging import judge
 from dpaudit.engine.mutation import Fates
 from dpaudit.engine.reach import detectable
@@ -102,7 +103,7 @@ def audit_outputs(
         fates = Fates(
             tuple(_fate(task, sampler, name, *both, len(given)) for name, both in given.items())
         )
-    reach = None if found.refuted else detectable(found)
+    reach = None if found.refuted else detectable(task, found, Outcomes.of(found))
     judged = judge(task, found, fates, wanted=bool(given))
     return result_of(
         task,

@@ -4,6 +4,7 @@ Those of its noise are made by themselves (:func:`of_noise`). :func:`without`, :
 :func:`quieter` and :func:`scaled` make others, for the ``mutants`` of an audit.
 """
 
+from dpaudit.mutants.added import GAUSSIAN, LAPLACE, AddedNoise, added_noise
 from dpaudit.mutants.code import Change, patch, quieter, scaled, without
 from dpaudit.mutants.noise import ALL, ALL_NOISE, CERTAIN, Mutant, NoiseMutants, of_noise
 from dpaudit.mutants.recorder import Recorder
@@ -14,9 +15,12 @@ __all__ = [
     "ALL",
     "ALL_NOISE",
     "CERTAIN",
+    "GAUSSIAN",
     "HALVED",
+    "LAPLACE",
     "REMOVED",
     "TREATMENTS",
+    "AddedNoise",
     "Change",
     "Mutant",
     "NoiseMutants",
@@ -24,6 +28,7 @@ __all__ = [
     "Recording",
     "Site",
     "Treatment",
+    "added_noise",
     "of_noise",
     "patch",
     "quieter",

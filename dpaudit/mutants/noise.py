@@ -93,11 +93,14 @@ class NoiseMutants:
         The grossest first.
     unseen : str
         Why some of its randomness gives no mutants; empty where all does.
+    recording : Recording or None
+        What its sites were seen to draw; None of what was not run.
     """
 
     sites: tuple[Site, ...]
     mutants: tuple[Mutant, ...]
     unseen: str = ""
+    recording: Recording | None = None
 
     def summary(self) -> str:
         """Return where noise is drawn, how often, and what becomes of it, in a few lines."""
@@ -255,7 +258,7 @@ def _of_sampled(
         made = ChangedNoise(mechanism, found, noises, change, words)
         mutants.append(Mutant(words, made, ALL_NOISE, change))
     mutants.sort(key=lambda mutant: mutant.rank)
-    return NoiseMutants(found.sites, tuple(mutants), found.unseen)
+    return NoiseMutants(found.sites, tuple(mutants), found.unseen, found)
 
 
 def _noise_of(site: Site) -> str:

@@ -39,6 +39,7 @@ _LIBRARIES = (
 )
 _STANDARD = sysconfig.get_paths()["stdlib"]
 _SITE_PACKAGES = ("site-packages", "dist-packages")
+_KEPT, _MOST_KEPT = ("laplace", "normal", "standard_normal"), 10_000
 
 
 @dataclass
@@ -98,6 +99,16 @@ class Log:
     calls: int = 0
     most: float = math.inf
     inside: threading.local = field(default_factory=threading.local)
+    drawn: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    numbers: int = 0
+
+    def keep(self, drawn: Any) -> None:
+        """Keep what was drawn, as long as it is little."""
+        self.numbers += np.size(drawn)
+        if self.numbers > _MOST_KEPT:
+            self.drawn.clear()
+        else:
+            self.drawn.append(np.array(drawn, dtype=float))
 
 
 class Recorder(Generator):
@@ -214,6 +225,8 @@ class Recorder(Generator):
         """Take down a call, and return what was drawn."""
         seen = self.log.seen.setdefault(key, Seen())
         seen.calls += 1
+        if key[0] in _KEPT:
+            self.log.keep(drawn)
         shuffled = drawn is None and "x" in arguments
         seen.numbers += len(arguments["x"]) if shuffled else np.size(drawn)
         seen.in_threads |= threading.get_ident() != self.log.thread

@@ -4,6 +4,7 @@ Everything that dpaudit certifies rests on this room. Its bounds are one-sided a
 names; none is asymptotic, and no option selects one that is. `oracles` holds exact truth.
 """
 
+from dpaudit.stats import oracles
 from dpaudit.stats.curves import ERRORS, Curves, curves_of, tradeoff_of_profile
 from dpaudit.stats.divergence import (
     hockey_stick,
@@ -43,7 +44,6 @@ from dpaudit.stats.proportions import (
 )
 from dpaudit.stats.ranked import (
     ranked_epsilon,
-    ranked_height,
     ranked_heights,
     ranked_looks,
     ranked_p_value,
@@ -95,8 +95,8 @@ __all__ = [
     "loss_of_rates",
     "lower_proportion",
     "lower_rates",
+    "oracles",
     "ranked_epsilon",
-    "ranked_height",
     "ranked_heights",
     "ranked_looks",
     "ranked_p_value",

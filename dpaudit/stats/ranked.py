@@ -164,49 +164,6 @@ def ranked_epsilon(
     return last_nonnegative(excess, 0.0, max(high, min(top, LARGEST_EPSILON)), _TOLERANCE)
 
 
-def ranked_height(
-    at: int, looks: Looks, draws: int, *, epsilon: float, delta: float, failure_prob: float
-) -> int:
-    """Return the least right guesses at one look that refute a claim, whatever others show.
-
-    Parameters
-    ----------
-    at : int
-        Which look.
-    looks, draws
-        As in :func:`ranked_p_value`.
-    epsilon, delta, failure_prob : float
-        The claim, and how often it may be refuted where it is kept.
-
-    Returns
-    -------
-    int
-        One more than the look guesses where none do.
-
-    Notes
-    -----
-    More at other looks is more evidence: the outcomes of :func:`ranked_epsilon` are nested.
-
-    Examples
-    --------
-    >>> looks = Looks((10, 20), (1.0, 1.0))
-    >>> ranked_height(1, looks, 100, epsilon=1.0, delta=0.0, failure_prob=0.05)
-    19
-    """
-    alpha = _validate.failure_prob(failure_prob=failure_prob)
-    level, guesses = alpha * _ROOM, looks.guesses[at]
-    low, high = -1, guesses + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        share = float(lower_rates(middle, guesses, level))
-        refutes = share > 0.5
-        if refutes:
-            heights = _from_here_on(looks, at, middle, share, level)
-            refutes = _bound(heights, looks, draws, epsilon + _TOLERANCE, delta) <= alpha
-        low, high = (low, middle) if refutes else (middle, high)
-    return high
-
-
 def ranked_heights(
     looks: Looks, draws: int, *, epsilon: float, delta: float, failure_prob: float
 ) -> NDArray[np.int64]:
@@ -217,7 +174,7 @@ def ranked_heights(
     looks, draws
         As in :func:`ranked_p_value`.
     epsilon, delta, failure_prob : float
-        As in :func:`ranked_height`.
+        The claim, and how often it may be refuted where it is kept.
 
     Returns
     -------

@@ -10,25 +10,31 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 
 from dpaudit import (
     AdditiveNoise,
+    ApproxDP,
     NeighborPair,
     PureDP,
     audit,
     audit_outputs,
     neighbors,
     one_draw,
+    oracles,
+    plan,
     search,
 )
 from dpaudit.engine import counts
-from dpaudit.engine.judging import judge
+from dpaudit.engine.families import Added
+from dpaudit.engine.judging import advice, judge
 from dpaudit.engine.mutation import Fates
 from dpaudit.engine.task import Task
-from dpaudit.mutants import ALL_NOISE
+from dpaudit.mutants import ALL_NOISE, AddedNoise
 from dpaudit.results import Fate, MutantResult, Verdict, at_most
 
 FAR = neighbors.far_user(n_users=5, distance=1.0)
+NEAR = NeighborPair([[1.0]], [[0.0]])
 MANY = neighbors.far_user(n_users=5, m=4, distance=0.25)
 
 
@@ -167,19 +173,78 @@ def test_outputs_drawn_elsewhere_are_told_too() -> None:
     assert f"100 draws per dataset {ANYTHING}" in result.reason
 
 
+def draws_named(advice: str) -> int:
+    found = re.search(r"\(draws=(\d+)\)", advice)
+    assert found is not None, advice
+    return int(found[1])
+
+
 def test_an_estimate_above_the_claim_asks_for_more_draws() -> None:
     """The same claim is refuted with as many as are asked for."""
 
-    def mechanism(data, size, *, rng):
-        return total(data, size, rng=rng, scale=0.75)
+    def coin(data, size, *, rng):
+        honest = rng.random(size) < expit(1.4)
+        return np.where(honest, data.any(), not data.any())
 
-    short = audit(mechanism, PureDP(1.0), FAR, draws=1500, seed=4)
+    short = audit(coin, PureDP(1.0), FAR, draws=500, seed=1)
     assert short.verdict is not Verdict.REFUTED
     assert short.estimated_epsilon > 1
-    found = re.search(r"dataset refute it \(draws=(\d+)\)", short.advice)
-    assert found is not None
     assert short.advice.startswith("more draws: what was seen violates the claim (estimated 1.")
-    assert audit(mechanism, PureDP(1.0), FAR, draws=int(found[1]), seed=1).verdict == "refuted"
+    again = audit(coin, PureDP(1.0), FAR, draws=draws_named(short.advice), seed=1)
+    assert again.verdict == "refuted"
+
+
+def two_answers(data, size, *, rng, each=0.6):
+    """Two answers, each of which spends `each`."""
+    return np.stack([total(data, size, rng=rng, scale=1 / each) for _ in range(2)], axis=1)
+
+
+@pytest.mark.parametrize("draws", [300, 5000])
+def test_a_budget_that_is_split_wrongly_is_told_by_its_noise(draws: int) -> None:
+    short = audit(two_answers, PureDP(1.0), NEAR, draws=draws, seed=1)
+    assert short.verdict is not Verdict.REFUTED
+    words = "more draws: by the noise that it adds, this pair needs epsilon = 1.2 where 1 is claimed"
+    assert short.advice.startswith(words)
+    enough = draws_named(short.advice)
+    assert audit(two_answers, PureDP(1.0), NEAR, draws=enough, seed=2).verdict == "refuted"
+    kept = audit(partial(two_answers, each=0.5), PureDP(1.0), NEAR, draws=draws, seed=1)
+    assert "more draws" not in kept.advice
+
+
+@pytest.mark.parametrize("draws", [300, 800])
+def test_few_draws_of_training_name_no_number_that_is_luck(draws: int) -> None:
+    """A mixture in no closed form, on data that no space of pairs makes."""
+
+    def score(data, size, *, rng, sigma=4.0):
+        sampled = rng.random((size, 16)) < 0.5
+        return (data["canary"] * sampled + sigma * rng.normal(size=(size, 16))).sum(axis=1)
+
+    quiet = partial(score, sigma=2.0)
+    claim = ApproxDP(oracles.gaussian(2.0, 4.0).epsilon(1e-5), 1e-5)
+    pair = NeighborPair({"canary": np.ones(1)}, {"canary": np.zeros(1)})
+    for seed in range(3):
+        short = audit(score, claim, pair, draws=draws, seed=seed, mutants=[quiet])
+        assert short.verdict is Verdict.NO_POWER
+        assert "search.outlier" not in short.advice
+        assert "draws=" not in short.advice or draws_named(short.advice) > 10_000
+
+
+def test_with_half_of_the_noise_the_number_of_draws_is_that_of_a_plan() -> None:
+    epsilon = oracles.gaussian(1.0, 2.0).epsilon(1e-5)
+    half = oracles.gaussian(1.0, 1.0).epsilon(1e-5)
+
+    def score(data, size, *, rng):
+        return data.sum() + 2 * rng.standard_normal(size)
+
+    task = Task(ApproxDP(epsilon, 1e-5), neighbors.family(NEAR), 3000, 1e-3, 1, "score")
+    found = counts.look(task, score, "mechanism")
+    survived = MutantResult("half", Fate.SURVIVED, 1.0, 1e-3, 10, noise="it", change="halved")
+    fates = Fates((survived,), likeliest=found, failure_prob=1e-3)
+    family = Added.of(AddedNoise("Gaussian", (1.0,), 2.0))
+    words = advice(task, found, Verdict.NO_POWER, fates, family=family)
+    assert words.startswith("more draws: with half of its noise, this pair would need epsilon = ")
+    planned = plan(epsilon=epsilon, delta=1e-5, true_epsilon=half, failure_prob=1e-3)
+    assert planned.draws < draws_named(words) < 1.1 * planned.draws  # two digits, rounded up
 
 
 def test_silence_about_what_keeps_its_claim_asks_for_nothing() -> None:
@@ -287,10 +352,11 @@ def test_what_would_have_been_seen_stands_below_silence_that_has_power() -> None
     result = audit(total, PureDP(1.0), FAR, draws=2000, seed=1)
     seen = at_most(result.detectable_epsilon)
     assert (
-        f"\n  would see  epsilon = {seen} or more by this witness, on this pair" in result.summary()
+        f"\n  would see  epsilon = {seen} or more on this pair, with probability about 0.9 (an"
+        in result.summary()
     )
     blind = replace(result, detectable_epsilon=math.inf)
-    words = "\n  would see  nothing by this witness: mutants fell to other events\n"
+    words = "\n  would see  no violation with probability 0.9: it takes more draws\n"
     assert words in blind.summary()
     assert "would see" not in replace(blind, verdict=Verdict.NO_POWER).summary()
     assert "would see" not in replace(blind, detectable_epsilon=None).summary()

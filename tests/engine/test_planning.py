@@ -1,4 +1,4 @@
-"""Plans against simulated counts, and what silence excludes against audits."""
+"""Plans against simulated counts and against audits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from dpaudit import PureDP, plan
 from dpaudit import neighbors as nb
 from dpaudit.engine import counts
-from dpaudit.engine.reach import detectable, detectable_epsilon
+from dpaudit.engine.chances import BY_GUESS
 from dpaudit.engine.task import FEW_DRAWS, Task
 from dpaudit.neighbors import family
 from dpaudit.stats import oracles
@@ -20,10 +20,6 @@ from dpaudit.stats.proportions import Counts
 from dpaudit.stats.target import Target
 
 ONE = nb.value_pattern("one_above", 1)
-
-
-def honest(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-    return data.sum() + rng.laplace(size=size)
 
 
 def simulated_power(
@@ -94,17 +90,6 @@ def test_audits_of_the_planned_size_refute_about_as_often_as_planned() -> None:
     assert refutations(1.8, planned.draws // 5, 1e-3) < OFTEN  # of a plan that is far too small
 
 
-@pytest.mark.statistical
-@pytest.mark.slow
-def test_what_silence_excludes_would_have_been_seen() -> None:
-    """A violation of the size that an audit names is refuted with about the named probability."""
-    task = Task(PureDP(1.0), family(ONE), 1000, 0.05, 1, "honest")
-    named = detectable(counts.look(task, honest, "mechanism"))
-    assert named is not None
-    assert refutations(named, 1000, 0.05) >= OFTEN
-    assert refutations(1 + (named - 1) / 3, 1000, 0.05) < OFTEN  # had it named a third of that
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_more_is_needed_for_smaller_violations_and_more_certainty(delta: float) -> None:
     def draws(**arguments: Any) -> int:
@@ -132,7 +117,9 @@ def test_a_known_law_and_known_rates_may_be_given() -> None:
     with_distribution = plan(epsilon=1.0, true_epsilon=1.5, oracle=flip)
     p, q = math.exp(1.5) / (1 + math.exp(1.5)), 1 / (1 + math.exp(1.5))
     with_rates = plan(epsilon=1.0, true_epsilon=1.5, rates=(p, q))
-    assert with_distribution.draws == pytest.approx(with_rates.draws, rel=0.03)
+    assert with_distribution.instrument == with_rates.instrument == BY_GUESS
+    # Of two outcomes nothing is learnt; an event of given rates may be one that must be.
+    assert 0.6 * with_rates.draws < with_distribution.draws < with_rates.draws
 
 
 @pytest.mark.parametrize(
@@ -157,8 +144,3 @@ def test_a_known_law_and_known_rates_may_be_given() -> None:
 def test_bad_arguments_are_named(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         plan(**{"epsilon": 1.0, "true_epsilon": 2.0} | arguments)
-
-
-def test_an_event_that_is_too_frequent_for_any_violation_detects_nothing() -> None:
-    assert detectable_epsilon(0.5, 1000, 1.0, 0.0, 1e-5) == math.inf
-    assert 1.0 < detectable_epsilon(0.1, 100_000, 1.0, 0.0, 1e-5) < 1.1

@@ -1,0 +1,300 @@
+"""The distributions that a mechanism would have on a pair if it had less noise, as far as is known.
+
+Where it adds Laplace or Gaussian noise, which is told by running it, they are known in closed form.
+Where it has few outcomes, the frequencies that were seen are sharpened: the log-likelihood ratio of
+each outcome is multiplied, and its geometric mean over both datasets is kept. That is exact for
+randomised response. Elsewhere nothing is known, and nothing is said.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.chances import WITHIN_REACH, Chances, smallest
+from dpaudit.engine.mutation import Fates
+from dpaudit.engine.task import EXPLORE_SHARE, Task
+from dpaudit.errors import ArgumentError, MechanismError
+from dpaudit.events import LEARN_SHARE
+from dpaudit.mutants import LAPLACE, AddedNoise, NoiseMutants, added_noise, of_noise
+from dpaudit.stats import oracles
+from dpaudit.stats.oracles import Oracle
+
+Floats = NDArray[np.float64]
+
+_LEAST_SEEN = 30  # draws in a group of outcomes
+_BY_CHANCE = 1e-3  # p-value from which the outcomes of both sides are taken for different
+_BEYOND_LUCK = 2.0  # standard deviations by which sizes of ratios differ that are told apart
+_MOST_SHIFTS = 100  # of Laplace noise; more would take too long
+_EDGES = 1e-6, 1e6  # strengths between which the claim is looked for
+
+
+@dataclass(frozen=True)
+class Family:
+    """The distributions of one mechanism on one pair, by their strength.
+
+    Parameters
+    ----------
+    strength : float or None
+        Of the mechanism itself, where it is known.
+    """
+
+    strength: float | None
+
+    is_number = False
+    """Whether an output is one number of which the likelihood ratio is monotone."""
+
+    def at(self, strength: float) -> Oracle:
+        """Return the distribution on both sides."""
+        raise NotImplementedError
+
+    def learnt(self, strength: float, draws: int) -> Oracle:
+        """Return the distribution of the score that is learnt from so many draws a side."""
+        return self.at(strength)
+
+    def epsilon(self, strength: float, delta: float) -> float:
+        """Return the epsilon that is needed at `delta`."""
+        return self.at(strength).epsilon(delta)
+
+    def strength_at(self, epsilon: float, delta: float) -> float | None:
+        """Return the strength that just needs epsilon at delta; None where there is none."""
+
+        def excess(log_strength: float) -> float:
+            needed = min(self.epsilon(math.exp(log_strength), delta), 1e3)
+            return needed - epsilon
+
+        low = high = 0.0
+        while excess(low) > 0:
+            low -= 1.0
+            if math.exp(low) < _EDGES[0]:
+                return None
+        while excess(high) < 0:
+            high += 1.0
+            if math.exp(high) > _EDGES[1]:
+                return None
+        return math.exp(float(optimize.brentq(excess, low, high, xtol=1e-6)))
+
+    def draws_for(self, strength: float, task: Task, found: Certificate) -> int | None:
+        """Return the draws per dataset that refute a strength with probability 0.9, if any do."""
+
+        def enough(draws: int) -> bool:
+            return self.chances(strength, task, found, draws).best(draws).power >= WITHIN_REACH
+
+        return smallest(enough, least=task.draws)
+
+    def chances(self, strength: float, task: Task, found: Certificate, draws: int) -> Chances:
+        """Return what refutes the claim of a task at a strength, by the instrument of the audit."""
+        learnt = int(draws * EXPLORE_SHARE * LEARN_SHARE)
+        return Chances.of(
+            self.learnt(strength, learnt),
+            found.point,
+            task.failure_prob,
+            is_number=self.is_number and task.is_small,
+            is_sequential=found.sequential is not None,
+        )
+
+
+@dataclass(frozen=True)
+class Added(Family):
+    """Laplace or Gaussian noise on each number.
+
+    Parameters
+    ----------
+    shifts : ndarray, shape (d,)
+        Of the numbers, in one unit; the strength multiplies them.
+    kind : str
+        Of the noise.
+    """
+
+    shifts: Floats
+    kind: str
+
+    @classmethod
+    def of(cls, noise: AddedNoise) -> Added:
+        """Return the family of a mechanism that was seen to add noise."""
+        shifts = np.abs(noise.shifts)
+        size = float(np.linalg.norm(shifts))
+        strength = None if noise.scale is None else size / noise.scale
+        return cls(strength, shifts / size, noise.kind)
+
+    @property
+    def is_number(self) -> bool:  # type: ignore[override]
+        """Whether there is one number."""
+        return len(self.shifts) == 1
+
+    def at(self, strength: float) -> Oracle:
+        """Return the distribution at a Euclidean distance, in scales of the noise."""
+        moved = self.shifts[self.shifts > 0] * strength
+        if self.kind != LAPLACE:
+            return oracles.gaussian(strength, 1.0)
+        return oracles.laplace(float(moved[0]), 1.0) if len(moved) == 1 else _laplace(moved)
+
+    def learnt(self, strength: float, draws: int) -> Oracle:
+        """Return the distribution along a direction that was learnt, which is a little off."""
+        moved = int((self.shifts > 0).sum())
+        # Of numbers that do not move, the learner leaves out two of three.
+        numbers = moved + (len(self.shifts) - moved) / 3
+        if len(self.shifts) == 1:
+            return self.at(strength)
+        lost = 3 * numbers / (max(draws, 1) * strength**2)
+        return self.at(strength / math.sqrt(1 + lost))
+
+
+def _laplace(shifts: Floats) -> Oracle:
+    return oracles.laplace_vector(shifts, 1.0)
+
+
+@dataclass(frozen=True)
+class Outcomes(Family):
+    """A few outcomes, with the frequencies that were seen, sharpened.
+
+    Parameters
+    ----------
+    middle, ratios : ndarray, shape (outcomes,)
+        Logarithms: of the geometric means over both sides, and of the likelihood ratios at
+        strength 1.
+    """
+
+    middle: Floats
+    ratios: Floats
+
+    @classmethod
+    def of(cls, found: Certificate) -> Outcomes | None:
+        """Return the family of what was seen; None where both sides may well be alike."""
+        seen = found.histogram
+        if seen.edges is not None or len(seen.bins) < 2:
+            return None
+        counts = np.array([seen.left, seen.right], dtype=float)
+        counts = counts[:, counts.sum(axis=0) > 0]
+        grouped = _grouped(counts)
+        if grouped.shape[1] < 2:
+            return None
+        if stats.chi2_contingency(grouped, correction=False).pvalue > _BY_CHANCE:
+            return None
+        left, right = _by_ratio(grouped + 0.5)
+        return cls(1.0, np.log(left * right) / 2, np.log(left / right))
+
+    def at(self, strength: float) -> Oracle:
+        """Return the outcomes with their log-likelihood ratios multiplied."""
+        sides = []
+        for half in (strength / 2, -strength / 2):
+            logs = self.middle + half * self.ratios
+            weights = np.exp(logs - logs.max())
+            sides.append(weights / weights.sum())
+        return oracles.discrete(*sides)
+
+
+def _grouped(counts: Floats) -> Floats:
+    """Join outcomes of like ratios until each group has enough draws, shape (2, groups)."""
+    order = np.argsort(np.log((counts[0] + 0.5) / (counts[1] + 0.5)), kind="stable")
+    groups: list[Floats] = []
+    open_group = np.zeros(2)
+    for column in counts[:, order].T:
+        open_group = open_group + column
+        if open_group.sum() >= _LEAST_SEEN:
+            groups.append(open_group)
+            open_group = np.zeros(2)
+    if groups:
+        groups[-1] = groups[-1] + open_group
+    return np.array(groups).reshape(-1, 2).T
+
+
+def _by_ratio(counts: Floats) -> tuple[Floats, Floats]:
+    """Return frequencies of the outcomes of each ratio; outcomes of one ratio tell the same.
+
+    The ratio that stands out most does so partly by luck. So ratios of like sizes are taken for
+    one, the most alike first, until all differ by more than luck; and the two sides for mirror
+    images, where they differ from that by no more than luck.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (2, outcomes)
+        Positive.
+    """
+    frequencies = counts / counts.sum(axis=1, keepdims=True)
+    ratios, weights = np.log(frequencies[0] / frequencies[1]), 1 / (1 / counts).sum(axis=0)
+    groups = [[at] for at in np.argsort(np.abs(ratios), kind="stable").tolist()]
+    while len(groups) > 1:
+        total = np.array([weights[group].sum() for group in groups])
+        sizes = np.array([(np.abs(ratios) * weights)[group].sum() for group in groups]) / total
+        gaps = np.diff(sizes) / np.sqrt(1 / total[1:] + 1 / total[:-1])
+        at = int(gaps.argmin())
+        if gaps[at] > _BEYOND_LUCK:
+            break
+        groups[at : at + 2] = [groups[at] + groups[at + 1]]
+    # Shape (2, groups, 2): side, size of the ratio, and whether left or right is likelier.
+    joined = np.zeros((2, len(groups), 2))
+    for place, group in enumerate(groups):
+        for at in group:
+            joined[:, place, int(ratios[at] < 0)] += counts[:, at]
+    totals = joined.sum(axis=(1, 2), keepdims=True)
+    mirrored = joined[::-1, :, ::-1]
+    shares, mirror_shares = joined / totals, mirrored / totals[::-1]
+    spread = np.sqrt(
+        shares * (1 - shares) / totals + mirror_shares * (1 - mirror_shares) / totals[::-1]
+    )
+    if np.all(np.abs(shares - mirror_shares) <= _BEYOND_LUCK * spread):
+        shares = (joined + mirrored) / (totals + totals[::-1])
+    left, right = shares.reshape(2, -1)
+    seen = left + right > 0
+    return left[seen], right[seen]
+
+
+def family_of(
+    task: Task, mechanism: Any, found: Certificate, made: NoiseMutants | None
+) -> Family | None:
+    """Return the family of a mechanism on the pair on which its audit ended; None where unknown.
+
+    Parameters
+    ----------
+    task : Task
+        What was asked.
+    mechanism : callable
+        What was audited.
+    found : Certificate
+        What was found.
+    made : NoiseMutants or None
+        Its mutants, with what was seen of its noise.
+    """
+    if found.epsilon.counts is None or found.is_constant:
+        return None
+    if made is not None and made.recording is not None and not task.watch.is_spent():
+        pair = found.pair
+        added = added_noise(
+            mechanism, (pair.left, pair.right), made.recording, seed=task.seed, watch=task.watch
+        )
+        if added is not None:
+            return _usable(Added.of(added))
+    return Outcomes.of(found)
+
+
+def family_of_mutant(task: Task, fates: Fates) -> Family | None:
+    """Return the family of the likeliest mutant that was given; None where it is not known."""
+    found = fates.likeliest
+    if found is None or task.watch.is_spent():
+        return None
+    datasets = found.pair.left, found.pair.right
+    try:
+        made = of_noise(fates.survivor, datasets, seed=task.seed, watch=task.watch)
+    except MechanismError:
+        if task.watch.is_over:
+            raise
+        return None
+    return family_of(task, fates.survivor, found, made)
+
+
+def _usable(family: Added) -> Added | None:
+    """Return a family unless its distributions are too much to compute."""
+    if family.kind == LAPLACE and (family.shifts > 0).sum() > _MOST_SHIFTS:
+        return None
+    try:
+        family.at(1.0)
+    except ArgumentError:
+        return None
+    return family

@@ -1,0 +1,177 @@
+"""Whether a mechanism adds noise of a known distribution, told by running it with its noise changed.
+
+An output that is a fixed value plus a linear map of the noise lies halfway between itself with its
+noise and without it when the noise is halved. Where this holds for every draw that is tried, on
+both datasets of a pair, and the two differ by one and the same shift when they draw the same noise,
+the noise decides the distribution: Gaussian, whatever the linear map is; Laplace, where each output
+has a draw of its own. Few draws are tried, so that what happens rarely is overlooked: what rests
+on this is an estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.data import handed
+from dpaudit.mechanisms import Watch, generator, mechanism_name
+from dpaudit.mutants.recorder import Plan, run
+from dpaudit.mutants.sites import RUNS, Recording
+from dpaudit.mutants.treatments import HALVED, REMOVED
+
+Floats = NDArray[np.float64]
+
+LAPLACE, GAUSSIAN = "Laplace", "Gaussian"
+
+_METHODS = {
+    "laplace": LAPLACE,
+    "normal": GAUSSIAN,
+    "standard_normal": GAUSSIAN,
+    "multivariate_normal": GAUSSIAN,
+}
+_SCALED = ("laplace", "normal", "standard_normal")
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class AddedNoise:
+    """What a mechanism adds to a fixed value of either dataset.
+
+    Parameters
+    ----------
+    kind : {"Laplace", "Gaussian"}
+        Of all of its noise.
+    shifts : tuple of float
+        By how much each number of an output differs between the two datasets.
+    scale : float or None
+        Of the noise of each number, which are then independent of each other; None where numbers
+        share draws, or have noise of several scales.
+    """
+
+    kind: str
+    shifts: tuple[float, ...]
+    scale: float | None
+
+
+def added_noise(
+    mechanism: Callable[..., Any],
+    datasets: tuple[Any, Any],
+    found: Recording,
+    *,
+    seed: int,
+    watch: Watch,
+) -> AddedNoise | None:
+    """Return what noise a mechanism adds on a pair; None where it does anything else.
+
+    Parameters
+    ----------
+    mechanism : callable
+        ``f(data, size, *, rng)``.
+    datasets : (dataset, dataset)
+        A pair.
+    found : Recording
+        Where it draws.
+    seed : int
+        Of the generator.
+    watch : Watch
+        How long calls may take.
+    """
+    kinds = {_METHODS.get(key[0], "") for key in found.keys}
+    if len(kinds) != 1 or "" in kinds or found.unseen:
+        return None
+    try:
+        left, right = (_Ray.of(mechanism, data, found, seed, watch) for data in datasets)
+    except BaseException:  # what it does without its noise is no news of the mechanism
+        if watch.interrupted or watch.is_over:
+            raise
+        return None
+    if left is None or right is None or left.noise.shape != right.noise.shape:
+        return None
+    size = max(left.size, right.size)
+    shifts = left.bare[0] - right.bare[0]
+    alike = _are_close(left.noise, right.noise, size)
+    fixed = all(_are_close(ray.bare, ray.bare[:1], size) for ray in (left, right))
+    if not (alike and fixed and np.abs(shifts).max(initial=0.0) > _ROUNDING * size):
+        return None
+    (kind,) = kinds
+    scale = left.scale(found)
+    if kind == LAPLACE and scale is None:
+        return None
+    return AddedNoise(kind, tuple(shifts.tolist()), scale)
+
+
+@dataclass(frozen=True)
+class _Ray:
+    """Some draws on one dataset, taken apart.
+
+    Parameters
+    ----------
+    bare : ndarray, shape (RUNS, d)
+        Outputs without noise.
+    noise : ndarray, shape (RUNS, d)
+        What noise adds to them.
+    drawn : list of ndarray
+        What the generator gave, call by call; empty where that is too much to keep.
+    size : float
+        Of the outputs, beside which rounding is told.
+    """
+
+    bare: Floats
+    noise: Floats
+    drawn: Sequence[Floats]
+    size: float
+
+    @classmethod
+    def of(
+        cls, mechanism: Callable[..., Any], data: Any, found: Recording, seed: int, watch: Watch
+    ) -> _Ray | None:
+        """Draw with all noise, half of it and none; None where these are not on one line."""
+        outputs, drawn = [], []
+        for change in (None, HALVED, REMOVED):
+            plans = [Plan(key, change) for key in found.keys] if change else []
+            with watch.call(mechanism_name(mechanism)):
+                made, log = run(
+                    mechanism, handed(data), RUNS, generator(seed, "added noise"), *plans,
+                    calls=found.calls(RUNS),
+                )  # fmt: skip
+            made = np.asarray(made)
+            if made.dtype.kind not in "iuf":
+                return None
+            outputs.append(made.astype(float).reshape(RUNS, -1))
+            drawn.append(log.drawn)
+        whole, half, bare = outputs
+        size = float(max(np.abs(whole).max(initial=0.0), np.abs(bare).max(initial=0.0)))
+        if not np.isfinite(size) or not _are_close(whole + bare, 2 * half, size):
+            return None
+        return cls(bare, whole - bare, drawn[0], size)
+
+    def scale(self, found: Recording) -> float | None:
+        """Scale of the noise of each number, where each has draws of its own and they are alike."""
+        shown = {value for site in found.sites for value in site.shown or (1.0, 1.0)}
+        if len(shown) != 1 or any(key[0] not in _SCALED for key in found.keys):
+            return None
+        for numbers in _arranged(self.drawn, self.noise.shape[1]):
+            moved, seen = numbers[1:] - numbers[0], self.noise[1:] - self.noise[0]
+            factors = (moved * seen).sum(axis=0) / np.maximum((moved**2).sum(axis=0), 1e-300)
+            size = float(np.abs(factors).max())
+            if _are_close(factors * moved, seen, self.size) and np.allclose(abs(factors), size):
+                return size * shown.pop()
+        return None
+
+
+def _arranged(drawn: Sequence[Floats], columns: int) -> list[Floats]:
+    """Return the numbers that were drawn with a row for each draw, in both orders they may have."""
+    if not drawn or sum(part.size for part in drawn) != RUNS * columns:
+        return []
+    arranged = [np.concatenate([part.ravel() for part in drawn]).reshape(RUNS, columns)]
+    if all(part.ndim and len(part) == RUNS for part in drawn):
+        arranged.append(np.concatenate([part.reshape(RUNS, -1) for part in drawn], axis=1))
+    return arranged
+
+
+def _are_close(one: Floats, other: Floats, size: float) -> bool:
+    return bool(np.all(np.abs(one - other) <= _ROUNDING * size))
