@@ -6,6 +6,20 @@ from benchmarks.planted.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        "mutants/added.py",
+        "whatever draws Laplace noise is said to add it",
+        "if kind == LAPLACE and scale is None:",
+        "if kind == LAPLACE and not shifts.any():",
+        ("tests/engine/test_reach.py",),
+    ),
+    Mutant(
+        "mutants/added.py",
+        "noise may depend on the data",
+        "alike = _are_close(left.noise, right.noise, size)",
+        "alike = True",
+        ("tests/engine/test_reach.py",),
+    ),
+    Mutant(
         "mutants/treatments.py",
         "halved is a third",
         "half = (drawn - centre) / 2",

@@ -54,10 +54,15 @@ _TRIED = 3  # of the events and guesses that stand out most
 _USUAL = float(stats.norm.isf(1 - WITHIN_REACH))
 # What learning costs, in standard deviations of the test: of a threshold, and of a choice among a
 # few outcomes; of bets, which learn and bet at once, and lose some nats to stakes and to giving up.
-_COST, _COST_OF_GAUSSIAN, _COST_OF_OUTCOMES = 0.9, 0.7, 0.3
+_COST, _COST_OF_GAUSSIAN, _COST_OF_OUTCOMES, _COST_OF_VECTORS = 0.95, 0.82, 0.3, 1.5
 _COST_OF_BETS, _COST_OF_BETS_ON_OUTCOMES, _NATS = 1.1, 0.25, 3.0
 _LEAST_SHARE = 0.05
 _THRESHOLDS = 401
+_KINDS: dict[type[Oracle], str] = {
+    DiscreteOracle: "outcomes",
+    GaussianOracle: "gaussian",
+    LaplaceVectorOracle: "vector",
+}
 
 
 @dataclass(frozen=True)
@@ -91,10 +96,10 @@ class Chances:
         wrong ones.
     is_number : bool
         Whether few draws are guessed by rank.
-    is_finite : bool
-        Whether there are a few outcomes, so that no threshold is learnt.
-    is_gaussian : bool
-        Whether noise is Gaussian, of which a threshold that is a little off loses least.
+    kind : {"outcomes", "gaussian", "vector", ""}
+        What decides how much learning costs: of a few outcomes no threshold is learnt, of Gaussian
+        noise one that is a little off loses least, of vectors with Laplace noise a rare corner
+        must be found.
     epsilon, delta, failure_prob : float
         The claim, and what the audit is given.
     is_sequential : bool
@@ -105,8 +110,7 @@ class Chances:
     events: tuple[Floats, Floats]
     guesses: tuple[Floats, Floats]
     is_number: bool
-    is_finite: bool
-    is_gaussian: bool
+    kind: str
     epsilon: float
     delta: float
     failure_prob: float
@@ -145,8 +149,7 @@ class Chances:
             events_of(*curve),
             guesses_of(*curve),
             is_number,
-            isinstance(distribution, DiscreteOracle),
-            isinstance(distribution, GaussianOracle),
+            _KINDS.get(type(distribution), ""),
             *point,
             failure_prob,
             is_sequential,
@@ -171,8 +174,7 @@ class Chances:
             (p, q),
             guesses,
             False,
-            False,
-            False,
+            "",
             *point,
             failure_prob,
             is_sequential,
@@ -210,10 +212,11 @@ class Chances:
     def cost(self) -> float:
         """What learning costs, in standard deviations."""
         if self.is_sequential:
-            return _COST_OF_BETS_ON_OUTCOMES if self.is_finite else _COST_OF_BETS
-        if self.is_finite:
+            is_finite = self.kind == "outcomes"
+            return _COST_OF_BETS_ON_OUTCOMES if is_finite else _COST_OF_BETS
+        if self.kind == "outcomes":
             return _COST_OF_OUTCOMES
-        return _COST_OF_GAUSSIAN if self.is_gaussian else _COST
+        return {"gaussian": _COST_OF_GAUSSIAN, "vector": _COST_OF_VECTORS}.get(self.kind, _COST)
 
 
 def learning_share(failure_prob: float, cost: float = _COST) -> float:

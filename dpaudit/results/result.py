@@ -99,8 +99,10 @@ class AuditResult:
         What the certified bounds say of the trade-off curve, of Gaussian DP and of Renyi
         divergences; None where nothing is certified.
     detectable_epsilon : float or None
-        Epsilon that this event would have had to need at the claimed delta, for an audit of this
-        size to refute it with probability 0.9; None for a refuted claim and for what was computed.
+        Epsilon on this pair, at the claimed delta, from which an audit of this size refutes the
+        mechanism with probability about 0.9, were its noise so much less; an estimate. ``inf``
+        where it refutes none so often; None for a refuted claim, for what was computed, and where
+        the family of the mechanism is not known.
     sequential : SequentialPath or None
         How the wealth grew, for a sequential audit.
     long_profile : LongProfile or None

@@ -9,10 +9,21 @@ import pytest
 from scipy.special import expit, ndtr
 
 from dpaudit import plan
-from dpaudit.engine.chances import BY_EVENT, BY_GUESS, BY_RANK, by_guess, by_rank, guesses_of
+from dpaudit.engine.chances import (
+    BY_EVENT,
+    BY_GUESS,
+    BY_RANK,
+    Chances,
+    by_bet,
+    by_guess,
+    by_rank,
+    events_of,
+    guesses_of,
+    learning_share,
+)
 from dpaudit.engine.few import RANKED_SHARE
 from dpaudit.engine.task import FEW_DRAWS
-from dpaudit.stats import oracles, ranked_heights, ranked_looks
+from dpaudit.stats import oracles, ranked_heights, ranked_looks, wager
 
 
 def test_guesses_of_gaussian_noise_are_those_beyond_a_distance_from_the_middle() -> None:
@@ -100,3 +111,61 @@ def test_beyond_few_draws_nothing_is_planned_by_rank() -> None:
     assert found.draws > FEW_DRAWS[1]
     assert found.instrument == BY_GUESS
     assert "30% of the draws are spent on exploring" in str(found)
+
+
+# --- bets, and what learning costs ---
+
+
+@pytest.mark.statistical
+def test_the_wealth_of_a_bet_reaches_its_height_as_often_as_a_brownian_motion() -> None:
+    """Five standard deviations of 1,000 simulated walks, and 0.05 for what is not normal."""
+    needed, draws, failure_prob = 1.35, 400, 0.05
+    flip = oracles.randomized_response(needed)
+    events = events_of(*flip.curve())
+    guesses = guesses_of(*flip.curve())
+    found = by_bet(events, guesses, draws, 1.0, 0.0, failure_prob, 0.0)
+    assert 0.3 < found.power < 0.99
+    right = float(expit(needed))
+    rates = np.array([right, 1 - right, 0.0])
+    bet = wager(rates, rates[[1, 0, 2]], np.array([1.0]), 0.0)
+    rng = np.random.default_rng(3)
+    is_right = rng.random((1000, draws, 2)) < right
+    a, b = bet.log_left[0], bet.log_right[0]
+    steps = np.where(is_right[..., 0], a[0], a[1]) + np.where(is_right[..., 1], b[1], b[0])
+    height = 3.0 - math.log(failure_prob)
+    often = float((np.cumsum(steps, axis=1).max(axis=1) >= height).mean())
+    assert abs(often - found.power) < 5 * math.sqrt(0.25 / 1000) + 0.05
+
+
+def test_bets_take_more_draws_where_draws_are_few_and_fewer_with_less_certainty() -> None:
+    flip = oracles.randomized_response(1.5)
+
+    def draws(failure_prob: float, *, sequential: bool) -> int:
+        chances = Chances.of(flip, (1.0, 0.0), failure_prob, is_sequential=sequential)
+        found = chances.draws_for(0.9)
+        assert found is not None
+        return found
+
+    assert draws(0.05, sequential=False) < draws(0.05, sequential=True)
+    assert draws(0.05, sequential=True) < draws(1e-6, sequential=True)
+
+
+def test_learning_costs_a_part_that_falls_as_certainty_rises() -> None:
+    shares = [learning_share(failure_prob) for failure_prob in (0.3, 0.05, 1e-3, 1e-6, 1e-9)]
+    assert shares == sorted(shares)
+    assert 0.1 < shares[0]
+    assert shares[-1] < 0.9
+    assert learning_share(0.05, 0.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    "known", [oracles.laplace(1.0, 0.7), oracles.discrete([0.5, 0.3, 0.2], [0.1, 0.3, 0.6])]
+)
+def test_events_are_those_of_both_directions(known: oracles.Oracle) -> None:
+    """Each is as likely as its rates say, and none of the swapped curve is missing."""
+    p, q = events_of(*known.curve())
+    swapped = known.swapped().curve()
+    pairs = set(zip(np.round(p, 9).tolist(), np.round(q, 9).tolist(), strict=True))
+    for a, b in zip(*swapped, strict=True):
+        if a > 0 and b < 1:
+            assert min(abs(x - a) + abs(y - b) for x, y in pairs) < 1e-2
