@@ -40,20 +40,20 @@ NAMING = 40
 
 
 def laplace(data, size, *, rng, epsilon, delta, d=1):
-    """A sum with Laplace noise; of vectors, each number has a part of the shift."""
+    """Release a sum with Laplace noise; of vectors, each number has a part of the shift."""
     noise = rng.laplace(scale=1 / epsilon, size=(size, d) if d > 1 else size)
     return data.sum() / d + noise
 
 
 def gaussian(data, size, *, rng, epsilon, delta, d=1, shape=None):
-    """A sum with Gaussian noise."""
+    """Release a sum with Gaussian noise."""
     shift = _distance(epsilon, delta)
     noise = rng.normal(size=(size, d) if d > 1 else size)
     return shift * data.sum() / math.sqrt(d) + noise
 
 
 def one_number_moves(data, size, *, rng, epsilon, delta, d=20):
-    """A histogram with Gaussian noise, of which one bin differs."""
+    """Release a histogram with Gaussian noise, of which one bin differs."""
     shift = _distance(epsilon, delta)
     outputs = rng.normal(size=(size, d))
     outputs[:, 0] += shift * data.sum()
@@ -61,26 +61,26 @@ def one_number_moves(data, size, *, rng, epsilon, delta, d=20):
 
 
 def training(data, size, *, rng, epsilon, delta, steps=16):
-    """Score of a canary in training: the sum of its noisy gradients, over all batches."""
+    """Score a canary in training by the sum of its noisy gradients, over all batches."""
     noise = rng.normal(size=(size, steps))
     shift = _distance(epsilon, delta) / math.sqrt(steps)
     return (shift * data.sum() + noise).sum(axis=1)
 
 
 def sampled_training(data, size, *, rng, epsilon, delta, steps=16):
-    """The same with the canary in half of the batches: a mixture, known in no closed form."""
+    """Score the same with the canary in half of the batches: a mixture, known in no closed form."""
     sampled = rng.random((size, steps)) < 0.5
     return (2 * data.sum() * sampled + rng.normal(size=(size, steps))).sum(axis=1)
 
 
 def coin(data, size, *, rng, epsilon, delta):
-    """Randomised response."""
+    """Answer by randomised response."""
     honest = rng.random(size) < 1 / (1 + math.exp(-epsilon))
     return np.where(honest, data.sum(), 1 - data.sum())
 
 
 def geometric(data, size, *, rng, epsilon, delta):
-    """A count with two-sided geometric noise."""
+    """Release a count with two-sided geometric noise."""
     p = 1 - math.exp(-epsilon)
     return data.sum() + rng.geometric(p, size) - rng.geometric(p, size)
 
@@ -91,7 +91,7 @@ def _choice(data, size, *, rng, scores, scale):
 
 
 def one_of_four(data, size, *, rng, epsilon, delta):
-    """Randomised response among four answers."""
+    """Answer by randomised response among four."""
     return _choice(data, size, rng=rng, scores=([1, 0, 0, 0], [0, 1, 0, 0]), scale=epsilon)
 
 
@@ -99,7 +99,7 @@ UTILITIES = [0.0, 1.0, 2.0, 2.0, 3.0], [1.0, 1.0, 1.0, 2.0, 2.0]
 
 
 def exponential(data, size, *, rng, epsilon, delta):
-    """The exponential mechanism, on utilities that rise and fall by 1."""
+    """Choose by the exponential mechanism, on utilities that rise and fall by 1."""
     return _choice(data, size, rng=rng, scores=UTILITIES, scale=_scale_of_choice(epsilon))
 
 

@@ -233,9 +233,7 @@ def _share_of(needed: float, cost: float) -> float:
     return max(1 - cost / max(needed, 1e-9), 0.0) ** 2 or _LEAST_SHARE
 
 
-def smallest(
-    enough: Callable[[int], bool], *, least: int = 1, most: int = MAX_DRAWS
-) -> int | None:
+def smallest(enough: Callable[[int], bool], *, least: int = 1, most: int = MAX_DRAWS) -> int | None:
     """Smallest number above `least` that is enough, to half a percent; None beyond `most`."""
     low, high = least, max(64, 2 * least)
     while not enough(high):

@@ -142,7 +142,7 @@ class Added(Family):
         numbers = moved + (len(self.shifts) - moved) / 3
         if len(self.shifts) == 1:
             return self.at(strength)
-        lost = 3 * numbers / (max(draws, 1) * strength**2)
+        lost = 4 * numbers / (max(draws, 1) * strength**2)
         return self.at(strength / math.sqrt(1 + lost))
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.mutation import Fates
 from dpaudit.engine.chances import WITHIN_REACH, Chances
 from dpaudit.engine.families import Added, Family
+from dpaudit.engine.mutation import Fates
 from dpaudit.engine.reach import draws_to_begin_with, is_beyond_reach
 from dpaudit.engine.task import Task
 from dpaudit.events import Guess, approximate_lower, approximate_upper
@@ -162,20 +162,10 @@ def advice(
     """
     if verdict is Verdict.REFUTED:
         return ""
-    is_known = isinstance(family, Added) and family.strength is not None
-    if is_known and wanted:
-        by_noise = _by_known_noise(task, found, fates, family)
-        if by_noise:
-            return by_noise
-    seen = None
-    if not is_known:
-        seen = _draws_that_would_do(task, found, task.failure_prob, _BY_RARE_LUCK)
-    if seen is not None and wanted:
-        return (
-            f"more draws: what was seen violates the claim (estimated {found.epsilon.value:.4g} of "
-            f"{found.point[0]:.4g}), which may be luck; if it is none, about {seen:,} draws per "
-            f"dataset refute it (draws={seen})"
-        )
+    known = _of_known_strength(family)
+    more = _more_draws(task, found, fates, known) if wanted else ""
+    if more:
+        return more
     if verdict is Verdict.NOT_REFUTED:
         return ""
     if task.space is None and all(pair.is_null for pair in task.pairs):
@@ -204,25 +194,10 @@ def advice(
             "of your own are mutants too"
         )
     given = any(m.is_given and not m.killed for m in fates.results)
-    draws = None
-    if isinstance(of_mutant, Added) and of_mutant.strength is not None:
-        asked = replace(task, failure_prob=fates.failure_prob)
-        if of_mutant.epsilon(of_mutant.strength, found.point[1]) > found.point[0]:
-            enough = of_mutant.draws_for(of_mutant.strength, asked, mutant)
-            draws = _worth_saying(task, enough, _MANY)
-    elif given or not is_known:
-        draws = _draws_that_would_do(task, mutant, fates.failure_prob)
-        if draws is None and mutant.epsilon.value > mutant.point[0]:
-            return (
-                "more draws: what was seen of the mutant violates the claim (estimated "
-                f"{mutant.epsilon.value:.4g} of {mutant.point[0]:.4g}), but that may be luck with so "
-                "few draws"
-            )
-    if draws is not None:
-        return (
-            f"more draws: the mutant violates the claim by what was seen of it, and about "
-            f"{draws:,} draws per dataset would refute it (draws={draws})"
-        )
+    if given or known is None:
+        more = _more_draws_for_mutant(task, mutant, fates, _of_known_strength(of_mutant))
+        if more:
+            return more
     data = mutant.pair.left
     if mutant.pair.user is not None and getattr(data, "ndim", 0) >= 2 and data.shape[1] == 1:
         return (
@@ -246,6 +221,51 @@ def advice(
             "the mutant, and then only so much is known"
         )
     return "another pair, or more draws: no change of its noise was seen on the pairs tried"
+
+
+def _of_known_strength(family: Family | None) -> Added | None:
+    """Return a family of added noise if it is known how strong the noise is."""
+    return family if isinstance(family, Added) and family.strength is not None else None
+
+
+def _more_draws(task: Task, found: Certificate, fates: Fates, known: Added | None) -> str:
+    """Advise more draws where the mechanism may violate its claim; empty elsewhere."""
+    if known is not None:
+        return _by_known_noise(task, found, fates, known)
+    draws = _draws_that_would_do(task, found, task.failure_prob, _BY_RARE_LUCK)
+    if draws is None:
+        return ""
+    return (
+        f"more draws: what was seen violates the claim (estimated {found.epsilon.value:.4g} of "
+        f"{found.point[0]:.4g}), which may be luck; if it is none, about {draws:,} draws per "
+        f"dataset refute it (draws={draws})"
+    )
+
+
+def _more_draws_for_mutant(
+    task: Task, mutant: Certificate, fates: Fates, known: Added | None
+) -> str:
+    """Advise more draws where they would kill a mutant; empty elsewhere."""
+    epsilon, delta = mutant.point
+    if known is None:
+        draws = _draws_that_would_do(task, mutant, fates.failure_prob)
+    else:
+        assert known.strength is not None
+        if known.epsilon(known.strength, delta) <= epsilon * (1 + _ROUNDING):
+            return ""
+        asked = replace(task, failure_prob=fates.failure_prob)
+        draws = _worth_saying(task, known.draws_for(known.strength, asked, mutant), _MANY)
+    if draws is not None:
+        return (
+            f"more draws: the mutant violates the claim by what was seen of it, and about "
+            f"{draws:,} draws per dataset would refute it (draws={draws})"
+        )
+    if mutant.epsilon.value <= epsilon:
+        return ""
+    return (
+        "more draws: what was seen of the mutant violates the claim (estimated "
+        f"{mutant.epsilon.value:.4g} of {epsilon:.4g}), but with so few that may be luck"
+    )
 
 
 def _by_known_noise(task: Task, found: Certificate, fates: Fates, family: Added) -> str:

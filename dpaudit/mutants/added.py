@@ -1,4 +1,4 @@
-"""Whether a mechanism adds noise of a known distribution, told by running it with its noise changed.
+"""Whether a mechanism adds noise of a known distribution, told by running it with less noise.
 
 An output that is a fixed value plus a linear map of the noise lies halfway between itself with its
 noise and without it when the noise is halved. Where this holds for every draw that is tried, on

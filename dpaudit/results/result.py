@@ -302,8 +302,8 @@ class AuditResult:
             lines = ["would see  no violation with probability 0.9: it takes more draws"]
         elif seen is not None:
             lines = [
-                f"would see  epsilon = {at_most(seen)} or more on this pair, with probability about "
-                "0.9 (an estimate); of other pairs nothing is known"
+                f"would see  epsilon = {at_most(seen)} or more on this pair, with probability "
+                "about 0.9 (an estimate); of other pairs nothing is known"
             ]
         lines += [f"unnoticed  {words}" for words in unnoticed_words(self.mutants)]
         lines += [f"left out   {words}" for words in self.left_out]

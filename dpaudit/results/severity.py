@@ -110,7 +110,7 @@ def closeness(result: Judged) -> str:
 
 
 def reach(result: Judged) -> str:
-    """Say from which epsilon on this event would have shown a violation; empty if unknown."""
+    """Say from which epsilon on the audit would have refuted; empty if unknown."""
     detectable = result.detectable_epsilon
     if detectable is None:
         return ""

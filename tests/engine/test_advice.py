@@ -203,7 +203,9 @@ def two_answers(data, size, *, rng, each=0.6):
 def test_a_budget_that_is_split_wrongly_is_told_by_its_noise(draws: int) -> None:
     short = audit(two_answers, PureDP(1.0), NEAR, draws=draws, seed=1)
     assert short.verdict is not Verdict.REFUTED
-    words = "more draws: by the noise that it adds, this pair needs epsilon = 1.2 where 1 is claimed"
+    words = (
+        "more draws: by the noise that it adds, this pair needs epsilon = 1.2 where 1 is claimed"
+    )
     assert short.advice.startswith(words)
     enough = draws_named(short.advice)
     assert audit(two_answers, PureDP(1.0), NEAR, draws=enough, seed=2).verdict == "refuted"

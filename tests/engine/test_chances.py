@@ -153,7 +153,7 @@ def test_bets_take_more_draws_where_draws_are_few_and_fewer_with_less_certainty(
 def test_learning_costs_a_part_that_falls_as_certainty_rises() -> None:
     shares = [learning_share(failure_prob) for failure_prob in (0.3, 0.05, 1e-3, 1e-6, 1e-9)]
     assert shares == sorted(shares)
-    assert 0.1 < shares[0]
+    assert shares[0] > 0.1
     assert shares[-1] < 0.9
     assert learning_share(0.05, 0.0) == 1.0
 

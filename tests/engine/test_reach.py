@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from scipy.special import expit
 
 from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, one_draw, oracles
@@ -73,8 +72,9 @@ ADDED: dict[str, tuple[Any, AddedNoise]] = {
         AddedNoise("Laplace", (-2.0,), 6.0),
     ),
     "a vector": (
-        lambda data, size, *, rng: data.sum() * np.array([1.0, 0.0, 2.0])
-        + rng.laplace(scale=0.5, size=(size, 3)),
+        lambda data, size, *, rng: (
+            data.sum() * np.array([1.0, 0.0, 2.0]) + rng.laplace(scale=0.5, size=(size, 3))
+        ),
         AddedNoise("Laplace", (1.0, 0.0, 2.0), 0.5),
     ),
     "two lines of code": (
