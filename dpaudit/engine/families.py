@@ -18,7 +18,7 @@ from scipy import optimize, stats
 
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.chances import WITHIN_REACH, Chances, smallest
-from dpaudit.engine.mutation import Fates
+from dpaudit.engine.mutation import Fates, patience
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.events import LEARN_SHARE
@@ -266,9 +266,10 @@ def family_of(
         return None
     if made is not None and made.recording is not None and not task.watch.is_spent():
         pair = found.pair
-        added = added_noise(
-            mechanism, (pair.left, pair.right), made.recording, seed=task.seed, watch=task.watch
-        )
+        with task.watch.calls_within(patience(found)):  # without noise some never end
+            added = added_noise(
+                mechanism, (pair.left, pair.right), made.recording, seed=task.seed, watch=task.watch
+            )
         if added is not None:
             return _usable(Added.of(added))
     return Outcomes.of(found)
@@ -281,7 +282,8 @@ def family_of_mutant(task: Task, fates: Fates) -> Family | None:
         return None
     datasets = found.pair.left, found.pair.right
     try:
-        made = of_noise(fates.survivor, datasets, seed=task.seed, watch=task.watch)
+        with task.watch.calls_within(patience(found)):
+            made = of_noise(fates.survivor, datasets, seed=task.seed, watch=task.watch)
     except MechanismError:
         if task.watch.is_over:
             raise

@@ -106,7 +106,7 @@ def mutants_of(
     pairs = [found.pair, *list(task.pairs)[: _RECORDED_PAIRS - 1]]
     datasets = [data for pair in pairs for data in (pair.left, pair.right)]
     try:
-        with task.watch.calls_within(_patience(found)):
+        with task.watch.calls_within(patience(found)):
             made = of_noise(mechanism, datasets, seed=task.seed, watch=task.watch)
     except MechanismError as error:
         if task.watch.is_over:
@@ -115,7 +115,7 @@ def mutants_of(
     return replace(made, mutants=(*named(given, mechanism), *made.mutants))
 
 
-def _patience(found: Certificate) -> float:
+def patience(found: Certificate) -> float:
     """Seconds after which one call of a mutant is taken for one that never ends."""
     return _LEAST_PATIENCE + 2 * found.mechanism_seconds
 
@@ -346,7 +346,7 @@ def fates_of(task: Task, made: NoiseMutants, found: Certificate) -> Fates:
         found.pair,
         [_Contender(mutant, index) for index, mutant in enumerate(made.mutants)],
     )
-    with task.watch.calls_within(_patience(found)):
+    with task.watch.calls_within(patience(found)):
         contest.play()
     seen = [c for c in contest.contenders if c.found is not None and not c.note]
     survivors = [c for c in seen if not c.is_killed]
