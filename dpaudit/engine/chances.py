@@ -296,7 +296,7 @@ def _standing_out(p: Floats, q: Floats, half: float, epsilon: float, delta: floa
 
     Half a hit, at the rate `half`, keeps the noise of rates near 0 from vanishing.
     """
-    factor = math.exp(min(epsilon, 600.0))
+    factor = math.exp(min(epsilon, 300.0))  # its square must be finite
     noise = np.sqrt(p * (1 - p) + factor**2 * (q * (1 - q) + half) + half)
     excess = p - factor * q - delta
     return np.asarray(np.argsort(-excess / noise, kind="stable")[:_TRIED])
@@ -347,6 +347,10 @@ def by_bet(
         if drift <= 0:
             continue
         spread = one @ a**2 - (one @ a) ** 2 + other @ b**2 - (other @ b) ** 2
+        if spread <= 0:  # answers that are certain
+            if drift * pairs >= height:
+                return Chance(1.0, float(one[0]), float(other[0]), BY_BET)
+            continue
         deviation = math.sqrt(spread * pairs)
         reached = stats.norm.cdf((drift * pairs - height) / deviation)
         passed = stats.norm.logcdf((-drift * pairs - height) / deviation)

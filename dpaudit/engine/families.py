@@ -19,9 +19,10 @@ from scipy import optimize, stats
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.chances import WITHIN_REACH, Chances, smallest
 from dpaudit.engine.mutation import Fates, patience
+from dpaudit.engine.tally import parts_of
 from dpaudit.engine.task import EXPLORE_SHARE, Task
-from dpaudit.errors import ArgumentError, MechanismError
-from dpaudit.events import LEARN_SHARE
+from dpaudit.errors import MechanismError
+from dpaudit.events import LEARN_SHARE, OutcomeScore
 from dpaudit.mutants import LAPLACE, AddedNoise, NoiseMutants, added_noise, of_noise
 from dpaudit.stats import oracles
 from dpaudit.stats.oracles import Oracle
@@ -31,7 +32,8 @@ Floats = NDArray[np.float64]
 _LEAST_SEEN = 30  # draws in a group of outcomes
 _BY_CHANCE = 1e-3  # p-value from which the outcomes of both sides are taken for different
 _BEYOND_LUCK = 2.0  # standard deviations by which sizes of ratios differ that are told apart
-_MOST_SHIFTS = 100  # of Laplace noise; more would take too long
+_MOST_NUMBERS = 20  # of an output; how well directions are learnt was measured up to there
+_MOST_SUMS = 200  # of shifts with Laplace noise; more would take long
 _EDGES = 1e-6, 1e6  # strengths between which the claim is looked for
 
 
@@ -119,7 +121,7 @@ class Added(Family):
     def of(cls, noise: AddedNoise) -> Added:
         """Return the family of a mechanism that was seen to add noise."""
         shifts = np.abs(noise.shifts)
-        size = float(np.linalg.norm(shifts))
+        size = float(np.linalg.norm(shifts))  # finite and positive, as added_noise makes sure
         strength = None if noise.scale is None else size / noise.scale
         return cls(strength, shifts / size, noise.kind)
 
@@ -133,7 +135,15 @@ class Added(Family):
         moved = self.shifts[self.shifts > 0] * strength
         if self.kind != LAPLACE:
             return oracles.gaussian(strength, 1.0)
-        return oracles.laplace(float(moved[0]), 1.0) if len(moved) == 1 else _laplace(moved)
+        if len(moved) == 1:
+            return oracles.laplace(float(moved[0]), 1.0)
+        return oracles.laplace_vector(moved, 1.0)
+
+    def epsilon(self, strength: float, delta: float) -> float:
+        """Return the epsilon that is needed at `delta`."""
+        if self.kind == LAPLACE and delta == 0:
+            return float(self.shifts.sum()) * strength
+        return super().epsilon(strength, delta)
 
     def learnt(self, strength: float, draws: int) -> Oracle:
         """Return the distribution along a direction that was learnt, which is a little off."""
@@ -144,10 +154,6 @@ class Added(Family):
             return self.at(strength)
         lost = 4 * numbers / (max(draws, 1) * strength**2)
         return self.at(strength / math.sqrt(1 + lost))
-
-
-def _laplace(shifts: Floats) -> Oracle:
-    return oracles.laplace_vector(shifts, 1.0)
 
 
 @dataclass(frozen=True)
@@ -168,6 +174,12 @@ class Outcomes(Family):
     def of(cls, found: Certificate) -> Outcomes | None:
         """Return the family of what was seen; None where both sides may well be alike."""
         seen = found.histogram
+        if found.event is None:
+            return None
+        event = parts_of(found.event)[0]
+        # Of wider outputs a picture shows a part, but where it is one of whole outcomes.
+        if len(event.encoder.columns) > 1 and not isinstance(event.score, OutcomeScore):
+            return None
         if seen.edges is not None or len(seen.bins) < 2:
             return None
         counts = np.array([seen.left, seen.right], dtype=float)
@@ -285,18 +297,21 @@ def family_of_mutant(task: Task, fates: Fates) -> Family | None:
         with task.watch.calls_within(patience(found)):
             made = of_noise(fates.survivor, datasets, seed=task.seed, watch=task.watch)
     except MechanismError:
-        if task.watch.is_over:
-            raise
         return None
     return family_of(task, fates.survivor, found, made)
 
 
 def _usable(family: Added) -> Added | None:
-    """Return a family unless its distributions are too much to compute."""
-    if family.kind == LAPLACE and (family.shifts > 0).sum() > _MOST_SHIFTS:
+    """Return a family unless it takes long, or is beyond what was measured."""
+    numbers = len(family.shifts)
+    if not family.shifts.size or not np.isfinite(family.shifts).all() or numbers > _MOST_NUMBERS:
         return None
-    try:
-        family.at(1.0)
-    except ArgumentError:
-        return None
-    return family
+    if family.kind == LAPLACE:
+        sums = {0.0}
+        for shift in family.shifts[family.shifts > 0].tolist():
+            sums |= {round(known + shift, 9) for known in sums}
+            if len(sums) > _MOST_SUMS:
+                return None
+        return family
+    # How well a direction is learnt depends on how noise is spread, which is not known then.
+    return None if numbers > 1 and family.strength is None else family

@@ -15,6 +15,7 @@ from dpaudit.engine.families import Added, Family
 from dpaudit.engine.mutation import Fates
 from dpaudit.engine.reach import draws_to_begin_with, is_beyond_reach
 from dpaudit.engine.task import Task
+from dpaudit.errors import ArgumentError
 from dpaudit.events import Guess, approximate_lower, approximate_upper
 from dpaudit.mutants import ALL_NOISE
 from dpaudit.results import (
@@ -251,10 +252,15 @@ def _more_draws_for_mutant(
         draws = _draws_that_would_do(task, mutant, fates.failure_prob)
     else:
         assert known.strength is not None
-        if known.epsilon(known.strength, delta) <= epsilon * (1 + _ROUNDING):
+        try:
+            if known.epsilon(known.strength, delta) <= epsilon * (1 + _ROUNDING):
+                return ""
+            asked = replace(task, failure_prob=fates.failure_prob)
+            draws = _worth_saying(task, known.draws_for(known.strength, asked, mutant), _MANY)
+        except ArgumentError:
             return ""
-        asked = replace(task, failure_prob=fates.failure_prob)
-        draws = _worth_saying(task, known.draws_for(known.strength, asked, mutant), _MANY)
+        if draws is None:
+            return ""
     if draws is not None:
         return (
             f"more draws: the mutant violates the claim by what was seen of it, and about "
@@ -275,17 +281,22 @@ def _by_known_noise(task: Task, found: Certificate, fates: Fates, family: Added)
     """
     assert family.strength is not None
     epsilon, delta = found.point
-    cases = [(1, "by the noise that it adds, this pair needs", task.failure_prob)]
+    words = "by the noise that it was seen to add, this pair needs"
+    cases = [(1, words, task.failure_prob)]
     if fates.results and not any(mutant.killed for mutant in fates.results):
         words = "with half of its noise, this pair would need"
         cases.append((2, words, fates.failure_prob or task.failure_prob))
     for times, words, failure_prob in cases:
         strength = times * family.strength
-        needed = family.epsilon(strength, delta)
-        if needed <= epsilon * (1 + _ROUNDING):
+        try:
+            needed = family.epsilon(strength, delta)
+            # What is infinite rests on tails that nobody saw.
+            if needed <= epsilon * (1 + _ROUNDING) or math.isinf(needed):
+                continue
+            asked = replace(task, failure_prob=failure_prob)
+            draws = _worth_saying(task, family.draws_for(strength, asked, found), _MANY)
+        except ArgumentError:  # beyond what the oracles compute
             continue
-        asked = replace(task, failure_prob=failure_prob)
-        draws = _worth_saying(task, family.draws_for(strength, asked, found), _MANY)
         if draws is not None:
             return (
                 f"more draws: {words} epsilon = {needed:.4g} where {epsilon:.4g} is claimed, and "
@@ -314,7 +325,7 @@ def _draws_that_would_do(
         point,
         failure_prob,
         is_guess=isinstance(mutant.event, Guess),
-        is_sequential=task.sequential,
+        is_sequential=mutant.sequential is not None,
     )
     return _worth_saying(task, chances.draws_for(WITHIN_REACH), most)
 

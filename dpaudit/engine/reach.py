@@ -15,10 +15,11 @@ from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.chances import WITHIN_REACH, learning_share
 from dpaudit.engine.families import Family
 from dpaudit.engine.task import EXPLORE_SHARE, Task
+from dpaudit.errors import ArgumentError
 
 _UNEVEN = 1.2  # times as many outputs on one side: then chances are not those of even sides
 _STEP = 1.25  # factor by which a strength is raised in the search
-_LARGEST = 50.0  # epsilon beyond which nothing is looked for
+_LARGEST, _STRONGEST = 50.0, 1e6  # epsilon and strength beyond which nothing is looked for
 
 
 def detectable(task: Task, found: Certificate, family: Family | None) -> float | None:
@@ -54,16 +55,19 @@ def detectable(task: Task, found: Certificate, family: Family | None) -> float |
     def shortfall(strength: float) -> float:
         return family.chances(strength, task, found, draws).best(draws).power - WITHIN_REACH
 
-    low = family.strength_at(epsilon, delta)
-    if low is None:
+    try:
+        low = family.strength_at(epsilon, delta)
+        if low is None:
+            return None
+        high = low * _STEP
+        while shortfall(high) < 0:
+            if family.epsilon(high, delta) > _LARGEST or high > _STRONGEST:
+                return math.inf
+            low, high = high, high * _STEP
+        strength = float(optimize.brentq(shortfall, low, high, rtol=1e-3))
+        return family.epsilon(strength, delta)
+    except ArgumentError:  # beyond what the oracles compute
         return None
-    high = low * _STEP
-    while shortfall(high) < 0:
-        if family.epsilon(high, delta) > _LARGEST:
-            return math.inf
-        low, high = high, high * _STEP
-    strength = float(optimize.brentq(shortfall, low, high, rtol=1e-3))
-    return family.epsilon(strength, delta)
 
 
 def fewest_draws(epsilon: float, delta: float, failure_prob: float) -> float:

@@ -34,7 +34,9 @@ _METHODS = {
     "multivariate_normal": GAUSSIAN,
 }
 _SCALED = ("laplace", "normal", "standard_normal")
-_ROUNDING = 1e-9
+_ROUNDINGS = 64  # roundings of the largest output that may add up in one
+_SEEN = 10.0  # times the rounding, beyond which noise is seen
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -84,21 +86,25 @@ def added_noise(
     if len(kinds) != 1 or "" in kinds or found.unseen:
         return None
     try:
-        left, right = (_Ray.of(mechanism, data, found, seed, watch) for data in datasets)
+        with np.errstate(all="ignore"):
+            left, right = (_Ray.of(mechanism, data, found, seed, watch) for data in datasets)
+            scale = None if left is None else left.scale(found)
     except BaseException:  # what it does without its noise is no news of the mechanism
-        if watch.interrupted or watch.is_over:
+        if watch.interrupted:
             raise
         return None
     if left is None or right is None or left.noise.shape != right.noise.shape:
         return None
-    size = max(left.size, right.size)
+    rounding = np.maximum(left.rounding, right.rounding)
     shifts = left.bare[0] - right.bare[0]
-    alike = _are_close(left.noise, right.noise, size)
-    fixed = all(_are_close(ray.bare, ray.bare[:1], size) for ray in (left, right))
-    if not (alike and fixed and np.abs(shifts).max(initial=0.0) > _ROUNDING * size):
+    alike = _are_close(left.noise, right.noise, rounding)
+    fixed = all(_are_close(ray.bare, ray.bare[:1], rounding) for ray in (left, right))
+    moved = np.abs(shifts) > rounding
+    # Where noise is lost in rounding, or thresholds hide it, nothing is known of its distribution.
+    seen = np.all(np.abs(left.noise) > _SEEN * rounding)
+    if not (alike and fixed and moved.any() and seen):
         return None
     (kind,) = kinds
-    scale = left.scale(found)
     if kind == LAPLACE and scale is None:
         return None
     return AddedNoise(kind, tuple(shifts.tolist()), scale)
@@ -116,21 +122,21 @@ class _Ray:
         What noise adds to them.
     drawn : list of ndarray
         What the generator gave, call by call; empty where that is too much to keep.
-    size : float
-        Of the outputs, beside which rounding is told.
+    rounding : ndarray, shape (d,)
+        What may be rounding, of each number.
     """
 
     bare: Floats
     noise: Floats
     drawn: Sequence[Floats]
-    size: float
+    rounding: Floats
 
     @classmethod
     def of(
         cls, mechanism: Callable[..., Any], data: Any, found: Recording, seed: int, watch: Watch
     ) -> _Ray | None:
         """Draw with all noise, half of it and none; None where these are not on one line."""
-        outputs, drawn = [], []
+        outputs, drawn, precision = [], [], 0.0
         for change in (None, HALVED, REMOVED):
             plans = [Plan(key, change) for key in found.keys] if change else []
             with watch.call(mechanism_name(mechanism)):
@@ -141,13 +147,16 @@ class _Ray:
             made = np.asarray(made)
             if made.dtype.kind not in "iuf":
                 return None
+            if made.dtype.kind == "f":
+                precision = max(precision, float(np.finfo(made.dtype).eps))
             outputs.append(made.astype(float).reshape(RUNS, -1))
             drawn.append(log.drawn)
         whole, half, bare = outputs
-        size = float(max(np.abs(whole).max(initial=0.0), np.abs(bare).max(initial=0.0)))
-        if not np.isfinite(size) or not _are_close(whole + bare, 2 * half, size):
+        size = np.maximum(np.abs(whole), np.abs(bare)).max(axis=0)
+        rounding = _ROUNDINGS * max(precision, float(np.finfo(float).eps)) * size
+        if not np.all(size < _LARGEST) or not _are_close(whole + bare, 2 * half, rounding):
             return None
-        return cls(bare, whole - bare, drawn[0], size)
+        return cls(bare, whole - bare, drawn[0], rounding)
 
     def scale(self, found: Recording) -> float | None:
         """Scale of the noise of each number, where each has draws of its own and they are alike."""
@@ -158,7 +167,7 @@ class _Ray:
             moved, seen = numbers[1:] - numbers[0], self.noise[1:] - self.noise[0]
             factors = (moved * seen).sum(axis=0) / np.maximum((moved**2).sum(axis=0), 1e-300)
             size = float(np.abs(factors).max())
-            if _are_close(factors * moved, seen, self.size) and np.allclose(abs(factors), size):
+            if _are_close(factors * moved, seen, self.rounding) and np.allclose(abs(factors), size):
                 return size * shown.pop()
         return None
 
@@ -173,5 +182,5 @@ def _arranged(drawn: Sequence[Floats], columns: int) -> list[Floats]:
     return arranged
 
 
-def _are_close(one: Floats, other: Floats, size: float) -> bool:
-    return bool(np.all(np.abs(one - other) <= _ROUNDING * size))
+def _are_close(one: Floats, other: Floats, rounding: Floats) -> bool:
+    return bool(np.all(np.abs(one - other) <= rounding))

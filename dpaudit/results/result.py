@@ -303,7 +303,7 @@ class AuditResult:
         elif seen is not None:
             lines = [
                 f"would see  epsilon = {at_most(seen)} or more on this pair, with probability "
-                "about 0.9 (an estimate); of other pairs nothing is known"
+                "about 0.9, if the same mechanism had less noise (an estimate)"
             ]
         lines += [f"unnoticed  {words}" for words in unnoticed_words(self.mutants)]
         lines += [f"left out   {words}" for words in self.left_out]

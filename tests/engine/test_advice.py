@@ -204,7 +204,7 @@ def test_a_budget_that_is_split_wrongly_is_told_by_its_noise(draws: int) -> None
     short = audit(two_answers, PureDP(1.0), NEAR, draws=draws, seed=1)
     assert short.verdict is not Verdict.REFUTED
     words = (
-        "more draws: by the noise that it adds, this pair needs epsilon = 1.2 where 1 is claimed"
+        "more draws: by the noise that it was seen to add, this pair needs epsilon = 1.2 where 1"
     )
     assert short.advice.startswith(words)
     enough = draws_named(short.advice)
@@ -354,7 +354,7 @@ def test_what_would_have_been_seen_stands_below_silence_that_has_power() -> None
     result = audit(total, PureDP(1.0), FAR, draws=2000, seed=1)
     seen = at_most(result.detectable_epsilon)
     assert (
-        f"\n  would see  epsilon = {seen} or more on this pair, with probability about 0.9 (an"
+        f"\n  would see  epsilon = {seen} or more on this pair, with probability about 0.9, if "
         in result.summary()
     )
     blind = replace(result, detectable_epsilon=math.inf)
