@@ -15,7 +15,7 @@ MUTANTS = (
     Mutant(
         "mutants/added.py",
         "noise may depend on the data",
-        "alike = _are_close(left.noise, right.noise, size)",
+        "alike = _are_close(left.noise, right.noise, rounding)",
         "alike = True",
         ("tests/engine/test_reach.py",),
     ),
