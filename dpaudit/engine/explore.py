@@ -223,7 +223,7 @@ _ARRAYS = (
 )
 _FRAMES = (
     "the frame is one of many that are tried. If the mechanism is made for others, say so by "
-    'columns= and special=; if an exception is an answer, by errors="outcome"'
+    'columns= and special=; if an exception is an answer, by Outcomes(f, errors="outcome")'
 )
 
 

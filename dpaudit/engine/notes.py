@@ -21,7 +21,7 @@ _NO_FLOATS = (
     "and no floating-point output was found whose bits could be read."
 )
 _NAMED = 3  # pairs, in a sentence
-_OTHER_KEYS = "draws hold keys that keys= does not name: of these only their number is looked at"
+_OTHER_KEYS = "draws hold keys that keys= does not name: only their number is audited"
 
 
 def notes_on_draws(task: Task, sampler: Sampler) -> tuple[str, ...]:

@@ -21,21 +21,26 @@ from dpaudit.run.provenance import is_installed, sources, versions
 
 if TYPE_CHECKING:
     from dpaudit.claims import Claim
+    from dpaudit.engine import Settings
     from dpaudit.mutants import NoiseMutants
     from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
     from dpaudit.results import AuditResult
 
 
 def audit_function(
-    origin: dict[str, Any], seed: int, *, root: Path | None = None, **how: Any
+    origin: dict[str, Any],
+    seed: int,
+    *,
+    root: Path | None = None,
+    settings: Settings | None = None,
 ) -> AuditResult:
     """Make the audit that an ``origin`` of kind "function" describes.
 
     With `root`, functions that code outside of that directory defines are refused.
-    `how` is what no number depends on, and is no part of the origin: ``keep``, ``workers`` and
-    ``max_seconds``, of which a result says itself whether it ended the audit.
+    `settings` are no part of the origin; a result says itself whether `max_seconds` ended it.
     """
     from dpaudit.engine import audit
+    from dpaudit.mechanisms import Outcomes
     from dpaudit.results import Expectation
     from dpaudit.run.auditor import replays
 
@@ -43,6 +48,8 @@ def audit_function(
     mechanism = load_target(origin["target"], root)
     named = origin["mutants"]
     mutants = None if named is None else [load_target(m, root) for m in named]
+    if origin.get("errors", "raise") != "raise":
+        mechanism = Outcomes(mechanism, errors=origin["errors"])
     score = origin.get("score")
     result = audit(
         mechanism,
@@ -52,15 +59,13 @@ def audit_function(
         failure_prob=origin["failure_prob"],
         seed=seed,
         mutants=mutants,
-        sequential=origin["sequential"],
+        method=origin["method"],
         float_attack=origin["float_attack"],
         score=None if score is None else load_target(score, root),
-        errors=origin.get("errors", "raise"),
         id=origin["target"],
-        **how,
+        settings=settings,
     )
     now = {
-        "sequential": result.sequential is not None,
         "replays": replays(result, mechanism, mutants),
         "versions": versions(),
         "sources": sources(Path.cwd()),

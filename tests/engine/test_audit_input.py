@@ -220,7 +220,7 @@ def test_a_floating_point_attack_without_floats_says_that_it_did_nothing(sequent
             ONE,
             draws=1000,
             seed=1,
-            sequential=sequential,
+            method="sequential" if sequential else "fixed",
             float_attack=float_attack,
             mutants=None,
         )
@@ -251,7 +251,7 @@ def test_huge_outputs_are_audited_without_a_warning(
                 ONE,
                 draws=2000,
                 seed=1,
-                sequential=sequential,
+                method="sequential" if sequential else "fixed",
                 float_attack=attack,
                 mutants=None,
             )
@@ -266,6 +266,14 @@ def test_huge_outputs_are_audited_without_a_warning(
 )
 @pytest.mark.parametrize("sequential", [False, True])
 def test_absurd_claims_are_audited_without_a_warning(claim: Any, sequential: bool) -> None:
-    result = audit(laplace, claim, ONE, draws=2000, seed=1, sequential=sequential, mutants=None)
+    result = audit(
+        laplace,
+        claim,
+        ONE,
+        draws=2000,
+        seed=1,
+        method="sequential" if sequential else "fixed",
+        mutants=None,
+    )
     refuted = isinstance(claim, PureDP) and claim.claimed_epsilon < 1e-200
     assert result.verdict is (Verdict.REFUTED if refuted else Verdict.NO_POWER)

@@ -146,7 +146,7 @@ def test_the_audit_follows_its_seed() -> None:
 
 def test_sequential_audits_and_curves_take_the_default() -> None:
     planted = case("the mean clipped, not the users")
-    early = audit(planted.bug, PureDP(1.0), draws=DRAWS, seed=1, sequential=True, mutants=None)
+    early = audit(planted.bug, PureDP(1.0), draws=DRAWS, seed=1, method="sequential", mutants=None)
     assert early.verdict is Verdict.REFUTED
     assert early.search is not None
     curve = audit(planted.bug, GaussianDP(1.0), draws=DRAWS, seed=1, mutants=None)

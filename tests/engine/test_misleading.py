@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpaudit import (
     MechanismError,
     NeighborPair,
+    Outcomes,
     PureDP,
     Relation,
     Verdict,
@@ -36,7 +37,7 @@ PAIR = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
 def answers_by(seed: int | None) -> Any:
     """Return randomised response that mostly lies, with a seed that is fixed inside."""
 
-    @one_draw(seed="legacy")
+    @one_draw(randomness="legacy")
     def release(frame: Any) -> Any:
         if seed is not None:
             np.random.seed(seed)  # noqa: NPY002
@@ -75,7 +76,7 @@ def test_equal_outputs_are_never_not_refuted(answer: Any, other: Any, sequential
         draws=2000,
         seed=1,
         mutants=[one_draw(broken)],
-        sequential=sequential,
+        method="sequential" if sequential else "fixed",
     )
     assert [mutant.killed for mutant in found.mutants] == [True]
     assert found.verdict is Verdict.NO_POWER
@@ -194,7 +195,9 @@ def test_lists_of_texts_and_exceptions_are_searched() -> None:
         return [city for city in held["city"] if rng.random() < 0.5]
 
     where = search.like(frame, user="user")
-    found = audit(cities, PureDP(1.0), where, draws=3000, seed=1, errors="outcome", mutants=None)
+    found = audit(
+        Outcomes(cities, errors="outcome"), PureDP(1.0), where, draws=3000, seed=1, mutants=None
+    )
     assert found.verdict is Verdict.REFUTED
 
 
@@ -206,7 +209,9 @@ def test_a_partial_may_stand_around_one_draw() -> None:
     inside = audit(one_draw(partial(noisy, scale=2.0)), PureDP(1.0), PAIR, draws=500, seed=1)
     assert outside.epsilon == inside.epsilon
     keyed = one_draw(lambda data, scale, *, rng: {"a": float(rng.laplace(scale=scale))})
-    found = audit(partial(keyed, scale=2.0), PureDP(1.0), PAIR, draws=500, seed=1, keys=["a"])
+    found = audit(
+        Outcomes(partial(keyed, scale=2.0), keys=["a"]), PureDP(1.0), PAIR, draws=500, seed=1
+    )
     assert found.verdict is not Verdict.REFUTED
 
 
@@ -240,12 +245,12 @@ def test_keys_are_compared_before_the_search_spends_its_draws() -> None:
         audit(counted, PureDP(1.0), where, seed=1)
     assert calls < 2000  # the contract takes most of them
     with pytest.raises(MechanismError, match="keys must name keys of the draws"):
-        audit(by_shop, PureDP(1.0), where, draws=3000, seed=1, keys=["x", "y"])
+        audit(Outcomes(by_shop, keys=["x", "y"]), PureDP(1.0), where, draws=3000, seed=1)
 
 
 def test_every_kind_of_leak_is_named() -> None:
     where = search.like(SHOPS, user="user")
-    found = audit(by_shop, PureDP(1.0), where, draws=4000, seed=1, keys=["a", "b", "d"])
+    found = audit(Outcomes(by_shop, keys=["a", "b", "d"]), PureDP(1.0), where, draws=4000, seed=1)
     assert "alone with shop = d" in found.pair_words  # by its presence
     assert any("other pairs look like violations" in n and "high" in n for n in found.notes)
 

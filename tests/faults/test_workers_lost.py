@@ -15,7 +15,7 @@ import numpy as np
 import psutil
 import pytest
 
-from dpaudit import MechanismTimeout, NeighborPair, PureDP, audit
+from dpaudit import MechanismTimeout, NeighborPair, PureDP, Settings, audit
 from dpaudit.errors import WorkersLost
 from dpaudit.mechanisms import Cluster, Processes
 from tests.faults.test_processes_end import SLOW, start, stored, the_run, wait_for
@@ -46,9 +46,19 @@ def test_a_worker_that_holds_on_to_a_call_is_killed(
     try:
         begun = time.monotonic()
         with pytest.raises(MechanismTimeout, match="its worker was stopped"):
-            audit(hangs, PureDP(1.5), PAIR, draws=1000, seed=1, workers=pool, **limit)
+            audit(
+                hangs,
+                PureDP(1.5),
+                PAIR,
+                draws=1000,
+                seed=1,
+                **limit,
+                settings=Settings(workers=pool),
+            )
         assert time.monotonic() - begun < 30
-        assert audit(fine, PureDP(1.5), PAIR, draws=1000, seed=1, workers=pool).draws
+        assert audit(
+            fine, PureDP(1.5), PAIR, draws=1000, seed=1, settings=Settings(workers=pool)
+        ).draws
     finally:
         pool.close()
     commands = (" ".join(process.cmdline()) for process in psutil.Process().children())
@@ -124,5 +134,12 @@ def test_the_death_of_a_scheduler_is_one_error_of_an_audit(
             _kill(process)
 
     with pytest.raises(WorkersLost, match=f"the Dask scheduler at {address} does not answer"):
-        audit(slow, PureDP(1.5), PAIR, draws=1000, seed=1, workers=cluster, progress=kill)
+        audit(
+            slow,
+            PureDP(1.5),
+            PAIR,
+            draws=1000,
+            seed=1,
+            settings=Settings(workers=cluster, progress=kill),
+        )
     cluster.close()

@@ -202,7 +202,7 @@ KINDS: dict[str, Case] = {
     "of texts": Case(of_texts, TEXTS),
     "of dicts": Case(of_dicts, DICTS),
     "of a frame": Case(of_frame, FRAME),
-    "integer seed": Case(one_draw(_seeded_release, seed="integer")),
+    "integer seed": Case(one_draw(_seeded_release, randomness="integer")),
     "errors": Case(failing, options={"errors": "outcome"}),
     "constant": Case(constant),
     "exact": Case(RandomisedResponse()),

@@ -16,6 +16,7 @@ from dpaudit import (
     MechanismTimeout,
     NeighborPair,
     PureDP,
+    Settings,
     SlowAuditWarning,
     audit,
 )
@@ -45,8 +46,8 @@ def test_progress_rises_to_the_draws_that_are_planned(mutants, planned, sequenti
         draws=2000,
         seed=1,
         mutants=mutants,
-        sequential=sequential,
-        progress=lambda done, total: told.append((done, total)),
+        method="sequential" if sequential else "fixed",
+        settings=Settings(progress=lambda done, total: told.append((done, total))),
     )
     done, total = zip(*told, strict=True)
     assert set(total) == {4000 * planned}
@@ -57,7 +58,13 @@ def test_progress_rises_to_the_draws_that_are_planned(mutants, planned, sequenti
 def test_progress_does_not_change_the_numbers() -> None:
     plain = audit(laplace, PureDP(1.0), PAIR, draws=2000, seed=1, mutants=None)
     told = audit(
-        laplace, PureDP(1.0), PAIR, draws=2000, seed=1, progress=print, timeout=100, mutants=None
+        laplace,
+        PureDP(1.0),
+        PAIR,
+        draws=2000,
+        seed=1,
+        mutants=None,
+        settings=Settings(progress=print, time_limit=100),
     )
     assert plain.epsilon == told.epsilon
 
@@ -117,7 +124,7 @@ def test_limits_out_of_range_are_refused(name, value) -> None:
 
 def test_a_progress_that_is_no_function_is_refused() -> None:
     with pytest.raises(TypeError, match="^progress must be a function"):
-        audit(laplace, PureDP(1.0), PAIR, seed=1, progress=3, mutants=None)
+        audit(laplace, PureDP(1.0), PAIR, seed=1, mutants=None, settings=Settings(progress=3))
 
 
 def test_an_audit_that_would_take_long_says_so_at_once(monkeypatch) -> None:

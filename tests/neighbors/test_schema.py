@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from dpaudit import NeighborPair, PureDP, Relation, audit
+from dpaudit import NeighborPair, Outcomes, PureDP, Relation, audit
 from dpaudit.neighbors import Choice, Integer, Interval, Portfolio, rows
 
 SCHEMA: dict[str, Any] = {"age": (0, 120), "income": (0.0, 1e5), "city": ["Aix", "Brest", "Caen"]}
@@ -136,7 +136,7 @@ def test_a_city_that_one_user_alone_names_is_found() -> None:
         return [{city: n + rng.laplace() for city, n in counts.items()} for _ in range(size)]
 
     claim = PureDP(2.0, relation=Relation.ADD_REMOVE_USER)
-    found = audit(per_city, claim, rows(SCHEMA), draws=1400, seed=1, keys=SCHEMA["city"])
+    found = audit(Outcomes(per_city, keys=SCHEMA["city"]), claim, rows(SCHEMA), draws=1400, seed=1)
     assert found.verdict.words == "REFUTED"
     assert "Caen has an answer" in found.witness.event
 
