@@ -56,7 +56,7 @@ class OneDraw:
         vmap: bool = False,
     ) -> None:
         _validate.function("a function that returns one draw, f(data)", function=function)
-        if randomness is not None and randomness not in list(RANDOMNESS):
+        if randomness is not None and randomness not in tuple(RANDOMNESS):
             raise ArgumentError(
                 f"randomness must be one of {', '.join(map(repr, RANDOMNESS))} or None, got "
                 f"{_validate.shown(randomness)}"

@@ -156,12 +156,18 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"pairs": 3}, TypeError, "^pairs must be"),
     ({"pairs": [ONE, PAIRS[2]]}, ValueError, "share one relation where they are query values"),
     ({"mechanism": 3}, TypeError, "^mechanism must be a function"),
-    ({"mutants": 3}, TypeError, "must be a list"),
-    ({"mutants": laplace}, TypeError, "must be a list"),
-    ({"mutants": "half"}, TypeError, "must be a list"),
+    ({"mutants": 3}, TypeError, "^mutants must be 'noise', a list"),
+    ({"mutants": laplace}, TypeError, "^mutants must be 'noise', a list"),
+    ({"mutants": "half"}, TypeError, "^mutants must be 'noise', a list"),
     ({"mutants": [laplace, 3]}, TypeError, "must hold functions"),
-    ({"mutants": [AdditiveNoise(laplace, scale=1.0)]}, TypeError, "must be of one kind"),
+    (
+        {"mutants": [AdditiveNoise(laplace, scale=1.0)]},
+        TypeError,
+        "^mutants must hold mechanisms of",
+    ),
     ({"id": 5}, TypeError, "^id must be"),
+    ({"method": "adaptive"}, ValueError, "^method must be one of fixed, sequential"),
+    ({"method": True}, ValueError, "^method must be one of fixed, sequential"),
 ]
 
 
@@ -176,9 +182,13 @@ def test_bad_arguments_are_refused_by_name(
         audit(**{**good, **arguments})
 
 
-def test_the_seed_must_be_given() -> None:
-    with pytest.raises(TypeError, match="seed"):
-        audit(laplace, PureDP(1.0), ONE, mutants=None)  # type: ignore[call-arg]
+def test_the_default_seed_is_zero() -> None:
+    default, zero = (audit(laplace, PureDP(1.0), ONE, draws=500, mutants=None, **s) for s in SEEDS)
+    assert default.seed == 0
+    assert default.epsilon == zero.epsilon
+
+
+SEEDS: list[dict[str, Any]] = [{}, {"seed": 0}]
 
 
 def test_a_claim_of_ones_own_may_be_audited() -> None:

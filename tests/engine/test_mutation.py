@@ -335,7 +335,7 @@ def test_a_mutant_that_never_ends_is_broken_off(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(mutation, "_LEAST_PATIENCE", 0.5)
     result = audited(doubles, draws=2000)
-    assert "was stopped: one call took more than call_timeout" in named(result, "removed").note
+    assert "was stopped: one call took more than call_limit" in named(result, "removed").note
     assert named(result, "halved").killed
 
 

@@ -216,16 +216,16 @@ def audit_fine(auditor):
 def test_a_time_limit_ends_every_call(home: Home) -> None:
     home.write(audit_hangs=HANGS)
     begun = time.monotonic()
-    run = start(home, "audit_hangs.py", "--jobs", "2", "--timeout", "3")
+    run = start(home, "audit_hangs.py", "--jobs", "2", "--time-limit", "3")
     out, _ = run.communicate(timeout=150)
     assert time.monotonic() - begun < 120
     assert run.returncode == 1, out
     assert len(out) < 50_000
     problems = {p.partition(": ")[0]: p for p in the_run(home).problems}
-    killed = "took more than timeout = 3 s and could not be interrupted; its process was killed"
+    killed = "took more than time_limit = 3 s and could not be interrupted; its process was killed"
     for name in ("holds_the_lock", "catches"):
         assert killed in problems[f"audit_hangs.py::audit_{name}"]
-    assert "timeout = 3 s" in problems["audit_hangs.py::audit_forks"]
+    assert "time_limit = 3 s" in problems["audit_hangs.py::audit_forks"]
     assert "audit_hangs.py::audit_recurses" in problems
     assert "audit_fine" in stored(home)
 

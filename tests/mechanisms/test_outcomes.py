@@ -334,7 +334,7 @@ def test_one_draw_is_a_decorator_a_function_and_can_be_pickled() -> None:
     by_hand = Outcomes(one_draw(_integer, randomness="integer"), then=_doubled)
     again = pickle.loads(pickle.dumps(by_hand))
     assert np.array_equal(again(np.zeros(1), 3, rng=RNG(2)), by_hand(np.zeros(1), 3, rng=RNG(2)))
-    assert repr(by_hand) == "one_draw(_integer, seed='integer')"
+    assert repr(by_hand.mechanism) == "one_draw(_integer, randomness='integer')"
 
 
 def test_what_a_script_decorates_can_be_sent_to_workers() -> None:
@@ -368,20 +368,21 @@ def test_each_draw_gets_data_that_no_other_draw_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("make", "arguments", "words"),
     [
-        ({"seed": "cuda"}, "seed must be one of"),
-        ({"errors": "ignore"}, "errors must be one of"),
-        ({"keys": "a"}, "keys must be a list"),
-        ({"keys": []}, "at least one entry"),
-        ({"keys": ["1", 1]}, "each key once"),
-        ({"then": 3}, "then must be a function"),
-        ({"vmap": True}, "vmap goes with"),
+        (one_draw, {"randomness": "cuda"}, "randomness must be one of"),
+        (one_draw, {"randomness": ["rng"]}, "randomness must be one of"),
+        (one_draw, {"vmap": True}, "vmap needs"),
+        (Outcomes, {"errors": "ignore"}, "errors must be one of"),
+        (Outcomes, {"keys": "a"}, "keys must be a list"),
+        (Outcomes, {"keys": []}, "at least one entry"),
+        (Outcomes, {"keys": ["1", 1]}, "each key once"),
+        (Outcomes, {"then": 3}, "then must be a function"),
     ],
 )
-def test_bad_options_are_refused(arguments: dict[str, Any], words: str) -> None:
+def test_bad_options_are_refused(make: Any, arguments: dict[str, Any], words: str) -> None:
     with pytest.raises((ValueError, TypeError), match=words):
-        one_draw(_integer, **arguments)
+        make(_integer, **arguments)
 
 
 def test_pytorch_and_numpy_do_not_draw_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -466,17 +467,21 @@ def test_a_frame_goes_there_as_a_frame(module: str) -> None:
 def test_a_call_that_was_interrupted_there_answers_no_other_call(module: str) -> None:
     mechanism = Subprocess(sys.executable, f"{module}:slow")
     assert mechanism(np.zeros(1), 2, rng=RNG(1)).tolist() == [0.0, 0.0]
-    with pytest.raises(MechanismTimeout), Watch(call_timeout=0.1).call("slow"):
+    with pytest.raises(MechanismTimeout), Watch(call_limit=0.1).call("slow"):
         mechanism(np.full(1, 0.5), 2, rng=RNG(1))
     assert mechanism(np.zeros(1), 2, rng=RNG(1)).tolist() == [0.0, 0.0]
     mechanism.close()
 
 
 def test_an_exception_there_is_an_outcome_here(module: str) -> None:
-    mechanism = Subprocess(sys.executable, f"{module}:fails", style="legacy", errors="outcome")
+    mechanism = Subprocess(sys.executable, f"{module}:fails", style="legacy")
     pair = NeighborPair([[0.0]], [[0.0], [1.0]], relation=_add_remove())
-    result = audit(mechanism, PureDP(1.0), pair, draws=200, seed=1)
+    with pytest.raises(MechanismError, match="fails raised KeyError"):
+        audit(mechanism, PureDP(1.0), pair, draws=200)
+    released = Outcomes(mechanism, errors="outcome")
+    result = audit(released, PureDP(1.0), pair, draws=200, seed=1)
     assert result.verdict.words == "REFUTED"
+    assert result.failure_prob == 1e-6  # draws come one by one: no second attempt was paid for
     assert any("KeyError on the right" in note for note in result.notes)
     mechanism.close()
 
@@ -514,7 +519,8 @@ def test_what_cannot_be_sent_is_refused(module: str) -> None:
 
 def test_of_a_call_that_draws_many_no_error_is_an_outcome(module: str) -> None:
     with pytest.raises(ValueError, match="needs a function that returns one draw"):
-        Subprocess(sys.executable, f"{module}:noisy", errors="outcome")
+        made = Outcomes(Subprocess(sys.executable, f"{module}:noisy"), errors="outcome")
+        made(np.zeros(1), 2, rng=RNG(1))
 
 
 def test_keys_that_nobody_named_are_said_not_to_be_looked_at() -> None:
@@ -548,8 +554,8 @@ def test_keys_reach_functions_that_return_one_draw() -> None:
     [
         (
             lambda data: 1.0,
-            "numpy",
-            "takes no rng, which seed='numpy' hands to it: seed=\"legacy\"",
+            "rng",
+            "takes no rng, which randomness='rng' hands to it: randomness=\"legacy\"",
         ),
         (lambda data, rng: 1.0, "integer", "takes no seed"),
         (lambda data, rng: 1.0, "jax", "takes no key"),
@@ -580,11 +586,11 @@ def test_functions_of_one_draw_are_told_how_to_become_mechanisms() -> None:
 
     pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
     for function, words in (
-        (by_seed, r'by one_draw\(by_seed, seed="integer"\)'),
+        (by_seed, r'by one_draw\(by_seed, randomness="integer"\)'),
         (without, r"it takes no rng: a mechanism is f\(data, size, \*, rng\), and draws from"),
         (plain, r"becomes a mechanism by one_draw\(f\)"),
         (scaled, r"second parameter is epsilon=1.0, which was given size.*one_draw\(f\)"),
-        (legacy, r'by one_draw\(f, seed="legacy"\)'),
+        (legacy, r'by one_draw\(f, randomness="legacy"\)'),
     ):
         with pytest.raises(MechanismError, match=words):
             audit(function, PureDP(1.0), pair, draws=300, seed=1)
@@ -620,7 +626,7 @@ def test_a_seed_used_twice_is_not_healed_by_a_generator() -> None:
     )
     assert found.verdict is Verdict.REFUTED
     healed = one_draw(lambda data, *, rng: two_answers(data, seed=rng))
-    with pytest.raises(MechanismError, match=r'two generators from one seed.*seed="integer"'):
+    with pytest.raises(MechanismError, match=r'two generators from one seed.*randomness="integer"'):
         audit(healed, PureDP(1.0), pair, draws=1000, seed=1)
 
 

@@ -443,7 +443,7 @@ def test_only_what_is_refuted_is_exported(make):
             "n_users, m and d must give at most 1,000,000,000 numbers, got n_users=99999999999999",
         ),
         (["replay", "deep.json"], "deep.json is damaged"),
-        (["run", "--timeout", "0"], "timeout must be a finite number > 0, got 0.0"),
+        (["run", "--time-limit", "0"], "time_limit must be a finite number > 0, got 0.0"),
         (["replay", "x.json", "--pair", "--export-test", "y.py"], "not both"),
     ],
 )  # fmt: skip
@@ -509,9 +509,9 @@ def test_an_audit_that_will_take_long_is_told(make):
 
 
 def test_an_audit_that_takes_too_long_is_broken_off(make):
-    result = run(make(SLOW), "--timeout", "0.2")
+    result = run(make(SLOW), "--time-limit", "0.2")
     assert result.code == 1
-    assert "timeout = 0.2 s" in result.out
+    assert "time_limit = 0.2 s" in result.out
     assert "NO POWER (none killed) audit_mine::audit_patient" in result.out
 
 
