@@ -18,7 +18,7 @@ from dpaudit import (
     ZeroConcentratedDP,
     within_sensitivity,
 )
-from dpaudit.search import Integer, Interval, SearchSpace
+from dpaudit.neighbors import Integer, Interval, SearchSpace
 from mutants import geometric_median as mutants
 
 PAPER = "geometric_median"

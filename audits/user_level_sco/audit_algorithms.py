@@ -16,7 +16,7 @@ from algorithms.user_level_sco import baselines, coordinatewise, euclidean, scal
 from algorithms.user_level_sco.domains import Ball, Box
 from algorithms.user_level_sco.losses import Linear, VaryingQuadratic
 from dpaudit import AdditiveNoise, ApproxDP, NeighborPair, Relation
-from dpaudit.search import Choice, Interval, SearchSpace
+from dpaudit.neighbors import Choice, Interval, SearchSpace
 from mutants import user_level_sco as mutants
 
 PAPER = "user_level_sco"

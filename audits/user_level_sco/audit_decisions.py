@@ -18,7 +18,7 @@ from algorithms.common import charging
 from algorithms.user_level_sco import accounts
 from algorithms.user_level_sco.scores import concentration_scores
 from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, within_sensitivity
-from dpaudit.search import Interval, SearchSpace
+from dpaudit.neighbors import Interval, SearchSpace
 from dpaudit.stats import oracles
 
 PAPER = "user_level_sco"

@@ -201,5 +201,5 @@ def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
     return (
         f"refuted for users with {space.items} items; for users with one item each, the same "
         "search found no violation. If the claim protects one item, say so with "
-        "neighbors.portfolio(m=1) or search.rows(..., items=1)",
+        "neighbors.portfolio(m=1)",
     )

@@ -203,13 +203,14 @@ def advice(
     if task.space is None and is_frame(task.pairs.pairs[0].left):
         return (
             "another pair: search for the worst one, as in "
-            f"search.like(frame, user={task.pairs.pairs[0].by!r}); or more draws"
+            f"neighbors.portfolio(frame, schema=Schema(user={task.pairs.pairs[0].by!r})); "
+            "or more draws"
         )
     is_array = isinstance(task.pairs.pairs[0].left, np.ndarray)
     if task.space is None and is_array and task.pairs.pairs[0].user is not None:
         return (
             "another pair: search for the worst one, as in "
-            "search.outlier(n_users=50, low=..., high=...), or stretch this one"
+            "neighbors.outlier(n_users=50, low=..., high=...), or stretch this one"
         )
     if given:
         return (

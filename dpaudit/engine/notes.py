@@ -160,7 +160,8 @@ def _on_frames(task: Task, found: Certificate) -> tuple[str, ...]:
         return ()
     return (
         "only pairs that were named were looked at, and few users of given data show what the "
-        f"worst would: search.like(frame, user={found.pair.by!r}) looks for pairs that show more",
+        f"worst would: neighbors.portfolio(frame, schema=Schema(user={found.pair.by!r})) looks for "
+        "pairs that show more",
     )
 
 

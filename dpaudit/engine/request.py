@@ -87,7 +87,7 @@ def checked_task(
         )
     pairs = default_portfolio(claim) if pairs is None else pairs
     if isinstance(pairs, Portfolio) and claim.relation is not None:
-        pairs = pairs.under(claim.relation, rng=generator(seed, name, "example"))
+        pairs = pairs.under(claim.relation)
     space = pairs if isinstance(pairs, SearchSpace | Portfolio) else None
     if isinstance(pairs, SearchSpace | Portfolio):
         candidates = family(pairs.example(rng=generator(seed, name, "example")))
@@ -119,9 +119,9 @@ def default_portfolio(claim: Claim) -> Portfolio:
     if relation is not None and relation.name == "within_sensitivity":
         raise ArgumentError(
             f"pairs must be given for a claim of {relation}, for nothing tells how many query "
-            "values there are: give neighbors.portfolio(dim=k, relation=claim.relation)"
+            "values there are: give neighbors.portfolio(dim=k).under(claim.relation)"
         )
-    return portfolio(relation=relation)
+    return portfolio()
 
 
 def checked_mutants(mutants: Any, mechanism: Any) -> tuple[Any, ...] | None:

@@ -240,5 +240,5 @@ def _pair_code(pair: NeighborPair, file: Path) -> str:
     return (
         "NeighborPair(\n"
         + "".join(f"    {word},\n" for word in words)
-        + f"    user={pair.user!r},\n    relation={relation},\n    recipe={pair.recipe!r},\n)"
+        + f"    relation={relation},\n    recipe={pair.recipe!r},\n)"
     )

@@ -113,7 +113,7 @@ def test_a_violation_within_reach_is_not_given_up() -> None:
 
 
 def test_a_family_of_pairs_is_searched_first() -> None:
-    far = [nb.far_user(n_users=5, distance=float(d)) for d in (0.01, 1.0)]
+    far = [nb.far_user(n_users=5, high=float(d)) for d in (0.01, 1.0)]
 
     def noisy_sum(data: Array, size: int, *, rng: np.random.Generator) -> Array:
         return data.sum() + rng.laplace(size=size)

@@ -22,7 +22,6 @@ from dpaudit import (
     mutants,
     neighbors,
     one_draw,
-    search,
 )
 
 Array = NDArray[Any]
@@ -52,7 +51,10 @@ def answers_by(seed: int | None) -> Any:
 @pytest.mark.parametrize(("seed", "expected"), [(0, True), (None, False)])
 def test_a_fixed_seed_is_found_wherever_it_hides_the_user(seed: int | None, expected: bool) -> None:
     """At most places of the order the fixed noise lies about whoever stands there."""
-    where, claim = search.like(FRAME, user="user"), PureDP(1.0, REPLACE)
+    where, claim = (
+        neighbors.portfolio(FRAME, schema=neighbors.Schema(user="user")),
+        PureDP(1.0, REPLACE),
+    )
     found = audit(answers_by(seed), claim, where, draws=2000, seed=1, mutants=None)
     assert (found.verdict is Verdict.REFUTED) is expected
 
@@ -97,7 +99,7 @@ def test_the_claim_decides_which_relation_a_portfolio_searches(options: dict[str
     for relation, expected in ((REMOVE, True), (None, True), (REPLACE, False)):
         found = audit(counts, PureDP(1.0, relation), held, draws=5000, seed=1, mutants=None)
         assert (found.verdict is Verdict.REFUTED) is expected
-    named = neighbors.portfolio(**options, relation=REPLACE)
+    named = neighbors.portfolio(**options).under(REPLACE)
     with pytest.raises(ValueError, match="claim speaks of add_remove_user"):
         audit(counts, PureDP(1.0, REMOVE), named, draws=5000, seed=1)
 
@@ -177,7 +179,7 @@ def test_a_claim_that_holds_for_one_item_is_told_apart() -> None:
     def rows(frame: Any, *, rng: Generator) -> float:
         return float(len(frame) + rng.laplace(scale=1.0))
 
-    held = search.rows({"age": (0, 90)}, relation=REMOVE)
+    held = neighbors.portfolio(schema={"age": (0, 90)}).under(REMOVE)
     frames = audit(rows, PureDP(1.0), held, seed=1, draws=4000)
     assert any("refuted for users with 4 items" in note for note in frames.notes)
 
@@ -194,7 +196,7 @@ def test_lists_of_texts_and_exceptions_are_searched() -> None:
             raise ValueError("few")
         return [city for city in held["city"] if rng.random() < 0.5]
 
-    where = search.like(frame, user="user")
+    where = neighbors.portfolio(frame, schema=neighbors.Schema(user="user"))
     found = audit(
         Outcomes(cities, errors="outcome"), PureDP(1.0), where, draws=3000, seed=1, mutants=None
     )
@@ -240,7 +242,7 @@ def test_keys_are_compared_before_the_search_spends_its_draws() -> None:
         calls += 1
         return by_shop.function(frame, rng=rng)
 
-    where = search.like(SHOPS, user="user")
+    where = neighbors.portfolio(SHOPS, schema=neighbors.Schema(user="user"))
     with pytest.raises(MechanismError, match=r"keys=\['a', 'b', 'd'\]; found on alone with shop"):
         audit(counted, PureDP(1.0), where, seed=1)
     assert calls < 2000  # the contract takes most of them
@@ -249,7 +251,7 @@ def test_keys_are_compared_before_the_search_spends_its_draws() -> None:
 
 
 def test_every_kind_of_leak_is_named() -> None:
-    where = search.like(SHOPS, user="user")
+    where = neighbors.portfolio(SHOPS, schema=neighbors.Schema(user="user"))
     found = audit(Outcomes(by_shop, keys=["a", "b", "d"]), PureDP(1.0), where, draws=4000, seed=1)
     assert "alone with shop = d" in found.pair_words  # by its presence
     assert any("other pairs look like violations" in n and "high" in n for n in found.notes)

@@ -219,7 +219,7 @@ def refusals(name: str, seeds: int, **options: Any) -> tuple[int, int]:
 def test_sequential_audits_refuse_shared_noise_and_never_certify_it(name) -> None:
     """200 audits each of what was certified wrongly before; of the others, which are slower, 40."""
     seeds = 200 if name == "by call" or name.startswith("groups") else 40
-    assert refusals(name, seeds, sequential=True, draws=20_000) == (seeds, 0)
+    assert refusals(name, seeds, method="sequential", draws=20_000) == (seeds, 0)
 
 
 @pytest.mark.parametrize("name", SHARED)

@@ -697,7 +697,7 @@ def test_a_search_goes_on_where_lists_have_one_length_in_one_look_only() -> None
         return [True] * rng.choice([2, 5], p=[0.97, 0.03])
 
     near = within_sensitivity(1.0, norm="linf")
-    where = neighbors.portfolio(dim=3, relation=near)
+    where = neighbors.portfolio(dim=3).under(near)
     found = audit(some, PureDP(1.0), where, draws=2000, seed=1, mutants=None)
     assert found.verdict is not Verdict.REFUTED
 
