@@ -239,9 +239,7 @@ def table() -> dict[str, Call]:
             lambda: {"function": rounded},
             {
                 "function": FUNCTION | OPTIONAL,
-                "seed": OPTIONAL,
-                "keys": keys,
-                "then": OPTIONAL | FUNCTION,
+                "randomness": OPTIONAL,
                 "vmap": set(),
             },
         ),
@@ -252,7 +250,7 @@ def table() -> dict[str, Call]:
         ),
         "Subprocess": Call(
             lambda: {"python": "python3", "target": "m.py:f"},
-            {"python": {"'x'"}, "keys": keys, "by": OPTIONAL | {"'x'"}},
+            {"python": {"'x'"}, "by": OPTIONAL | {"'x'"}},
         ),
         "AdditiveNoise": Call(
             lambda: {"centers": center, "noise": "laplace", "scale": 1.0},
@@ -286,8 +284,8 @@ def table() -> dict[str, Call]:
             dict,
             {
                 "progress": OPTIONAL | FUNCTION,
-                "timeout": OPTIONAL | NUMBERS,
-                "call_timeout": OPTIONAL | NUMBERS,
+                "time_limit": OPTIONAL | NUMBERS,
+                "call_limit": OPTIONAL | NUMBERS,
                 "max_seconds": OPTIONAL | NUMBERS,
                 "total": {"5", "0"},
                 "done": {"5", "0"},
@@ -334,19 +332,36 @@ def table() -> dict[str, Call]:
                 "mechanism": FUNCTION,
                 "seed": {"5", "0"},
                 "mutants": OPTIONAL | {"[]", "array"},
-                "sequential": OPTIONAL | FLAG,
                 "float_attack": FLAG,
-                "slack": OPTIONAL,
                 "score": OPTIONAL | FUNCTION,
                 "id": OPTIONAL | {"'x'"},
-                "progress": OPTIONAL | FUNCTION,
-                "timeout": OPTIONAL | NUMBERS,
-                "call_timeout": OPTIONAL | NUMBERS,
-                "keys": keys,
+                "settings": OPTIONAL,
+            },
+        ),
+        "Settings": Call(
+            dict,
+            {
                 "workers": OPTIONAL | {"5"},
                 "executor": OPTIONAL,
+                "time_limit": OPTIONAL | NUMBERS,
+                "call_limit": OPTIONAL | NUMBERS,
                 "max_seconds": OPTIONAL | NUMBERS,
-                "keep": OPTIONAL | {"'x'"},
+                "cache_dir": OPTIONAL | {"'x'"},
+                "progress": OPTIONAL | FUNCTION,
+            },
+        ),
+        "noise_margin": Call(
+            lambda: {
+                "result": dpaudit.audit(mechanism, PureDP(1.0), PAIR, draws=200, mutants=None),
+                "claim": PureDP(1.0),
+                "variants": {0.5: mechanism},
+                "draws": 100,
+            },
+            {
+                "pair": OPTIONAL,
+                "draws": OPTIONAL,
+                "score": OPTIONAL | FUNCTION,
+                "settings": OPTIONAL,
             },
         ),
         "audit_outputs": Call(
@@ -704,14 +719,9 @@ def test_bad_arguments_are_refused_by_name(tmp_path: Path, monkeypatch: pytest.M
     assert not found, f"{len(found)} of them:\n" + "\n".join(found)
 
 
-def test_a_pattern_of_slack_and_a_surrogate_are_named() -> None:
-    for arguments, message in (
-        ({"slack": {"x": mechanism}}, "^each key of slack must be a finite number > 0, got 'x'"),
-        ({"slack": {-1.0: mechanism}}, "^each key of slack must be a finite number > 0, got -1.0"),
-        ({"id": "\ud800"}, "^id must be a text that is not empty, without surrogates"),
-    ):
-        with pytest.raises((ArgumentError, TypeError), match=message):
-            dpaudit.audit(mechanism, PureDP(1.0), PAIR, draws=100, seed=1, **arguments)
+def test_a_surrogate_is_named() -> None:
+    with pytest.raises(ArgumentError, match="^id must be a text .* without surrogates"):
+        dpaudit.audit(mechanism, PureDP(1.0), PAIR, draws=100, seed=1, id="\ud800")
 
 
 @pytest.mark.parametrize(

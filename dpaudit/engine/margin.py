@@ -12,7 +12,7 @@ from dpaudit.claims import Claim
 from dpaudit.engine.looking import look
 from dpaudit.engine.request import MIN_DRAWS, check_kind, checked_task
 from dpaudit.engine.scoring import scored
-from dpaudit.engine.settings import Settings
+from dpaudit.engine.settings import Settings, checked_settings
 from dpaudit.errors import ArgumentError
 from dpaudit.mechanisms import working
 from dpaudit.neighbors import NeighborPair
@@ -59,6 +59,8 @@ def noise_margin(
     ValueError, TypeError
         For an argument out of range, and a result without its pair.
     """
+    if not isinstance(result, AuditResult):
+        raise TypeError(f"result must be an AuditResult, got {_validate.shown(result)}")
     if not isinstance(variants, Mapping) or not variants:
         raise TypeError(
             "variants must be a dict from multipliers to mechanisms, got "
@@ -71,10 +73,12 @@ def noise_margin(
     first = ordered[0][1]
     for _, variant in ordered:
         check_kind("variants", variant, first)
+    if pair is not None:
+        _validate.instance(NeighborPair, "a NeighborPair", pair=pair)
     where = result.pair if pair is None else pair
     if where is None:
         raise ArgumentError("pair must be given: the result has lost its datasets")
-    settings = settings or Settings()
+    settings = checked_settings(settings)
     if settings.max_seconds is not None:
         raise ArgumentError(
             "max_seconds must be None here: a noise margin uses the fixed method, got "

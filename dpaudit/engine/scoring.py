@@ -6,7 +6,7 @@ whatever is certified of the wrapped mechanism holds for the mechanism.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dpaudit.engine.request import kind_of
@@ -45,7 +45,7 @@ def wrapped_alike(variants: Any, mechanism: Any) -> Any:
 
     Changes need no wrapping: they act inside. What cannot be wrapped is refused elsewhere.
     """
-    if not isinstance(variants, Iterable) or isinstance(variants, str) or callable(variants):
+    if not isinstance(variants, Iterable) or isinstance(variants, str | Mapping):
         return variants
     return [_alike(one, mechanism) for one in variants]
 

@@ -62,3 +62,10 @@ class Settings:
     def watch(self) -> Watch:
         """Return a clock with these limits, which starts now."""
         return Watch(self.progress, self.time_limit, self.call_limit, max_seconds=self.max_seconds)
+
+
+def checked_settings(settings: Settings | None) -> Settings:
+    """Return settings, the default ones for None; refuse anything else."""
+    if settings is None:
+        return Settings()
+    return _validate.instance(Settings, "dpaudit.Settings(...) or None", settings=settings)

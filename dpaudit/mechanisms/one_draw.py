@@ -56,7 +56,8 @@ class OneDraw:
         vmap: bool = False,
     ) -> None:
         _validate.function("a function that returns one draw, f(data)", function=function)
-        if randomness is not None and randomness not in tuple(RANDOMNESS):
+        known = isinstance(randomness, str) and randomness in RANDOMNESS
+        if randomness is not None and not known:
             raise ArgumentError(
                 f"randomness must be one of {', '.join(map(repr, RANDOMNESS))} or None, got "
                 f"{_validate.shown(randomness)}"

@@ -243,7 +243,7 @@ def test_keys_are_compared_before_the_search_spends_its_draws() -> None:
         return by_shop.function(frame, rng=rng)
 
     where = neighbors.portfolio(SHOPS, schema=neighbors.Schema(user="user"))
-    with pytest.raises(MechanismError, match=r"keys=\['a', 'b', 'd'\]; found on alone with shop"):
+    with pytest.raises(MechanismError, match=r"keys=\['a', 'b', 'd'\]\); found on alone with shop"):
         audit(counted, PureDP(1.0), where, seed=1)
     assert calls < 2000  # the contract takes most of them
     with pytest.raises(MechanismError, match="keys must name keys of the draws"):

@@ -568,6 +568,18 @@ def test_a_function_that_takes_no_randomness_is_refused(
         one_draw(function, randomness=seed)
 
 
+def test_an_audit_that_may_begin_again_has_half_of_failure_prob_for_each_attempt() -> None:
+    def fine(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return data.sum() + rng.laplace(size=size)
+
+    options: dict[str, Any] = {"draws": 2000, "mutants": None}
+    caught = audit(Outcomes(fine, errors="outcome"), PureDP(1.0), PAIR, **options)
+    halved = audit(fine, PureDP(1.0), PAIR, failure_prob=5e-7, **options)
+    assert caught.epsilon.lower == halved.epsilon.lower
+    assert caught.failure_prob == 1e-6
+    assert audit(fine, PureDP(1.0), PAIR, **options).epsilon.lower > halved.epsilon.lower
+
+
 def test_functions_of_one_draw_are_told_how_to_become_mechanisms() -> None:
     def plain(data: Any, *, rng: np.random.Generator) -> float:
         return float(data.sum() + rng.laplace())

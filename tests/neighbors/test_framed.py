@@ -10,7 +10,16 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from dpaudit import MechanismError, NeighborPair, PureDP, Relation, audit, neighbors, one_draw
+from dpaudit import (
+    MechanismError,
+    NeighborPair,
+    Outcomes,
+    PureDP,
+    Relation,
+    audit,
+    neighbors,
+    one_draw,
+)
 from dpaudit.neighbors import Portfolio
 
 CITIES = ["Aix", "Brest", "Caen"]
@@ -151,14 +160,15 @@ def mean_of_each_city(frame: Any, *, rng: np.random.Generator) -> dict[str, floa
 
 def test_a_mistake_that_users_of_the_frame_hide_is_found() -> None:
     calm = NeighborPair.from_frame(VISITS, user="id", drop="u7")
-    claim, options = PureDP(2.0), {"draws": 1400, "seed": 1, "keys": CITIES, "mutants": []}
-    silent = audit(mean_of_each_city, claim, calm, **options)
+    claim, options = PureDP(2.0), {"draws": 1400, "seed": 1}
+    mechanism = Outcomes(mean_of_each_city, keys=CITIES)
+    silent = audit(mechanism, claim, calm, **options)
     assert silent.verdict.words != "REFUTED"
     assert any(
         "neighbors.portfolio(frame, schema=Schema(user='id'))" in note for note in silent.notes
     )
     found = audit(
-        mean_of_each_city,
+        mechanism,
         claim,
         neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id")),
         **options,
@@ -169,7 +179,7 @@ def test_a_mistake_that_users_of_the_frame_hide_is_found() -> None:
 
 def test_keys_that_come_and_go_are_asked_for() -> None:
     with pytest.raises(
-        MechanismError, match=r"Declare every key that there may be: keys=\["
+        MechanismError, match=r"Declare every key that there may be: Outcomes\(f, keys=\["
     ) as raised:
         audit(
             mean_of_each_city,
