@@ -387,10 +387,8 @@ def table() -> dict[str, Call]:
             },
         ),
         "plan": Call(
-            lambda: {"epsilon": 1.0, "true_epsilon": 3.0},
+            lambda: {"claim": PureDP(1.0), "true_epsilon": 3.0},
             {
-                "epsilon": {"0"},
-                "delta": {"0"},
                 "true_epsilon": POSITIVE,
                 "oracle": OPTIONAL,
                 "rates": OPTIONAL,

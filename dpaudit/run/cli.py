@@ -319,10 +319,10 @@ def plan(
         )
     if asked["epsilon"] is None:
         raise click.UsageError("Missing option '--epsilon'.")
-    asked["delta"] = asked["delta"] or 0.0
     if asked["true_epsilon"] is None:
         raise click.UsageError("Missing option '--true-epsilon'.")
-    click.echo(str(plan_draws(**asked)))
+    claim = _claim_of_one_run(asked.pop("epsilon"), asked.pop("delta"), None, None)
+    click.echo(str(plan_draws(claim, **asked)))
     return OK
 
 

@@ -244,7 +244,7 @@ def test_with_half_of_the_noise_the_number_of_draws_is_that_of_a_plan() -> None:
     family = Added.of(AddedNoise("Gaussian", (1.0,), 2.0))
     words = advice(task, found, Verdict.NO_POWER, fates, family=family)
     assert words.startswith("more draws: with half of its noise, this pair would need epsilon = ")
-    planned = plan(epsilon=epsilon, delta=1e-5, true_epsilon=half, failure_prob=1e-3)
+    planned = plan(ApproxDP(epsilon, 1e-5), half, failure_prob=1e-3)
     assert planned.draws < draws_named(words) < 1.1 * planned.draws  # two digits, rounded up
 
 
