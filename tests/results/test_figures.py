@@ -95,7 +95,7 @@ def closed() -> AuditResult:
 @pytest.fixture(scope="module")
 def stopped() -> AuditResult:
     loud = functools.partial(noisy_sum, scale=0.2)
-    return check(loud, PureDP(1.0), sequential=True, id="stopped")
+    return check(loud, PureDP(1.0), method="sequential", id="stopped")
 
 
 def with_profile(result: AuditResult, claimed, certified) -> AuditResult:

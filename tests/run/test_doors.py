@@ -28,7 +28,7 @@ def ending(data, size, *, rng):
 
 HEAD = """
 import pytest
-from dpaudit import NeighborPair, PureDP
+from dpaudit import NeighborPair, PureDP, Settings
 from mine import ending, half, honest
 
 PAIR = NeighborPair([[1.0]], [[0.0]])
@@ -440,7 +440,7 @@ def test_only_what_is_refuted_is_exported(make):
         (["report", os.fsdecode(b"\xff")], "is no text in UTF-8"),
         (
             ["audit", "mine:honest", "--epsilon", "1", "--pair", "far_user:n_users=99999999999999"],
-            "n_users, m and d must give at most 1,000,000,000 numbers, got n_users=99999999999999",
+            "n_users, m and dim must give at most 1,000,000,000 numbers, got n_users=99999999999999",
         ),
         (["replay", "deep.json"], "deep.json is damaged"),
         (["run", "--time-limit", "0"], "time_limit must be a finite number > 0, got 0.0"),
@@ -488,7 +488,8 @@ def audit_slow(auditor):
     auditor.check(slow, PureDP(1.0), PAIR, draws=600)
 
 def audit_patient(auditor):
-    auditor.check(honest, PureDP(1.0), PAIR, mutants=None, draws=600, timeout=1000)
+    patient = Settings(time_limit=1000)
+    auditor.check(honest, PureDP(1.0), PAIR, mutants=None, draws=600, settings=patient)
 """
 
 
