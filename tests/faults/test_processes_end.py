@@ -320,8 +320,11 @@ def test_without_workers_damage_ends_the_run(home: Home) -> None:
 
 def test_what_a_mechanism_prints_is_shown_once(home: Home) -> None:
     text = HEAD.replace("return data.sum()", 'print("hello")\n    return data.sum()')
-    script = text + "from dpaudit import audit\naudit(fine, PureDP(1.5), PAIR, draws=1000, seed=1"
-    for options in ("", ", workers=2"):
+    script = (
+        text
+        + "from dpaudit import Settings, audit\naudit(fine, PureDP(1.5), PAIR, draws=1000, seed=1"
+    )
+    for options in ("", ", settings=Settings(workers=2)"):
         home.write(script=f"{script}{options})\n")
         done = home.process("script.py")
         assert done.code == 0, done.err

@@ -24,7 +24,7 @@ from tests.run.conftest import Home
 PAIR = NeighborPair([[0.0]], [[1.0]])
 
 
-@pytest.mark.parametrize("limit", [{"timeout": 4.0}, {"call_timeout": 0.5}], ids=str)
+@pytest.mark.parametrize("limit", [{"time_limit": 4.0}, {"call_limit": 0.5}], ids=str)
 def test_a_worker_that_holds_on_to_a_call_is_killed(
     limit: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,8 +52,7 @@ def test_a_worker_that_holds_on_to_a_call_is_killed(
                 PAIR,
                 draws=1000,
                 seed=1,
-                **limit,
-                settings=Settings(workers=pool),
+                settings=Settings(workers=pool, **limit),
             )
         assert time.monotonic() - begun < 30
         assert audit(

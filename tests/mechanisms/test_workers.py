@@ -165,7 +165,7 @@ def test_an_audit_on_workers_ends_when_its_time_is_over(processes: Processes) ->
 )
 def test_bad_workers_are_refused(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises((ValueError, TypeError), match=words):
-        audit(noisy, PureDP(0.5), PAIR, draws=2000, seed=1, **arguments)
+        audit(noisy, PureDP(0.5), PAIR, draws=2000, settings=Settings(**arguments))
 
 
 # --- Dask ---
@@ -306,6 +306,7 @@ def test_what_could_not_be_judged_in_time_certifies_nothing() -> None:
         draws=10**5,
         seed=1,
         mutants=None,
+        method="sequential",
         settings=Settings(max_seconds=0.5),
     )
     assert result.certified_epsilon == 0
@@ -352,8 +353,8 @@ def slow(data, size, *, rng):
     return data.sum() + rng.laplace(size=size)
 
 pair = NeighborPair([[0.0]], [[1.0]])
-result = audit(slow, PureDP(2.0), pair, draws=1000, seed=1, sequential=True, mutants=None,
-               keep=Path(sys.argv[1], "kept"))
+result = audit(slow, PureDP(2.0), pair, draws=1000, seed=1, method="sequential",
+               mutants=None, settings=Settings(cache_dir=Path(sys.argv[1], "kept")))
 print(result.certified_epsilon, result.draws)
 """
 
@@ -389,7 +390,13 @@ def test_the_clock_ends_an_audit_with_what_is_certified() -> None:
 
     begun = time.perf_counter()
     result = audit(
-        slow, PureDP(20.0), PAIR, draws=10**7, seed=1, settings=Settings(max_seconds=3.0)
+        slow,
+        PureDP(20.0),
+        PAIR,
+        draws=10**7,
+        seed=1,
+        method="sequential",
+        settings=Settings(max_seconds=3.0),
     )
     assert time.perf_counter() - begun < 30
     assert result.sequential is not None
@@ -423,52 +430,19 @@ def test_a_mechanism_that_takes_a_second_is_probed_by_two_draws_a_side(
         audit(unsteady, PureDP(1.0), PAIR, draws=60, seed=1)
 
 
-def test_few_draws_that_are_dear_are_bet_on(tmp_path: Path) -> None:
-    """Where draws are kept, or the clock may end the audit, it is sequential by default."""
-    options: dict[str, Any] = {"draws": 400, "seed": 1, "mutants": None}
-    assert audit(noisy, PureDP(0.5), PAIR, **options).sequential is None
-    kept = audit(noisy, PureDP(0.5), PAIR, **options, settings=Settings(cache_dir=tmp_path / "a"))
-    assert kept.sequential is not None
-    fixed = audit(noisy, PureDP(0.5), PAIR, **options, settings=Settings(cache_dir=tmp_path / "b"))
-    assert fixed.sequential is None
-    assert fixed.certified_epsilon > 0
-    few = {**options, "draws": 100}  # too few to bet
-    assert (
-        audit(
-            noisy, PureDP(0.5), PAIR, **few, settings=Settings(cache_dir=tmp_path / "c")
-        ).sequential
-        is None
-    )
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "sequential", "got"),
-    [
-        (noisy, False, "got 3.0 and sequential=False"),
-        (
-            AdditiveNoise(lambda data: data.sum(axis=0), noise="laplace", scale=1.0),
-            None,
-            "computes its centres",
-        ),
-    ],
-)
-def test_only_bets_may_be_ended_by_the_clock(mechanism: Any, sequential: Any, got: str) -> None:
-    with pytest.raises(ArgumentError, match=f"^max_seconds needs a sequential audit.*{got}"):
-        audit(
-            mechanism,
-            PureDP(0.5),
-            PAIR,
-            seed=1,
-            method="sequential" if sequential else "fixed",
-            settings=Settings(max_seconds=3.0),
-        )
+def test_only_sequential_audits_may_be_ended_by_the_clock() -> None:
+    with pytest.raises(ArgumentError, match='^max_seconds needs method="sequential".*got 3'):
+        audit(noisy, PureDP(0.5), PAIR, settings=Settings(max_seconds=3.0))
+    added = AdditiveNoise(lambda data: data.sum(axis=0), noise="laplace", scale=1.0)
+    with pytest.raises(TypeError, match='^method="sequential" needs .* computes its centres'):
+        audit(added, PureDP(0.5), PAIR, method="sequential", settings=Settings(max_seconds=3.0))
 
 
 @pytest.mark.parametrize("where", [3, None])
 def test_a_place_that_is_no_folder_is_refused(tmp_path: Path, where: Any) -> None:
     file = tmp_path / "kept"
     file.write_text("mine", encoding="utf-8")
-    with pytest.raises((StoreError, TypeError), match="keep must be"):
+    with pytest.raises((StoreError, TypeError), match="cache_dir must be"):
         audit(
             noisy,
             PureDP(0.5),

