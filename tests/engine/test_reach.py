@@ -341,7 +341,7 @@ HARD: dict[str, tuple[Any, Claim, dict[str, Any]]] = {
         PureDP(8.0),
         {"draws": 100, "mutants": [OTHER["noise that is lost"]]},
     ),
-    "bets that are certain": (coin, PureDP(8.0), {"draws": 2000, "sequential": True}),
+    "bets that are certain": (coin, PureDP(8.0), {"draws": 2000, "method": "sequential"}),
     "a large epsilon": (laplace, ApproxDP(900.0, 1e-5), {"draws": 100}),
     "a large epsilon of a vector": (vector, PureDP(700.0), {"draws": 100}),
     "an epsilon beyond the oracles": (vector, PureDP(1500.0), {"draws": 100}),

@@ -170,7 +170,7 @@ def test_stored_text_never_becomes_code_of_an_exported_test(
     monkeypatch.chdir(tmp_path)
     evil = 'x"""\n\'\'\'\nimport os; os.system("touch hacked")  # coding: rot13\n\x0c\r\x85'
     function = {
-        "kind": "function", "draws": 100, "failure_prob": 1e-6, "sequential": False,
+        "kind": "function", "draws": 100, "failure_prob": 1e-6, "method": "fixed",
         "float_attack": False, "mu": None, "rho": None, "epsilon": 1.0, "delta": None,
     }  # fmt: skip
     file = {"kind": "file", "profile": "quick", "failure_prob": 1e-6, "sequential": False}

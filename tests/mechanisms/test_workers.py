@@ -46,7 +46,7 @@ def processes() -> Any:
     pool.close()
 
 
-@pytest.mark.parametrize("options", [{}, {"sequential": True}], ids=["counts", "bets"])
+@pytest.mark.parametrize("options", [{}, {"method": "sequential"}], ids=["counts", "bets"])
 def test_workers_find_what_one_process_finds_to_the_last_bit(
     processes: Processes, options: dict[str, Any]
 ) -> None:
@@ -250,7 +250,8 @@ def test_calls_are_kept_and_none_is_made_twice(tmp_path: Path) -> None:
             log.write("x")
         return data.sum() + rng.laplace(size=size)
 
-    options: dict[str, Any] = {"draws": 3000, "seed": 1, "keep": tmp_path / "kept", "mutants": None}
+    cached = Settings(cache_dir=tmp_path / "kept")
+    options: dict[str, Any] = {"draws": 3000, "seed": 1, "settings": cached, "mutants": None}
     first = audit(counted, PureDP(0.9), PAIR, method="sequential", **options)
     made = len(calls.read_text())
     again = audit(counted, PureDP(0.9), PAIR, method="sequential", **options)
