@@ -39,7 +39,7 @@ class Measuring:
         options = {
             "draws": max(draws, 20),
             "seed": self.seed,
-            "sequential": bool(asked.get("sequential")),
+            "method": asked.get("method") or "fixed",
             "float_attack": asked.get("float_attack", False),
             "id": self.name,
         }
@@ -49,9 +49,10 @@ class Measuring:
             result = audit(mechanism, claim, pairs, mutants=mutants, **options)
             return result, time.perf_counter() - begun
 
-        given = asked.get("mutants") or ()
+        given = asked.get("mutants", "noise")
+        given = [] if given is None or isinstance(given, str) else given
         _, alone = made(None)
-        automatic, with_noise = made(())
+        automatic, with_noise = made("noise")
         by_hand = made(given)[0] if given else automatic
         weaker = _ORDER.index(automatic.verdict) < _ORDER.index(by_hand.verdict)
         self.rows.append((self.name, alone, with_noise - alone, weaker, bool(given)))
@@ -68,6 +69,10 @@ class Measuring:
         """Do nothing: functions have no noise."""
 
     check_lipschitz = check_contraction = check_sensitivity
+
+    def noise_margin(self, result: AuditResult, *args: Any, **options: Any) -> AuditResult:
+        """Do nothing: only mutants are timed."""
+        return result
 
 
 def audits_in(path: Path) -> Iterator[tuple[str, Any, dict[str, Any]]]:
