@@ -163,9 +163,8 @@ def _audited(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audit
         result = _once(halved, mechanism, given)
     except LateFailure:
         directory = task.cache_dir and os.path.join(task.cache_dir, "apart")
-        mechanism = apart(mechanism)
-        given = given and tuple(wrapped_alike(given, mechanism))
-        result = _once(replace(halved, cache_dir=directory), mechanism, given)
+        given = given and tuple(apart(one) if may_fail_late(one) else one for one in given)
+        result = _once(replace(halved, cache_dir=directory), apart(mechanism), given)
     return replace(result, failure_prob=task.failure_prob)
 
 

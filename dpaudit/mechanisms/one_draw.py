@@ -97,10 +97,10 @@ class OneDraw:
         self, data: Any, size: int, *, rng: np.random.Generator, **arguments: Any
     ) -> Array:
         """Return `size` independent draws; other arguments are those of the function."""
-        draws = self.draws(data, size, rng=rng, **arguments)
+        draws = self.draws_one_by_one(data, size, rng=rng, **arguments)
         return unbound(draws, as_array(draws))
 
-    def draws(
+    def draws_one_by_one(
         self,
         data: Any,
         size: int,
@@ -113,7 +113,7 @@ class OneDraw:
         """Return `size` independent draws as the function returns them; see :class:`Outcomes`."""
         if arguments:  # of a partial around this mechanism
             bound = self.of(functools.partial(self.function, **arguments))
-            return bound.draws(data, size, rng=rng, then=then, catches=catches)
+            return bound.draws_one_by_one(data, size, rng=rng, then=then, catches=catches)
         if self.vmap:
             mapped = self._mapped(data, size, rng)
             return mapped if then is None else [then(draw) for draw in mapped]

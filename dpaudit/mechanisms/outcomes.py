@@ -193,7 +193,7 @@ def _bound(mechanism: Any) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
     while isinstance(mechanism, functools.partial) and not mechanism.args:
         bound = {**mechanism.keywords, **bound}
         mechanism = mechanism.func
-    return getattr(mechanism, "draws", None), bound
+    return getattr(mechanism, "draws_one_by_one", None), bound
 
 
 def as_array(

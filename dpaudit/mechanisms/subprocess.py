@@ -86,10 +86,10 @@ class Subprocess:
 
     def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent draws."""
-        draws = self.draws(data, size, rng=rng)
+        draws = self.draws_one_by_one(data, size, rng=rng)
         return draws if isinstance(draws, np.ndarray) else as_array(draws)
 
-    def draws(
+    def draws_one_by_one(
         self,
         data: Any,
         size: int,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import pickle
 import random
@@ -284,6 +285,32 @@ def test_a_failure_that_comes_late_in_a_search_begins_again_too() -> None:
         Outcomes(rarely, errors="outcome"), PureDP(1.0), draws=2000, seed=3, mutants=None
     )
     assert any("KeyError on the left" in note for note in result.notes)
+
+
+def test_mutants_that_are_given_begin_again_with_the_mechanism() -> None:
+    """A mutant that fails late would not be run else, and the audit would have no power."""
+
+    def noisy(data: Any, size: int, *, rng: np.random.Generator, scale: float = 2.0) -> Any:
+        if size not in (1, 64):  # passes the trials, and draws that are calls of their own
+            raise KeyError("x")
+        return data.sum() + rng.laplace(scale=scale, size=size)
+
+    less = functools.partial(noisy, scale=0.2)
+    released = Outcomes(noisy, errors="outcome")
+    for mutant in (less, Outcomes(less, errors="outcome")):
+        found = audit(released, PureDP(1.0), PAIR, draws=300, seed=3, mutants=[mutant])
+        assert [m.fate.value for m in found.mutants if m.is_given] == ["killed"]
+
+
+def test_a_mechanism_may_have_an_attribute_of_any_name() -> None:
+    class Release:
+        draws = 3
+
+        def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Any:
+            return [{"a": n} for n in data.sum() + rng.laplace(size=size)]
+
+    released = Outcomes(Release(), keys=["a"])
+    assert len(released(np.zeros(1), 4, rng=RNG(1))) == 4
 
 
 def test_an_infinite_number_on_one_side_refutes() -> None:
