@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dpaudit import AdditiveNoise, ApproxDP, AuditResult, NeighborPair, PureDP, audit
-from dpaudit.results.infos import slack_info
+from dpaudit.results import charts
 from dpaudit.stats import oracles
 from dpaudit.store import family_wise_error
 
@@ -55,15 +55,11 @@ def test_the_picture_holds_the_mechanism_itself():
     result = audit(
         laplace_with(1.0), PureDP(1.0), SLACK_PAIR, draws=20_000, seed=1, slack=slack, mutants=None
     )
-    info = slack_info(result)
-    assert info.multipliers == (0.01, 0.5, 1.0)
-    assert info.certified[0] == info.limit == 3.0
-    assert info.refuted == (True, False, False)
-    assert info.refuted_from == 0.01
-    with pytest.raises(ValueError, match="without slack"):
-        slack_info(
-            audit(laplace_with(1.0), PureDP(1.0), SLACK_PAIR, draws=1000, seed=1, mutants=None)
-        )
+    _, line, stands, refuted = charts.slack(result).panels[0].series
+    assert [multiplier for multiplier, _ in line.points] == [0.01, 0.5, 1.0]
+    assert (stands.label, refuted.label) == ("stands", "refuted")
+    assert refuted.points == [(0.01, 3.0)]  # cut at three times the claim
+    assert charts.slack(result).caption.startswith("With 0.01 times the noise")
 
 
 def test_slack_of_an_exact_profile():
