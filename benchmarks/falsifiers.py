@@ -22,7 +22,7 @@ import numpy as np
 from scipy import special, stats
 
 from dpaudit.ledger import Array, Domain, falsify, sweep
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 
 Sides = Callable[..., "tuple[float, float] | None"]
 

@@ -4,7 +4,7 @@
 
 Every bug is what somebody writes who thinks of items instead of users, of one relation instead of
 another, or of typical data; its counterpart keeps the claim for all data, and says why. Both are
-audited as a user would who knows no worst pair: `pairs=None`, or `neighbors.portfolio(data_like)`
+audited as a user would who knows no worst pair: `pairs=None`, or `neighbors.portfolio(like)`
 where the data are not plain numbers. A user owns a row of `data`, of m items; one user is replaced,
 where nothing else is said.
 """
@@ -545,7 +545,7 @@ CASES = (
 
 def look(case: Case, mechanism: Callable[..., Any], draws: int, seed: int):
     """Audit one of the two as somebody would who knows no worst pair."""
-    pairs = None if case.like is None else portfolio(case.like(), relation=case.claim.relation)
+    pairs = None if case.like is None else portfolio(case.like()).under(case.claim.relation)
     return audit(mechanism, case.claim, pairs, draws=draws, seed=seed, mutants=None)
 
 

@@ -209,12 +209,8 @@ def sized(setting: Setting) -> Setting:
     """Return a setting with the number of draws that is planned, where one is."""
     if not setting.is_planned:
         return setting
-    found = plan(
-        epsilon=CLAIMED,
-        delta=setting.delta,
-        true_epsilon=PLANNED,
-        failure_prob=setting.failure_prob,
-    )
+    claim = ApproxDP(CLAIMED, setting.delta)
+    found = plan(claim, PLANNED, failure_prob=setting.failure_prob)
     return replace(setting, draws=found.draws)
 
 

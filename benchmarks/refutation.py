@@ -178,7 +178,7 @@ def main():
         look = partial(audit, mechanism, claim, pair, failure_prob=args.failure_prob, id=name)
         spent, found = [], 0
         for seed in range(args.first_seed, args.first_seed + args.seeds):
-            result = look(draws=BUDGET, seed=seed, sequential=True)
+            result = look(draws=BUDGET, seed=seed, method="sequential")
             refuted = result.verdict is Verdict.REFUTED
             spent.append(sum(result.draws.values()) if refuted else np.inf)
             found += look(draws=QUICK, seed=seed).certified_epsilon > EPSILON

@@ -118,7 +118,15 @@ def look(mode, name, mechanism, claim, pair, draws, failure_prob, seed):
         return audit_outputs(*(mechanism(data, n, rng=rng) for data, n in both), claim, **shared)
     draws = draws // 10 if mode == "few" else draws
     sequential = mode == "sequential"
-    return audit(mechanism, claim, pair, draws=draws, sequential=sequential, mutants=None, **shared)
+    return audit(
+        mechanism,
+        claim,
+        pair,
+        draws=draws,
+        method="sequential" if sequential else "fixed",
+        mutants=None,
+        **shared,
+    )
 
 
 def judge(mode, name, seeds, draws, failure_prob):

@@ -108,7 +108,7 @@ def cases():
         "clipped user mean",
         partial(means.clipped_user_mean, clip_norm=1.0, epsilon=EPSILON),
         PureDP(EPSILON),
-        nb.clip_boundary_user(n_users=20, m=8, radius=1.0),
+        nb.clip_boundary_user(n_users=20, m=8, low=-1.0, high=1.0),
         oracles.laplace(1.0, 1 / EPSILON),
     )
     corner = np.ones((8, 10))

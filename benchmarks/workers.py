@@ -13,7 +13,7 @@ import resource
 import time
 
 from algorithms.common import noise
-from dpaudit import PureDP, audit
+from dpaudit import PureDP, Settings, audit
 from dpaudit import neighbors as nb
 from dpaudit.mechanisms import Processes
 
@@ -46,7 +46,13 @@ def main():
     def timed(mechanism, draws, workers):
         begun = time.perf_counter()
         result = audit(
-            mechanism, PureDP(1.1), pair, draws=draws, seed=1, mutants=None, workers=workers
+            mechanism,
+            PureDP(1.1),
+            pair,
+            draws=draws,
+            seed=1,
+            mutants=None,
+            settings=Settings(workers=workers),
         )
         return time.perf_counter() - begun, result
 

@@ -25,9 +25,11 @@ from .claims import custom_relation as custom_relation
 from .claims import from_opendp as from_opendp
 from .claims import replace_label as replace_label
 from .claims import within_sensitivity as within_sensitivity
+from .engine import Settings as Settings
 from .engine import audit as audit
 from .engine import audit_one_run as audit_one_run
 from .engine import audit_outputs as audit_outputs
+from .engine import noise_margin as noise_margin
 from .engine import plan as plan
 from .engine import plan_one_run as plan_one_run
 from .errors import ArgumentError as ArgumentError

@@ -24,6 +24,7 @@ T = TypeVar("T")
 DEFAULT_FAILURE_PROB = 1e-6
 """Of one audit, so that a run of hundreds, mutants included, errs with probability below 1e-3."""
 
+DEFAULT_SEED = 0
 
 LARGEST_INTEGER = 2**63 - 1
 """Of sizes and counts, which numpy and stored files must hold."""

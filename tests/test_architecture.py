@@ -194,8 +194,3 @@ def test_a_star_import_needs_no_extra_and_what_needs_one_names_it():
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "need the package hypothesis" in ran.stdout
     assert "its extra ledger" in ran.stdout
-
-
-@pytest.mark.parametrize("path", sources("dpaudit") + sources("algorithms"), ids=str)
-def test_modules_stay_readable(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 450

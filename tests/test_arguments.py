@@ -20,14 +20,13 @@ from typing import Any
 
 import hypothesis
 import numpy as np
-import pandas as pd
 import pytest
 
 import dpaudit
 import dpaudit.ledger
 import dpaudit.run.auditor
 import dpaudit.stats.oracles
-from dpaudit import Relation, adapters, mutants, neighbors, search
+from dpaudit import Relation, adapters, mutants, neighbors
 from dpaudit.claims import PureDP
 from dpaudit.errors import ArgumentError, MechanismError, StoreError
 from dpaudit.ledger import strategies
@@ -109,15 +108,15 @@ def drawn(function: Callable[..., Any]) -> Callable[..., Any]:
 PAIR = dpaudit.NeighborPair([[0.0], [1.0]], [[0.0], [5.0]])
 RNG = functools.partial(np.random.default_rng, 1)
 RELATION: dict[str, set[str]] = {}
-SIZES = {"n_users": {"5"}, "m": {"5"}, "d": {"5", "None"}}
-SPACE = {**SIZES, "wide": FLAG, "low": {"-1", "0"}, "high": {"5", "1e300"}}
+SIZES = {"n_users": {"5"}, "m": {"5"}, "dim": {"5", "None"}}
+DRAWN = {"n_users": {"5"}, "m": {"5"}, "d": {"5", "None"}}
+DOMAIN = {**SIZES, "low": {"-1", "0"}, "high": {"5", "1e300"}}
 
 
 def table() -> dict[str, Call]:
     claims = {"relation": OPTIONAL, "source": TEXT}
     keys = OPTIONAL | {"generator"}
     adapter = {"given": KEY, "then": OPTIONAL | FUNCTION}
-    frame = pd.DataFrame({"user": ["a", "b"], "value": [1.0, 2.0]})
     return {
         # --- claims ---
         "PureDP": Call(lambda: {"epsilon": 1.0}, {"epsilon": {"5", "0"}, **claims}),
@@ -161,87 +160,86 @@ def table() -> dict[str, Call]:
         ),
         "NeighborPair": Call(
             lambda: {"left": [[0.0], [1.0]], "right": [[0.0], [5.0]]},
-            {"user": OPTIONAL, "recipe": {"'x'"}, "by": OPTIONAL, "differ": OPTIONAL},
+            {"recipe": {"'x'"}, "by": OPTIONAL, "differ": OPTIONAL},
         ),
         "PairFamily": Call(lambda: {"name": "few", "pairs": (PAIR,)}, {"name": {"'x'"}}),
-        "neighbors.far_user": Call(lambda: {"n_users": 3}, {**SIZES, "distance": NUMBERS}),
-        "neighbors.clip_boundary_user": Call(lambda: {"n_users": 3}, {**SIZES, "radius": NUMBERS}),
-        "neighbors.all_others_equal": Call(
-            lambda: {"n_users": 3}, {**SIZES, "value": COUNT | {"-1"}, "spread": NUMBERS}
+        **{
+            f"neighbors.{name}": Call(lambda: {"n_users": 3}, {**DOMAIN, "low": low, "high": high})
+            for name, low, high in (
+                ("far_user", {"-1", "0", "5"}, {"5", "1e300"}),
+                ("clip_boundary_user", {"-1", "0"}, {"0", "5", "1e300"}),
+                ("two_clusters", {"-1", "0"}, {"5", "1e300"}),
+            )
+        },
+        "neighbors.majority_flip": Call(
+            lambda: {"n_users": 3}, {**SIZES, "low": {"-1", "0"}, "high": {"5"}}
         ),
-        "neighbors.two_clusters": Call(lambda: {"n_users": 3}, {**SIZES, "distance": NUMBERS}),
-        "neighbors.majority_flip": Call(lambda: {"n_users": 3}, SIZES),
         "neighbors.constant_against_random": Call(
-            lambda: {"n_users": 3, "m": 1, "rng": RNG()},
-            {**SIZES, "scale": NUMBERS, "value": COUNT | {"-1"}},
+            lambda: {"n_users": 3, "m": 1, "rng": RNG()}, {**DOMAIN, "high": {"0", "5", "1e300"}}
         ),
         "neighbors.threshold_decider": Call(
-            lambda: {"n_users": 9, "threshold": 3}, {**SIZES, "threshold": {"5"}}
+            lambda: {"n_users": 9, "threshold": 3},
+            {**SIZES, "threshold": {"5"}, "low": {"-1", "0"}, "high": {"5"}},
         ),
         "neighbors.value_pattern": Call(
-            lambda: {"pattern": "one_above", "k": 3}, {"k": {"5"}, "center": {"5", "0", "-1"}}
+            lambda: {"pattern": "one_above", "dim": 3}, {"dim": {"5"}, "center": {"5", "0", "-1"}}
         ),
         "neighbors.value_patterns": Call(
-            lambda: {"k": 3}, {"k": {"5"}, "center": {"5", "0", "-1"}}
+            lambda: {"dim": 3}, {"dim": {"5"}, "center": {"5", "0", "-1"}}
         ),
         "neighbors.family": Call(lambda: {"pairs": PAIR}),
         "neighbors.portfolio": Call(
             lambda: {"n_users": 4, "m": 2},
             {
                 **SIZES,
-                "data_like": OPTIONAL,
+                "like": OPTIONAL,
                 "n_users": {"5", "None"},
                 "m": {"5", "None"},
                 "dim": {"5", "None"},
                 "low": OPTIONAL,
                 "high": OPTIONAL,
-                "relation": OPTIONAL,
-                "missing": FLAG | OPTIONAL,
+                "schema": OPTIONAL,
+                "missing": FLAG,
             },
         ),
         # --- search ---
-        "search.SearchSpace": Call(
-            lambda: {"build": _build, "parameters": {"distance": search.Interval(1.0, 2.0)}},
+        "neighbors.SearchSpace": Call(
+            lambda: {"build": _build, "parameters": {"distance": neighbors.Interval(1.0, 2.0)}},
             {"build": FUNCTION, "name": TEXT},
         ),
-        "search.Interval": Call(
+        "neighbors.Interval": Call(
             lambda: {"low": 1, "high": 2}, {"low": {"0", "-1"}, "high": NUMBERS, "log": FLAG}
         ),
-        "search.Integer": Call(lambda: {"low": 1, "high": 2}, {"low": {"0", "-1"}, "high": {"5"}}),
-        "search.Choice": Call(lambda: {"values": (1, 2)}, {"values": {"generator"}}),
-        "search.Magnitude": Call(lambda: {"least": 1.0, "most": 2.0}, {"most": NUMBERS}),
+        "neighbors.Integer": Call(
+            lambda: {"low": 1, "high": 2}, {"low": {"0", "-1"}, "high": {"5"}}
+        ),
+        "neighbors.Choice": Call(lambda: {"values": (1, 2)}, {"values": {"generator"}}),
+        "neighbors.Magnitude": Call(lambda: {"least": 1.0, "most": 2.0}, {"most": NUMBERS}),
         **{
-            f"search.{name}": Call(lambda: {"n_users": 6}, SPACE)
-            for name in ("outlier", "edge", "which_user")
+            f"neighbors.{name}": Call(lambda: {"n_users": 6}, DOMAIN)
+            for name in ("outlier", "edge", "which_user", "some_items")
         },
-        "search.clusters": Call(lambda: {"n_users": 6, "most": 3}, {**SPACE, "most": {"5"}}),
-        "search.which_batch": Call(
-            lambda: {"n_users": 10, "batch_size": 2}, {**SPACE, "batch_size": {"5"}}
+        "neighbors.clusters": Call(lambda: {"n_users": 6, "most": 3}, {**DOMAIN, "most": {"5"}}),
+        "neighbors.which_batch": Call(
+            lambda: {"n_users": 10, "batch_size": 2}, {**DOMAIN, "batch_size": {"5"}}
         ),
-        "search.query_values": Call(
-            lambda: {"k": 3}, {"k": {"5"}, "low": {"5", "-1", "0"}, "high": COUNT | {"-1"}}
+        "neighbors.query_values": Call(
+            lambda: {"dim": 3}, {"dim": {"5"}, "low": {"5", "-1", "0"}, "high": COUNT | {"-1"}}
         ),
-        "search.rows": Call(
-            lambda: {"columns": {"value": search.Interval(0.0, 1.0)}},
+        "neighbors.Schema": Call(
+            lambda: {"columns": {"value": neighbors.Interval(0.0, 1.0)}},
             {
+                "columns": OPTIONAL,
                 "special": {"[]", "generator", "array"},
-                "n_users": {"5"},
-                "items": {"5", "None"},
                 "user": {"'x'"},
             },
-        ),
-        "search.like": Call(
-            lambda: {"frame": frame, "user": "user"},
-            {"columns": OPTIONAL | {"{}"}, "special": {"[]", "generator", "array"}},
         ),
         # --- mechanisms ---
         "one_draw": Call(
             lambda: {"function": rounded},
             {
                 "function": FUNCTION | OPTIONAL,
-                "seed": OPTIONAL,
-                "keys": keys,
-                "then": OPTIONAL | FUNCTION,
+                "randomness": OPTIONAL,
                 "vmap": set(),
             },
         ),
@@ -252,7 +250,7 @@ def table() -> dict[str, Call]:
         ),
         "Subprocess": Call(
             lambda: {"python": "python3", "target": "m.py:f"},
-            {"python": {"'x'"}, "keys": keys, "by": OPTIONAL | {"'x'"}},
+            {"python": {"'x'"}, "by": OPTIONAL | {"'x'"}},
         ),
         "AdditiveNoise": Call(
             lambda: {"centers": center, "noise": "laplace", "scale": 1.0},
@@ -286,8 +284,8 @@ def table() -> dict[str, Call]:
             dict,
             {
                 "progress": OPTIONAL | FUNCTION,
-                "timeout": OPTIONAL | NUMBERS,
-                "call_timeout": OPTIONAL | NUMBERS,
+                "time_limit": OPTIONAL | NUMBERS,
+                "call_limit": OPTIONAL | NUMBERS,
                 "max_seconds": OPTIONAL | NUMBERS,
                 "total": {"5", "0"},
                 "done": {"5", "0"},
@@ -334,19 +332,36 @@ def table() -> dict[str, Call]:
                 "mechanism": FUNCTION,
                 "seed": {"5", "0"},
                 "mutants": OPTIONAL | {"[]", "array"},
-                "sequential": OPTIONAL | FLAG,
                 "float_attack": FLAG,
-                "slack": OPTIONAL,
                 "score": OPTIONAL | FUNCTION,
                 "id": OPTIONAL | {"'x'"},
-                "progress": OPTIONAL | FUNCTION,
-                "timeout": OPTIONAL | NUMBERS,
-                "call_timeout": OPTIONAL | NUMBERS,
-                "keys": keys,
+                "settings": OPTIONAL,
+            },
+        ),
+        "Settings": Call(
+            dict,
+            {
                 "workers": OPTIONAL | {"5"},
                 "executor": OPTIONAL,
+                "time_limit": OPTIONAL | NUMBERS,
+                "call_limit": OPTIONAL | NUMBERS,
                 "max_seconds": OPTIONAL | NUMBERS,
-                "keep": OPTIONAL | {"'x'"},
+                "cache_dir": OPTIONAL | {"'x'"},
+                "progress": OPTIONAL | FUNCTION,
+            },
+        ),
+        "noise_margin": Call(
+            lambda: {
+                "result": dpaudit.audit(mechanism, PureDP(1.0), PAIR, draws=200, mutants=None),
+                "claim": PureDP(1.0),
+                "variants": {0.5: mechanism},
+                "draws": 100,
+            },
+            {
+                "pair": OPTIONAL,
+                "draws": OPTIONAL,
+                "score": OPTIONAL | FUNCTION,
+                "settings": OPTIONAL,
             },
         ),
         "audit_outputs": Call(
@@ -372,10 +387,8 @@ def table() -> dict[str, Call]:
             },
         ),
         "plan": Call(
-            lambda: {"epsilon": 1.0, "true_epsilon": 3.0},
+            lambda: {"claim": PureDP(1.0), "true_epsilon": 3.0},
             {
-                "epsilon": {"0"},
-                "delta": {"0"},
                 "true_epsilon": POSITIVE,
                 "oracle": OPTIONAL,
                 "rates": OPTIONAL,
@@ -432,16 +445,16 @@ def table() -> dict[str, Call]:
                 "d": {"5"},
             },
         ),
-        "ledger.Array": Call(lambda: {"entries": search.Interval(0.0, 1.0), "shape": ("n",)}),
+        "ledger.Array": Call(lambda: {"entries": neighbors.Interval(0.0, 1.0), "shape": ("n",)}),
         "ledger.Domain": Call(
-            lambda: {"x": search.Interval(0.0, 1.0), "constant": 1}, {"constant": ANY}
+            lambda: {"x": neighbors.Interval(0.0, 1.0), "constant": 1}, {"constant": ANY}
         ),
         # --- strategies ---
         **{
             f"ledger.strategies.{name}": Call(dict, accepts, drawn(getattr(strategies, name)))
             for name, accepts in {
-                "user_data": {**SIZES, "bound": NUMBERS, "special": FLAG, "missing": FLAG},
-                "neighbor_pairs": {**SIZES, "bound": NUMBERS, "special": FLAG, "missing": FLAG},
+                "user_data": {**DRAWN, "bound": NUMBERS, "special": FLAG, "missing": FLAG},
+                "neighbor_pairs": {**DRAWN, "bound": NUMBERS, "special": FLAG, "missing": FLAG},
                 "vectors": {"d": {"5"}, "bound": NUMBERS},
                 "unit_vectors": {"d": {"5"}},
                 "rotations": {"d": {"5"}},
@@ -606,7 +619,7 @@ def table() -> dict[str, Call]:
 
 
 def _build(distance: float) -> dpaudit.NeighborPair:
-    return neighbors.far_user(n_users=2, distance=distance)
+    return neighbors.far_user(n_users=2, high=distance)
 
 
 def _pld() -> Any:
@@ -704,14 +717,9 @@ def test_bad_arguments_are_refused_by_name(tmp_path: Path, monkeypatch: pytest.M
     assert not found, f"{len(found)} of them:\n" + "\n".join(found)
 
 
-def test_a_pattern_of_slack_and_a_surrogate_are_named() -> None:
-    for arguments, message in (
-        ({"slack": {"x": mechanism}}, "^each key of slack must be a finite number > 0, got 'x'"),
-        ({"slack": {-1.0: mechanism}}, "^each key of slack must be a finite number > 0, got -1.0"),
-        ({"id": "\ud800"}, "^id must be a text that is not empty, without surrogates"),
-    ):
-        with pytest.raises((ArgumentError, TypeError), match=message):
-            dpaudit.audit(mechanism, PureDP(1.0), PAIR, draws=100, seed=1, **arguments)
+def test_a_surrogate_is_named() -> None:
+    with pytest.raises(ArgumentError, match="^id must be a text .* without surrogates"):
+        dpaudit.audit(mechanism, PureDP(1.0), PAIR, draws=100, seed=1, id="\ud800")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from dpaudit import neighbors as nb
 from dpaudit.stats import hockey_stick_density
 
 EPSILON, TINY_DELTA = 1.0, 1e-9
-USERS = nb.clip_boundary_user(n_users=20, m=8, radius=1.0)
+USERS = nb.clip_boundary_user(n_users=20, m=8, low=-1.0, high=1.0)
 
 
 def clipped_mean(data, *, radius=1.0):

@@ -164,9 +164,9 @@ def audit_user_mean(auditor):
         partial(means.clipped_user_mean, clip_norm=1.0, epsilon=EPSILON),
         PureDP(EPSILON, Relation.REPLACE_USER, "Laplace mechanism at user-level sensitivity"),
         [
-            nb.clip_boundary_user(n_users=20, m=8, radius=1.0),
-            nb.far_user(n_users=20, m=8, distance=100.0),
-            nb.two_clusters(n_users=21, m=8, distance=1.0),
+            nb.clip_boundary_user(n_users=20, m=8, low=-1.0, high=1.0),
+            nb.far_user(n_users=20, m=8, high=100.0),
+            nb.two_clusters(n_users=21, m=8, high=1.0),
         ],
         mutants=[
             partial(means_mutants.clipped_user_mean_add_remove, clip_norm=1.0, epsilon=EPSILON)
@@ -179,7 +179,7 @@ def audit_user_mean_without_clipping(auditor):
     auditor.check(
         partial(means.clipped_user_mean, clip_norm=1.0, epsilon=EPSILON),
         PureDP(EPSILON, Relation.REPLACE_USER, "Laplace mechanism at user-level sensitivity"),
-        nb.far_user(n_users=20, m=8, distance=5.0),
+        nb.far_user(n_users=20, m=8, high=5.0),
         mutants=[mutants.without("algorithms.common.means.clip_to_ball")],
     )
 

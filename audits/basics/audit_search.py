@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from algorithms.common import means
-from dpaudit import PureDP, Relation
-from dpaudit import search as sr
+from dpaudit import PureDP, Relation, neighbors
 from mutants import means as means_mutants
 
 EPSILON = 1.0
@@ -20,7 +19,7 @@ def audit_user_mean_anywhere(auditor):
     auditor.check(
         partial(means.clipped_user_mean, clip_norm=1.0, epsilon=EPSILON),
         PureDP(EPSILON, Relation.REPLACE_USER, "Laplace mechanism at user-level sensitivity"),
-        sr.outlier(n_users=20, low=-3.0, high=3.0),
+        neighbors.outlier(n_users=20, low=-3.0, high=3.0),
         mutants=[partial(means_mutants.user_mean_unclipped, clip_norm=1.0, epsilon=EPSILON)],
     )
 
@@ -40,5 +39,5 @@ def audit_hidden_threshold(auditor):
     auditor.check(
         mean_that_answers_by_halves,
         PureDP(EPSILON, Relation.REPLACE_USER, "sensitivity 1 / n of a mean"),
-        sr.edge(n_users=27),
+        neighbors.edge(n_users=27),
     )

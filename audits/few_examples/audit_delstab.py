@@ -70,18 +70,18 @@ def audit_smallest_instance(auditor, algorithm):
 
 def audit_256_users(auditor):
     """N = 256, epsilon = 1, delta = 1e-6: where the test begins to fail, R_1 decides, and tells."""
-    auditor.check(
+    result = auditor.check(
         Exact(delstab_pmf, algorithm=MAJORITY, **REAL),
         ApproxDP(**REAL, relation=REPLACE, source=SOURCE),
         [moved([256 - ones, ones], BITS, 0, 1) for ones in (0, 8, 16, 24, 32, 48, 64, 90)],
         mutants=[Exact(mutants.delstab_short_noise_pmf, algorithm=MAJORITY, **REAL)],
-        slack=delstabs(MAJORITY, REAL, (0.6, 0.34, 0.32)),
     )
+    auditor.noise_margin(result, delstabs(MAJORITY, REAL, (0.6, 0.34, 0.32)))
 
 
 def audit_256_users_and_one_decides(auditor):
     """The same for an algorithm that is not private at all: the test is all there is."""
-    auditor.check(
+    result = auditor.check(
         Exact(delstab_pmf, algorithm=ANY_ONE, **REAL),
         ApproxDP(**REAL, relation=REPLACE, source=SOURCE),
         [moved([256 - ones, ones], BITS, 0, 1) for ones in (0, 1, 2, 20, 48, 49, 50, 97, 98)],
@@ -90,8 +90,8 @@ def audit_256_users_and_one_decides(auditor):
             Exact(mutants.delstab_short_noise_pmf, algorithm=ANY_ONE, **REAL),
             Exact(mutants.delstab_all_data_pmf, algorithm=ANY_ONE, **REAL),
         ],
-        slack=delstabs(ANY_ONE, REAL, (0.6, 0.34, 0.32)),
     )
+    auditor.noise_margin(result, delstabs(ANY_ONE, REAL, (0.6, 0.34, 0.32)))
 
 
 def first_bit(items):
@@ -231,12 +231,15 @@ def subsampled_pmf(data, *, algorithm, sample):
 def audit_subsample(auditor):
     """Theorem 7, two of three items: all pairs; attained by an outcome that is rare."""
     rare = Rare(1.0, 2)
-    auditor.check(
+    result = auditor.check(
         Exact(subsampled_pmf, algorithm=rare, sample=2),
         PureDP(amplified_epsilon(1.0, 3, 2), REPLACE, "few_examples Theorem 7"),
         all_pairs(3, BITS),
         mutants=[Exact(mutants.subsampled_with_replacement_pmf, algorithm=rare, sample=2)],
-        slack={x: Exact(subsampled_pmf, algorithm=Rare(1.0 / x, 2), sample=2) for x in (0.99, 0.9)},
+    )
+    auditor.noise_margin(
+        result,
+        {x: Exact(subsampled_pmf, algorithm=Rare(1.0 / x, 2), sample=2) for x in (0.99, 0.9)},
     )
 
 

@@ -46,24 +46,25 @@ def pac_of_one_class(data, *, epsilon, cap=1.0):
 
 def audit_pac_learner(auditor):
     """Theorem 4, thresholds on three points, three examples a user: exact."""
-    auditor.check(
+    result = auditor.check(
         Exact(pac_of_one_class, epsilon=EPSILON),
         PureDP(EPSILON, REPLACE, f"{PAPER} Theorem 4"),
         LABELLED,
         mutants=[Exact(mutants.pac_unclipped_pmf, hypotheses=CLASS, epsilon=EPSILON)],
-        slack={x: Exact(pac_of_one_class, epsilon=EPSILON / x) for x in SLACK},
     )
+    auditor.noise_margin(result, {x: Exact(pac_of_one_class, epsilon=EPSILON / x) for x in SLACK})
 
 
 def audit_pac_learner_of_random_classes(auditor):
     """Theorem 4 with a class that is drawn: a mixture is as private."""
-    auditor.check(
+    result = auditor.check(
         Exact(learning.pac_pmf, representation=CLASSES, epsilon=EPSILON),
         PureDP(EPSILON, REPLACE, f"{PAPER} Theorem 4"),
         LABELLED,
-        slack={
-            x: Exact(learning.pac_pmf, representation=CLASSES, epsilon=EPSILON / x) for x in SLACK
-        },
+    )
+    auditor.noise_margin(
+        result,
+        {x: Exact(learning.pac_pmf, representation=CLASSES, epsilon=EPSILON / x) for x in SLACK},
     )
 
 
@@ -83,7 +84,7 @@ def audit_agnostic_learner(auditor, threshold):
     given = {
         "comparison": pairwise.ErrorComparison(CLASS), "threshold": threshold, "epsilon": EPSILON
     }  # fmt: skip
-    auditor.check(
+    result = auditor.check(
         Exact(pairwise.clipped_pairwise_pmf, **given),
         PureDP(EPSILON, REPLACE, f"{PAPER} Theorem 40"),
         LABELLED,
@@ -92,7 +93,10 @@ def audit_agnostic_learner(auditor, threshold):
             if threshold == 1.0
             else Exact(mutants.pairwise_insensitive_pmf, **given)
         ],
-        slack={
+    )
+    auditor.noise_margin(
+        result,
+        {
             x: Exact(pairwise.clipped_pairwise_pmf, **given | {"epsilon": EPSILON / x})
             for x in SLACK
         },
@@ -106,7 +110,7 @@ def audit_hypothesis_selection(auditor):
     """Theorem 41 on three distributions far apart: all pairs of four users of four kinds."""
     far = scheffe_comparison(np.eye(3) * 0.94 + 0.02)
     given = {"comparison": far, "threshold": 1.5, "epsilon": EPSILON}
-    auditor.check(
+    result = auditor.check(
         Exact(pairwise.clipped_pairwise_pmf, **given),
         PureDP(EPSILON, REPLACE, f"{PAPER} Theorem 41"),
         all_pairs(4, KINDS),
@@ -114,7 +118,10 @@ def audit_hypothesis_selection(auditor):
             Exact(mutants.pairwise_unclipped_pmf, **given | {"threshold": 0.75}),
             Exact(mutants.pairwise_insensitive_pmf, **given),
         ],
-        slack={
+    )
+    auditor.noise_margin(
+        result,
+        {
             x: Exact(pairwise.clipped_pairwise_pmf, **given | {"epsilon": EPSILON / x})
             for x in SLACK
         },

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.stats import binom
 
-from dpaudit.search import Interval
+from dpaudit.neighbors import Interval
 
 ROUNDING = 1e-9
 SHARE = Interval(0.0, 1.0)

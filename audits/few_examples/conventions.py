@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 EPSILON = Interval(1e-3, 3.0, log=True)
 DELTA = Interval(1e-12, 0.5, log=True)

@@ -14,7 +14,7 @@ from algorithms.few_examples.items import (
 )
 from audits.few_examples.private_tests import sticks
 from dpaudit.ledger import Array
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 ROUNDING = 1e-12
 SHARE = Interval(0.0, 1.0)

@@ -27,7 +27,7 @@ from audits.few_examples.hard_instances import (
     users_law,
 )
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 ROUNDING = 1e-9
 LAST = 0.999999

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from audits.few_examples.conventions import SHARE
 from dpaudit.ledger import statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 ROUNDING = 1e-9
 ALPHA = Interval(1e-6, 0.4, log=True)

@@ -25,7 +25,7 @@ from audits.few_examples.deletion_laws import (
     sized,
 )
 from dpaudit.ledger import statement
-from dpaudit.search import Interval
+from dpaudit.neighbors import Interval
 
 
 @statement("few.alg1")

@@ -21,7 +21,7 @@ from audits.few_examples.deletion_laws import (
     stable_sets,
 )
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Interval
+from dpaudit.neighbors import Choice, Interval
 
 
 @statement("few.delta-bar")

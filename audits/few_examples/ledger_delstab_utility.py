@@ -11,7 +11,7 @@ from scipy.stats import binom, hypergeom
 from algorithms.few_examples.deletion import Budget, delstab_pmf, is_locally_private
 from algorithms.few_examples.items import AlternatingMajority, noisy_majority
 from dpaudit.ledger import Method, statement
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 
 
 @statement("few.lemma19-A0")

@@ -19,7 +19,7 @@ from algorithms.few_examples.packings import discrete_packing, greedy_code
 from audits.few_examples.conventions import SHARE
 from audits.few_examples.hard_instances import best_success, diameters, users_law
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 
 ROUNDING = 1e-9
 ALPHA = Interval(1e-6, 0.1, log=True)

@@ -14,7 +14,7 @@ from audits.few_examples.best_tests import least_users
 from audits.few_examples.conventions import SHARE
 from audits.few_examples.hard_instances import best_success
 from dpaudit.ledger import Method, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 ROUNDING = 1e-9
 ALPHA = Interval(1e-6, 0.1, log=True)

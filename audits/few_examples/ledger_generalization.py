@@ -25,7 +25,7 @@ from audits.few_examples.private_tests import (
     sums,
 )  # fmt: skip
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 
 @statement("few.def12")

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from audits.few_examples.conventions import SHARE
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 ROUNDING = 1e-12
 PAIR = {"weights": Array(SHARE, (2, 4))}

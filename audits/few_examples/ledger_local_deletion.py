@@ -17,7 +17,7 @@ from algorithms.few_examples.items import (
 from algorithms.few_examples.populations import compositions, log_ways
 from audits.few_examples.private_tests import steepest_test, sticks, sums
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 ROUNDING = 1e-12
 SHARE = Interval(0.0, 1.0)

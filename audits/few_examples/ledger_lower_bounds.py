@@ -13,7 +13,7 @@ from algorithms.few_examples.pairwise import clipped_pairwise_pmf, pairwise_user
 from audits.few_examples.conventions import ACCURACY, ITEMS, SHARE
 from audits.few_examples.hard_instances import best_success, binary_kl, diameters, users_law
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 ROUNDING = 1e-7  # of the linear programs
 LEVEL = Interval(0.02, 8.0, log=True)

@@ -19,7 +19,7 @@ from algorithms.few_examples.pipeline import (
     theorem_10_epsilon,
 )
 from dpaudit.ledger import statement
-from dpaudit.search import Interval
+from dpaudit.neighbors import Interval
 
 EPSILON = Interval(1e-3, 1.0, log=True)
 DELTA = Interval(1e-12, 0.1, log=True)

@@ -22,7 +22,7 @@ from audits.few_examples.bounded_ratios import (
     worst,
 )
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 
 # --- Lemma 33 ---
 

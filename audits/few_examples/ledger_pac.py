@@ -19,7 +19,7 @@ from algorithms.few_examples.representations import (
 from audits.few_examples.conventions import EPSILON, SHARE
 from audits.few_examples.hard_instances import best_success, users_law
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 ROUNDING = 1e-9
 SIZE = Integer(2, 10**12)

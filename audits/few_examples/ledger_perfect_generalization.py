@@ -20,7 +20,7 @@ from audits.few_examples.private_tests import (
     sums,
 )  # fmt: skip
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 
 
 @statement("few.def29")

@@ -19,7 +19,7 @@ from audits.few_examples.bounded_ratios import (
     worst,
 )
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 
 
 def prefix_means(f, p):

@@ -12,7 +12,7 @@ from audits.few_examples.conventions import EPSILON, SHARE
 from dpaudit import NeighborPair, Relation
 from dpaudit.errors import PairError
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Interval
+from dpaudit.neighbors import Interval
 from dpaudit.stats import hockey_stick
 
 ROUNDING = 1e-12

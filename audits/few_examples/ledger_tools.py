@@ -15,7 +15,7 @@ from algorithms.few_examples.items import ExponentialLearner, Subsampled, Trunca
 from audits.few_examples.best_tests import move
 from audits.few_examples.conventions import DELTA, EPSILON, FAILURE, SHARE
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 from dpaudit.stats import hockey_stick
 
 ROUNDING = 1e-9

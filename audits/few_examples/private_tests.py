@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import binom
 
 from dpaudit.ledger import Array
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 
 ROUNDING = 1e-12
 SHARE = Interval(0.0, 1.0)

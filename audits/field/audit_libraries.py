@@ -30,8 +30,8 @@ ADD_REMOVE, REPLACE = Relation.ADD_REMOVE_USER, Relation.REPLACE_USER
 ITEMS = 4
 """That a user has, and that sensitivities count."""
 
-USERS = neighbors.portfolio(m=ITEMS, low=0.0, high=1.0, relation=ADD_REMOVE)
-ONE_ITEM = neighbors.portfolio(m=1, low=0.0, high=1.0, relation=ADD_REMOVE)
+USERS = neighbors.portfolio(m=ITEMS, low=0.0, high=1.0).under(ADD_REMOVE)
+ONE_ITEM = neighbors.portfolio(m=1, low=0.0, high=1.0).under(ADD_REMOVE)
 FEW, FEWER = 0.05, 0.0015
 """Of the budget: where a release takes less than a millisecond, and where it takes much more."""
 
@@ -82,7 +82,7 @@ def audit_opendp_histogram_of_users(auditor):
     auditor.check(
         adapters.opendp(count_by_category, scale=ITEMS / EPSILON),
         from_opendp(count_by_category(ITEMS / EPSILON), ITEMS, relation=ADD_REMOVE),
-        neighbors.portfolio(m=ITEMS, low=0, high=5, relation=ADD_REMOVE),
+        neighbors.portfolio(m=ITEMS, low=0, high=5).under(ADD_REMOVE),
         mutants=[mutants.scaled(scale=1 / ITEMS)],
         draws_factor=FEW,
     )

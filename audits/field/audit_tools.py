@@ -128,7 +128,7 @@ def audit_diffprivlib_standard_scaler(auditor):
 
 PIPELINE_DP = needs("pipeline_dp", "pipeline-dp")
 TAKEN = 2
-VALUES = neighbors.portfolio(m=4, low=0.0, high=1.0, relation=ADD_REMOVE)
+VALUES = neighbors.portfolio(m=4, low=0.0, high=1.0).under(ADD_REMOVE)
 
 
 def aggregated(metric, **options):

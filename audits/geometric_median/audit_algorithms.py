@@ -18,7 +18,7 @@ from dpaudit import (
     ZeroConcentratedDP,
     within_sensitivity,
 )
-from dpaudit.search import Integer, Interval, SearchSpace
+from dpaudit.neighbors import Integer, Interval, SearchSpace
 from mutants import geometric_median as mutants
 
 PAPER = "geometric_median"
@@ -56,7 +56,7 @@ def moved(points, place, words):
 
 def audit_first_above_threshold(auditor):
     options = {"threshold": 0.0, "epsilon": EPSILON}
-    auditor.check(
+    result = auditor.check(
         partial(sparse_vector.first_above_threshold, **options),
         PureDP(EPSILON, Relation.WITHIN_SENSITIVITY, f"{PAPER} Lemma 2"),
         [
@@ -71,21 +71,21 @@ def audit_first_above_threshold(auditor):
             ),
         ],
         mutants=[partial(mutants.first_above_threshold_exact_threshold, **options)],
-        slack=less_noise(sparse_vector.first_above_threshold, **options),
         draws_factor=4,  # the mutant is seen in runs of noes, which are rare
     )
+    auditor.noise_margin(result, less_noise(sparse_vector.first_above_threshold, **options))
 
 
 def audit_bounded_laplace(auditor):
     options = {"sensitivity": 1.0, "epsilon": EPSILON, "delta": 0.01}
     relation = within_sensitivity(1.0, norm="l1")
-    auditor.check(
+    result = auditor.check(
         partial(noise.bounded_laplace_mechanism, **options),
         ApproxDP(EPSILON, 0.01, relation, f"{PAPER} Fact 3"),
         NeighborPair(np.array(1.0), np.array(0.0), relation=relation, recipe="0 and 1"),
         mutants=[partial(mutants.bounded_laplace_one_scale, **options)],
-        slack=less_noise(noise.bounded_laplace_mechanism, **options),
     )
+    auditor.noise_margin(result, less_noise(noise.bounded_laplace_mechanism, **options))
 
 
 # --- radius ---
@@ -101,25 +101,25 @@ def edge_of_the_crowd(inside, place):
 
 def audit_fast_radius(auditor):
     options = {"min_radius": 1.0, "max_radius": 2.0, "epsilon": EPSILON, "delta": RADIUS_DELTA}
-    auditor.check(
+    result = auditor.check(
         partial(radius.fast_radius, **options),
         ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Lemma 5"),
         SearchSpace(edge_of_the_crowd, {"inside": Integer(20, 39), "place": Interval(0.5, 2.0)}),
         mutants=[partial(mutants.fast_radius_of_a_fraction, **options)],
-        slack=less_noise(radius.fast_radius, **options),
     )
+    auditor.noise_margin(result, less_noise(radius.fast_radius, **options))
 
 
 def audit_radius_finder(auditor):
     options = {"min_radius": 1.0, "max_radius": 10.0, "epsilon": EPSILON, "failure_prob": 0.5}
-    auditor.check(
+    result = auditor.check(
         partial(baselines.radius_finder, **options),
         ApproxDP(EPSILON, 0.0, REPLACE, "Haghifam, Steinke and Ullman 2024, Algorithm 1"),
         moved(groups((353, 0.0), (47, 10.0)), 0.0, "354 or 353 of 400 in one place"),
         mutants=[partial(mutants.radius_finder_one_count, **options)],
-        slack=less_noise(baselines.radius_finder, **options),
         draws_factor=0.3,
     )
+    auditor.noise_margin(result, less_noise(baselines.radius_finder, **options))
 
 
 # --- center ---
@@ -156,16 +156,16 @@ def audit_fast_center_centers(auditor):
     """The noise of line 13 integrated out; runs that fail are told by their place."""
     centers = partial(center.fast_center_centers, **CENTER, failed_at=FAR)
     sigma = center.fast_center_sigma(400, 1.0, EPSILON, CENTER_DELTA)
-    auditor.check(
+    result = auditor.check(
         AdditiveNoise(centers, "gaussian", sigma),
         ApproxDP(EPSILON, CENTER_DELTA, REPLACE, f"{PAPER} Lemma 9"),
         center_pairs(),
         mutants=[
             AdditiveNoise(centers, "gaussian", 2.0 / (400 * EPSILON))
         ],  # as if one point moved it
-        slack=less_smoothing(centers, sigma),
         draws_factor=0.1,
     )
+    auditor.noise_margin(result, less_smoothing(centers, sigma))
 
 
 # --- boosting ---
@@ -220,16 +220,16 @@ def audit_stable_dpsgd_centers(auditor):
         USERS, 1, **{k: v for k, v in options.items() if k != "center"}
     )
     centers = partial(boosting.stable_dpsgd_centers, phase=1, **options)
-    auditor.check(
+    result = auditor.check(
         AdditiveNoise(centers, "gaussian", plan.sigmas[0]),
         ApproxDP(EPSILON, BOOST_DELTA, REPLACE, f"{PAPER} Lemma 12"),
         EVEN,
         mutants=[
             AdditiveNoise(centers, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1))
         ],
-        slack=less_smoothing(centers, plan.sigmas[0]),
         draws_factor=0.1,
     )
+    auditor.noise_margin(result, less_smoothing(centers, plan.sigmas[0]))
 
 
 @pytest.mark.from_profile("full")
@@ -257,15 +257,15 @@ def audit_fixed_order_dpsgd_centers(auditor):
         )
         return drawn[0]
 
-    auditor.check(
+    result = auditor.check(
         AdditiveNoise(first_center, "gaussian", plan.sigmas[0]),
         ZeroConcentratedDP(0.5, REPLACE, f"{PAPER} Remark 1"),
         EVEN,
         mutants=[
             AdditiveNoise(first_center, "gaussian", plan.sigmas[0] * 3 / (2 * plan.accesses[0] + 1))
         ],
-        slack=less_smoothing(first_center, plan.sigmas[0]),
     )
+    auditor.noise_margin(result, less_smoothing(first_center, plan.sigmas[0]))
 
 
 @pytest.mark.from_profile("full")
@@ -279,13 +279,15 @@ def audit_dpgd(auditor):
         scalar.__name__ = getattr(mechanism, "__name__", "dpgd")
         return scalar
 
-    auditor.check(
+    result = auditor.check(
         run(baselines.dpgd),
         ZeroConcentratedDP(0.1, REPLACE, "Haghifam, Steinke and Ullman 2024, Algorithm 3"),
         WARS,
         mutants=[run(mutants.dpgd_one_step)],
-        slack={x: run(partial(baselines.dpgd, noise_multiplier=x)) for x in SLACK},
         draws_factor=0.1,
+    )
+    auditor.noise_margin(
+        result, {x: run(partial(baselines.dpgd, noise_multiplier=x)) for x in SLACK}
     )
 
 
@@ -294,14 +296,14 @@ def audit_dpgd(auditor):
 
 def audit_warm_start(auditor):
     options = {"min_radius": 1.0, "max_radius": 2.0, "epsilon": EPSILON, "delta": RADIUS_DELTA}
-    auditor.check(
+    result = auditor.check(
         partial(composed.warm_start, **options),
         ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Theorem 3"),
         CROWD,
         mutants=[partial(mutants.warm_start_subsampling_is_noise, **options)],
-        slack=less_noise(composed.warm_start, **options),
         draws_factor=0.2,
     )
+    auditor.noise_margin(result, less_noise(composed.warm_start, **options))
 
 
 @pytest.mark.from_profile("full")
@@ -314,13 +316,14 @@ def audit_private_geometric_median(auditor):
         "n_steps": 7,
         "step_factor": 1e-4,
     }
-    auditor.check(
+    result = auditor.check(
         partial(composed.private_geometric_median, **options),
         ApproxDP(EPSILON, RADIUS_DELTA, REPLACE, f"{PAPER} Theorem 4"),
         moved(groups((2, -1.0), (3, 1.0)), -1.0, "the majority flips"),
         mutants=[partial(mutants.private_geometric_median_exact_start, **options)],
-        slack=less_noise(
-            composed.private_geometric_median, (0.1, 0.01, 1e-3, 1e-4, 1e-5), **options
-        ),
         draws_factor=0.2,
+    )
+    auditor.noise_margin(
+        result,
+        less_noise(composed.private_geometric_median, (0.1, 0.01, 1e-3, 1e-4, 1e-5), **options),
     )

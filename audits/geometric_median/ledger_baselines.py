@@ -23,7 +23,7 @@ from audits.geometric_median.ledger_setup import (
 from dpaudit import NeighborPair, ZeroConcentratedDP
 from dpaudit.ledger import Array, Method, statement
 from dpaudit.mechanisms import generator
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.stats import oracles
 
 DRAWN = {"method": Method.MONTE_CARLO}

@@ -15,7 +15,7 @@ from audits.geometric_median.conventions import ANY_DELTA, EPSILON, UNIT
 from dpaudit import ApproxDP, NeighborPair
 from dpaudit.ledger import Array, statement
 from dpaudit.mutants import Change
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.stats import oracles
 from mutants import geometric_median as mutants
 

@@ -28,7 +28,7 @@ from audits.geometric_median.ledger_warm_start import log_tail
 from dpaudit import ApproxDP, Relation
 from dpaudit.ledger import Array, statement
 from dpaudit.mutants import quieter
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.stats import oracles
 
 DELTA_AND_EPSILON = {"epsilon": EPSILON, "delta": ANY_DELTA}

@@ -19,7 +19,7 @@ from audits.geometric_median.audit_algorithms import CROWD
 from audits.geometric_median.conventions import ANY_DELTA, DELTA, EPSILON
 from dpaudit import ApproxDP, Relation
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 from mutants import geometric_median as mutants
 
 DIMENSIONS = Interval(1.0, 1e6, log=True)

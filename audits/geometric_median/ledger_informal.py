@@ -27,7 +27,7 @@ from audits.geometric_median.ledger_theorem4 import (
     users,
 )
 from dpaudit.ledger import statement
-from dpaudit.search import Interval
+from dpaudit.neighbors import Interval
 
 SMALL = {**EASIEST, "delta": 0.5, "doublings": 2.0}
 TIMES = {"lhs": "distances computed by the warm start", "rhs": "10^3 n log^3(16 d / delta)"}

@@ -8,7 +8,7 @@ import numpy as np
 
 from algorithms.common.noise import gaussian_mechanism
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 from dpaudit.stats import hockey_stick, oracles, renyi_divergence
 
 ROUNDING = 1e-12

@@ -13,7 +13,7 @@ from audits.geometric_median.experiments import setup
 from audits.geometric_median.experiments.setup import CLUSTER, DELTA, DIMENSION, HEAVY, RHO, cloud
 from dpaudit.ledger import Array, Method, statement
 from dpaudit.mechanisms import generator
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 __all__ = ["DIMENSION", "RHO"]  # for ledger_baselines
 

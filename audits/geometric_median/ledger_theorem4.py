@@ -19,7 +19,7 @@ from audits.geometric_median.conventions import ANY_DELTA, DELTA, EPSILON, UNIT
 from audits.geometric_median.ledger_constant_factor import warm_start_distances
 from dpaudit import ApproxDP, Relation
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 from mutants import geometric_median as mutants
 
 C_PRIME = 7.0  # what the repaired Theorem 3 gives

@@ -20,7 +20,7 @@ from audits.geometric_median.conventions import ANY_DELTA, RADII, UNIT
 from audits.geometric_median.ledger_privacy import NODES, WEIGHTS, laplace_tail
 from dpaudit import ApproxDP, Relation
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.stats import oracles
 
 

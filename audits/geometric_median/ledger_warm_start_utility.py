@@ -14,7 +14,7 @@ from algorithms.geometric_median.reference import quantile_radius
 from audits.geometric_median.conventions import ANY_DELTA, DELTA, EPSILON, RADII
 from audits.geometric_median.ledger_privacy import laplace_rule, laplace_tail
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 SIZES = {"t": RADII, "epsilon": EPSILON, "delta": ANY_DELTA}
 

@@ -78,7 +78,7 @@ def audit_opendp_2924(auditor):
     auditor.check(
         tree_by_the_stability_map(),
         GaussianDP(1.0, ADD_REMOVE, "OpenDP's stability map"),
-        neighbors.portfolio(HELD, relation=ADD_REMOVE),
+        neighbors.portfolio(HELD).under(ADD_REMOVE),
         draws_factor=SHARE,
     )
 
@@ -88,7 +88,7 @@ def audit_opendp_2924_mended(auditor):
     auditor.check(
         tree_with_noise(np.sqrt(LEAVES**2 + LEAVES)),
         GaussianDP(1.0, ADD_REMOVE, "Gaussian mechanism"),
-        neighbors.portfolio(HELD, relation=ADD_REMOVE),
+        neighbors.portfolio(HELD).under(ADD_REMOVE),
         mutants=[tree_by_the_stability_map()],
         draws_factor=SHARE,
     )
@@ -141,9 +141,8 @@ def two_far_rows():
     return NeighborPair(
         np.insert(rows, 9, [23.0, 1000.0], axis=0),
         rows,
-        9,
-        ADD_REMOVE,
-        "two rows are high, one of them is the last",
+        relation=ADD_REMOVE,
+        recipe="two rows are high, one of them is the last",
     )
 
 
@@ -170,7 +169,7 @@ def audit_opendp_2950_mended(auditor):
 
 # --- OpenDP #2911: permute and flip is not an exponential mechanism ------------------------------
 
-SCORES = neighbors.portfolio(dim=2, relation=within_sensitivity())
+SCORES = neighbors.portfolio(dim=2).under(within_sensitivity())
 NOISY_MAX_EPSILON = 2.0
 NOISY_MAX_RHO = NOISY_MAX_EPSILON**2 / 8
 

@@ -105,7 +105,7 @@ def audit_smartnoise_core_316_mended(auditor):
 
 # --- smartnoise-core #356: the sensitivity of a mean, where users come and go --------------------
 
-TWO = neighbors.portfolio(n_users=2, relation=ADD_REMOVE)
+TWO = neighbors.portfolio(n_users=2).under(ADD_REMOVE)
 
 
 def mean_with_the_private_size(data, size, *, rng):
@@ -146,7 +146,7 @@ def audit_smartnoise_core_356_mended(auditor):
 # --- PipelineDP #551: the sum is clipped, not what each user adds --------------------------------
 
 
-SHORT = neighbors.portfolio(m=1, relation=ADD_REMOVE)
+SHORT = neighbors.portfolio(m=1).under(ADD_REMOVE)
 """Vectors of one coordinate, because it is quick; the default portfolio has eight."""
 
 

@@ -27,7 +27,7 @@ SHARE = 0.05
 """Of the default budget; with all of it the same verdicts were found."""
 
 
-SMALL = neighbors.portfolio(m=2, relation=ADD_REMOVE)
+SMALL = neighbors.portfolio(m=2).under(ADD_REMOVE)
 """Gradients in two dimensions, because it is quick; the default portfolio has eight."""
 
 
@@ -59,7 +59,7 @@ def step_divided_by_a_constant(data, size, *, rng):
     return (clipped(data).sum(axis=0) + noise) / 3
 
 
-FEW = neighbors.portfolio(n_users=3, relation=ADD_REMOVE)
+FEW = neighbors.portfolio(n_users=3).under(ADD_REMOVE)
 
 
 @pytest.mark.known_violation("Opacus #571: divides by the number of examples, which is private")
@@ -82,7 +82,7 @@ def audit_opacus_571_mended(auditor):
 # --- Opacus #819: the same line in many dimensions, with sampled batches -------------------------
 
 BATCH = 10
-WIDE = neighbors.portfolio(m=64, relation=ADD_REMOVE)
+WIDE = neighbors.portfolio(m=64).under(ADD_REMOVE)
 
 
 def sampled_sum(data, size, rng, rate):
@@ -240,7 +240,7 @@ UPLOADED, GAMMA, TAU = 2, 1.0, 0.5
 SHARES = 0.5, 1.0, 1.5
 """Of epsilon: for the threshold, for the comparisons, for the values that are released."""
 
-WEIGHTS = neighbors.portfolio(dim=4, relation=within_sensitivity())
+WEIGHTS = neighbors.portfolio(dim=4).under(within_sensitivity())
 
 
 def update_with_leftovers(weights, size, *, rng):

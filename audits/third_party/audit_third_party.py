@@ -23,7 +23,7 @@ EPSILON, DELTA = 1.0, 1e-5
 ONE_VALUE = nb.value_pattern("one_above", 1)
 ONE_COUNT = NeighborPair(np.array([1]), np.array([0]), relation=Relation.WITHIN_SENSITIVITY)
 SCORES = nb.value_patterns(5)
-USERS = nb.clip_boundary_user(n_users=20, radius=1.0)
+USERS = nb.clip_boundary_user(n_users=20, low=-1.0, high=1.0)
 
 
 def installed(library):
@@ -124,7 +124,7 @@ def audit_opendp_bounded_mean(auditor):
     auditor.check(
         adapters.opendp(averager, n_users=n_users, scale=2 / n_users / EPSILON),
         PureDP(EPSILON, Relation.REPLACE_USER, "OpenDP make_mean and make_laplace"),
-        [USERS, nb.far_user(n_users=20, distance=1e6)],
+        [USERS, nb.far_user(n_users=20, high=1e6)],
         mutants=[mutants.scaled(scale=1 / 2)],
         draws_factor=0.1,
     )
@@ -186,7 +186,7 @@ def audit_diffprivlib_bounded_mean(auditor):
     auditor.check(
         adapters.diffprivlib_tool(tools.mean, epsilon=EPSILON, bounds=(-1, 1)),
         PureDP(EPSILON, Relation.REPLACE_USER, "diffprivlib tools.mean"),
-        [USERS, nb.far_user(n_users=20, distance=1e6)],
+        [USERS, nb.far_user(n_users=20, high=1e6)],
         mutants=[mutants.scaled(epsilon=2)],
         draws_factor=0.1,
     )

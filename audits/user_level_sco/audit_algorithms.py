@@ -16,7 +16,7 @@ from algorithms.user_level_sco import baselines, coordinatewise, euclidean, scal
 from algorithms.user_level_sco.domains import Ball, Box
 from algorithms.user_level_sco.losses import Linear, VaryingQuadratic
 from dpaudit import AdditiveNoise, ApproxDP, NeighborPair, Relation
-from dpaudit.search import Choice, Interval, SearchSpace
+from dpaudit.neighbors import Choice, Interval, SearchSpace
 from mutants import user_level_sco as mutants
 
 PAPER = "user_level_sco"
@@ -75,7 +75,7 @@ EDGE = crowd(0.02, -0.02, 0.0, 0.0)
 def audit_filtered_phase(auditor):
     centers = partial(euclidean.user_level_sco_centers, phase=1, **EUCLIDEAN)
     sigma = FILTERED.phases[0].sigma
-    auditor.check(
+    result = auditor.check(
         AdditiveNoise(centers, "gaussian", sigma),
         CLAIM,
         crowds(),
@@ -86,9 +86,9 @@ def audit_filtered_phase(auditor):
                 sigma,
             )
         ],
-        slack=less_smoothing(centers, sigma),
         draws_factor=0.1,
     )
+    auditor.noise_margin(result, less_smoothing(centers, sigma))
 
 
 def audit_filtered_phase_in_its_last_batch(auditor):
@@ -109,15 +109,18 @@ def audit_user_level_sco(auditor):
         found = euclidean.user_level_sco(data, size, transcript=True, **EUCLIDEAN, rng=rng)
         return found[:, :, 0]
 
-    auditor.check(
+    result = auditor.check(
         transcript,
         CLAIM,
         [EDGE, crowd(1.0, -1.0, 0.0, 0.0), crowd(1.0, 0.0, 0.1, 0.2)],
-        slack={
+        draws_factor=0.1,
+    )
+    auditor.noise_margin(
+        result,
+        {
             x: partial(euclidean.user_level_sco, noise_multiplier=x, **EUCLIDEAN)
             for x in (0.1, 0.01, 0.001)
         },
-        draws_factor=0.1,
     )
 
 
@@ -157,13 +160,13 @@ def audit_contraction_edge(auditor):
     }  # fmt: skip
     centers = partial(euclidean.user_level_sco_centers, phase=1, **options)
     sigma = CURVED.phases[0].sigma
-    auditor.check(
+    result = auditor.check(
         AdditiveNoise(centers, "gaussian", sigma),
         ApproxDP(3.0, 0.1, REPLACE, CLAIM.source),
         [bent(0.02, -0.02, 0.0, 0.0), bent(0.02, -0.02, 0.02, 0.05)],
-        slack=less_smoothing(centers, sigma),
         draws_factor=0.015,
     )
+    auditor.noise_margin(result, less_smoothing(centers, sigma))
 
 
 # --- v1: Algorithms 1, 2, 3 and 5 (v2: 5 to 8) ----------------------------------------------------
@@ -188,7 +191,7 @@ EVEN = halves(1.0, 0.0, 0.5, 1.0)
 def audit_robust_phase(auditor):
     centers = partial(coordinatewise.user_level_sco_linf_centers, phase=1, **ROBUST)
     sigma = TESTED.phases[0].sigma
-    auditor.check(
+    result = auditor.check(
         AdditiveNoise(centers, "gaussian", sigma),
         LINF_CLAIM,
         [EVEN, halves(1.0, -1.0, 0.0, 0.0), halves(1.0, -1.0, 0.1, 0.05)],
@@ -199,9 +202,9 @@ def audit_robust_phase(auditor):
                 sigma,
             )
         ],
-        slack=less_smoothing(centers, sigma),
         draws_factor=0.1,
     )
+    auditor.noise_margin(result, less_smoothing(centers, sigma))
 
 
 TRIMMED = scaled.scaled_coordinatewise(1600, 2, 1, spread=0.01, statistic="trimmed_mean", **SIZES)
@@ -212,7 +215,7 @@ def audit_trimmed_mean(auditor):
     options = {**ROBUST, "plan": TRIMMED}
     centers = partial(coordinatewise.user_level_sco_linf_centers, phase=1, **options)
     sigma = TRIMMED.phases[0].sigma
-    auditor.check(
+    result = auditor.check(
         AdditiveNoise(centers, "gaussian", sigma),
         LINF_CLAIM,
         SearchSpace(
@@ -224,9 +227,9 @@ def audit_trimmed_mean(auditor):
                 "gap": Interval(-0.2, 0.2),
             },
         ),
-        slack=less_smoothing(centers, sigma),
         draws_factor=0.1,
     )
+    auditor.noise_margin(result, less_smoothing(centers, sigma))
 
 
 def audit_user_level_sco_linf(auditor):
@@ -234,14 +237,14 @@ def audit_user_level_sco_linf(auditor):
         found = coordinatewise.user_level_sco_linf(data, size, transcript=True, **ROBUST, rng=rng)
         return found[:, :, 0]
 
-    auditor.check(
+    result = auditor.check(
         transcript,
         LINF_CLAIM,
         [EVEN, halves(1.0, -1.0, 0.0, 0.0)],
         mutants=[partial(mutants.without_test, **ROBUST)],
-        slack=less_noise(coordinatewise.user_level_sco_linf, **ROBUST),
         draws_factor=0.1,
     )
+    auditor.noise_margin(result, less_noise(coordinatewise.user_level_sco_linf, **ROBUST))
 
 
 # --- what a user would run instead ----------------------------------------------------------------
@@ -261,13 +264,13 @@ def audit_user_level_dp_sgd(auditor):
         "loss": Linear(), "domain": Ball(100.0), "start": [0.0], "batch_size": 10, "n_steps": 8,
         "step": 1.0, "clip_norm": 0.5, **LOUD,
     }  # fmt: skip
-    auditor.check(
+    result = auditor.check(
         partial(baselines.user_level_dp_sgd, **options),
         ApproxDP(1.0, DELTA, REPLACE, "Gaussian noise on clipped means"),
         pulled(),
         mutants=[partial(mutants.dp_sgd_items, **options)],
-        slack=less_noise(baselines.user_level_dp_sgd, **options),
     )
+    auditor.noise_margin(result, less_noise(baselines.user_level_dp_sgd, **options))
 
 
 def audit_output_perturbation(auditor):
@@ -275,10 +278,10 @@ def audit_output_perturbation(auditor):
         "loss": Linear(), "domain": Ball(100.0), "start": [0.0], "step": 0.1, "lipschitz": 1.0,
         **LOUD,
     }  # fmt: skip
-    auditor.check(
+    result = auditor.check(
         partial(baselines.output_perturbation, **options),
         ApproxDP(1.0, DELTA, REPLACE, "Gaussian noise for a group"),
         pulled(),
         mutants=[partial(mutants.output_perturbation_of_one_item, **options)],
-        slack=less_noise(baselines.output_perturbation, **options),
     )
+    auditor.noise_margin(result, less_noise(baselines.output_perturbation, **options))

@@ -18,7 +18,7 @@ from algorithms.common import charging
 from algorithms.user_level_sco import accounts
 from algorithms.user_level_sco.scores import concentration_scores
 from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, within_sensitivity
-from dpaudit.search import Interval, SearchSpace
+from dpaudit.neighbors import Interval, SearchSpace
 from dpaudit.stats import oracles
 
 PAPER = "user_level_sco"
@@ -78,13 +78,13 @@ GROUPS = SearchSpace(
 def audit_filter_decisions(auditor):
     """Decisions of one batch against the bound of `charging`; exact, and searched."""
     delta = charging.stream_profile(1.5, targets=TARGETS, epsilon0=1 / SCALE)
-    auditor.check(
+    result = auditor.check(
         Filtered(SCALE),
         ApproxDP(1.5, delta, REPLACE, f"{PAPER} v2 Lemma 18, with constants"),
         GROUPS,
         mutants=[Filtered(SCALE / 6)],
-        slack={x: Filtered(x * SCALE) for x in (0.7, 0.5, 0.3, 0.2, 0.1)},
     )
+    auditor.noise_margin(result, {x: Filtered(x * SCALE) for x in (0.7, 0.5, 0.3, 0.2, 0.1)})
 
 
 class Answers:
@@ -134,12 +134,14 @@ EPSILON = 0.5
 def audit_target_charging(auditor):
     """Algorithm 4 with c = 4 at query sensitivity 2 and noise for that."""
     delta = charging.stream_profile(2.0, targets=4, epsilon0=EPSILON)
-    auditor.check(
+    result = auditor.check(
         Answers(2 / EPSILON, cutoff=4, halt_on="yes"),
         ApproxDP(2.0, delta, within_sensitivity(2.0), f"{PAPER} v2 Lemma 18, with constants"),
         streams(2.0, 9, 1),
         mutants=[Answers(0.5 / EPSILON, cutoff=4, halt_on="yes")],
-        slack={x: Answers(2 * x / EPSILON, cutoff=4, halt_on="yes") for x in (0.7, 0.5, 0.3, 0.2)},
+    )
+    auditor.noise_margin(
+        result, {x: Answers(2 * x / EPSILON, cutoff=4, halt_on="yes") for x in (0.7, 0.5, 0.3, 0.2)}
     )
 
 
@@ -154,13 +156,13 @@ def above_threshold(sensitivity, factor=1.0):
 @pytest.mark.parametrize("sensitivity", [1.0, 2.0])
 def audit_above_threshold(auditor, sensitivity):
     """Algorithm 3, its noise scaled for the sensitivity of the queries."""
-    auditor.check(
+    result = auditor.check(
         above_threshold(sensitivity),
         PureDP(EPSILON, within_sensitivity(sensitivity), f"{PAPER} v2 Lemma 17"),
         streams(sensitivity, 20, 1),
         mutants=[above_threshold(sensitivity, 0.5)],
-        slack={x: above_threshold(sensitivity, x) for x in (0.9, 0.7, 0.5)},
     )
+    auditor.noise_margin(result, {x: above_threshold(sensitivity, x) for x in (0.9, 0.7, 0.5)})
 
 
 @pytest.mark.known_violation(

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from audits.user_level_sco.conventions import UNIT
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Interval
+from dpaudit.neighbors import Choice, Interval
 
 ROUNDING = 1e-12
 SQUARE = np.array(list(itertools.product([-1.0, 1.0], repeat=2)))

@@ -17,7 +17,7 @@ from audits.user_level_sco.conventions import DELTA, EPSILON, SHARE
 from dpaudit import ApproxDP, NeighborPair, Relation, within_sensitivity
 from dpaudit.errors import PairError
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Interval
+from dpaudit.neighbors import Choice, Interval
 from dpaudit.stats import hockey_stick, oracles
 
 ROUNDING = 1e-12

@@ -10,7 +10,7 @@ from scipy.stats import binom
 from algorithms.user_level_sco.scores import concentration_scores, disagreement_bound
 from audits.user_level_sco.conventions import EPSILON, SHARE, UNIT
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Interval
+from dpaudit.neighbors import Choice, Interval
 
 ROUNDING = 1e-12
 SIZES = {"log_nm": Interval(14.0, 200.0, log=True), "log_delta": Interval(0.7, 600.0, log=True)}

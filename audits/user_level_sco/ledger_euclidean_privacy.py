@@ -17,7 +17,7 @@ from audits.user_level_sco.ledger_divergences import distributions
 from audits.user_level_sco.ledger_sparse_vector import stopped
 from dpaudit import AdditiveNoise
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Choice, Interval
+from dpaudit.neighbors import Choice, Interval
 from dpaudit.stats import hockey_stick
 from mutants import user_level_sco as mutants
 

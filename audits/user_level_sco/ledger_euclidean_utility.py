@@ -10,7 +10,7 @@ from scipy.stats import binom
 from audits.user_level_sco.conventions import SHARE, UNIT
 from audits.user_level_sco.ledger_euclidean_lemmas import LEAST, SIZES, allowed, beyond
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 HARM = (
     "For m <= 5 items (item-level DP among them) the noise of the last phase is too large by a "

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from audits.user_level_sco.conventions import SHARE, UNIT
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 WAVES = {"waves": Array(Interval(-2.0, 2.0), ("n",)), "phase": Interval(0.0, 6.0)}
 HALF_THE_SIDE = "the left side is 2 E[sum_k M(D)[k] mu[k]]"

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from audits.user_level_sco.conventions import FEW, UNIT, USERS
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Interval
+from dpaudit.neighbors import Choice, Interval
 
 ROUNDING = 1e-12
 REALS = Array(Interval(-2.0, 2.0), ("d",))

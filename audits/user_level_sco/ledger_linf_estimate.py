@@ -13,7 +13,7 @@ from algorithms.user_level_sco.coordinatewise import (
 )
 from audits.user_level_sco.conventions import FEW, SHARE, UNIT
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Interval
+from dpaudit.neighbors import Choice, Interval
 
 ROUNDING = 1e-12
 FAR = Interval(-50.0, 50.0)

@@ -19,7 +19,7 @@ from audits.user_level_sco.audit_algorithms import EVEN, LINF_CLAIM, ROBUST, TES
 from audits.user_level_sco.conventions import DELTA, EPSILON, SHARE
 from dpaudit import AdditiveNoise
 from dpaudit.ledger import statement
-from dpaudit.search import Interval
+from dpaudit.neighbors import Interval
 from dpaudit.stats import oracles
 from mutants import user_level_sco as mutants
 

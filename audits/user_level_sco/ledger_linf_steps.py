@@ -12,7 +12,7 @@ from algorithms.user_level_sco.losses import Huber, MatrixQuadratic, VaryingQuad
 from algorithms.user_level_sco.plans import Phase, Plan, Test
 from audits.user_level_sco.conventions import SHARE, UNIT
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 ROUNDING = 1e-12
 FAR = Interval(-50.0, 50.0)

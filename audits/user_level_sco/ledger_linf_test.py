@@ -20,7 +20,7 @@ from algorithms.user_level_sco.plans import Phase, Plan, Test
 from audits.user_level_sco.conventions import DELTA, EPSILON, FEW, SHARE, UNIT
 from audits.user_level_sco.ledger_linf_steps import narrowest
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.stats import oracles
 
 ROUNDING = 1e-12

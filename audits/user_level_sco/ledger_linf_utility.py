@@ -13,7 +13,7 @@ from algorithms.user_level_sco.losses import Quadratic
 from algorithms.user_level_sco.plans import Phase, Plan, Test
 from audits.user_level_sco.conventions import DELTA, EPSILON, UNIT
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Interval
+from dpaudit.neighbors import Choice, Interval
 
 ROUNDING = 1e-12
 

@@ -12,7 +12,7 @@ from scipy.stats import binom, norm
 from audits.user_level_sco.conventions import SHARE, UNIT
 from audits.user_level_sco.ledger_sample_complexity import ERROR, SIZES, private_error
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.stats import hockey_stick
 
 # --- Theorem 23 ---

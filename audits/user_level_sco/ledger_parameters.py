@@ -13,7 +13,7 @@ from algorithms.user_level_sco.plans import Filter, Phase, Plan
 from algorithms.user_level_sco.scores import concentration_scores
 from audits.user_level_sco.conventions import SHARE, UNIT
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 # --- the algorithms, line by line ---
 

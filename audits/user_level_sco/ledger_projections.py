@@ -9,7 +9,7 @@ import numpy as np
 from algorithms.geometric_median.reference import geometric_median
 from audits.user_level_sco.conventions import UNIT
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Interval
+from dpaudit.neighbors import Interval
 
 ROUNDING = 1e-12
 

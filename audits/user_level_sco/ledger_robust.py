@@ -13,7 +13,7 @@ from scipy.stats import norm
 from audits.user_level_sco.conventions import SHARE
 from audits.user_level_sco.ledger_divergences import distributions, near
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Choice, Interval
+from dpaudit.neighbors import Choice, Interval
 from dpaudit.stats import hockey_stick
 
 ROUNDING = 1e-12

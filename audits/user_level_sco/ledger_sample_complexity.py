@@ -14,7 +14,7 @@ from scipy.stats import binom, norm
 
 from audits.user_level_sco.conventions import EPSILON, SHARE
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 from dpaudit.stats import oracles
 
 SCORE = math.sqrt(2 / math.pi * 8 / 15)

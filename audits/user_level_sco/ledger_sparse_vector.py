@@ -13,7 +13,7 @@ from audits.geometric_median.ledger_privacy import NODES, WEIGHTS, laplace_tail
 from audits.user_level_sco.conventions import DELTA, EPSILON
 from dpaudit import ApproxDP, NeighborPair, PureDP, Relation
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.stats import oracles
 from mutants.sparse_vector import (
     above_threshold_exact_threshold,

@@ -10,7 +10,7 @@ from scipy.stats import binom, chi2, norm
 
 from audits.user_level_sco.conventions import UNIT
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 ROUNDING = 1e-12
 

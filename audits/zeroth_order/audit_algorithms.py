@@ -87,12 +87,14 @@ def audit_gradient_estimate(auditor, directions):
         gradient_estimate, loss=loss(2), radius=1.0, point=[0.0, 0.0],
         directions=axis_directions(2) if directions == "same" else None,
     )  # fmt: skip
-    auditor.check(
+    result = auditor.check(
         AdditiveNoise(centers, "gaussian", 2 * 2 / 2 / RHO),
         GaussianDP(RHO, REPLACE, f"{PAPER} Lemma 3.1"),
         flipped(2, 0),
-        slack={x: AdditiveNoise(centers, "gaussian", 2 * x / RHO) for x in SLACK},
         draws_factor=0.3,
+    )
+    auditor.noise_margin(
+        result, {x: AdditiveNoise(centers, "gaussian", 2 * x / RHO) for x in SLACK}
     )
 
 
@@ -105,13 +107,13 @@ def audit_difference_estimate(auditor, directions):
     options = (
         {"directions": np.repeat(axis_directions(1), 3, axis=0)} if directions == "same" else {}
     )
-    auditor.check(
+    result = auditor.check(
         transcript(oracle, 3, 2, **options),
         GaussianDP(RHO, REPLACE, f"{PAPER} Lemma 3.2"),
         flipped(3, 2),
-        slack={x: transcript(oracle, 3, 2, x, **options) for x in SLACK},
         draws_factor=0.3,
     )
+    auditor.noise_margin(result, {x: transcript(oracle, 3, 2, x, **options) for x in SLACK})
 
 
 # --- Corollary 4.4: all noisy gradients of an epoch -----------------------------------------------
@@ -122,7 +124,7 @@ def audit_oracle(auditor, rounds):
     """Exact noise for the transcript, d = 1: nothing less will do."""
     made = plan(rounds).oracle
     n = made.first_batch + rounds - 1
-    auditor.check(
+    result = auditor.check(
         transcript(made, rounds),
         GaussianDP(
             accounts.path_gdp(made, points=path(rounds), radius=1.0, lipschitz=1.0),
@@ -130,9 +132,9 @@ def audit_oracle(auditor, rounds):
             f"{PAPER} Corollary 4.4, exact",
         ),
         [flipped(n, position) for position in {0, made.first_batch, n - 1} if position < n],
-        slack={x: transcript(made, rounds, noise=x) for x in SLACK},
         draws_factor=0.03,
     )
+    auditor.noise_margin(result, {x: transcript(made, rounds, noise=x) for x in SLACK})
 
 
 @pytest.mark.parametrize("rounds", [3, 8, 16])
@@ -140,13 +142,13 @@ def audit_corollary_4_4(auditor, rounds):
     """The printed noise, where it is enough; the frontier shows by how much."""
     sigma = printed.corollary_4_4_sigma(rounds, 1, 1, rho=RHO, lipschitz=1.0)
     made = plan(rounds, sigma=sigma).oracle
-    auditor.check(
+    result = auditor.check(
         transcript(made, rounds),
         GaussianDP(RHO, REPLACE, f"{PAPER} Corollary 4.4"),
         flipped(made.first_batch + rounds - 1, 0),
-        slack={x: transcript(made, rounds, noise=x) for x in SLACK},
         draws_factor=0.03,
     )
+    auditor.noise_margin(result, {x: transcript(made, rounds, noise=x) for x in SLACK})
 
 
 @pytest.mark.parametrize("rounds", [2, 4])
@@ -180,13 +182,13 @@ def audit_noise_for_short_moves(auditor):
 def audit_oracle_in_the_plane(auditor):
     """Hidden directions, d = 2: most of the noise is not needed on this pair."""
     made = plan(4, dimension=2).oracle
-    auditor.check(
+    result = auditor.check(
         transcript(made, 4, 2),
         GaussianDP(RHO, REPLACE, f"{PAPER} Corollary 4.4, exact"),
         [flipped(made.first_batch + 3, 0), flipped(made.first_batch + 3, made.first_batch + 1)],
-        slack={x: transcript(made, 4, 2, noise=x) for x in SLACK},
         draws_factor=0.2,
     )
+    auditor.noise_margin(result, {x: transcript(made, 4, 2, noise=x) for x in SLACK})
 
 
 # --- Algorithm 3 as a whole -----------------------------------------------------------------------
@@ -207,12 +209,12 @@ def audit_private_zeroth_order(auditor, rounds):
     sigma = printed.corollary_4_4_sigma(rounds, 1, 1, rho=RHO, lipschitz=1.0)
     made = plan(rounds, sigma=sigma)
     n = made.n_points
-    auditor.check(
+    result = auditor.check(
         run(made),
         GaussianDP(RHO, REPLACE, f"{PAPER} Corollary 4.4"),
         [flipped(n, 0), *([flipped(n, made.oracle.first_batch)] if rounds > 2 else [])],
-        slack={x: run(made, x) for x in SLACK},
     )
+    auditor.noise_margin(result, {x: run(made, x) for x in SLACK})
 
 
 @pytest.mark.from_profile("full")
@@ -224,16 +226,19 @@ def audit_private_zeroth_order_in_many_epochs(auditor):
     made = plan(3, 16, covers="output")
     made = replace(made, step=made.domain / (2 * made.oracle.sigma + 2))
     options = {"loss": loss(), "start": [0.0], "transcript": True, "plan": made}
-    auditor.check(
+    result = auditor.check(
         Averages(conversion.private_zeroth_order, **options),
         GaussianDP(RHO, REPLACE, f"{PAPER} Theorem 4.9, exact"),
         flipped(made.n_points, 0),
         mutants=[Averages(mutants.same_items_in_all_epochs, **options)],
-        slack={
+        draws_factor=0.15,
+    )
+    auditor.noise_margin(
+        result,
+        {
             x: Averages(conversion.private_zeroth_order, noise_multiplier=x, **options)
             for x in (0.7, 0.5, 0.3)
         },
-        draws_factor=0.15,
     )
 
 
@@ -266,13 +271,13 @@ def audit_released_gradients(auditor, kind):
         )  # fmt: skip
         return found.reshape(size, -1)
 
-    auditor.check(
+    result = auditor.check(
         gradients,
         GaussianDP(RHO, REPLACE, f"{PAPER} Corollary 4.4, exact"),
         flipped(n, 0),
-        slack={x: partial(gradients, noise=x) for x in SLACK},
         draws_factor=0.3,
     )
+    auditor.noise_margin(result, {x: partial(gradients, noise=x) for x in SLACK})
 
 
 # --- Appendix E -----------------------------------------------------------------------------------
@@ -295,13 +300,13 @@ def naive(sigma, batch=2, rounds=3):
 def audit_naive_oracle(auditor):
     """With noise for 2 d L / B, which d = 1 attains."""
     sigma = 2 / 2 / RHO
-    auditor.check(
+    result = auditor.check(
         naive(sigma),
         GaussianDP(RHO, REPLACE, f"{PAPER} Appendix E, exact"),
         slopes(6),
-        slack={x: naive(x * sigma) for x in SLACK},
         draws_factor=0.03,
     )
+    auditor.noise_margin(result, {x: naive(x * sigma) for x in SLACK})
 
 
 @pytest.mark.known_violation("Appendix E has sigma = d L / (B rho); the sensitivity is 2 d L / B")
@@ -340,10 +345,10 @@ def audit_conversion_where_it_holds(auditor):
     """At delta = exp(-rho^2)."""
     rho = 3.0
     delta = math.exp(-(rho**2))
-    auditor.check(
+    result = auditor.check(
         AdditiveNoise(one_gaussian, "gaussian", 1.0),
         ApproxDP(2 * rho * math.sqrt(math.log(1 / delta)), delta, REPLACE, f"{PAPER} Section 2"),
         NeighborPair(np.zeros((2, 1)), np.array([[rho], [0.0]]), recipe="one shift of rho"),
-        slack={x: AdditiveNoise(one_gaussian, "gaussian", x) for x in SLACK},
         draws_factor=0.03,
     )
+    auditor.noise_margin(result, {x: AdditiveNoise(one_gaussian, "gaussian", x) for x in SLACK})

@@ -33,13 +33,13 @@ def one_apart(n, position):
 def audit_running_sums(auditor, n):
     """At the exact parameter: nothing less of the noise will do."""
     positions = {1, max(1, n // 3), n}
-    auditor.check(
+    result = auditor.check(
         AdditiveNoise(nodes, "gaussian", 1.0),
         GaussianDP(tree_gdp(np.ones(n), 1.0), REPLACE, f"{PAPER} Theorem 4.3, exact"),
         [one_apart(n, q) for q in sorted(positions)],
         mutants=[AdditiveNoise(nodes, "gaussian", 0.9)],
-        slack={x: AdditiveNoise(nodes, "gaussian", x) for x in SLACK},
     )
+    auditor.noise_margin(result, {x: AdditiveNoise(nodes, "gaussian", x) for x in SLACK})
 
 
 def audit_running_sums_with_given_noises(auditor):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 LIPSCHITZ = Interval(1e-3, 1e3, log=True)
 """L."""

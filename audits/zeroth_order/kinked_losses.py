@@ -12,7 +12,7 @@ from algorithms.zeroth_order.losses import FunctionLoss
 from audits.zeroth_order.conventions import FEW, UNIT
 from audits.zeroth_order.ledger_smoothing import lipschitz
 from dpaudit.ledger import Array
-from dpaudit.search import Interval
+from dpaudit.neighbors import Interval
 
 ROUNDING = 1e-9
 COARSE = 1 + 1e-3

@@ -11,7 +11,7 @@ from scipy.special import roots_legendre
 
 from audits.zeroth_order.conventions import FEW, SHARE, UNIT
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 
 ROUNDING = 1e-9
 

@@ -9,7 +9,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr
 
 from audits.zeroth_order.conventions import ORDER, SHARE, UNIT
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.stats import hockey_stick
 
 ROUNDING = 1e-12

@@ -33,7 +33,7 @@ from audits.zeroth_order.kinked_losses import (
 )
 from audits.zeroth_order.ledger_smoothing import gradient, on_sphere, slab
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 
 # --- Algorithms 1 and 2 ---
 

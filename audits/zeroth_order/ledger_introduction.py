@@ -10,7 +10,7 @@ from algorithms.zeroth_order.estimators import gradient_estimate
 from algorithms.zeroth_order.losses import Linear
 from audits.zeroth_order.conventions import DIMENSION, FEW, LIPSCHITZ, RADIUS, ROUNDS, SHARE, UNIT
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 
 ROUNDING = 1e-12
 SMALL = Interval(1e-6, 1.0, log=True)

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from audits.zeroth_order.conventions import DIMENSION, RHO, SHARE, UNIT
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 
 ROUNDING = 1e-9
 BATCH = Integer(1, 10**4)

@@ -17,7 +17,7 @@ from audits.zeroth_order.kinked_losses import constant_of, kinked, transcribed, 
 from audits.zeroth_order.ledger_conversion import projected, uniform_nodes
 from audits.zeroth_order.ledger_estimators import diff_constant, grad_constant
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 ROUNDING = 1e-9
 

@@ -13,7 +13,7 @@ from audits.zeroth_order.conventions import LIPSCHITZ, ROUNDS
 from audits.zeroth_order.worst_cases import flipped
 from dpaudit import GaussianDP, Relation
 from dpaudit.ledger import statement
-from dpaudit.search import Choice, Integer
+from dpaudit.neighbors import Choice, Integer
 
 REPLACE = Relation.REPLACE_USER
 MANY = range(2, 513)

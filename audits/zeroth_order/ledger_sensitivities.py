@@ -26,7 +26,7 @@ from audits.zeroth_order.kinked_losses import (
 )
 from audits.zeroth_order.ledger_smoothing import lipschitz, on_sphere
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 ORDER = Interval(1.1, 20.0, log=True)
 

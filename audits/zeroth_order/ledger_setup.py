@@ -15,7 +15,7 @@ from audits.zeroth_order.conventions import DIMENSION, ORDER, RADIUS, RHO, ROUND
 from dpaudit import NeighborPair, Relation
 from dpaudit.errors import PairError
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 from dpaudit.stats import hockey_stick
 
 ROUNDING = 1e-12

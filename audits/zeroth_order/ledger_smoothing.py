@@ -11,7 +11,7 @@ from scipy.special import betainc, gammaln, roots_jacobi, roots_legendre
 
 from audits.zeroth_order.conventions import DIMENSION, FEW, LIPSCHITZ, RADIUS, SHARE, UNIT
 from dpaudit.ledger import Array, statement
-from dpaudit.search import Interval
+from dpaudit.neighbors import Interval
 
 ROUNDING = 1e-11
 SIGNS = np.array(np.meshgrid(*[[-1.0, 1.0]] * 3)).reshape(3, -1).T

@@ -12,7 +12,7 @@ from algorithms.zeroth_order.printed import corollary_4_4_sigma, with_learning_s
 from algorithms.zeroth_order.scaled import vacuity_threshold
 from audits.zeroth_order.conventions import DIMENSION, RHO, ROUNDS
 from dpaudit.ledger import Method, statement
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 
 ROUNDING = 1e-9
 

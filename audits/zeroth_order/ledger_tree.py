@@ -10,7 +10,7 @@ from algorithms.common.tree import TreeNoise, node, tree_gdp, tree_sums
 from audits.zeroth_order.audit_tree import nodes, one_apart
 from dpaudit import AdditiveNoise, GaussianDP, NeighborPair, Relation
 from dpaudit.ledger import Array, Method, statement
-from dpaudit.search import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 from mutants import zeroth_order as mutants
 
 DEEP = range(1, 4097)

@@ -61,8 +61,8 @@ MUTANTS = (
     Mutant(
         "mechanisms/watch.py",
         "the time that is left grows",
-        "left = self.timeout - (time.perf_counter() - self.begun)",
-        "left = self.timeout + (time.perf_counter() - self.begun)",
+        "left = self.time_limit - (time.perf_counter() - self.begun)",
+        "left = self.time_limit + (time.perf_counter() - self.begun)",
         (MECHANISMS, "tests/mechanisms/test_watch.py"),
     ),
     Mutant(
@@ -173,8 +173,8 @@ MUTANTS = (
     Mutant(
         "mechanisms/outcomes.py",
         "a call that fails is one failed draw",
-        "if self.apart or self._fails_on(data):",
-        "if True:",
+        "elif catches and (self.apart or self._fails_on(data)):",
+        "elif catches:",
         OUTCOMES,
     ),
     Mutant(

@@ -11,14 +11,14 @@ SCHEMA = ("tests/neighbors/test_schema.py",)
 
 MUTANTS = (
     Mutant(
-        "neighbors/crowds.py",
+        "neighbors/recipes.py",
         "a user who leaves may stand in the middle, and shifts others",
-        "at = len(others) if at is None or not replaced else at",
+        "at = len(others) if at is None or not self.is_replaced else at",
         "at = len(others) if at is None else at",
         ("tests/neighbors/test_order.py",),
     ),
     Mutant(
-        "neighbors/members.py",
+        "neighbors/portfolio.py",
         "a portfolio that named no relation keeps its own",
         "return self.variant(relation=relation)",
         "return self.variant(relation=self.relations[0])",
@@ -39,7 +39,7 @@ MUTANTS = (
         PORTFOLIOS,
     ),
     Mutant(
-        "neighbors/around.py",
+        "neighbors/crowds.py",
         "thresholds are tipped by two users",
         "(np.arange(crowd.n_users - 1) < count - 1)",
         "(np.arange(crowd.n_users - 1) < count - 2)",
@@ -55,15 +55,15 @@ MUTANTS = (
     Mutant(
         "neighbors/pairs.py",
         "where a label differs, all else may",
-        "if replaced(*ends, relation.users):",
-        "if False:",
+        "            census(left, relation.label), census(right, relation.label), relation.users\n",
+        "            census(left, relation.label), census(left, relation.label), relation.users\n",
         DATA,
     ),
     Mutant(
-        "neighbors/schema.py",
+        "neighbors/frames.py",
         "specials are tried by nobody",
-        "for value in c.special:\n                row = self.held",
-        "for value in c.special[:0]:\n                row = self.held",
+        "special = [(c.name, value) for c in self.columns for value in c.special]",
+        "special: list[Any] = []",
         SCHEMA,
     ),
 )

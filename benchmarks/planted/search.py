@@ -31,7 +31,7 @@ MUTANTS = (
         MISLEADING,
     ),
     Mutant(
-        "search/computed.py",
+        "search/halving.py",
         "the first pair that was computed is taken for the worst",
         "best = best_first(known)[0]",
         "best = known[0]",

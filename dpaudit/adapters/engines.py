@@ -44,7 +44,7 @@ def pipeline_dp(
         where noise is Gaussian or partitions are private.
     partitions : sequence, optional
         Public partitions. None for private ones, which PipelineDP selects: the draws are dicts
-        then, and ``audit(keys=[...])`` declares which partitions there may be.
+        then, and ``Outcomes(..., keys=[...])`` declares which partitions there may be.
     user, partition, value : str, optional
         Columns of a frame. Without `partition` all rows are in one.
     given : optional
@@ -164,8 +164,8 @@ def smartnoise_sql(
         is what SmartNoise's ``get_privacy_cost`` says, and this is what it is to be held to.
     given, then : optional
         See :class:`Drawn`. By default the data, a frame; of a release, a frame of the result, one
-        number is kept where it has one cell. Other results need ``audit(keys=[...])`` where groups
-        come and go.
+        number is kept where it has one cell. Other results need ``Outcomes(..., keys=[...])`` where
+        groups come and go.
     **options
         Further ones of ``snsql.Privacy``.
 

@@ -1,21 +1,27 @@
 """One audit: explore, freeze, draw afresh, certify, judge; and how many draws that takes."""
 
 from dpaudit.engine.auditing import audit
+from dpaudit.engine.margin import noise_margin
 from dpaudit.engine.one_run import audit_one_run
 from dpaudit.engine.one_run_planning import OneRunPlan, plan_one_run
 from dpaudit.engine.outputs import audit_outputs
 from dpaudit.engine.planning import Plan, draws_to_refute, plan
 from dpaudit.engine.provenance import versions
-from dpaudit.engine.request import MIN_DRAWS
+from dpaudit.engine.request import MIN_DRAWS, NOISE, Pairs
+from dpaudit.engine.settings import Settings
 
 __all__ = [
     "MIN_DRAWS",
+    "NOISE",
     "OneRunPlan",
+    "Pairs",
     "Plan",
+    "Settings",
     "audit",
     "audit_one_run",
     "audit_outputs",
     "draws_to_refute",
+    "noise_margin",
     "plan",
     "plan_one_run",
     "versions",

@@ -1,45 +1,34 @@
-"""Explore, freeze, draw afresh, certify, judge.
+"""Audit one mechanism: explore, freeze, draw afresh, certify, judge.
 
-One audit looks at one claim. Pair, events, sides and thresholds are chosen on exploration draws;
-the certifying draws are fresh, and ``failure_prob`` is divided over all bounds that they serve.
-So all certified numbers of a result hold together, except with probability `failure_prob`, for any
-mechanism whose draws are independent; what is shown of them (the witness, the point of a curve) may
-be picked afterwards.
+Pairs, events, sides and thresholds are chosen on exploration draws. The certifying draws are fresh,
+and ``failure_prob`` is divided over all bounds that rest on them. So all certified numbers of a
+result hold together, except with probability `failure_prob`, for every mechanism whose draws are
+independent; what is reported of them (the witness, the point of a curve) may be picked afterwards.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpaudit import _validate
-from dpaudit._validate import DEFAULT_FAILURE_PROB
+from dpaudit._validate import DEFAULT_FAILURE_PROB, DEFAULT_SEED
 from dpaudit.claims import Claim
-from dpaudit.engine.concluding import result_of
-from dpaudit.engine.families import family_of, family_of_mutant
-from dpaudit.engine.judging import advice, judge
+from dpaudit.engine.concluding import conclude
+from dpaudit.engine.families import family_of
 from dpaudit.engine.looking import look
 from dpaudit.engine.mutation import Fates, fates_of, mutants_of
-from dpaudit.engine.notes import notes_on_task
-from dpaudit.engine.reach import detectable
-from dpaudit.engine.request import (
-    Pairs,
-    checked_mode,
-    checked_mutants,
-    checked_task,
-    checked_variants,
-)
-from dpaudit.engine.scoring import as_outcomes, scored
+from dpaudit.engine.request import NOISE, Pairs, checked_mutants, checked_task
+from dpaudit.engine.scoring import apart, may_fail_late, scored, wrapped_alike
+from dpaudit.engine.settings import Settings, checked_settings
 from dpaudit.engine.task import Task
-from dpaudit.errors import MechanismError
+from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.events import FloatAttack
-from dpaudit.mechanisms import ERRORS, LateFailure, Watch, Workers, mechanism_name, working
-from dpaudit.neighbors import NeighborPair, Portfolio, family
-from dpaudit.results import AuditResult, Slack, SlackPoint, Verdict
+from dpaudit.mechanisms import LateFailure, working
+from dpaudit.neighbors import Portfolio, family
+from dpaudit.results import AuditResult
 
 DEFAULT_DRAWS = 100_000
 
@@ -50,97 +39,60 @@ def audit(
     pairs: Pairs | None = None,
     *,
     draws: int = DEFAULT_DRAWS,
+    seed: int = DEFAULT_SEED,
     failure_prob: float = DEFAULT_FAILURE_PROB,
-    seed: int,
-    mutants: Sequence[Any] | None = (),
-    sequential: bool | None = None,
-    float_attack: bool | FloatAttack = False,
-    slack: Mapping[float, Any] | None = None,
+    mutants: str | Sequence[Any] | None = NOISE,
+    method: str = "fixed",
     score: Callable[[Any], Any] | None = None,
+    float_attack: bool | FloatAttack = False,
     id: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    timeout: float | None = None,
-    call_timeout: float | None = None,
-    errors: str = "raise",
-    keys: Sequence[Hashable] | None = None,
-    workers: int | Workers | None = None,
-    executor: Executor | None = None,
-    max_seconds: float | None = None,
-    keep: str | os.PathLike[str] | None = None,
+    settings: Settings | None = None,
 ) -> AuditResult:
-    """Look for a certified violation of a claim.
+    """Search for a certified violation of a claim.
 
     Parameters
     ----------
     mechanism : callable, AdditiveNoise or ExactMechanism
         ``f(data, size, *, rng) -> array [size, ...]``; an :class:`AdditiveNoise` mechanism, whose
         final noise is integrated out; or an object with ``pmf(data) -> [k]``, whose divergence is
-        computed instead of estimated.
+        computed instead of estimated. Wrap functions that return one draw with :func:`one_draw`;
+        dicts, exceptions and other outputs with :class:`Outcomes`.
     claim : Claim
         What the mechanism promises.
     pairs : NeighborPair, sequence of NeighborPair, PairFamily, SearchSpace or Portfolio, optional
-        Where to look. Of several pairs, all are explored and the most promising is certified; a
+        Where to audit. All of several pairs are explored and the most promising one is certified; a
         space or a portfolio is searched for the worst pair (see :mod:`dpaudit.search`). Default:
         :func:`dpaudit.neighbors.portfolio` under the relation of the claim.
     draws : int, optional
         Draws per dataset in all, exploration included; at least 20. Default 100,000.
+    seed : int, optional
+        Root seed, >= 0: with `id` it fixes every random number. Default 0.
     failure_prob : float, optional
         Probability that any certified number of the result is wrong, in (0, 1). Default 1e-6.
-    seed : int
-        Root seed, >= 0: with `id` it fixes every random number.
-    mutants : sequence, optional
-        The audit proves its power on mutants, the mechanism with one mistake each, audited on the
-        same claim and pairs (see :mod:`dpaudit.engine.mutation`). They are made from its noise;
-        what is given here is added, and must be killed: mechanisms with a mistake of another kind,
-        and changes such as ``mutants.without("my_module.clip")`` or ``mutants.scaled(scale=0.5)``.
-        None makes none, and then an audit that finds nothing has NO_POWER. A refuted claim needs
-        no mutants.
-    sequential : bool, optional
-        Stop as soon as the claim is refuted, or the rest of the budget could not certify what
-        violation may be left, `draws` being the most that is spent; see
-        :mod:`dpaudit.engine.bets`. For mechanisms that draw, and are neither exact nor of
-        additive noise. Default: of those, where draws are dear, which is with `max_seconds` or
-        `keep`; False certifies the most that `draws` can show.
-    float_attack : bool or FloatAttack, optional
-        Also look at the low bits of floating-point outputs; a :class:`FloatAttack` names the
-        values and scales to try. Default False.
-    slack : mapping of float to mechanism, optional
-        The same mechanism with its noise multiplied by each number, to see how far the noise
-        could shrink: each is audited with the same draws, on the pair on which a mutant was
-        killed that was not gross, or else on the pair of the mechanism; they share `failure_prob`.
+    mutants : "noise", sequence or None, optional
+        An audit shows its power on mutants: the mechanism with one mistake each, audited on the
+        same claim and pairs (see :mod:`dpaudit.engine.mutation`). "noise" (the default) makes them
+        from the mechanism's noise. A sequence adds mechanisms with other mistakes, and changes such
+        as ``mutants.without("my_module.clip")`` or ``mutants.scaled(scale=0.5)``, all of which must
+        be killed. None makes none; an audit that finds no violation then ends in NO_POWER. A
+        refuted claim needs no mutants.
+    method : {"fixed", "sequential"}, optional
+        "fixed" (the default) certifies the most that `draws` can show. "sequential" stops as soon
+        as the claim is refuted, or the rest of the budget could not certify what violation may be
+        left; use it for expensive mechanisms that draw their outputs. See
+        :mod:`dpaudit.engine.bets`.
     score : callable, optional
-        ``score(outputs) -> [size]``, a fixed function of each output: what is audited is the
-        mechanism followed by it. Post-processing, so whatever is certified holds of the outputs;
-        where the best score is known, such as a likelihood ratio, none is lost to learning one.
-        It must not depend on draws of this audit.
+        ``score(outputs) -> [size]``, a fixed function of each output: the audit sees the
+        scores. This is post-processing, so whatever is certified holds for the outputs; use it
+        where the best score is known, such as a likelihood ratio. It must not depend on draws of
+        this audit.
+    float_attack : bool or FloatAttack, optional
+        Also examine the low bits of floating-point outputs; a :class:`FloatAttack` names the
+        values and scales to try. Default False.
     id : str, optional
-        Name of the audit; the mechanism's name when omitted.
-    progress : callable, optional
-        ``progress(done, total)``, told after each call how many draws of all that are planned were
-        made.
-    timeout, call_timeout : float, optional
-        Seconds that the whole audit, and one call of a mechanism, may take; see
-        :class:`dpaudit.mechanisms.Watch` for where a hanging call can be interrupted.
-    errors : {"raise", "outcome"}, optional
-        With "outcome", an exception of the mechanism is an outcome, told by its type, and so is
-        an infinite number (see :class:`dpaudit.Outcomes` for what that costs). Default "raise".
-    keys : sequence, optional
-        Of a mechanism whose draws are dicts, Series or frames: the keys that they may have.
-        Absent keys are outcomes. Not needed where all draws have the same.
-    workers : int, optional
-        Processes that draw; dead ones are replaced. The result is that of one, to the last bit.
-    executor : concurrent.futures.Executor, optional
-        Who draws instead, such as the executor of a cluster; it is left open.
-    max_seconds : float, optional
-        Seconds after which the audit ends with what is certified so far. It must be sequential,
-        because only bets may be looked at whenever the clock says so; 0.7 of the time are for the
-        mechanism, and the rest is for mutants.
-    keep : path, optional
-        Folder in which every call of the mechanism is kept as soon as it was made. What was killed
-        goes on where it was; an audit of another claim, with the same `id`, `seed` and `draws`,
-        begins with the draws that there are. That claim must not be chosen by what the first audit
-        found, or `failure_prob` is no longer what it says. Calls of a mechanism whose file or bound
-        values changed are refused; what it imports is not looked at.
+        Name of the audit. Default: the mechanism's name.
+    settings : Settings, optional
+        Workers, time limits, cache and progress.
 
     Returns
     -------
@@ -166,127 +118,68 @@ def audit(
     >>> def noisy_sum(data, size, *, rng):  # the sensitivity of a sum in [0, 1] is 1
     ...     return data.sum() + rng.laplace(scale=1 / 2.0, size=size)
     >>> pair = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
-    >>> result = audit(noisy_sum, PureDP(1.0), pair, draws=20_000, seed=1)
+    >>> result = audit(noisy_sum, PureDP(1.0), pair, draws=20_000)
     >>> result.verdict.words
     'REFUTED'
-    >>> 1.8 < result.certified_epsilon < 2.0
+    >>> 1.7 < result.certified_epsilon < 2.0
     True
     """
     start = time.perf_counter()
-    mechanism, mutants, slack = scored(score, mechanism, mutants, slack)
-    if _validate.choice(ERRORS, errors=errors) != "raise" or keys is not None:
-        options: dict[str, Any] = {
-            "draws": draws,
-            "failure_prob": failure_prob,
-            "seed": seed,
-            "sequential": sequential,
-            "float_attack": float_attack,
-            "id": id,
-            "progress": progress,
-            "timeout": timeout,
-            "call_timeout": call_timeout,
-            "workers": workers,
-            "executor": executor,
-            "max_seconds": max_seconds,
-            "keep": keep,
-        }
-        return _with_outcomes(mechanism, claim, pairs, mutants, slack, errors, keys, options)
-    watch = Watch(progress, timeout, call_timeout, max_seconds=max_seconds)
-    with working(workers, executor) as drawn_by:
-        task = checked_task(
-            mechanism,
-            claim,
-            pairs,
-            draws=draws,
-            failure_prob=failure_prob,
-            seed=seed,
-            sequential=checked_mode(
-                sequential, mechanism, draws, max_seconds=max_seconds, keep=keep
-            ),
-            float_attack=float_attack,
-            id=id,
-            watch=watch,
-            workers=drawn_by,
-            keep=keep,
-        )
-        given = checked_mutants(mutants, mechanism)
-        variants = checked_variants(slack, mechanism)
-        shares = 1 + (0 if given is None else 1 + len(given)) + len(variants)
-        watch.total = 2 * task.draws * shares
-        found = look(task, mechanism, "mechanism")
-        # A refutation needs no proof of power.
-        fates, family = Fates(), None
-        if given is not None and not found.refuted:
-            made = mutants_of(task, mechanism, found, given)
-            fates = fates_of(task, made, found)
-            family = family_of(task, mechanism, found, made)
-        reach = detectable(task, found, family)
-        judged = judge(task, found, fates, wanted=given is not None)
-        of_mutant = None
-        if judged[0] is Verdict.NO_POWER and fates.survivor is not None:
-            of_mutant = family_of_mutant(task, fates)
-        killed_on = fates.killed_on or found.pair
-        slack_found = _frontier(task, variants, killed_on) if variants else None
-        per_item = _note_on_items(task, mechanism) if found.refuted else ()
-    watch.finish()
-    return result_of(
-        task,
-        found,
-        fates,
-        judged,
-        mechanism=mechanism_name(mechanism),
-        reach=reach,
-        seconds=time.perf_counter() - start,
-        advice=advice(
-            task,
-            found,
-            judged[0],
-            fates,
-            family=family,
-            of_mutant=of_mutant,
-            wanted=given is not None,
-        ),
-        slack=slack_found,
-        more_notes=per_item + notes_on_task(task, found),
+    settings = checked_settings(settings)
+    mechanism = scored(score, mechanism)
+    task = checked_task(
+        mechanism,
+        claim,
+        pairs,
+        draws=draws,
+        seed=seed,
+        failure_prob=failure_prob,
+        id=id,
+        method=method,
+        float_attack=float_attack,
     )
-
-
-def _with_outcomes(
-    mechanism: Any,
-    claim: Claim,
-    pairs: Pairs | None,
-    mutants: Sequence[Any] | None,
-    slack: Mapping[float, Any] | None,
-    errors: str,
-    keys: Sequence[Hashable] | None,
-    options: dict[str, Any],
-) -> AuditResult:
-    """Audit a mechanism whose outputs are made arrays.
-
-    Where exceptions are outcomes, draws come by whole calls as long as none fails, and one by one
-    from the beginning if one does, on all data alike and kept in a folder of their own. Draws among
-    which none fails are those that one by one would have been. So each of the two audits errs with
-    probability at most half of `failure_prob`.
-    """
-    share = 0.5 if errors == "outcome" else 1.0
-    failure_prob = _validate.failure_prob(failure_prob=options["failure_prob"])
-    options = {**options, "failure_prob": share * failure_prob}
-
-    def begun(apart: bool) -> AuditResult:
-        wrapped, made, variants = as_outcomes(
-            mechanism, mutants, slack, errors=errors, keys=keys, apart=apart
+    if settings.max_seconds is not None and not task.sequential:
+        raise ArgumentError(
+            'max_seconds needs method="sequential", the only method that may stop when the clock '
+            f"says so, got {settings.max_seconds:g} and method={method!r}"
         )
-        keep = options["keep"]
-        if apart and keep is not None:
-            keep = os.path.join(keep, "apart")
-        how = {**options, "keep": keep}
-        return audit(wrapped, claim, pairs, mutants=made, slack=variants, **how)
+    given = checked_mutants(wrapped_alike(mutants, mechanism), mechanism)
+    with working(settings.workers, settings.executor) as workers:
+        task = replace(task, watch=settings.watch(), workers=workers, cache_dir=settings.cache_dir)
+        result = _audited(task, mechanism, given)
+    return replace(result, seconds=time.perf_counter() - start)
 
+
+def _audited(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> AuditResult:
+    """Audit a mechanism, and again with each draw as a call of its own where calls fail late.
+
+    Draws among which none fails are those that one by one would have been. So each of the two
+    audits errs with probability at most half of `failure_prob`.
+    """
+    if not may_fail_late(mechanism):
+        return _once(task, mechanism, given)
+    halved = replace(task, failure_prob=task.failure_prob / 2)
     try:
-        result = begun(apart=False)
+        result = _once(halved, mechanism, given)
     except LateFailure:
-        result = begun(apart=True)
-    return replace(result, failure_prob=failure_prob)
+        directory = task.cache_dir and os.path.join(task.cache_dir, "apart")
+        mechanism = apart(mechanism)
+        given = given and tuple(wrapped_alike(given, mechanism))
+        result = _once(replace(halved, cache_dir=directory), mechanism, given)
+    return replace(result, failure_prob=task.failure_prob)
+
+
+def _once(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> AuditResult:
+    task.watch.total = 2 * task.draws * (1 if given is None else 2 + len(given))
+    found = look(task, mechanism, "mechanism")
+    fates, model = Fates(wanted=given is not None), None
+    if given is not None and not found.refuted:  # a refutation needs no proof of power
+        made = mutants_of(task, mechanism, found, given)
+        fates = fates_of(task, made, found)
+        model = family_of(task, mechanism, found, made)
+    notes = _note_on_items(task, mechanism) if found.refuted else ()
+    task.watch.finish()
+    return conclude(task, found, fates, mechanism=mechanism, family=model, notes=notes)
 
 
 def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
@@ -308,24 +201,5 @@ def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
     return (
         f"refuted for users with {space.items} items; for users with one item each, the same "
         "search found no violation. If the claim protects one item, say so with "
-        "neighbors.portfolio(m=1) or search.rows(..., items=1)",
+        "neighbors.portfolio(m=1)",
     )
-
-
-def _frontier(task: Task, variants: list[tuple[float, Any]], pair: NeighborPair) -> Slack | None:
-    """Audit the variants of a slack frontier on one pair; together they cost one mutant.
-
-    Those that `max_seconds` left no time for are missing; None where that is all of them.
-    """
-    share = task.failure_prob / len(variants)
-    alone = replace(task, pairs=family(pair), failure_prob=share, space=None)
-    points = []
-    for multiplier, variant in variants:
-        try:
-            found = look(alone, variant, f"slack {multiplier!r}")
-        except MechanismError:
-            if task.watch.is_spent():
-                break
-            raise
-        points.append(SlackPoint(multiplier, found.epsilon.lower, found.refuted))
-    return Slack(tuple(points), pair.describe(), share) if points else None

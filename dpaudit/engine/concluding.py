@@ -1,63 +1,61 @@
-"""From a certificate and the fates of its mutants to the result of an audit."""
+"""Judge a certificate beside its mutants, and put the result of an audit together."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.families import Family, family_of_mutant
+from dpaudit.engine.judging import advice, judge
 from dpaudit.engine.mutation import Fates
-from dpaudit.engine.notes import notes_on
+from dpaudit.engine.notes import notes_on, notes_on_task
 from dpaudit.engine.provenance import versions
+from dpaudit.engine.reach import detectable
 from dpaudit.engine.task import Task
-from dpaudit.results import AuditResult, Slack, Verdict
+from dpaudit.mechanisms import mechanism_name
+from dpaudit.results import AuditResult, Verdict
 from dpaudit.stats import curves_of
 
 
-def result_of(
+def conclude(
     task: Task,
     found: Certificate,
     fates: Fates,
-    judged: tuple[Verdict, str],
     *,
-    mechanism: str,
-    reach: float | None,
-    seconds: float,
-    advice: str,
+    mechanism: Any,
+    family: Family | None = None,
     pair_words: str = "",
-    slack: Slack | None = None,
-    more_notes: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
 ) -> AuditResult:
-    """Put a result together.
+    """Judge what was found, and return the result.
 
     Parameters
     ----------
     task : Task
         What was asked.
     found : Certificate
-        What was found.
+        What was found of the mechanism.
     fates : Fates
         What became of the mutants.
-    judged : (Verdict, str)
-        The verdict and the sentence behind it.
-    mechanism : str
-        Its name.
-    reach : float or None
-        Epsilon that would have been refuted.
-    seconds : float
-        That the audit took.
-    advice : str
-        What to try next; empty where nothing is.
+    mechanism : callable, AdditiveNoise, ExactMechanism or str
+        What was audited, or its name.
+    family : Family, optional
+        The distributions of the mechanism with less noise, where they are known.
     pair_words : str, optional
         Instead of a pair: where there is none, because the datasets are elsewhere.
-    slack : Slack, optional
-        By how much the noise could shrink.
-    more_notes : tuple of str, optional
+    notes : tuple of str, optional
         Besides those of the certificate.
     """
     claim = task.claim
-    verdict, reason = judged
     epsilon, delta = found.point
+    verdict, reason = judge(task, found, fates)
+    of_mutant = None
+    if verdict is Verdict.NO_POWER and fates.survivor is not None:
+        of_mutant = family_of_mutant(task, fates)
+    next_step = advice(task, found, verdict, fates, family=family, of_mutant=of_mutant)
     return AuditResult(
         id=task.name,
-        mechanism=mechanism,
+        mechanism=mechanism if isinstance(mechanism, str) else mechanism_name(mechanism),
         claim={
             "notion": claim.notion,
             "epsilon": epsilon,
@@ -81,20 +79,21 @@ def result_of(
         mutants=fates.results,
         expected=None,
         seed=task.seed,
-        seconds=seconds,
+        seconds=0.0,
         mechanism_seconds=found.mechanism_seconds + fates.seconds,
         versions=versions(),
         curves=curves_of(found.bounds, task.grid, task.claimed, delta, found.epsilon.lower)
         if found.bounds
         else None,
-        detectable_epsilon=reach,
+        detectable_epsilon=detectable(task, found, family),
         sequential=found.sequential,
         long_profile=found.long_profile,
         search=found.search,
-        slack=slack,
-        notes=notes_on(found, fates.unseen if fates.results else "") + more_notes,
+        notes=notes_on(found, fates.unseen if fates.results else "")
+        + notes
+        + notes_on_task(task, found),
         left_out=found.left_out,
-        advice=advice,
+        advice=next_step,
         pair=None if pair_words else found.pair,
         event=found.event,
     )

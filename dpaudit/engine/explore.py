@@ -218,12 +218,13 @@ def _raised(error: BaseException) -> bool:
 
 _ARRAYS = (
     "the data are those of a portfolio. If the mechanism is made for others, say so: "
-    "neighbors.portfolio(data_like) or its low=, high=, m=, dim=, n_users= "
+    "neighbors.portfolio(like) or its low=, high=, m=, dim=, n_users= "
     "(--like, --range, --m, --dim, --users)"
 )
 _FRAMES = (
     "the frame is one of many that are tried. If the mechanism is made for others, say so by "
-    'columns= and special=; if an exception is an answer, by errors="outcome"'
+    "Schema(columns, special=...); if an exception is an answer, by "
+    'Outcomes(f, errors="outcome")'
 )
 
 

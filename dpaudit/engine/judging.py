@@ -37,9 +37,7 @@ _CAREFUL = 0.05  # one-sided level at which rates are moved before draws are nam
 _ROUNDING = 1e-6
 
 
-def judge(
-    task: Task, found: Certificate, fates: Fates, *, wanted: bool = True
-) -> tuple[Verdict, str]:
+def judge(task: Task, found: Certificate, fates: Fates) -> tuple[Verdict, str]:
     """Return the verdict and the sentence behind it.
 
     Parameters
@@ -50,8 +48,6 @@ def judge(
         What was found of the mechanism.
     fates : Fates
         What became of its mutants.
-    wanted : bool, optional
-        Whether mutants were asked for.
     """
     epsilon, delta = found.point
     if found.refuted:
@@ -60,7 +56,7 @@ def judge(
             f"delta = {delta:g}, where {epsilon:.4g} was claimed"
         )
     nothing = "no violation found"
-    silent = _powerless(found, fates, wanted=wanted)
+    silent = _powerless(found, fates)
     if silent:
         return Verdict.NO_POWER, f"{nothing}, {silent}{_beyond_words(task, found, fates)}"
     killed, judged = mutation_score(fates.results)
@@ -84,10 +80,10 @@ def _weak_words(mutants: Sequence[MutantResult]) -> str:
     return "; some of its noise can be halved without notice" * bool(half_noticed(mutants))
 
 
-def _powerless(found: Certificate, fates: Fates, *, wanted: bool) -> str:
+def _powerless(found: Certificate, fates: Fates) -> str:
     """Return why no violation found means nothing; empty where mutants show that it does."""
     if not fates.results:
-        if not wanted:
+        if not fates.wanted:
             return "and no mutant was wanted to show power"
         return f"and there is no mutant to show power: {fates.unseen or 'it draws no noise'}"
     if found.is_constant and not found.pair.is_null:
@@ -140,7 +136,6 @@ def advice(
     *,
     family: Family | None = None,
     of_mutant: Family | None = None,
-    wanted: bool = True,
 ) -> str:
     """Say what to try next where nothing was refuted: the one thing that is likeliest to help.
 
@@ -158,13 +153,13 @@ def advice(
         The mechanism with more or less noise.
     of_mutant : Family, optional
         The same of the likeliest mutant, where it was given.
-    wanted : bool, optional
-        Whether mutants were asked for.
     """
     if verdict is Verdict.REFUTED:
         return ""
+    if task.stored is not None:
+        return _advice_on_outputs(verdict, fates)
     known = _of_known_strength(family)
-    more = _more_draws(task, found, fates, known) if wanted else ""
+    more = _more_draws(task, found, fates, known) if fates.wanted else ""
     if more:
         return more
     if verdict is Verdict.NOT_REFUTED:
@@ -183,8 +178,8 @@ def advice(
                 f"more draws: about {int(least):,} per dataset (draws={int(least)}) refute a "
                 "mechanism that tells the two datasets apart every time; fewer hardly refute any"
             )
-    if not wanted:
-        return "leave mutants=None out: mutants are then made from the noise, and show power"
+    if not fates.wanted:
+        return 'mutants="noise", the default: mutants made from the noise show power'
     mutant = fates.likeliest
     if mutant is None:
         return (
@@ -208,13 +203,14 @@ def advice(
     if task.space is None and is_frame(task.pairs.pairs[0].left):
         return (
             "another pair: search for the worst one, as in "
-            f"search.like(frame, user={task.pairs.pairs[0].by!r}); or more draws"
+            f"neighbors.portfolio(frame, schema=Schema(user={task.pairs.pairs[0].by!r})); "
+            "or more draws"
         )
     is_array = isinstance(task.pairs.pairs[0].left, np.ndarray)
     if task.space is None and is_array and task.pairs.pairs[0].user is not None:
         return (
             "another pair: search for the worst one, as in "
-            "search.outlier(n_users=50, low=..., high=...), or stretch this one"
+            "neighbors.outlier(n_users=50, low=..., high=...), or stretch this one"
         )
     if given:
         return (
@@ -222,6 +218,18 @@ def advice(
             "the mutant, and then only so much is known"
         )
     return "another pair, or more draws: no change of its noise was seen on the pairs tried"
+
+
+def _advice_on_outputs(verdict: Verdict, fates: Fates) -> str:
+    if verdict is not Verdict.NO_POWER:
+        return ""
+    if fates.results:
+        return "more outputs, or a larger mistake in the mutant: what it changes is not seen"
+    return (
+        "outputs of a mutant, of the mechanism with a realistic mistake: "
+        'mutants={"half the noise": (left, right)}; an audit that refutes them has shown that it '
+        "would notice"
+    )
 
 
 def _of_known_strength(family: Family | None) -> Added | None:

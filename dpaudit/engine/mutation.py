@@ -75,6 +75,8 @@ class Fates:
         Spent in the code of the mutants.
     failure_prob : float
         Of one look at one mutant.
+    wanted : bool
+        Whether mutants were asked for.
     """
 
     results: tuple[MutantResult, ...] = ()
@@ -84,6 +86,7 @@ class Fates:
     killed_on: NeighborPair | None = None
     seconds: float = 0.0
     failure_prob: float = 0.0
+    wanted: bool = True
 
 
 def mutants_of(

@@ -21,7 +21,7 @@ _NO_FLOATS = (
     "and no floating-point output was found whose bits could be read."
 )
 _NAMED = 3  # pairs, in a sentence
-_OTHER_KEYS = "draws hold keys that keys= does not name: of these only their number is looked at"
+_OTHER_KEYS = "draws hold keys that keys= does not name: only their number is audited"
 
 
 def notes_on_draws(task: Task, sampler: Sampler) -> tuple[str, ...]:
@@ -160,7 +160,8 @@ def _on_frames(task: Task, found: Certificate) -> tuple[str, ...]:
         return ()
     return (
         "only pairs that were named were looked at, and few users of given data show what the "
-        f"worst would: search.like(frame, user={found.pair.by!r}) looks for pairs that show more",
+        f"worst would: neighbors.portfolio(frame, schema=Schema(user={found.pair.by!r})) looks for "
+        "pairs that show more",
     )
 
 

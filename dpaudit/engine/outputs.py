@@ -5,27 +5,26 @@ from __future__ import annotations
 import reprlib
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
-from dpaudit._validate import DEFAULT_FAILURE_PROB
+from dpaudit._validate import DEFAULT_FAILURE_PROB, DEFAULT_SEED
 from dpaudit.claims import Claim
 from dpaudit.engine import counts
 from dpaudit.engine.certificate import Certificate
-from dpaudit.engine.concluding import result_of
+from dpaudit.engine.concluding import conclude
 from dpaudit.engine.families import Outcomes
-from dpaudit.engine.judging import judge
 from dpaudit.engine.mutation import Fates
-from dpaudit.engine.reach import detectable
 from dpaudit.engine.reading import Outputs, read, refuse_other_kinds
 from dpaudit.engine.task import Task
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms import Sampler, generator, words_of_draws
 from dpaudit.neighbors import NeighborPair, family
-from dpaudit.results import AuditResult, Fate, MutantResult, Verdict
+from dpaudit.results import AuditResult, Fate, MutantResult
 
 UNCHECKED = (
     "The outputs were drawn elsewhere. dpaudit could not check that the two datasets are "
@@ -40,7 +39,7 @@ def audit_outputs(
     claim: Claim,
     *,
     failure_prob: float = DEFAULT_FAILURE_PROB,
-    seed: int,
+    seed: int = DEFAULT_SEED,
     mutants: Mapping[str, tuple[Outputs, Outputs]] | None = None,
     id: str = "outputs",
 ) -> AuditResult:
@@ -61,18 +60,20 @@ def audit_outputs(
         What the mechanism promises.
     failure_prob : float, optional
         Probability that any certified number of the result is wrong, in (0, 1). Default 1e-6.
-    seed : int
-        Of the split, >= 0. Chosen before looking at what it leads to.
+    seed : int, optional
+        Of the split, >= 0. Choose it before you see what it leads to. Default 0.
     mutants : mapping of str to (left, right), optional
         Outputs of the mechanism with a realistic mistake, each on the same two datasets: an audit
-        that refutes nothing shows its power on them. They share one `failure_prob`.
+        that refutes nothing shows its power on them. They share one `failure_prob`. None (the
+        default) is for none.
     id : str, optional
         Name of the result.
 
     Returns
     -------
     AuditResult
-        What could not be checked is among its notes. Without mutants, silence is NO_POWER.
+        What could not be checked is among its notes. Without mutants, an audit that finds no
+        violation ends in NO_POWER.
 
     Raises
     ------
@@ -85,7 +86,7 @@ def audit_outputs(
     >>> from dpaudit import PureDP, audit_outputs
     >>> rng = np.random.default_rng(1)
     >>> left, right = 1 + rng.laplace(scale=0.5, size=5000), rng.laplace(scale=0.5, size=5000)
-    >>> result = audit_outputs(left, right, PureDP(1.0), seed=1)
+    >>> result = audit_outputs(left, right, PureDP(1.0))
     >>> result.verdict.words
     'REFUTED'
     """
@@ -98,37 +99,21 @@ def audit_outputs(
     given = _checked_mutants(mutants)
     task, sampler = _prepared(claim, failure_prob, seed, id, id, left, right)
     found = counts.look_at(task, sampler, "outputs")
-    fates = Fates()
-    if given and not found.refuted:
-        fates = Fates(
-            tuple(_fate(task, sampler, name, *both, len(given)) for name, both in given.items())
-        )
-    reach = None if found.refuted else detectable(task, found, Outcomes.of(found))
-    judged = judge(task, found, fates, wanted=bool(given))
-    return result_of(
+    results = (
+        ()
+        if found.refuted
+        else tuple(_fate(task, sampler, name, *both, len(given)) for name, both in given.items())
+    )
+    result = conclude(
         task,
         found,
-        fates,
-        judged,
+        Fates(results, wanted=bool(given)),
         mechanism="outputs drawn elsewhere",
-        reach=reach,
-        seconds=time.perf_counter() - start,
-        advice=_advice(judged[0], given=bool(given)),
+        family=None if found.refuted else Outcomes.of(found),
         pair_words=f"drawn elsewhere: {len(sampler.left)} and {len(sampler.right)} outputs",
-        more_notes=(UNCHECKED,),
+        notes=(UNCHECKED,),
     )
-
-
-def _advice(verdict: Verdict, *, given: bool) -> str:
-    if verdict is not Verdict.NO_POWER:
-        return ""
-    if given:
-        return "more outputs, or a larger mistake in the mutant: what it changes is not seen"
-    return (
-        "outputs of a mutant, of the mechanism with a realistic mistake: "
-        'mutants={"half the noise": (left, right)}; an audit that refutes them has shown that it '
-        "would notice"
-    )
+    return replace(result, seconds=time.perf_counter() - start)
 
 
 class StoredDraws(Sampler):

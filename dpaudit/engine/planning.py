@@ -16,7 +16,7 @@ from scipy import optimize
 
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
-from dpaudit.claims import LARGEST_EPSILON
+from dpaudit.claims import LARGEST_EPSILON, Claim
 from dpaudit.engine.chances import (
     BY_EVENT,
     BY_RANK,
@@ -107,10 +107,9 @@ class Plan:
 
 
 def plan(
-    *,
-    epsilon: float,
-    delta: float = 0.0,
+    claim: Claim,
     true_epsilon: float,
+    *,
     power: float = WITHIN_REACH,
     failure_prob: float = DEFAULT_FAILURE_PROB,
     oracle: Oracle | None = None,
@@ -120,10 +119,10 @@ def plan(
 
     Parameters
     ----------
-    epsilon, delta : float
-        The claim.
+    claim : PureDP or ApproxDP
+        To be refuted.
     true_epsilon : float
-        What the mechanism really needs at the claimed delta, > `epsilon`.
+        Epsilon that the mechanism really needs at the claimed delta; above the claimed one.
     power : float, optional
         Wanted probability of a refutation, in (0, 1). Default 0.9.
     failure_prob : float, optional
@@ -146,6 +145,8 @@ def plan(
     ------
     ValueError
         For an argument out of range, and for a violation that even 10 billion draws would miss.
+    TypeError
+        For a claim that is a curve: name the point of it that is violated, as an `ApproxDP`.
 
     Notes
     -----
@@ -158,11 +159,18 @@ def plan(
 
     Examples
     --------
-    >>> found = plan(epsilon=1.0, true_epsilon=1.2)
+    >>> from dpaudit import PureDP
+    >>> found = plan(PureDP(1.0), 1.2)
     >>> 6_500 < found.draws < 8_000, found.instrument
     (True, 'guesses in two tails')
     """
-    epsilon, delta = _validate.nonnegative(epsilon=epsilon), _validate.delta(delta=delta)
+    point = getattr(claim, "point", None)
+    if not isinstance(claim, Claim) or point is None:
+        raise TypeError(
+            f"claim must be a PureDP or an ApproxDP, got {_validate.shown(claim)}; of a curve, "
+            "name the point that is violated: ApproxDP(claim.epsilon(delta), delta)"
+        )
+    epsilon, delta = point
     true_epsilon = _validate.positive(true_epsilon=true_epsilon)
     if true_epsilon > LARGEST_EPSILON:
         raise ArgumentError(
@@ -170,18 +178,19 @@ def plan(
         )
     if true_epsilon <= epsilon:
         raise ArgumentError(
-            f"true_epsilon must be a number > epsilon = {epsilon!r}: there is no violation to "
-            f"plan for, got {true_epsilon!r}"
+            f"true_epsilon must be a number > {epsilon!r}, the claimed one: there is no violation "
+            f"to plan for, got {true_epsilon!r}"
         )
     power = _validate.failure_prob(power=power)
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
     if epsilon > _LARGEST_EPSILON:
-        raise ArgumentError(f"epsilon must be at most {_LARGEST_EPSILON:g}, got {epsilon:g}")
+        raise ArgumentError(
+            f"claim must have an epsilon of at most {_LARGEST_EPSILON:g} to plan for, got {claim}"
+        )
     if rates is not None and oracle is not None:
         raise ArgumentError("give oracle or rates, got both")
     if oracle is not None and not isinstance(oracle, Oracle):
         raise TypeError(f"oracle must be one of dpaudit.oracles, got {oracle!r}")
-    point = epsilon, delta
     if rates is not None:
         model = "as given"
         known = _given(rates, epsilon, true_epsilon, delta)

@@ -1,21 +1,18 @@
-"""A fixed score of the outputs: it is the scores that are audited, of mutants and variants too.
+"""Wrap a mechanism, and its mutants in the same way.
 
-A score is settled before the first draw, and post-processing costs no privacy: what is certified of
-the scores holds of the outputs. It saves the audit from learning where a long output is best looked
-at.
+A score or a conversion of outputs is fixed before the first draw. It is post-processing, so
+whatever is certified of the wrapped mechanism holds for the mechanism.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dpaudit.engine.request import kind_of
 from dpaudit.mechanisms import (
     AdditiveNoise,
     ExactMechanism,
-    OneDraw,
     Outcomes,
     Scored,
     mechanism_name,
@@ -23,17 +20,8 @@ from dpaudit.mechanisms import (
 from dpaudit.mutants import Change
 
 
-def scored(
-    score: Callable[[Any], Any] | None, mechanism: Any, mutants: Any, slack: Any
-) -> tuple[Any, Any, Any]:
-    """Return a mechanism, its mutants and its variants, each seen through one score.
-
-    Parameters
-    ----------
-    score : callable or None
-        ``score(outputs) -> [size]``; None changes nothing.
-    mechanism, mutants, slack
-        As in :func:`dpaudit.audit`; what is none of these is left as it is, to be refused there.
+def scored(score: Any, mechanism: Any) -> Any:
+    """Return a mechanism followed by a score; without one, as it is.
 
     Raises
     ------
@@ -41,7 +29,7 @@ def scored(
         When `score` is no function, or the mechanism draws no outputs to score.
     """
     if score is None:
-        return mechanism, mutants, slack
+        return mechanism
     if not callable(score):
         raise TypeError(f"score must be a function score(outputs) -> [size], got {score!r}")
     if isinstance(mechanism, AdditiveNoise | ExactMechanism):
@@ -49,62 +37,37 @@ def scored(
             "score needs a mechanism that draws its outputs; "
             f"{mechanism_name(mechanism)} {kind_of(mechanism)}"
         )
+    return Scored(mechanism, score)
 
-    return _each(lambda one: Scored(one, score), mechanism, mutants, slack)
 
+def wrapped_alike(variants: Any, mechanism: Any) -> Any:
+    """Wrap variants of a mechanism as it is wrapped; leave what is no list as it is.
 
-def as_outcomes(
-    mechanism: Any,
-    mutants: Any,
-    slack: Any,
-    *,
-    errors: str,
-    keys: Sequence[Hashable] | None,
-    apart: bool,
-) -> tuple[Any, Any, Any]:
-    """Return a mechanism, its mutants and its variants with outputs made arrays.
-
-    Parameters
-    ----------
-    mechanism, mutants, slack
-        As of :func:`scored`.
-    errors, keys, apart
-        See :class:`Outcomes`.
-
-    Raises
-    ------
-    TypeError
-        When the mechanism draws no outputs.
+    Changes need no wrapping: they act inside. What cannot be wrapped is refused elsewhere.
     """
-    if isinstance(mechanism, AdditiveNoise | ExactMechanism):
-        raise TypeError(
-            "errors and keys are for mechanisms that draw; "
-            f"{mechanism_name(mechanism)} {kind_of(mechanism)}"
-        )
-
-    def wrapped(inner: Any) -> Outcomes:
-        if isinstance(inner, functools.partial) and isinstance(inner.func, OneDraw):
-            inner = inner.func.of(functools.partial(inner.func.function, **inner.keywords))
-        if keys is not None and isinstance(inner, OneDraw) and inner.keys is None:
-            inner = inner.declaring(keys)
-        return Outcomes(inner, errors=errors, keys=keys, apart=apart)
-
-    return _each(wrapped, mechanism, mutants, slack)
+    if not isinstance(variants, Iterable) or isinstance(variants, str | Mapping):
+        return variants
+    return [_alike(one, mechanism) for one in variants]
 
 
-def _each(
-    wrap: Callable[[Any], Any], mechanism: Any, mutants: Any, slack: Any
-) -> tuple[Any, Any, Any]:
-    """Put something around a mechanism, its mutants, changes of it, and its variants."""
+def _alike(variant: Any, mechanism: Any) -> Any:
+    fits = callable(variant) and not isinstance(variant, Change | AdditiveNoise | ExactMechanism)
+    if not fits or not isinstance(mechanism, Outcomes | Scored):
+        return variant
+    inner = _alike(variant, mechanism.mechanism)
+    is_wrapped = isinstance(mechanism, Outcomes) and isinstance(variant, Outcomes)
+    return inner if is_wrapped else mechanism.of(inner)
 
-    def seen(one: Any) -> Any:
-        if isinstance(one, Change):
-            return Change(one.name, lambda whole: wrap(one(whole.mechanism)))
-        is_drawn = callable(one) and not isinstance(one, AdditiveNoise | ExactMechanism)
-        return wrap(one) if is_drawn else one
 
-    if isinstance(mutants, Iterable) and not isinstance(mutants, str) and not callable(mutants):
-        mutants = [seen(one) for one in mutants]
-    if isinstance(slack, Mapping):
-        slack = {multiplier: seen(variant) for multiplier, variant in slack.items()}
-    return seen(mechanism), mutants, slack
+def may_fail_late(mechanism: Any) -> bool:
+    """Whether a call may fail after trial calls passed, so that :func:`apart` is needed."""
+    while isinstance(mechanism, Scored):
+        mechanism = mechanism.mechanism
+    return isinstance(mechanism, Outcomes) and mechanism.may_fail_late
+
+
+def apart(mechanism: Any) -> Any:
+    """Return a mechanism of which each draw is a call of its own."""
+    if isinstance(mechanism, Scored):
+        return mechanism.of(apart(mechanism.mechanism))
+    return mechanism.of(mechanism.mechanism, apart=True)

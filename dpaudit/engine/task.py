@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,8 +105,8 @@ class Task:
         Told of progress, and asked how long calls may take.
     workers : Workers, optional
         Who draws; this process by default.
-    keep : Path, optional
-        Folder in which calls are kept.
+    cache_dir : path, optional
+        Directory in which calls are stored.
     """
 
     claim: Claim
@@ -122,7 +122,7 @@ class Task:
     stored: Mapping[str, int] | None = None
     watch: Watch = field(default_factory=Watch)
     workers: Workers | None = None
-    keep: Path | None = None
+    cache_dir: str | os.PathLike[str] | None = None
 
     @property
     def is_small(self) -> bool:
@@ -154,7 +154,7 @@ class Task:
             watch=self.watch,
             finite=finite,
             workers=self.workers,
-            kept=None if self.keep is None else Kept.of(self.keep, mechanism, role),
+            kept=None if self.cache_dir is None else Kept.of(self.cache_dir, mechanism, role),
         )
 
     def calls(self, draws: int) -> int:

@@ -392,7 +392,6 @@ class Attack:
                 end_to_end=True,
                 mutants=result.mutants,
                 survivors=survivors,
-                slack=None if result.slack is None else result.slack.refuted_from,
             )
         )
         return result

@@ -169,9 +169,6 @@ class Attempt:
         Of an audit: how the mutants of the mechanism fared.
     survivors : str
         Why mutants of the mechanism survive, where they do.
-    slack : float or None
-        Of an audit: the largest factor below 1, of those tried, by which the noise can be
-        multiplied so that the claim is refuted.
     """
 
     claim: str
@@ -195,7 +192,6 @@ class Attempt:
     trace: Trace | None = None
     mutants: tuple[MutantResult, ...] = ()
     survivors: str = ""
-    slack: float | None = None
 
     @property
     def violated(self) -> bool:

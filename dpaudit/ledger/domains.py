@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 from dpaudit.ledger.generating import hnp, st
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 Range = Interval | Integer | Choice
 

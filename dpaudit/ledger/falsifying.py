@@ -27,7 +27,7 @@ from dpaudit.ledger.judging import DEFAULT_TOLERANCE, Inequality, Judge, record
 from dpaudit.ledger.seeding import SEEDED
 from dpaudit.ledger.simplifying import simplify
 from dpaudit.ledger.tracing import trace_of
-from dpaudit.search import Interval
+from dpaudit.neighbors import Interval
 
 HALVED = 0.5
 

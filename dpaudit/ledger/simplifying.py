@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaudit.ledger.domains import Array, Domain
 from dpaudit.ledger.judging import Judge
-from dpaudit.search import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 _DIGITS = (0, 1, 2, 3, 4, 6)
 _PLAIN = (0.0, 1.0, -1.0, 2.0, 0.5)

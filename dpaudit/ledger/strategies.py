@@ -136,11 +136,11 @@ def neighbor_pairs(
     if name == "add_remove_user":
         right = np.delete(left, user, axis=0)
         pair = (left, right) if draw(st.booleans()) else (right, left)
-        return NeighborPair(*pair, user, relation, "drawn by hypothesis")
+        return NeighborPair(*pair, relation=relation, recipe="drawn by hypothesis")
     right = left.copy()
     m, d = left.shape[1], None if d is None else left.shape[2]
     right[user] = draw(user_data(n_users=1, m=m, d=d, **kind))[0]
-    return NeighborPair(left, right, user, relation, "drawn by hypothesis")
+    return NeighborPair(left, right, relation=relation, recipe="drawn by hypothesis")
 
 
 # --- vectors and matrices ---

@@ -29,7 +29,7 @@ from dpaudit.mechanisms.streams import generator, global_generators_kept, seed_o
 from dpaudit.mechanisms.subprocess import Subprocess
 from dpaudit.mechanisms.training import DPSGD
 from dpaudit.mechanisms.watch import TIME_IS_OVER, Watch
-from dpaudit.mechanisms.workers import Processes, Workers, working
+from dpaudit.mechanisms.workers import Processes, Workers, checked_workers, working
 
 __all__ = [
     "CALLS",
@@ -59,6 +59,7 @@ __all__ = [
     "as_array",
     "as_rows",
     "check_scheduler",
+    "checked_workers",
     "counts_changes",
     "generator",
     "global_generators_kept",

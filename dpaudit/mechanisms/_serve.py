@@ -74,7 +74,7 @@ def plain(value):
 
 
 def one(function, data, style, rng):
-    if style == "numpy":
+    if style == "rng":
         return function(data, rng=rng)
     number = int(rng.integers(2**32)) if style != "none" else 0
     if style == "integer":
@@ -85,7 +85,7 @@ def one(function, data, style, rng):
     return function(data)
 
 
-def answer(function, style, errors, facts, arrays):
+def answer(function, style, facts, arrays):
     rng = np.random.default_rng(facts["seed"])
     size = facts["size"]
     if style == "vectorised":
@@ -103,7 +103,7 @@ def answer(function, style, errors, facts, arrays):
         try:
             draws.append(["value", plain(one(function, data, style, rng))])
         except Exception as error:
-            if errors != "outcome":
+            if not facts["catches"]:
                 raise
             draws.append(["failure", {"raised": type(error).__name__}])
     return {"draws": draws}, {}
@@ -142,7 +142,7 @@ def end_with_parent():
 
 def main():
     end_with_parent()
-    target, style, errors = sys.argv[1:]
+    target, style = sys.argv[1:]
     # What the mechanism prints must not be taken for an answer.
     stream = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -156,7 +156,7 @@ def main():
     while True:
         facts, arrays = read(sys.stdin.buffer)
         try:
-            told = answer(function, style, errors, facts, arrays)
+            told = answer(function, style, facts, arrays)
         except Exception as error:
             told = {"error": "%s: %s" % (type(error).__name__, error)}, {}
         write(stream, *told)

@@ -63,7 +63,7 @@ class Compilations:
             warnings.warn(
                 f"{name} was compiled anew in {self.compiled} of {self.calls} calls, which took "
                 f"{self.seconds:.1f} s: what it compiles depends on the size of a call. "
-                'one_draw(f, seed="jax", vmap=True) draws by few sizes, each compiled once',
+                'one_draw(f, randomness="jax", vmap=True) draws by few sizes, each compiled once',
                 SlowAuditWarning,
                 stacklevel=2,
             )

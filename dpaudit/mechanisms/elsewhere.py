@@ -70,14 +70,14 @@ def draw_elsewhere(
         sampler._labels,
         sampler._finite,
         copy.deepcopy(sampler._kinds),
-        sampler.watch.call_timeout,
+        sampler.watch.call_limit,
         sampler.kept,
     )
     tasks = (
         (known, min(starts.step, draws - start), (*labels, index), start)
         for index, start in enumerate(starts)
     )
-    limits = {"deadline": sampler.watch.deadline, "call_timeout": sampler.watch.call_timeout}
+    limits = {"deadline": sampler.watch.deadline, "call_limit": sampler.watch.call_limit}
     for chunk in workers.map(draw, shipped, tasks, **limits):
         sampler.seconds += chunk.seconds
         sampler.saw_reals |= chunk.saw_reals
@@ -98,7 +98,7 @@ class Known(NamedTuple):
     labels: tuple[str, ...]
     finite: bool
     kinds: Kinds
-    call_timeout: float | None
+    call_limit: float | None
     kept: Kept | None
 
 

@@ -22,7 +22,7 @@ def keys_differ(*names: tuple[str, ...] | None) -> str:
     )
     return (
         "; the presence of a key is an outcome. Declare every key that there may be: "
-        f"keys=[{shown}]"
+        f"Outcomes(f, keys=[{shown}])"
     )
 
 
@@ -79,8 +79,8 @@ def hint(mechanism: Any) -> str:
     if _takes(mechanism, None):
         return (
             "; a mechanism is f(data, size, *, rng). A function that returns one draw, with noise "
-            'of global generators, becomes one by one_draw(f, seed="legacy"); one of the data '
-            'alone, before its noise, is audited with AdditiveNoise(f, "gaussian", scale=...)'
+            'of global generators, becomes one by one_draw(f, randomness="legacy"); one of the '
+            'data alone, before its noise, is audited with AdditiveNoise(f, "gaussian", scale=...)'
         )
     return ""
 
@@ -91,7 +91,7 @@ def by_its_seed(function: Any) -> str:
         return ""
     called = getattr(function, "__name__", "f")
     called = called if called.isidentifier() else "f"
-    return f'a function that takes seed becomes one by one_draw({called}, seed="integer")'
+    return f'a function that takes seed becomes one by one_draw({called}, randomness="integer")'
 
 
 def takes_another(mechanism: Any) -> str:
@@ -136,7 +136,7 @@ def slow_words(name: str, each: float, size: int, total: int, seconds: float) ->
     draws = "a draw" if size == 1 else f"{size} draws"
     return (
         f"{name} takes {each:.2g} s for {draws}: this audit of {total:,} would take up to "
-        f"{seconds / 60:.0f} minutes. A sequential audit (sequential=True, dpaudit run "
-        "--sequential) stops as soon as evidence is in; draws=, max_seconds= and timeout= bound "
-        "it, and keep= loses nothing of it"
+        f'{seconds / 60:.0f} minutes. method="sequential" (dpaudit run --sequential) stops as soon '
+        "as the evidence is in; draws= and Settings(max_seconds=...) bound the time; "
+        "Settings(cache_dir=...) lets an interrupted audit resume"
     )

@@ -55,7 +55,9 @@ class Kept:
             Where the folder holds calls of another mechanism, or cannot be written.
         """
         if Path(folder).exists() and not Path(folder).is_dir():
-            raise StoreError(f"keep must be the path of a folder, got {str(folder)!r}, a file")
+            raise StoreError(
+                f"cache_dir must be the path of a directory, got {str(folder)!r}, a file"
+            )
         told = {"mechanism": mechanism_name(mechanism), "code": _code(mechanism)}
         # A mutant that is another one today has another folder; the mechanism is held to be one.
         which = (

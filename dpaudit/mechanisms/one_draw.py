@@ -6,7 +6,7 @@ import functools
 import importlib
 import random
 import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,16 +17,7 @@ from dpaudit.data import handed
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms.hints import by_its_seed, lacks
 from dpaudit.mechanisms.legacy import global_functions_of
-from dpaudit.mechanisms.outcomes import (
-    ERRORS,
-    Array,
-    Then,
-    as_array,
-    attempt,
-    checked_keys,
-    checked_then,
-    unbound,
-)
+from dpaudit.mechanisms.outcomes import Array, Then, as_array, attempt, unbound
 from dpaudit.mechanisms.protocols import mechanism_name
 from dpaudit.mechanisms.shipping import travels_by_value
 from dpaudit.mechanisms.streams import (
@@ -36,17 +27,18 @@ from dpaudit.mechanisms.streams import (
     seed_of,
 )
 
-SEEDS = ("numpy", "integer", "legacy", "torch", "jax")
+RANDOMNESS = {"rng": "rng", "integer": "seed", "legacy": "", "torch": "", "jax": "key"}
+"""Where a function gets its randomness, and the argument by which it takes it, if any."""
 
-_OTHER_SEEDS = (
-    'seed="legacy" is for noise of numpy\'s global generator, "integer" for a function that takes '
-    'seed, "torch" and "jax" for theirs, None for noise that cannot be seeded'
+_OTHERS = (
+    'randomness="legacy" is for noise of numpy\'s global generator, "integer" for a function that '
+    'takes seed, "torch" and "jax" for theirs, None for noise that cannot be seeded'
 )
 
 _TWO_FROM_ONE = (
     "{name} builds two generators from one seed in one draw. From a number, both draw the same "
     "noise; from a generator, which default_rng returns as it is, they do not. Hand it a number: "
-    'one_draw(f, seed="integer") for f(data, seed=...)'
+    'one_draw(f, randomness="integer") for f(data, seed=...)'
 )
 
 _ONE_AT_A_TIME = threading.RLock()  # threads that draw share the global generators
@@ -60,37 +52,33 @@ class OneDraw:
         self,
         function: Callable[..., Any],
         *,
-        seed: str | None = "numpy",
-        keys: Sequence[Hashable] | None = None,
-        errors: str = "raise",
-        then: Then | None = None,
+        randomness: str | None = "rng",
         vmap: bool = False,
     ) -> None:
         _validate.function("a function that returns one draw, f(data)", function=function)
-        if seed is not None and not (isinstance(seed, str) and seed in SEEDS):
+        known = isinstance(randomness, str) and randomness in RANDOMNESS
+        if randomness is not None and not known:
             raise ArgumentError(
-                f"seed must be one of {', '.join(map(repr, SEEDS))} or None, got "
-                f"{_validate.shown(seed)}"
+                f"randomness must be one of {', '.join(map(repr, RANDOMNESS))} or None, got "
+                f"{_validate.shown(randomness)}"
             )
-        if _validate.flag(vmap=vmap) and seed != "jax":
-            raise ArgumentError(f'vmap goes with seed="jax", got seed={seed!r}')
-        self.function, self.seed = function, seed
-        self.keys, self.then = checked_keys(keys), checked_then(then)
-        self.errors = _validate.choice(ERRORS, errors=errors)
-        wanted = {"numpy": "rng", "integer": "seed", "jax": "key"}.get(seed or "")
-        if wanted and lacks(function, wanted):
+        if _validate.flag(vmap=vmap) and randomness != "jax":
+            raise ArgumentError(f'vmap needs randomness="jax", got randomness={randomness!r}')
+        self.function, self.randomness = function, randomness
+        argument = RANDOMNESS.get(randomness or "")
+        if argument and lacks(function, argument):
             raise TypeError(
-                f"{mechanism_name(function)} takes no {wanted}, which seed={seed!r} hands to it: "
-                f"{by_its_seed(function) or _OTHER_SEEDS}"
+                f"{mechanism_name(function)} takes no {argument}, which "
+                f"randomness={randomness!r} hands to it: {by_its_seed(function) or _OTHERS}"
             )
         self.vmap = vmap
-        self.dpaudit_unseeded = seed is None
+        self.dpaudit_unseeded = randomness is None
         functools.update_wrapper(self, function, updated=())
         self.__name__ = mechanism_name(function)
         self._many: Callable[..., Any] | None = None
 
     def __repr__(self) -> str:
-        return f"one_draw({self.__name__}, seed={self.seed!r})"
+        return f"one_draw({self.__name__}, randomness={self.randomness!r})"
 
     def __reduce__(self) -> Any:
         # What jax compiled stays behind. The name in its module is that of the mechanism, not of
@@ -98,51 +86,65 @@ class OneDraw:
         found = _find(self)
         if found is not None:
             return found
-        return functools.partial(OneDraw, **self._options), (self.function,)
-
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("seed", "keys", "errors", "then", "vmap")}
-
-    def declaring(self, keys: Sequence[Hashable]) -> OneDraw:
-        """Return the same mechanism with the keys that its draws may have."""
-        return OneDraw(self.function, **{**self._options, "keys": keys})
+        make = functools.partial(OneDraw, randomness=self.randomness, vmap=self.vmap)
+        return make, (self.function,)
 
     def of(self, function: Callable[..., Any]) -> OneDraw:
         """Return another function, made a mechanism in the same way."""
-        return OneDraw(function, **self._options)
+        return OneDraw(function, randomness=self.randomness, vmap=self.vmap)
 
     def __call__(
         self, data: Any, size: int, *, rng: np.random.Generator, **arguments: Any
     ) -> Array:
         """Return `size` independent draws; other arguments are those of the function."""
+        draws = self.draws(data, size, rng=rng, **arguments)
+        return unbound(draws, as_array(draws))
+
+    def draws(
+        self,
+        data: Any,
+        size: int,
+        *,
+        rng: np.random.Generator,
+        then: Then | None = None,
+        catches: bool = False,
+        **arguments: Any,
+    ) -> Sequence[Any]:
+        """Return `size` independent draws as the function returns them; see :class:`Outcomes`."""
         if arguments:  # of a partial around this mechanism
             bound = self.of(functools.partial(self.function, **arguments))
-            return bound(data, size, rng=rng)
+            return bound.draws(data, size, rng=rng, then=then, catches=catches)
         if self.vmap:
-            return self._mapped(data, size, rng)
-        if self.seed == "numpy" and type(rng) is np.random.Generator:
+            mapped = self._mapped(data, size, rng)
+            return mapped if then is None else [then(draw) for draw in mapped]
+        if self.randomness == "rng" and type(rng) is np.random.Generator:
             rng = Watched(rng.bit_generator)
-        with _seeding(self.seed) as draw:
+        with _seeding(self.randomness) as draw:
             run = functools.partial(draw, self.function)
-            draws = [self._one(run, data, rng) for _ in range(size)]
-        return unbound(draws, as_array(draws, self.keys, catches=self.errors == "outcome"))
+            return [self._one(run, data, rng, then, catches) for _ in range(size)]
 
-    def _one(self, run: Callable[..., Any], data: Any, rng: np.random.Generator) -> Any:
+    def _one(
+        self,
+        run: Callable[..., Any],
+        data: Any,
+        rng: np.random.Generator,
+        then: Then | None,
+        catches: bool,
+    ) -> Any:
         given = handed(data)  # what one draw does to the data, the next must not see
 
         def finished() -> Any:
             draw = run(given, rng)
-            return draw if self.then is None else self.then(draw)
+            return draw if then is None else then(draw)
 
-        found = attempt(finished) if self.errors == "outcome" else finished()
+        drawn = attempt(finished) if catches else finished()
         if isinstance(rng, Watched):
             if rng.seeded > 1:
                 raise MechanismError(_TWO_FROM_ONE.format(name=self.__name__))
             rng.seeded = 0
-        return found
+        return drawn
 
-    def _mapped(self, data: Any, size: int, rng: np.random.Generator) -> Array:
+    def _mapped(self, data: Any, size: int, rng: np.random.Generator) -> Sequence[Any]:
         """Draw by one compiled call; sizes are padded to few, each of which compiles once."""
         jax = _imported("jax")
         if self._many is None:
@@ -156,35 +158,31 @@ class OneDraw:
         drawn = self._many(np.asarray(data), keys)
         if isinstance(drawn, dict):
             columns = {key: np.asarray(values)[:size] for key, values in drawn.items()}
-            draws = [{key: values[at] for key, values in columns.items()} for at in range(size)]
-            return as_array(draws, self.keys, catches=self.errors == "outcome")
-        array = np.asarray(drawn)[:size]
-        if self.then is not None:
-            return as_array([self.then(draw) for draw in array], self.keys)
-        return array
+            return [{key: values[at] for key, values in columns.items()} for at in range(size)]
+        return list(np.asarray(drawn)[:size])
 
 
 def one_draw(
     function: Callable[..., Any] | None = None,
     *,
-    seed: str | None = "numpy",
-    keys: Sequence[Hashable] | None = None,
-    errors: str = "raise",
-    then: Then | None = None,
+    randomness: str | None = "rng",
     vmap: bool = False,
 ) -> Any:
     """Make a function that returns one draw a mechanism that returns many.
+
+    Put :class:`Outcomes` around it to declare keys of dicts, to count exceptions as outcomes, or
+    to convert each draw.
 
     Parameters
     ----------
     function : callable
         ``f(data, ...)`` returns one draw: a number, a text, an array, a list, a dict, a frame or
         None.
-    seed : {"numpy", "integer", "legacy", "torch", "jax", None}, optional
+    randomness : {"rng", "integer", "legacy", "torch", "jax", None}, optional
         Where its randomness comes from:
 
-        "numpy"
-            It takes ``rng``, a :class:`numpy.random.Generator`.
+        "rng"
+            It takes ``rng``, a :class:`numpy.random.Generator`. The default.
         "integer"
             It takes ``seed``, a whole number below 2**32. Mutants are made of the noise that it
             draws from generators of ``numpy.random.default_rng(seed)``, called by that name.
@@ -199,8 +197,6 @@ def one_draw(
         None
             An entropy source of its own, which cannot be seeded: `dpaudit replay` then compares
             verdicts and not counts.
-    keys, errors, then : optional
-        See :class:`Outcomes`.
     vmap : bool, optional
         With "jax": draw many at once by ``jax.jit(jax.vmap(f))``, for few sizes only, so that
         little is compiled.
@@ -210,32 +206,29 @@ def one_draw(
     callable
         ``f(data, size, *, rng)``; a decorator, where no function is given.
 
+    Raises
+    ------
+    TypeError
+        When the function does not take the argument that `randomness` names.
+
     Examples
     --------
-    >>> @one_draw(seed="legacy")
+    >>> @one_draw(randomness="legacy")
     ... def noisy_count(data):
     ...     return len(data) + np.random.laplace()
     >>> noisy_count([[1.0], [2.0]], 3, rng=np.random.default_rng(1)).shape
     (3,)
     """
-    options: dict[str, Any] = {
-        "seed": seed,
-        "keys": keys,
-        "errors": errors,
-        "then": then,
-        "vmap": vmap,
-    }
-    if function is None:
-        return functools.partial(OneDraw, **options)
-    return OneDraw(function, **options)
+    make = functools.partial(OneDraw, randomness=randomness, vmap=vmap)
+    return make if function is None else make(function)
 
 
 @contextmanager
-def _seeding(seed: str | None) -> Iterator[Callable[..., Any]]:
+def _seeding(randomness: str | None) -> Iterator[Callable[..., Any]]:
     """Yield what calls a function once; global generators are left as they were found."""
-    if seed == "numpy":
+    if randomness == "rng":
         yield lambda function, data, rng: function(data, rng=rng)
-    elif seed == "integer":
+    elif randomness == "integer":
 
         def by_number(function: Callable[..., Any], data: Any, rng: np.random.Generator) -> Any:
             number = seed_of(rng)
@@ -245,13 +238,13 @@ def _seeding(seed: str | None) -> Iterator[Callable[..., Any]]:
                 return function(data, seed=number)
 
         yield by_number
-    elif seed is None:
+    elif randomness is None:
         yield lambda function, data, rng: function(data)
-    elif seed == "jax":
+    elif randomness == "jax":
         jax = _imported("jax")
         yield lambda function, data, rng: function(data, key=jax.random.PRNGKey(seed_of(rng)))
     else:
-        torch = _imported("torch") if seed == "torch" else None
+        torch = _imported("torch") if randomness == "torch" else None
         theirs = None if torch is None else torch.random.get_rng_state()
 
         def seeded(function: Callable[..., Any], data: Any, rng: np.random.Generator) -> Any:
@@ -278,7 +271,7 @@ def _imported(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise MechanismError(
-            f'seed="{name}" needs the package {name}, which is not installed here: '
+            f'randomness="{name}" needs the package {name}, which is not installed here: '
             f"pip install {name}"
         ) from error
 

@@ -6,6 +6,7 @@ post-processing, and whatever is certified of the arrays holds for what they wer
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -39,20 +40,21 @@ class LateFailure(MechanismError):
 
 
 class Outcomes:
-    """A mechanism with outputs as they are, as an ordinary one.
+    """A mechanism whose draws are dicts, texts, lists, None or exceptions, as an ordinary one.
 
     Parameters
     ----------
     mechanism : callable
         ``f(data, size, *, rng)`` that returns a sequence of `size` draws: numbers, texts, arrays of
-        any shape, lists, dicts, frames, None.
+        any shape, lists, dicts, frames, None. Also what :func:`one_draw` and :class:`Subprocess`
+        make.
     keys : sequence, optional
         Keys of draws that are dicts, Series or frames. Absent keys are outcomes, and so is any key
         beside these. Without them all draws must have the same keys.
     errors : {"raise", "outcome"}, optional
         With "outcome", exceptions and infinite numbers are outcomes. Of a call that draws many and
         fails, nobody could tell which of them failed; so where trial calls fail, each draw is a
-        call of its own.
+        call of its own. Default "raise".
     then : callable, optional
         Applied to each draw, such as the predictions of a model on fixed points.
     apart : bool, optional
@@ -63,7 +65,8 @@ class Outcomes:
     LateFailure
         By a call with "outcome", where data that passed the trial fail after all, or others do
         not pass it: no two sides may be called in two ways, since calls, and not draws, may be what
-        fails. See :func:`dpaudit.audit`, which then begins again with `apart`.
+        fails. :func:`dpaudit.audit` then begins again with `apart`, for the other half of
+        `failure_prob`.
 
     Examples
     --------
@@ -87,27 +90,47 @@ class Outcomes:
         self.mechanism = _validate.function("a function f(data, size, *, rng)", mechanism=mechanism)
         self.keys = checked_keys(keys)
         self.errors = _validate.choice(ERRORS, errors=errors)
-        self.then = checked_then(then)
+        self.then = None if then is None else _validate.function("a function", then=then)
         self.apart = _validate.flag(apart=apart)
         self._fails: dict[bytes, bool] = {}
         self.__name__ = mechanism_name(mechanism)
         self.dpaudit_unseeded = not is_seeded(mechanism)
 
+    def of(self, mechanism: Callable[..., Any], *, apart: bool | None = None) -> Outcomes:
+        """Return another mechanism whose draws are treated alike."""
+        return Outcomes(
+            mechanism,
+            keys=self.keys,
+            errors=self.errors,
+            then=self.then,
+            apart=self.apart if apart is None else apart,
+        )
+
+    @property
+    def may_fail_late(self) -> bool:
+        """Whether a call may raise :class:`LateFailure`."""
+        one_by_one = _bound(self.mechanism)[0] is not None
+        return self.errors == "outcome" and not self.apart and not one_by_one
+
     def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent draws as an array, a record for each dict."""
-        if self.errors == "raise":
-            whole = self._then(self.mechanism(data, size, rng=rng), size)
-            return unbound(whole, as_array(whole, self.keys))
-        if self.apart or self._fails_on(data):
+        catches = self.errors == "outcome"
+        one_by_one, bound = _bound(self.mechanism)
+        if one_by_one is not None:
+            draws = one_by_one(data, size, rng=rng, then=self.then, catches=catches, **bound)
+        elif catches and (self.apart or self._fails_on(data)):
             draws = [attempt(lambda: self._one(data, rng)) for _ in range(size)]
-            return unbound(draws, as_array(draws, self.keys, catches=True))
-        try:
-            whole = self._then(self.mechanism(data, size, rng=rng), size)
-        except _OURS:
-            raise
-        except Exception as error:
-            raise LateFailure(f"{self.__name__} raised {type(error).__name__}: {error}") from error
-        return unbound(whole, as_array(whole, self.keys, catches=True))
+        elif not catches:
+            draws = self._then(self.mechanism(data, size, rng=rng), size)
+        else:
+            try:
+                draws = self._then(self.mechanism(data, size, rng=rng), size)
+            except _OURS:
+                raise
+            except Exception as error:
+                words = f"{self.__name__} raised {type(error).__name__}: {error}"
+                raise LateFailure(words) from error
+        return unbound(draws, as_array(draws, self.keys, catches=catches))
 
     def _fails_on(self, data: Any) -> bool:
         """Whether a trial call fails; the same wherever and whenever it is asked."""
@@ -164,9 +187,13 @@ def checked_keys(keys: Any) -> tuple[Hashable, ...] | None:
     return held
 
 
-def checked_then(then: Any) -> Then | None:
-    """Return what is applied to each draw; refuse what is no function."""
-    return None if then is None else _validate.function("a function of one draw", then=then)
+def _bound(mechanism: Any) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
+    """Return what draws one by one, if anything does, and the arguments bound to it."""
+    bound: dict[str, Any] = {}
+    while isinstance(mechanism, functools.partial) and not mechanism.args:
+        bound = {**mechanism.keywords, **bound}
+        mechanism = mechanism.func
+    return getattr(mechanism, "draws", None), bound
 
 
 def as_array(
@@ -321,7 +348,9 @@ def _numbers(values: list[Any]) -> NDArray[np.float64]:
 def _columns(columns: Mapping[str, Array]) -> Array:
     """Return columns side by side, as records."""
     if not columns:
-        raise MechanismError("draws are empty dicts; declare what they may hold with keys=[...]")
+        raise MechanismError(
+            "draws are empty dicts; declare what they may hold: Outcomes(f, keys=[...])"
+        )
     dtype = [(name, values.dtype, values.shape[1:]) for name, values in columns.items()]
     records = np.zeros(len(next(iter(columns.values()))), dtype=dtype)
     for name, values in columns.items():

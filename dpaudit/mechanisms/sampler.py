@@ -344,7 +344,7 @@ def draw_chunk(
     start: int,
 ) -> Chunk:
     """Draw one chunk of a sampler on a worker."""
-    watch = Watch(call_timeout=known.call_timeout)
+    watch = Watch(call_limit=known.call_limit)
     watch.may_show = 0
     sampler = Sampler(
         mechanism,

@@ -1,4 +1,4 @@
-"""A mechanism of whose outputs one number is looked at: a score that is fixed beforehand."""
+"""A mechanism followed by a fixed score of its outputs."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ class Scored:
         self.mechanism, self.score = mechanism, score
         self.__name__ = f"{mechanism_name(mechanism)}, scored by {mechanism_name(score)}"
         self.dpaudit_unseeded = not is_seeded(mechanism)
+
+    def of(self, mechanism: Callable[..., Any]) -> Scored:
+        """Return another mechanism with the same score."""
+        return Scored(mechanism, self.score)
 
     @property
     def changed(self) -> Any:

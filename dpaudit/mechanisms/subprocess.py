@@ -13,7 +13,6 @@ import os
 import subprocess
 import tempfile
 import weakref
-from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,12 @@ import numpy as np
 from dpaudit import _validate
 from dpaudit.data import Failure, Packed, form_of, is_frame
 from dpaudit.errors import ArgumentError, MechanismError
-from dpaudit.mechanisms.outcomes import ERRORS, Array, as_array, checked_keys
+from dpaudit.mechanisms.outcomes import Array, Then, as_array
 from dpaudit.mechanisms.shipping import file_hash
 from dpaudit.mechanisms.streams import seed_of
 
 _SERVE = Path(__file__).with_name("_serve.py")
-_STYLES = ("vectorised", "numpy", "integer", "legacy", "none")
+_STYLES = ("vectorised", "rng", "integer", "legacy", "none")
 _TAIL = 2000
 
 
@@ -40,11 +39,9 @@ class Subprocess:
         Its interpreter, such as ``venv/bin/python``.
     target : str
         ``module:function``, or ``file.py:function``.
-    style : {"vectorised", "numpy", "integer", "legacy", "none"}, optional
+    style : {"vectorised", "rng", "integer", "legacy", "none"}, optional
         "vectorised" (the default) for ``f(data, size, rng=rng)``; the others for functions that
-        return one draw, as the seeds of :func:`one_draw`.
-    keys, errors : optional
-        See :class:`Outcomes`.
+        return one draw, as `randomness` of :func:`one_draw`.
     by : str, optional
         Column of the users, for data that are frames; they arrive as frames of pandas.
 
@@ -66,8 +63,6 @@ class Subprocess:
         target: str,
         *,
         style: str = "vectorised",
-        keys: Sequence[Hashable] | None = None,
-        errors: str = "raise",
         by: str | None = None,
     ) -> None:
         self.python = str(_validate.path(python=python))
@@ -76,13 +71,6 @@ class Subprocess:
         self.target = target
         self.by = None if by is None else _validate.text(by=by)
         self.style = _validate.choice(_STYLES, style=style)
-        self.keys = checked_keys(keys)
-        self.errors = _validate.choice(ERRORS, errors=errors)
-        if self.errors == "outcome" and self.style == "vectorised":
-            raise ArgumentError(
-                'errors="outcome" needs a function that returns one draw: of a call that draws '
-                "many nobody could tell which of them failed; give style="
-            )
         self.dpaudit_unseeded = self.style == "none"
         module, _, function = target.rpartition(":")
         self.__name__ = f"{os.path.basename(module)}:{function}"
@@ -98,6 +86,24 @@ class Subprocess:
 
     def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent draws."""
+        draws = self.draws(data, size, rng=rng)
+        return draws if isinstance(draws, np.ndarray) else as_array(draws)
+
+    def draws(
+        self,
+        data: Any,
+        size: int,
+        *,
+        rng: np.random.Generator,
+        then: Then | None = None,
+        catches: bool = False,
+    ) -> Array | list[Any]:
+        """Return `size` independent draws as the function returns them; see :class:`Outcomes`."""
+        if catches and self.style == "vectorised":
+            raise ArgumentError(
+                'errors="outcome" needs a function that returns one draw: of a call that draws '
+                "many nobody could tell which of them failed; give style="
+            )
         form = form_of(data, by=self.by or ("" if is_frame(data) else None))
         packed = form.packed(data)
         if packed is None:
@@ -106,9 +112,16 @@ class Subprocess:
                 "there: arrays, lists of arrays, frames and dicts of those can"
             )
         answer = self._ask(
-            {"size": size, "seed": seed_of(rng, 2**63), "data": packed.facts}, packed.arrays
+            {
+                "size": size,
+                "seed": seed_of(rng, 2**63),
+                "data": packed.facts,
+                "catches": catches,
+            },
+            packed.arrays,
         )
-        return self._draws(answer, size)
+        draws = self._checked(answer, size)
+        return draws if then is None else [d if isinstance(d, Failure) else then(d) for d in draws]
 
     def close(self) -> None:
         """End the process."""
@@ -116,7 +129,7 @@ class Subprocess:
             _end(self._process, self._errors)
             self._process = None
 
-    def _draws(self, answer: Packed, size: int) -> Array:
+    def _checked(self, answer: Packed, size: int) -> Array | list[Any]:
         if "error" in answer.facts:
             raise MechanismError(f"{self.target} raised {answer.facts['error']}")
         if "array" in answer.arrays:
@@ -127,7 +140,7 @@ class Subprocess:
         ]
         if len(draws) != size:
             raise MechanismError(f"{self.target} must return size={size} draws, got {len(draws)}")
-        return as_array(draws, self.keys, catches=self.errors == "outcome")
+        return draws
 
     def _ask(self, facts: dict[str, Any], arrays: dict[str, Array]) -> Packed:
         process = self._started()
@@ -156,7 +169,7 @@ class Subprocess:
                 "version of it"
             )
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        command = [self.python, str(_SERVE), self.target, self.style, self.errors]
+        command = [self.python, str(_SERVE), self.target, self.style]
         try:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors

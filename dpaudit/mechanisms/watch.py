@@ -50,9 +50,9 @@ class Watch:
     progress : callable, optional
         ``progress(done, total)``, called after each call of a mechanism with the draws made so far
         and the draws planned, over both datasets and all mechanisms of the audit.
-    timeout : float, optional
+    time_limit : float, optional
         Seconds that the whole audit may take.
-    call_timeout : float, optional
+    call_limit : float, optional
         Seconds that one call of a mechanism may take.
     total : int
         Draws planned.
@@ -61,8 +61,8 @@ class Watch:
     """
 
     progress: Callable[[int, int], None] | None = None
-    timeout: float | None = None
-    call_timeout: float | None = None
+    time_limit: float | None = None
+    call_limit: float | None = None
     total: int = 0
     max_seconds: float | None = None
     done: int = field(default=0, init=False)
@@ -76,7 +76,7 @@ class Watch:
     def __post_init__(self) -> None:
         if self.progress is not None:
             _validate.function("a function progress(done, total)", progress=self.progress)
-        for name in ("timeout", "call_timeout", "max_seconds"):
+        for name in ("time_limit", "call_limit", "max_seconds"):
             if getattr(self, name) is not None:
                 seconds = _validate.positive(**{name: getattr(self, name)})
                 setattr(self, name, min(seconds, _LONGEST))
@@ -100,7 +100,7 @@ class Watch:
             warnings.warn(
                 f"the audit has taken {passed:.0f} s for {self.done:,} of {self.total:,} draws and "
                 f"needs up to {left / 60:.0f} min more; pass fewer draws= or return smaller "
-                "outputs, or end it by max_seconds=",
+                "outputs, or end it by Settings(max_seconds=...)",
                 SlowAuditWarning,
                 stacklevel=2,
             )
@@ -108,12 +108,12 @@ class Watch:
     @property
     def is_over(self) -> bool:
         """Whether the time of the whole audit is spent."""
-        return self.timeout is not None and time.perf_counter() - self.begun >= self.timeout
+        return self.time_limit is not None and time.perf_counter() - self.begun >= self.time_limit
 
     @property
     def deadline(self) -> float | None:
         """When the time of the whole audit is over, on the clock of ``time.perf_counter``."""
-        return None if self.timeout is None else self.begun + self.timeout
+        return None if self.time_limit is None else self.begun + self.time_limit
 
     def is_spent(self, share: float = 1.0) -> bool:
         """Whether this share of `max_seconds` is over."""
@@ -124,12 +124,12 @@ class Watch:
     @contextmanager
     def calls_within(self, seconds: float) -> Iterator[None]:
         """Allow no call more than so many seconds for a while, or less where less is allowed."""
-        before = self.call_timeout
-        self.call_timeout = seconds if before is None else min(before, seconds)
+        before = self.call_limit
+        self.call_limit = seconds if before is None else min(before, seconds)
         try:
             yield
         finally:
-            self.call_timeout = before
+            self.call_limit = before
 
     def finish(self) -> None:
         """Tell that nothing is left to do, where less was drawn than planned."""
@@ -188,17 +188,17 @@ class Watch:
         code holds on to it; elsewhere it is judged when it returns.
         """
         left = math.inf
-        if self.timeout is not None:
-            left = self.timeout - (time.perf_counter() - self.begun)
-        seconds = min(left, math.inf if self.call_timeout is None else self.call_timeout)
+        if self.time_limit is not None:
+            left = self.time_limit - (time.perf_counter() - self.begun)
+        seconds = min(left, math.inf if self.call_limit is None else self.call_limit)
         if math.isinf(seconds):
             yield
             return
         of_audit = left == seconds
         words = (
-            f"{name} was stopped: the audit took more than timeout = {self.timeout:g} s"
+            f"{name} was stopped: the audit took more than time_limit = {self.time_limit:g} s"
             if of_audit
-            else f"{name} was stopped: one call took more than call_timeout = {seconds:g} s"
+            else f"{name} was stopped: one call took more than call_limit = {seconds:g} s"
         )
         if seconds <= 0:
             raise MechanismTimeout(words)

@@ -49,7 +49,8 @@ _GRACE = 10.0
 """Seconds beyond the limit of two calls after which a worker that does not answer is killed."""
 
 _BROKEN = (
-    "the executor is broken, because one of its workers died; with workers= dead ones are replaced"
+    "the executor is broken, because one of its workers died; Settings(workers=...) replaces "
+    "dead ones"
 )
 
 
@@ -104,7 +105,7 @@ class Workers:
         tasks: Iterable[tuple[Any, ...]],
         *,
         deadline: float | None = None,
-        call_timeout: float | None = None,
+        call_limit: float | None = None,
     ) -> Iterator[Any]:
         """Yield ``function(*objects, *task)`` for each task, in order.
 
@@ -118,7 +119,7 @@ class Workers:
             Its others.
         deadline : float, optional
             On the clock of ``time.perf_counter``.
-        call_timeout : float, optional
+        call_limit : float, optional
             Seconds that the call in one task may take.
 
         Raises
@@ -140,7 +141,7 @@ class Workers:
                         break
                 if not under_way:
                     return
-                result = self._wait(function, held, under_way, deadline, call_timeout)
+                result = self._wait(function, held, under_way, deadline, call_limit)
                 under_way.popleft()
                 yield result
         finally:
@@ -160,13 +161,13 @@ class Workers:
         shipped: list[Shipped],
         under_way: deque[tuple[tuple[Any, ...], Any]],
         deadline: float | None,
-        call_timeout: float | None,
+        call_limit: float | None,
     ) -> Any:
         """Return the first result; where a worker died, have all that is under way done again."""
         for _ in range(_DEATHS):
             # The first task is being worked on, as tasks are begun in order.
             limits = [] if deadline is None else [deadline - time.perf_counter()]
-            limits += [] if call_timeout is None else [2 * call_timeout + _GRACE]
+            limits += [] if call_limit is None else [2 * call_limit + _GRACE]
             left = max(min(limits), 0.0) if limits else None
             try:
                 return self._result(under_way[0][1], left)
@@ -176,7 +177,7 @@ class Workers:
                 self._stop_workers()
                 words = "the audit took more time than it was given"
                 if deadline is None or time.perf_counter() < deadline:
-                    words = f"one call took more than call_timeout = {call_timeout:g} s"
+                    words = f"one call took more than call_limit = {call_limit:g} s"
                 raise MechanismTimeout(f"{words}; its worker was stopped") from error
             except (BrokenProcessPool, CancelledError) as error:
                 self._replace_workers(error)
@@ -268,26 +269,33 @@ def _remove_stale_folders() -> None:
             continue
 
 
-@contextmanager
-def working(
-    workers: int | Workers | None, executor: Executor | None = None
-) -> Iterator[Workers | None]:
-    """Yield who draws, None for this process alone; what was begun here is ended.
+def checked_workers(workers: int | Workers | None, executor: Executor | None) -> None:
+    """Refuse both at once, and what is neither.
 
     Raises
     ------
     ValueError, TypeError
-        For both at once, or what is neither.
+        For these.
     """
     if workers is not None and executor is not None:
         raise ArgumentError("give workers or executor, got both")
+    if workers is not None and not isinstance(workers, Workers):
+        _validate.integer(1, MAX_WORKERS, workers=workers)
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise TypeError(f"executor must be one of concurrent.futures, got {executor!r}")
+
+
+@contextmanager
+def working(
+    workers: int | Workers | None, executor: Executor | None = None
+) -> Iterator[Workers | None]:
+    """Yield who draws, None for this process alone; what was begun here is ended."""
+    checked_workers(workers, executor)
     if isinstance(workers, Workers):
         yield workers
     elif executor is not None:
-        if not callable(getattr(executor, "submit", None)):
-            raise TypeError(f"executor must be one of concurrent.futures, got {executor!r}")
         yield Workers(executor, int(getattr(executor, "_max_workers", None) or 1))
-    elif workers is None or _validate.integer(1, MAX_WORKERS, workers=workers) == 1:
+    elif workers is None or workers == 1:
         yield None
     else:
         processes = Processes(workers)

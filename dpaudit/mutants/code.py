@@ -27,6 +27,8 @@ from dpaudit.mechanisms import (
     AdditiveNoise,
     ExactMechanism,
     OneDraw,
+    Outcomes,
+    Scored,
     is_seeded,
     mechanism_name,
 )
@@ -55,7 +57,9 @@ class Change:
         _validate.function("a function apply(mechanism)", apply=self.apply)
 
     def __call__(self, mechanism: Any) -> Any:
-        """Return the mechanism with the mistake."""
+        """Return the mechanism with the mistake, inside a score or a conversion of its outputs."""
+        if isinstance(mechanism, Outcomes | Scored):
+            return mechanism.of(self(mechanism.mechanism))
         return self.apply(mechanism)
 
 

@@ -6,21 +6,27 @@ stand for the lowest, a middle and the highest that there may be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dpaudit.claims import Relation
 from dpaudit.errors import PairError
 from dpaudit.neighbors.pairs import NeighborPair
+from dpaudit.neighbors.recipes import Crowd, counted
+from dpaudit.neighbors.spaces import Choice, Interval, Magnitude, Range, SearchSpace, in_words
 
 Array = NDArray[Any]
+Draft = tuple[Array, Array, Array, str, int | None]
+"""The others, the user on the left and on the right, words, and the user's place."""
 
 _CATEGORIES = 3
 """Values that all others share in the pairs about rare ones."""
+
+_SEEN = 64
+"""Values seen in given data, at most, among which a search chooses."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,88 +47,7 @@ class Levels:
     spread: Array
 
 
-@dataclass(frozen=True)
-class Crowd:
-    """Builds pairs of one shape, one dtype and one relation.
-
-    Parameters
-    ----------
-    n_users : int
-        At least 2.
-    item_shape : tuple of int
-        What one user holds: ``(m,)``, ``(m, dim)``, or ``()``.
-    dtype : numpy.dtype
-        Of the data.
-    relation : Relation
-        Of datasets. Under add/remove the user is there on the left, and gone on the right.
-    """
-
-    n_users: int
-    item_shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    relation: Relation
-
-    @property
-    def m(self) -> int:
-        """Items of a user."""
-        return self.item_shape[0] if self.item_shape else 1
-
-    def row(self, value: ArrayLike) -> Array:
-        """Return a user all of whose items hold `value`; or one value for each item."""
-        values = self._cast(value)
-        row = np.empty(self.item_shape, dtype=self.dtype)
-        if values.ndim == 1:
-            values = values.reshape(-1, *[1] * (len(self.item_shape) - 1))
-        row[...] = values
-        return row
-
-    def values(self, *values: Any) -> Array:
-        """Return scalars as an array of the data's dtype."""
-        array = np.empty(len(values), dtype=self.dtype)
-        for i, value in enumerate(values):
-            array[i] = self._cast(value)
-        return array
-
-    def rows(self, values: ArrayLike) -> Array:
-        """Return the others, from one value for each of them, or one for all."""
-        cast = self._cast(values)
-        rows = np.empty((self.n_users - 1, *self.item_shape), dtype=self.dtype)
-        rows[...] = cast.reshape(-1, *[1] * len(self.item_shape))
-        return rows
-
-    def some(self, value: Any, rest: Any, items: slice) -> Array:
-        """Return a user some of whose items hold `value`, the others `rest`."""
-        row = self.row(rest)
-        row[items] = self._cast(value)
-        return row
-
-    def pair(
-        self, others: Array, left: Array, right: Array, words: str, at: int | None = None
-    ) -> NeighborPair:
-        """Put a user among the others, by default last, who holds `left` or `right`.
-
-        A user who leaves is always last: nobody else changes places.
-        """
-        replaced = self.relation == Relation.REPLACE_USER
-        at = len(others) if at is None or not replaced else at
-        return NeighborPair(
-            _insert(others, at, left),
-            _insert(others, at, right) if replaced else others,
-            at,
-            self.relation,
-            words if replaced else f"{words}, who leaves",
-        )
-
-    def _cast(self, value: ArrayLike) -> Array:
-        array = np.asarray(value)
-        if self.dtype.kind in "iu" and array.dtype.kind == "f":
-            array = np.rint(array)
-        return array.astype(self.dtype)
-
-
-def _insert(others: Array, at: int, row: Array) -> Array:
-    # A row of a one-dimensional array of texts is a scalar that cannot be indexed.
-    return np.concatenate([others[:at], np.asarray(row)[None], others[at:]])
+# --- pairs ------------------------------------------------------------------------------------
 
 
 def crowds(
@@ -161,9 +86,6 @@ def crowds(
     return tuple(found.values())
 
 
-Draft = tuple[Array, Array, Array, str, int | None]
-
-
 def _majorities(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
     """Yield one user against all others, across the domain, and between two halves."""
     low, mid, high = levels.low, levels.mid, levels.high
@@ -172,7 +94,7 @@ def _majorities(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
     yield crowd.rows(mid), top, bottom, f"across(others={mid}, {high} to {low})", None
     yield crowd.rows(mid), top, middle, f"lone_user(others={mid}, {high} to {mid})", None
     for below in sorted({others // 2, (others + 1) // 2}):
-        halves = crowd.values(low, high)[(np.arange(others) >= below).astype(int)]
+        halves = scalars(crowd, low, high)[(np.arange(others) >= below).astype(int)]
         words = f"halves({below} at {low}, {others - below} at {high})"
         yield crowd.rows(halves), top, bottom, words, None
     yield crowd.rows(high), bottom, top, f"leaves_crowd(others={high}, {low} to {high})", None
@@ -250,3 +172,116 @@ def _axes(crowd: Crowd, levels: Levels) -> Iterator[Draft]:
     top, bottom = crowd.row(high), crowd.row(low)
     top[..., 1::2], bottom[..., 1::2] = low, high
     yield others, top, bottom, f"opposite_axes({high} and {low})", None
+
+
+# --- spaces -----------------------------------------------------------------------------------
+
+
+def holders(crowd: Crowd, kinds: Array, levels: Levels) -> SearchSpace:
+    """Return the space of pairs in which `count` users hold a value, or one fewer.
+
+    Aims at counts that are compared with a threshold, and at quantiles: rare categories,
+    propose-test-release, "enough users" checks, bounds estimated from the data. Searches the
+    `count`, and the value `held`: a category, while all others hold another; or the highest value,
+    while all others hold the lowest.
+    """
+    ends = ((kinds[1], kinds[0]), (levels.high, levels.low))
+    values = {f"{held} against {rest}": scalars(crowd, rest, held) for held, rest in ends}
+
+    def build(*, count: int, held: str) -> NeighborPair:
+        rest, mine = values[held]
+        others = values[held][(np.arange(crowd.n_users - 1) < count - 1).astype(int)]
+        words = f"holders({count}: {held})"
+        return crowd.pair(crowd.rows(others), crowd.row(mine), crowd.row(rest), words)
+
+    ranges: dict[str, Range] = {"count": counted(crowd.n_users, 1), "held": Choice(tuple(values))}
+    return SearchSpace(build, ranges, name="holders")
+
+
+def scalars(crowd: Crowd, *values: Any) -> Array:
+    """Return values as an array of the data's dtype."""
+    array = np.empty(len(values), dtype=crowd.dtype)
+    for i, value in enumerate(values):
+        array[i] = crowd.cast(value)
+    return array
+
+
+def around(
+    crowd: Crowd, data: Array, levels: Levels, positions: Interval | Magnitude | None, missing: bool
+) -> list[SearchSpace]:
+    """Return the spaces of pairs around given data: each user replaced, or removed.
+
+    Parameters
+    ----------
+    crowd : Crowd
+        Of the data's shape and dtype.
+    data : ndarray, shape [n_users, ...]
+        One side of the pairs under replacement; under removal both sides, except for the user.
+    levels : Levels
+        The extremes.
+    positions : Interval or Magnitude or None
+        Where a user may be put; None for data that are no numbers.
+    missing : bool
+        Whether items may be NaN.
+    """
+    users, several = counted(len(data)), bool(crowd.item_shape) and crowd.m > 1
+    ends = {"high": levels.high, "low": levels.low}
+    if missing:
+        ends["empty"] = np.nan
+
+    def pair(user: int, left: Array, right: Array | None, words: str) -> NeighborPair:
+        others = np.delete(data, user, axis=0)
+        return crowd.pair(others, left, data[user] if right is None else right, words, user)
+
+    def first_item(user: int, value: Any) -> Array:
+        """Return a user whose first item holds a value."""
+        row: Array = data[user].copy()
+        row[:1] = crowd.row(value)[:1]
+        return row
+
+    def copied(*, user: int, offset: int) -> NeighborPair:
+        other = (user + offset) % len(data)
+        return pair(user, data[other], None, f"copied(user={user}, of={other})")
+
+    def extreme(*, user: int, moves: str) -> NeighborPair:
+        part, _, against = moves.partition(" against ")
+        name = part.removeprefix("one item ")
+        left = crowd.row(ends[name]) if name == part else first_item(user, ends[name])
+        right = crowd.row(ends[against]) if against in ends else None
+        return pair(user, left, right, f"extreme(user={user}, {moves})")
+
+    def placed(*, user: int, value: float, against: str) -> NeighborPair:
+        right = crowd.row(ends[against]) if against in ends else None
+        words = in_words({"user": user, "value": value, "against": against})
+        return pair(user, crowd.row(value), right, f"placed({words})")
+
+    values = thinned(np.unique(data), _SEEN)
+
+    def seen(*, user: int, value: int, items: str) -> NeighborPair:
+        left = crowd.row(values[value]) if items == "all" else first_item(user, values[value])
+        words = in_words({"user": user, "value": values[value], "items": items})
+        return pair(user, left, None, f"seen({words})")
+
+    moves = ["high against low", "high against itself", "low against itself"]
+    moves += ["one item high against itself", "one item low against itself"] if several else []
+    moves += ["empty against itself"] if missing else []
+    # Under removal an offset of 0 leaves the data as they are.
+    offsets = counted(len(data) - 1, 1) if crowd.is_replaced else users
+    searched: list[tuple[Callable[..., NeighborPair], dict[str, Range]]] = [
+        (extreme, {"user": users, "moves": Choice(tuple(moves))}),
+        (copied, {"user": users, "offset": offsets}),
+    ]
+    if positions is not None:
+        against = Choice(("itself", "high", "low") if crowd.is_replaced else ("itself",))
+        searched.append((placed, {"user": users, "value": positions, "against": against}))
+    else:
+        items = Choice(("all", "one") if several else ("all",))
+        searched.append((seen, {"user": users, "value": counted(len(values)), "items": items}))
+    return [SearchSpace(build, ranges) for build, ranges in searched]
+
+
+def thinned(values: Array, most: int) -> Array:
+    """Return at most `most` of some values, evenly chosen, both ends included."""
+    if len(values) <= most:
+        return values
+    return np.asarray(values[np.linspace(0, len(values) - 1, most).round().astype(int)])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from dpaudit import _validate
 from dpaudit.claims import Relation, checked_relation
 from dpaudit.data import (
     ArrayForm,
+    Census,
     Form,
     added,
     common,
@@ -27,7 +27,9 @@ from dpaudit.data import (
 from dpaudit.errors import ArgumentError, PairError
 
 Array = NDArray[Any]
-Differ = Callable[[Any, Any], Any]
+
+NORMS = {"l1": 1, "l2": 2, "linf": np.inf}
+"""Orders of the norms of :func:`~dpaudit.within_sensitivity`, as numpy has them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,26 +41,26 @@ class NeighborPair:
     left, right : object
         Two datasets of one kind: arrays ``[n_users, ...]``; lists of users, each with as many items
         as it likes; frames of pandas or polars with a column of users; dicts of those; or any
-        objects with `differ`. For ``within_sensitivity`` query values of one shape. Copied, and
-        what a mechanism does to its input does not reach them.
-    user : hashable, optional
-        The differing user: its row, or its name where a column names users. Found when omitted;
-        None for query values.
+        objects with `differ`. For ``within_sensitivity`` query values of one shape. They are
+        copied: a mechanism that changes its input does not change the pair.
     relation : Relation, optional
         Default ``Relation.REPLACE_USER``. For ``Relation.ADD_REMOVE_USER`` one of the datasets
         lacks one user.
     recipe : str, optional
-        Words that tell how the pair was made.
+        How the pair was made, in words.
     by : str, optional
         Column of a frame that names the user of each row.
     differ : callable, optional
-        ``differ(left, right)`` returns the users that differ, as a list. For objects that dpaudit
-        does not understand; it is trusted.
+        ``differ(left, right)`` returns the users that differ, as a list. Needed for objects that
+        dpaudit does not understand; its answer is trusted.
 
     Attributes
     ----------
     users : tuple
-        All users that differ; one but for groups.
+        All users that differ; one except for groups. Empty for equal sides and for query values.
+    user : hashable
+        The first of them: its row, or its name where a column names users. None where there is
+        none.
 
     Raises
     ------
@@ -76,11 +78,11 @@ class NeighborPair:
 
     left: Any
     right: Any
-    user: Any = None
+    _: KW_ONLY
     relation: Relation = field(default_factory=lambda: Relation.REPLACE_USER)
     recipe: str = "custom"
-    by: str | None = field(default=None, kw_only=True)
-    differ: Differ | None = field(default=None, kw_only=True)
+    by: str | None = None
+    differ: Callable[[Any, Any], Any] | None = None
     users: tuple[Any, ...] = field(default=(), init=False)
     form: Form = field(init=False, repr=False)
 
@@ -92,9 +94,8 @@ class NeighborPair:
         if self.differ is not None:
             _validate.function("a function differ(left, right)", differ=self.differ)
         sides = (self.left, self.right)
-        if self.relation.name == "within_sensitivity":
-            form: Form = ArrayForm()
-        else:
+        form: Form = ArrayForm()
+        if self.relation.is_of_users:
             form = common(*(form_of(side, by=self.by, differ=self.differ) for side in sides))
         parts = [p for s in sides for p in (s.values() if isinstance(s, dict) else (s,))]
         if self.by is not None and not any(map(is_frame, parts)):
@@ -104,61 +105,45 @@ class NeighborPair:
             left, right = _alike(left, right)
         for name, value in (("left", left), ("right", right), ("form", form)):
             object.__setattr__(self, name, value)
-        users = self._differing()
-        object.__setattr__(self, "users", users)
-        object.__setattr__(self, "user", users[0] if users else self.user)
+        object.__setattr__(self, "users", self._differing())
 
     def _differing(self) -> tuple[Any, ...]:
         """Return the users that differ; refuse what the relation does not allow."""
         left, right, relation, form = self.left, self.right, self.relation, self.form
-        if relation.name == "within_sensitivity":
-            _check_values(left, right, relation, self.user)
+        if not relation.is_of_users:
+            _check_values(left, right, relation)
             return ()
-        if relation.name == "custom" and relation.check is not None:
-            said = relation.check(left, right)
-            if isinstance(said, str) or not said:
-                reason = f": {said}" if said else ""
+        if relation.check is not None:
+            answer = relation.check(left, right)
+            if isinstance(answer, str) or not answer:
+                reason = f": {answer}" if answer else ""
                 raise PairError(f"the two datasets are no neighbours by {relation}{reason}")
         if self.differ is not None:
-            return self._told()
-        if isinstance(form, ArrayForm) and relation in _OF_ONE_USER:
-            found = _find_user(left, right, relation, self.user)
-            return () if found is None else (found,)
+            return _users_of(self.differ, left, right, relation)
         if relation.name == "custom":
-            return () if self.user is None else (self.user,)
-        if isinstance(form, ArrayForm) and 0 in (left.ndim, right.ndim):
-            raise PairError("left and right must be datasets [n_users, ...], got a scalar")
-        before, after = form.census(left), form.census(right)
-        if relation.name == "add_remove_user":
-            users = added(before, after, relation.users)
-        else:
-            users = replaced(before, after, relation.users)
-        if relation.name == "replace_label":
-            ends = form.census(left, relation.label), form.census(right, relation.label)
-            if replaced(*ends, relation.users):
-                raise PairError(
-                    f"the datasets may differ in the label {relation.label!r} only, but user "
-                    f"{users[0]!r} differs elsewhere too"
-                )
-        if self.user is not None and users and self.user not in users:
-            raise PairError(f"user is {self.user!r}, but the datasets differ in {users[0]!r}")
-        return users
+            return ()
+        start = 0
+        if isinstance(form, ArrayForm):
+            start, left, right = _unequal_rows(left, right, relation)
+            if not len(left) and not len(right) and len(self.left):
+                return ()
 
-    def _told(self) -> tuple[Any, ...]:
-        """Return what `differ` says, checked against the relation."""
-        assert self.differ is not None
-        said = self.differ(self.left, self.right)
-        if isinstance(said, str) or not isinstance(said, Iterable):
-            raise TypeError(f"differ must return a list of the users that differ, got {said!r}")
-        users = tuple(said)
-        if len(users) > self.relation.users:
+        def census(side: Any, label: Any = None) -> Census:
+            """Return the users of a side, whose rows are counted from the first of all."""
+            made = form.census(side, label)
+            if not start:
+                return made
+            return replace(made, held=dict(enumerate(made.held.values(), start)))
+
+        find = added if relation.name == "add_remove_user" else replaced
+        users = find(census(left), census(right), relation.users)
+        if relation.name == "replace_label" and replaced(
+            census(left, relation.label), census(right, relation.label), relation.users
+        ):
             raise PairError(
-                f"the datasets of a pair may differ in {self.relation.users} "
-                f"user{'s' * (self.relation.users > 1)}, got differences in {len(users)}: "
-                f"{', '.join(map(repr, users[:5]))}"
+                f"the datasets may differ in the label {relation.label!r} only, but user "
+                f"{users[0]!r} differs elsewhere too"
             )
-        if self.user is not None and users and self.user not in users:
-            raise PairError(f"user is {self.user!r}, but the datasets differ in {users[0]!r}")
         return users
 
     @classmethod
@@ -169,8 +154,6 @@ class NeighborPair:
         user: str,
         drop: Any = None,
         replace: Mapping[Any, Any] | None = None,
-        relation: Relation | None = None,
-        recipe: str | None = None,
     ) -> NeighborPair:
         """Return a pair of a frame and the same frame without a user, or with another in its place.
 
@@ -185,14 +168,14 @@ class NeighborPair:
         user : str
             Column that names the user of each row.
         drop : hashable or list, optional
-            The user that the right side lacks; a list for a group.
+            The user that the right side lacks; a list for a group. The relation of the pair is
+            ``ADD_REMOVE_USER``.
         replace : dict, optional
             From a user to its rows on the right side: a frame or a dict of columns, each a value
             or a list of them. They take the places of the user's rows, and further rows come last.
-            Where the column of the users is left out, the user keeps its name. Together with
-            `drop` of the same user, the left side has these rows and the right side has none.
-        relation : Relation, optional
-            Default: ``ADD_REMOVE_USER`` for `drop`, ``REPLACE_USER`` for `replace`.
+            Where the column of the users is left out, the user keeps its name. The relation of the
+            pair is ``REPLACE_USER``. Together with `drop` of the same user, the left side has these
+            rows and the right side has none.
 
         Returns
         -------
@@ -212,37 +195,38 @@ class NeighborPair:
         ([9.0, 1000000.0], [9.0])
         """
         left, right, users, words = frame_sides(frame, _validate.text(user=user), drop, replace)
-        if relation is None:
-            relation = Relation.REPLACE_USER if drop is None else Relation.ADD_REMOVE_USER
-            relation = relation.of_group(len(users)) if len(users) > 1 else relation
-        return cls(left, right, None, relation, recipe or words, by=user)
+        relation = Relation.REPLACE_USER if drop is None else Relation.ADD_REMOVE_USER
+        relation = relation.of_group(len(users)) if len(users) > 1 else relation
+        return cls(left, right, relation=relation, recipe=words, by=user)
+
+    @property
+    def user(self) -> Any:
+        """The first user that differs; None where there is none."""
+        return self.users[0] if self.users else None
 
     @property
     def is_null(self) -> bool:
         """Whether both sides are the same, so that no mechanism shows anything on them."""
         if isinstance(self.form, ArrayForm):
             return self.left.shape == self.right.shape and bool(_same(self.left, self.right).all())
-        return self.has_equal_sides
-
-    @property
-    def has_equal_sides(self) -> bool:
-        """Whether both sides are the same to the last bit."""
         return digest(self.left) == digest(self.right)
 
     @property
     def shifts_others(self) -> bool:
         """Whether other users stand at other places on the two sides: the order alone may show."""
-        rows = self._rows() or ()
-        others = [[at for at in range(n) if at not in own] for own, n in rows]
+        others = [[at for at in range(n) if at not in own] for own, n in self._rows()]
         return bool(others) and others[0] != others[1]
 
-    def _rows(self) -> list[tuple[set[int], int]] | None:
-        """Return the rows of the users that differ, and the number of all rows, of each side."""
-        if not self.relation.is_of_users or not self.users:
-            return None
+    def _rows(self) -> list[tuple[set[int], int]]:
+        """Return the rows of the users that differ, and the number of all rows, of each side.
+
+        Empty where nobody differs, or the data have no single sequence of rows.
+        """
+        if not self.users:
+            return []
         left, right = (self.form.rows_of(side, self.users) for side in (self.left, self.right))
         if left is None or right is None:
-            return None
+            return []
         sides = [(set(own), n) for own, n in (left, right)]
         if self.relation.name == "add_remove_user":  # an array has another user in that row
             smaller = int(left[1] > right[1])
@@ -252,7 +236,7 @@ class NeighborPair:
     def places(self) -> Iterator[NeighborPair]:
         """Yield the pair with the rows that differ at every other place, if both sides allow it."""
         rows = self._rows()
-        if rows is None or rows[0] != rows[1] or not rows[0][0]:
+        if not rows or rows[0] != rows[1] or not rows[0][0]:
             return
         own, n = sorted(rows[0][0]), rows[0][1]
         for start in (*range(0, n - len(own), len(own)), n - len(own)):
@@ -262,7 +246,7 @@ class NeighborPair:
             if order != list(range(n)):
                 sides = (self.form.reordered(side, order) for side in (self.left, self.right))
                 words = f"{self.recipe}, at row {start}"
-                yield replace(self, left=next(sides), right=next(sides), user=None, recipe=words)
+                yield replace(self, left=next(sides), right=next(sides), recipe=words)
 
     def swapped(self) -> NeighborPair:
         """Return the pair with its two sides exchanged."""
@@ -273,17 +257,13 @@ class NeighborPair:
         words, other = self.form.words(self.left), self.form.words(self.right)
         both = words if words == other else f"{words} against {other}"
         shapes = f"shape {both}" if isinstance(self.form, ArrayForm) else both
+        who = f", user {self.user} differs" if self.users else ""
         if len(self.users) > 1:
             who = f", users {', '.join(map(str, self.users[:5]))} differ"
-        else:
-            who = "" if self.user is None else f", user {self.user} differs"
         return f"{self.recipe}: {self.relation}, {shapes}{who}"
 
     def __repr__(self) -> str:
         return f"NeighborPair({self.describe()})"
-
-
-_OF_ONE_USER = (Relation.REPLACE_USER, Relation.ADD_REMOVE_USER)
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,23 +325,34 @@ def family(pairs: NeighborPair | PairFamily | Sequence[NeighborPair]) -> PairFam
     return PairFamily(f"{len(members)} pairs", members)
 
 
+def _users_of(differ: Any, left: Any, right: Any, relation: Relation) -> tuple[Any, ...]:
+    """Return the users that `differ` names, checked against the relation."""
+    answer = differ(left, right)
+    if isinstance(answer, str) or not isinstance(answer, Iterable):
+        raise TypeError(f"differ must return a list of the users that differ, got {answer!r}")
+    users = tuple(answer)
+    if len(users) > relation.users:
+        raise PairError(
+            f"the datasets of a pair may differ in {relation.users} user"
+            f"{'s' * (relation.users > 1)}, got differences in {len(users)}: "
+            f"{', '.join(map(repr, users[:5]))}"
+        )
+    return users
+
+
 def _alike(left: Array, right: Array) -> tuple[Array, Array]:
     """Give both sides one dtype, so that a mechanism cannot tell them apart by it."""
-    if left.dtype.names != right.dtype.names:
-        raise PairError(
-            f"left and right must hold records of the same fields, got {left.dtype} and "
-            f"{right.dtype}"
-        )
     try:
-        common = np.result_type(left, right)
+        if left.dtype.names != right.dtype.names:
+            raise TypeError
+        dtype = np.result_type(left, right)
     except TypeError:
         raise PairError(
-            f"left and right must be of one kind, got {left.dtype} and {right.dtype}"
+            "left and right must hold values of one kind, or records of the same fields, got "
+            f"{left.dtype} and {right.dtype}"
         ) from None
-    both = []
-    for side in (left, right):
-        both.append(side if side.dtype == common else locked(side.astype(common)))
-    return both[0], both[1]
+    a, b = (s if s.dtype == dtype else locked(s.astype(dtype)) for s in (left, right))
+    return a, b
 
 
 def _same(a: Array, b: Array) -> NDArray[np.bool_]:
@@ -370,62 +361,38 @@ def _same(a: Array, b: Array) -> NDArray[np.bool_]:
         fields = [_same(a[name], b[name]).reshape(*a.shape, -1) for name in a.dtype.names]
         return np.asarray(np.concatenate(fields, axis=-1).all(axis=-1))
     equal = np.asarray(a == b)
-    if a.dtype.kind in "fc":
-        equal = equal | (np.isnan(a) & np.isnan(b))
-    return equal
+    return equal | (np.isnan(a) & np.isnan(b)) if a.dtype.kind in "fc" else equal
 
 
-def _find_user(left: Array, right: Array, relation: Relation, user: int | None) -> int | None:
-    for name, data in (("left", left), ("right", right)):
-        if data.ndim == 0:
-            raise PairError(f"{name} must be a dataset [n_users, ...], got a scalar")
-    if user is not None:
-        _validate.integer(0, user=user)
-    if relation.name == "replace_user":
-        if left.shape != right.shape:
-            raise PairError(
-                "replace_user needs two datasets of one shape, "
-                f"got left {left.shape} and right {right.shape}"
-            )
-        if left.shape[0] == 0:
-            raise PairError("replace_user needs at least one user, got empty datasets")
-        differs = ~_same(left, right)
-        rows = np.flatnonzero(differs.reshape(left.shape[0], -1).any(axis=1))
-        if len(rows) > 1:
-            raise PairError(
-                f"the datasets of a pair may differ in one user, got differences in {len(rows)} "
-                f"users: rows {', '.join(map(str, rows[:5]))}{' ...' if len(rows) > 5 else ''}"
-            )
-        found = int(rows[0]) if len(rows) else None
-        if user is not None and user >= left.shape[0]:
-            raise PairError(f"user must be a row below {left.shape[0]}, got {user}")
-        if user is not None and found is not None and user != found:
-            raise PairError(f"user is {user}, but the datasets differ in row {found}")
-        return user if found is None else found
-    large, small = (left, right) if left.shape[0] > right.shape[0] else (right, left)
-    if large.shape[0] != small.shape[0] + 1 or large.shape[1:] != small.shape[1:]:
+def _unequal_rows(left: Array, right: Array, relation: Relation) -> tuple[int, Array, Array]:
+    """Leave out the rows that two arrays begin with and end with alike; return how many begin them.
+
+    Arrays that no change of so few users makes equal are returned whole.
+    """
+    if not left.ndim or not right.ndim:
+        side = "right" if left.ndim else "left"
+        raise PairError(f"{side} must be a dataset [n_users, ...], got a scalar")
+    if left.shape[1:] != right.shape[1:]:
         raise PairError(
-            "add_remove_user needs datasets that differ by exactly one user, "
-            f"got left {left.shape} and right {right.shape}"
+            "all users of left and right must hold items of one shape, got left "
+            f"{left.shape} and right {right.shape}"
         )
-    if user is not None and user >= large.shape[0]:
-        raise PairError(f"user must be a row below {large.shape[0]}, got {user}")
-    if user is None:
-        same = _same(large[: small.shape[0]], small).reshape(
-            small.shape[0], math.prod(small.shape[1:])
-        )
-        rows = np.flatnonzero(~same.all(axis=1))
-        user = int(rows[0]) if len(rows) else large.shape[0] - 1
-    if not _same(np.delete(large, user, axis=0), small).all():
-        raise PairError(
-            f"without user {user} the larger dataset must equal the smaller one, but they differ"
-        )
-    return user
+    gap, shorter = abs(len(left) - len(right)), min(len(left), len(right))
+    if not (0 < gap <= relation.users if relation.name == "add_remove_user" else gap == 0):
+        return 0, left, right
+
+    def alike(a: Array, b: Array) -> int:
+        """Return how many rows are equal before the first that are not."""
+        equal = _same(a, b).reshape(len(a), -1).all(axis=1) if a.size else np.ones(len(a), bool)
+        return len(a) if equal.all() else int(equal.argmin())
+
+    start = alike(left[:shorter], right[:shorter])
+    end = alike(left[start:][::-1][: shorter - start], right[start:][::-1][: shorter - start])
+    return start, left[start : len(left) - end], right[start : len(right) - end]
 
 
-def _check_values(left: Array, right: Array, relation: Relation, user: int | None) -> None:
-    if user is not None:
-        raise PairError(f"user must be None for query values, got {user}")
+def _check_values(left: Array, right: Array, relation: Relation) -> None:
+    """Refuse what are no query values at the distance that a relation allows."""
     if left.shape != right.shape or left.size == 0:
         raise PairError(
             "query values must be two arrays of one shape, not empty, "
@@ -436,10 +403,8 @@ def _check_values(left: Array, right: Array, relation: Relation, user: int | Non
     if not (np.isfinite(left).all() and np.isfinite(right).all()):
         raise PairError("query values must be finite, got NaN or inf")
     # Differences of integers are taken before anything is rounded.
-    exact = left.dtype.kind in "biu"
-    gap = left.astype(object) - right.astype(object) if exact else left - right
-    order = {"l1": 1, "l2": 2, "linf": np.inf}[str(relation.norm)]
-    distance = float(np.linalg.norm(np.ravel(gap).astype(float), ord=order))
+    gap = left - right if left.dtype.kind == "f" else left.astype(object) - right.astype(object)
+    distance = float(np.linalg.norm(np.ravel(gap).astype(float), ord=NORMS[str(relation.norm)]))
     radius = float(relation.radius or 0.0)
     if distance > radius * (1 + 1e-9):
         raise PairError(

@@ -1,29 +1,37 @@
-"""The pairs and spaces of pairs that an audit looks at when nobody names a pair."""
+"""Portfolios: pairs and spaces of pairs that are explored together with one budget."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dpaudit import _validate
 from dpaudit.claims import Relation, checked_relation
-from dpaudit.data import as_array
+from dpaudit.data import as_array, is_frame
 from dpaudit.errors import ArgumentError
-from dpaudit.neighbors import presets
-from dpaudit.neighbors.around import around, holders, some_items, thinned
-from dpaudit.neighbors.crowds import Crowd, Levels, crowds
-from dpaudit.neighbors.members import BOTH, Portfolio, in_turn
-from dpaudit.neighbors.pairs import NeighborPair
-from dpaudit.neighbors.spaces import Interval, Magnitude, Range, SearchSpace
-from dpaudit.neighbors.values import value_patterns
+from dpaudit.neighbors.crowds import Levels, around, crowds, holders, scalars, thinned
+from dpaudit.neighbors.frames import FrameTables, Schema, SchemaTables
+from dpaudit.neighbors.pairs import NeighborPair, of_one_kind
+from dpaudit.neighbors.recipes import (
+    Crowd,
+    checked_ends,
+    listed,
+    query_values,
+    searched,
+    value_patterns,
+)
+from dpaudit.neighbors.spaces import Interval, Magnitude, SearchSpace
 
 Array = NDArray[Any]
+
+BOTH = (Relation.REPLACE_USER, Relation.ADD_REMOVE_USER)
+"""Relations of the pairs that are searched where nobody names one."""
 
 FAR, UNIT = 100.0, 1.0
 """Sizes of data in a domain that nobody declared: clipping maps the larger to its boundary."""
@@ -40,44 +48,144 @@ _FEW = (1, 2, 3, 4)  # users of small datasets; one who leaves leaves none to th
 _SCALE_DOUBLES = slice(1, 2)  # where the number of users is halved
 
 
+@dataclass(frozen=True, eq=False)
+class Portfolio:
+    """Pairs and spaces of pairs that are explored together with one budget.
+
+    Parameters
+    ----------
+    name : str
+        Words for reports.
+    pairs : tuple of NeighborPair
+        Each a candidate, those first that matter most where the budget is small.
+    spaces : tuple of SearchSpace
+        Each searched.
+    ends : tuple of NeighborPair
+        Members of `pairs` that are always finalists, because a user goes as far as possible there.
+    small : tuple of NeighborPair
+        Members of `pairs` that hold very few users. A mechanism may raise an exception on them: the
+        pair is then not covered, and the report says so.
+    variant : callable, optional
+        ``variant(relation=...)`` and ``variant(items=1)`` return the same portfolio with an
+        argument that its author left open.
+    items : int, optional
+        How many items a user holds by default; None where the author chose the number.
+    """
+
+    name: str
+    pairs: tuple[NeighborPair, ...]
+    spaces: tuple[SearchSpace, ...] = ()
+    ends: tuple[NeighborPair, ...] = ()
+    small: tuple[NeighborPair, ...] = ()
+    variant: Callable[..., Portfolio] | None = None
+    items: int | None = None
+
+    def __post_init__(self) -> None:
+        _validate.text(name=self.name)
+        kinds = {"pairs": NeighborPair, "spaces": SearchSpace}
+        kinds |= {"ends": NeighborPair, "small": NeighborPair}
+        for field, kind in kinds.items():
+            held = tuple(getattr(self, field))
+            object.__setattr__(self, field, held)
+            for one in held:
+                if not isinstance(one, kind):
+                    raise TypeError(f"{field} must hold {kind.__name__} objects, got {one!r}")
+        if not self.pairs and not self.spaces:
+            raise ArgumentError(f"the portfolio {self.name!r} holds no pair and no space")
+        for pair in self.pairs:
+            if pair.is_null:
+                raise ArgumentError(
+                    f"a pair of a portfolio must differ, got one whose sides are equal: {pair!r}"
+                )
+        of_one_kind(self.pairs, "a portfolio")
+        for name, some in (("ends", self.ends), ("small", self.small)):
+            for one in some:
+                if not any(one is pair for pair in self.pairs):
+                    raise ArgumentError(f"{name} must be some of the pairs, got another: {one!r}")
+
+    def example(self, *, rng: np.random.Generator) -> NeighborPair:
+        """Return the first pair, or else one of the first space."""
+        return self.pairs[0] if self.pairs else self.spaces[0].example(rng=rng)
+
+    def under(self, relation: Relation) -> Portfolio:
+        """Return the portfolio of one relation; all of it where it holds nothing of that relation.
+
+        A portfolio that :func:`portfolio` made of two relations is made anew, of query values for a
+        relation of those.
+        """
+        checked_relation(relation)
+        if self.variant is not None and len(self.relations) > 1:
+            return self.variant(relation=relation)
+        pairs, ends, small = (
+            tuple(pair for pair in some if pair.relation == relation)
+            for some in (self.pairs, self.ends, self.small)
+        )
+        spaces = tuple(
+            s for s in self.spaces if s.example(rng=np.random.default_rng(0)).relation == relation
+        )
+        if not pairs and not spaces:
+            return self
+        return replace(self, pairs=pairs, spaces=spaces, ends=ends, small=small)
+
+    @property
+    def is_ready_made(self) -> bool:
+        """Whether it was made by :func:`portfolio`, whose arguments declare the data."""
+        return self.name.startswith("portfolio(")
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """Relations of the pairs, in their order."""
+        return tuple(dict.fromkeys(pair.relation for pair in self.pairs))
+
+    def __repr__(self) -> str:
+        return f"Portfolio({self.name}: {len(self.pairs)} pairs, {len(self.spaces)} spaces)"
+
+
+@listed
 def portfolio(
-    data_like: ArrayLike | None = None,
+    like: Any = None,
     *,
+    schema: Any = None,
     n_users: int | None = None,
     m: int | None = None,
     dim: int | None = None,
     low: float | None = None,
     high: float | None = None,
-    relation: Relation | None = None,
-    missing: bool | None = None,
+    missing: bool = False,
 ) -> Portfolio:
-    """Return pairs and spaces of pairs that realistic mistakes fall for.
+    """Return pairs and spaces of pairs that expose realistic mistakes.
 
     One user far out, at the boundary, in the majority or against it; all items of a user or one
     item; everybody equal, spread out or in clusters; the user first, last or in the middle; rare
     values, duplicates, counts at a threshold, and users without data.
 
+    Pairs are made for both relations, users replaced and users removed. An audit searches those of
+    its claim's relation. :meth:`Portfolio.under` returns the portfolio of one relation; under
+    ``within_sensitivity`` it holds the patterns of :func:`value_pattern` for `dim` queries.
+
     Parameters
     ----------
-    data_like : array_like, shape [n_users, m] or [n_users, m, dim], optional
+    like : array_like or DataFrame, optional
         A dataset such as the mechanism is made for. Shape, dtype and range are taken from it, and
-        pairs around it are searched too: each of its users replaced, or removed. It may hold
-        numbers, booleans, strings or records. An array [n_users] means m = 1.
+        pairs around it are searched too: each of its users replaced, or removed. An array is
+        [n_users, m], [n_users, m, dim], or [n_users] for m = 1, and holds numbers, booleans,
+        strings or records. A frame of pandas or polars needs `schema`, which names the column of
+        its users; some hundred rows are enough, because every draw runs on all of them.
+    schema : dict or Schema, optional
+        What the columns of a table hold, such as ``{"age": (0, 120), "city": ["Aix", "Brest"]}``,
+        for mechanisms that take tables; :class:`Schema` has more options.
     n_users, m : int, optional
-        At least 2 and 1. Default: 20 users of 8 items, and besides datasets of 0 to 4 users, where
-        a noise scale that depends on the number of users shows.
+        At least 2 and 1. Default: 20 users of 8 items, and besides datasets of 0 to 4 users, which
+        expose a noise scale that depends on the number of users. Of a schema: 20 users of at most 4
+        rows.
     dim : int, optional
         Dimension of an item; scalar items when omitted. For query values how many there are.
     low, high : float, optional
         The domain of the data: all values stay within it. If both are whole numbers (``int``), so
-        are the data. Without them, nor data, values from 0.001 to 1,000,000 of both signs are
-        tried.
-    relation : Relation, optional
-        Replace or add/remove a user; for ``within_sensitivity`` the portfolio is made of the
-        patterns of :func:`value_pattern`. Default: the relation of the audited claim. Where the
-        claim names none, pairs of both kinds are searched.
+        are the data. Without them and without data, values from 0.001 to 1,000,000 of both signs
+        are tried.
     missing : bool, optional
-        Whether items may be NaN. Default: whether they are in `data_like`.
+        Whether items may be NaN. They always may where they are in `like`.
 
     Returns
     -------
@@ -86,54 +194,76 @@ def portfolio(
     Raises
     ------
     ValueError, TypeError
-        For an argument out of range, or data that are no rectangular array.
+        For an argument out of range, or data that are neither a rectangular array nor a frame.
 
     Examples
     --------
-    >>> portfolio(n_users=10, m=4, low=0.0, high=1.0, relation=Relation.REPLACE_USER)
+    >>> portfolio(n_users=10, m=4, low=0.0, high=1.0).under(Relation.REPLACE_USER)
     Portfolio(portfolio(n_users=10, m=4, low=0, high=1): 17 pairs, 7 spaces)
+    >>> from math import inf, nan
+    >>> columns = {"age": (0, 120), "income": (0.0, 1e5), "city": ["Aix", "Brest", "Caen"]}
+    >>> portfolio(schema=Schema(columns, special=(nan, inf)))
+    Portfolio(rows(age, income, city): 42 pairs, 4 spaces)
+    >>> import pandas as pd
+    >>> visits = pd.DataFrame({"id": [1, 1, 2, 3], "paid": [3.0, 4.0, 5.0, 2.0]})
+    >>> portfolio(visits, schema=Schema(user="id"))
+    Portfolio(like 4 rows of 3 users: 16 pairs, 4 spaces)
     """
-    given: dict[str, Any] = {
-        "n_users": n_users,
-        "m": m,
-        "dim": dim,
-        "low": low,
-        "high": high,
-        "missing": missing,
-    }
-    again = partial(_variant, data_like, {**given, "relation": relation})
-    made = [
-        _of_relation(data_like, one, **given)
-        for one in (BOTH if relation is None else (checked_relation(relation),))
-    ]
-    first = made[0]
-    if relation is None:
-        first = replace(first, name=f"{first.name} and removals")
-    knows_items = m is not None or data_like is not None
-    return replace(
-        first,
-        pairs=tuple(in_turn(one.pairs for one in made)),
-        ends=tuple(end for one in made for end in one.ends),
-        small=tuple(few for one in made for few in one.small),
-        variant=again,
-        items=None if knows_items or not first.pairs[0].relation.is_of_users else _SIZES[1],
+    _validate.flag(missing=missing)
+    given = {"n_users": n_users, "m": m, "dim": dim, "low": low, "high": high}
+    if schema is None and not is_frame(like):
+        return _of_arrays(like, {**given, "missing": missing})
+    declared = schema if isinstance(schema, Schema) else Schema(schema)
+    allowed = ("n_users", "m") if like is None else ()
+    for name, value in given.items():
+        if value is not None and name not in allowed:
+            raise ArgumentError(
+                f"{name} must be left out for tables, which take it from like or schema, got "
+                f"{_validate.shown(value)}"
+            )
+    if like is not None:
+        return _of_tables(lambda items: FrameTables(like, declared, missing), None)
+    return _of_tables(lambda items: SchemaTables(declared, n_users, items, missing), m)
+
+
+def _of_tables(
+    make: Callable[[int | None], FrameTables | SchemaTables],
+    items: int | None,
+    relation: Relation | None = None,
+) -> Portfolio:
+    """Return the portfolio of tables with a number of rows for each user."""
+    tables, relations = make(items), BOTH if relation is None else (relation,)
+    if not set(relations) <= set(BOTH):
+        raise ArgumentError(f"relation must be replace_user or add_remove_user, got {relation}")
+    return Portfolio(
+        tables.name,
+        tuple(in_turn(tables.pairs(one) for one in relations)),
+        tuple(space for one in relations for space in tables.spaces(one)),
+        variant=lambda relation=relation, items=items: _of_tables(make, items, relation),
+        items=tables.default_items,
     )
 
 
-def _variant(
-    data_like: Any,
-    given: dict[str, Any],
-    *,
-    relation: Relation | None = None,
-    items: int | None = None,
-) -> Portfolio:
-    """Return a portfolio with another relation, or another number of items of a user."""
-    changed = {"relation": relation, "m": items}
-    return portfolio(data_like, **given | {k: v for k, v in changed.items() if v is not None})
+def _of_arrays(like: Any, given: dict[str, Any], relation: Relation | None = None) -> Portfolio:
+    """Return the portfolio of arrays; `given` holds the arguments of :func:`portfolio`."""
+    made = [_of_relation(like, one, **given) for one in (BOTH if relation is None else (relation,))]
+    first, m = made[0], given["m"]
+    knows_items = m is not None or like is not None or not first.pairs[0].relation.is_of_users
+    return replace(
+        first,
+        name=f"{first.name} and removals" if relation is None else first.name,
+        pairs=tuple(in_turn(one.pairs for one in made)),
+        ends=tuple(end for one in made for end in one.ends),
+        small=tuple(few for one in made for few in one.small),
+        variant=lambda relation=relation, items=m: _of_arrays(
+            like, {**given, "m": items}, relation
+        ),
+        items=None if knows_items else _SIZES[1],
+    )
 
 
 def _of_relation(
-    data_like: ArrayLike | None,
+    like: Any,
     relation: Relation,
     *,
     n_users: int | None,
@@ -141,14 +271,12 @@ def _of_relation(
     dim: int | None,
     low: float | None,
     high: float | None,
-    missing: bool | None,
+    missing: bool,
 ) -> Portfolio:
     """Return the portfolio of one relation; parameters are those of :func:`portfolio`."""
-    if missing is not None and not isinstance(missing, bool):
-        raise TypeError(f"missing must be True, False or None, got {_validate.shown(missing)}")
     domain = _domain(low, high)
-    data = None if data_like is None else as_array("data_like", data_like)
-    if relation.name == "within_sensitivity":
+    data = None if like is None else as_array("like", like)
+    if not relation.is_of_users:
         return _query_values(data, dim, domain, relation)
     knows_size = n_users is not None or data is not None
     if data is None:
@@ -163,28 +291,33 @@ def _of_relation(
     else:
         _check_data(data, n_users, m, dim)
         n_users, item_shape, dtype = data.shape[0], data.shape[1:], data.dtype
-        words = {"data_like": "x".join(map(str, data.shape))}
+        words = {"like": "x".join(map(str, data.shape))}
     if math.prod((n_users, *item_shape)) > _MOST_CELLS:
         raise ArgumentError(
             f"a dataset of a portfolio may hold {_MOST_CELLS:,} values, got n_users={n_users} "
-            f"with items of shape {item_shape}; some of the users will do"
+            f"with items of shape {item_shape}; pass some of the users"
         )
-    empty = _missing(missing, data, dtype)
-    crowd = Crowd(n_users, item_shape, dtype, relation)
+    if missing and dtype.kind != "f":
+        raise ArgumentError(
+            f"missing must be False for data of {dtype}, which hold no NaN, got True; "
+            "low=0.0 and high=1.0 make data of floats, 0 and 1 whole numbers"
+        )
+    gaps = missing or (data is not None and dtype.kind == "f" and bool(np.isnan(data).any()))
     if domain is not None:
         _check_domain(domain, data, dtype)
+    crowd = Crowd(n_users, item_shape, dtype, relation)
     scales, kinds, positions = _levels(crowd, data, domain)
-    pairs = crowds(crowd, scales, kinds, missing=empty)
+    pairs = crowds(crowd, scales, kinds, missing=gaps)
     ends = _farthest(crowd) if domain is None and data is None else ()
     small = () if knows_size else _few_users(crowd, scales[0])
-    spaces = _spaces(crowd, scales, kinds, positions)
-    if data is not None:
-        spaces = around(crowd, data, scales[0], positions, missing=empty) + spaces
+    spaces = [] if data is None else around(crowd, data, scales[0], positions, gaps)
+    spaces.append(holders(crowd, kinds, scales[0]))
+    if positions is not None:
+        wide, ends_of_all = isinstance(positions, Magnitude), (positions.at(0.0), positions.at(1.0))
+        spaces += searched(replace(crowd, low=ends_of_all[0], high=ends_of_all[1], wide=wide))
     words |= {"low": domain and domain[0], "high": domain and domain[1]}
-    words |= {
-        "missing": missing,
-        "relation": None if relation == Relation.REPLACE_USER else relation,
-    }
+    words["missing"] = True if missing else None
+    words["relation"] = None if relation == Relation.REPLACE_USER else relation
     shown = ", ".join(
         f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
         for key, value in words.items()
@@ -194,10 +327,13 @@ def _of_relation(
     pairs = pairs[:front] + small + pairs[front:] + ends
     if relation != Relation.REPLACE_USER:
         ends += small[_SCALE_DOUBLES]
-    return Portfolio(f"portfolio({shown})", pairs, spaces, ends, small)
+    return Portfolio(f"portfolio({shown})", pairs, tuple(spaces), ends, small)
 
 
-# --- arguments --------------------------------------------------------------------------------
+def in_turn(series: Iterable[Iterable[NeighborPair]]) -> Iterator[NeighborPair]:
+    """Yield the first of each series, the second of each, and so on: a small budget sees them."""
+    rounds = zip_longest(*series)
+    return (pair for each in rounds for pair in each if pair is not None)
 
 
 def _domain(low: Any, high: Any) -> tuple[Any, Any] | None:
@@ -205,13 +341,7 @@ def _domain(low: Any, high: Any) -> tuple[Any, Any] | None:
         return None
     if low is None or high is None:
         raise ArgumentError(f"give low and high or neither, got low={low!r} and high={high!r}")
-    ends = _validate.finite(low=low), _validate.finite(high=high)
-    if not ends[0] < ends[1]:
-        raise ArgumentError(f"low must be below high = {high!r}, got {low!r}")
-    if not math.isfinite(ends[1] - ends[0]):
-        raise ArgumentError(
-            f"high - low must be a finite number, got low = {low!r} and high = {high!r}"
-        )
+    ends = checked_ends(low, high)
     whole = all(isinstance(end, int | np.integer) for end in (low, high))
     return (int(low), int(high)) if whole else ends
 
@@ -219,22 +349,22 @@ def _domain(low: Any, high: Any) -> tuple[Any, Any] | None:
 def _check_data(data: Array, n_users: int | None, m: int | None, dim: int | None) -> None:
     if data.ndim == 0 or data.shape[0] < 2 or data.size == 0:
         raise ArgumentError(
-            "data_like must hold at least 2 users [n_users, m, ...] with at least one item each, "
+            "like must hold at least 2 users [n_users, m, ...] with at least one item each, "
             f"got shape {data.shape}"
         )
     if data.dtype.kind not in "biufSUV" or (data.dtype.kind == "V" and not data.dtype.names):
         raise ArgumentError(
-            f"data_like must hold numbers, booleans, strings or records, got {data.dtype}"
+            f"like must hold numbers, booleans, strings or records, got {data.dtype}"
         )
     if data.dtype.kind == "f" and not np.isfinite(data).any():
-        raise ArgumentError("data_like must hold at least one finite number, got none")
+        raise ArgumentError("like must hold at least one finite number, got none")
     if data.dtype.kind == "f" and np.isinf(data).any():
-        raise ArgumentError("data_like must hold finite numbers, and NaN for missing ones, got inf")
+        raise ArgumentError("like must hold finite numbers, and NaN for missing ones, got inf")
     for axis, (name, value) in enumerate({"n_users": n_users, "m": m, "dim": dim}.items()):
         shape = data.shape[axis] if axis < data.ndim else None
         if value not in (None, shape):
             raise ArgumentError(
-                f"{name} is taken from data_like, of shape {data.shape}; got {name}={value!r}"
+                f"{name} is taken from like, of shape {data.shape}; got {name}={value!r}"
             )
 
 
@@ -252,24 +382,9 @@ def _check_domain(domain: tuple[Any, Any], data: Array | None, dtype: np.dtype[A
             )
     if data is not None and bool(((data < low) | (data > high)).any()):
         raise ArgumentError(
-            f"data_like must lie within low = {low!r} and high = {high!r}, got values from "
+            f"like must lie within low = {low!r} and high = {high!r}, got values from "
             f"{np.nanmin(data)!r} to {np.nanmax(data)!r}"
         )
-
-
-def _missing(missing: bool | None, data: Array | None, dtype: np.dtype[Any]) -> bool:
-    if missing and dtype.kind != "f":
-        floats = "; low=0.0 and high=1.0 are of floats, 0 and 1 of whole numbers"
-        raise ArgumentError(
-            f"missing items are NaN, which data of {dtype} do not have"
-            + floats * (data is None and dtype.kind in "iu")
-        )
-    if missing is None:
-        return data is not None and dtype.kind == "f" and bool(np.isnan(data).any())
-    return missing
-
-
-# --- levels -----------------------------------------------------------------------------------
 
 
 def _levels(
@@ -288,7 +403,7 @@ def _levels(
     if domain is None:  # nothing is known, or the data hold one value only, which tells no range
         signed = crowd.dtype.kind != "u"
         scales = [_numbers(crowd, -size if signed else 0.0, size) for size in (FAR, UNIT)]
-        kinds = crowd.values(*range(min(max(crowd.m, 4), int(FAR)) + 1))
+        kinds = scalars(crowd, *range(min(max(crowd.m, 4), int(FAR)) + 1))
         wide = Magnitude(_SMALLEST * FAR, FAR) if signed else Interval(0.0, FAR)
         return scales, kinds, wide
     low, high = domain
@@ -300,17 +415,15 @@ def _levels(
 def _numbers(crowd: Crowd, low: Any, high: Any) -> Levels:
     """Return levels of numbers; whole ones where the data are."""
     mid = low / 2 + high / 2
-    spread = np.unique(crowd.values(*np.linspace(low, high, max(crowd.n_users, _KINDS))))
-    ends = crowd.values(low, mid, high)
+    spread = np.unique(scalars(crowd, *np.linspace(low, high, max(crowd.n_users, _KINDS))))
+    ends = scalars(crowd, low, mid, high)
     return Levels(ends[0], ends[1], ends[2], spread)
 
 
 def _of_values(seen: Array, data: Array) -> Levels:
     """Return levels of data that are no numbers: first and last in their order, and the mode."""
     if len(seen) < 2:
-        raise ArgumentError(
-            f"data_like must hold at least two different values, got {seen[0]!r} only"
-        )
+        raise ArgumentError(f"like must hold at least two different values, got {seen[0]!r} only")
     _, counts = np.unique(data, return_counts=True)
     return Levels(seen[0], seen[int(counts.argmax())], seen[-1], seen)
 
@@ -340,88 +453,29 @@ def _few_users(crowd: Crowd, levels: Levels) -> tuple[NeighborPair, ...]:
     )
 
 
-# --- spaces -----------------------------------------------------------------------------------
-
-
-def _spaces(
-    crowd: Crowd, scales: list[Levels], kinds: Array, positions: Interval | Magnitude | None
-) -> tuple[SearchSpace, ...]:
-    spaces = [holders(crowd, kinds, scales[0])]
-    if positions is None:
-        return tuple(spaces)
-    n_users, levels = crowd.n_users, scales[0]
-    wide = isinstance(positions, Magnitude)
-    low = -positions.most if isinstance(positions, Magnitude) else positions.low
-    high = positions.most if isinstance(positions, Magnitude) else positions.high
-    domain = {"low": low, "high": high, "relation": crowd.relation, "wide": wide, "m": crowd.m}
-    cells = math.prod(crowd.item_shape[1:]) if len(crowd.item_shape) > 1 else None
-    ready = partial(_fitted, crowd, {**domain, "d": cells})
-    spaces += [ready(presets.edge), ready(presets.outlier)]
-    if n_users > 2:
-        spaces.append(ready(partial(presets.clusters, most=min(5, n_users - 1))))
-    if crowd.m > 1:
-        spaces.append(some_items(crowd, levels, positions))
-    spaces.append(ready(presets.which_user))
-    if n_users > 3:
-        spaces.append(ready(partial(presets.which_batch, batch_size=n_users // 4)))
-    return tuple(spaces)
-
-
-def _fitted(
-    crowd: Crowd, arguments: dict[str, Any], preset: Callable[..., SearchSpace]
-) -> SearchSpace:
-    """Return a ready-made space with pairs of the crowd's shape and dtype."""
-    space = preset(crowd.n_users, **arguments)
-    if crowd.dtype == np.float64 and len(crowd.item_shape) in (1, 2):
-        return space
-    whole = crowd.dtype.kind in "iu"
-
-    def side(data: Array) -> Array:
-        data = np.rint(data) if whole else data
-        return data.reshape(len(data), *crowd.item_shape).astype(crowd.dtype)
-
-    def build(**parameters: Any) -> NeighborPair:
-        pair = space.build(**parameters)
-        left, right = side(pair.left), side(pair.right)
-        return NeighborPair(left, right, pair.user, pair.relation, pair.recipe)
-
-    def reaching(values: Range) -> Range:
-        """Leave out sizes that would be rounded away."""
-        if whole and isinstance(values, Interval) and values.log and values.low < 1 < values.high:
-            return Interval(1.0, values.high, log=True)
-        return values
-
-    ranges = {name: reaching(values) for name, values in space.parameters.items()}
-    return SearchSpace(build, ranges, name=space.name)
-
-
 def _query_values(
     data: Array | None, dim: int | None, domain: tuple[Any, Any] | None, relation: Relation
 ) -> Portfolio:
     """Return the patterns of query values: around the given ones, and at any centre."""
     if data is None and dim is None:
         raise ArgumentError(
-            "dim must be given for query values, as the number of queries, or data_like, as an "
-            f"example of them: nothing tells how many there are under {relation}"
+            "dim must be given for query values, as the number of queries, or like, as an example "
+            f"of them: nothing tells how many there are under {relation}"
         )
     if data is not None and (data.ndim != 1 or data.dtype.kind not in "iuf" or not len(data)):
         raise ArgumentError(
-            f"data_like must be query values [k] under {relation}, got {data.dtype} of shape "
+            f"like must be query values [dim] under {relation}, got {data.dtype} of shape "
             f"{data.shape}"
         )
     k = len(data) if data is not None else _validate.integer(1, dim=dim)
     pairs = {(p.left.tobytes(), p.right.tobytes()): p for p in value_patterns(k, relation=relation)}
     known = tuple(pairs.values())
     if data is not None:
-        known = (
-            tuple(
-                NeighborPair(
-                    data + p.left, data + p.right, None, relation, f"{p.recipe} + data_like"
-                )
-                for p in known
-            )
-            + known
-        )
+        near = [
+            replace(p, left=data + p.left, right=data + p.right, recipe=f"{p.recipe} + like")
+            for p in known
+        ]
+        known = (*near, *known)
     low, high = domain or (-10.0, 10.0)
-    space = presets.query_values(k, low=float(low), high=float(high), relation=relation)
-    return Portfolio(f"portfolio(k={k}, relation={relation})", known, (space,))
+    space = query_values(k, low=float(low), high=float(high), relation=relation)
+    return Portfolio(f"portfolio(dim={k}, relation={relation})", known, (space,))

@@ -11,13 +11,13 @@ import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
-from dpaudit.claims import Relation, checked_relation
+from dpaudit.data import digest
 from dpaudit.errors import ArgumentError, PairError, RecipeError, place
 from dpaudit.neighbors.pairs import NeighborPair
 
@@ -41,6 +41,7 @@ class Interval:
     low: float
     high: float
     log: bool = False
+    steps: ClassVar[None] = None  # no finite number of values
 
     def __post_init__(self) -> None:
         _validate.finite(low=self.low)
@@ -50,10 +51,6 @@ class Interval:
             raise ArgumentError(f"low must be below high = {self.high!r}, got {self.low!r}")
         if self.log and self.low <= 0:
             raise ArgumentError(f"low must be > 0 on a logarithmic scale, got {self.low!r}")
-
-    @property
-    def steps(self) -> None:
-        """No finite number of values."""
 
     def at(self, u: float) -> float:
         """Return the number at `u` in [0, 1]."""
@@ -129,16 +126,13 @@ class Magnitude:
 
     least: float
     most: float
+    steps: ClassVar[None] = None  # no finite number of values
 
     def __post_init__(self) -> None:
         _validate.positive(least=self.least)
         _validate.positive(most=self.most)
         if not self.least < self.most:
             raise ArgumentError(f"least must be below most = {self.most!r}, got {self.least!r}")
-
-    @property
-    def steps(self) -> None:
-        """No finite number of values."""
 
     def at(self, u: float) -> float:
         """Return the number at `u` in [0, 1]."""
@@ -162,24 +156,24 @@ class SearchSpace:
     ----------
     build : callable
         ``build(**parameters) -> NeighborPair``: a recipe of :mod:`dpaudit.neighbors` with some
-        arguments bound, or a function of your own. It may take `rng`; every trial is then handed
-        a generator in the same state, so that trials differ by their parameters alone. It may
+        arguments bound, or a function of your own. It may take `rng`; every trial then gets a
+        generator in the same state, so that trials differ by their parameters alone. It may
         raise ``PairError`` or ``ArgumentError`` where parameters do not go together.
     parameters : dict
         :class:`Interval`, :class:`Magnitude`, :class:`Integer` or :class:`Choice` of each argument
         to search.
     name : str, optional
-        Words for reports; the name of `build` when omitted.
+        Name in reports; the name of `build` when omitted.
 
     Examples
     --------
     >>> from functools import partial
     >>> import numpy as np
     >>> from dpaudit.neighbors import far_user
-    >>> ranges = {"distance": Interval(0.1, 10, log=True)}
+    >>> ranges = {"high": Interval(0.1, 10, log=True)}
     >>> space = SearchSpace(partial(far_user, n_users=20), ranges)
-    >>> space.pair({"distance": 2.0}, rng=np.random.default_rng(1)).recipe
-    'far_user(distance=2)'
+    >>> space.pair({"high": 2.0}, rng=np.random.default_rng(1)).recipe
+    'far_user(low=0, high=2)'
     """
 
     build: Callable[..., NeighborPair]
@@ -202,7 +196,25 @@ class SearchSpace:
         for key, values in self.parameters.items():
             if not isinstance(values, Range):
                 raise TypeError(f"{key} must be an Interval, Integer or Choice, got {values!r}")
-        _check_arguments(self.build, self.parameters, self.name)
+        if "rng" in self.parameters:
+            raise ArgumentError("parameters must not hold rng, which every build gets by itself")
+        try:
+            known = inspect.signature(self.build)
+            known.bind(**self.parameters, **self._generator(None))
+        except ValueError:  # some builtins have no signature
+            return
+        except TypeError as error:
+            raise ArgumentError(
+                f"parameters must be all arguments of {self.name} ({', '.join(known.parameters)}) "
+                f"that are not bound with partial: {error}"
+            ) from None
+
+    def _generator(self, rng: np.random.Generator | None) -> dict[str, Any]:
+        """Return the generator as an argument of `build`, where it takes one."""
+        try:
+            return {"rng": rng} if "rng" in inspect.signature(self.build).parameters else {}
+        except ValueError:
+            return {}
 
     @property
     def ranges(self) -> tuple[Range, ...]:
@@ -225,19 +237,16 @@ class SearchSpace:
 
     def at(self, point: Point) -> dict[str, Any]:
         """Return the parameters at a point of the unit cube."""
-        return {
-            key: values.at(float(u))
-            for u, (key, values) in zip(point, self.parameters.items(), strict=True)
-        }
+        both = zip(point, self.parameters.items(), strict=True)
+        return {key: values.at(float(u)) for u, (key, values) in both}
 
     def pair(self, parameters: Mapping[str, Any], *, rng: np.random.Generator) -> NeighborPair:
         """Build the pair; raise ``ArgumentError`` where the parameters give none.
 
         Any other exception of `build` is a mistake, raised as :class:`~dpaudit.RecipeError`.
         """
-        arguments = {"rng": rng} if _takes_rng(self.build) else {}
         try:
-            pair = self.build(**parameters, **arguments)
+            pair = self.build(**parameters, **self._generator(rng))
         except ArgumentError:
             raise
         except (Exception, SystemExit) as error:
@@ -247,7 +256,7 @@ class SearchSpace:
             ) from error
         if not isinstance(pair, NeighborPair):
             raise TypeError(f"build must return a NeighborPair, got {type(pair).__name__}")
-        if pair.has_equal_sides:
+        if digest(pair.left) == digest(pair.right):
             raise PairError("the two sides are equal")
         return pair
 
@@ -261,9 +270,8 @@ class SearchSpace:
         """
         entropy = int(rng.integers(2**63))
         reasons = []
-        for point in itertools.chain(
-            [np.full(len(self.ranges), 0.5)], design_points(len(self.ranges), _EXAMPLES, rng=rng)
-        ):
+        design = design_points(len(self.ranges), _EXAMPLES, rng=rng)
+        for point in itertools.chain([np.full(len(self.ranges), 0.5)], design):
             parameters = self.at(point)
             try:
                 return self.pair(parameters, rng=np.random.default_rng(entropy))
@@ -273,7 +281,7 @@ class SearchSpace:
 
 
 def no_valid_pair(name: str, reasons: list[str]) -> ArgumentError:
-    """Return the error for a search space in which nothing was found to be a pair."""
+    """Return the error for a search space in which no parameters gave a pair."""
     return ArgumentError(
         f"no parameters of the search space {name} give a valid pair, of {len(reasons)} "
         f"that were tried; the first reasons are: {'; '.join(reasons[:_REASONS])}"
@@ -282,22 +290,10 @@ def no_valid_pair(name: str, reasons: list[str]) -> ArgumentError:
 
 def in_words(parameters: Mapping[str, Any]) -> str:
     """Return parameters as ``name=value, ...``."""
-    return ", ".join(f"{key}={_word(value)}" for key, value in parameters.items())
-
-
-def _word(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def plain(value: Any) -> Any:
-    """Return a parameter as JSON has it: numbers, texts, booleans; words for anything else."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    return str(value)
+    return ", ".join(
+        f"{key}={value:.6g}" if isinstance(value, float) else f"{key}={value}"
+        for key, value in parameters.items()
+    )
 
 
 def design_points(dimension: int, count: int, *, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -322,46 +318,3 @@ def _name_of(build: Callable[..., Any]) -> str:
         build = build.func
     name = str(getattr(build, "__name__", type(build).__name__))
     return f"{name}({in_words(bound)})" if bound else name
-
-
-def _takes_rng(build: Callable[..., Any]) -> bool:
-    try:
-        return "rng" in inspect.signature(build).parameters
-    except ValueError:  # some builtins have no signature
-        return False
-
-
-def _check_arguments(build: Callable[..., Any], parameters: Mapping[str, Any], name: str) -> None:
-    """Refuse names that `build` does not take, and arguments that nobody gives it."""
-    if "rng" in parameters:
-        raise ArgumentError(
-            "parameters must not hold rng, which every build that takes it is given"
-        )
-    try:
-        known = inspect.signature(build).parameters
-    except ValueError:
-        return
-    open_ended = any(p.kind is p.VAR_KEYWORD for p in known.values())
-    by_name = [p for p in known.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    names = [p.name for p in by_name if p.name != "rng"]
-    unknown = [key for key in parameters if key not in names]
-    if unknown and not open_ended:
-        raise ArgumentError(
-            f"parameters must be arguments of {name} ({', '.join(names)}), got {unknown[0]!r}"
-        )
-    missing = [
-        p.name
-        for p in by_name
-        if p.default is p.empty and p.name != "rng" and p.name not in parameters
-    ]
-    if missing:
-        raise ArgumentError(
-            f"{name} also needs {', '.join(missing)}: give a range, or bind it with partial"
-        )
-
-
-def dataset_relation(relation: Relation) -> Relation:
-    """Return a relation of datasets; refuse that of query values."""
-    if checked_relation(relation).name == "within_sensitivity":
-        raise ArgumentError(f"relation must be one of datasets, got {relation}")
-    return relation

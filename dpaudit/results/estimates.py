@@ -263,7 +263,7 @@ class Origin(TypedDict, total=False):
     item: str
     profile: str
     failure_prob: Probability
-    sequential: bool | None
+    sequential: bool
     versions: dict[str, str]
     sources: dict[str, str]
     records: Count
@@ -271,6 +271,7 @@ class Origin(TypedDict, total=False):
     reason: str
     target: Name
     draws: Count
+    method: str
     epsilon: float | None
     delta: float | None
     mu: float | None

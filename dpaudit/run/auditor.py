@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import atexit
 import functools
-import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dpaudit import _validate
 from dpaudit.claims import Claim
-from dpaudit.engine import MIN_DRAWS, audit
+from dpaudit.engine import MIN_DRAWS, NOISE, Pairs, Settings, audit, noise_margin
 from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
 from dpaudit.ledger import LedgerVerdict, Statement, StatementResult
@@ -24,10 +24,9 @@ from dpaudit.mechanisms import (
     Workers,
     is_seeded,
 )
-from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
 from dpaudit.results import AuditResult, Expectation
 from dpaudit.run.progress import ProgressWriter
-from dpaudit.run.settings import PROFILES, Settings
+from dpaudit.run.settings import PROFILES, RunSettings
 
 if TYPE_CHECKING:
     from dpaudit.ledger import FunctionCheck
@@ -44,7 +43,7 @@ class Auditor:
     ----------
     item : str
         Id of the audit function; a second check of the same function gets the suffix ``#2``.
-    settings : Settings
+    settings : RunSettings
         Budget and seed.
     expected : Expectation
         What the audit function declares.
@@ -53,35 +52,26 @@ class Auditor:
     """
 
     item: str
-    settings: Settings
+    settings: RunSettings
     expected: Expectation = Expectation.NOT_REFUTED
     progress: ProgressWriter | None = None
     results: list[AuditResult] = field(default_factory=list)
+    _claims: dict[str, Claim] = field(default_factory=dict, init=False, repr=False)
     functions: list[FunctionCheck] = field(default_factory=list)
 
     def check(
         self,
         mechanism: Any,
         claim: Claim,
-        pairs: NeighborPair
-        | PairFamily
-        | Sequence[NeighborPair]
-        | SearchSpace
-        | Portfolio
-        | None = None,
+        pairs: Pairs | None = None,
         *,
-        mutants: Sequence[Any] | None = (),
+        mutants: str | Sequence[Any] | None = NOISE,
         draws: int | None = None,
         draws_factor: float | None = None,
-        sequential: bool | None = None,
-        float_attack: bool | FloatAttack = False,
-        slack: Mapping[float, Any] | None = None,
+        method: str | None = None,
         score: Callable[[Any], Any] | None = None,
-        timeout: float | None = None,
-        errors: str = "raise",
-        keys: Sequence[Hashable] | None = None,
-        max_seconds: float | None = None,
-        keep: str | os.PathLike[str] | None = None,
+        float_attack: bool | FloatAttack = False,
+        settings: Settings | None = None,
     ) -> AuditResult:
         """Audit a mechanism with the budget and the seed of the run.
 
@@ -89,21 +79,18 @@ class Auditor:
 
         Parameters
         ----------
-        mechanism, claim, pairs, mutants, float_attack, slack, score, errors, keys,
-        max_seconds, keep
+        mechanism, claim, pairs, mutants, score, float_attack
             As in :func:`dpaudit.audit`.
         draws : int, optional
             Draws per dataset, whatever the profile; not together with `draws_factor`.
         draws_factor : float, optional
             Multiple of the profile's draws, > 0: below 1 for mechanisms that draw slowly, above
             1 where a violation needs more. Default 1.
-        sequential : bool, optional
-            Whether to stop as soon as the evidence is in; the draws are the most that is spent.
-            Default: if the run asks for it (``dpaudit run --sequential``), and where draws are
-            dear, as in :func:`dpaudit.audit`.
-        timeout : float, optional
-            Seconds after which the audit is broken off, > 0. Default: what the run asks for
-            (``dpaudit run --timeout``).
+        method : {"fixed", "sequential"}, optional
+            As in :func:`dpaudit.audit`. Default: "sequential" if the run asks for it (``dpaudit run
+            --sequential``) and the mechanism draws its outputs.
+        settings : Settings, optional
+            As in :func:`dpaudit.audit`. Workers and time limit default to those of the run.
 
         Returns
         -------
@@ -118,41 +105,69 @@ class Auditor:
         )
         if draws is None:
             draws = max(int(PROFILES[self.settings.profile] * draws_factor), MIN_DRAWS)
-        limit = self.settings.timeout if timeout is None else timeout
         number = len(self.results) + 1
         id = self.item if number == 1 else f"{self.item}#{number}"
-        if self.progress is not None:
-            self.progress.begin(id, limit)
-        try:
+        with self._running(id, settings) as how:
             result = audit(
                 mechanism,
                 claim,
                 pairs,
                 draws=draws,
-                failure_prob=self.settings.failure_prob,
                 seed=self.settings.seed,
+                failure_prob=self.settings.failure_prob,
                 mutants=mutants,
-                sequential=self._sequential(mechanism) if sequential is None else sequential,
-                float_attack=float_attack,
-                slack=slack,
+                method=self._method(mechanism) if method is None else method,
                 score=score,
+                float_attack=float_attack,
                 id=id,
-                progress=None if self.progress is None else self.progress.report_progress,
-                timeout=limit,
-                errors=errors,
-                keys=keys,
-                max_seconds=max_seconds,
-                keep=keep,
-                workers=drawn_by(self.settings.workers, self.settings.dask),
+                settings=how,
             )
-            result = result.with_origin(
-                {"replays": replays(result, mechanism, mutants)}, self.expected
-            )
-        finally:
-            if self.progress is not None:
-                self.progress.end()
+        result = result.with_origin({"replays": replays(result, mechanism, mutants)}, self.expected)
         self.results.append(result)
+        self._claims[id] = claim
         return result
+
+    def noise_margin(
+        self, result: AuditResult, variants: Mapping[float, Any], **options: Any
+    ) -> AuditResult:
+        """Audit a mechanism with less noise, and store the margin with its result.
+
+        Parameters
+        ----------
+        result : AuditResult
+            What :meth:`check` returned.
+        variants, options
+            As in :func:`dpaudit.noise_margin`.
+
+        Returns
+        -------
+        AuditResult
+            The result with its margin.
+        """
+        with self._running(result.id, options.pop("settings", None)) as how:
+            margin = noise_margin(
+                result, self._claims[result.id], variants, settings=how, **options
+            )
+        found = replace(result, slack=margin)
+        self.results[[known.id for known in self.results].index(result.id)] = found
+        return found
+
+    @contextmanager
+    def _running(self, id: str, given: Settings | None) -> Iterator[Settings]:
+        """Yield how to run; what is not given is as the run asks for. Report progress meanwhile."""
+        run, how = self.settings, given or Settings()
+        if how.workers is None and how.executor is None:
+            how = replace(how, workers=drawn_by(run.workers, run.dask))
+        if how.time_limit is None:
+            how = replace(how, time_limit=run.time_limit)
+        if self.progress is None:
+            yield how
+            return
+        self.progress.begin(id, how.time_limit)
+        try:
+            yield replace(how, progress=self.progress.report_progress)
+        finally:
+            self.progress.end()
 
     # --- deterministic functions ---
 
@@ -206,15 +221,16 @@ class Auditor:
             needs_power=False,
         )
 
-    def _sequential(self, mechanism: Any) -> bool | None:
-        """Return what the run asks for, where it applies."""
+    def _method(self, mechanism: Any) -> str:
+        """Return the method that the run asks for, where it applies."""
         applies = not isinstance(mechanism, AdditiveNoise | ExactMechanism)
-        return True if self.settings.sequential and applies else None
+        return "sequential" if self.settings.sequential and applies else "fixed"
 
 
-def replays(result: AuditResult, mechanism: Any, mutants: Sequence[Any] | None) -> bool:
+def replays(result: AuditResult, mechanism: Any, mutants: str | Sequence[Any] | None) -> bool:
     """Whether a replay of the audit must give the same counts."""
-    seeded = all(map(is_seeded, [mechanism, *(mutants or ())]))
+    given = () if mutants is None or isinstance(mutants, str) else mutants
+    seeded = all(map(is_seeded, [mechanism, *given]))
     return seeded and not ended_by_clock(result)
 
 

@@ -31,7 +31,7 @@ from dpaudit.run.invoke import (
     workers_options,
 )
 from dpaudit.run.ledgers import default_paths, ledgers_of, path_of, print_stored, write_rows
-from dpaudit.run.settings import Settings
+from dpaudit.run.settings import RunSettings
 
 if TYPE_CHECKING:
     from dpaudit.claims import Claim
@@ -77,7 +77,7 @@ def main() -> None:
 @click.option("--sequential", is_flag=True, help="Stop each audit as soon as the evidence is in.")
 @click.option("--strict", is_flag=True, help="NO POWER fails, whether mutants were given or not.")
 @click.option(
-    "--timeout",
+    "--time-limit",
     type=float,
     help="Break an audit off after so many seconds; kill its process ten seconds later.",
 )
@@ -89,7 +89,7 @@ def run(
     failure_prob: float,
     sequential: bool,
     strict: bool,
-    timeout: float | None,
+    time_limit: float | None,
     workers: int,
     dask: str | None,
     **selection: Any,
@@ -101,7 +101,9 @@ def run(
     from dpaudit.run.display import RunDisplay
     from dpaudit.run.session import Asked
 
-    settings = Settings(profile, seed, failure_prob, sequential, strict, timeout, workers, dask)
+    settings = RunSettings(
+        profile, seed, failure_prob, sequential, strict, time_limit, workers, dask
+    )
     chosen = Selection(**selection)
     given = [str(path) for path in paths]
     for path in given:
@@ -154,7 +156,7 @@ def ledger(
     from dpaudit.run.display import LedgerDisplay
     from dpaudit.run.session import Asked
 
-    settings = Settings(profile, seed)
+    settings = RunSettings(profile, seed)
     targets = ledgers_of(words)
     if not targets:
         click.echo(LedgerDisplay.nothing, err=True)
@@ -187,14 +189,18 @@ def ledger(
     metavar="MODULE:FUNCTION",
     help="A mutant of your own, beside those that are made from the noise. May be repeated.",
 )
-@click.option("--no-mutants", is_flag=True, help="Make none: then silence has no power.")
+@click.option(
+    "--no-mutants", is_flag=True, help="Make none; finding no violation then is NO POWER."
+)
 @click.option("--draws", default=100_000, show_default=True, type=int, help="Draws per dataset.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed.")
 @failure_prob_option("In (0, 1).")
 @click.option(
-    "--sequential/--fixed",
-    default=None,
-    help="Stop as soon as the evidence is in. Default: with --keep and --max-seconds.",
+    "--method",
+    type=click.Choice(["fixed", "sequential"]),
+    default="fixed",
+    show_default=True,
+    help="sequential stops as soon as the evidence is in.",
 )
 @click.option("--float-attack", is_flag=True, help="Also look at the low bits of the outputs.")
 @mechanism_options
@@ -205,7 +211,7 @@ def audit(
     out: Path | None,
     mutants: tuple[str, ...],
     no_mutants: bool,
-    keep: Path | None,
+    cache_dir: Path | None,
     max_seconds: float | None,
     workers: int,
     dask: str | None,
@@ -216,6 +222,7 @@ def audit(
     MODULE is a module or a path to a .py file. Where no --pair is named, a portfolio of pairs that
     realistic mistakes fall for is searched for the worst.
     """
+    from dpaudit.engine import Settings
     from dpaudit.report import replay_command
     from dpaudit.run.auditor import drawn_by
     from dpaudit.run.direct import audit_function
@@ -226,10 +233,12 @@ def audit(
     asked["mutants"] = None if no_mutants else list(mutants)
     if out is not None:
         check_writable(out)
-    how: dict[str, Any] = {"keep": keep, "max_seconds": max_seconds}
-    how["workers"] = drawn_by(workers, dask)
     try:
-        result = audit_function({"kind": "function", "target": target, **asked}, seed, **how)
+        settings = Settings(
+            workers=drawn_by(workers, dask), max_seconds=max_seconds, cache_dir=cache_dir
+        )
+        origin = {"kind": "function", "target": target, **asked}
+        result = audit_function(origin, seed, settings=settings)
     except TypeError as error:  # of an argument; a mechanism's own is a MechanismError
         raise click.UsageError(str(error)) from None
     if out is not None:
@@ -310,10 +319,10 @@ def plan(
         )
     if asked["epsilon"] is None:
         raise click.UsageError("Missing option '--epsilon'.")
-    asked["delta"] = asked["delta"] or 0.0
     if asked["true_epsilon"] is None:
         raise click.UsageError("Missing option '--true-epsilon'.")
-    click.echo(str(plan_draws(**asked)))
+    claim = _claim_of_one_run(asked.pop("epsilon"), asked.pop("delta"), None, None)
+    click.echo(str(plan_draws(claim, **asked)))
     return OK
 
 

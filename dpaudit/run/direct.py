@@ -21,21 +21,26 @@ from dpaudit.run.provenance import is_installed, sources, versions
 
 if TYPE_CHECKING:
     from dpaudit.claims import Claim
+    from dpaudit.engine import Settings
     from dpaudit.mutants import NoiseMutants
     from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
     from dpaudit.results import AuditResult
 
 
 def audit_function(
-    origin: dict[str, Any], seed: int, *, root: Path | None = None, **how: Any
+    origin: dict[str, Any],
+    seed: int,
+    *,
+    root: Path | None = None,
+    settings: Settings | None = None,
 ) -> AuditResult:
     """Make the audit that an ``origin`` of kind "function" describes.
 
     With `root`, functions that code outside of that directory defines are refused.
-    `how` is what no number depends on, and is no part of the origin: ``keep``, ``workers`` and
-    ``max_seconds``, of which a result says itself whether it ended the audit.
+    `settings` are no part of the origin; a result says itself whether `max_seconds` ended it.
     """
     from dpaudit.engine import audit
+    from dpaudit.mechanisms import Outcomes
     from dpaudit.results import Expectation
     from dpaudit.run.auditor import replays
 
@@ -43,6 +48,8 @@ def audit_function(
     mechanism = load_target(origin["target"], root)
     named = origin["mutants"]
     mutants = None if named is None else [load_target(m, root) for m in named]
+    if origin.get("errors", "raise") != "raise":
+        mechanism = Outcomes(mechanism, errors=origin["errors"])
     score = origin.get("score")
     result = audit(
         mechanism,
@@ -52,15 +59,13 @@ def audit_function(
         failure_prob=origin["failure_prob"],
         seed=seed,
         mutants=mutants,
-        sequential=origin["sequential"],
+        method=origin["method"],
         float_attack=origin["float_attack"],
         score=None if score is None else load_target(score, root),
-        errors=origin.get("errors", "raise"),
         id=origin["target"],
-        **how,
+        settings=settings,
     )
     now = {
-        "sequential": result.sequential is not None,
         "replays": replays(result, mechanism, mutants),
         "versions": versions(),
         "sources": sources(Path.cwd()),
@@ -92,8 +97,14 @@ _RUN_ON = 6  # pairs
 
 def claim_of(origin: dict[str, Any]) -> Claim:
     """Return the claim of ``--epsilon`` or ``--rho``, with ``--delta`` or not, or of ``--mu``."""
-    from dpaudit.claims import ApproxDP, ApproxZCDP, GaussianDP, PureDP, ZeroConcentratedDP
-    from dpaudit.neighbors import parse_value
+    from dpaudit.claims import (
+        ApproxDP,
+        ApproxZCDP,
+        GaussianDP,
+        PureDP,
+        Relation,
+        ZeroConcentratedDP,
+    )
 
     names = [name for name in ("epsilon", "mu", "rho") if origin[name] is not None]
     if len(names) != 1:
@@ -102,7 +113,7 @@ def claim_of(origin: dict[str, Any]) -> Claim:
     if origin["delta"] is not None and names == ["mu"]:
         raise click.UsageError("--delta goes with --epsilon or --rho, got it with --mu")
     relation = origin["relation"]
-    relation = None if relation is None else parse_value("relation", relation)
+    relation = None if relation is None else Relation(relation)
     if names == ["mu"]:
         return GaussianDP(origin["mu"], relation)
     delta = origin["delta"] or 0.0
@@ -119,8 +130,9 @@ def pairs_of(
     origin: dict[str, Any], seed: int
 ) -> NeighborPair | PairFamily | SearchSpace | Portfolio:
     """Return where ``--pair`` says to look, or the portfolio of the data that are described."""
+    from dpaudit.claims import Relation
     from dpaudit.mechanisms import generator
-    from dpaudit.neighbors import pairs_from_words, parse_value, portfolio
+    from dpaudit.neighbors import pairs_from_words, portfolio
 
     described = [name for name in _DESCRIBED if origin[name] is not None]
     if origin["pair"] is not None:
@@ -129,16 +141,16 @@ def pairs_of(
                 f"--pair says where to look; --{described[0]} describes the data of the default, "
                 "the portfolio: give one of them"
             )
-        return pairs_from_words(origin["pair"], rng=generator(seed, origin["target"], "pair"))
+        rng = generator(seed, origin["target"], "pair")
+        return pairs_from_words(origin["pair"], rng=rng)  # type: ignore[no-any-return]
     shape = [name for name in ("users", "m", "dim") if origin[name] is not None]
     if origin["like"] is not None and shape:
         raise click.UsageError(f"--like has the shape of the data; got --{shape[0]} as well")
     data = None if origin["like"] is None else dataset_of(origin["like"])
     low, high = origin["range"] or (None, None)
     sizes = {"n_users": origin["users"], "m": origin["m"], "dim": origin["dim"]}
-    relation = {"relation": origin["relation"] and parse_value("relation", origin["relation"])}
-    given = {key: value for key, value in {**sizes, **relation}.items() if value is not None}
-    return portfolio(data, low=low, high=high, **given)
+    made = portfolio(data, low=low, high=high, **sizes)
+    return made if origin["relation"] is None else made.under(Relation(origin["relation"]))
 
 
 _DESCRIBED = ("like", "users", "m", "dim", "range")

@@ -14,7 +14,7 @@ from dpaudit.errors import StoreError
 from dpaudit.results import AuditResult, Verdict
 from dpaudit.run.direct import split_target
 from dpaudit.run.replay import load_audit
-from dpaudit.run.settings import Settings
+from dpaudit.run.settings import RunSettings
 from dpaudit.store import pair_bytes, place_of, write_atomic
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def test_{name}():
         draws={draws!r},
         failure_prob={failure_prob!r},
         seed={seed!r},
-        sequential={sequential!r},
+        method={method!r},
         float_attack={float_attack!r},
         mutants=None,
         id={id!r},
@@ -191,7 +191,7 @@ def _function_test(result: AuditResult, file: Path, depth: int) -> str:
         pair=_pair_code(pair, file),
         seed=result.seed,
         id=result.id,
-        **{name: origin[name] for name in ("draws", "failure_prob", "sequential", "float_attack")},
+        **{name: origin[name] for name in ("draws", "failure_prob", "method", "float_attack")},
     )
 
 
@@ -211,7 +211,7 @@ def _claim_code(origin: dict[str, Any]) -> str:
 def _item_test(result: AuditResult, file: Path, depth: int) -> str:
     """Return a test that runs the audit file again, by its own name and with its own settings."""
     origin = result.origin
-    settings = Settings(
+    settings = RunSettings(
         origin["profile"], result.seed, origin["failure_prob"], origin["sequential"]
     )
     return _ITEM.format(
@@ -240,5 +240,5 @@ def _pair_code(pair: NeighborPair, file: Path) -> str:
     return (
         "NeighborPair(\n"
         + "".join(f"    {word},\n" for word in words)
-        + f"    user={pair.user!r},\n    relation={relation},\n    recipe={pair.recipe!r},\n)"
+        + f"    relation={relation},\n    recipe={pair.recipe!r},\n)"
     )

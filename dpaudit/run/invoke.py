@@ -13,7 +13,7 @@ import click
 
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.run.exports import Exports
-from dpaudit.run.settings import Settings
+from dpaudit.run.settings import RunSettings
 
 if TYPE_CHECKING:
     from dpaudit.run.display import RunDisplay
@@ -109,9 +109,9 @@ def mechanism_options(command: F) -> F:
             help="What an exception is; an outcome may tell the datasets apart.",
         ),
         click.option(
-            "--keep",
+            "--cache-dir",
             type=TextPath(),
-            help="Keep every call in this directory, and begin with those that are there.",
+            help="Store every call in this directory, and begin with the stored ones.",
         ),
         click.option("--max-seconds", type=float, help="End with what is certified by then."),
     )
@@ -214,7 +214,7 @@ class Selection:
         return ["-k", self.keyword] if self.keyword else []
 
     def collect(
-        self, targets: Sequence[str], settings: Settings, asked: Asked, display: RunDisplay
+        self, targets: Sequence[str], settings: RunSettings, asked: Asked, display: RunDisplay
     ) -> int:
         """Collect these targets, from the files asked for only; return the exit code."""
         arguments = ["-o", f"python_files={' '.join(asked.files)}"]

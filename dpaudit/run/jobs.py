@@ -32,7 +32,7 @@ from dpaudit.run.carry import reason_of, skip_reason
 from dpaudit.run.damage import Condition
 from dpaudit.run.progress import ProgressWriter
 from dpaudit.run.provenance import is_current, sources, versions
-from dpaudit.run.settings import PROFILES, Settings, settings_of
+from dpaudit.run.settings import PROFILES, RunSettings, settings_of
 from dpaudit.store import Record, load_finished
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Job(abc.ABC):
         config = item.config
         self.id = id
         self.root: Path = config.rootpath
-        self.settings: Settings = settings_of(config)
+        self.settings: RunSettings = settings_of(config)
         self.fault: str | None = None
         """Why the function cannot be run, in one sentence."""
         self.skipped = ""

@@ -41,7 +41,7 @@ _ASKS = (
     "failure-prob",
     "sequential",
     "strict",
-    "timeout",
+    "time-limit",
     "workers",
     "dask",
     "resume",
@@ -68,7 +68,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     option("-failure-prob", f"of each audit, default {DEFAULT_FAILURE_PROB:g}", metavar="P")
     option("-sequential", "stop each audit when the evidence is in", action="store_true")
     option("-strict", "audits without power fail, whatever the reason", action="store_true")
-    option("-timeout", "break an audit off after so many seconds", metavar="SECONDS")
+    option("-time-limit", "break an audit off after so many seconds", metavar="SECONDS")
     option("-workers", "processes that draw for one audit, default 1", metavar="N")
     option("-dask", "have a Dask scheduler draw: its address, or local", metavar="ADDRESS")
     option("-out", "write results and the report there", metavar="DIR")

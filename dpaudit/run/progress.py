@@ -105,10 +105,10 @@ class ProgressWriter:
         self._id, self._started, self._next = "", 0.0, 0.0
         self._ends: float | None = None
 
-    def begin(self, id: str, timeout: float | None = None) -> None:
+    def begin(self, id: str, time_limit: float | None = None) -> None:
         """Begin with another audit, which may take so many seconds."""
         self._id, self._started, self._next = id, time.time(), 0.0
-        self._ends = None if timeout is None else self._started + timeout
+        self._ends = None if time_limit is None else self._started + time_limit
         self._write(0, 0)
 
     def report_progress(self, done: int, total: int) -> None:

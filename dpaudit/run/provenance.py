@@ -15,7 +15,7 @@ from typing import Any
 from dpaudit import engine
 from dpaudit._files import inside, read_regular
 from dpaudit.errors import StoreError
-from dpaudit.run.settings import Settings
+from dpaudit.run.settings import RunSettings
 from dpaudit.store import Record
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -103,7 +103,7 @@ def changed_versions(origin: Mapping[str, Any], names: Sequence[str] = ()) -> li
     ]
 
 
-def is_current(record: Record, settings: Settings, root: Path | None = None) -> bool:
+def is_current(record: Record, settings: RunSettings, root: Path | None = None) -> bool:
     """Whether a run with these settings would find the same again: nothing has changed.
 
     `root` is the directory of the project; default: the working directory.

@@ -17,7 +17,7 @@ from dpaudit.run.auditor import ended_by_clock
 from dpaudit.run.direct import audit_function, file_of, is_code
 from dpaudit.run.invoke import FAILED, OK, run_pytest
 from dpaudit.run.provenance import changed_sources, changed_versions, is_installed
-from dpaudit.run.settings import Settings
+from dpaudit.run.settings import RunSettings
 from dpaudit.run.words import numbers_of
 from dpaudit.store import Record, load_record, place_of
 
@@ -110,7 +110,7 @@ def make_again(stored: Record, *, trust: bool = False) -> Record:
     if not path.is_file():
         raise click.UsageError(f"the file {path} is not here; replay from the directory of the run")
     try:
-        settings = Settings(
+        settings = RunSettings(
             origin["profile"], stored.seed, origin["failure_prob"], origin["sequential"]
         )
     except (ArgumentError, TypeError) as error:

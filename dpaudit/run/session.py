@@ -32,7 +32,7 @@ from dpaudit.run.carry import LEDGERS, Cargo, cargo_of, ledgers, reason_of, skip
 from dpaudit.run.exports import Exports
 from dpaudit.run.progress import clear_progress
 from dpaudit.run.provenance import is_current
-from dpaudit.run.settings import Settings
+from dpaudit.run.settings import RunSettings
 from dpaudit.store import (
     RESULTS,
     Kept,
@@ -90,7 +90,7 @@ class AuditSession:
         Of the controlling process.
     out : Path
         Directory of the results.
-    settings : Settings
+    settings : RunSettings
         Of the run.
 
     Raises
@@ -99,7 +99,7 @@ class AuditSession:
         When the directory cannot be written, or another run writes into it.
     """
 
-    def __init__(self, config: pytest.Config, out: Path, settings: Settings) -> None:
+    def __init__(self, config: pytest.Config, out: Path, settings: RunSettings) -> None:
         self.config, self.out, self.settings = config, out, settings
         self.results: list[AuditResult] = []
         self.statements: list[StatementResult] = []
@@ -432,7 +432,7 @@ def _once(sentences: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(sentences))
 
 
-def asked_of(config: pytest.Config, settings: Settings) -> Asked:
+def asked_of(config: pytest.Config, settings: RunSettings) -> Asked:
     """Return what a command asked for; of pytest itself, what its arguments say."""
     for plugin in config.pluginmanager.get_plugins():
         if isinstance(plugin, Asked):

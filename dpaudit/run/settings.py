@@ -18,7 +18,7 @@ DEFAULT_SEED = 0
 
 
 @dataclass(frozen=True)
-class Settings:
+class RunSettings:
     """What one run asks of every audit and check.
 
     Parameters
@@ -33,7 +33,7 @@ class Settings:
         Whether audits stop as soon as the evidence is in, unless they say otherwise.
     strict : bool
         Whether silence without power fails the run, also where no mutant was given.
-    timeout : float, optional
+    time_limit : float, optional
         Seconds after which an audit is broken off, > 0; by default none.
     workers : int
         Processes that draw for one audit, at least 1; results do not depend on it.
@@ -46,7 +46,7 @@ class Settings:
     failure_prob: float = DEFAULT_FAILURE_PROB
     sequential: bool = False
     strict: bool = False
-    timeout: float | None = None
+    time_limit: float | None = None
     workers: int = 1
     dask: str | None = None
 
@@ -54,8 +54,8 @@ class Settings:
         _validate.choice(tuple(PROFILES), profile=self.profile)
         _validate.seed(seed=self.seed)
         _validate.failure_prob(failure_prob=self.failure_prob)
-        if self.timeout is not None:
-            _validate.positive(timeout=self.timeout)
+        if self.time_limit is not None:
+            _validate.positive(time_limit=self.time_limit)
         _validate.integer(1, workers=self.workers)
         if self.dask is not None and self.workers > 1:
             raise ArgumentError(f"give workers or dask, got {self.workers} and {self.dask!r}")
@@ -79,7 +79,7 @@ class Settings:
         words = ["--profile", self.profile, "--seed", str(self.seed)]
         words += ["--failure-prob", repr(self.failure_prob)]
         words += ["--sequential"] * bool(self.sequential) + ["--strict"] * bool(self.strict)
-        words += [] if self.timeout is None else ["--timeout", f"{self.timeout:g}"]
+        words += [] if self.time_limit is None else ["--time-limit", f"{self.time_limit:g}"]
         words += ["--workers", str(self.workers)] * (self.workers > 1)
         return words + ([] if self.dask is None else ["--dask", self.dask])
 
@@ -88,7 +88,7 @@ class Settings:
         return [f"--dpaudit-{w[2:]}" if w.startswith("--") else w for w in self.words()]
 
 
-def settings_of(config: pytest.Config) -> Settings:
+def settings_of(config: pytest.Config) -> RunSettings:
     """Return the settings that the options of pytest ask for; refuse bad ones as wrong usage."""
 
     def said(name: str, default: str) -> str:
@@ -99,22 +99,22 @@ def settings_of(config: pytest.Config) -> Settings:
     try:
         seed = int(said("seed", str(DEFAULT_SEED)))
         failure_prob = float(said("failure-prob", repr(DEFAULT_FAILURE_PROB)))
-        seconds = said("timeout", "")
-        timeout = float(seconds) if seconds else None
+        seconds = said("time-limit", "")
+        time_limit = float(seconds) if seconds else None
         workers = int(said("workers", "1"))
     except ValueError as error:
         raise pytest.UsageError(
-            f"--dpaudit-seed, --dpaudit-failure-prob, --dpaudit-timeout and --dpaudit-workers: "
+            f"--dpaudit-seed, --dpaudit-failure-prob, --dpaudit-time-limit and --dpaudit-workers: "
             f"{error}"
         ) from None
     try:
-        return Settings(
+        return RunSettings(
             said("profile", "quick"),
             seed,
             failure_prob,
             bool(config.getoption("--dpaudit-sequential")),
             bool(config.getoption("--dpaudit-strict") or config.getini("dpaudit_strict")),
-            timeout,
+            time_limit,
             workers,
             config.getoption("--dpaudit-dask"),
         )

@@ -76,7 +76,7 @@ class Supervisor:
                 continue
             seconds = (progress.ends or 0.0) - progress.started
             self._stopped[progress.worker] = (
-                f"{progress.id} took more than timeout = {seconds:g} s and could not be "
+                f"{progress.id} took more than time_limit = {seconds:g} s and could not be "
                 "interrupted; its process was killed"
             )
             with contextlib.suppress(ProcessLookupError):

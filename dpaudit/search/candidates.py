@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +22,6 @@ from dpaudit.neighbors import (
     design_points,
     in_words,
     no_valid_pair,
-    plain,
 )
 from dpaudit.search.record import NO_ANSWER, SearchRecord, Trial
 
@@ -230,7 +230,7 @@ class Candidates:
             return None
         self._seen.add(key)
         parameters = space.at(point)
-        shown = {name: plain(value) for name, value in parameters.items()}
+        shown = {name: _plain(value) for name, value in parameters.items()}
         name = self._name(space)
 
         def build() -> NeighborPair:
@@ -342,3 +342,10 @@ class Candidates:
         failed = [trial for trial in self.trials if isinstance(trial, Trial)]
         reasons = [f"{in_words(t.parameters)}: {t.note}" for t in failed]
         return no_valid_pair(self.where.name, reasons)
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as JSON has it: numbers, texts, booleans; words for anything else."""
+    value = value.item() if isinstance(value, np.generic) else value
+    is_plain = value is None or isinstance(value, bool | int | str)
+    return value if is_plain or (isinstance(value, float) and math.isfinite(value)) else str(value)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -364,3 +364,61 @@ class _Search:
 
 def _is_nan(draws: Array) -> bool:
     return draws.dtype.kind == "f" and bool(np.isnan(draws).all())
+
+
+# --- without draws -----------------------------------------------------------------------------
+
+COMPUTED_DESIGN = 256
+"""Candidates of the design of a computed search, and a quarter more."""
+
+COMPUTED_ROUNDS, COMPUTED_EACH = 8, 32
+"""Local rounds of a computed search, and the candidates of each."""
+
+
+def search_computed(
+    where: SearchSpace | Portfolio,
+    judge: Callable[[NeighborPair], tuple[float, float]],
+    *,
+    rng: np.random.Generator,
+) -> tuple[NeighborPair, SearchRecord]:
+    """Return the pair that is judged worst, and all trials.
+
+    Parameters
+    ----------
+    where : SearchSpace or Portfolio
+        Where to look; a space that holds no more parameters than the design is tried completely.
+    judge : callable
+        Computes what is compared: (expected_epsilon, separation) of a trial.
+    rng : numpy.random.Generator
+        Fixes all trials.
+
+    Raises
+    ------
+    ArgumentError
+        For a space without valid pairs.
+    """
+    candidates = Candidates(where, rng)
+
+    def judged(new: list[Candidate]) -> list[Candidate]:
+        answered = []
+        for candidate in new:
+            try:
+                candidate.score = judge(candidate.pair)
+                answered.append(candidate)
+            except MechanismError as error:
+                if candidates.needs_no_answer(candidate):
+                    candidates.leave_out(candidate, str(error))
+                    continue
+                at = candidate.name or where.name
+                at += f", {in_words(candidate.parameters)}" if candidate.parameters else ""
+                raise type(error)(f"{error}; found by the search at {at}") from error
+        return answered
+
+    known = judged(candidates.design(COMPUTED_DESIGN, COMPUTED_ROUNDS))
+    for done in range(COMPUTED_ROUNDS):
+        known += judged(candidates.proposals(known, COMPUTED_EACH, done, "local"))
+    if not known:
+        raise candidates.none_valid()
+    best = best_first(known)[0]
+    best.stage = FINAL
+    return best.pair, candidates.record(0)

@@ -209,9 +209,8 @@ def _pair_from(content: bytes) -> NeighborPair:
         return NeighborPair(
             _side(arrays, facts, "left"),
             _side(arrays, facts, "right"),
-            facts["user"],
-            Relation(**facts["relation"]),
-            facts["recipe"],
+            relation=Relation(**facts["relation"]),
+            recipe=facts["recipe"],
             by=facts.get("by"),
         )
     except Exception as error:  # a damaged archive raises whatever it runs into

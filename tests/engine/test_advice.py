@@ -23,7 +23,6 @@ from dpaudit import (
     one_draw,
     oracles,
     plan,
-    search,
 )
 from dpaudit.engine import counts
 from dpaudit.engine.families import Added
@@ -33,9 +32,9 @@ from dpaudit.engine.task import Task
 from dpaudit.mutants import ALL_NOISE, AddedNoise
 from dpaudit.results import Fate, MutantResult, Verdict, at_most
 
-FAR = neighbors.far_user(n_users=5, distance=1.0)
+FAR = neighbors.far_user(n_users=5, high=1.0)
 NEAR = NeighborPair([[1.0]], [[0.0]])
-MANY = neighbors.far_user(n_users=5, m=4, distance=0.25)
+MANY = neighbors.far_user(n_users=5, m=4, high=0.25)
 
 
 def total(data, size, *, rng, scale=1.0):
@@ -51,12 +50,12 @@ def advised(mechanism, pairs, **options) -> str:
 
 
 def test_without_a_mutant_a_mutant() -> None:
-    assert advised(total, FAR, draws=2000).startswith("leave mutants=None out")
+    assert advised(total, FAR, draws=2000).startswith('mutants="noise"')
 
     def constant(data, size, *, rng):
         return np.zeros(size)
 
-    assert advised(constant, FAR, draws=2000, mutants=()).startswith(
+    assert advised(constant, FAR, draws=2000, mutants="noise").startswith(
         "a look at the code: is a seed"
     )
 
@@ -64,7 +63,7 @@ def test_without_a_mutant_a_mutant() -> None:
         bits = rng.bit_generator.random_raw(size) / 2**64
         return data.sum() + 4 * np.log(bits / (1 - bits))
 
-    assert advised(entropy, FAR, draws=2000, mutants=()).startswith("give a mutant")
+    assert advised(entropy, FAR, draws=2000, mutants="noise").startswith("give a mutant")
 
 
 def test_where_the_mutant_shows_it_by_eye_more_draws() -> None:
@@ -82,7 +81,7 @@ def test_where_each_user_has_one_item_more_items() -> None:
 
 def test_then_a_search_and_after_it_a_larger_mistake() -> None:
     assert advised(total, MANY, draws=2000, mutants=[total]).startswith("another pair: search")
-    space = search.outlier(n_users=5, m=2, high=0.5)
+    space = neighbors.outlier(n_users=5, m=2, high=0.5)
     assert advised(total, space, draws=20_000, mutants=[total]).startswith(
         "another pair, or more draws; if this mistake cannot be seen on any, a larger one"
     )
@@ -227,7 +226,7 @@ def test_few_draws_of_training_name_no_number_that_is_luck(draws: int) -> None:
     for seed in range(3):
         short = audit(score, claim, pair, draws=draws, seed=seed, mutants=[quiet])
         assert short.verdict is Verdict.NO_POWER
-        assert "search.outlier" not in short.advice
+        assert "neighbors.outlier" not in short.advice
         assert "draws=" not in short.advice or draws_named(short.advice) > 10_000
 
 
@@ -245,7 +244,7 @@ def test_with_half_of_the_noise_the_number_of_draws_is_that_of_a_plan() -> None:
     family = Added.of(AddedNoise("Gaussian", (1.0,), 2.0))
     words = advice(task, found, Verdict.NO_POWER, fates, family=family)
     assert words.startswith("more draws: with half of its noise, this pair would need epsilon = ")
-    planned = plan(epsilon=epsilon, delta=1e-5, true_epsilon=half, failure_prob=1e-3)
+    planned = plan(ApproxDP(epsilon, 1e-5), half, failure_prob=1e-3)
     assert planned.draws < draws_named(words) < 1.1 * planned.draws  # two digits, rounded up
 
 
@@ -300,7 +299,7 @@ def left_out(mechanism, pairs=FAR, **options) -> str:
 def test_low_bits_are_left_out_unless_somebody_asks_for_them() -> None:
     assert left_out(total) == "the low bits of its outputs (float_attack=True)"
     assert left_out(total, float_attack=True) == ""
-    assert left_out(total, sequential=True) == "the low bits of its outputs (float_attack=True)"
+    assert left_out(total, method="sequential") == "the low bits of its outputs (float_attack=True)"
 
     def whole(data, size, *, rng):
         return rng.integers(0, 5, size=size)
@@ -334,7 +333,7 @@ def test_of_a_named_frame_the_pairs_around_it_are_advised() -> None:
     frame = pd.DataFrame({"who": [1, 1, 2], "paid": [1.0, 2.0, 3.0]})
     pair = NeighborPair.from_frame(frame, user="who", drop=2)
     count = one_draw(lambda data, *, rng: len(data) + rng.laplace(scale=50.0))
-    words = "another pair: search for the worst one, as in search.like(frame, user='who')"
+    words = "another pair: search for the worst one, as in neighbors.portfolio("
     found = audit(count, PureDP(1.0), pair, draws=300, seed=1, mutants=[count])
     assert found.advice.startswith(words)
 

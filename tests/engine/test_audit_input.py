@@ -156,12 +156,18 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"pairs": 3}, TypeError, "^pairs must be"),
     ({"pairs": [ONE, PAIRS[2]]}, ValueError, "share one relation where they are query values"),
     ({"mechanism": 3}, TypeError, "^mechanism must be a function"),
-    ({"mutants": 3}, TypeError, "must be a list"),
-    ({"mutants": laplace}, TypeError, "must be a list"),
-    ({"mutants": "half"}, TypeError, "must be a list"),
+    ({"mutants": 3}, TypeError, "^mutants must be 'noise', a list"),
+    ({"mutants": laplace}, TypeError, "^mutants must be 'noise', a list"),
+    ({"mutants": "half"}, TypeError, "^mutants must be 'noise', a list"),
     ({"mutants": [laplace, 3]}, TypeError, "must hold functions"),
-    ({"mutants": [AdditiveNoise(laplace, scale=1.0)]}, TypeError, "must be of one kind"),
+    (
+        {"mutants": [AdditiveNoise(laplace, scale=1.0)]},
+        TypeError,
+        "^mutants must hold mechanisms of",
+    ),
     ({"id": 5}, TypeError, "^id must be"),
+    ({"method": "adaptive"}, ValueError, "^method must be one of fixed, sequential"),
+    ({"method": True}, ValueError, "^method must be one of fixed, sequential"),
 ]
 
 
@@ -176,9 +182,13 @@ def test_bad_arguments_are_refused_by_name(
         audit(**{**good, **arguments})
 
 
-def test_the_seed_must_be_given() -> None:
-    with pytest.raises(TypeError, match="seed"):
-        audit(laplace, PureDP(1.0), ONE, mutants=None)  # type: ignore[call-arg]
+def test_the_default_seed_is_zero() -> None:
+    default, zero = (audit(laplace, PureDP(1.0), ONE, draws=500, mutants=None, **s) for s in SEEDS)
+    assert default.seed == 0
+    assert default.epsilon == zero.epsilon
+
+
+SEEDS: list[dict[str, Any]] = [{}, {"seed": 0}]
 
 
 def test_a_claim_of_ones_own_may_be_audited() -> None:
@@ -220,7 +230,7 @@ def test_a_floating_point_attack_without_floats_says_that_it_did_nothing(sequent
             ONE,
             draws=1000,
             seed=1,
-            sequential=sequential,
+            method="sequential" if sequential else "fixed",
             float_attack=float_attack,
             mutants=None,
         )
@@ -251,7 +261,7 @@ def test_huge_outputs_are_audited_without_a_warning(
                 ONE,
                 draws=2000,
                 seed=1,
-                sequential=sequential,
+                method="sequential" if sequential else "fixed",
                 float_attack=attack,
                 mutants=None,
             )
@@ -266,6 +276,14 @@ def test_huge_outputs_are_audited_without_a_warning(
 )
 @pytest.mark.parametrize("sequential", [False, True])
 def test_absurd_claims_are_audited_without_a_warning(claim: Any, sequential: bool) -> None:
-    result = audit(laplace, claim, ONE, draws=2000, seed=1, sequential=sequential, mutants=None)
+    result = audit(
+        laplace,
+        claim,
+        ONE,
+        draws=2000,
+        seed=1,
+        method="sequential" if sequential else "fixed",
+        mutants=None,
+    )
     refuted = isinstance(claim, PureDP) and claim.claimed_epsilon < 1e-200
     assert result.verdict is (Verdict.REFUTED if refuted else Verdict.NO_POWER)

@@ -50,7 +50,7 @@ def test_a_gross_mistake_is_caught_within_a_twentieth_of_the_budget() -> None:
             PureDP(1.0),
             ONE,
             seed=seed,
-            sequential=True,
+            method="sequential",
             mutants=None,
         )
         assert result.verdict is Verdict.REFUTED
@@ -59,7 +59,7 @@ def test_a_gross_mistake_is_caught_within_a_twentieth_of_the_budget() -> None:
 
 
 def test_the_path_ends_where_the_evidence_is_in() -> None:
-    result = audit(tenfold, PureDP(1.0), ONE, seed=1, sequential=True, mutants=None)
+    result = audit(tenfold, PureDP(1.0), ONE, seed=1, method="sequential", mutants=None)
     path = result.sequential
     assert path is not None
     assert path.stopped == "the claim is refuted"
@@ -71,11 +71,11 @@ def test_the_path_ends_where_the_evidence_is_in() -> None:
 def test_a_budget_in_which_independence_could_not_be_judged_is_refused() -> None:
     least = 2 * LEAST_DRAWS
     with pytest.raises(ValueError, match=f"draws must be an integer >= {least} for a sequential"):
-        audit(tenfold, PureDP(1.0), ONE, draws=least - 1, seed=1, sequential=True, mutants=None)
+        audit(tenfold, PureDP(1.0), ONE, draws=least - 1, seed=1, method="sequential", mutants=None)
 
 
 def test_an_honest_mechanism_is_given_up_early_and_says_what_it_would_have_seen() -> None:
-    result = audit(laplace, PureDP(1.0), ONE, seed=2, sequential=True, mutants=[tenfold])
+    result = audit(laplace, PureDP(1.0), ONE, seed=2, method="sequential", mutants=[tenfold])
     assert result.verdict is Verdict.NOT_REFUTED
     assert result.sequential is not None
     assert "could not certify" in result.sequential.stopped
@@ -105,7 +105,7 @@ def test_a_violation_within_reach_is_not_given_up() -> None:
     slightly = functools.partial(laplace, scale=0.88)
     for seed in range(3):
         result = audit(
-            slightly, PureDP(1.0), ONE, draws=20_000, seed=seed, sequential=True, mutants=None
+            slightly, PureDP(1.0), ONE, draws=20_000, seed=seed, method="sequential", mutants=None
         )
         if result.verdict is Verdict.REFUTED and sum(result.draws.values()) > 6000:
             return
@@ -113,12 +113,12 @@ def test_a_violation_within_reach_is_not_given_up() -> None:
 
 
 def test_a_family_of_pairs_is_searched_first() -> None:
-    far = [nb.far_user(n_users=5, distance=float(d)) for d in (0.01, 1.0)]
+    far = [nb.far_user(n_users=5, high=float(d)) for d in (0.01, 1.0)]
 
     def noisy_sum(data: Array, size: int, *, rng: np.random.Generator) -> Array:
         return data.sum() + rng.laplace(size=size)
 
-    result = audit(noisy_sum, PureDP(0.3), far, seed=1, sequential=True, mutants=None)
+    result = audit(noisy_sum, PureDP(0.3), far, seed=1, method="sequential", mutants=None)
     assert result.verdict is Verdict.REFUTED
     assert result.pair_words == far[1].describe()
 
@@ -126,19 +126,30 @@ def test_a_family_of_pairs_is_searched_first() -> None:
 @pytest.mark.parametrize("claim", [ApproxDP(1.0, 1e-3), GaussianDP(1.0)], ids=str)
 def test_claims_with_a_delta_and_curves_work_too(claim: Any) -> None:
     broken = audit(
-        functools.partial(gaussian, sigma=0.25), claim, ONE, seed=1, sequential=True, mutants=None
+        functools.partial(gaussian, sigma=0.25),
+        claim,
+        ONE,
+        seed=1,
+        method="sequential",
+        mutants=None,
     )
     assert broken.verdict is Verdict.REFUTED
     assert broken.certified_delta >= broken.claimed_delta
     kept = audit(
-        functools.partial(gaussian, sigma=4.0), claim, ONE, seed=1, sequential=True, mutants=None
+        functools.partial(gaussian, sigma=4.0),
+        claim,
+        ONE,
+        seed=1,
+        method="sequential",
+        mutants=None,
     )
     assert kept.verdict is Verdict.NO_POWER
 
 
 def test_it_replays() -> None:
     first, again = (
-        audit(laplace, PureDP(1.0), ONE, seed=3, sequential=True, mutants=None) for _ in range(2)
+        audit(laplace, PureDP(1.0), ONE, seed=3, method="sequential", mutants=None)
+        for _ in range(2)
     )
     assert first.sequential == again.sequential
     assert first.witness == again.witness
@@ -146,7 +157,9 @@ def test_it_replays() -> None:
 
 @pytest.mark.parametrize("draws", [192, 256, 300])
 def test_a_budget_smaller_than_a_batch_is_spent_and_no_more(draws: int) -> None:
-    result = audit(tenfold, PureDP(1.0), ONE, draws=draws, seed=1, sequential=True, mutants=None)
+    result = audit(
+        tenfold, PureDP(1.0), ONE, draws=draws, seed=1, method="sequential", mutants=None
+    )
     assert sum(result.draws.values()) <= draws
     assert result.verdict in (Verdict.REFUTED, Verdict.NO_POWER)
 
@@ -160,9 +173,11 @@ def exposes(data: Array, size: int, *, rng: np.random.Generator) -> Array:
 
 
 def test_events_that_never_or_always_fire_are_no_trouble() -> None:
-    nothing = audit(constant, PureDP(1.0), ONE, seed=1, sequential=True, draws=5000, mutants=None)
+    nothing = audit(
+        constant, PureDP(1.0), ONE, seed=1, method="sequential", draws=5000, mutants=None
+    )
     assert nothing.certified_epsilon == 0.0
-    everything = audit(exposes, PureDP(5.0), ONE, seed=1, sequential=True, mutants=None)
+    everything = audit(exposes, PureDP(5.0), ONE, seed=1, method="sequential", mutants=None)
     assert everything.verdict is Verdict.REFUTED
 
 
@@ -178,7 +193,7 @@ def coin(data: Array, size: int, *, rng: np.random.Generator) -> Array:
 @pytest.mark.parametrize("draws", [256, 3000])
 def test_a_mechanism_that_ignores_its_data_certifies_nothing(claim: Any, draws: int) -> None:
     for seed in range(3):
-        result = audit(coin, claim, ONE, draws=draws, seed=seed, sequential=True, mutants=None)
+        result = audit(coin, claim, ONE, draws=draws, seed=seed, method="sequential", mutants=None)
         assert result.certified_epsilon == result.certified_delta == 0.0
         assert not any(result.profile.certified_delta)
         assert result.curves is None
@@ -189,7 +204,7 @@ def test_noise_shared_by_the_draws_of_a_call_is_refused() -> None:
         return data.sum() + rng.laplace(scale=2.0) + rng.laplace(scale=0.1, size=size)
 
     with pytest.raises(MechanismError, match="shares its noise"):
-        audit(shared, PureDP(1.0), ONE, seed=1, sequential=True, mutants=None)
+        audit(shared, PureDP(1.0), ONE, seed=1, method="sequential", mutants=None)
 
 
 def test_guesses_are_chosen_with_more_care_the_more_draws_tried_them() -> None:
@@ -250,7 +265,7 @@ def test_the_certified_epsilon_stays_below_the_truth() -> None:
         PureDP(3.0),
         ONE,
         seed=2,
-        sequential=True,
+        method="sequential",
         mutants=None,
     )
     assert result.verdict is Verdict.NO_POWER
@@ -259,7 +274,12 @@ def test_the_certified_epsilon_stays_below_the_truth() -> None:
 
 def test_events_are_live() -> None:
     result = audit(
-        tenfold, PureDP(1.0), NeighborPair([[0.0]], [[1.0]]), seed=1, sequential=True, mutants=None
+        tenfold,
+        PureDP(1.0),
+        NeighborPair([[0.0]], [[1.0]]),
+        seed=1,
+        method="sequential",
+        mutants=None,
     )
     assert isinstance(result.event, Event | Guess)
     assert result.curves is not None

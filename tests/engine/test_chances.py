@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, ndtr
 
-from dpaudit import plan
+from dpaudit import PureDP, plan
 from dpaudit.engine.chances import (
     BY_EVENT,
     BY_GUESS,
@@ -83,7 +83,7 @@ def test_ranks_refute_as_often_as_they_do_when_simulated(draws: int) -> None:
 
 
 def test_few_draws_of_a_number_are_planned_by_rank() -> None:
-    found = plan(epsilon=1.0, true_epsilon=2.5, failure_prob=1e-3)
+    found = plan(PureDP(1.0), true_epsilon=2.5, failure_prob=1e-3)
     assert found.instrument == BY_RANK
     assert FEW_DRAWS[0] <= found.draws <= FEW_DRAWS[1]
     assert found.draws_without_ranks is not None
@@ -99,15 +99,15 @@ def test_few_draws_of_a_number_are_planned_by_rank() -> None:
 def test_ranks_are_not_counted_on_where_nothing_says_that_outputs_have_an_order() -> None:
     vectors = oracles.laplace_vector(np.array([1.0, 1.0]), 1.0)
     for known in (vectors, oracles.randomized_response(2.0)):
-        found = plan(epsilon=1.0, true_epsilon=2.0, failure_prob=0.05, oracle=known)
+        found = plan(PureDP(1.0), true_epsilon=2.0, failure_prob=0.05, oracle=known)
         assert found.instrument == BY_GUESS
         assert found.draws < FEW_DRAWS[1]
-    found = plan(epsilon=1.0, true_epsilon=2.5, rates=(0.3, 0.03))
+    found = plan(PureDP(1.0), true_epsilon=2.5, rates=(0.3, 0.03))
     assert (found.instrument, found.draws_without_ranks) == (BY_EVENT, None)
 
 
 def test_beyond_few_draws_nothing_is_planned_by_rank() -> None:
-    found = plan(epsilon=1.0, true_epsilon=1.2)
+    found = plan(PureDP(1.0), true_epsilon=1.2)
     assert found.draws > FEW_DRAWS[1]
     assert found.instrument == BY_GUESS
     assert "30% of the draws are spent on exploring" in str(found)

@@ -130,7 +130,7 @@ def test_query_values_must_say_how_many_they_are() -> None:
     def noisy(data: Array, size: int, *, rng: Generator) -> Array:
         return data + rng.laplace(size=(size, len(data)))
 
-    held = portfolio(dim=3, relation=Relation.WITHIN_SENSITIVITY)
+    held = portfolio(dim=3).under(Relation.WITHIN_SENSITIVITY)
     assert audit(noisy, claim, held, draws=5000, seed=1, mutants=None).verdict is Verdict.REFUTED
 
 
@@ -146,7 +146,7 @@ def test_the_audit_follows_its_seed() -> None:
 
 def test_sequential_audits_and_curves_take_the_default() -> None:
     planted = case("the mean clipped, not the users")
-    early = audit(planted.bug, PureDP(1.0), draws=DRAWS, seed=1, sequential=True, mutants=None)
+    early = audit(planted.bug, PureDP(1.0), draws=DRAWS, seed=1, method="sequential", mutants=None)
     assert early.verdict is Verdict.REFUTED
     assert early.search is not None
     curve = audit(planted.bug, GaussianDP(1.0), draws=DRAWS, seed=1, mutants=None)
@@ -195,7 +195,7 @@ def constant_noise(data: Array, size: int, *, rng: Generator) -> Array:
 def test_a_mechanism_that_cannot_take_the_data_is_told_how_to_declare_its_own(
     mechanism: Any, words: str
 ) -> None:
-    declare = rf"{words}.*neighbors.portfolio\(data_like\).*--like, --range, --m, --dim, --users"
+    declare = rf"{words}.*neighbors.portfolio\(like\).*--like, --range, --m, --dim, --users"
     with pytest.raises(MechanismError, match=declare):
         audit(mechanism, PureDP(1.0), draws=5000, seed=1, mutants=None)
 
@@ -205,7 +205,14 @@ def test_other_breaches_of_the_contract_are_none_of_the_datas() -> None:
         audit(constant_noise, PureDP(1.0), draws=5000, seed=1, mutants=None)
     assert "portfolio" not in str(caught.value)
     with pytest.raises(MechanismError, match="negative") as caught:
-        audit(picky, PureDP(1.0), neighbors.outlier(5, low=-1.0), draws=5000, seed=1, mutants=None)
+        audit(
+            picky,
+            PureDP(1.0),
+            neighbors.outlier(n_users=5, low=-1.0),
+            draws=5000,
+            seed=1,
+            mutants=None,
+        )
     assert "portfolio" not in str(caught.value)
 
 
@@ -264,9 +271,7 @@ def test_exact_mechanisms_climb_to_a_peak_between_the_points_of_a_design() -> No
             return [heads, 1 - heads]
 
     ranges = {"distance": Interval(0.0001, 1.0)}
-    space = SearchSpace(
-        lambda *, distance: neighbors.far_user(n_users=3, distance=distance), ranges
-    )
+    space = SearchSpace(lambda *, distance: neighbors.far_user(n_users=3, high=distance), ranges)
     result = audit(Peak(), PureDP(1.0), space, seed=1, mutants=None)
     assert result.certified_epsilon == pytest.approx(np.log(5), abs=1e-3)
 

@@ -21,7 +21,6 @@ from dpaudit import (
     Verdict,
     ZeroConcentratedDP,
     audit,
-    search,
 )
 from dpaudit import neighbors as nb
 
@@ -139,7 +138,7 @@ def test_a_mechanism_of_additive_noise_may_be_searched() -> None:
     result = audit(
         mechanism,
         ApproxDP(1.0, 1e-9),
-        search.outlier(n_users=5),
+        nb.outlier(n_users=5),
         seed=1,
         draws=20_000,
         mutants=None,
@@ -166,10 +165,10 @@ def test_guesses_of_a_float_attack_are_checked(arguments: Any, error: Any) -> No
         FloatAttack(**arguments)
 
 
-@pytest.mark.parametrize("words", ["distance=a|", "distance=a|b..c", "distance=log:1|2"])
+@pytest.mark.parametrize("words", ["high=a|", "high=a|b..c", "high=log:1|2"])
 def test_odd_words_of_a_search_are_refused(words: str) -> None:
-    with pytest.raises(ArgumentError, match="distance must be a choice"):
-        search.space_from_words(f"far_user:n_users=5,{words}")
+    with pytest.raises(ArgumentError, match="high must be a choice"):
+        nb.pairs_from_words(f"far_user:n_users=5,{words}", rng=np.random.default_rng(0))
 
 
 # --- sequential, after a search ---
@@ -179,9 +178,9 @@ def test_a_sequential_audit_takes_small_steps_after_a_long_search() -> None:
     def sensitive(data: Array, size: int, *, rng: np.random.Generator) -> Array:
         return data.sum() + rng.laplace(scale=0.2, size=size)
 
-    space = search.outlier(n_users=5)
+    space = nb.outlier(n_users=5)
     result = audit(
-        sensitive, PureDP(1.0), space, seed=1, draws=100_000, sequential=True, mutants=None
+        sensitive, PureDP(1.0), space, seed=1, draws=100_000, method="sequential", mutants=None
     )
     assert result.verdict is Verdict.REFUTED
     assert result.draws["certify"] < 3000

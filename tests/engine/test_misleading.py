@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpaudit import (
     MechanismError,
     NeighborPair,
+    Outcomes,
     PureDP,
     Relation,
     Verdict,
@@ -21,7 +22,6 @@ from dpaudit import (
     mutants,
     neighbors,
     one_draw,
-    search,
 )
 
 Array = NDArray[Any]
@@ -36,7 +36,7 @@ PAIR = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
 def answers_by(seed: int | None) -> Any:
     """Return randomised response that mostly lies, with a seed that is fixed inside."""
 
-    @one_draw(seed="legacy")
+    @one_draw(randomness="legacy")
     def release(frame: Any) -> Any:
         if seed is not None:
             np.random.seed(seed)  # noqa: NPY002
@@ -51,7 +51,10 @@ def answers_by(seed: int | None) -> Any:
 @pytest.mark.parametrize(("seed", "expected"), [(0, True), (None, False)])
 def test_a_fixed_seed_is_found_wherever_it_hides_the_user(seed: int | None, expected: bool) -> None:
     """At most places of the order the fixed noise lies about whoever stands there."""
-    where, claim = search.like(FRAME, user="user"), PureDP(1.0, REPLACE)
+    where, claim = (
+        neighbors.portfolio(FRAME, schema=neighbors.Schema(user="user")),
+        PureDP(1.0, REPLACE),
+    )
     found = audit(answers_by(seed), claim, where, draws=2000, seed=1, mutants=None)
     assert (found.verdict is Verdict.REFUTED) is expected
 
@@ -75,7 +78,7 @@ def test_equal_outputs_are_never_not_refuted(answer: Any, other: Any, sequential
         draws=2000,
         seed=1,
         mutants=[one_draw(broken)],
-        sequential=sequential,
+        method="sequential" if sequential else "fixed",
     )
     assert [mutant.killed for mutant in found.mutants] == [True]
     assert found.verdict is Verdict.NO_POWER
@@ -96,7 +99,7 @@ def test_the_claim_decides_which_relation_a_portfolio_searches(options: dict[str
     for relation, expected in ((REMOVE, True), (None, True), (REPLACE, False)):
         found = audit(counts, PureDP(1.0, relation), held, draws=5000, seed=1, mutants=None)
         assert (found.verdict is Verdict.REFUTED) is expected
-    named = neighbors.portfolio(**options, relation=REPLACE)
+    named = neighbors.portfolio(**options).under(REPLACE)
     with pytest.raises(ValueError, match="claim speaks of add_remove_user"):
         audit(counts, PureDP(1.0, REMOVE), named, draws=5000, seed=1)
 
@@ -176,7 +179,7 @@ def test_a_claim_that_holds_for_one_item_is_told_apart() -> None:
     def rows(frame: Any, *, rng: Generator) -> float:
         return float(len(frame) + rng.laplace(scale=1.0))
 
-    held = search.rows({"age": (0, 90)}, relation=REMOVE)
+    held = neighbors.portfolio(schema={"age": (0, 90)}).under(REMOVE)
     frames = audit(rows, PureDP(1.0), held, seed=1, draws=4000)
     assert any("refuted for users with 4 items" in note for note in frames.notes)
 
@@ -193,8 +196,10 @@ def test_lists_of_texts_and_exceptions_are_searched() -> None:
             raise ValueError("few")
         return [city for city in held["city"] if rng.random() < 0.5]
 
-    where = search.like(frame, user="user")
-    found = audit(cities, PureDP(1.0), where, draws=3000, seed=1, errors="outcome", mutants=None)
+    where = neighbors.portfolio(frame, schema=neighbors.Schema(user="user"))
+    found = audit(
+        Outcomes(cities, errors="outcome"), PureDP(1.0), where, draws=3000, seed=1, mutants=None
+    )
     assert found.verdict is Verdict.REFUTED
 
 
@@ -206,7 +211,9 @@ def test_a_partial_may_stand_around_one_draw() -> None:
     inside = audit(one_draw(partial(noisy, scale=2.0)), PureDP(1.0), PAIR, draws=500, seed=1)
     assert outside.epsilon == inside.epsilon
     keyed = one_draw(lambda data, scale, *, rng: {"a": float(rng.laplace(scale=scale))})
-    found = audit(partial(keyed, scale=2.0), PureDP(1.0), PAIR, draws=500, seed=1, keys=["a"])
+    found = audit(
+        Outcomes(partial(keyed, scale=2.0), keys=["a"]), PureDP(1.0), PAIR, draws=500, seed=1
+    )
     assert found.verdict is not Verdict.REFUTED
 
 
@@ -235,17 +242,17 @@ def test_keys_are_compared_before_the_search_spends_its_draws() -> None:
         calls += 1
         return by_shop.function(frame, rng=rng)
 
-    where = search.like(SHOPS, user="user")
-    with pytest.raises(MechanismError, match=r"keys=\['a', 'b', 'd'\]; found on alone with shop"):
+    where = neighbors.portfolio(SHOPS, schema=neighbors.Schema(user="user"))
+    with pytest.raises(MechanismError, match=r"keys=\['a', 'b', 'd'\]\); found on alone with shop"):
         audit(counted, PureDP(1.0), where, seed=1)
     assert calls < 2000  # the contract takes most of them
     with pytest.raises(MechanismError, match="keys must name keys of the draws"):
-        audit(by_shop, PureDP(1.0), where, draws=3000, seed=1, keys=["x", "y"])
+        audit(Outcomes(by_shop, keys=["x", "y"]), PureDP(1.0), where, draws=3000, seed=1)
 
 
 def test_every_kind_of_leak_is_named() -> None:
-    where = search.like(SHOPS, user="user")
-    found = audit(by_shop, PureDP(1.0), where, draws=4000, seed=1, keys=["a", "b", "d"])
+    where = neighbors.portfolio(SHOPS, schema=neighbors.Schema(user="user"))
+    found = audit(Outcomes(by_shop, keys=["a", "b", "d"]), PureDP(1.0), where, draws=4000, seed=1)
     assert "alone with shop = d" in found.pair_words  # by its presence
     assert any("other pairs look like violations" in n and "high" in n for n in found.notes)
 

@@ -19,7 +19,6 @@ from dpaudit import (
     audit,
     mutants,
     neighbors,
-    search,
     unseeded,
 )
 from dpaudit.engine import mutation
@@ -28,7 +27,7 @@ from dpaudit.results import Fate, MutantResult, mutation_score, unnoticed
 Array = np.ndarray
 Generator = np.random.Generator
 ONE = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]], recipe="one")
-FAR = neighbors.far_user(n_users=5, distance=3.0)
+FAR = neighbors.far_user(n_users=5, high=3.0)
 
 
 def laplace(data: Array, size: int, *, rng: Generator, scale: float = 1.0) -> Array:
@@ -235,7 +234,7 @@ def test_a_search_and_families_are_gone_through_for_mutants_too() -> None:
     still = NeighborPair([[0.0], [0.0]], [[0.0], [1e-9]], recipe="hardly")
     result = audited(laplace, [still, ONE], draws=20_000)
     assert result.verdict is Verdict.NOT_REFUTED
-    space = search.outlier(n_users=5)
+    space = neighbors.outlier(n_users=5)
     assert audited(laplace, space, draws=20_000).verdict is Verdict.NOT_REFUTED
 
 
@@ -335,7 +334,7 @@ def test_a_mutant_that_never_ends_is_broken_off(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(mutation, "_LEAST_PATIENCE", 0.5)
     result = audited(doubles, draws=2000)
-    assert "was stopped: one call took more than call_timeout" in named(result, "removed").note
+    assert "was stopped: one call took more than call_limit" in named(result, "removed").note
     assert named(result, "halved").killed
 
 

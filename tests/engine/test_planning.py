@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import PureDP, plan
+from dpaudit import ApproxDP, GaussianDP, PureDP, plan
 from dpaudit import neighbors as nb
 from dpaudit.engine import counts
 from dpaudit.engine.chances import BY_GUESS
@@ -85,7 +85,7 @@ OFTEN = 18
 @pytest.mark.statistical
 @pytest.mark.slow
 def test_audits_of_the_planned_size_refute_about_as_often_as_planned() -> None:
-    planned = plan(epsilon=1.0, true_epsilon=1.8, power=0.9, failure_prob=1e-3)
+    planned = plan(PureDP(1.0), true_epsilon=1.8, power=0.9, failure_prob=1e-3)
     assert refutations(1.8, planned.draws, 1e-3) >= OFTEN
     assert refutations(1.8, planned.draws // 5, 1e-3) < OFTEN  # of a plan that is far too small
 
@@ -93,7 +93,7 @@ def test_audits_of_the_planned_size_refute_about_as_often_as_planned() -> None:
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_more_is_needed_for_smaller_violations_and_more_certainty(delta: float) -> None:
     def draws(**arguments: Any) -> int:
-        return plan(**{"epsilon": 1.0, "delta": delta, "true_epsilon": 1.6} | arguments).draws
+        return plan(ApproxDP(1.0, delta), **({"true_epsilon": 1.6} | arguments)).draws
 
     assert draws(true_epsilon=1.3) > draws() > draws(true_epsilon=2.5)
     assert draws(power=0.99) > draws() > draws(power=0.5)
@@ -102,7 +102,7 @@ def test_more_is_needed_for_smaller_violations_and_more_certainty(delta: float) 
 
 def test_the_power_curve_rises_through_the_wanted_power() -> None:
     """Beyond FEW_DRAWS nothing is guessed by rank: from there on it rises again."""
-    found = plan(epsilon=1.0, true_epsilon=1.2, power=0.8)
+    found = plan(PureDP(1.0), true_epsilon=1.2, power=0.8)
     at_few = int(np.searchsorted(found.curve_draws, FEW_DRAWS[1], side="right"))
     assert 0 < at_few < len(found.curve_draws)
     for power in (found.curve_power[:at_few], found.curve_power[at_few:]):
@@ -114,9 +114,9 @@ def test_the_power_curve_rises_through_the_wanted_power() -> None:
 
 def test_a_known_law_and_known_rates_may_be_given() -> None:
     flip = oracles.randomized_response(1.5)
-    with_distribution = plan(epsilon=1.0, true_epsilon=1.5, oracle=flip)
+    with_distribution = plan(PureDP(1.0), true_epsilon=1.5, oracle=flip)
     p, q = math.exp(1.5) / (1 + math.exp(1.5)), 1 / (1 + math.exp(1.5))
-    with_rates = plan(epsilon=1.0, true_epsilon=1.5, rates=(p, q))
+    with_rates = plan(PureDP(1.0), true_epsilon=1.5, rates=(p, q))
     assert with_distribution.instrument == with_rates.instrument == BY_GUESS
     # Of two outcomes nothing is learnt; an event of given rates may be one that must be.
     assert 0.6 * with_rates.draws < with_distribution.draws < with_rates.draws
@@ -125,22 +125,26 @@ def test_a_known_law_and_known_rates_may_be_given() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"true_epsilon": 1.0}, "true_epsilon must be a number > epsilon = 1"),
+        ({"true_epsilon": 1.0}, "true_epsilon must be a number > 1.0, the claimed one"),
         ({"true_epsilon": 0.5}, "no violation"),
         ({"true_epsilon": math.nan}, "true_epsilon"),
-        ({"epsilon": -1.0}, "epsilon"),
-        ({"delta": 1.0}, "delta"),
-        ({"delta": -0.1}, "delta"),
+        ({"claim": ApproxDP(1.0, 1.0)}, "delta"),
         ({"power": 1.0}, "power"),
         ({"failure_prob": 0.0}, "failure_prob"),
         ({"true_epsilon": 1.0 + 1e-9}, "too close"),
         ({"rates": (0.9, 0.01)}, "rates must be possible"),
         ({"rates": (0.1, 0.5)}, "rates must violate the claim"),
-        ({"epsilon": 25.0, "true_epsilon": 30.0}, "epsilon must be at most"),
+        ({"claim": PureDP(25.0), "true_epsilon": 30.0}, "claim must have an epsilon of at most"),
         ({"rates": (1.2, 0.1)}, "rates must be a number in"),
         ({"rates": (0.2, 0.1), "oracle": oracles.randomized_response(1.0)}, "got both"),
     ],
 )
 def test_bad_arguments_are_named(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        plan(**{"epsilon": 1.0, "true_epsilon": 2.0} | arguments)
+        plan(**{"claim": PureDP(1.0), "true_epsilon": 2.0} | arguments)
+
+
+@pytest.mark.parametrize("claim", [1.0, None, GaussianDP(1.0)])
+def test_what_is_planned_for_is_a_point(claim: Any) -> None:
+    with pytest.raises(TypeError, match="^claim must be a PureDP or an ApproxDP"):
+        plan(claim, 2.0)

@@ -73,18 +73,6 @@ def test_mutants_are_seen_through_the_score() -> None:
     assert any(mutant.noise and mutant.fate.value == "killed" for mutant in result.mutants)
 
 
-def test_variants_are_those_of_the_composition() -> None:
-    options: dict[str, Any] = {"draws": 4000, "seed": 3, "id": "one", "mutants": None}
-    claim = GaussianDP(1.0)
-    whole = audit(
-        spread, claim, PAIR, score=along, slack={0.5: partial(spread, scale=0.5)}, **options
-    )
-    half = {0.5: partial(spread_along, scale=0.5)}
-    assert whole.slack == audit(spread_along, claim, PAIR, slack=half, **options).slack
-    assert whole.slack is not None
-    assert whole.slack.points[0].refuted
-
-
 def test_a_change_that_is_never_reached_is_still_said_to_be() -> None:
     result = audit(
         spread,

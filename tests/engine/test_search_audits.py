@@ -31,9 +31,7 @@ from dpaudit.engine.explore import explore
 from dpaudit.engine.task import Task
 from dpaudit.events import Goal
 from dpaudit.mechanisms.sampler import Sampler
-from dpaudit.neighbors.presets import edge
-from dpaudit.neighbors.spaces import Choice, Interval, SearchSpace
-from dpaudit.search import Integer
+from dpaudit.neighbors import Choice, Integer, Interval, SearchSpace, edge
 from dpaudit.search import halving as running
 from dpaudit.search.candidates import Candidate
 from dpaudit.search.halving import LEAST_BUDGET, halving_looks, halvings, search
@@ -73,7 +71,7 @@ def test_halving_doubles_the_draws_of_those_that_stay(candidates: int, keep: int
 @pytest.mark.parametrize(
     "space",
     [
-        edge(USERS),
+        edge(n_users=USERS),
         SearchSpace(far, {"distance": Interval(-1, 1)}),
         SearchSpace(far, {"distance": Choice((1.0, 2.0, 3.0))}),
     ],
@@ -94,7 +92,7 @@ def test_every_draw_of_the_budget_is_spent_and_accounted_for(
 
 def test_a_budget_below_one_round_is_refused_with_the_least() -> None:
     with pytest.raises(ArgumentError, match=f"budget must be an integer >= {LEAST_BUDGET} draws"):
-        run(edge(USERS), budget=LEAST_BUDGET - 1)
+        run(edge(n_users=USERS), budget=LEAST_BUDGET - 1)
 
 
 def test_all_of_a_small_space_is_tried_once() -> None:
@@ -108,7 +106,7 @@ def test_parameters_without_a_pair_are_on_record_and_skipped() -> None:
     record = run(SearchSpace(far, {"distance": Interval(-1, 1)})).record
     bad = [t for t in record.trials if t.parameters["distance"] <= 0]
     assert bad
-    assert all(t.draws == 0 and t.note.startswith("no valid pair: distance must") for t in bad)
+    assert all(t.draws == 0 and t.note.startswith("no valid pair: low must") for t in bad)
     assert all(t.parameters["distance"] > 0 for t in ranking(record, 100))
     assert landscape(record, "distance")[0].min() > 0
 
@@ -123,7 +121,9 @@ def test_pairs_with_equal_sides_are_not_valid() -> None:
 
 def test_a_space_without_any_pair_names_the_first_reasons() -> None:
     space = SearchSpace(far, {"distance": Interval(-2, -1)})
-    with pytest.raises(ArgumentError, match="give a valid pair.*distance=-1.5: distance must be"):
+    with pytest.raises(
+        ArgumentError, match="give a valid pair.*distance=-1.5: low must be below high"
+    ):
         run(space)
 
 
@@ -135,7 +135,7 @@ def test_pairs_of_two_relations_are_searched_together() -> None:
 
 
 def test_the_same_seed_makes_the_same_trials() -> None:
-    first, again, other = (run(edge(USERS), budget=1000, seed=seed) for seed in (3, 3, 4))
+    first, again, other = (run(edge(n_users=USERS), budget=1000, seed=seed) for seed in (3, 3, 4))
     assert first.record == again.record
     assert all(np.array_equal(a, b) for a, b in zip(first.drawn, again.drawn, strict=True))
     assert first.record != other.record
@@ -150,13 +150,13 @@ def test_no_two_looks_share_a_stream(monkeypatch: pytest.MonkeyPatch) -> None:
         return draw(self, data, draws, role, side)
 
     monkeypatch.setattr(Sampler, "draw", spy)
-    run(edge(USERS), budget=1000)
+    run(edge(n_users=USERS), budget=1000)
     assert len(drawn) == len(set(drawn))
     assert all(role.startswith("search ") for role, _ in drawn)
 
 
 def test_records_survive_strict_json() -> None:
-    for space in (edge(USERS), SearchSpace(far, {"distance": Interval(-1, 1)})):
+    for space in (edge(n_users=USERS), SearchSpace(far, {"distance": Interval(-1, 1)})):
         record = run(space).record
         text = json.dumps(_json.encode(record), allow_nan=False)
         assert _json.decode(SearchRecord, json.loads(text)) == record
@@ -165,7 +165,7 @@ def test_records_survive_strict_json() -> None:
 def test_parameters_that_json_lacks_are_recorded_in_words() -> None:
     build = functools.partial(neighbors.far_user, n_users=5)
     relation = Choice((Relation.REPLACE_USER,))
-    space = SearchSpace(build, {"relation": relation, "distance": Interval(1, 2)})
+    space = SearchSpace(build, {"relation": relation, "high": Interval(1, 2)})
     assert run(space).record.trials[0].parameters["relation"] == "replace_user"
 
 
@@ -211,7 +211,7 @@ def test_claims_that_are_curves_can_be_searched() -> None:
     sampler = Sampler(thresholded_mean, seed=5, labels=("test", "mechanism"))
     grid = np.linspace(0, 2, 9)
     curve = Goal(None, grid, np.maximum(0.05, 0.6 - 0.3 * grid), 10_000, 9e-6, 1e-7)
-    outcome = search(edge(USERS), sampler, 3000, curve, rng=np.random.default_rng(5))
+    outcome = search(edge(n_users=USERS), sampler, 3000, curve, rng=np.random.default_rng(5))
     assert ranking(outcome.record, 1)[0].expected_epsilon > 1
     assert straddles(outcome.pair)
 
@@ -231,7 +231,7 @@ DEFAULT_BUDGET = 15_000
 def found(seeds: int, budget: int = DEFAULT_BUDGET) -> int:
     """How many searches end at a pair on both sides of the threshold."""
     return sum(
-        straddles(run(edge(USERS), thresholded_mean, budget=budget, seed=seed).pair)
+        straddles(run(edge(n_users=USERS), thresholded_mean, budget=budget, seed=seed).pair)
         for seed in range(seeds)
     )
 
@@ -260,7 +260,7 @@ def test_a_search_that_ignores_scores_does_not_find_it(monkeypatch: pytest.Monke
 def test_the_audit_refutes_on_the_pair_that_the_search_found() -> None:
     for seed in range(3):
         finding = counts.look(
-            task_of(edge(USERS), 100_000, 1e-5, seed), thresholded_mean, "mechanism"
+            task_of(edge(n_users=USERS), 100_000, 1e-5, seed), thresholded_mean, "mechanism"
         )
         assert straddles(finding.pair)
         assert finding.refuted
@@ -269,7 +269,7 @@ def test_the_audit_refutes_on_the_pair_that_the_search_found() -> None:
 
 
 def test_the_search_of_an_audit_is_on_record_and_follows_the_seed() -> None:
-    task = task_of(edge(USERS), 5000, 1e-5, 3)
+    task = task_of(edge(n_users=USERS), 5000, 1e-5, 3)
 
     def explored() -> SearchRecord | None:
         sampler = Sampler(thresholded_mean, seed=3, labels=("search", "mechanism"))
@@ -285,11 +285,11 @@ def test_the_search_of_an_audit_is_on_record_and_follows_the_seed() -> None:
 
 def test_default_recipes_do_not_find_it() -> None:
     grid = [
-        neighbors.far_user(n_users=USERS, distance=1.0),
+        neighbors.far_user(n_users=USERS, high=1.0),
         neighbors.clip_boundary_user(n_users=USERS),
-        neighbors.all_others_equal(n_users=USERS, value=0.0),
-        neighbors.all_others_equal(n_users=USERS, value=1.0),
-        neighbors.two_clusters(n_users=USERS, distance=1.0),
+        neighbors.far_user(n_users=USERS, low=0.0, high=1.0),
+        neighbors.far_user(n_users=USERS, low=1.0, high=2.0),
+        neighbors.two_clusters(n_users=USERS, high=1.0),
         neighbors.majority_flip(n_users=USERS),
         neighbors.threshold_decider(n_users=USERS, threshold=USERS // 2),
         neighbors.constant_against_random(n_users=USERS, m=1, rng=np.random.default_rng(1)),
@@ -304,7 +304,7 @@ def test_default_recipes_do_not_find_it() -> None:
 
 def test_too_few_draws_for_a_search_name_the_least() -> None:
     with pytest.raises(ArgumentError, match=r"draws must be an integer >= \d+ to search"):
-        counts.look(task_of(edge(USERS), 100, 1e-5, 1), noisy_mean, "mechanism")
+        counts.look(task_of(edge(n_users=USERS), 100, 1e-5, 1), noisy_mean, "mechanism")
 
 
 def _lies(findings: list[Certificate]) -> int:
@@ -321,7 +321,9 @@ def _lies(findings: list[Certificate]) -> int:
 
 def _audits(claim: PureDP, mechanism: Callable[..., Array], audits: int) -> list[Certificate]:
     """Audits that search, each with a seed of its own and the least number of draws."""
-    tasks = (replace(task_of(edge(USERS), 1500, 0.05, s), claim=claim) for s in range(audits))
+    tasks = (
+        replace(task_of(edge(n_users=USERS), 1500, 0.05, s), claim=claim) for s in range(audits)
+    )
     return [counts.look(task, mechanism, "mechanism") for task in tasks]
 
 

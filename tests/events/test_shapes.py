@@ -109,5 +109,11 @@ def test_a_rare_second_number_ends_no_audit(sequential: bool) -> None:
     pair = NeighborPair(np.array([[1.0]]), np.array([[0.0]]))
     for seed in range(6):
         audit(
-            mechanism, PureDP(1.0), pair, draws=2000, seed=seed, sequential=sequential, mutants=None
+            mechanism,
+            PureDP(1.0),
+            pair,
+            draws=2000,
+            seed=seed,
+            method="sequential" if sequential else "fixed",
+            mutants=None,
         )

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from markdown_it import MarkdownIt
 
-from dpaudit import NeighborPair, PureDP, StoreError, audit, audit_outputs
+from dpaudit import NeighborPair, PureDP, Settings, StoreError, audit, audit_outputs
 from dpaudit._files import file_stem, inside, read_array, read_arrays
 from dpaudit._json import loads
 from dpaudit.ledger import Paper
@@ -287,7 +287,15 @@ def noisy(data: Any, size: int, *, rng: np.random.Generator) -> Any:
 
 def test_kept_calls_that_inflate_are_refused(tmp_path: Path) -> None:
     def again() -> None:
-        audit(noisy, PureDP(1.0), PAIR, draws=100, seed=0, keep=tmp_path, mutants=None)
+        audit(
+            noisy,
+            PureDP(1.0),
+            PAIR,
+            draws=100,
+            seed=0,
+            mutants=None,
+            settings=Settings(cache_dir=tmp_path),
+        )
 
     again()
     kept = next(tmp_path.rglob("*.npz"))

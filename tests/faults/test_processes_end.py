@@ -216,16 +216,16 @@ def audit_fine(auditor):
 def test_a_time_limit_ends_every_call(home: Home) -> None:
     home.write(audit_hangs=HANGS)
     begun = time.monotonic()
-    run = start(home, "audit_hangs.py", "--jobs", "2", "--timeout", "3")
+    run = start(home, "audit_hangs.py", "--jobs", "2", "--time-limit", "3")
     out, _ = run.communicate(timeout=150)
     assert time.monotonic() - begun < 120
     assert run.returncode == 1, out
     assert len(out) < 50_000
     problems = {p.partition(": ")[0]: p for p in the_run(home).problems}
-    killed = "took more than timeout = 3 s and could not be interrupted; its process was killed"
+    killed = "took more than time_limit = 3 s and could not be interrupted; its process was killed"
     for name in ("holds_the_lock", "catches"):
         assert killed in problems[f"audit_hangs.py::audit_{name}"]
-    assert "timeout = 3 s" in problems["audit_hangs.py::audit_forks"]
+    assert "time_limit = 3 s" in problems["audit_hangs.py::audit_forks"]
     assert "audit_hangs.py::audit_recurses" in problems
     assert "audit_fine" in stored(home)
 
@@ -320,8 +320,11 @@ def test_without_workers_damage_ends_the_run(home: Home) -> None:
 
 def test_what_a_mechanism_prints_is_shown_once(home: Home) -> None:
     text = HEAD.replace("return data.sum()", 'print("hello")\n    return data.sum()')
-    script = text + "from dpaudit import audit\naudit(fine, PureDP(1.5), PAIR, draws=1000, seed=1"
-    for options in ("", ", workers=2"):
+    script = (
+        text
+        + "from dpaudit import Settings, audit\naudit(fine, PureDP(1.5), PAIR, draws=1000, seed=1"
+    )
+    for options in ("", ", settings=Settings(workers=2)"):
         home.write(script=f"{script}{options})\n")
         done = home.process("script.py")
         assert done.code == 0, done.err

@@ -19,7 +19,7 @@ from dpaudit.store import JOURNAL, load_run, read_whole_run
 AUDITS = """
 import os, pathlib, shutil, time
 import numpy as np, pytest
-from dpaudit import NeighborPair, PureDP
+from dpaudit import NeighborPair, PureDP, Settings
 
 PAIR = NeighborPair([[1.0]], [[0.0]])
 
@@ -215,7 +215,8 @@ def test_a_full_disk_under_the_results_ends_the_run(home: Home, limit: int) -> N
 
 
 def test_a_full_disk_under_kept_calls_ends_the_run(home: Home) -> None:
-    text = AUDITS.replace("mutants=None)", "mutants=None, keep=f'kept/{number}')")
+    cached = "mutants=None, settings=Settings(cache_dir=f'kept/{number}'))"
+    text = AUDITS.replace("mutants=None)", cached)
     text = text.replace("size=size)", "size=(size, 2_000), scale=1e4)")
     (home.path / "audit_x.py").write_text(text)
     code, words = home.run(fault=LIMITED.format(400_000))

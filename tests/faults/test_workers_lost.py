@@ -15,7 +15,7 @@ import numpy as np
 import psutil
 import pytest
 
-from dpaudit import MechanismTimeout, NeighborPair, PureDP, audit
+from dpaudit import MechanismTimeout, NeighborPair, PureDP, Settings, audit
 from dpaudit.errors import WorkersLost
 from dpaudit.mechanisms import Cluster, Processes
 from tests.faults.test_processes_end import SLOW, start, stored, the_run, wait_for
@@ -24,7 +24,7 @@ from tests.run.conftest import Home
 PAIR = NeighborPair([[0.0]], [[1.0]])
 
 
-@pytest.mark.parametrize("limit", [{"timeout": 4.0}, {"call_timeout": 0.5}], ids=str)
+@pytest.mark.parametrize("limit", [{"time_limit": 4.0}, {"call_limit": 0.5}], ids=str)
 def test_a_worker_that_holds_on_to_a_call_is_killed(
     limit: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,9 +46,18 @@ def test_a_worker_that_holds_on_to_a_call_is_killed(
     try:
         begun = time.monotonic()
         with pytest.raises(MechanismTimeout, match="its worker was stopped"):
-            audit(hangs, PureDP(1.5), PAIR, draws=1000, seed=1, workers=pool, **limit)
+            audit(
+                hangs,
+                PureDP(1.5),
+                PAIR,
+                draws=1000,
+                seed=1,
+                settings=Settings(workers=pool, **limit),
+            )
         assert time.monotonic() - begun < 30
-        assert audit(fine, PureDP(1.5), PAIR, draws=1000, seed=1, workers=pool).draws
+        assert audit(
+            fine, PureDP(1.5), PAIR, draws=1000, seed=1, settings=Settings(workers=pool)
+        ).draws
     finally:
         pool.close()
     commands = (" ".join(process.cmdline()) for process in psutil.Process().children())
@@ -124,5 +133,12 @@ def test_the_death_of_a_scheduler_is_one_error_of_an_audit(
             _kill(process)
 
     with pytest.raises(WorkersLost, match=f"the Dask scheduler at {address} does not answer"):
-        audit(slow, PureDP(1.5), PAIR, draws=1000, seed=1, workers=cluster, progress=kill)
+        audit(
+            slow,
+            PureDP(1.5),
+            PAIR,
+            draws=1000,
+            seed=1,
+            settings=Settings(workers=cluster, progress=kill),
+        )
     cluster.close()

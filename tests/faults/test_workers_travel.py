@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import MechanismError, NeighborPair, PureDP, audit, mutants
+from dpaudit import MechanismError, NeighborPair, PureDP, Settings, audit, mutants
 from dpaudit.events import features
 from dpaudit.events.encoding import Encoder
 from dpaudit.mechanisms import Processes, Subprocess
@@ -73,7 +73,7 @@ def test_the_mechanism_its_helpers_and_its_noise_mutants_travel_by_value(
 ) -> None:
     options: dict[str, Any] = {"draws": 600, "seed": 1, "id": "x"}
     alone = audit(release, PureDP(1.0), PAIR, **options)
-    together = audit(release, PureDP(1.0), PAIR, workers=elsewhere, **options)
+    together = audit(release, PureDP(1.0), PAIR, **options, settings=Settings(workers=elsewhere))
     assert [m.name for m in together.mutants] == [m.name for m in alone.mutants]
     assert [(m.fate, m.note) for m in together.mutants] == [(m.fate, m.note) for m in alone.mutants]
     assert together.draws == alone.draws
@@ -128,7 +128,14 @@ def test_what_travels_by_name_and_is_not_there_is_reported(
     monkeypatch.syspath_prepend(tmp_path)
     module = importlib.import_module("locked_of_user")
     with pytest.raises(MechanismError, match="a worker cannot import .*locked_of_user"):
-        audit(module.release, PureDP(1.0), PAIR, draws=300, seed=1, workers=elsewhere)
+        audit(
+            module.release,
+            PureDP(1.0),
+            PAIR,
+            draws=300,
+            seed=1,
+            settings=Settings(workers=elsewhere),
+        )
     sys.modules.pop("locked_of_user")
 
 

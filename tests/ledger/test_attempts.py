@@ -15,7 +15,7 @@ from dpaudit.ledger.attempts import Ledger
 from dpaudit.ledger.domains import Array
 from dpaudit.ledger.paper import Convention, Paper, Statement
 from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult
-from dpaudit.neighbors.spaces import Integer, Interval
+from dpaudit.neighbors import Integer, Interval
 
 ROW = Statement("toy.lemma1", "toy", "lemma", "x <= y")
 PAPER = Paper("toy", conventions=(Convention("n >= 2", "one point has no neighbour"),))

@@ -22,8 +22,8 @@ from dpaudit.ledger.falsifying import falsify, sweep
 from dpaudit.ledger.judging import Judge
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.rows import LedgerVerdict
+from dpaudit.neighbors import Interval
 from dpaudit.neighbors.pairs import NeighborPair
-from dpaudit.neighbors.spaces import Interval
 from dpaudit.report.statements import counterexample_words
 
 ROW = Statement("toy.lemma1", "toy", "lemma", "x <= y")

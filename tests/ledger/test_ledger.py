@@ -16,7 +16,7 @@ from dpaudit import ArgumentError
 from dpaudit.ledger.attempt import Method, Power, plain, ratio
 from dpaudit.ledger.domains import Array, Domain
 from dpaudit.ledger.falsifying import falsify, sweep
-from dpaudit.neighbors.spaces import Choice, Integer, Interval
+from dpaudit.neighbors import Choice, Integer, Interval
 
 SQUARE = Domain(x=Interval(-2.0, 2.0), y=Interval(-2.0, 2.0))
 

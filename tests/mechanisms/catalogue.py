@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpaudit import AdditiveNoise, NeighborPair, one_draw, unseeded
+from dpaudit import AdditiveNoise, NeighborPair, Outcomes, one_draw, unseeded
 
 NUMBERS = NeighborPair([[0.0], [2.0]], [[1.0], [2.0]])
 LISTS = NeighborPair([[1, 2], [3]], [[], [3]])
@@ -194,22 +194,22 @@ KINDS: dict[str, Case] = {
     "vector with gaps": Case(gaps),
     **{f"vector of {dim}": Case(Vector(dim)) for dim in (1, 2, 3, 8, 11, 50)},
     "dict": Case(dictionary),
-    "dict with keys": Case(open_dictionary, options={"keys": ["a", "b"]}),
-    "dict with other keys": Case(open_dictionary, options={"keys": ["a"]}),
+    "dict with keys": Case(Outcomes(open_dictionary, keys=["a", "b"])),
+    "dict with other keys": Case(Outcomes(open_dictionary, keys=["a"])),
     "frame": Case(frame),
     "series": Case(series),
     "of lists": Case(of_lists, LISTS),
     "of texts": Case(of_texts, TEXTS),
     "of dicts": Case(of_dicts, DICTS),
     "of a frame": Case(of_frame, FRAME),
-    "integer seed": Case(one_draw(_seeded_release, seed="integer")),
-    "errors": Case(failing, options={"errors": "outcome"}),
+    "integer seed": Case(one_draw(_seeded_release, randomness="integer")),
+    "errors": Case(Outcomes(failing, errors="outcome")),
     "constant": Case(constant),
     "exact": Case(RandomisedResponse()),
     "additive noise": Case(AdditiveNoise(centre, noise="laplace", scale=1.0)),
     "score": Case(Vector(2), options={"score": halves}),
     "low bits": Case(scalar, options={"float_attack": True}),
     "searched": Case(mean, None, {"draws": 1400}),
-    "sequential": Case(Vector(3), options={"sequential": True}),
+    "sequential": Case(Vector(3), options={"method": "sequential"}),
 }
 """By the kind of output, input or audit."""

@@ -219,7 +219,7 @@ def refusals(name: str, seeds: int, **options: Any) -> tuple[int, int]:
 def test_sequential_audits_refuse_shared_noise_and_never_certify_it(name) -> None:
     """200 audits each of what was certified wrongly before; of the others, which are slower, 40."""
     seeds = 200 if name == "by call" or name.startswith("groups") else 40
-    assert refusals(name, seeds, sequential=True, draws=20_000) == (seeds, 0)
+    assert refusals(name, seeds, method="sequential", draws=20_000) == (seeds, 0)
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -236,7 +236,9 @@ def test_the_false_alarm_that_was_found(seed) -> None:
 
     pair = NeighborPair([0.0], [1.0])
     with pytest.raises(MechanismError, match="shares its noise"):
-        audit(shared, PureDP(1.0), pair, draws=100_000, seed=seed, sequential=True, mutants=None)
+        audit(
+            shared, PureDP(1.0), pair, draws=100_000, seed=seed, method="sequential", mutants=None
+        )
 
 
 def test_noise_shared_in_any_order_is_seen_once_many_draws_share_it() -> None:
@@ -296,7 +298,13 @@ def test_dependent_draws_are_refused(mechanism, sequential) -> None:
     pair = NeighborPair(np.zeros((20, 1)), np.r_[np.zeros((19, 1)), [[1.0]]])
     with pytest.raises(MechanismError, match=r"shares its noise.*Draw noise of shape \[size"):
         audit(
-            mechanism, PureDP(1.0), pair, draws=100_000, seed=1, sequential=sequential, mutants=None
+            mechanism,
+            PureDP(1.0),
+            pair,
+            draws=100_000,
+            seed=1,
+            method="sequential" if sequential else "fixed",
+            mutants=None,
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit import MechanismError, NeighborPair, PureDP, audit, one_draw
+from dpaudit import MechanismError, NeighborPair, Outcomes, PureDP, audit, one_draw
 from dpaudit.mechanisms.kinds import Kinds, fitted
 from dpaudit.mechanisms.outcomes import as_array
 
@@ -64,7 +64,9 @@ def test_equal_distributions_of_mixed_draws_are_audited_and_not_refuted(
     def mechanism(data: Any, *, rng: np.random.Generator) -> Any:
         return draw(rng)
 
-    found = audit(mechanism, PureDP(0.1), PAIR, draws=draws, seed=1, mutants=None, errors=errors)
+    found = audit(
+        Outcomes(mechanism, errors=errors), PureDP(0.1), PAIR, draws=draws, seed=1, mutants=None
+    )
     assert found.verdict.words == "NO POWER"
     assert found.certified_epsilon == 0
 

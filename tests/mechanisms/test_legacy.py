@@ -21,7 +21,7 @@ DATA = [np.zeros((3, 1))]
 
 def methods(draw: Any) -> list[str]:
     """The methods at which the noise of a function is seen."""
-    found = mutants.record(one_draw(lambda data: draw(), seed="legacy"), DATA, seed=1)
+    found = mutants.record(one_draw(lambda data: draw(), randomness="legacy"), DATA, seed=1)
     assert not found.unseen
     return [site.method for site in found.sites]
 
@@ -77,7 +77,7 @@ def test_global_functions_are_themselves_again_after_an_error() -> None:
 
 
 def test_mutants_are_made_of_legacy_noise() -> None:
-    @one_draw(seed="legacy")
+    @one_draw(randomness="legacy")
     def noisy(data: Any) -> float:
         return float(np.sum(data)) + np.random.laplace()
 
@@ -87,14 +87,14 @@ def test_mutants_are_made_of_legacy_noise() -> None:
 
 
 def test_a_function_imported_by_its_name_is_said_to_be_unseen() -> None:
-    mechanism = one_draw(lambda data: by_its_name(), seed="legacy")
+    mechanism = one_draw(lambda data: by_its_name(), randomness="legacy")
     found = mutants.record(mechanism, DATA, seed=1)
     assert not found.sites
     assert "no noise is seen" in found.unseen
 
 
 def test_threads_take_turns_at_global_generators() -> None:
-    mechanism = one_draw(lambda data: np.random.laplace(size=50), seed="legacy")
+    mechanism = one_draw(lambda data: np.random.laplace(size=50), randomness="legacy")
 
     def drawn(index: int) -> Any:
         return mechanism(DATA[0], 40, rng=generator(1, index))

@@ -29,9 +29,9 @@ def test_a_refusal_waits_for_the_evidence_that_its_probability_needs() -> None:
 
 
 def test_the_time_of_an_audit_runs_out() -> None:
-    watch, other = Watch(timeout=100.0), Watch(timeout=100.0)
+    watch, other = Watch(time_limit=100.0), Watch(time_limit=100.0)
     watch.begun, other.begun = watch.begun - 101.0, other.begun - 1.0
-    with pytest.raises(MechanismTimeout, match="more than timeout = 100 s"), watch.call("slow"):
+    with pytest.raises(MechanismTimeout, match="more than time_limit = 100 s"), watch.call("slow"):
         pytest.fail("it was called")
     with other.call("quick"):
         pass

@@ -22,6 +22,7 @@ from dpaudit import (
     NeighborPair,
     Outcomes,
     PureDP,
+    Settings,
     Subprocess,
     Verdict,
     audit,
@@ -167,7 +168,7 @@ def leaky(data: Any, size: int, *, rng: np.random.Generator) -> Any:
 
 
 def test_an_exception_on_one_side_refutes_and_is_told_by_its_type() -> None:
-    result = audit(leaky, PureDP(1.0), PAIR, draws=1000, seed=1, errors="outcome")
+    result = audit(Outcomes(leaky, errors="outcome"), PureDP(1.0), PAIR, draws=1000, seed=1)
     assert result.verdict.words == "REFUTED"
     (note,) = result.notes
     assert note.startswith("exceptions are outcomes: ZeroDivisionError on the right, in ")
@@ -219,14 +220,12 @@ def test_calls_that_fail_on_both_sides_alike_tell_nothing() -> None:
     trials = [Outcomes(unreliable, errors="outcome")._fails_on(data) for data in datasets]
     passes, fails = datasets[trials.index(False)], datasets[trials.index(True)]
     result = audit(
-        unreliable,
+        Outcomes(unreliable, errors="outcome"),
         PureDP(0.01),
         NeighborPair(passes, fails),
         draws=2000,
         seed=2,
-        errors="outcome",
         mutants=None,
-        sequential=False,
         failure_prob=0.01,
     )
     assert result.verdict.words != "REFUTED"
@@ -244,7 +243,9 @@ def test_a_failure_that_comes_late_begins_the_audit_again_one_by_one() -> None:
             raise KeyError("x")
         return rng.laplace(size=size)
 
-    result = audit(late, PureDP(1.0), PAIR, draws=1000, seed=3, errors="outcome", mutants=None)
+    result = audit(
+        Outcomes(late, errors="outcome"), PureDP(1.0), PAIR, draws=1000, seed=3, mutants=None
+    )
     assert max(calls) > 64  # whole calls at first
     assert calls[-900:] == [1] * 900
     assert result.failure_prob == 1e-6
@@ -263,15 +264,13 @@ def test_an_audit_that_began_again_is_kept_too(tmp_path: Path) -> None:
 
     def found(keep: Path | None) -> AuditResult:
         return audit(
-            rarely,
+            Outcomes(rarely, errors="outcome"),
             PureDP(1.0),
             PAIR,
             draws=1000,
             seed=3,
-            errors="outcome",
             mutants=None,
-            sequential=False,
-            keep=keep,
+            settings=Settings(cache_dir=keep),
         )
 
     whole = found(None)
@@ -281,7 +280,9 @@ def test_an_audit_that_began_again_is_kept_too(tmp_path: Path) -> None:
 
 
 def test_a_failure_that_comes_late_in_a_search_begins_again_too() -> None:
-    result = audit(rarely, PureDP(1.0), draws=2000, seed=3, errors="outcome", mutants=None)
+    result = audit(
+        Outcomes(rarely, errors="outcome"), PureDP(1.0), draws=2000, seed=3, mutants=None
+    )
     assert any("KeyError on the left" in note for note in result.notes)
 
 
@@ -291,7 +292,7 @@ def test_an_infinite_number_on_one_side_refutes() -> None:
 
     with pytest.raises(MechanismError, match="returned inf"):
         audit(overflow, PureDP(1.0), PAIR, draws=1000, seed=1)
-    result = audit(overflow, PureDP(1.0), PAIR, draws=1000, seed=1, errors="outcome")
+    result = audit(Outcomes(overflow, errors="outcome"), PureDP(1.0), PAIR, draws=1000, seed=1)
     assert result.verdict.words == "REFUTED"
 
 
@@ -303,17 +304,19 @@ def test_an_absent_key_refutes_and_mutants_are_wrapped_too() -> None:
             for n, b in zip(rng.laplace(size=size), there, strict=True)
         ]
 
-    result = audit(counts, PureDP(1.0), PAIR, draws=1000, seed=1, keys=["a", "b"])
+    result = audit(Outcomes(counts, keys=["a", "b"]), PureDP(1.0), PAIR, draws=1000, seed=1)
     assert "b has an answer" in result.witness.event or "has b" in result.witness.event
 
     def fine(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return [{"a": n} for n in data.sum() + rng.laplace(size=size)]
 
-    result = audit(fine, PureDP(1.5), PAIR, draws=3000, seed=1, keys=["a"], mutants=[counts])
+    result = audit(
+        Outcomes(fine, keys=["a"]), PureDP(1.5), PAIR, draws=3000, seed=1, mutants=[counts]
+    )
     assert result.verdict.words == "NOT REFUTED"
 
 
-@one_draw(seed="legacy")
+@one_draw(randomness="legacy")
 def legacy(data: Any) -> float:
     return data.sum() + np.random.laplace() + 0 * random.random()  # noqa: NPY002
 
@@ -328,10 +331,10 @@ def test_one_draw_is_seeded_and_global_generators_stay_as_they_were() -> None:
 
 def test_one_draw_is_a_decorator_a_function_and_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(legacy)) is legacy
-    by_hand = one_draw(_integer, seed="integer", then=_doubled)
+    by_hand = Outcomes(one_draw(_integer, randomness="integer"), then=_doubled)
     again = pickle.loads(pickle.dumps(by_hand))
     assert np.array_equal(again(np.zeros(1), 3, rng=RNG(2)), by_hand(np.zeros(1), 3, rng=RNG(2)))
-    assert repr(by_hand) == "one_draw(_integer, seed='integer')"
+    assert repr(by_hand.mechanism) == "one_draw(_integer, randomness='integer')"
 
 
 def test_what_a_script_decorates_can_be_sent_to_workers() -> None:
@@ -356,7 +359,7 @@ def _doubled(draw: float) -> float:
 
 
 def test_each_draw_gets_data_that_no_other_draw_changed() -> None:
-    @one_draw(seed="numpy")
+    @one_draw(randomness="rng")
     def careless(data: Any, *, rng: np.random.Generator) -> float:
         data.append([1.0])
         return len(data) + rng.normal() * 0
@@ -365,20 +368,21 @@ def test_each_draw_gets_data_that_no_other_draw_changed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("make", "arguments", "words"),
     [
-        ({"seed": "cuda"}, "seed must be one of"),
-        ({"errors": "ignore"}, "errors must be one of"),
-        ({"keys": "a"}, "keys must be a list"),
-        ({"keys": []}, "at least one entry"),
-        ({"keys": ["1", 1]}, "each key once"),
-        ({"then": 3}, "then must be a function"),
-        ({"vmap": True}, "vmap goes with"),
+        (one_draw, {"randomness": "cuda"}, "randomness must be one of"),
+        (one_draw, {"randomness": ["rng"]}, "randomness must be one of"),
+        (one_draw, {"vmap": True}, "vmap needs"),
+        (Outcomes, {"errors": "ignore"}, "errors must be one of"),
+        (Outcomes, {"keys": "a"}, "keys must be a list"),
+        (Outcomes, {"keys": []}, "at least one entry"),
+        (Outcomes, {"keys": ["1", 1]}, "each key once"),
+        (Outcomes, {"then": 3}, "then must be a function"),
     ],
 )
-def test_bad_options_are_refused(arguments: dict[str, Any], words: str) -> None:
+def test_bad_options_are_refused(make: Any, arguments: dict[str, Any], words: str) -> None:
     with pytest.raises((ValueError, TypeError), match=words):
-        one_draw(_integer, **arguments)
+        make(_integer, **arguments)
 
 
 def test_pytorch_and_numpy_do_not_draw_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,13 +397,13 @@ def test_pytorch_and_numpy_do_not_draw_the_same_numbers(monkeypatch: pytest.Monk
     def both(data: Any) -> Any:
         return [theirs.randint(2**31), np.random.randint(2**31)]  # noqa: NPY002
 
-    draws = np.array(one_draw(both, seed="torch")(np.zeros(1), 50, rng=RNG(1)))
+    draws = np.array(one_draw(both, randomness="torch")(np.zeros(1), 50, rng=RNG(1)))
     assert (draws[:, 0] != draws[:, 1]).all()
     assert len(np.unique(draws)) == 100
 
 
 def test_a_package_that_is_not_there_is_named() -> None:
-    mechanism = one_draw(lambda data: 0.0, seed="torch")
+    mechanism = one_draw(lambda data: 0.0, randomness="torch")
     if "torch" in sys.modules:
         pytest.skip("PyTorch is installed")
     with pytest.raises(MechanismError, match="needs the package torch.*pip install torch"):
@@ -463,17 +467,21 @@ def test_a_frame_goes_there_as_a_frame(module: str) -> None:
 def test_a_call_that_was_interrupted_there_answers_no_other_call(module: str) -> None:
     mechanism = Subprocess(sys.executable, f"{module}:slow")
     assert mechanism(np.zeros(1), 2, rng=RNG(1)).tolist() == [0.0, 0.0]
-    with pytest.raises(MechanismTimeout), Watch(call_timeout=0.1).call("slow"):
+    with pytest.raises(MechanismTimeout), Watch(call_limit=0.1).call("slow"):
         mechanism(np.full(1, 0.5), 2, rng=RNG(1))
     assert mechanism(np.zeros(1), 2, rng=RNG(1)).tolist() == [0.0, 0.0]
     mechanism.close()
 
 
 def test_an_exception_there_is_an_outcome_here(module: str) -> None:
-    mechanism = Subprocess(sys.executable, f"{module}:fails", style="legacy", errors="outcome")
+    mechanism = Subprocess(sys.executable, f"{module}:fails", style="legacy")
     pair = NeighborPair([[0.0]], [[0.0], [1.0]], relation=_add_remove())
-    result = audit(mechanism, PureDP(1.0), pair, draws=200, seed=1)
+    with pytest.raises(MechanismError, match="fails raised KeyError"):
+        audit(mechanism, PureDP(1.0), pair, draws=200)
+    released = Outcomes(mechanism, errors="outcome")
+    result = audit(released, PureDP(1.0), pair, draws=200, seed=1)
     assert result.verdict.words == "REFUTED"
+    assert result.failure_prob == 1e-6  # draws come one by one: no second attempt was paid for
     assert any("KeyError on the right" in note for note in result.notes)
     mechanism.close()
 
@@ -510,8 +518,9 @@ def test_what_cannot_be_sent_is_refused(module: str) -> None:
 
 
 def test_of_a_call_that_draws_many_no_error_is_an_outcome(module: str) -> None:
+    made = Outcomes(Subprocess(sys.executable, f"{module}:noisy"), errors="outcome")
     with pytest.raises(ValueError, match="needs a function that returns one draw"):
-        Subprocess(sys.executable, f"{module}:noisy", errors="outcome")
+        made(np.zeros(1), 2, rng=RNG(1))
 
 
 def test_keys_that_nobody_named_are_said_not_to_be_looked_at() -> None:
@@ -521,9 +530,9 @@ def test_keys_that_nobody_named_are_said_not_to_be_looked_at() -> None:
 
     pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
     options: dict[str, Any] = {"draws": 300, "seed": 1, "mutants": None}
-    found = audit(leaky, PureDP(1.0), pair, keys=["count"], **options)
+    found = audit(Outcomes(leaky, keys=["count"]), PureDP(1.0), pair, **options)
     assert any("keys that keys= does not name" in note for note in found.notes)
-    whole = audit(leaky, PureDP(1.0), pair, keys=["count", "who"], **options)
+    whole = audit(Outcomes(leaky, keys=["count", "who"]), PureDP(1.0), pair, **options)
     assert whole.verdict.words == "REFUTED"
     assert not any("keys=" in note for note in whole.notes)
 
@@ -534,7 +543,9 @@ def test_keys_reach_functions_that_return_one_draw() -> None:
         return {"a": 1.0} if rng.random() < data.mean() else {}
 
     pair = NeighborPair([[0.9], [0.9]], [[0.9], [0.1]])
-    found = audit(sometimes, PureDP(0.1), pair, keys=["a"], draws=2000, seed=1, mutants=None)
+    found = audit(
+        Outcomes(sometimes, keys=["a"]), PureDP(0.1), pair, draws=2000, seed=1, mutants=None
+    )
     assert found.verdict.words == "REFUTED"
 
 
@@ -543,8 +554,8 @@ def test_keys_reach_functions_that_return_one_draw() -> None:
     [
         (
             lambda data: 1.0,
-            "numpy",
-            "takes no rng, which seed='numpy' hands to it: seed=\"legacy\"",
+            "rng",
+            "takes no rng, which randomness='rng' hands to it: randomness=\"legacy\"",
         ),
         (lambda data, rng: 1.0, "integer", "takes no seed"),
         (lambda data, rng: 1.0, "jax", "takes no key"),
@@ -554,7 +565,19 @@ def test_a_function_that_takes_no_randomness_is_refused(
     function: Any, seed: str, words: str
 ) -> None:
     with pytest.raises(TypeError, match=words):
-        one_draw(function, seed=seed)
+        one_draw(function, randomness=seed)
+
+
+def test_an_audit_that_may_begin_again_has_half_of_failure_prob_for_each_attempt() -> None:
+    def fine(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return data.sum() + rng.laplace(size=size)
+
+    options: dict[str, Any] = {"draws": 2000, "mutants": None}
+    caught = audit(Outcomes(fine, errors="outcome"), PureDP(1.0), PAIR, **options)
+    halved = audit(fine, PureDP(1.0), PAIR, failure_prob=5e-7, **options)
+    assert caught.epsilon.lower == halved.epsilon.lower
+    assert caught.failure_prob == 1e-6
+    assert audit(fine, PureDP(1.0), PAIR, **options).epsilon.lower > halved.epsilon.lower
 
 
 def test_functions_of_one_draw_are_told_how_to_become_mechanisms() -> None:
@@ -575,11 +598,11 @@ def test_functions_of_one_draw_are_told_how_to_become_mechanisms() -> None:
 
     pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
     for function, words in (
-        (by_seed, r'by one_draw\(by_seed, seed="integer"\)'),
+        (by_seed, r'by one_draw\(by_seed, randomness="integer"\)'),
         (without, r"it takes no rng: a mechanism is f\(data, size, \*, rng\), and draws from"),
         (plain, r"becomes a mechanism by one_draw\(f\)"),
         (scaled, r"second parameter is epsilon=1.0, which was given size.*one_draw\(f\)"),
-        (legacy, r'by one_draw\(f, seed="legacy"\)'),
+        (legacy, r'by one_draw\(f, randomness="legacy"\)'),
     ):
         with pytest.raises(MechanismError, match=words):
             audit(function, PureDP(1.0), pair, draws=300, seed=1)
@@ -593,7 +616,7 @@ def test_what_is_said_of_a_seed_makes_a_mechanism_with_mutants() -> None:
         one_draw(by_seed)
     pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
     for mechanism in (
-        one_draw(by_seed, seed="integer"),
+        one_draw(by_seed, randomness="integer"),
         one_draw(lambda data, *, rng: by_seed(data, seed=rng)),
     ):
         found = audit(mechanism, PureDP(1.0), pair, draws=3000, seed=1)
@@ -610,10 +633,12 @@ def two_answers(data: Any, seed: Any = None) -> tuple[float, float]:
 
 def test_a_seed_used_twice_is_not_healed_by_a_generator() -> None:
     pair = NeighborPair([[1.0], [1.0]], [[1.0], [0.0]])
-    found = audit(one_draw(two_answers, seed="integer"), PureDP(1.0), pair, draws=1000, seed=1)
+    found = audit(
+        one_draw(two_answers, randomness="integer"), PureDP(1.0), pair, draws=1000, seed=1
+    )
     assert found.verdict is Verdict.REFUTED
     healed = one_draw(lambda data, *, rng: two_answers(data, seed=rng))
-    with pytest.raises(MechanismError, match=r'two generators from one seed.*seed="integer"'):
+    with pytest.raises(MechanismError, match=r'two generators from one seed.*randomness="integer"'):
         audit(healed, PureDP(1.0), pair, draws=1000, seed=1)
 
 
@@ -684,7 +709,7 @@ def test_a_search_goes_on_where_lists_have_one_length_in_one_look_only() -> None
         return [True] * rng.choice([2, 5], p=[0.97, 0.03])
 
     near = within_sensitivity(1.0, norm="linf")
-    where = neighbors.portfolio(dim=3, relation=near)
+    where = neighbors.portfolio(dim=3).under(near)
     found = audit(some, PureDP(1.0), where, draws=2000, seed=1, mutants=None)
     assert found.verdict is not Verdict.REFUTED
 
@@ -705,7 +730,9 @@ def test_a_search_takes_draws_that_are_arrays_or_nothing(errors: str) -> None:
             return None
         return np.array([np.clip(data.mean(), 0, 1) + rng.laplace(), 0.0])
 
-    found = audit(one_draw(mostly, errors=errors), PureDP(1.0), draws=2000, seed=1, mutants=None)
+    found = audit(
+        Outcomes(one_draw(mostly), errors=errors), PureDP(1.0), draws=2000, seed=1, mutants=None
+    )
     assert found.verdict is not Verdict.REFUTED
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit import PureDP, audit
+from dpaudit import PureDP, Settings, audit
 from dpaudit.mechanisms import Cluster, Processes, Workers
 from dpaudit.store import load_run
 from tests.mechanisms.catalogue import KINDS, Case
@@ -41,7 +41,7 @@ def test_who_draws_changes_nothing(drawers: dict[str, Workers], kind: str) -> No
     case = KINDS[kind]
     alone = _audit(case, kind)
     for name, workers in drawers.items():
-        assert plain(_audit(case, kind, workers=workers)) == plain(alone), name
+        assert plain(_audit(case, kind, settings=Settings(workers=workers))) == plain(alone), name
 
 
 def _audit(case: Case, kind: str, **options: Any) -> Any:

@@ -16,6 +16,7 @@ from dpaudit import (
     MechanismTimeout,
     NeighborPair,
     PureDP,
+    Settings,
     SlowAuditWarning,
     audit,
 )
@@ -45,8 +46,8 @@ def test_progress_rises_to_the_draws_that_are_planned(mutants, planned, sequenti
         draws=2000,
         seed=1,
         mutants=mutants,
-        sequential=sequential,
-        progress=lambda done, total: told.append((done, total)),
+        method="sequential" if sequential else "fixed",
+        settings=Settings(progress=lambda done, total: told.append((done, total))),
     )
     done, total = zip(*told, strict=True)
     assert set(total) == {4000 * planned}
@@ -57,7 +58,13 @@ def test_progress_rises_to_the_draws_that_are_planned(mutants, planned, sequenti
 def test_progress_does_not_change_the_numbers() -> None:
     plain = audit(laplace, PureDP(1.0), PAIR, draws=2000, seed=1, mutants=None)
     told = audit(
-        laplace, PureDP(1.0), PAIR, draws=2000, seed=1, progress=print, timeout=100, mutants=None
+        laplace,
+        PureDP(1.0),
+        PAIR,
+        draws=2000,
+        seed=1,
+        mutants=None,
+        settings=Settings(progress=print, time_limit=100),
     )
     assert plain.epsilon == told.epsilon
 
@@ -65,10 +72,10 @@ def test_progress_does_not_change_the_numbers() -> None:
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        ({"timeout": 0.2}, "the audit took more than timeout = 0.2 s"),
-        ({"call_timeout": 0.1}, "one call took more than call_timeout = 0.1 s"),
-        ({"timeout": 50.0, "call_timeout": 0.1}, "one call took more than call_timeout = 0.1 s"),
-        ({"timeout": 0.1, "call_timeout": 50.0}, "the audit took more than timeout = 0.1 s"),
+        ({"time_limit": 0.2}, "the audit took more than time_limit = 0.2 s"),
+        ({"call_limit": 0.1}, "one call took more than call_limit = 0.1 s"),
+        ({"time_limit": 50.0, "call_limit": 0.1}, "one call took more than call_limit = 0.1 s"),
+        ({"time_limit": 0.1, "call_limit": 50.0}, "the audit took more than time_limit = 0.1 s"),
     ],
 )
 def test_a_mechanism_that_hangs_is_ended(limits, words) -> None:
@@ -82,7 +89,7 @@ def test_the_timer_of_somebody_else_is_left_as_it_was() -> None:
     before = signal.signal(signal.SIGALRM, lambda *_: rung.append(True))
     try:
         signal.setitimer(signal.ITIMER_REAL, 30.0)
-        with Watch(call_timeout=1.0).call("f"):
+        with Watch(call_limit=1.0).call("f"):
             pass
         remaining, _ = signal.setitimer(signal.ITIMER_REAL, 0)
         assert 25 < remaining <= 30
@@ -97,7 +104,7 @@ def test_in_another_thread_a_call_is_judged_when_it_returns() -> None:
 
     def run() -> None:
         try:
-            with Watch(call_timeout=0.01).call("f"):
+            with Watch(call_limit=0.01).call("f"):
                 time.sleep(0.05)
         except MechanismTimeout as error:
             found.append(str(error))
@@ -105,10 +112,10 @@ def test_in_another_thread_a_call_is_judged_when_it_returns() -> None:
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    assert found == ["f was stopped: one call took more than call_timeout = 0.01 s"]
+    assert found == ["f was stopped: one call took more than call_limit = 0.01 s"]
 
 
-@pytest.mark.parametrize("name", ["timeout", "call_timeout"])
+@pytest.mark.parametrize("name", ["time_limit", "call_limit"])
 @pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf, "10"])
 def test_limits_out_of_range_are_refused(name, value) -> None:
     with pytest.raises((ValueError, TypeError), match=f"^{name} must be"):
@@ -117,7 +124,7 @@ def test_limits_out_of_range_are_refused(name, value) -> None:
 
 def test_a_progress_that_is_no_function_is_refused() -> None:
     with pytest.raises(TypeError, match="^progress must be a function"):
-        audit(laplace, PureDP(1.0), PAIR, seed=1, progress=3, mutants=None)
+        audit(laplace, PureDP(1.0), PAIR, seed=1, mutants=None, settings=Settings(progress=3))
 
 
 def test_an_audit_that_would_take_long_says_so_at_once(monkeypatch) -> None:

@@ -21,11 +21,11 @@ from dpaudit import (
     MechanismTimeout,
     NeighborPair,
     PureDP,
+    Settings,
     StoreError,
     audit,
 )
 from dpaudit.mechanisms import AdditiveNoise, Cluster, Processes
-from dpaudit.run.auditor import ended_by_clock, replays
 
 PAIR = NeighborPair([[0.0]], [[1.0]])
 
@@ -51,14 +51,24 @@ def test_workers_find_what_one_process_finds_to_the_last_bit(
     processes: Processes, options: dict[str, Any]
 ) -> None:
     alone = audit(noisy, PureDP(1.2), PAIR, draws=20_000, seed=1, **options)
-    together = audit(noisy, PureDP(1.2), PAIR, draws=20_000, seed=1, workers=processes, **options)
+    together = audit(
+        noisy,
+        PureDP(1.2),
+        PAIR,
+        draws=20_000,
+        seed=1,
+        **options,
+        settings=Settings(workers=processes),
+    )
     assert plain(together) == plain(alone)
 
 
 def test_any_executor_will_do_and_is_left_open() -> None:
     alone = audit(noisy, PureDP(0.5), PAIR, draws=5000, seed=1)
     with ThreadPoolExecutor(2) as pool:
-        together = audit(noisy, PureDP(0.5), PAIR, draws=5000, seed=1, executor=pool)
+        together = audit(
+            noisy, PureDP(0.5), PAIR, draws=5000, seed=1, settings=Settings(executor=pool)
+        )
         assert pool.submit(int, 3).result() == 3
     assert plain(together) == plain(alone)
 
@@ -73,7 +83,9 @@ def test_a_worker_that_dies_is_replaced_and_its_chunks_are_drawn_again(tmp_path:
             os.kill(os.getpid(), signal.SIGKILL)
         return data.sum() + rng.laplace(size=size)
 
-    with_death = audit(dies_once, PureDP(0.5), PAIR, draws=5000, seed=1, workers=2, id="x")
+    with_death = audit(
+        dies_once, PureDP(0.5), PAIR, draws=5000, seed=1, id="x", settings=Settings(workers=2)
+    )
     assert flag.exists()
     assert plain(with_death) == plain(
         audit(dies_once, PureDP(0.5), PAIR, draws=5000, seed=1, id="x")
@@ -89,7 +101,7 @@ def test_a_worker_that_always_dies_is_given_up_with_a_reason() -> None:
         return rng.laplace(size=size)
 
     with pytest.raises(MechanismError, match="workers died 3 times while one chunk"):
-        audit(dies, PureDP(0.5), PAIR, draws=2000, seed=1, workers=2)
+        audit(dies, PureDP(0.5), PAIR, draws=2000, seed=1, settings=Settings(workers=2))
 
 
 def test_a_broken_executor_of_somebody_else_is_told() -> None:
@@ -99,7 +111,7 @@ def test_a_broken_executor_of_somebody_else_is_told() -> None:
         broken = pool.submit(os._exit, 1)
         broken.exception()
         with pytest.raises(MechanismError, match="executor is broken|cannot be sent"):
-            audit(noisy, PureDP(0.5), PAIR, draws=2000, seed=1, executor=pool)
+            audit(noisy, PureDP(0.5), PAIR, draws=2000, seed=1, settings=Settings(executor=pool))
 
 
 def test_what_cannot_travel_is_told() -> None:
@@ -110,7 +122,7 @@ def test_what_cannot_travel_is_told() -> None:
             return rng.laplace(size=size)
 
     with pytest.raises(MechanismError, match="holds_a_lock cannot be sent to other processes"):
-        audit(holds_a_lock, PureDP(0.5), PAIR, draws=2000, seed=1, workers=2)
+        audit(holds_a_lock, PureDP(0.5), PAIR, draws=2000, seed=1, settings=Settings(workers=2))
 
 
 def test_an_exception_on_a_worker_is_the_one_of_the_mechanism(processes: Processes) -> None:
@@ -122,7 +134,7 @@ def test_an_exception_on_a_worker_is_the_one_of_the_mechanism(processes: Process
         return rng.laplace(size=size)
 
     with pytest.raises(MechanismError, match="fails raised KeyError: 'there'"):
-        audit(fails, PureDP(0.5), PAIR, draws=2000, seed=1, workers=processes)
+        audit(fails, PureDP(0.5), PAIR, draws=2000, seed=1, settings=Settings(workers=processes))
 
 
 def test_an_audit_on_workers_ends_when_its_time_is_over(processes: Processes) -> None:
@@ -131,7 +143,14 @@ def test_an_audit_on_workers_ends_when_its_time_is_over(processes: Processes) ->
         return rng.laplace(size=size)
 
     with pytest.raises(MechanismTimeout):
-        audit(slow, PureDP(0.5), PAIR, draws=9000, seed=1, workers=processes, timeout=4.0)
+        audit(
+            slow,
+            PureDP(0.5),
+            PAIR,
+            draws=9000,
+            seed=1,
+            settings=Settings(workers=processes, time_limit=4.0),
+        )
 
 
 @pytest.mark.parametrize(
@@ -146,7 +165,7 @@ def test_an_audit_on_workers_ends_when_its_time_is_over(processes: Processes) ->
 )
 def test_bad_workers_are_refused(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises((ValueError, TypeError), match=words):
-        audit(noisy, PureDP(0.5), PAIR, draws=2000, seed=1, **arguments)
+        audit(noisy, PureDP(0.5), PAIR, draws=2000, settings=Settings(**arguments))
 
 
 # --- Dask ---
@@ -165,7 +184,15 @@ def test_a_cluster_finds_the_same_although_a_worker_is_killed_in_the_middle() ->
     try:
         killed = threading.Timer(2.0, _kill_one, [cluster])
         killed.start()
-        together = audit(slow, PureDP(0.5), PAIR, draws=20_000, seed=1, workers=cluster, id="x")
+        together = audit(
+            slow,
+            PureDP(0.5),
+            PAIR,
+            draws=20_000,
+            seed=1,
+            id="x",
+            settings=Settings(workers=cluster),
+        )
         killed.join()
     finally:
         cluster.close()
@@ -193,7 +220,7 @@ def test_what_a_cluster_lost_is_sent_again() -> None:
         timer = threading.Timer(2.0, lose)
         timer.start()
         options: dict[str, Any] = {"draws": 4000, "seed": 1, "id": "x", "mutants": None}
-        together = audit(slow, PureDP(0.5), PAIR, workers=cluster, **options)
+        together = audit(slow, PureDP(0.5), PAIR, **options, settings=Settings(workers=cluster))
         timer.join()
     finally:
         cluster.close()
@@ -224,17 +251,19 @@ def test_calls_are_kept_and_none_is_made_twice(tmp_path: Path) -> None:
         return data.sum() + rng.laplace(size=size)
 
     options: dict[str, Any] = {"draws": 3000, "seed": 1, "keep": tmp_path / "kept", "mutants": None}
-    first = audit(counted, PureDP(0.9), PAIR, sequential=True, **options)
+    first = audit(counted, PureDP(0.9), PAIR, method="sequential", **options)
     made = len(calls.read_text())
-    again = audit(counted, PureDP(0.9), PAIR, sequential=True, **options)
+    again = audit(counted, PureDP(0.9), PAIR, method="sequential", **options)
     assert len(calls.read_text()) == made
     assert plain(again) == plain(first)
-    audit(counted, PureDP(2.0), PAIR, sequential=True, **options)  # another claim, the same draws
+    audit(
+        counted, PureDP(2.0), PAIR, method="sequential", **options
+    )  # another claim, the same draws
     assert len(calls.read_text()) < 2 * made
     (kept, *_) = tmp_path.glob("kept/mechanism/*.npz")
     kept.write_bytes(b"half")
     with pytest.raises(StoreError, match="no whole call of a mechanism"):
-        audit(counted, PureDP(0.9), PAIR, sequential=True, **options)
+        audit(counted, PureDP(0.9), PAIR, method="sequential", **options)
 
 
 def test_a_mechanism_that_was_bound_to_another_scale_is_another(tmp_path: Path) -> None:
@@ -244,9 +273,25 @@ def test_a_mechanism_that_was_bound_to_another_scale_is_another(tmp_path: Path) 
 
         return noisy
 
-    audit(scaled(1.0), PureDP(0.5), PAIR, draws=200, seed=1, keep=tmp_path, mutants=None)
+    audit(
+        scaled(1.0),
+        PureDP(0.5),
+        PAIR,
+        draws=200,
+        seed=1,
+        mutants=None,
+        settings=Settings(cache_dir=tmp_path),
+    )
     with pytest.raises(StoreError, match="holds calls of noisy; its code has changed since"):
-        audit(scaled(2.0), PureDP(0.5), PAIR, draws=200, seed=1, keep=tmp_path, mutants=None)
+        audit(
+            scaled(2.0),
+            PureDP(0.5),
+            PAIR,
+            draws=200,
+            seed=1,
+            mutants=None,
+            settings=Settings(cache_dir=tmp_path),
+        )
 
 
 def test_what_could_not_be_judged_in_time_certifies_nothing() -> None:
@@ -254,27 +299,52 @@ def test_what_could_not_be_judged_in_time_certifies_nothing() -> None:
         time.sleep(0.3)
         return data.sum() * 50 + rng.laplace(size=size)
 
-    result = audit(slow, PureDP(0.1), PAIR, draws=10**5, seed=1, max_seconds=0.5, mutants=None)
+    result = audit(
+        slow,
+        PureDP(0.1),
+        PAIR,
+        draws=10**5,
+        seed=1,
+        mutants=None,
+        method="sequential",
+        settings=Settings(max_seconds=0.5),
+    )
     assert result.certified_epsilon == 0
     assert result.sequential is not None
     assert "before the independence of the draws could be judged" in result.sequential.stopped
 
 
 def test_chunks_of_another_mechanism_are_refused(tmp_path: Path) -> None:
-    audit(noisy, PureDP(0.5), PAIR, draws=200, seed=1, keep=tmp_path, mutants=None)
+    audit(
+        noisy,
+        PureDP(0.5),
+        PAIR,
+        draws=200,
+        seed=1,
+        mutants=None,
+        settings=Settings(cache_dir=tmp_path),
+    )
 
     def other(data: Any, size: int, *, rng: np.random.Generator) -> Any:
         return rng.normal(size=size)
 
     with pytest.raises(StoreError, match="holds calls of noisy; this one is other"):
-        audit(other, PureDP(0.5), PAIR, draws=200, seed=1, keep=tmp_path, mutants=None)
+        audit(
+            other,
+            PureDP(0.5),
+            PAIR,
+            draws=200,
+            seed=1,
+            mutants=None,
+            settings=Settings(cache_dir=tmp_path),
+        )
 
 
 SCRIPT = """
 import sys, time
 from pathlib import Path
 import numpy as np
-from dpaudit import NeighborPair, PureDP, audit
+from dpaudit import NeighborPair, PureDP, audit, Settings
 
 def slow(data, size, *, rng):
     with Path(sys.argv[1], "calls").open("a") as log:
@@ -283,8 +353,8 @@ def slow(data, size, *, rng):
     return data.sum() + rng.laplace(size=size)
 
 pair = NeighborPair([[0.0]], [[1.0]])
-result = audit(slow, PureDP(2.0), pair, draws=1000, seed=1, sequential=True, mutants=None,
-               keep=Path(sys.argv[1], "kept"))
+result = audit(slow, PureDP(2.0), pair, draws=1000, seed=1, method="sequential",
+               mutants=None, settings=Settings(cache_dir=Path(sys.argv[1], "kept")))
 print(result.certified_epsilon, result.draws)
 """
 
@@ -319,7 +389,15 @@ def test_the_clock_ends_an_audit_with_what_is_certified() -> None:
         return data.sum() * 8 + rng.laplace(size=size)
 
     begun = time.perf_counter()
-    result = audit(slow, PureDP(20.0), PAIR, draws=10**7, seed=1, max_seconds=3.0)
+    result = audit(
+        slow,
+        PureDP(20.0),
+        PAIR,
+        draws=10**7,
+        seed=1,
+        method="sequential",
+        settings=Settings(max_seconds=3.0),
+    )
     assert time.perf_counter() - begun < 30
     assert result.sequential is not None
     assert result.sequential.stopped == "the time of max_seconds is over"
@@ -352,55 +430,27 @@ def test_a_mechanism_that_takes_a_second_is_probed_by_two_draws_a_side(
         audit(unsteady, PureDP(1.0), PAIR, draws=60, seed=1)
 
 
-def test_few_draws_that_are_dear_are_bet_on(tmp_path: Path) -> None:
-    """Where draws are kept, or the clock may end the audit, it is sequential by default."""
-    options: dict[str, Any] = {"draws": 400, "seed": 1, "mutants": None}
-    assert audit(noisy, PureDP(0.5), PAIR, **options).sequential is None
-    kept = audit(noisy, PureDP(0.5), PAIR, keep=tmp_path / "a", **options)
-    assert kept.sequential is not None
-    fixed = audit(noisy, PureDP(0.5), PAIR, keep=tmp_path / "b", sequential=False, **options)
-    assert fixed.sequential is None
-    assert fixed.certified_epsilon > 0
-    few = {**options, "draws": 100}  # too few to bet
-    assert audit(noisy, PureDP(0.5), PAIR, keep=tmp_path / "c", **few).sequential is None
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "sequential", "got"),
-    [
-        (noisy, False, "got 3.0 and sequential=False"),
-        (
-            AdditiveNoise(lambda data: data.sum(axis=0), noise="laplace", scale=1.0),
-            None,
-            "computes its centres",
-        ),
-    ],
-)
-def test_only_bets_may_be_ended_by_the_clock(mechanism: Any, sequential: Any, got: str) -> None:
-    with pytest.raises(ArgumentError, match=f"^max_seconds needs a sequential audit.*{got}"):
-        audit(mechanism, PureDP(0.5), PAIR, seed=1, max_seconds=3.0, sequential=sequential)
-
-
-def test_a_slack_that_the_clock_cut_short_costs_the_audit_nothing() -> None:
-    def slow(data: Any, size: int, *, rng: np.random.Generator) -> Any:
-        time.sleep(0.01)
-        return data.sum() + rng.laplace(size=size)
-
-    result = audit(
-        slow, PureDP(9.0), PAIR, draws=10**6, seed=1, max_seconds=1.5, mutants=None,
-        slack={0.5: slow, 0.25: slow},
-    )  # fmt: skip
-    assert result.slack is None or len(result.slack.points) <= 2
-    assert ended_by_clock(result)
-    assert not replays(result, slow, [])
+def test_only_sequential_audits_may_be_ended_by_the_clock() -> None:
+    with pytest.raises(ArgumentError, match='^max_seconds needs method="sequential".*got 3'):
+        audit(noisy, PureDP(0.5), PAIR, settings=Settings(max_seconds=3.0))
+    added = AdditiveNoise(lambda data: data.sum(axis=0), noise="laplace", scale=1.0)
+    with pytest.raises(TypeError, match='^method="sequential" needs .* computes its centres'):
+        audit(added, PureDP(0.5), PAIR, method="sequential", settings=Settings(max_seconds=3.0))
 
 
 @pytest.mark.parametrize("where", [3, None])
 def test_a_place_that_is_no_folder_is_refused(tmp_path: Path, where: Any) -> None:
     file = tmp_path / "kept"
     file.write_text("mine", encoding="utf-8")
-    with pytest.raises((StoreError, TypeError), match="keep must be"):
-        audit(noisy, PureDP(0.5), PAIR, draws=300, seed=1, keep=file if where is None else where)
+    with pytest.raises((StoreError, TypeError), match="cache_dir must be"):
+        audit(
+            noisy,
+            PureDP(0.5),
+            PAIR,
+            draws=300,
+            seed=1,
+            settings=Settings(cache_dir=file if where is None else where),
+        )
     assert file.read_text(encoding="utf-8") == "mine"
 
 
@@ -409,6 +459,14 @@ def test_a_folder_whose_first_call_failed_is_free(tmp_path: Path) -> None:
         raise RuntimeError("not yet")
 
     with pytest.raises(MechanismError, match="not yet"):
-        audit(broken, PureDP(0.5), PAIR, draws=300, seed=1, keep=tmp_path)
-    kept = audit(noisy, PureDP(0.5), PAIR, draws=300, seed=1, keep=tmp_path, mutants=None)
+        audit(broken, PureDP(0.5), PAIR, draws=300, seed=1, settings=Settings(cache_dir=tmp_path))
+    kept = audit(
+        noisy,
+        PureDP(0.5),
+        PAIR,
+        draws=300,
+        seed=1,
+        mutants=None,
+        settings=Settings(cache_dir=tmp_path),
+    )
     assert kept.draws["certify"] > 0

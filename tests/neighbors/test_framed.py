@@ -10,7 +10,16 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from dpaudit import MechanismError, NeighborPair, PureDP, Relation, audit, one_draw, search
+from dpaudit import (
+    MechanismError,
+    NeighborPair,
+    Outcomes,
+    PureDP,
+    Relation,
+    audit,
+    neighbors,
+    one_draw,
+)
 from dpaudit.neighbors import Portfolio
 
 CITIES = ["Aix", "Brest", "Caen"]
@@ -52,7 +61,7 @@ def cells_of(pair: NeighborPair, column: str) -> list[Any]:
 
 
 def test_all_members_are_neighbours_that_differ_with_the_dtypes_of_the_frame() -> None:
-    found = search.like(VISITS, user="id", special=(inf,))
+    found = neighbors.portfolio(VISITS, schema=neighbors.Schema(special=(inf,), user="id"))
     assert len(found.pairs) == len({pair.describe() + str(pair.relation) for pair in found.pairs})
     for pair in members(found):
         assert not pair.is_null
@@ -62,12 +71,14 @@ def test_all_members_are_neighbours_that_differ_with_the_dtypes_of_the_frame() -
 
 def test_polars_frames_stay_polars_frames() -> None:
     frame = pl.DataFrame(VISITS.astype({"city": str}).to_dict(orient="list"))
-    for pair in members(search.like(frame, user="id")):
+    for pair in members(neighbors.portfolio(frame, schema=neighbors.Schema(user="id"))):
         assert pair.left.schema == pair.right.schema == frame.schema
 
 
 def test_users_hold_the_ends_of_columns_in_each_category() -> None:
-    found = search.like(VISITS, user="id", relation=Relation.REPLACE_USER)
+    found = neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id")).under(
+        Relation.REPLACE_USER
+    )
     high = [pair for pair in found.pairs if pair.recipe.startswith("high against low")]
     assert {cells_of(pair, "city")[0] for pair in high} == set(CITIES)
     assert {cells_of(pair, "age")[0] for pair in high} == {VISITS["age"].max()}
@@ -80,24 +91,34 @@ def test_users_hold_the_ends_of_columns_in_each_category() -> None:
 
 
 def test_gaps_are_tried_where_the_frame_has_some() -> None:
-    found = search.like(VISITS, user="id", relation=Relation.ADD_REMOVE_USER)
+    found = neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id")).under(
+        Relation.ADD_REMOVE_USER
+    )
     assert any(all(map(isnan, cells_of(pair, "paid"))) for pair in found.pairs)
-    without = search.like(VISITS.dropna(), user="id", relation=Relation.ADD_REMOVE_USER)
+    without = neighbors.portfolio(VISITS.dropna(), schema=neighbors.Schema(user="id")).under(
+        Relation.ADD_REMOVE_USER
+    )
     assert not any(any(map(isnan, cells_of(pair, "paid"))) for pair in without.pairs)
 
 
 def test_columns_that_are_declared_go_further_than_the_frame() -> None:
-    found = search.like(VISITS, user="id", columns={"age": (0, 150), "city": [*CITIES]})
+    found = neighbors.portfolio(
+        VISITS, schema=neighbors.Schema(columns={"age": (0, 150), "city": [*CITIES]}, user="id")
+    )
     assert max(max(cells_of(pair, "age")) for pair in members(found)) == 150
     with pytest.raises(ValueError, match="must name all categories of the frame"):
-        search.like(VISITS, user="id", columns={"city": ["Aix", "Dax"]})
+        neighbors.portfolio(
+            VISITS, schema=neighbors.Schema(columns={"city": ["Aix", "Dax"]}, user="id")
+        )
 
 
 def test_the_relation_may_be_named() -> None:
-    both = search.like(VISITS, user="id")
+    both = neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id"))
     assert set(both.relations) == {Relation.ADD_REMOVE_USER, Relation.REPLACE_USER}
     for relation in both.relations:
-        assert search.like(VISITS, user="id", relation=relation).relations == (relation,)
+        assert neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id")).under(
+            relation
+        ).relations == (relation,)
 
 
 @pytest.mark.parametrize(
@@ -107,8 +128,7 @@ def test_the_relation_may_be_named() -> None:
         (VISITS[VISITS["id"] == "u1"], {"user": "id"}, "at least two users"),
         (VISITS[["id"]], {"user": "id"}, "a column beside 'id'"),
         (VISITS, {"user": "id", "columns": {"town": (0, 1)}}, "columns must be a dict of some of"),
-        (VISITS, {"user": "id", "columns": ["age"]}, "columns must be a dict of some of"),
-        (VISITS, {"user": "id", "relation": "none"}, "relation must be"),
+        (VISITS, {"user": "id", "columns": ["age"]}, "columns must be a dict"),
         (VISITS.assign(tags=[[1]] * 120), {"user": "id"}, "'tags' holds lists"),
         (VISITS.assign(id=[None, *VISITS["id"][1:]]), {"user": "id"}, "must name the user"),
     ],
@@ -116,13 +136,15 @@ def test_the_relation_may_be_named() -> None:
 def test_frames_that_say_too_little_are_refused(
     frame: Any, options: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ValueError, match=message):
-        search.like(frame, **options)
+    with pytest.raises((ValueError, TypeError), match=message):
+        neighbors.portfolio(frame, schema=neighbors.Schema(**options))
 
 
-def test_arrays_are_sent_to_the_portfolio() -> None:
-    with pytest.raises(TypeError, match=r"neighbors\.portfolio\(data\) takes arrays"):
-        search.like(np.zeros((3, 2)), user="id")
+def test_a_schema_beside_an_array_is_refused() -> None:
+    with pytest.raises(TypeError, match="frame must be a DataFrame"):
+        neighbors.portfolio(np.zeros((3, 2)), schema=neighbors.Schema(user="id"))
+    with pytest.raises(ValueError, match="m must be left out for tables"):
+        neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id"), m=3)
 
 
 @one_draw
@@ -138,20 +160,34 @@ def mean_of_each_city(frame: Any, *, rng: np.random.Generator) -> dict[str, floa
 
 def test_a_mistake_that_users_of_the_frame_hide_is_found() -> None:
     calm = NeighborPair.from_frame(VISITS, user="id", drop="u7")
-    claim, options = PureDP(2.0), {"draws": 1400, "seed": 1, "keys": CITIES, "mutants": []}
-    silent = audit(mean_of_each_city, claim, calm, **options)
+    claim, options = PureDP(2.0), {"draws": 1400, "seed": 1}
+    mechanism = Outcomes(mean_of_each_city, keys=CITIES)
+    silent = audit(mechanism, claim, calm, **options)
     assert silent.verdict.words != "REFUTED"
-    assert any("search.like(frame, user='id')" in note for note in silent.notes)
-    found = audit(mean_of_each_city, claim, search.like(VISITS, user="id"), **options)
+    assert any(
+        "neighbors.portfolio(frame, schema=Schema(user='id'))" in note for note in silent.notes
+    )
+    found = audit(
+        mechanism,
+        claim,
+        neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id")),
+        **options,
+    )
     assert found.verdict.words == "REFUTED"
-    assert not any("search.like" in note for note in found.notes)
+    assert not any("Schema" in note for note in found.notes)
 
 
 def test_keys_that_come_and_go_are_asked_for() -> None:
     with pytest.raises(
-        MechanismError, match=r"Declare every key that there may be: keys=\["
+        MechanismError, match=r"Declare every key that there may be: Outcomes\(f, keys=\["
     ) as raised:
-        audit(mean_of_each_city, PureDP(2.0), search.like(VISITS, user="id"), draws=1400, seed=1)
+        audit(
+            mean_of_each_city,
+            PureDP(2.0),
+            neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id")),
+            draws=1400,
+            seed=1,
+        )
     assert "say so by" not in str(raised.value)  # columns= would change nothing
 
 
@@ -161,6 +197,6 @@ def test_a_mechanism_that_fails_on_a_frame_is_told_how_to_declare_columns() -> N
             raise ValueError("nobody is so old")
         return rng.laplace(size=size)
 
-    old = search.like(VISITS, user="id", columns={"age": (0, 150)})
-    with pytest.raises(MechanismError, match="nobody is so old.*columns= and special="):
+    old = neighbors.portfolio(VISITS, schema=neighbors.Schema(columns={"age": (0, 150)}, user="id"))
+    with pytest.raises(MechanismError, match="nobody is so old.*Schema"):
         audit(strict, PureDP(2.0), old, draws=1400, seed=1)

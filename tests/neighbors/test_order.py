@@ -11,8 +11,8 @@ import pytest
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dpaudit import NeighborPair, PureDP, Relation, Verdict, audit, neighbors, one_draw, search
-from dpaudit.neighbors import SearchSpace
+from dpaudit import NeighborPair, PureDP, Relation, Verdict, audit, neighbors, one_draw
+from dpaudit.neighbors import Schema, SearchSpace
 
 Array = NDArray[Any]
 REMOVE = Relation.ADD_REMOVE_USER
@@ -77,9 +77,9 @@ def test_a_correct_release_of_rows_is_not_refuted() -> None:
 
 
 def spaces(relation: Relation) -> list[SearchSpace]:
-    ready = search.outlier, search.clusters, search.edge, search.which_user
-    made = [space(9, relation=relation) for space in ready]
-    return [*made, search.which_batch(9, 4, relation=relation)]
+    ready = neighbors.outlier, neighbors.clusters, neighbors.edge, neighbors.which_user
+    made = [space(n_users=9, relation=relation) for space in ready]
+    return [*made, neighbors.which_batch(n_users=9, batch_size=4, relation=relation)]
 
 
 def pairs_of(where: Any) -> list[NeighborPair]:
@@ -105,10 +105,10 @@ SCHEMA = {"age": (0, 90), "shop": ["a", "b", "c"]}
 def test_no_pair_that_dpaudit_makes_shifts_other_users(relation: Relation) -> None:
     held: list[Any] = spaces(relation)
     for data in (None, WORDS, np.arange(12.0).reshape(4, 3), np.eye(3)[:, :, None]):
-        held.append(neighbors.portfolio(data, relation=relation))
-    held.append(search.like(FRAME, user="id", relation=relation))
+        held.append(neighbors.portfolio(data).under(relation))
+    held.append(neighbors.portfolio(FRAME, schema=neighbors.Schema(user="id")).under(relation))
     for kind in ("pandas", "polars", "dicts"):
-        held.append(search.rows(SCHEMA, relation=relation, frame=kind))
+        held.append(neighbors.portfolio(schema=Schema(SCHEMA, frame=kind)).under(relation))
     recipes = neighbors.far_user, neighbors.clip_boundary_user, neighbors.two_clusters
     found = [recipe(n_users=5, relation=relation) for recipe in recipes]
     found.append(neighbors.threshold_decider(n_users=5, threshold=2, relation=relation))

@@ -11,11 +11,23 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from dpaudit import NeighborPair, PureDP, Relation, audit
-from dpaudit.neighbors import Choice, Integer, Interval, Portfolio, rows
+from dpaudit import NeighborPair, Outcomes, PureDP, Relation, audit
+from dpaudit.neighbors import Choice, Integer, Interval, Portfolio, Schema, portfolio
 
 SCHEMA: dict[str, Any] = {"age": (0, 120), "income": (0.0, 1e5), "city": ["Aix", "Brest", "Caen"]}
 FRAMES = ["pandas", "polars", "dicts"]
+
+
+def rows(
+    columns: Any,
+    *,
+    relation: Relation | None = None,
+    n_users: int | None = None,
+    m: int | None = None,
+    **options: Any,
+) -> Portfolio:
+    found = portfolio(schema=Schema(columns, **options), n_users=n_users, m=m)
+    return found if relation is None else found.under(relation)
 
 
 def members(found: Portfolio) -> list[NeighborPair]:
@@ -47,13 +59,13 @@ def test_both_relations_are_there_and_either_alone_where_it_is_named() -> None:
     for relation in both.relations:
         alone = rows(SCHEMA, relation=relation)
         assert alone.relations == (relation,)
-        filtered = both.under(relation, rng=np.random.default_rng(1))
+        filtered = both.under(relation)
         assert len(filtered.pairs) == len(alone.pairs)
         assert len(filtered.spaces) == len(alone.spaces)
 
 
 def test_the_edges_of_the_field_are_there() -> None:
-    found = rows(SCHEMA, special=(nan, inf), n_users=5, items=3)
+    found = rows(SCHEMA, special=(nan, inf), n_users=5, m=3)
     frames = [side for pair in found.pairs for side in (pair.left, pair.right)]
     incomes = [value for frame in frames for value in frame["income"]]
     assert any(map(isnan, incomes))
@@ -74,8 +86,6 @@ def test_columns_are_declared_in_any_of_four_ways() -> None:
     }
     frame = rows(columns).pairs[0].left
     assert [str(frame[name].dtype) for name in "abd"] == ["float64", "int64", "bool"]
-    array = rows({"a": (0.0, 1.0), "b": (0, 3)}, frame="array", n_users=4, items=2).pairs[0].left
-    assert array.shape == (4, 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +100,6 @@ def test_columns_are_declared_in_any_of_four_ways() -> None:
         (SCHEMA, {"special": (None,)}, "special must hold numbers"),
         (SCHEMA, {"special": nan}, "special must be a list"),
         ({"a": (0, 3)}, {"special": (nan,)}, "need a column of real numbers"),
-        (SCHEMA, {"frame": "array"}, "an array needs columns of numbers"),
         (SCHEMA, {"frame": "spark"}, "frame must be one of"),
         (SCHEMA, {"relation": Relation.WITHIN_SENSITIVITY}, "relation must be"),
         (SCHEMA, {"n_users": 1}, "n_users must be an integer >= 2"),
@@ -136,7 +145,7 @@ def test_a_city_that_one_user_alone_names_is_found() -> None:
         return [{city: n + rng.laplace() for city, n in counts.items()} for _ in range(size)]
 
     claim = PureDP(2.0, relation=Relation.ADD_REMOVE_USER)
-    found = audit(per_city, claim, rows(SCHEMA), draws=1400, seed=1, keys=SCHEMA["city"])
+    found = audit(Outcomes(per_city, keys=SCHEMA["city"]), claim, rows(SCHEMA), draws=1400, seed=1)
     assert found.verdict.words == "REFUTED"
     assert "Caen has an answer" in found.witness.event
 

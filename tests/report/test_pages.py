@@ -557,7 +557,7 @@ def special() -> dict[str, AuditResult]:
     broad = AdditiveNoise(some_centers, scale=0.2, ball=([0.5], 0.5))
     claim = ApproxDP(1.0, 1e-6)
     found = [
-        check(loud, draws=2000, sequential=True, id="sequential"),
+        check(loud, draws=2000, method="sequential", id="sequential"),
         check(ball, claim=claim, draws=2000, mutants=[broad], id="additive"),
         check(
             AdditiveNoise(lambda data: data.sum(), scale=5.0),

@@ -26,7 +26,7 @@ check = functools.partial(audit, claim=PureDP(1.0), pairs=PAIR, draws=2000, seed
 
 @pytest.fixture(scope="module")
 def stopped() -> AuditResult:
-    return check(loud, sequential=True)
+    return check(loud, method="sequential")
 
 
 def line_of(result: AuditResult) -> str:

@@ -62,7 +62,7 @@ def found() -> dict[str, AuditResult]:
         alone(labels, SMALL, id="worded"),
         alone(AdditiveNoise(some_centers, scale=1.0, ball=([0.5], 0.5)), SMALL, id="additive"),
         alone(AdditiveNoise(lambda data: data.sum(), scale=1.0), SMALL, id="closed"),
-        alone(loud, PureDP(1.0), sequential=True, id="stopped"),
+        alone(loud, PureDP(1.0), method="sequential", id="stopped"),
         alone(loud, GaussianDP(1.0), id="curve"),
         alone(noisy_sum, PureDP(0.0), id="nothing claimed"),
         alone(noisy_sum, ApproxDP(20.0, 1e-9), id="much claimed"),

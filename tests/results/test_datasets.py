@@ -105,7 +105,7 @@ def test_huge_datasets_are_summarised():
 
 def test_negative_zero_and_nan_are_told_apart_bit_by_bit():
     data = np.array([[0.0, math.nan], [1.0, 1.0]])
-    assert not any(row.differs for row in datasets(NeighborPair(data, data, user=0)).items)
+    assert not any(row.differs for row in datasets(NeighborPair(data, data)).items)
     assert words_of(np.float64(-0.0)) == "-0.0"
     assert words_of(np.float64("nan")) == "nan"
 
@@ -139,7 +139,7 @@ def test_every_value_has_words(array):
 
 @pytest.mark.parametrize("name", ["far_user", "two_clusters", "majority_flip"])
 def test_recipes_of_the_house_can_be_shown(name):
-    found = neighbors.from_recipe(f"{name}:n_users=9", rng=np.random.default_rng(0))
+    found = neighbors.pairs_from_words(f"{name}:n_users=9", rng=np.random.default_rng(0))
     for pair in neighbors.family(found):
         assert "differs" in datasets(pair).title
 

@@ -33,7 +33,7 @@ def result(scale, *, sequential=False):
         ONE,
         draws=3000,
         seed=1,
-        sequential=sequential,
+        method="sequential" if sequential else "fixed",
         id=f"{scale}",
         mutants=None,
     )

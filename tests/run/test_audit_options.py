@@ -75,7 +75,7 @@ def test_without_a_pair_the_portfolio_is_searched(home):
         (["mine:mean", "--epsilon", "1", "--pair", "which_user:n_users=5"], "which_user(n_use"),
         (["mine:mean", "--epsilon", "1", "--pair", "clusters:n_users=9"], "clusters(n_users=9): "),
         (["mine:mean", "--epsilon", "1", "--pair", "portfolio:m=4"], "(n_users=20, m=4) and rem"),
-        (["mine:mean", "--epsilon", "1", "--pair", "far_user:n_users=5"], "far_user(distance=100)"),
+        (["mine:mean", "--epsilon", "1", "--pair", "far_user:n_users=5"], "(low=0, high=100)"),
         (["mine:shape", "--epsilon", "1", "--like", "np.eye(6).reshape(6, 3, 2)"], "6x3x2"),
     ],
 )  # fmt: skip
@@ -107,7 +107,7 @@ def test_data_of_a_file_are_looked_around(home):
         "audit", "mine:categories", "--epsilon", "1", "--like", "data.npy", *DRAWS
     )
     assert result.code == 1
-    assert "portfolio(data_like=12x2) and removals: " in result.out
+    assert "portfolio(like=12x2) and removals: " in result.out
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_run_shows_live_progress_on_a_terminal_only(home):
         ),
         (
             ["audit", "mine:honest", "--epsilon", "1", "--pair", "far_user:size=3"],
-            "the recipe far_user takes name=value of n_users, m, d, distance, relation",
+            "the recipe far_user takes name=value of n_users, m, dim, low, high, relation",
         ),
         (
             ["audit", "mine:honest", "--epsilon", "1", "--pair", "far_user:n_users=x,m=1..2"],

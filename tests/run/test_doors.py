@@ -28,7 +28,7 @@ def ending(data, size, *, rng):
 
 HEAD = """
 import pytest
-from dpaudit import NeighborPair, PureDP
+from dpaudit import NeighborPair, PureDP, Settings
 from mine import ending, half, honest
 
 PAIR = NeighborPair([[1.0]], [[0.0]])
@@ -440,10 +440,10 @@ def test_only_what_is_refuted_is_exported(make):
         (["report", os.fsdecode(b"\xff")], "is no text in UTF-8"),
         (
             ["audit", "mine:honest", "--epsilon", "1", "--pair", "far_user:n_users=99999999999999"],
-            "n_users, m and d must give at most 1,000,000,000 numbers, got n_users=99999999999999",
+            "n_users, m and dim must give at most 1,000,000,000 numbers, got n_users=9999",
         ),
         (["replay", "deep.json"], "deep.json is damaged"),
-        (["run", "--timeout", "0"], "timeout must be a finite number > 0, got 0.0"),
+        (["run", "--time-limit", "0"], "time_limit must be a finite number > 0, got 0.0"),
         (["replay", "x.json", "--pair", "--export-test", "y.py"], "not both"),
     ],
 )  # fmt: skip
@@ -488,7 +488,8 @@ def audit_slow(auditor):
     auditor.check(slow, PureDP(1.0), PAIR, draws=600)
 
 def audit_patient(auditor):
-    auditor.check(honest, PureDP(1.0), PAIR, mutants=None, draws=600, timeout=1000)
+    patient = Settings(time_limit=1000)
+    auditor.check(honest, PureDP(1.0), PAIR, mutants=None, draws=600, settings=patient)
 """
 
 
@@ -509,9 +510,9 @@ def test_an_audit_that_will_take_long_is_told(make):
 
 
 def test_an_audit_that_takes_too_long_is_broken_off(make):
-    result = run(make(SLOW), "--timeout", "0.2")
+    result = run(make(SLOW), "--time-limit", "0.2")
     assert result.code == 1
-    assert "timeout = 0.2 s" in result.out
+    assert "time_limit = 0.2 s" in result.out
     assert "NO POWER (none killed) audit_mine::audit_patient" in result.out
 
 

@@ -34,7 +34,7 @@ the rest
 
 CHECKS = """
 from dpaudit import statement
-from dpaudit.search import Interval
+from dpaudit.neighbors import Interval
 
 @statement("p.first")
 def anything(ledger):

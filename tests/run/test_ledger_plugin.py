@@ -442,7 +442,7 @@ SEARCHED = """
 @statement("p.later")
 def searched(ledger):
     '''the rest | the end'''
-    from dpaudit.search import Interval
+    from dpaudit.neighbors import Interval
     ledger.falsify(x=Interval(0.0, 1.0), examples=50)(lambda x: (x, 1.0))
 """
 

@@ -119,7 +119,7 @@ def test_without_mutants_silence_has_no_power(mine: Home) -> None:
     done = mine.dpaudit(*AUDIT, "--no-mutants")
     assert done.code == 0
     assert done.out.startswith("NO POWER  mine:total")
-    assert "leave mutants=None out" in done.out
+    assert 'mutants="noise", the default' in done.out
     both = mine.dpaudit(*AUDIT, "--no-mutants", "--mutant", "mine:half")
     assert (both.code, "give --mutant or --no-mutants, not both" in both.err) == (4, True)
 

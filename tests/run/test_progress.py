@@ -19,7 +19,7 @@ from dpaudit.run.progress import (
     clear_progress,
     read_progress,
 )
-from dpaudit.run.settings import Settings
+from dpaudit.run.settings import RunSettings
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_what_workers_write_is_read_in_the_order_in_which_they_began(tmp_path, c
 
 def test_a_time_limit_is_written_before_the_first_draw(tmp_path, clock):
     writer = ProgressWriter(tmp_path, "gw0")
-    writer.begin("one", timeout=15.0)
+    writer.begin("one", time_limit=15.0)
     assert read_progress(tmp_path) == [Progress("one", 0, 0, 1000.0, os.getpid(), 1015.0, "gw0")]
 
 
@@ -121,7 +121,7 @@ def test_an_auditor_tells_of_its_audit_and_of_its_end(tmp_path):
     def noisy(data, size, *, rng):
         return data.sum() + rng.laplace(size=size)
 
-    auditor = Auditor("audit_x::one", Settings(), progress=Told(tmp_path, "main"))
+    auditor = Auditor("audit_x::one", RunSettings(), progress=Told(tmp_path, "main"))
     auditor.check(noisy, PureDP(1.0), NeighborPair([[1.0]], [[0.0]]), draws=2000)
     auditor.check(noisy, PureDP(1.0), NeighborPair([[1.0]], [[0.0]]), draws=2000)
     assert {name for name, _, _ in seen} == {"audit_x::one", "audit_x::one#2"}

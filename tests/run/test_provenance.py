@@ -20,7 +20,7 @@ from dpaudit.run.provenance import (
     sources,
     versions,
 )
-from dpaudit.run.settings import Settings
+from dpaudit.run.settings import RunSettings
 
 
 def noisy(data, size, *, rng):
@@ -45,7 +45,7 @@ def project(tmp_path, monkeypatch):
 
 
 def record(origin):
-    return RESULT.with_origin({**Settings().origin(), **origin}, None)
+    return RESULT.with_origin({**RunSettings().origin(), **origin}, None)
 
 
 def test_sources_are_the_loaded_modules_of_the_project_and_dpaudit_as_a_whole(project):
@@ -85,18 +85,18 @@ def test_versions_that_differ_are_named():
 def test_a_record_is_current_until_anything_changes(project):
     origin = {"sources": sources(project), "versions": versions()}
     known = record(origin)
-    assert is_current(known, Settings())
-    assert is_current(known, Settings(strict=True, timeout=1.0))
+    assert is_current(known, RunSettings())
+    assert is_current(known, RunSettings(strict=True, time_limit=1.0))
     for other in (
-        Settings("full"),
-        Settings(seed=1),
-        Settings(failure_prob=1e-5),
-        Settings(sequential=True),
+        RunSettings("full"),
+        RunSettings(seed=1),
+        RunSettings(failure_prob=1e-5),
+        RunSettings(sequential=True),
     ):
         assert not is_current(known, other)
-    assert not is_current(replace(known, seed=1), Settings())
-    assert not is_current(record({"sources": sources(project)}), Settings())
-    assert not is_current(record({"versions": versions()}), Settings())
-    assert not is_current(record({**origin, "versions": {"numpy": "0.1"}}), Settings())
+    assert not is_current(replace(known, seed=1), RunSettings())
+    assert not is_current(record({"sources": sources(project)}), RunSettings())
+    assert not is_current(record({"versions": versions()}), RunSettings())
+    assert not is_current(record({**origin, "versions": {"numpy": "0.1"}}), RunSettings())
     (project / "mine.py").write_text("changed")
-    assert not is_current(known, Settings())
+    assert not is_current(known, RunSettings())

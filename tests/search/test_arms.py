@@ -23,12 +23,12 @@ from tests.search.test_search import noisy_mean, run, straddles, thresholded_mea
 Array = NDArray[Any]
 Generator = np.random.Generator
 
-NEAR = neighbors.far_user(n_users=5, distance=0.01)
-FAR = neighbors.far_user(n_users=5, distance=1.0)
+NEAR = neighbors.far_user(n_users=5, high=0.01)
+FAR = neighbors.far_user(n_users=5, high=1.0)
 
 
 def far(*, distance: float, n_users: int = 5) -> NeighborPair:
-    return neighbors.far_user(n_users=n_users, distance=distance)
+    return neighbors.far_user(n_users=n_users, high=distance)
 
 
 SMALL = SearchSpace(far, {"distance": Interval(0.01, 0.2)}, name="small")
@@ -52,7 +52,7 @@ def test_given_pairs_come_first_and_spaces_share_the_rest() -> None:
 
 
 def test_given_pairs_take_half_of_the_room_at_most_and_the_first_ones() -> None:
-    many = tuple(neighbors.far_user(n_users=5, distance=d) for d in range(1, 41))
+    many = tuple(neighbors.far_user(n_users=5, high=d) for d in range(1, 41))
     designed = Candidates(Portfolio("m", many, (SMALL,)), np.random.default_rng(1)).design(16, 4)
     given = [c for c in designed if not c.parameters]
     assert [c.pair.recipe for c in given] == [pair.recipe for pair in many[:10]]
@@ -107,7 +107,7 @@ def test_steps_shrink_from_round_to_round(halvings: int) -> None:
 
 @pytest.mark.parametrize("budget", [LEAST_BUDGET, 700, 5000])
 def test_one_budget_is_spent_and_every_trial_says_where_it_came_from(budget: int) -> None:
-    held = portfolio(n_users=9, m=2, relation=Relation.REPLACE_USER)
+    held = portfolio(n_users=9, m=2).under(Relation.REPLACE_USER)
     record = run(held, unclipped, budget=budget).record
     arms = {pair.recipe for pair in held.pairs} | {space.name for space in held.spaces}
     assert {trial.arm for trial in record.trials} <= arms
@@ -128,10 +128,10 @@ def test_the_same_seed_gives_the_same_pair_and_record() -> None:
 @pytest.mark.parametrize(
     ("held", "arm"),
     [
-        (Portfolio("mine", (NEAR, neighbors.far_user(n_users=5, distance=9.0)), (SMALL,)), "far_"),
+        (Portfolio("mine", (NEAR, neighbors.far_user(n_users=5, high=9.0)), (SMALL,)), "far_"),
         (Portfolio("mine", (NEAR,), (SMALL, LARGE)), "large"),
         (Portfolio("mine", (), (SMALL, LARGE)), "large"),
-        (Portfolio("mine", (NEAR, FAR)), "far_user(distance=1)"),
+        (Portfolio("mine", (NEAR, FAR)), "far_user(low=0, high=1)"),
     ],
 )
 def test_the_worst_pair_wins_whatever_arm_it_is_of(held: Portfolio, arm: str) -> None:
@@ -145,7 +145,7 @@ def test_the_worst_pair_wins_whatever_arm_it_is_of(held: Portfolio, arm: str) ->
 
 
 def test_steps_are_made_around_spaces_even_if_given_pairs_lead() -> None:
-    lead = tuple(neighbors.far_user(n_users=5, distance=d) for d in (7.0, 8.0, 9.0, 10.0))
+    lead = tuple(neighbors.far_user(n_users=5, high=d) for d in (7.0, 8.0, 9.0, 10.0))
     record = run(Portfolio("mine", lead, (SMALL,)), unclipped, budget=3000).record
     local = [t for t in record.trials if t.arm == "small" and t.stage == "local"]
     assert len(local) >= 8
@@ -153,7 +153,7 @@ def test_steps_are_made_around_spaces_even_if_given_pairs_lead() -> None:
 
 def test_query_values_beside_datasets_are_refused() -> None:
     values = functools.partial(neighbors.value_pattern, "one_above")
-    held = Portfolio("mine", (NEAR,), (SearchSpace(values, {"k": Integer(1, 2)}),))
+    held = Portfolio("mine", (NEAR,), (SearchSpace(values, {"dim": Integer(1, 2)}),))
     with pytest.raises(ArgumentError, match="of datasets, or all of query values"):
         run(held)
 
@@ -164,7 +164,7 @@ def test_a_mechanism_that_breaks_is_placed_in_its_arm() -> None:
             raise ValueError("too large")
         return noisy_mean(data, size, rng=rng)
 
-    with pytest.raises(MechanismError, match=r"found by the search at far_user\(distance=1\)$"):
+    with pytest.raises(MechanismError, match=r"found by the search at far_user\(low=0, high=1\)$"):
         run(Portfolio("mine", (NEAR, FAR)), brittle)
 
 
@@ -174,7 +174,9 @@ def test_finalists_do_not_win_by_luck() -> None:
     def blank(data: Array, size: int, *, rng: Generator) -> Array:
         return rng.laplace(size=(size, 6))
 
-    records = [run(neighbors.edge(9), blank, budget=1200, seed=seed).record for seed in range(3)]
+    records = [
+        run(neighbors.edge(n_users=9), blank, budget=1200, seed=seed).record for seed in range(3)
+    ]
     finals = [t for record in records for t in record.trials if t.stage == "final"]
     others = [t for record in records for t in record.trials if t.stage != "final"]
     assert sum(t.expected_epsilon > 0.1 for t in finals) <= len(finals) // 4
@@ -303,6 +305,6 @@ def test_a_computed_search_of_a_portfolio_may_end_at_a_given_pair() -> None:
 
 def test_a_computed_search_without_any_pair_names_reasons() -> None:
     build: Callable[..., NeighborPair] = functools.partial(neighbors.far_user, n_users=5)
-    space = SearchSpace(build, {"distance": Interval(-2, -1)}, name="none")
+    space = SearchSpace(build, {"high": Interval(-2, -1)}, name="none")
     with pytest.raises(ArgumentError, match="no parameters of the search space none give"):
         search_computed(space, depth, rng=np.random.default_rng(1))

@@ -17,7 +17,8 @@ from dpaudit import ArgumentError, NeighborPair, PairError, PureDP, RecipeError,
 from dpaudit.events import Goal
 from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.mechanisms.streams import generator
-from dpaudit.neighbors.presets import clusters, edge, outlier, query_values, which_batch, which_user
+from dpaudit.neighbors import clusters, edge, outlier, query_values, which_batch, which_user
+from dpaudit.neighbors.recipes import pairs_from_words
 from dpaudit.neighbors.spaces import (
     Choice,
     Integer,
@@ -25,7 +26,6 @@ from dpaudit.neighbors.spaces import (
     SearchSpace,
     design_points,
 )
-from dpaudit.neighbors.words import space_from_words
 from dpaudit.search.halving import LEAST_BUDGET, SearchResult, search
 
 Array = NDArray[Any]
@@ -131,15 +131,15 @@ def test_whole_numbers_have_cells_of_one_width(low: int, width: int) -> None:
 
 
 def far(*, distance: float, n_users: int = 5) -> NeighborPair:
-    return neighbors.far_user(n_users=n_users, distance=distance)
+    return neighbors.far_user(n_users=n_users, high=distance)
 
 
 @pytest.mark.parametrize(
     ("build", "parameters", "error", "words"),
     [
         (far, {}, ArgumentError, "parameters of far must hold at least one range"),
-        (far, {"distanc": Interval(1, 2)}, ArgumentError, "distance, n_users.*got 'distanc'"),
-        (far, {"n_users": Integer(2, 9)}, ArgumentError, "far also needs distance"),
+        (far, {"distanc": Interval(1, 2)}, ArgumentError, "distance, n_users.*(distanc|missing)"),
+        (far, {"n_users": Integer(2, 9)}, ArgumentError, "missing a required argument: 'distance'"),
         (far, {"distance": (1, 2)}, TypeError, "distance must be an Interval, Integer or Choice"),
         (far, {"rng": Interval(1, 2)}, ArgumentError, "must not hold rng"),
         ("far", {"distance": Interval(1, 2)}, TypeError, "build must be a function"),
@@ -154,7 +154,7 @@ def test_spaces_refuse_parameters_that_build_cannot_take(
 
 def test_a_space_is_named_after_its_recipe() -> None:
     build = functools.partial(neighbors.far_user, n_users=5)
-    ranges = {"distance": Interval(1, 2)}
+    ranges = {"high": Interval(1, 2)}
     assert SearchSpace(build, ranges).name == "far_user(n_users=5)"
     assert SearchSpace(build, ranges, name="mine").name == "mine"
 
@@ -177,7 +177,7 @@ def test_every_build_is_handed_a_generator_in_the_same_state() -> None:
 
 def test_the_example_is_the_centre_or_the_first_valid_pair() -> None:
     space = SearchSpace(far, {"distance": Interval(1, 3)})
-    assert space.example(rng=np.random.default_rng(1)).recipe == "far_user(distance=2)"
+    assert space.example(rng=np.random.default_rng(1)).recipe == "far_user(low=0, high=2)"
     mostly_bad = SearchSpace(far, {"distance": Interval(-9, 1)})
     assert mostly_bad.example(rng=np.random.default_rng(1)).left.max() > 0
 
@@ -210,7 +210,11 @@ def test_ranges_are_a_dict(ranges: Any) -> None:
         (lambda: SearchSpace(far, {"distance": Integer(1, 2)}, name=3), TypeError, "name must be"),
         (lambda: Interval(0, 1, "yes"), TypeError, "log must be True or False, got 'yes'"),
         (lambda: Choice(3), TypeError, "values must be a sequence of values, got 3"),
-        (lambda: outlier(5, low=-1e308, high=1e308), ArgumentError, "high - low must be a finite"),
+        (
+            lambda: outlier(n_users=5, low=-1e308, high=1e308),
+            ArgumentError,
+            "high - low must be a finite",
+        ),
         (lambda: query_values(3, relation="add"), TypeError, "relation must be a Relation"),
         (
             lambda: query_values(3, relation=Relation.REPLACE_USER),
@@ -232,14 +236,14 @@ def test_arguments_of_spaces_are_checked(make: Any, error: Any, words: str) -> N
     ("wrong", "error", "words"),
     [
         ({"relation": "add"}, TypeError, "relation must be a Relation, such as .*, got 'add'"),
-        ({"relation": Relation.WITHIN_SENSITIVITY}, ArgumentError, "relation must be one of data"),
+        ({"relation": Relation.WITHIN_SENSITIVITY}, ArgumentError, "relation must be to replace"),
         ({"low": math.nan}, ArgumentError, "low must be a finite number, got nan"),
         ({"low": "a"}, TypeError, "low must be a finite number, got 'a'"),
         ({"low": 2.0, "high": 1.0}, ArgumentError, "low must be below high"),
         ({"n_users": -1}, ArgumentError, "n_users must be an integer >= 2, got -1"),
         ({"n_users": 6.0}, TypeError, "n_users must be an integer >= 2, got 6.0"),
         ({"m": 0}, ArgumentError, "m must be an integer >= 1, got 0"),
-        ({"d": "x"}, TypeError, "d must be an integer >= 1, got 'x'"),
+        ({"dim": "x"}, TypeError, "dim must be an integer >= 1, got 'x'"),
     ],
 )
 def test_ready_made_spaces_check_their_arguments(
@@ -250,7 +254,7 @@ def test_ready_made_spaces_check_their_arguments(
 
 
 def test_a_build_that_returns_no_pair_is_refused() -> None:
-    space = SearchSpace(neighbors.value_patterns, {"k": Integer(2, 5)})  # type: ignore[arg-type]
+    space = SearchSpace(neighbors.value_patterns, {"dim": Integer(2, 5)})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="must return a NeighborPair, got PairFamily"):
         run(space)
 
@@ -265,7 +269,7 @@ def test_designs_space_every_coordinate_equally(count: int, dimension: int) -> N
 
 
 @pytest.mark.parametrize("relation", [Relation.REPLACE_USER, Relation.ADD_REMOVE_USER])
-@pytest.mark.parametrize("d", [None, 1, 3])
+@pytest.mark.parametrize("dim", [None, 1, 3])
 @pytest.mark.parametrize(
     "make",
     [
@@ -278,10 +282,10 @@ def test_designs_space_every_coordinate_equally(count: int, dimension: int) -> N
     ],
 )
 def test_ready_made_spaces_give_pairs_within_the_domain(
-    make: Callable[..., SearchSpace], d: int | None, relation: Relation
+    make: Callable[..., SearchSpace], dim: int | None, relation: Relation
 ) -> None:
-    space = make(n_users=10, m=2, d=d, low=-3.0, high=-1.0, relation=relation)
-    shape = (10, 2) if d is None else (10, 2, d)
+    space = make(n_users=10, m=2, dim=dim, low=-3.0, high=-1.0, relation=relation)
+    shape = (10, 2) if dim is None else (10, 2, dim)
     valid = 0
     for point in np.random.default_rng(7).random((50, len(space.ranges))):
         try:
@@ -301,8 +305,8 @@ def test_ready_made_spaces_give_pairs_within_the_domain(
 
 def test_which_user_and_which_batch_put_the_user_where_they_say() -> None:
     rng = np.random.default_rng(0)
-    assert which_user(9).pair({"user": 4, "others": 0.5}, rng=rng).user == 4
-    batches = which_batch(10, 4)
+    assert which_user(n_users=9).pair({"user": 4, "others": 0.5}, rng=rng).user == 4
+    batches = which_batch(n_users=10, batch_size=4)
     assert batches.parameters["batch"] == Integer(0, 2)
     places = {"batch": 2, "place": "last", "mates": 0.25, "others": 0.75}
     pair = batches.pair(places, rng=rng)
@@ -319,11 +323,14 @@ def test_query_values_search_all_patterns() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: outlier(1), "n_users must be an integer >= 2"),
-        (lambda: edge(5, low=1.0, high=0.0), "low must be below high"),
-        (lambda: which_batch(5, 5), "batch_size must be below n_users = 5"),
-        (lambda: clusters(5, most=5), "most must be below n_users = 5"),
-        (lambda: edge(5, relation=Relation.WITHIN_SENSITIVITY), "relation must be one of datasets"),
+        (lambda: outlier(n_users=1), "n_users must be an integer >= 2"),
+        (lambda: edge(n_users=5, low=1.0, high=0.0), "low must be below high"),
+        (lambda: which_batch(n_users=5, batch_size=5), "batch_size must be below n_users = 5"),
+        (lambda: clusters(n_users=5, most=5), "most must be below n_users = 5"),
+        (
+            lambda: edge(n_users=5, relation=Relation.WITHIN_SENSITIVITY),
+            "relation must be to replace",
+        ),
     ],
 )
 def test_ready_made_spaces_refuse_bad_sizes(make: Callable[[], Any], words: str) -> None:
@@ -334,14 +341,18 @@ def test_ready_made_spaces_refuse_bad_sizes(make: Callable[[], Any], words: str)
 # --- spaces from words ------------------------------------------------------------------------
 
 
+def from_words(text: str) -> Any:
+    return pairs_from_words(text, rng=np.random.default_rng(0))
+
+
 def test_words_give_ranges_choices_and_fixed_arguments() -> None:
-    space = space_from_words(
-        "two_clusters:n_users=20..40,m=1|3,distance=log:0.1..10,relation=add_remove_user"
+    space = from_words(
+        "two_clusters:n_users=20..40,m=1|3,high=log:0.1..10,relation=add_remove_user"
     )
     assert space.parameters == {
         "n_users": Integer(20, 40),
         "m": Choice((1, 3)),
-        "distance": Interval(0.1, 10.0, log=True),
+        "high": Interval(0.1, 10.0, log=True),
     }
     pair = space.example(rng=np.random.default_rng(1))
     assert pair.relation == Relation.ADD_REMOVE_USER
@@ -360,26 +371,25 @@ def test_words_give_ranges_choices_and_fixed_arguments() -> None:
     ],
 )
 def test_ranges_in_words(words: str, expected: Any) -> None:
-    space = space_from_words(f"far_user:n_users=5,distance={words}")
-    assert space.parameters == {"distance": expected}
+    space = from_words(f"far_user:n_users=5,high={words}")
+    assert space.parameters == {"high": expected}
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("nobody:n=1..2", "recipe must be one of far_user"),
-        ("far_user:n_users=5", "needs a range lo..hi or a choice a|b"),
-        ("far_user:n_users=5,distance=", "takes name=value .* got 'distance='"),
-        ("far_user:n_users=5,speed=1..2", "takes name=value of n_users, m, d.*got 'speed=1..2'"),
-        ("far_user:distance=1..2", "also needs n_users"),
-        ("far_user:n_users=5,distance=2..1", "distance=2..1: low must be below high"),
-        ("far_user:n_users=5,distance=log:0..1", "low must be > 0"),
-        ("far_user:n_users=5,distance=a..b", "distance must be a range lo..hi of numbers"),
-        ("far_user:n_users=5,distance=1..", "distance must be a range"),
+        ("nobody:n=1..2", "pair must name a recipe .*far_user"),
+        ("far_user:n_users=5,high=", "takes name=value .* got 'high='"),
+        ("far_user:n_users=5,speed=1..2", "takes name=value of n_users, m, dim.*got 'speed=1..2'"),
+        ("far_user:high=1..2", "also needs n_users"),
+        ("far_user:n_users=5,high=2..1", "high=2..1: low must be below high"),
+        ("far_user:n_users=5,high=log:0..1", "low must be > 0"),
+        ("far_user:n_users=5,high=a..b", "high must be a range lo..hi of numbers"),
+        ("far_user:n_users=5,high=1..", "high must be a range"),
         ("far_user:n_users=5,n_users=1..2", "n_users must be given once"),
-        ("value_patterns:k=2..5", "search value_pattern with pattern=a|b|c"),
+        ("value_patterns:dim=2..5", "search value_pattern with pattern=a|b|c"),
     ],
 )
 def test_words_that_make_no_space_are_refused(words: str, message: str) -> None:
     with pytest.raises(ArgumentError, match=message.replace("|", r"\|")):
-        space_from_words(words)
+        from_words(words)

@@ -1,0 +1,112 @@
+"""How much less noise a mechanism could add before an audit refutes its claim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dpaudit import _validate
+from dpaudit._validate import DEFAULT_FAILURE_PROB
+from dpaudit.claims import Claim
+from dpaudit.engine.looking import look
+from dpaudit.engine.request import MIN_DRAWS, check_kind, checked_task
+from dpaudit.engine.scoring import scored
+from dpaudit.engine.settings import Settings, checked_settings
+from dpaudit.errors import ArgumentError
+from dpaudit.mechanisms import working
+from dpaudit.neighbors import NeighborPair
+from dpaudit.results import AuditResult, Slack, SlackPoint
+
+
+def noise_margin(
+    result: AuditResult,
+    claim: Claim,
+    variants: Mapping[float, Any],
+    *,
+    pair: NeighborPair | None = None,
+    draws: int | None = None,
+    score: Callable[[Any], Any] | None = None,
+    settings: Settings | None = None,
+) -> Slack:
+    """Audit a mechanism with less noise, to see how far the noise could shrink.
+
+    Parameters
+    ----------
+    result : AuditResult
+        Audit of the mechanism; its seed and its `failure_prob` are used again.
+    claim : Claim
+        What was audited.
+    variants : mapping of float to mechanism
+        The same mechanism with its noise multiplied by each number, > 0.
+    pair : NeighborPair, optional
+        Where to audit. Default: the pair of the result.
+    draws : int, optional
+        Draws per dataset for each variant. Default: as many as the result took.
+    score : callable, optional
+        As in :func:`dpaudit.audit`.
+    settings : Settings, optional
+        How to run; `max_seconds` is refused, because variants are audited by ``method="fixed"``.
+
+    Returns
+    -------
+    Slack
+        What is certified of each variant; together they are wrong with probability at most
+        `failure_prob`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an argument out of range, and a result without its pair.
+    """
+    if not isinstance(result, AuditResult):
+        raise TypeError(f"result must be an AuditResult, got {_validate.shown(result)}")
+    if not isinstance(variants, Mapping) or not variants:
+        raise TypeError(
+            "variants must be a dict from multipliers to mechanisms, got "
+            + _validate.shown(variants)
+        )
+    for multiplier in variants:
+        _validate.positive(**{"each key of variants": multiplier})
+    by_multiplier = sorted(variants.items(), key=lambda item: -item[0])
+    ordered = [(float(multiplier), scored(score, one)) for multiplier, one in by_multiplier]
+    first = ordered[0][1]
+    for _, variant in ordered:
+        check_kind("variants", variant, first)
+    if pair is not None:
+        _validate.instance(NeighborPair, "a NeighborPair", pair=pair)
+    where = result.pair if pair is None else pair
+    if where is None:
+        raise ArgumentError("pair must be given: the result has lost its datasets")
+    settings = checked_settings(settings)
+    if settings.max_seconds is not None:
+        raise ArgumentError(
+            "max_seconds must be None here: a noise margin uses the fixed method, got "
+            f"{settings.max_seconds:g}"
+        )
+    share = (result.failure_prob or DEFAULT_FAILURE_PROB) / len(ordered)
+    task = checked_task(
+        first,
+        claim,
+        where,
+        draws=_budget(result) if draws is None else draws,
+        seed=result.seed,
+        failure_prob=share,
+        id=result.id,
+    )
+    watch = settings.watch()
+    watch.total = 2 * task.draws * len(ordered)
+    points = []
+    with working(settings.workers, settings.executor) as workers:
+        task = replace(task, watch=watch, workers=workers, cache_dir=settings.cache_dir)
+        for multiplier, variant in ordered:
+            found = look(task, variant, f"slack {multiplier!r}")
+            points.append(SlackPoint(multiplier, found.epsilon.lower, found.refuted))
+    watch.finish()
+    return Slack(tuple(points), where.describe(), share if result.failure_prob else 0.0)
+
+
+def _budget(result: AuditResult) -> int:
+    if result.sequential is not None:
+        return result.sequential.budget
+    return max(sum(result.draws.values()), MIN_DRAWS)

@@ -1,0 +1,525 @@
+"""Pairs and spaces of pairs of tables: frames of pandas or polars, and lists of rows.
+
+Mistakes show at the edges of what rows may hold: values that are missing, infinite or huge, a
+category that one user alone has, users with many rows, no other users at all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from itertools import chain, zip_longest
+from math import isfinite, isnan, nan
+from typing import Any
+
+from dpaudit import _validate
+from dpaudit.claims import Relation
+from dpaudit.data import digest, user_table
+from dpaudit.errors import ArgumentError
+from dpaudit.neighbors.pairs import NeighborPair
+from dpaudit.neighbors.spaces import Choice, Integer, Interval, Range, SearchSpace
+
+FRAMES = ("pandas", "polars", "dicts")
+
+MAX_ROWS = 10**6
+"""Rows of a table of a schema, at most."""
+
+_N_USERS, _ITEMS = 20, 4
+_CATEGORIES = 6  # of a column of a schema, of which each is tried
+_FRAME_CATEGORIES = 4  # of a column of a frame: the most common ones, and the rarest
+_USERS = 64  # among whom a search chooses
+_NAMED = 6  # who are tried with the rows that they have
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What the tables hold that a mechanism takes.
+
+    Parameters
+    ----------
+    columns : dict, optional
+        What each column may hold: ``(low, high)`` for numbers, whole ones if both are whole; a list
+        of categories; or an :class:`Interval`, :class:`Integer` or :class:`Choice`. Beside a frame
+        only the columns that may hold more than the frame does.
+    user : str, optional
+        Name of the column of users.
+    special : sequence, optional
+        What columns of real numbers may hold besides, such as ``(nan, inf, 1e300)``.
+    frame : {"pandas", "polars", "dicts"}, optional
+        What a dataset is: a frame, or a list of users, each a list of dicts. A frame that is given
+        decides this.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For columns that cannot be read, or special values that are no numbers.
+    """
+
+    columns: Mapping[str, Any] | None = None
+    user: str = "user"
+    special: Sequence[Any] = ()
+    frame: str = "pandas"
+
+    def __post_init__(self) -> None:
+        if self.columns is not None and (not isinstance(self.columns, Mapping) or not self.columns):
+            raise TypeError(
+                "columns must be a dict from names to (low, high) or categories, got "
+                f"{_validate.shown(self.columns)}"
+            )
+        held = {name: _range_of(name, holds) for name, holds in (self.columns or {}).items()}
+        object.__setattr__(self, "columns", held)
+        if _validate.text(user=self.user) in held:
+            raise ArgumentError(f"user must name a column of its own, got {self.user!r}")
+        if isinstance(self.special, str | bytes | Mapping) or not isinstance(
+            self.special, Iterable
+        ):
+            raise TypeError(
+                f"special must be a list of values, got {_validate.shown(self.special)}"
+            )
+        values = tuple(self.special)
+        for value in values:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise TypeError(f"special must hold numbers such as nan or 1e300, got {value!r}")
+        object.__setattr__(self, "special", tuple(map(float, values)))
+        _validate.choice(FRAMES, frame=self.frame)
+
+    def specials(self, missing: bool) -> tuple[float, ...]:
+        """Return the special values, with NaN where items may be missing."""
+        values = tuple(self.special)
+        return (*values, nan) if missing and not any(map(isnan, values)) else values
+
+
+def _range_of(name: Any, holds: Any) -> Range:
+    """Return what a column may hold as a range."""
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"columns must have names that are texts, got {name!r}")
+    if isinstance(holds, Interval | Integer):
+        return holds
+    values: Any = holds.values if isinstance(holds, Choice) else holds
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise TypeError(
+            f"columns[{name!r}] must be (low, high) or a list of categories, got {values!r}"
+        )
+    if isinstance(holds, tuple) and len(holds) == 2 and all(map(_is_number, holds)):
+        low, high = holds
+        if not low < high:
+            raise ArgumentError(
+                f"columns[{name!r}] must be (low, high) with low < high, got {holds}"
+            )
+        whole = isinstance(low, int) and isinstance(high, int)
+        return Integer(low, high) if whole else Interval(float(low), float(high))
+    categories = tuple(values)
+    if len(categories) < 2:
+        raise ArgumentError(
+            f"columns[{name!r}] must have at least two categories, got {list(categories)!r}"
+        )
+    return Choice(categories)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+@dataclass(frozen=True)
+class Column:
+    """What one column may hold.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    range : Interval, Integer or Choice
+        Where a search moves it; a choice for categories.
+    mid : object
+        A usual value.
+    special : tuple
+        Values at the edges of the column's type.
+    """
+
+    name: str
+    range: Any
+    mid: Any
+    special: tuple[Any, ...] = ()
+
+    @property
+    def categories(self) -> tuple[Any, ...]:
+        """All categories; empty for numbers."""
+        return self.range.values if isinstance(self.range, Choice) else ()
+
+    @property
+    def low(self) -> Any:
+        """The lowest value, or the first category."""
+        return self.categories[0] if self.categories else self.range.low
+
+    @property
+    def high(self) -> Any:
+        """The highest value, or the last category, which stays rare."""
+        return self.categories[-1] if self.categories else self.range.high
+
+    @property
+    def common(self) -> tuple[Any, ...]:
+        """Values of the other users: of several categories all but the last."""
+        return self.categories[:-1] if len(self.categories) > 1 else (self.mid,)
+
+
+def _column(name: str, values: Range, special: tuple[Any, ...]) -> Column:
+    """Return a column that was declared."""
+    if isinstance(values, Choice):
+        return Column(name, values, values.values[1])
+    assert isinstance(values, Interval | Integer)
+    middle = values.low + values.high
+    if isinstance(values, Integer):
+        return Column(name, values, middle // 2)
+    return Column(name, values, middle / 2, special)
+
+
+class _Tables:
+    """Builds pairs of tables, in which the last user differs."""
+
+    columns: tuple[Column, ...]
+    by: str | None
+    items: int
+    name: str
+    space: str
+    default_items: int | None = None
+
+    def held(self, count: int | None = None, **values: Any) -> Any:
+        """Return rows of the user, all with the same values, typical except for those named."""
+        raise NotImplementedError
+
+    def pair(
+        self, relation: Relation, others: Any, left: Any, right: Any, words: str
+    ) -> NeighborPair:
+        """Put a user behind the others, who holds `left` or `right`, or is gone."""
+        replaced = relation == Relation.REPLACE_USER
+        sides = self.stacked(others, left), self.stacked(others, right if replaced else None)
+        return NeighborPair(*sides, relation=relation, recipe=words, by=self.by)
+
+    def stacked(self, others: Any, rows: Any) -> Any:
+        """Return the dataset of the others and a user, or of the others alone."""
+        raise NotImplementedError
+
+    def ends(self, columns: Iterable[Column]) -> tuple[Row, Row]:
+        """Return the highest values of columns, and the lowest."""
+        columns = list(columns)
+        return {c.name: c.high for c in columns}, {c.name: c.low for c in columns}
+
+    def made(
+        self, relation: Relation, others: Any, parameters: Mapping[str, Any], usual: Row
+    ) -> NeighborPair:
+        """Return the pair of a user who holds what a search chose on either side."""
+        names = [c.name for c in self.columns]
+        left = {name: parameters[name] for name in names}
+        right = {name: parameters.get(f"{name} right", usual[name]) for name in names}
+        count = parameters.get("count")
+        sides = self.held(count, **left), self.held(count, **right)
+        return self.pair(relation, others, *sides, _words(self.space, parameters))
+
+    def ranges(self, relation: Relation) -> dict[str, Range]:
+        """Return what the user may hold on the left, and where it is replaced on the right."""
+        left: dict[str, Range] = {c.name: c.range for c in self.columns}
+        right = {f"{name} right": values for name, values in left.items()}
+        return {**left, **(right if relation == Relation.REPLACE_USER else {})}
+
+
+class SchemaTables(_Tables):
+    """Builds pairs of small tables of a schema."""
+
+    space = "rows"
+
+    def __init__(
+        self, schema: Schema, n_users: int | None, items: int | None, missing: bool
+    ) -> None:
+        if not schema.columns:
+            raise TypeError("columns must be a dict from names to what columns hold, got none")
+        special = schema.specials(missing)
+        self.columns = tuple(_column(*one, special) for one in schema.columns.items())
+        if special and not any(c.special for c in self.columns):
+            raise ArgumentError(
+                f"special values {', '.join(map(str, special))} need a column of real numbers, "
+                "such as (0.0, 1.0)"
+            )
+        self.n_users = _N_USERS if n_users is None else _validate.integer(2, n_users=n_users)
+        self.items = _ITEMS if items is None else _validate.integer(1, m=items)
+        self.default_items = _ITEMS if items is None else None
+        if self.n_users * self.items > MAX_ROWS:
+            raise ArgumentError(
+                f"n_users and m must give at most {MAX_ROWS:,} rows, got n_users={n_users} and "
+                f"m={items}"
+            )
+        self.frame, self.user = schema.frame, schema.user
+        self.by = None if self.frame == "dicts" else self.user
+        if self.by and not _is_installed(self.frame):
+            raise ArgumentError(
+                f"frame={self.frame!r} needs the package {self.frame}, which is not installed "
+                f"here: pip install {self.frame}; frame='dicts' needs none"
+            )
+        rows = "" if items is None else f"; items={items}"
+        self.name = f"rows({', '.join(schema.columns)}{rows})"
+
+    def typical(self, place: int = 0) -> Row:
+        """Return a row as most users have it."""
+        return {c.name: c.common[place % len(c.common)] for c in self.columns}
+
+    def held(self, count: int | None = None, **values: Any) -> list[Row]:  # noqa: D102
+        count = self.items if count is None else count
+        return [{**self.typical(), **values} for _ in range(count)]
+
+    def others(self, level: str = "typical") -> list[list[Row]]:
+        """Return the users who are on both sides."""
+        found = []
+        for index in range(self.n_users - 1):
+            row, share = self.typical(index), index / max(self.n_users - 2, 1)
+            for c in self.columns if level != "typical" else ():
+                if level == "spread" and not c.categories:
+                    row[c.name] = type(c.low)(c.low + share * (c.high - c.low))
+                elif not c.categories:
+                    row[c.name] = getattr(c, level)
+            found.append([dict(row) for _ in range(self.items)])
+        return found
+
+    def stacked(self, others: list[list[Row]], rows: list[Row] | None) -> Any:  # noqa: D102
+        users = others if rows is None else [*others, rows]
+        if self.frame == "dicts":
+            return users
+        data: dict[str, list[Any]] = {self.user: [i for i, held in enumerate(users) for _ in held]}
+        for c in self.columns:
+            data[c.name] = [row[c.name] for held in users for row in held]
+        if self.frame == "polars":
+            import polars
+
+            kinds: dict[Any, Any] = {str: polars.String, float: polars.Float64, int: polars.Int64}
+            dtypes = {c.name: kinds.get(type(c.low), polars.Boolean) for c in self.columns}
+            return polars.DataFrame(data, schema={self.user: polars.Int64, **dtypes})
+        import pandas
+
+        table = pandas.DataFrame(data)
+        if not users:  # dtypes of columns without a row are the same as of others
+            one = pandas.DataFrame({self.user: [0]} | {c.name: [c.low] for c in self.columns})
+            table = table.astype(dict(one.dtypes))
+        return table
+
+    def pairs(self, relation: Relation) -> Iterator[NeighborPair]:
+        """Yield pairs that differ, those first that matter most."""
+        return (pair for pair in self._pairs(relation) if not pair.is_null)
+
+    def _pairs(self, relation: Relation) -> Iterator[NeighborPair]:
+        others, make, held = self.others(), partial(self.pair, relation), self.held
+        high, low = self.ends(self.columns)
+        special = [(c.name, value) for c in self.columns for value in c.special]
+        once = [] if self.items == 1 else held(self.items - 1)
+        yield make(others, held(**high), held(**low), "high against low")
+        for name, value in special:
+            yield make(others, held(**{name: value}), held(), f"{name} = {value}")
+        for c in self.columns:
+            for value in c.categories[-1:] or (c.high, c.low):
+                sides = (
+                    held(**{c.name: value}),
+                    held(**{c.name: c.low if value == c.high else c.high}),
+                )
+                words = "alone with" if c.categories else "all items at"
+                yield make(others, *sides, f"{words} {c.name} = {value}")
+        if self.items > 1:
+            yield make(others, held(**high), held(1, **low), f"{self.items} items against 1")
+            yield make(others, [*held(1, **high), *once], held(), "one item high")
+        yield make([], held(**high), held(**low), "no other users")
+        for level in ("low", "high", "spread"):
+            if not all(c.categories for c in self.columns):
+                yield make(self.others(level), held(**high), held(**low), f"others {level}")
+        yield make(others, held(), held(**high), "like all others, or high")
+        for c in self.columns:
+            for value in c.categories[:-1][:_CATEGORIES]:
+                sides = held(**{c.name: value}), held(**{c.name: c.high})
+                yield make(others, *sides, f"{c.name} = {value}")
+        for name, value in special:
+            yield make([], held(**{name: value}), held(), f"only {name} = {value}")
+            some = [*held(1, **{name: value}), *once]
+            yield make(others, some, held(), f"{name} = {value} once")
+
+    def spaces(self, relation: Relation) -> Iterator[SearchSpace]:
+        """Yield spaces: what the user holds, on either side, and what the others do."""
+
+        def build(**parameters: Any) -> NeighborPair:
+            others = self.others(parameters.get("others", "typical"))
+            return self.made(relation, others, parameters, self.typical())
+
+        levels = Choice(("typical", "low", "high", "spread"))
+        ranges = {**self.ranges(relation), "others": levels}
+        yield SearchSpace(build, ranges, name=f"rows, {relation}")
+        if self.items > 1:
+            counts = {"count": Integer(1, self.items), **{c.name: c.range for c in self.columns}}
+            yield SearchSpace(build, counts, name=f"rows of few items, {relation}")
+
+
+class FrameTables(_Tables):
+    """Builds pairs around one frame; the user with most rows differs where no other is named.
+
+    All other users stay as they are. One user of given data seldom exposes a mistake, so users take
+    its place who hold what the data make possible: as many rows as any user, all of them at an end,
+    in one category.
+    """
+
+    space = "like"
+
+    def __init__(self, frame: Any, schema: Schema, missing: bool) -> None:
+        self.table = user_table(frame, schema.user)
+        self.by = schema.user
+        declared = schema.columns or {}
+        if not set(declared) <= set(self.table.cells):
+            raise ArgumentError(
+                f"columns must be a dict of some of {', '.join(self.table.cells)}, got "
+                f"{', '.join(declared)}"
+            )
+        special = schema.specials(missing)
+        self.columns = tuple(
+            self._declared(name, declared[name], special)
+            if name in declared
+            else self._seen(name, special)
+            for name in self.table.cells
+        )
+        self.who, self.items = next(iter(self.table.sizes.items()))
+        self.name = f"like {len(self.table.owners)} rows of {len(self.table.sizes)} users"
+
+    def _declared(self, name: str, holds: Range, special: tuple[Any, ...]) -> Column:
+        """Return what a column may hold; refuse categories that leave out some that are there."""
+        column, (values, _) = _column(name, holds, special), self.table.seen(name)
+        others = [value for value in dict.fromkeys(values) if value not in column.categories]
+        if column.categories and others:
+            raise ArgumentError(
+                f"columns[{name!r}] must name all categories of the frame, "
+                f"{list(column.categories)!r} lacks {', '.join(map(repr, others[:5]))}"
+            )
+        return column
+
+    def _seen(self, name: str, special: tuple[Any, ...]) -> Column:
+        """Return what a column holds, by its kind and the values in it."""
+        kind, (values, gaps) = self.table.kind(name), self.table.seen(name)
+        special = (*special, *gaps) if kind == "real" else gaps
+        if kind != "other" and len(set(values)) > 1:
+            ordered = sorted(values)
+            make = Integer if isinstance(ordered[0], int) else Interval
+            return Column(name, make(ordered[0], ordered[-1]), ordered[len(ordered) // 2], special)
+        try:
+            common = [value for value, _ in Counter(values).most_common()]
+        except TypeError:
+            raise ArgumentError(
+                f"the column {name!r} holds lists or other objects: name some that it may hold by "
+                f"columns={{{name!r}: [...]}}, or leave it out of the frame"
+            ) from None
+        if len(common) > _FRAME_CATEGORIES:
+            common = [*common[: _FRAME_CATEGORIES - 1], common[-1]]
+        common = common or [None]
+        return Column(name, Choice(tuple(common)), common[min(1, len(common) - 1)], special)
+
+    def held(self, count: int | None = None, **values: Any) -> Any:  # noqa: D102
+        return self.rows(self.who, count, **values)
+
+    def rows(self, who: Any, count: int | None = None, **values: Any) -> Any:
+        """Return rows of some user, all with the same values, typical except for those named."""
+        typical = {c.name: c.categories[0] if c.categories else c.mid for c in self.columns}
+        return self.table.filled(who, typical | values, self.items if count is None else count)
+
+    def stacked(self, others: Any, rows: Any) -> Any:  # noqa: D102
+        return others if rows is None else self.table.stacked(others, rows)
+
+    def pairs(self, relation: Relation) -> Iterator[NeighborPair]:
+        """Yield pairs that differ, those first that matter most."""
+        met = set()
+        for pair in self._pairs(relation):
+            sides = digest(pair.left), digest(pair.right)
+            if sides[0] != sides[1] and sides not in met:
+                met.add(sides)
+                yield pair
+
+    def _pairs(self, relation: Relation) -> Iterator[NeighborPair]:
+        make, held = partial(self.pair, relation), self.held
+        others, one = self.table.without(self.who), self.table.rows_of(list(self.table.sizes)[-1])
+        numbers = [c for c in self.columns if not c.categories]
+        kinds = [c for c in self.columns if len(c.categories) > 1]
+        high, low = self.ends(numbers)
+
+        def at_ends() -> Iterator[NeighborPair]:
+            yield make(others, held(**high), held(**low), "high against low")
+            for c in kinds:
+                for value in (c.high, *c.common):  # the rarest first
+                    sides = held(**high, **{c.name: value}), held(**low, **{c.name: value})
+                    yield make(others, *sides, f"high against low, {c.name} = {value}")
+
+        def alone() -> Iterator[NeighborPair]:
+            for c in kinds:
+                rare, words = {c.name: c.high}, f"{c.name} = {c.high}"
+                rest = self.table.without(self.who, c.name, c.high)
+                yield make(rest, held(**rare), held(), f"alone with {words}")
+                # With another, so that counts are 1 and 2, and noise by them has another scale.
+                rest = self.table.without(self.who, c.name, c.high, but=1)
+                yield make(rest, held(1, **rare, **high), held(1, **high), f"one of two, {words}")
+
+        def special() -> Iterator[NeighborPair]:
+            for c in self.columns:
+                for value in c.special:
+                    yield make(others, held(**{c.name: value}), held(), f"{c.name} = {value}")
+
+        def real() -> Iterator[NeighborPair]:
+            for who in self._named(numbers):
+                rest, own = self.table.without(who), self.table.rows_of(who)
+                yield make(rest, own, self.rows(who, **high), f"user {who} against high")
+                yield make(rest, own, self.rows(who, **low), f"user {who} against low")
+
+        rounds = zip_longest(at_ends(), alone(), special(), real())
+        yield from (pair for pair in chain.from_iterable(rounds) if pair is not None)
+        for c in kinds:
+            for value in c.categories[:-1]:
+                sides = held(**{c.name: value}), held(**{c.name: c.high})
+                yield make(others, *sides, f"{c.name} = {value}")
+        if self.items > 1:
+            yield make(others, held(**high), held(1, **low), f"{self.items} rows against 1")
+            yield make(others, held(1, **high), held(1), "one row high")
+        for c in numbers if len(numbers) > 1 else ():
+            sides = held(**{c.name: c.high}), held(**{c.name: c.low})
+            yield make(others, *sides, f"{c.name} high against low")
+        yield make(one, held(**high), held(**low), "one other user")
+
+    def _named(self, numbers: Sequence[Column]) -> list[Any]:
+        """Return users who stand out: with most rows, with least, with an end of a column."""
+        sizes, owners = list(self.table.sizes), self.table.owners
+        found = [sizes[0], sizes[-1]]
+        for c in numbers:
+            for end in (c.high, c.low):
+                cells = zip(owners, self.table.cells[c.name], strict=True)
+                found += [owner for owner, cell in cells if cell == end][:1]
+        return list(dict.fromkeys(found))[:_NAMED]
+
+    def spaces(self, relation: Relation) -> Iterator[SearchSpace]:
+        """Yield spaces: what a user holds on either side, and who of the frame differs."""
+
+        def made(**parameters: Any) -> NeighborPair:
+            others, usual = self.table.without(self.who), {c.name: c.mid for c in self.columns}
+            return self.made(relation, others, parameters, usual)
+
+        def real(**parameters: Any) -> NeighborPair:
+            values = dict(parameters)
+            who = values.pop(self.table.by)
+            sides = self.table.rows_of(who), self.rows(who, **values)
+            return self.pair(relation, self.table.without(who), *sides, _words("users", parameters))
+
+        yield SearchSpace(made, self.ranges(relation), name=f"like, {relation}")
+        users: dict[str, Range] = {self.table.by: Choice(tuple(self.table.sizes)[:_USERS])}
+        if relation == Relation.REPLACE_USER:
+            users |= {c.name: c.range for c in self.columns}
+        yield SearchSpace(real, users, name=f"users, {relation}")
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # None among the modules, which forbids an import
+        return False
+
+
+def _words(name: str, parameters: Mapping[str, Any]) -> str:
+    return f"{name}({', '.join(f'{key}={value}' for key, value in parameters.items())})"
