@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dpaudit.ledger import LedgerVerdict, StatementResult
 from dpaudit.report.erratum import by_harm, heading
-from dpaudit.report.pictures import premises_picture
+from dpaudit.report.ledger import premises_picture
 from dpaudit.store import load_record
 
 RUN = "../reference-run"

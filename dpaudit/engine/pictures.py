@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ class Pictures:
     """
 
     def __init__(self, chosen: Sequence[Event | Guess], outputs: NDArray[Any]) -> None:
-        self._frames = [_Frame.plan(one, outputs) for one in chosen]
+        self._frames = [_plan(one, outputs) for one in chosen]
         along: dict[Hashable, list[_Frame]] = {}
         for frame in self._frames:
             along.setdefault(frame.axis_id, []).append(frame)
@@ -54,13 +54,13 @@ class Pictures:
 
 @dataclass(frozen=True, eq=False)
 class _Frame:
-    """The bins of one picture: between `edges`, or one for each of `values`; and one for the rest.
+    """The bins of one picture: between edges or one for each value, and one for other outputs.
 
-    Those inside are the ones in which the event fires for most of the sample: of a guess, `inside`
-    is for left and `inside_right` for right, which is empty for an event.
+    `inside` flags the bins in which the event fires for most of the sample; for a guess, the bins
+    of left, and `inside_right` those of right.
     """
 
-    parts: tuple[Event, ...]
+    event: Event
     label: str
     bins: tuple[str, ...]
     marks: Floats
@@ -69,101 +69,81 @@ class _Frame:
     inside_right: tuple[bool, ...] = ()
 
     @property
-    def event(self) -> Event:
-        """The event; of a guess, where left is guessed."""
-        return self.parts[0]
-
-    @property
     def axis_id(self) -> Hashable:
-        """What tells axes apart: events that are cut on one axis share it."""
+        """The identity of its axis; events that are cut on one axis share it."""
         score = self.event.score
         return id(score if score.axis is None else score.axis)
 
-    @classmethod
-    def plan(cls, chosen: Event | Guess, outputs: NDArray[Any]) -> _Frame:
-        """Choose bins from a sample of outputs of both sides."""
-        parts = parts_of(chosen)
-        event = parts[0]
-        encoded = event.encoder(outputs)
-        if isinstance(event.score, OutcomeScore):
-            return cls._outcomes(parts, event.score, encoded)
-        axis = event.score.axis
-        along = _along(event, encoded, {})
-        column = axis.column if axis is not None else Column(event.score.name)
-        seen = np.unique(along[~np.isnan(along)])
-        if len(seen) <= MAX_BARS:
-            names = (*(column.words(v) for v in seen.tolist()), "no answer or any other")
-            return cls(parts, column.name, names, seen, False)._marked(encoded, along)
-        cuts = [] if isinstance(event.score, TableScore) else [part.threshold for part in parts]
-        edges = _edges(along[~np.isnan(along)], cuts)
-        names = (*(f"up to {number_words(e)}" for e in edges[1:]), "no answer")
-        return cls(parts, column.name, names, edges, True)._marked(encoded, along)
-
-    @classmethod
-    def _outcomes(cls, parts: tuple[Event, ...], score: OutcomeScore, encoded: Floats) -> _Frame:
-        index = score.index(encoded)
-        index = index[index < len(score.examples)]
-        common = np.argsort(-np.bincount(index, minlength=len(score.examples)), kind="stable")
-        shown = np.sort(common[:MAX_BARS])
-        names = (*(row_words(score.encoder, row) for row in score.examples[shown]), "any other")
-        frame = cls(parts, "outcome", names, shown.astype(float), False)
-        ratios = score.log_ratios[shown]
-        return frame._shaded([(*part.fires(ratios).tolist(), False) for part in parts])
-
-    def _shaded(self, inside: Sequence[tuple[bool, ...]]) -> _Frame:
-        """Return the frame with the bins inside of each part."""
-        return replace(self, inside=inside[0], inside_right=inside[1] if inside[1:] else ())
-
-    def _marked(self, encoded: Floats, along: Floats) -> _Frame:
-        scores = self.event.score(encoded)
-        return self._shaded([self._where(along, part.fires(scores)) for part in self.parts])
-
-    def _where(self, along: Floats, fires: NDArray[np.bool_]) -> tuple[bool, ...]:
-        """Tell of each bin whether an event fires for most of the sample in it."""
+    def flags(self, along: Floats, fires: NDArray[np.bool_]) -> tuple[bool, ...]:
+        """Return for each bin whether an event fires for most of the sample in it."""
         axis = _Axis([self])
         axis.count("all", along)
         axis.count("hits", along[fires])
         seen = axis.of("all", self)
         inside = 2 * axis.of("hits", self) > seen
         if self.are_edges and seen[:-1].any():
-            # Of a bin that the sample left empty, the nearest one before it tells, or the first.
+            # A bin without any sample gets the flag of the nearest one before it, or of the first.
             known = np.flatnonzero(seen[:-1])
-            nearest = known[np.searchsorted(known, np.arange(len(seen) - 1), side="right") - 1]
-            before = np.arange(len(seen) - 1) < known[0]
-            inside[:-1] = inside[np.where(before, known[0], nearest)]
+            before = np.searchsorted(known, np.arange(len(seen) - 1), side="right") - 1
+            inside[:-1] = inside[known[np.maximum(before, 0)]]
         return tuple(inside.tolist())
 
 
-def _edges(along: Floats, cuts: Sequence[float]) -> Floats:
-    """Edges of bins of one width, such that a bin begins at each cut.
+def _plan(chosen: Event | Guess, outputs: NDArray[Any]) -> _Frame:
+    """Choose the bins of one picture from a sample of outputs of both sides."""
+    parts = parts_of(chosen)
+    event, score = parts[0], parts[0].score
+    encoded = event.encoder(outputs)
+    if isinstance(score, OutcomeScore):
+        index, known = score.index(encoded), len(score.examples)
+        common = np.bincount(index[index < known], minlength=known)
+        shown = np.sort(np.argsort(-common, kind="stable")[:MAX_BARS])
+        bins = (*(row_words(score.encoder, row) for row in score.examples[shown]), "any other")
+        ratios = score.log_ratios[shown]
+        inside = [(*part.fires(ratios).tolist(), False) for part in parts]
+        return _Frame(event, "outcome", bins, shown.astype(float), False, *inside)
+    column = Column(score.name) if score.axis is None else score.axis.column
+    along = _along(event, encoded, {})
+    numbers = along[~np.isnan(along)]
+    marks = np.unique(numbers)
+    if are_edges := len(marks) > MAX_BARS:
+        cuts = [] if isinstance(score, TableScore) else [part.threshold for part in parts]
+        marks = _edges(numbers, cuts)
+        bins = (*(f"up to {number_words(edge)}" for edge in marks[1:]), "no answer")
+    else:
+        bins = (*(column.words(value) for value in marks.tolist()), "no answer or any other")
+    frame, scores = _Frame(event, column.name, bins, marks, are_edges), score(encoded)
+    inside = [frame.flags(along, part.fires(scores)) for part in parts]
+    return _Frame(event, column.name, bins, marks, are_edges, *inside)
 
-    At the first cut alone, where the next one is nearer to it than half a bin.
+
+def _edges(along: Floats, cuts: Sequence[float]) -> Floats:
+    """Return edges of bins of one width, such that a bin begins at each cut.
+
+    If two cuts are nearer than half a bin, then only at the first.
     """
-    along = np.clip(along, -_FARTHEST, _FARTHEST)
-    places = sorted({min(max(cut, -_FARTHEST), _FARTHEST) for cut in cuts})
-    low, high = map(float, np.quantile(along, [0.002, 0.998]))
-    if places:
+    cuts = np.clip(cuts, -_FARTHEST, _FARTHEST).tolist()
+    low, high = np.quantile(np.clip(along, -_FARTHEST, _FARTHEST), [0.002, 0.998]).tolist()
+    if cuts:
         margin = (high - low) / _BINS
-        low, high = min(low, places[0] - 2 * margin), max(high, places[-1] + 2 * margin)
+        low, high = min(low, min(cuts) - 2 * margin), max(high, max(cuts) + 2 * margin)
     if low == high:
         margin = max(abs(low), 1.0) * 1e-3
         low, high = low - margin, high + margin
-    gap, width = places[-1] - places[0] if places else 0.0, (high - low) / _BINS
+    gap, width = max(cuts, default=0.0) - min(cuts, default=0.0), (high - low) / _BINS
     if 2 * gap >= width:
+        first, last = min(cuts), max(cuts)
         between = max(round(gap / width), 1)
         width = gap / between
-        below, above = (
-            max(math.ceil(far / width - 1e-9), 1) for far in (places[0] - low, high - places[-1])
-        )
-        edges = places[0] + width * np.arange(-below, between + above + 1)
-        edges[[below, below + between]] = places
+        below, above = (max(math.ceil(far / width - 1e-9), 1) for far in (first - low, high - last))
+        edges = first + width * np.arange(-below, between + above + 1)
+        edges[[below, below + between]] = first, last
         return np.asarray(edges)
     edges = np.linspace(low, high, _BINS + 1)
-    if places:
-        cut = min(max(cuts[0], -_FARTHEST), _FARTHEST)
-        nearest = np.abs(edges - cut)[1:-1].argmin() + 1
-        edges += cut - edges[nearest]
-        edges[nearest] = cut
+    if cuts:
+        nearest = np.abs(edges - cuts[0])[1:-1].argmin() + 1
+        edges += cuts[0] - edges[nearest]
+        edges[nearest] = cuts[0]
     return edges
 
 

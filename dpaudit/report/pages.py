@@ -10,7 +10,6 @@ from typing import Any
 from markupsafe import Markup
 
 from dpaudit.ledger import StatementResult
-from dpaudit.report.captions import pictures
 from dpaudit.report.decisions import by_concern, decisions, next_step
 from dpaudit.report.ledger import counts, write_ledger
 from dpaudit.report.page import fill, kept, typed
@@ -20,12 +19,14 @@ from dpaudit.results import (
     AuditResult,
     Estimate,
     MutantResult,
+    charts,
     datasets,
     least,
     mutation_score,
     number,
-    search_words,
     severity,
+    svg,
+    tables,
     unnoticed_words,
     words,
 )
@@ -158,9 +159,9 @@ def _audit(out: Path, run: Run, result: AuditResult) -> dict[str, Any]:
         "datasets": None if result.pair is None else datasets.datasets(result.pair),
         "probability": _probability(result),
         "upper": _upper,
-        "pictures": pictures(result),
+        "charts": [(c, Markup(svg.svg_of(c))) for c in charts.charts_of(result)],
         "languages": _languages(result),
-        "search": result.search and search_words(result.search),
+        "search": result.search and tables.search_table(result.search),
     }
 
 

@@ -1,21 +1,18 @@
 """What an audit found: plain data, its words and its pictures."""
 
-from dpaudit.results.axes import Axis, steps
 from dpaudit.results.estimates import (
     BY_RANK,
     Estimate,
     Histogram,
     LongProfile,
+    Origin,
     Profile,
     SequentialPath,
     Slack,
     SlackPoint,
     Witness,
 )
-from dpaudit.results.facts import Origin
 from dpaudit.results.family import holm
-from dpaudit.results.infos import tradeoff_info
-from dpaudit.results.landscapes import landscape_info, search_words
 from dpaudit.results.moving import Movement, RegionShown, Shift, shift_of
 from dpaudit.results.mutants import (
     Fate,
@@ -30,7 +27,6 @@ from dpaudit.results.one_run import OneRunResult
 from dpaudit.results.result import SCHEMA_VERSION, AuditResult
 from dpaudit.results.rounding import at_least, at_most, beyond
 from dpaudit.results.status import STATUSES, Status, worst
-from dpaudit.results.svg import Chart, themed, wrap
 from dpaudit.results.verdicts import Expectation, Verdict
 from dpaudit.results.words import beside, least, number, short
 
@@ -39,8 +35,6 @@ __all__ = [
     "SCHEMA_VERSION",
     "STATUSES",
     "AuditResult",
-    "Axis",
-    "Chart",
     "Estimate",
     "Expectation",
     "Fate",
@@ -65,19 +59,13 @@ __all__ = [
     "beyond",
     "half_noticed",
     "holm",
-    "landscape_info",
     "least",
     "mutation_score",
     "number",
     "score_words",
-    "search_words",
     "shift_of",
     "short",
-    "steps",
-    "themed",
-    "tradeoff_info",
     "unnoticed",
     "unnoticed_words",
     "worst",
-    "wrap",
 ]

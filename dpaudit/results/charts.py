@@ -1,387 +1,697 @@
-"""The pictures of the page: each draws what an ``..._info`` holds, as SVG text.
+"""Descriptions of the charts of a result, which two back ends draw.
 
-``profile``, ``histogram``, ``power``, ``tradeoff``, ``wealth``, ``slack`` and ``landscape`` take a
-result and, optionally, a palette. The same curves on matplotlib's axes, for papers and for
-comparing results, are in :mod:`dpaudit.results.figures`.
+:func:`profile`, :func:`histogram`, :func:`tradeoff`, :func:`wealth`, :func:`slack`,
+:func:`landscape` and :func:`one_run` describe one chart of a result as plain data.
+:mod:`dpaudit.results.svg` draws a description for pages and notebooks,
+:mod:`dpaudit.results.figures` draws it with matplotlib.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.results.axes import Axis, between, steps
-from dpaudit.results.infos import (
-    HistogramInfo,
-    ProfileInfo,
-    histogram_info,
-    profile_info,
-    slack_info,
-    tradeoff_info,
-    wealth_info,
+from dpaudit.results.estimates import SlackPoint
+from dpaudit.results.words import count, least, number, plain_value, power_of_ten, short
+from dpaudit.search import ranking
+from dpaudit.stats import ERRORS, Curves, tradeoff_of_profile
+
+if TYPE_CHECKING:
+    from dpaudit.results import AuditResult, OneRunResult
+
+COLOURS = MappingProxyType(
+    {
+        "ink": "#1c2733",
+        "muted": "#5c6979",
+        "rule": "#c3ccd6",
+        "event": "#e4e9ef",
+        "claimed": "#1c2734",
+        "certified": "#00757d",
+        "estimated": "#8a6d9b",
+        "violation": "#c4302b",
+        "mutant": "#8b99a9",
+        "left": "#0072b2",
+        "right": "#de8f05",
+    }
 )
-from dpaudit.results.landscapes import LandscapeInfo, PanelInfo, landscape_info
-from dpaudit.results.svg import HEIGHT, WIDTH, Chart, Palette, coordinate, themed, wrap
-from dpaudit.results.verdicts import Shown
-from dpaudit.results.words import count, number, power_of_ten, short
+"""Roles and their colours; colour-blind readers can tell left from right."""
 
-SMALLEST_POWER = 1e-9
-"""Of a test whose errors are drawn on a stretched scale; far outside the picture."""
+COLUMNS = 2
+"""Largest number of panels side by side."""
 
+MAX_CATEGORIES = 20
+MAX_PANELS = 4
 CERTIFIED_POINT = "certified epsilon, at the claimed delta"
-"""Label of the point where it lies beyond the curves."""
+"""Label of the certified epsilon where it lies beyond the curves."""
 
-_DASH, _DOTS = "5 3", "1.5 3"
+_SMALLEST_DELTA, _LONG_FLOOR = 1e-12, 1e-10  # estimated profiles end a little below 1e-9
+_SMALLEST_POWER = 1e-9  # of tests whose errors are drawn on a log scale; outside the chart
+_RARE_EVENT = 0.01
+_SMALL_ERROR = 0.02
+_LOG_SPAN = 100.0  # values whose ratio is larger are drawn on a log scale
+_FEW = 6  # so many whole numbers are shown as categories
+_DASH, _DOTS = (5.0, 3.0), (1.5, 3.0)
 _SHADE = 0.25
+_CURVES = ("gaussian_dp", "renyi_dp", "zcdp", "approx_zcdp", "accounted")
+_SIDES = ("left", "right")
+_STAGES = {"design": "mutant", "local": "estimated", "semifinal": "right", "final": "certified"}
+
+Kind = Literal["line", "dots", "rings", "band", "bars", "hatching"]
+_SHADES: tuple[Kind, Kind] = ("bars", "hatching")
+Point = tuple[float, float]
+_Floats = NDArray[np.float64]
+_Flags = NDArray[np.bool_]
 
 
-# --- curves ------------------------------------------------------------------------------------
+# --- the description -----------------------------------------------------------------------------
 
 
-def profile(result: Shown, palette: Palette = themed, height: float = HEIGHT) -> str:
-    """Draw claimed, certified and estimated delta over epsilon."""
-    info = profile_info(result)
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a panel.
 
-    def drawn(values: Iterable[float]) -> list[float]:
-        return [max(value, info.floor) for value in values] if info.log else list(values)
-
-    claimed, certified = drawn(info.claimed), drawn(info.certified)
-    chart = Chart(_linear(*info.limits, "epsilon"), _deltas(info), palette, height=height)
-    chart.line(info.epsilon, claimed, "claimed", label="claimed")
-    chart.line(info.epsilon, certified, "certified", label=info.certified_label)
-    chart.line(info.beyond[0], drawn(info.beyond[1]), "certified")
-    if info.standard_error:
-        spread = 2 * np.array(info.standard_error)
-        lower, upper = (drawn(np.array(info.estimated) + sign * spread) for sign in (-1, 1))
-        chart.area(info.estimated_epsilon, lower, upper, "estimated", opacity=_SHADE)
-    if info.estimated:
-        estimated, label = drawn(info.estimated), "estimated, no guarantee"
-        epsilons = list(info.estimated_epsilon)
-        chart.line(epsilons, estimated, "estimated", width=1.4, dash=_DASH, label=label)
-    if any(info.violated):
-        area = between(info.epsilon, claimed, certified, log=info.log)
-        chart.area(*area, "violation", opacity=_SHADE, label="certified above claim")
-    at = ([info.point[0]], drawn([info.point[1]]))
-    chart.dots(*at, "claimed", radius=4.5, hollow=True, label="point of comparison")
-    if info.certified_point is not None:
-        at = ([info.certified_point[0]], drawn([info.certified_point[1]]))
-        chart.dots(*at, "certified", radius=4.0, label=CERTIFIED_POINT)
-    return chart.svg("Privacy profile")
-
-
-def delta_ticks(info: ProfileInfo) -> dict[float, str]:
-    """Return decades in plain text, at most six; the lowest stands for zero."""
-    shown = [*info.claimed, *info.certified, *info.estimated, *info.beyond[1], info.point[1]]
-    low, high = round(math.log10(info.floor)), math.ceil(math.log10(max(shown)))
-    step = max(1, math.ceil((high - low) / 5))
-    zero = "0" if all(value == 0 or value > info.floor for value in shown) else "≈ 0"
-    decades = {10.0**tick: power_of_ten(10.0**tick) for tick in range(high, low, -step)}
-    return {10.0**low: zero} | decades
-
-
-def _deltas(info: ProfileInfo) -> Axis:
-    if info.log:
-        ticks = delta_ticks(info)
-        return Axis(info.floor * 0.6, max(ticks) * 1.6, [*ticks.items()], "delta", log=True)
-    shown = (*info.claimed, *info.certified, *info.estimated, *info.beyond[1], info.point[1])
-    return _linear(0.0, 1.05 * max(shown) or 1.0, "delta")
-
-
-def tradeoff(result: Shown, palette: Palette = themed) -> str:
-    """Draw the certified band of the trade-off curve, and the claimed curve.
-
-    Type II against type I errors of tests that tell the two inputs apart. Where the claim is
-    decided at small type I errors, both axes are stretched about the corner (0, 1).
+    Parameters
+    ----------
+    low, high : float
+        Values at its two ends, left and right or bottom and top. `low` may exceed `high`.
+    label : str
+        Its name.
+    ticks : sequence of (float, str), optional
+        Values and their words. By default, round numbers are ticked.
+    log : bool
+        Whether the scale is logarithmic.
+    bare : bool
+        Whether the ticks are words without marks, as for categories.
     """
-    info = tradeoff_info(result)
-    x = list(info.alpha[info.log :])
-    perfect, claimed, band = (
-        [max(1 - beta, SMALLEST_POWER) for beta in curve[1:]] if info.log else list(curve)
-        for curve in ([1 - alpha for alpha in info.alpha], info.claimed, info.band)
-    )
-    names = ("type I error", "type II error")
-    if info.log:
-        lowest = math.floor(math.log10(x[0]) + 1e-9)
-        decades = [10.0**k for k in range(lowest, 1, max(1, math.ceil(-lowest / 4)))]
-        decades = [power for power in decades if power >= x[0]]
-        powers = [(power, power_of_ten(power)) for power in decades]
-        errors = [(power, error_words(power)) for power in decades]
-        axes = (Axis(x[0], 1.0, powers, names[0], True), Axis(1.0, x[0], errors, names[1], True))
-    else:
-        axes = (_linear(0.0, 1.0, names[0]), _linear(0.0, 1.0, names[1]))
-    chart = Chart(*axes, palette)
-    chart.line(x, perfect, "muted", width=1.2, dash=_DOTS, label="perfect privacy")
-    if info.informative:
-        chart.area(x, band, perfect, "event", label="excluded")
-    chart.line(x, claimed, "claimed", label="claimed")
-    if info.informative:
-        chart.line(x, band, "certified", label=info.band_label)
-    if any(info.violated):
-        grid = [math.log(alpha) for alpha in x] if info.log else x
-        low, high = (claimed, band) if info.log else (band, claimed)
-        fine, first, second = between(grid, low, high, log=info.log)
-        fine = np.exp(fine) if info.log else fine
-        chart.area(fine, first, second, "violation", opacity=_SHADE, label="band below claim")
-    return chart.svg("Trade-off curve")
+
+    low: float
+    high: float
+    label: str = ""
+    ticks: Sequence[tuple[float, str]] | None = None
+    log: bool = False
+    bare: bool = False
+
+    def place(self, value: float) -> float:
+        """Return the place of a value, from 0 to 1. A value beyond an end gets the end."""
+        low, high = self.low, self.high
+        if self.log:
+            low, high = math.log(low), math.log(high)
+            value = math.log(value) if value > 0 else min(low, high)
+        if value == high or low == high:
+            return 1.0
+        return min(max((value - low) / (high - low), 0.0), 1.0)
+
+    def marks(self, most: int = 5) -> list[tuple[float, str]]:
+        """Return the ticks, or at most `most` round numbers with their words."""
+        if self.ticks is not None:
+            return list(self.ticks)
+        values = round_numbers(self.low, self.high, most, log=self.log)
+        if self.log and all(math.log10(value).is_integer() for value in values):
+            return [(value, power_of_ten(value)) for value in values]
+        return [(value, f"{value:.6g}".replace("-", "−")) for value in values]
 
 
-def error_words(power: float) -> str:
-    """Return a type II error, near 1 where the power of a test is a small power of ten."""
-    near = {0: "0", -1: "0.9", -2: "0.99"}
-    return near.get(round(math.log10(power)), f"1 − {power_of_ten(power)}")
+@dataclass(frozen=True)
+class Series:
+    """Marks of one kind. Surfaces lie below lines and dots.
 
-
-# --- the witness -------------------------------------------------------------------------------
-
-
-def histogram(result: Shown, palette: Palette = themed) -> str:
-    """Draw the outputs of both sides, the event shaded.
-
-    Of a guess, where left is guessed is shaded, and where right is guessed hatched.
+    Parameters
+    ----------
+    kind : {"line", "dots", "rings", "band", "bars", "hatching"}
+        A band fills the space between two curves; bars and hatching fill rectangles.
+    role : str
+        Key of its colour in :data:`COLOURS`.
+    points : sequence of (float, float)
+        Its points; for bars, one corner of each; for a band, one of its two curves.
+    label : str
+        Words of the legend; an empty label leaves it out. A series may exist for the legend alone.
+    ends : sequence of (float, float)
+        The opposite corners of bars, the other curve of a band.
+    size : float
+        Width of a line, radius of a dot.
+    dash : tuple of float
+        Lengths of dashes and gaps; empty for a solid line.
+    opacity : float
+        Of a surface.
     """
-    info = histogram_info(result)
-    if info.edges is None:
-        return _categories(info, palette)
-    return _bins(info, info.edges, palette)
+
+    kind: Kind
+    role: str
+    points: Sequence[Point] = ()
+    label: str = ""
+    ends: Sequence[Point] = ()
+    size: float = 2.2
+    dash: tuple[float, ...] = ()
+    opacity: float = 1.0
+
+    @property
+    def is_surface(self) -> bool:
+        """Whether the series fills areas."""
+        return self.kind in ("band", "bars", "hatching")
 
 
-def _bins(info: HistogramInfo, edges: tuple[float, ...], palette: Palette) -> str:
-    k, low, high = len(edges) - 1, edges[0], edges[-1]
-    finite = [edge for edge in edges if math.isfinite(edge)] or [0.0, 1.0]
-    # The outermost bins hold all that lies beyond them; an infinite edge is drawn where they end.
-    low, high = max(low, min(finite)), min(high, max(finite))
-    high = high if high > low else low + 1.0
-    width = (high - low) * 0.05
-    start = high + 2 * width  # of the bars beside the axis
-    ticks = [(tick, _plain(tick)) for tick in steps(low, high)]
-    end, beside = high, len(info.bins) > k
-    if beside:
-        ticks = [tick for tick in ticks if tick[0] < high - 2 * width]
-        ticks.append((start + width, short(info.bins[k], 16)))
-        end = start + 3 * width
-    x = Axis(low, end, ticks, short(info.xlabel, 60))
-    chart = Chart(x, _heights(info), palette)
-    for inside, is_hatched in _shades(info):
-        spans = [(edges[i], edges[i + 1]) for i in range(k) if inside[i]]
-        spans += [(start - width, start + 3 * width)] * (beside and inside[k])
-        for span in joined(spans):
-            chart.box(span, None, "event", hatched=is_hatched)
-    for side, values in (("left", info.left), ("right", info.right)):
-        outline = [edges[0], *chain.from_iterable((e, e) for e in edges[1:-1]), edges[-1]]
-        heights = list(chain.from_iterable((v, v) for v in values[:k]))
-        chart.area(outline, [chart.y.low] * len(heights), heights, side, opacity=0.35)
-        chart.line(outline, heights, side, width=1.6)
-        if beside:
-            at = start + width * (side == "right")
-            chart.box((at, at + width), (chart.y.low, values[k]), side, opacity=0.75)
-    return _with_sides(chart, info)
+@dataclass(frozen=True)
+class Panel:
+    """Two axes and what is drawn between them, in order."""
+
+    x: Axis
+    y: Axis
+    series: Sequence[Series]
 
 
-def _heights(info: HistogramInfo) -> Axis:
-    shares = [share for share in (*info.left, *info.right) if share > 0] or [1.0]
-    most = max(shares)
-    if not info.log:
-        return _linear(0.0, 1.05 * most, info.ylabel)
-    low, high = math.floor(math.log10(min(shares))), math.ceil(math.log10(most))
-    ticks = range(high, low - 1, -max(1, math.ceil((high - low) / 5)))
-    decades = [(10.0**tick, power_of_ten(10.0**tick)) for tick in ticks]
-    return Axis(0.6 * min(shares), max(1.3 * most, 1.01 * 10.0**low), decades, info.ylabel, True)
+@dataclass(frozen=True)
+class Chart:
+    """The description of a chart.
+
+    Parameters
+    ----------
+    title : str
+        Its name, also for readers who do not see it.
+    panels : sequence of Panel
+        Mostly one; more are laid out in rows of two. They share one legend.
+    caption : str
+        A sentence or two that explain it.
+    width, height : float
+        Size in pixels, with legend and labels. Several rows of panels have a fixed height each.
+    """
+
+    title: str
+    panels: Sequence[Panel]
+    caption: str = ""
+    width: float = 400.0
+    height: float = 280.0
+
+    @property
+    def legend(self) -> list[Series]:
+        """The first series with each label, in order."""
+        named = [one for panel in self.panels for one in panel.series if one.label]
+        return list({one.label: one for one in reversed(named)}.values())[::-1]
 
 
-def _categories(info: HistogramInfo, palette: Palette) -> str:
-    k = len(info.bins)
-    most = max((*info.left, *info.right), default=0.0) or 1.0
-    x = _linear(0.0, 1.05 * most, f"{info.ylabel}, by {short(info.xlabel, 40)}")
-    names = [(float(place), short(name, 24)) for place, name in enumerate(info.bins)]
-    y = Axis(k - 0.5, -0.5, names, bare=True)
-    chart = Chart(x, y, palette, height=max(HEIGHT, 90.0 + 23.0 * k))
-    for inside, is_hatched in _shades(info):
-        for span in joined([(i - 0.5, i + 0.5) for i in range(k) if inside[i]]):
-            chart.box((0.0, x.high), span, "event", hatched=is_hatched)
-    for side, values, shift in (("left", info.left, -0.38), ("right", info.right, 0.0)):
-        for place, value in enumerate(values):
-            if value > 0:
-                at = place + shift
-                chart.box((0.0, value), (at, at + 0.38), side, opacity=0.75)
-    return _with_sides(chart, info)
-
-
-def _shades(info: HistogramInfo) -> Iterator[tuple[tuple[bool, ...], bool]]:
-    """Yield which bins have a shade, and whether it is the hatched one."""
-    yield info.inside, False
-    if info.right_label:
-        yield info.inside_right, True
-
-
-def _with_sides(chart: Chart, info: HistogramInfo) -> str:
-    for side in ("left", "right"):
-        chart.name(f"{side} dataset", side, opacity=0.75)
-    chart.name(info.event_label, "event")
-    if info.right_label:
-        chart.name(info.right_label, "event", hatched=True)
-    return chart.svg("Where the outputs fall")
-
-
-def joined(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Join spans that touch, so that a shade has no seams.
+def round_numbers(low: float, high: float, most: int = 5, *, log: bool = False) -> list[float]:
+    """Return at most `most` round numbers between two limits, in either order.
 
     Examples
     --------
-    >>> joined([(0.0, 1.0), (1.0, 2.0), (3.0, 4.0)])
-    [(0.0, 2.0), (3.0, 4.0)]
+    >>> round_numbers(0.0, 1.0), round_numbers(-4.2, 5.7)
+    ([0.0, 0.25, 0.5, 0.75, 1.0], [-4.0, -2.0, 0.0, 2.0, 4.0])
+    >>> round_numbers(0.3, 2000.0, log=True), round_numbers(90.0, 400.0, log=True)
+    ([1.0, 10.0, 100.0, 1000.0], [100.0, 300.0])
     """
-    found: list[tuple[float, float]] = []
-    for low, high in spans:
-        if found and found[-1][1] == low:
-            low = found.pop()[0]
-        found.append((low, high))
-    return found
+    low, high = min(low, high), max(low, high)
+    if not high > low or not math.isfinite(high - low):
+        return [low]
+    if log:
+        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        near = low * (1 - 1e-9), high * (1 + 1e-9)
+        for factors in ((1,), (1, 3), (1, 2, 5)):
+            values = [float(f"{f}e{k}") for k in decades for f in factors]
+            values = [value for value in values if near[0] <= value <= near[1]]
+            if len(values) >= 3:
+                break
+        thinned = values[:: -(math.ceil(len(values) / most) or 1)]
+        return thinned[::-1] or [low, high]
+    unit = 10.0 ** math.floor(math.log10((high - low) / most))
+    for factor in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0, 25.0, 50.0):
+        step = factor * unit
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last - first < most:
+            digits = 12 - math.floor(math.log10(step))
+            return [round(index * step, digits) for index in range(first, last + 1)]
+    return [low, high]
 
 
-# --- sequential audits, slack ------------------------------------------------------------------
+def between(
+    low: Sequence[Point], high: Sequence[Point], *, log_x: bool = False, log_y: bool = False
+) -> tuple[list[Point], list[Point]]:
+    """Return `low` and the higher of two curves over the same x, with the crossings as drawn."""
+    (grid, first), (_, second) = np.transpose(low), np.transpose(high)
+    grid = np.log(grid) if log_x else grid
+    first, second = (np.log(curve) if log_y else curve for curve in (first, second))
+    gap = second - first
+    flips = np.flatnonzero(gap[:-1] * gap[1:] < 0)
+    crossings = grid[flips] + np.diff(grid)[flips] * gap[flips] / (gap[flips] - gap[flips + 1])
+    fine = np.union1d(grid, crossings)
+    first, second = np.interp(fine, grid, first), np.interp(fine, grid, second)
+    curves = np.array([first, np.maximum(first, second)])
+    x, curves = np.exp(fine) if log_x else fine, np.exp(curves) if log_y else curves
+    return _joined(x, curves[0]), _joined(x, curves[1])
 
 
-def wealth(result: Shown, palette: Palette = themed) -> str:
-    """Draw how the wealth of a sequential audit grew with its draws; ``ValueError`` for others."""
-    info = wealth_info(result)
-    colour = "violation" if info.refuted else "certified"
-    low, high = min((*info.log_wealth, 0.0)), max((*info.log_wealth, info.refuted_at))
-    room = high - low
-    least, most = min((*info.draws, info.budget)), max((*info.draws, info.budget))
-    x = _draws(float(max(least, 1)), 1.15 * most)
-    y = _linear(low - 0.06 * room, high + 0.08 * room, "log of the wealth")
-    chart = Chart(x, y, palette)
-    chart.level("claimed", y=info.refuted_at, label=f"claim refuted at {number(info.refuted_at)}")
-    label = f"budget: {count(info.budget)} draws"
-    chart.level("muted", x=float(info.budget), width=1.2, dash=_DOTS, label=label)
-    chart.line(info.draws, info.log_wealth, colour, width=2.0)
-    last = (info.draws[-1:], info.log_wealth[-1:])
-    chart.dots(*last, colour, radius=4.0, label=f"stopped: {short(info.stopped, 50)}")
-    return chart.svg("Wealth of the bet")
+def level(role: str, axis: Axis, y: float, label: str) -> Series:
+    """Return a dashed line across a panel, at one y."""
+    ends = [(axis.low, y), (axis.high, y)]
+    return Series("line", role, ends, label, size=1.5, dash=_DASH)
 
 
-def _draws(low: float, high: float) -> Axis:
-    """Return a scale of draws with round numbers as ticks."""
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    for factors in ((1,), (1, 3), (1, 2, 5)):
-        ticks = [float(f * 10**k) for k in decades for f in factors if low <= f * 10**k <= high]
-        if len(ticks) >= 3:
-            break
-    ticks = ticks[:: math.ceil(len(ticks) / 5) or 1] or [low, high]
-    words = [(tick, count(round(tick))) for tick in ticks]
-    return Axis(low, high, words, "draws per dataset", log=True)
+def _joined(x: ArrayLike, y: ArrayLike) -> list[Point]:
+    return [(a, b) for a, b in np.column_stack([x, y]).tolist()]
 
 
-def slack(result: Shown, palette: Palette = themed) -> str:
-    """Draw certified epsilon against the multiplier of the noise; ``ValueError`` without slack."""
-    info = slack_info(result)
-    words = [(multiplier, number(multiplier)) for multiplier in info.multipliers]
-    first, last = info.multipliers[0], info.multipliers[-1]
-    name = "noise, as a multiple of the algorithm's"
-    x = Axis(first / 1.05, last * 1.05, _apart(words), name, log=True)
-    chart = Chart(x, _linear(0.0, 1.08 * info.limit, "certified epsilon"), palette)
-    chart.level("claimed", y=info.claimed, label=f"claimed: {number(info.claimed)}")
-    chart.line(info.multipliers, info.certified, "muted", width=1.3)
-    for fell, role, label in ((False, "certified", "stands"), (True, "violation", "refuted")):
-        points = zip(info.multipliers, info.certified, info.refuted, strict=True)
-        dots = [(m, c) for m, c, refuted in points if refuted is fell]
-        if dots:
-            chart.dots([m for m, _ in dots], [c for _, c in dots], role, radius=4.0, label=label)
-    return chart.svg("Slack of the noise")
+def charts_of(result: AuditResult) -> list[Chart]:
+    """Return the charts that say something about this audit."""
+    optional = [
+        (tradeoff, _is_informative(result.curves)),
+        (wealth, result.sequential),
+        (slack, result.slack),
+        (landscape, result.search),
+    ]
+    return [
+        profile(result),
+        histogram(result),
+        *(describe(result) for describe, part in optional if part),
+    ]
 
 
-def _apart(ticks: list[tuple[float, str]]) -> list[tuple[float, str]]:
-    """Keep the ticks of a logarithmic scale that leave each other room, from the right."""
-    kept: list[tuple[float, str]] = []
-    span = math.log(ticks[-1][0] / ticks[0][0]) or 1.0
-    for tick in reversed(ticks):
-        if not kept or math.log(kept[-1][0] / tick[0]) > 0.1 * span:
-            kept.append(tick)
-    return kept[::-1]
+# --- curves --------------------------------------------------------------------------------------
 
 
-# --- searches ----------------------------------------------------------------------------------
+def profile(result: AuditResult) -> Chart:
+    """Describe claimed, certified and estimated delta over epsilon."""
+    own, long, exact = result.profile, result.long_profile, result.failure_prob == 0
+    deltas = (*own.claimed_delta, *own.certified_delta, result.claimed_delta)
+    visible = [value for value in deltas if value >= _SMALLEST_DELTA] or [1.0]
+    certified, certified_delta = own.epsilon, own.certified_delta
+    error: tuple[float, ...] = ()
+    epsilon, delta = own.epsilon, own.estimated_delta
+    far = long is not None and (not exact or len(long.epsilon) > len(epsilon))
+    if long is not None:
+        epsilon, delta, error = long.epsilon, long.estimated_delta, long.standard_error
+    if exact:
+        if far:  # the exact curve goes on after the grid of the audit
+            certified, certified_delta = epsilon, (*certified_delta, *delta[len(certified) :])
+        epsilon, delta, error = (), (), ()
+    log = min(visible) < 0.01 * max(visible) or far
+    floor = 10.0 ** (math.ceil(math.log10(min(visible))) - 2)
+    floor = min(floor, _LONG_FLOOR) if far else floor
 
-_WORD = 64.0
-"""Width of a word of 12 letters below an axis."""
+    def curve(x: ArrayLike, y: ArrayLike) -> list[Point]:
+        return _joined(x, np.maximum(y, floor) if log else y)
 
-_STAGES = {
-    "design": "mutant",
-    "local": "estimated",
-    "semifinal": "right",
-    "final": "certified",
-}
+    finite = [e for e in (*certified, *epsilon, result.claimed_epsilon) if math.isfinite(e)]
+    low, high = min(finite, default=0.0), max(finite, default=1.0)
+    beyond = high < result.certified_epsilon < math.inf
+    if beyond:
+        high = result.certified_epsilon + 0.03 * (result.certified_epsilon - low)
+    name = "computed exactly" if exact else "certified lower bound"
+    claimed, lower = curve(own.epsilon, own.claimed_delta), curve(own.epsilon, own.certified_delta)
+    series = [
+        Series("line", "claimed", claimed, "claimed"),
+        Series("line", "certified", curve(certified, certified_delta), name),
+    ]
+    if error:
+        around = [curve(epsilon, np.add(delta, k * np.array(error))) for k in (-2, 2)]
+        series.append(Series("band", "estimated", around[0], ends=around[1], opacity=_SHADE))
+    if delta:
+        estimated, label = curve(epsilon, delta), "estimated, no guarantee"
+        series.append(Series("line", "estimated", estimated, label, size=1.4, dash=_DASH))
+    most = np.array(own.claimed_delta) * (1 + 1e-9) + 1e-12
+    if (np.array(own.certified_delta) > most).any():
+        below, above = between(claimed, lower, log_y=log)
+        label = "certified above claim"
+        series.append(Series("band", "violation", below, label, above, opacity=_SHADE))
+    at = curve([result.claimed_epsilon], [result.claimed_delta])
+    series.append(Series("rings", "claimed", at, "point of comparison", size=4.5))
+    if beyond:
+        at = curve([result.certified_epsilon], [result.claimed_delta])
+        series.append(Series("dots", "certified", at, CERTIFIED_POINT, size=4.0))
+    x = Axis(low, high if high > low else low + 1.0, "epsilon")
+    shown = [*own.claimed_delta, *certified_delta, *delta, result.claimed_delta]
+    y = Axis(0.0, 1.05 * max(shown) or 1.0, "delta")
+    if log:
+        zero = "0" if all(value == 0 or value > floor for value in shown) else "≈ 0"
+        top = 10.0 ** math.ceil(math.log10(max(shown)))
+        ticks = [(floor, zero), *Axis(10 * floor, top, log=True).marks()]
+        y = Axis(0.6 * floor, 1.6 * top, "delta", ticks, log=True)
+    caption = (
+        "Delta that the mechanism needs at each epsilon, and what the claim allows."
+        if exact
+        else "The mechanism's true curve lies nowhere below the certified one, except with "
+        f"probability at most {number(result.failure_prob)}. Where the certified curve rises "
+        "above the claimed one, the claim is violated."
+    )
+    if error:
+        caption += " The band of the estimate is two standard errors and guarantees nothing."
+    return Chart("Privacy profile", [Panel(x, y, series)], caption)
 
 
-def landscape(result: Shown, palette: Palette = themed) -> str:
-    """Draw what trials are expected to certify against each parameter; ``ValueError`` for none."""
-    info = landscape_info(result)
-    columns = min(len(info.panels), 2) or 1
-    rows = math.ceil(len(info.panels) / columns)
-    legend = Chart(Axis(0.0, 1.0), Axis(0.0, 1.0), palette)
-    for stage in _in_order(info.stage):
-        legend.dots((), (), _STAGES.get(stage, "muted"), label=stage)
-    if info.winner is not None:
-        legend.dots((), (), "claimed", radius=5.0, hollow=True, label="winner")
-    legend.line((), (), "claimed", width=1.4, dash=_DASH, label="claim")
-    key, top = legend.legend()
-    width = (WIDTH - 12.0 * (columns - 1)) / columns
-    tall = HEIGHT - top if rows <= 1 else 165.0
-    parts = [key]
-    for place, panel in enumerate(info.panels):
-        row, column = divmod(place, columns)
-        chart = _panel(info, panel, palette, (width, tall), named=column == 0)
-        at = f"translate({coordinate(column * (width + 12.0))} {coordinate(top + row * tall)})"
-        parts.append(f'<g transform="{at}">{chart.body()}</g>')
-    return wrap("".join(parts), "The search", WIDTH, top + max(rows, 1) * tall)
+def _is_informative(curves: Curves | None) -> bool:
+    """Whether the certified trade-off band says more than perfect privacy would."""
+    return curves is not None and any(
+        beta < 1 - alpha - 1e-9
+        for alpha, beta in zip(curves.alpha, curves.certified_beta, strict=True)
+    )
 
 
-def _in_order(stages: Sequence[str]) -> list[str]:
-    return sorted(set(stages), key=lambda stage: ([*_STAGES, stage].index(stage), stage))
+def tradeoff(result: AuditResult) -> Chart:
+    """Describe the certified band of the trade-off curve, and the claimed curve.
 
-
-def _panel(
-    info: LandscapeInfo,
-    panel: PanelInfo,
-    palette: Palette,
-    size: tuple[float, float],
-    *,
-    named: bool,
-) -> Chart:
-    name = short(panel.parameter, 30)
-    finite = [value for value in panel.x if math.isfinite(value)] or [0.0]
-    low, high = min(finite), max(finite)
-    if panel.words is not None:
-        places = [(float(i), short(word, 12)) for i, word in enumerate(panel.words)]
-        shown = places[:: math.ceil(len(places) / max(int(size[0] / _WORD), 4)) or 1]
-        x = Axis(-0.5, len(panel.words) - 0.5, shown, name)
-    elif panel.log:
-        decades = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
-        ticks = [(10.0**k, power_of_ten(10.0**k)) for k in decades]
-        x = Axis(low / 1.3, high * 1.3, ticks[:: math.ceil(len(ticks) / 4) or 1], name, log=True)
+    Both show type II against type I errors of tests that tell the two inputs apart. The
+    mechanism's curve lies on or below the band; the claim is violated where it promises a curve
+    above the band. Where that is decided at small type I errors, both axes are logarithmic and
+    stretch the corner (0, 1).
+    """
+    curves, own = result.curves, result.profile
+    if curves is None:
+        claimed = tradeoff_of_profile(own.epsilon, own.claimed_delta, ERRORS)
+        alpha, beta = ERRORS, 1 - ERRORS
     else:
-        room = 0.05 * (high - low) or 0.5
-        x = _linear(low - room, high + room, name, 4)
-    top = 1.15 * max((*info.expected, info.claim)) or 1.0
-    y = _linear(0.0, top, info.ylabel if named else "")
-    chart = Chart(x, y, palette, *size)
-    for stage in _in_order(info.stage):
-        at = [(x, i) for x, i in zip(panel.x, panel.shown, strict=True) if info.stage[i] == stage]
-        dots = ([x for x, _ in at], [info.expected[i] for _, i in at])
-        chart.dots(*dots, _STAGES.get(stage, "muted"), radius=2.6)
-    if info.winner in panel.shown:
-        at_winner = ([panel.x[panel.shown.index(info.winner)]], [info.expected[info.winner]])
-        chart.dots(*at_winner, "claimed", radius=5.5, hollow=True)
-    chart.level("claimed", y=info.claim, width=1.4)
-    return chart
+        stored = curves.alpha, curves.certified_beta, curves.claimed_beta
+        alpha, beta, claimed = map(np.array, stored)
+    violated = bool((beta < claimed * (1 - 1e-9) - 1e-12).any())
+    kink = alpha[np.argmax(claimed <= alpha)]
+    worst = alpha[np.argmax(claimed - beta)] if violated else 1.0
+    log = bool(min(kink, worst) < _SMALL_ERROR)
+    names = "type I error", "type II error"
+    x, y = Axis(0.0, 1.0, names[0]), Axis(0.0, 1.0, names[1])
+    drawn = [1 - alpha, claimed, beta]
+    if log:  # the power of a test is drawn, with its error as the tick
+        x = Axis(float(alpha[1]), 1.0, names[0], log=True)
+        y = Axis(1.0, x.low, names[1], [(tick, _error(tick)) for tick, _ in x.marks()], log=True)
+        drawn = [np.maximum(1 - errors[1:], _SMALLEST_POWER) for errors in drawn]
+    perfect, promised, band = (_joined(alpha[int(log) :], errors) for errors in drawn)
+    name = f"{'certified' if result.failure_prob > 0 else 'computed'} upper band"
+    series = [
+        Series("line", "muted", perfect, "perfect privacy", size=1.2, dash=_DOTS),
+        Series("band", "event", band, "excluded", perfect),
+        Series("line", "claimed", promised, "claimed"),
+        Series("line", "certified", band, name),
+    ]
+    if not _is_informative(curves):
+        series = series[::2]
+    if violated:
+        below, above = between(
+            *((promised, band) if log else (band, promised)), log_x=log, log_y=log
+        )
+        series.append(Series("band", "violation", below, "band below claim", above, opacity=_SHADE))
+    unless = f", except with probability at most {number(result.failure_prob)}"
+    caption = (
+        "Errors of the best test that tells left from right. The mechanism's true curve lies on or "
+        f"below the band{unless * (result.failure_prob > 0)}; the claim promises a curve on or "
+        f"above its own.{' Log scales stretch the corner of small type I errors.' * log}"
+    )
+    return Chart("Trade-off curve", [Panel(x, y, series)], caption)
 
 
-def _linear(low: float, high: float, label: str, most: int = 5) -> Axis:
-    return Axis(low, high, [(tick, _plain(tick)) for tick in steps(low, high, most)], label)
+def _error(power: float) -> str:
+    """Return a type II error, which is near 1 where the power of a test is small."""
+    return number(1 - power) if power > 0.009 else f"1 − {power_of_ten(power)}"
 
 
-def _plain(value: float) -> str:
-    return f"{value:.6g}".replace("-", "−")
+# --- the witness ---------------------------------------------------------------------------------
+
+
+def histogram(result: AuditResult) -> Chart:
+    """Describe where the outputs of both sides fell, as shares of the draws, the event shaded.
+
+    For a guess, the region where left is guessed is shaded and that of right is hatched. Rare
+    categories are summed up.
+    """
+    own, sampled = result.histogram, result.failure_prob > 0
+    centres, is_guess = sampled and result.long_profile is not None, bool(own.inside_right)
+    counts = np.array([own.left, own.right], float)
+    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+    shades, bins = np.array([own.inside, own.inside_right][: 1 + is_guess], bool), list(own.bins)
+    if own.edges is None and len(bins) > MAX_CATEGORIES:
+        bins, shares, shades = _commonest(bins, shares, shades)
+    labels = ["left is guessed", "right is guessed"] if is_guess else ["event fires"]
+    for at, shade in enumerate(shades):
+        if not shade.any():
+            labels[at] = f"{labels[at] if is_guess else 'event'}: less than a bin"
+    if centres:
+        labels[0] = "centre in the event" if shades[0].any() else "event: beyond the centres"
+    unit = ("share of centres" if centres else "share of draws") if sampled else "probability"
+    label = own.label if sampled else own.label.partition(" (expected")[0]
+    sides = [Series("bars", side, (), f"{side} dataset", opacity=0.75) for side in _SIDES]
+    keys = [Series(k, "event", (), words) for k, words in zip(_SHADES, labels, strict=False)]
+    if own.edges is None:
+        panel = _categories(bins, shares, shades, f"{unit}, by {short(label, 40)}")
+    else:
+        seen, rare = shares[shares > 0], [shares[:, s].sum(axis=1).max() for s in shades]
+        low, high = (float(seen.min()), float(seen.max())) if len(seen) else (1.0, 1.0)
+        y = Axis(0.0, 1.05 * high, unit)
+        if min(rare) < _RARE_EVENT and not centres:
+            y = Axis(0.6 * low, 1.3 * high, unit, log=True)
+        panel = _bins(np.array(own.edges), bins, shares, shades, short(label, 60), y)
+    panel = Panel(panel.x, panel.y, [*sides, *keys, *panel.series])
+    height = 280.0 if own.edges else max(280.0, 90.0 + 23.0 * len(bins))
+    caption = _histogram_caption(result, centres=centres)
+    return Chart("Where the outputs fall", [panel], caption, height=height)
+
+
+def _commonest(
+    bins: list[str], shares: _Floats, shades: _Flags
+) -> tuple[list[str], _Floats, _Flags]:
+    """Keep the commonest categories in their order, and sum up the others of each shade."""
+    kinds: dict[tuple[bool, ...], str] = {(True,): " in the event", (False,): ""}
+    if len(shades) > 1:
+        kinds = {(True, False): " where left is guessed", (False, True): " where right is guessed"}
+        kinds[False, False] = ""
+    order = np.argsort(-shares.max(axis=0), kind="stable")
+    few, rest = np.split(order, [MAX_CATEGORIES - len(kinds)])
+    groups = [(bins[i], np.array([i])) for i in np.sort(few)]
+    for kind, words in kinds.items():
+        others = rest[np.equal(shades[:, rest].T, kind).all(axis=1)]
+        if len(others):
+            groups.append((f"{len(others)} others{words}", others))
+    summed = np.stack([shares[:, group].sum(axis=1) for _, group in groups], axis=1)
+    return [name for name, _ in groups], summed, shades[:, [group[0] for _, group in groups]]
+
+
+def _bins(
+    edges: _Floats, bins: list[str], shares: _Floats, shades: _Flags, label: str, y: Axis
+) -> Panel:
+    """Return outlines of both sides over numeric bins; a bin that is no number stands beside."""
+    # The outermost bins hold all outputs beyond them; an infinite edge is drawn where they end.
+    finite = edges[np.isfinite(edges)].tolist() or [0.0, 1.0]
+    low, high = min(finite), max(finite)
+    high = high if high > low else low + 1.0
+    edges, k, width = np.clip(edges, low, high), len(edges) - 1, 0.05 * (high - low)
+    x, start = Axis(low, high, label), high + 2 * width  # start of the bars beside the axis
+    if beside := len(bins) > k:
+        ticks = [tick for tick in x.marks() if tick[0] < high - 2 * width]
+        x = Axis(low, start + 3 * width, label, [*ticks, (start + width, short(bins[k], 16))])
+    series = []
+    for kind, shade in zip(_SHADES, shades, strict=False):
+        spans = [(edges[first], edges[last]) for first, last in _runs(shade[:k])]
+        spans += [(start - width, start + 3 * width)] * bool(beside and shade[k])
+        series.append(_boxes(kind, "event", [(a, y.low, b, y.high) for a, b in spans]))
+    for side, values in zip(_SIDES, shares, strict=True):
+        corners, floor = np.repeat(edges, 2)[1:-1], np.full(2 * k, y.low)
+        outline = _joined(corners, np.repeat(values[:k], 2))
+        series.append(Series("band", side, _joined(corners, floor), "", outline, opacity=0.35))
+        series.append(Series("line", side, outline, size=1.6))
+        if beside:
+            series.append(_boxes("bars", side, [(start, y.low, start + width, values[k])], 0.75))
+            start += width
+    return Panel(x, y, series)
+
+
+def _categories(bins: list[str], shares: _Floats, shades: _Flags, label: str) -> Panel:
+    """Return two bars for each category, one below the other."""
+    x = Axis(0.0, 1.05 * (float(shares.max(initial=0.0)) or 1.0), label)
+    names = [(float(place), short(name, 24)) for place, name in enumerate(bins)]
+    series = []
+    for kind, shade in zip(_SHADES, shades, strict=False):
+        spans = [(0.0, first - 0.5, x.high, last - 0.5) for first, last in _runs(shade)]
+        series.append(_boxes(kind, "event", spans))
+    for shift, side, values in zip((-0.38, 0.0), _SIDES, shares, strict=True):
+        bars = [(0.0, at + shift, v, at + shift + 0.38) for at, v in enumerate(values) if v > 0]
+        series.append(_boxes("bars", side, bars, 0.75))
+    return Panel(x, Axis(len(bins) - 0.5, -0.5, "", names, bare=True), series)
+
+
+def _boxes(kind: Kind, role: str, boxes: Sequence[Sequence[float]], opacity: float = 1.0) -> Series:
+    """Return rectangles from (x, y, x2, y2)."""
+    corners = np.array(boxes, float).reshape(-1, 4).T
+    return Series(kind, role, _joined(*corners[:2]), "", _joined(*corners[2:]), opacity=opacity)
+
+
+def _runs(where: _Flags) -> list[tuple[int, int]]:
+    """Return the first index of each run of true values, and the index after its last."""
+    ends = np.flatnonzero(np.diff(np.concatenate([[0], where, [0]])))
+    return [(first, last) for first, last in ends.reshape(-1, 2).tolist()]
+
+
+def _histogram_caption(result: AuditResult, *, centres: bool) -> str:
+    words = "The event behind the certified numbers is shaded."
+    if centres:
+        words = (
+            "Centres before the noise, which carries outputs into the event from elsewhere too; "
+            "the probability of the event is computed from each centre."
+        )
+    elif result.witness.right is not None:
+        hatched = ", the one of right is hatched" * bool(result.histogram.inside_right)
+        words = f"The region where left is guessed is shaded{hatched}."
+    beyond = " The outermost bins hold all outputs beyond them."
+    return words + beyond * (result.histogram.edges is not None)
+
+
+# --- sequential audits, slack, one run -----------------------------------------------------------
+
+
+def wealth(result: AuditResult) -> Chart:
+    """Describe how the wealth of a sequential audit grew; raise ``ValueError`` for others."""
+    path = result.sequential
+    if path is None:
+        raise ValueError(f"{result.id} was not audited sequentially: there is no path to draw")
+    refuted = max(path.log_wealth, default=0.0) >= path.refuted_at
+    colour = "violation" if refuted else "certified"
+    draws, grown = [*path.draws, path.budget], [*path.log_wealth, 0.0]
+    low, high = min(grown), max(*grown, path.refuted_at)
+    ends = float(max(min(draws), 1)), 1.15 * max(draws)
+    ticks = [(value, count(round(value))) for value in round_numbers(*ends, log=True)]
+    x = Axis(*ends, "draws per dataset", ticks, log=True)
+    y = Axis(low - 0.06 * (high - low), high + 0.08 * (high - low), "log of the wealth")
+    points, budget = list(zip(path.draws, path.log_wealth, strict=True)), path.budget
+    label = f"budget: {count(budget)} draws"
+    series = [
+        level("claimed", x, path.refuted_at, f"claim refuted at {number(path.refuted_at)}"),
+        Series("line", "muted", [(budget, y.low), (budget, y.high)], label, size=1.2, dash=_DOTS),
+        Series("line", colour, points, size=2.0),
+        Series("dots", colour, points[-1:], f"stopped: {short(path.stopped, 50)}", size=4.0),
+    ]
+    caption = (
+        "Wealth of a bet against the claim, made before each draw. If the claim holds, the wealth "
+        "ever reaches the dashed line with probability at most "
+        f"{number(result.failure_prob)}, however often it is checked."
+    )
+    return Chart("Wealth of the bet", [Panel(x, y, series)], caption)
+
+
+def slack(result: AuditResult) -> Chart:
+    """Describe certified epsilon against the multiplier of the noise.
+
+    The audited mechanism itself is the point at multiplier 1. Raises ``ValueError`` for a result
+    without slack.
+    """
+    own, claimed = result.slack, result.claimed_epsilon
+    if own is None:
+        raise ValueError(f"{result.id} was audited without slack: there is no frontier to draw")
+    limit = max(3.0 * claimed, 1e-3)
+    by_role: dict[str, list[Point]] = {"certified": [], "violation": []}
+    itself = SlackPoint(1.0, result.certified_epsilon, result.verdict == "refuted")
+    for point in [itself, *(point for point in own.points if point.multiplier != 1.0)]:
+        at = point.multiplier, min(point.certified_epsilon, limit)
+        by_role["violation" if point.refuted else "certified"].append(at)
+    points = sorted(point for points in by_role.values() for point in points)
+    first, last = points[0][0], points[-1][0]
+    ticks: list[tuple[float, str]] = []
+    for multiplier, _ in reversed(points):  # the words of ticks must not overlap
+        gap = math.log(ticks[-1][0] / multiplier) if ticks else math.inf
+        if gap > 0.1 * (math.log(last / first) or 1.0):
+            ticks.append((multiplier, number(multiplier)))
+    x = Axis(first / 1.05, last * 1.05, "noise, as a multiple of the algorithm's", ticks, log=True)
+    series = [
+        level("claimed", x, claimed, f"claimed: {number(claimed)}"),
+        Series("line", "muted", points, size=1.3),
+    ]
+    for (role, dots), label in zip(by_role.items(), ("stands", "refuted"), strict=True):
+        series += [Series("dots", role, dots, label, size=4.0)] * bool(dots)
+    words = (
+        "The claim stood at every multiple of the noise that was tried"
+        if own.refuted_from is None
+        else f"With {number(own.refuted_from)} times the noise the claim is refuted"
+    )
+    caption = f"{words}, on the pair {own.pair}. More noise than needed is slack of the analysis."
+    y = Axis(0.0, 1.08 * limit, "certified epsilon")
+    return Chart("Slack of the noise", [Panel(x, y, series)], caption)
+
+
+def one_run(result: OneRunResult) -> Chart:
+    """Describe epsilon over the number of guesses of an audit in one run.
+
+    Estimates by the share of right guesses guarantee nothing. They stand beside the certified
+    epsilon, which holds for all numbers of guesses together, and the claimed one.
+    """
+    claimed, certified = float(result.claim["epsilon"]), result.certified_epsilon
+    points = [
+        (n, math.log((right + 0.5) / (n - right + 0.5)))
+        for n, right in zip(result.looks, result.correct, strict=True)
+    ]
+    shown = [y for _, y in points] + [certified] + [claimed] * math.isfinite(claimed)
+    low, high = min(0.0, *shown), max(1.0, *shown)
+    ticks = [(float(n), f"{n:,}") for n, _ in points[:: math.ceil(len(points) / 6) or 1]]
+    ends = points[0][0] / 1.15, points[-1][0] * 1.15
+    x = Axis(*ends, "guesses, the most confident first", ticks, log=True)
+    y = Axis(low - 0.04 * (high - low), high + 0.04 * (high - low), "epsilon")
+    most = [point for point in points if point[0] == result.guesses]
+    words = f"certified: {least(certified)} at delta = {number(result.delta)}"
+    series = [
+        Series("dots", "estimated", points, "estimated, no guarantee", size=3.0),
+        Series("rings", "estimated", most, "strongest evidence", size=6.0),
+        Series("line", "certified", [(x.low, certified), (x.high, certified)], words),
+    ]
+    if math.isfinite(claimed):
+        series.append(level("claimed", x, claimed, f"claimed: {number(claimed)}"))
+    return Chart("Epsilon by the number of guesses", [Panel(x, y, series)])
+
+
+# --- searches ------------------------------------------------------------------------------------
+
+
+def landscape(result: AuditResult) -> Chart:
+    """Describe what each trial of a search is expected to certify against each parameter.
+
+    Trials of a portfolio are shown by the space they came from. Raises ``ValueError`` for an audit
+    without a search.
+    """
+    record = result.search
+    if record is None:
+        raise ValueError(f"{result.id} did not search for its pair: there is nothing to draw")
+    trials, names = [t for t in record.trials if t.valid], record.parameters[:MAX_PANELS]
+    values = {n: [(t, t.parameters[n]) for t in trials if n in t.parameters] for n in names}
+    left_out = record.parameters[MAX_PANELS:]
+    if record.is_portfolio:
+        arms = [t.arm.partition("(")[0] if t.parameters else "given pairs" for t in trials]
+        values, left_out = {"space": list(zip(trials, arms, strict=True))}, record.parameters
+    is_curve = result.claim["notion"] in _CURVES
+    claim = 1.0 if is_curve else result.claimed_epsilon
+    top = 1.15 * max((*(trial.expected_epsilon for trial in trials), claim)) or 1.0
+    label = "expected, of the claim" if is_curve else "expected epsilon"
+    panels = []
+    for at, (name, own) in enumerate(values.items()):
+        x, places = _parameter_axis(short(name, 30), [value for _, value in own])
+        points: dict[str, list[Point]] = {stage: [] for stage in _STAGES}
+        winner = []
+        for place, (trial, _) in zip(places, own, strict=True):
+            points.setdefault(trial.stage, []).append((place, trial.expected_epsilon))
+            if trial is ranking(record, 1)[0]:
+                winner.append((place, trial.expected_epsilon))
+        series = [
+            Series("dots", _STAGES.get(stage, "muted"), dots, stage, size=2.6)
+            for stage, dots in points.items()
+            if dots
+        ]
+        series += [Series("rings", "claimed", winner, "winner", size=5.5)] * bool(winner)
+        series.append(level("claimed", x, claim, "claim"))
+        panels.append(Panel(x, Axis(0.0, top, "" if at % COLUMNS else label), series))
+    caption = "Each dot is a pair that was tried. What it is expected to certify is an estimate "
+    caption += "from few draws." + f" Not drawn: {', '.join(left_out)}." * bool(left_out)
+    return Chart("The search", panels, caption)
+
+
+def _parameter_axis(name: str, values: Sequence[Any]) -> tuple[Axis, list[float]]:
+    """Return the axis of a parameter, and the place of each of its values.
+
+    Values that are no numbers, or few whole numbers, are categories.
+    """
+    kinds = {type(value) for value in values}
+    if kinds <= {int, float} and not (kinds == {int} and len(set(values)) <= _FEW):
+        places = [float(value) for value in values]
+        finite = [place for place in places if math.isfinite(place)] or [0.0]
+        low, high = min(finite), max(finite)
+        if low > 0 and max(places) >= _LOG_SPAN * low:
+            return Axis(low / 1.3, high * 1.3, name, log=True), places
+        margin = 0.05 * (high - low) or 0.5
+        return Axis(low - margin, high + margin, name), places
+    choices = sorted(set(values), key=None if kinds == {int} else plain_value)
+    words = [(float(at), short(plain_value(value), 12)) for at, value in enumerate(choices)]
+    ticks = words[:: math.ceil(len(words) / 4) or 1]
+    return Axis(-0.5, len(words) - 0.5, name, ticks), [float(choices.index(v)) for v in values]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, TypedDict
 
-from dpaudit._json import LATER, Count, Nonnegative, Probability, same_length
+from dpaudit._json import LATER, Count, Name, Nonnegative, Probability, same_length
 from dpaudit.stats import Counts
 
 BY_RANK = "exact test of guesses by rank, on all draws at fair coins"
@@ -237,3 +238,52 @@ class Slack:
     def refuted_from(self) -> float | None:
         """Largest multiplier at which the claim is refuted; None where it never is."""
         return max((p.multiplier for p in self.points if p.refuted), default=None)
+
+
+class _Claim(TypedDict):
+    notion: str
+    epsilon: Nonnegative
+    delta: Probability
+    relation: str
+    source: str
+    words: str
+
+
+class ClaimFacts(_Claim, total=False):
+    """The claim of an audit as plain data."""
+
+    parameters: dict[str, Any]
+
+
+class Origin(TypedDict, total=False):
+    """How a record was made, as far as a replay needs it."""
+
+    kind: str
+    path: Name
+    item: str
+    profile: str
+    failure_prob: Probability
+    sequential: bool
+    versions: dict[str, str]
+    sources: dict[str, str]
+    records: Count
+    replays: bool
+    reason: str
+    target: Name
+    draws: Count
+    method: str
+    epsilon: float | None
+    delta: float | None
+    mu: float | None
+    rho: float | None
+    relation: str | None
+    pair: str | None
+    like: Name | None
+    users: int | None
+    m: int | None
+    dim: int | None
+    range: tuple[int | float, ...] | None
+    mutants: tuple[Name, ...] | None
+    score: Name | None
+    errors: str
+    float_attack: bool

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dpaudit._json import LATER, decode, encode
-from dpaudit.results.facts import ClaimFacts
+from dpaudit.results.estimates import ClaimFacts
 from dpaudit.results.rounding import at_least, at_most
 from dpaudit.results.verdicts import Verdict
 
@@ -149,9 +149,9 @@ class OneRunResult:
             Of matplotlib, on a figure of its own that no window shows:
             ``result.plot().figure.savefig("run.svg")`` keeps it.
         """
-        from dpaudit.results.figures import plot_one_run
+        from dpaudit.results import charts, figures
 
-        return plot_one_run(self, ax)
+        return figures.draw(charts.one_run(self), ax)
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as plain data; see :meth:`from_json`."""

@@ -13,15 +13,16 @@ from dpaudit.neighbors import NeighborPair
 from dpaudit.results.datasets import who_differs
 from dpaudit.results.estimates import (
     BY_RANK,
+    ClaimFacts,
     Estimate,
     Histogram,
     LongProfile,
+    Origin,
     Profile,
     SequentialPath,
     Slack,
     Witness,
 )
-from dpaudit.results.facts import ClaimFacts, Origin
 from dpaudit.results.mutants import (
     MutantResult,
     mutant_lines,
@@ -320,12 +321,12 @@ class AuditResult:
         return self.summary()
 
     def __repr__(self) -> str:
-        from dpaudit.results.notebook import text_of
+        from dpaudit.results.tables import text_of
 
         return text_of(self)
 
     def _repr_html_(self) -> str:
-        from dpaudit.results.notebook import html_of
+        from dpaudit.results.tables import html_of
 
         return html_of(self)
 
@@ -340,9 +341,9 @@ class AuditResult:
             Of matplotlib, on a figure of its own that no window shows:
             ``result.plot_tradeoff().figure.savefig("tradeoff.svg")`` keeps it.
         """
-        from dpaudit.results.figures import plot_tradeoff
+        from dpaudit.results import charts, figures
 
-        return plot_tradeoff(self, ax)
+        return figures.draw(charts.tradeoff(self), ax)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the certified, estimated and claimed profile on `ax` (or on new axes).
@@ -355,9 +356,9 @@ class AuditResult:
             Of matplotlib, on a figure of its own that no window shows:
             ``result.plot().figure.savefig("profile.svg")`` keeps it.
         """
-        from dpaudit.results.figures import plot_profile
+        from dpaudit.results import charts, figures
 
-        return plot_profile(self, ax)
+        return figures.draw(charts.profile(self), ax)
 
     def with_origin(self, origin: Mapping[str, Any], expected: Expectation | None) -> AuditResult:
         """Return the result with what only the runner knows: its origin and expectation."""

@@ -1,20 +1,8 @@
-"""Verdicts and what was expected of them; and what the pictures of a result need to know of it."""
+"""Verdicts, and what was expected of them."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Protocol
-
-from dpaudit.results.estimates import (
-    Histogram,
-    LongProfile,
-    Profile,
-    SequentialPath,
-    Slack,
-)
-from dpaudit.results.mutants import MutantResult
-from dpaudit.search import SearchRecord
-from dpaudit.stats import Curves
 
 
 class Verdict(StrEnum):
@@ -57,67 +45,3 @@ class Expectation(StrEnum):
 
     EITHER = "either"
     """A known violation that needs a larger budget than this run has."""
-
-
-class Shown(Protocol):
-    """What pictures show of an audit; :class:`~dpaudit.results.AuditResult` is one."""
-
-    @property
-    def id(self) -> str:
-        """Name of the audit."""
-
-    @property
-    def claim(self) -> dict[str, Any]:
-        """As stored."""
-
-    @property
-    def verdict(self) -> Verdict:
-        """What was concluded."""
-
-    @property
-    def failure_prob(self) -> float:
-        """Of all certified numbers together."""
-
-    @property
-    def claimed_epsilon(self) -> float:
-        """At the point of comparison."""
-
-    @property
-    def claimed_delta(self) -> float:
-        """At the point of comparison."""
-
-    @property
-    def certified_epsilon(self) -> float:
-        """At the claimed delta."""
-
-    @property
-    def profile(self) -> Profile:
-        """Over the grid of the audit."""
-
-    @property
-    def long_profile(self) -> LongProfile | None:
-        """Beyond it."""
-
-    @property
-    def curves(self) -> Curves | None:
-        """In other languages."""
-
-    @property
-    def histogram(self) -> Histogram:
-        """Along the witness."""
-
-    @property
-    def mutants(self) -> tuple[MutantResult, ...]:
-        """Of the same audit."""
-
-    @property
-    def sequential(self) -> SequentialPath | None:
-        """Of a sequential audit."""
-
-    @property
-    def slack(self) -> Slack | None:
-        """Of a slack frontier."""
-
-    @property
-    def search(self) -> SearchRecord | None:
-        """Of a search."""

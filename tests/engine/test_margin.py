@@ -17,7 +17,7 @@ from dpaudit import (
     audit,
     noise_margin,
 )
-from dpaudit.results.infos import slack_info
+from dpaudit.results import charts
 from dpaudit.stats import oracles
 from dpaudit.store import family_wise_error
 
@@ -50,13 +50,14 @@ def test_the_margin_tells_how_far_the_noise_could_shrink():
 
 def test_the_picture_holds_the_mechanism_itself():
     margin = noise_margin(AUDITED, CLAIM, {0.5: laplace_with(0.5), 0.01: laplace_with(0.01)})
-    info = slack_info(replace(AUDITED, slack=margin))
-    assert info.multipliers == (0.01, 0.5, 1.0)
-    assert info.certified[0] == info.limit == 3.0
-    assert info.refuted == (True, False, False)
-    assert info.refuted_from == 0.01
+    chart = charts.slack(replace(AUDITED, slack=margin))
+    _, line, stands, refuted = chart.panels[0].series
+    assert [multiplier for multiplier, _ in line.points] == [0.01, 0.5, 1.0]
+    assert (stands.label, refuted.label) == ("stands", "refuted")
+    assert refuted.points == [(0.01, 3.0)]  # cut at three times the claim
+    assert chart.caption.startswith("With 0.01 times the noise")
     with pytest.raises(ValueError, match="without slack"):
-        slack_info(AUDITED)
+        charts.slack(AUDITED)
 
 
 def test_the_margin_of_an_exact_profile():

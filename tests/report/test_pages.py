@@ -336,7 +336,7 @@ def test_a_guess_shows_the_counts_of_both_its_sides(tmp_path):
     assert "Event fired" not in text
     heads = "Drawn from", "guessed left", "guessed right", "of draws"
     assert "".join(f'<th scope="col">{head}</th>' for head in heads) in page
-    assert "Where left is guessed is shaded, where right is guessed hatched." in text
+    assert "The region where left is guessed is shaded, the one of right is hatched." in text
     words = (
         "615 of 770 guesses right, in 2,000 draws at fair coins (left 311 of 393, right 304 of 377)"
     )
@@ -653,7 +653,7 @@ def test_additive_noise_speaks_of_centres_and_method(special, tmp_path):
     assert f"Method{result.epsilon.method}" in text.replace("Method ", "Method")
     assert "on each dataset: centres, before the noise" in text
     assert "Centres before the noise" in text
-    assert "two standard errors around it, which guarantee nothing" in text
+    assert "The band of the estimate is two standard errors and guarantees nothing" in text
     assert result.witness.sentence() in text
     assert "Event fired" not in text
 

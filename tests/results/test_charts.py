@@ -1,24 +1,21 @@
-"""The pictures of the page: that they show what the infos hold."""
+"""Descriptions of charts: what they hold, for every kind of result."""
 
 from __future__ import annotations
 
 import functools
 import math
-import re
 import subprocess
 import sys
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpaudit import AdditiveNoise, ApproxDP, GaussianDP, NeighborPair, PureDP, audit
-from dpaudit.results import charts, infos
-from dpaudit.results.axes import Axis
-from dpaudit.results.estimates import Histogram, Profile, Slack, SlackPoint
-from dpaudit.results.result import AuditResult
-from dpaudit.results.svg import Chart, neutral
+from dpaudit.results import AuditResult, Histogram, Profile, Slack, SlackPoint, charts
+from dpaudit.results.charts import CERTIFIED_POINT, Axis, Chart, Series, round_numbers
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
 NASTY = "$\\frac{ 日本 <script>"
@@ -77,216 +74,391 @@ KINDS = [
     "kept", "broken", "exact", "silent", "worded", "additive", "closed", "stopped", "curve",
     "nothing claimed", "much claimed",
 ]  # fmt: skip
-ALWAYS = [charts.profile, charts.histogram, charts.tradeoff]
+GUESSED = ["left dataset", "right dataset", "left is guessed", "right is guessed"]
 
 
-def words(svg: str) -> list[str]:
-    return re.findall(r">([^<>]+)</text>", svg)
+def labels_of(chart: Chart) -> list[str]:
+    return [series.label for series in chart.legend]
 
 
-def paths(svg: str, role: str) -> list[str]:
-    return re.findall(rf'stroke="var\(--{role}\)"[^>]* d="([^"]*)"', svg)
+def named(chart: Chart, label: str) -> Series:
+    return next(series for series in chart.legend if series.label == label)
 
 
-@pytest.mark.parametrize("draw", ALWAYS, ids=lambda draw: draw.__name__)
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_result_can_be_drawn(kind, draw):
-    svg = draw(found()[kind])
-    root = ET.fromstring(svg)
-    assert root.get("aria-label")
-    assert "nan" not in re.sub(r">[^<]*</text>", "", svg)
-    assert svg == draw(found()[kind])
-    assert len(svg) < 15_000
-    assert "var(" not in draw(found()[kind], neutral)
+def xs(series: Series) -> list[float]:
+    return [x for x, _ in series.points]
 
 
-def test_profile_names_what_it_draws():
-    assert words(charts.profile(found()["kept"]))[:4] == [
-        "claimed",
-        "certified lower bound",
-        "estimated, no guarantee",
-        "point of comparison",
-    ]
-    assert "certified above claim" in words(charts.profile(found()["broken"]))
-    assert "estimated, no guarantee" not in words(charts.profile(found()["closed"]))
-    assert "computed exactly" in words(charts.profile(found()["exact"]))
+def ys(series: Series) -> list[float]:
+    return [y for _, y in series.points]
 
 
-def test_profile_marks_a_certified_epsilon_beyond_its_curves():
-    broken = found()["broken"]
-    far = replace(broken, epsilon=replace(broken.epsilon, lower=17.0))
-    svg = charts.profile(far)
-    assert charts.CERTIFIED_POINT in words(svg)
-    assert {"0", "10", "15"} <= set(words(svg))
-    near = replace(broken, epsilon=replace(broken.epsilon, lower=1.5))
-    assert charts.CERTIFIED_POINT not in words(charts.profile(near))
+def words_on(axis: Axis) -> list[str]:
+    return [words for _, words in axis.marks()]
 
 
-def test_profile_on_a_log_scale_has_decades_and_a_floor_for_zero():
-    shown = words(charts.profile(found()["silent"]))
-    assert {"1", "10⁻²", "10⁻⁶", "0"} <= set(shown)
+# --- axes ---
 
 
-def test_profile_of_zeros_and_of_one_point_can_be_drawn():
-    kept = found()["kept"]
-    for profile in (
-        Profile((0.0, 1.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)),
-        Profile((0.0,), (0.0,), (0.0,), (0.5,)),
-        Profile((0.0, math.inf), (0.5, 0.1), (0.6, 0.1), (0.4, 0.0)),
+@pytest.mark.parametrize(
+    ("low", "high", "most", "ticks"),
+    [
+        (0.0, 1.0, 5, [0.0, 0.25, 0.5, 0.75, 1.0]),
+        (0.0, 2.1, 5, [0.0, 0.5, 1.0, 1.5, 2.0]),
+        (0.0, 0.3, 5, [0.0, 0.1, 0.2, 0.3]),
+        (-4.2, 5.7, 5, [-4.0, -2.0, 0.0, 2.0, 4.0]),
+        (3.0, 3.0, 5, [3.0]),
+        (0.0, math.inf, 5, [0.0]),
+    ],
+)
+def test_ticks_are_round(low, high, most, ticks):
+    assert round_numbers(low, high, most) == ticks
+
+
+@given(st.floats(-1e9, 1e9), st.floats(1e-6, 1e9), st.integers(2, 8))
+def test_ticks_are_few_and_between_the_limits(low, span, most):
+    ticks = round_numbers(low, low + span, most)
+    assert 1 <= len(ticks) <= most
+    margin = 1e-6 * max(span, abs(low) * 1e-9)
+    assert all(low - margin <= tick <= low + span + margin for tick in ticks)
+    assert ticks == sorted(set(ticks))
+
+
+@given(st.floats(-12, 6), st.floats(0.02, 12), st.integers(2, 8))
+def test_ticks_of_a_log_scale_are_few_and_between_the_limits(low, span, most):
+    ends = 10.0**low, 10.0 ** (low + span)
+    ticks = round_numbers(*ends, most, log=True)
+    assert 1 <= len(ticks) <= max(most, 2)
+    assert all(ends[0] * (1 - 1e-8) <= tick <= ends[1] * (1 + 1e-8) for tick in ticks)
+    assert ticks == sorted(set(ticks)) == round_numbers(*ends[::-1], most, log=True)
+
+
+def test_values_have_their_place_on_an_axis():
+    for axis, value, place in (
+        (Axis(0.0, 2.0), 0.5, 0.25),
+        (Axis(2.0, 0.0), 0.5, 0.75),
+        (Axis(0.0, 2.0), 7.0, 1.0),
+        (Axis(0.0, 2.0), -7.0, 0.0),
+        (Axis(0.0, 2.0), math.inf, 1.0),
+        (Axis(0.01, 1.0, log=True), 0.1, 0.5),
+        (Axis(0.01, 1.0, log=True), 0.0, 0.0),
+        (Axis(1.0, 0.01, log=True), 0.0, 1.0),
+        (Axis(3.0, 3.0), 3.0, 1.0),
     ):
-        svg = charts.profile(replace(kept, profile=profile))
-        assert ET.fromstring(svg) is not None
-        assert "nan" not in svg
+        assert axis.place(value) == pytest.approx(place)
 
 
-def test_long_profile_has_a_band_and_goes_on():
-    result = found()["additive"]
-    svg = charts.profile(result)
-    assert 'fill="var(--estimated)" fill-opacity="0.25"' in svg
-    assert len(paths(svg, "certified")) >= 2  # the curve, and its sign in the legend
+def test_colours_can_be_told_apart():
+    assert len(set(charts.COLOURS.values())) == len(charts.COLOURS)
 
 
-def test_tradeoff_is_stretched_where_the_corner_decides():
-    kept = found()["kept"]
-    curves = replace(
-        kept.curves,
-        alpha=(0.0, 0.01, 0.5, 1.0),
-        certified_beta=(1.0, 0.6, 0.4, 0.0),
-        claimed_beta=(1.0, 0.9, 0.4, 0.0),
+@pytest.mark.parametrize("log", [False, True])
+def test_shading_starts_where_the_curves_cross_as_drawn(log):
+    low, high = ([1.0, 1e-4], [1e-2, 1e-2]) if log else ([1.0, 0.0], [0.5, 0.5])
+    curves = [list(zip((0.0, 1.0), curve, strict=True)) for curve in (low, high)]
+    below, above = np.array(charts.between(*curves, log_y=log))
+    np.testing.assert_allclose(below[:, 0], [0.0, 0.5, 1.0])
+    np.testing.assert_allclose((above - below)[:, 1], [0.0, 0.0, high[1] - low[1]], atol=1e-12)
+
+
+# --- the profile ---
+
+
+def with_profile(result: AuditResult, claimed, certified) -> AuditResult:
+    grid = tuple(float(e) for e in range(len(claimed)))
+    return replace(result, profile=Profile(grid, tuple(certified), tuple(certified), claimed))
+
+
+def test_profile_holds_the_curves_of_the_result():
+    kept, broken = found()["kept"], found()["broken"]
+    chart = charts.profile(kept)
+    assert labels_of(chart) == [
+        "claimed", "certified lower bound", "estimated, no guarantee", "point of comparison"
+    ]  # fmt: skip
+    own = kept.profile
+    for label, deltas in zip(
+        labels_of(chart),
+        (own.claimed_delta, own.certified_delta, own.estimated_delta),
+        strict=False,
+    ):
+        assert xs(named(chart, label)) == list(own.epsilon)
+        assert ys(named(chart, label)) == list(deltas)
+    assert named(chart, "point of comparison").points == [(1.0, 0.0)]
+    violation = named(charts.profile(broken), "certified above claim")
+    gaps = np.array(violation.ends)[:, 1] - np.array(violation.points)[:, 1]
+    assert (gaps >= 0).all()
+    assert gaps.max() == pytest.approx(
+        np.subtract(broken.profile.certified_delta, broken.profile.claimed_delta).max()
     )
-    shown = words(charts.tradeoff(replace(kept, curves=curves)))
-    assert "band below claim" in shown
-    assert {"0.99", "0.9", "0", "10⁻²"} <= set(shown)
-    assert "0.25" in words(charts.tradeoff(kept))
+
+
+def test_profile_takes_rounding_for_no_violation():
+    above = with_profile(found()["exact"], (0.5, 0.1), (0.5 + 1e-13, 0.1 * (1 + 1e-12)))
+    assert "certified above claim" not in labels_of(charts.profile(above))
+
+
+def test_profile_has_no_estimate_beside_computed_numbers():
+    for kind in ("exact", "closed"):
+        labels = labels_of(charts.profile(found()[kind]))
+        assert "computed exactly" in labels
+        assert "estimated, no guarantee" not in labels
+
+
+@pytest.mark.parametrize(
+    ("claimed", "log"),
+    [((0.5, 0.2, 0.1), False), ((0.5, 0.1, 1e-6), True), ((0.5, 0.0, 0.0), False)],
+)
+def test_profile_scale_follows_the_spread_of_the_deltas(claimed, log):
+    kept = found()["kept"]
+    claim = {**kept.claim, "delta": claimed[-1]}
+    result = replace(with_profile(kept, claimed, (0.0, 0.0, 0.0)), claim=claim)
+    assert charts.profile(result).panels[0].y.log is log
+
+
+def test_profile_draws_zeros_on_the_floor_of_a_log_scale():
+    result = with_profile(found()["kept"], (0.5, 1e-5, 1e-6), (0.4, 0.0, 0.0))
+    chart = charts.profile(result)
+    y = chart.panels[0].y
+    floor, words = y.marks()[0]
+    assert words == "0"
+    assert 0 < y.low < floor < 1e-6
+    assert ys(named(chart, "certified lower bound")) == [0.4, floor, floor]
+    assert {"1", "10⁻²", "10⁻⁶", "0"} <= set(
+        words_on(charts.profile(found()["silent"]).panels[0].y)
+    )
+
+
+def test_long_profile_goes_on_with_its_error_where_the_claim_ends():
+    additive = found()["additive"]
+    long, chart = additive.long_profile, charts.profile(additive)
+    estimated = named(chart, "estimated, no guarantee")
+    floor = chart.panels[0].y.marks()[0][0]
+    assert xs(estimated) == list(long.epsilon)
+    assert ys(estimated) == [max(delta, floor) for delta in long.estimated_delta]
+    assert floor <= 1e-10
+    assert chart.panels[0].x.high == long.epsilon[-1]
+    (band,) = [series for series in chart.panels[0].series if series.role == "estimated"][:1]
+    spread = np.add(long.estimated_delta, 2 * np.array(long.standard_error))
+    assert [y for _, y in band.ends] == pytest.approx(np.maximum(spread, floor))
+
+
+def test_exact_long_profile_continues_the_computed_curve():
+    closed = found()["closed"]
+    own, long = closed.profile, closed.long_profile
+    curve = named(charts.profile(closed), "computed exactly")
+    assert len(long.epsilon) > len(own.epsilon)
+    assert xs(curve) == list(long.epsilon)
+    assert ys(curve)[: len(own.epsilon)] == list(own.certified_delta)
+    assert charts.profile(closed).panels[0].x.high == long.epsilon[-1]
+
+
+def test_the_axis_of_a_profile_reaches_a_finite_certified_epsilon():
+    broken = found()["broken"]
+    assert broken.profile.epsilon[-1] == 2.0
+    for certified in (1.5, 2.0, 2.5, 40.0, math.inf):
+        chart = charts.profile(replace(broken, epsilon=replace(broken.epsilon, lower=certified)))
+        x = chart.panels[0].x
+        if 2.0 < certified < math.inf:
+            assert named(chart, CERTIFIED_POINT).points == [(certified, 0.0)]
+            assert (x.low, x.high) == (0.0, pytest.approx(1.03 * certified))
+        else:
+            assert CERTIFIED_POINT not in labels_of(chart)
+            assert (x.low, x.high) == (0.0, 2.0)
+
+
+# --- the trade-off curve ---
+
+
+def with_tradeoff(band, claimed, small=0.01) -> AuditResult:
+    kept, alpha = found()["kept"], (0.0, small, 0.5, 1.0)
+    curves = replace(kept.curves, alpha=alpha, certified_beta=band, claimed_beta=claimed)
+    return replace(kept, curves=curves)
+
+
+def test_tradeoff_holds_the_curves_of_the_result():
+    always = ["perfect privacy", "excluded", "claimed", "certified upper band"]
+    kept = found()["kept"]
+    chart = charts.tradeoff(kept)
+    assert labels_of(chart) == always
+    assert xs(named(chart, "claimed")) == list(kept.curves.alpha)
+    assert ys(named(chart, "claimed")) == list(kept.curves.claimed_beta)
+    assert ys(named(chart, "certified upper band")) == list(kept.curves.certified_beta)
+    assert labels_of(charts.tradeoff(found()["broken"])) == [*always, "band below claim"]
+    assert "computed upper band" in labels_of(charts.tradeoff(found()["closed"]))
+
+
+@pytest.mark.parametrize(
+    ("band", "claimed", "violated", "log"),
+    [
+        ((1.0, 0.9, 0.4, 0.0), (1.0, 0.8, 0.3, 0.0), False, False),
+        ((1.0, 0.9, 0.2, 0.0), (1.0, 0.9, 0.3, 0.0), True, False),
+        ((1.0, 0.6, 0.4, 0.0), (1.0, 0.9, 0.4, 0.0), True, True),  # at small errors
+        ((1.0, 0.9, 0.4, 0.0), (1.0, 0.001, 0.0001, 0.0), False, True),  # a large epsilon
+        ((1.0, 0.8 - 1e-13, 0.3, 0.0), (1.0, 0.8, 0.3, 0.0), False, False),  # rounding
+    ],
+)
+def test_tradeoff_scale_follows_where_the_claim_is_decided(band, claimed, violated, log):
+    chart = charts.tradeoff(with_tradeoff(band, claimed))
+    assert ("band below claim" in labels_of(chart)) is violated
+    assert chart.panels[0].x.log is chart.panels[0].y.log is log
+
+
+def test_tradeoff_stretched_about_the_corner_keeps_its_orientation():
+    chart = charts.tradeoff(with_tradeoff((1.0, 0.6, 0.4, 0.0), (1.0, 0.9, 0.4, 0.0)))
+    assert ys(named(chart, "certified upper band")) == pytest.approx([0.4, 0.6, 1.0])  # 1 - error
+    y = chart.panels[0].y
+    assert (y.low, y.high) == (1.0, 0.01)  # which falls upwards, so that a smaller error is lower
+    assert y.marks() == [(0.01, "0.99"), (0.1, "0.9"), (1.0, "0")]
+    smaller = with_tradeoff((1.0, 0.6, 0.4, 0.0), (1.0, 0.9, 0.4, 0.0), small=1e-4)
+    y = charts.tradeoff(smaller).panels[0].y
+    assert y.marks()[0] == (1e-4, "1 − 10⁻⁴")
 
 
 def test_tradeoff_without_certified_numbers_shows_the_claim_alone():
-    shown = words(charts.tradeoff(replace(found()["kept"], curves=None)))
-    assert shown[:2] == ["perfect privacy", "claimed"]
-    assert "excluded" not in shown
+    nothing = replace(found()["kept"], curves=None)
+    assert labels_of(charts.tradeoff(nothing)) == ["perfect privacy", "claimed"]
+    assert "Trade-off curve" not in [chart.title for chart in charts.charts_of(nothing)]
 
 
-def test_histogram_has_a_curve_for_each_side_and_shades_what_is_guessed():
-    svg = charts.histogram(found()["kept"])
+# --- the witness ---
+
+
+def series_of(chart: Chart, kind: str, role: str) -> list[Series]:
+    """Series with points."""
+    own = chart.panels[0].series
+    return [one for one in own if (one.kind, one.role) == (kind, role) and one.points]
+
+
+def test_histogram_holds_shares_of_both_sides():
+    kept = found()["kept"]
+    chart = charts.histogram(kept)
+    assert labels_of(chart) == GUESSED
+    assert chart.panels[0].y.label == "share of draws"
     for side in ("left", "right"):
-        assert len(paths(svg, side)) == 1
-    assert 'fill="var(--event)"' in svg.split("</g>", 1)[1]
-    names = ["left dataset", "right dataset", "left is guessed", "right is guessed"]
-    assert words(svg)[:4] == names
+        (outline,) = series_of(chart, "line", side)
+        assert sum(ys(outline)) == pytest.approx(2)  # each bin has two corners
+        assert xs(outline)[::2] == list(kept.histogram.edges[:-1])
+    (shade,), (hatched,) = series_of(chart, "bars", "event"), series_of(chart, "hatching", "event")
+    for region, inside in ((shade, kept.histogram.inside), (hatched, kept.histogram.inside_right)):
+        spans = list(zip(xs(region), [x for x, _ in region.ends], strict=True))
+        middles = np.convolve(kept.histogram.edges, [0.5, 0.5], mode="valid")
+        assert [any(a < m < b for a, b in spans) for m in middles] == list(inside)
 
 
 def test_histogram_draws_no_answer_beside_the_axis():
-    svg = charts.histogram(found()["silent"])
-    assert "no answer" in words(svg)
-    bars = re.findall(r'<rect fill="var\(--(left|right)\)" fill-opacity="0.75"', svg)
-    assert bars == ["left", "right", "left", "right"]  # the legend, and a bar each
-    assert "no answer" not in words(charts.histogram(found()["kept"]))
+    silent = found()["silent"]
+    chart = charts.histogram(silent)
+    edge, (_, words) = silent.histogram.edges[-1], chart.panels[0].x.marks()[-1]
+    assert words == "no answer"
+    for side, share in (("left", 0.5), ("right", 0.1)):
+        (bar,) = series_of(chart, "bars", side)
+        assert xs(bar)[0] > edge
+        assert bar.ends[0][1] == pytest.approx(share, abs=0.1)
+    assert "no answer" not in words_on(charts.histogram(found()["kept"]).panels[0].x)
 
 
-def test_histogram_of_categories_has_a_bar_for_each_side_and_is_text():
-    info, svg = infos.histogram_info(found()["worded"]), charts.histogram(found()["worded"])
-    shares = [share for share in (*info.left, *info.right) if share > 0]
-    assert svg.count('fill-opacity="0.75"') == len(shares) + 2
-    assert "日本 &lt;script&gt;" in svg
+def test_histogram_of_centres_and_of_probabilities_says_so():
+    additive, exact = (charts.histogram(found()[kind]) for kind in ("additive", "exact"))
+    assert additive.panels[0].y.label == "share of centres"
+    assert {"centre in the event", "event: beyond the centres"} & set(labels_of(additive))
+    assert not additive.panels[0].y.log
+    assert exact.panels[0].x.label.startswith("probability, by ")
+    assert "1,000,000" not in exact.panels[0].x.label
+    assert labels_of(exact)[2:] == ["event fires"]
 
 
-def test_histogram_of_many_categories_grows():
-    exact = found()["exact"]
-    crowd = Histogram("o", tuple(map(str, range(18))), None, (1,) * 18, (1,) * 18, (True,) * 18)
-    height = re.search(
-        r'viewBox="0 0 400 (\d+)"', charts.histogram(replace(exact, histogram=crowd))
+@pytest.mark.parametrize("guess", [False, True])
+def test_histogram_sums_up_rare_categories(guess):
+    k = 50
+    counts = tuple(range(1, k + 1))
+    shades = [tuple(i % 3 == at for i in range(k)) for at in (0, 1)] if guess else []
+    shades = shades or [tuple(i % 2 == 0 for i in range(k))]
+    crowd = Histogram("outcome", tuple(map(str, range(k))), None, counts, counts[::-1], *shades)
+    result = replace(found()["kept" if guess else "exact"], histogram=crowd)
+    chart = charts.histogram(result)
+    names = words_on(chart.panels[0].y)
+    assert len(names) == charts.MAX_CATEGORIES
+    assert names[-3 if guess else -2 :] == (
+        ["11 others where left is…", "11 others where right i…", "11 others"]
+        if guess
+        else ["16 others in the event", "16 others"]
     )
-    assert height is not None
-    assert int(height[1]) > 400
+    for side in ("left", "right"):
+        (bars,) = series_of(chart, "bars", side)
+        assert sum(x for x, _ in bars.ends) == pytest.approx(1)
+    (shaded,) = series_of(chart, "bars", "event")
+    last = len(names) - (3 if guess else 2)  # the first of the sums, which is shaded to its end
+    assert last + 0.5 in [
+        max(a, b) for (_, a), (_, b) in zip(shaded.points, shaded.ends, strict=True)
+    ]
+    assert chart.height > 280
 
 
-@pytest.mark.parametrize("counts", [((900, 99, 1), (1000, 0, 0)), ((0, 0, 0), (0, 0, 0))])
-def test_rare_events_and_empty_histograms_can_be_drawn(counts):
-    thin = Histogram("o", ("a", "b", "c"), (0.0, 1.0, 2.0, 3.0), *counts, (False, False, True))
-    result = replace(found()["kept"], histogram=thin)
-    shown = words(charts.histogram(result))
-    assert ("10⁻³" in shown) is (counts[0][2] > 0)
+def test_histogram_shows_a_rare_event_on_a_log_scale():
+    kept = found()["kept"]
 
+    def described(left, right, *shades) -> Chart:
+        own = Histogram("o", ("a", "b", "c"), (0.0, 1.0, 2.0, 3.0), left, right, *shades)
+        return charts.histogram(replace(kept, histogram=own))
 
-@pytest.mark.parametrize("edges", [(0.0, 1.0, 2.0, 3.0), None])
-def test_a_guess_has_two_shades_and_an_event_one(edges):
-    regions = (False, False, True), (True, False, False)
-    guess = Histogram("o", ("a", "b", "c"), edges, (300, 300, 400), (400, 300, 300), *regions)
-    svg = charts.histogram(replace(found()["kept"], histogram=guess))
-    assert "right is guessed" in words(svg)
-    assert "left is guessed" in words(svg)
-    assert svg.count('class="hatched"') == 2  # the legend, and the region
-    assert svg.count('fill="var(--event)"') == 2
-    event = charts.histogram(replace(found()["kept"], histogram=replace(guess, inside_right=())))
-    assert "event fires" in words(event)
-    assert "is guessed" not in event
-    assert 'class="hatched"' not in event
-    assert event.count('fill="var(--event)"') == 2
-
-
-def test_hatching_stays_in_its_rectangle():
-    chart = Chart(Axis(0.0, 10.0), Axis(0.0, 10.0))
-    chart.box((2.0, 4.0), (1.0, 7.0), "event", hatched=True)
-    svg = chart.svg("x")
-    hatched = re.search(r'class="hatched" [^>]* d="([^"]*)"', svg)
-    assert hatched is not None
-    ends = np.array(
-        [list(map(float, end.split())) for end in re.findall(r"[ML]([^ML]+)", hatched[1])]
-    )
-    (left, bottom), (right, top) = chart._at(2.0, 1.0), chart._at(4.0, 7.0)
-    assert ends.min(axis=0) == pytest.approx([left, top], abs=6.1)
-    assert ends.max(axis=0) == pytest.approx([right, bottom], abs=6.1)
-    assert (ends >= np.array([left, top]) - 0.1).all()
-    assert (ends <= np.array([right, bottom]) + 0.1).all()
-    assert ends[::2].sum(axis=1) == pytest.approx(ends[1::2].sum(axis=1), abs=0.2)
+    for hits, log in ((1, True), (500, False)):
+        chart = described((900, 100, hits), (1000, 99, 0), (False, False, True))
+        assert chart.panels[0].y.log is log
+    both = (1, 990, 9), (1, 490, 509)
+    assert described(*both, (False, False, True), (True, False, False)).panels[0].y.log
+    empty = described(*both, (False, False, False), (True, False, False))
+    assert labels_of(empty)[2] == "left is guessed: less than a bin"
+    nothing = described((0, 0, 0), (0, 0, 0), (False, False, True))
+    assert series_of(nothing, "line", "left")
+    thin = described((900, 99, 1), (1000, 0, 0), (False, False, True))
+    assert "10⁻³" in words_on(thin.panels[0].y)
 
 
 def test_infinite_edges_end_with_the_axis():
     wide = Histogram("o", ("a", "b"), (-math.inf, 0.0, math.inf), (1, 2), (3, 4), (True, False))
-    svg = charts.histogram(replace(found()["kept"], histogram=wide))
-    assert "inf" not in svg
-    assert ET.fromstring(svg) is not None
+    chart = charts.histogram(replace(found()["kept"], histogram=wide))
+    places = [place for one in chart.panels[0].series for place in (*one.points, *one.ends)]
+    assert np.isfinite(places).all()
+
+
+# --- sequential audits, slack, searches ---
 
 
 def test_wealth_shows_where_it_stopped_and_why():
     result = found()["stopped"]
-    shown = words(charts.wealth(result))
-    assert shown[:3] == [
-        "claim refuted at 13.82",
-        "budget: 2\u202f000 draws",
-        "stopped: the claim is refuted",
-    ]
-    assert len([word for word in shown if re.fullmatch(r"[\d\u202f]+", word)]) >= 3
-
-
-def test_wealth_without_a_look_can_be_drawn():
-    result = found()["stopped"]
-    path = replace(result.sequential, draws=(), log_wealth=())
-    assert ET.fromstring(charts.wealth(replace(result, sequential=path))) is not None
-
-
-def test_wealth_of_other_audits_is_refused():
-    with pytest.raises(ValueError, match="kept was not audited sequentially"):
-        charts.wealth(found()["kept"])
+    chart, path = charts.wealth(result), result.sequential
+    assert labels_of(chart) == [
+        "claim refuted at 13.82", "budget: 2\u202f000 draws", "stopped: the claim is refuted"
+    ]  # fmt: skip
+    (line,) = [one for one in chart.panels[0].series if one.kind == "line" and not one.label]
+    assert (xs(line), ys(line)) == (list(path.draws), list(path.log_wealth))
+    assert line.role == "violation"
+    assert named(chart, labels_of(chart)[0]).points[0][1] == pytest.approx(math.log(1e6))
+    assert len(chart.panels[0].x.marks()) >= 3
+    without = charts.wealth(replace(result, sequential=replace(path, draws=(), log_wealth=())))
+    assert not named(without, "stopped: the claim is refuted").points
 
 
 def test_slack_tells_what_fell_from_what_stood():
     points = tuple(SlackPoint(m, 1 / m, m < 0.6) for m in (0.9, 0.7, 0.5, 0.25))
-    svg = charts.slack(replace(found()["kept"], slack=Slack(points, "a pair", 1e-6)))
-    assert words(svg)[:3] == ["claimed: 1", "stands", "refuted"]
-    dots = {
-        role: len(re.findall(r"M[\d. ]+h0", path))
-        for role in ("certified", "violation")
-        for path in paths(svg, role)
-    }
-    assert dots == {"certified": 3, "violation": 2}  # the mechanism itself is among them
+    result = replace(found()["kept"], slack=Slack(points, "a pair", 1e-6))
+    chart = charts.slack(result)
+    assert labels_of(chart) == ["claimed: 1", "stands", "refuted"]
+    assert xs(named(chart, "stands")) == [1.0, 0.9, 0.7]  # the mechanism itself is among them
+    assert named(chart, "refuted").points == [(0.5, 2.0), (0.25, 3.0)]  # cut at three times claimed
+    assert chart.caption.startswith("With 0.5 times the noise the claim is refuted, on the pair a ")
 
 
-def test_slack_of_other_audits_is_refused():
-    with pytest.raises(ValueError, match="without slack"):
-        charts.slack(found()["kept"])
+def test_charts_of_other_audits_are_refused():
+    for describe, words in (
+        (charts.wealth, "kept was not audited sequentially"),
+        (charts.slack, "kept was audited without slack"),
+        (charts.landscape, "kept did not search for its pair"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            describe(found()["kept"])
 
 
-def test_pictures_need_no_plotting_library():
-    code = "import sys, dpaudit.results.charts; assert 'matplotlib' not in sys.modules"
+def test_charts_need_no_plotting_library():
+    code = "import sys, dpaudit.results.tables; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -10,9 +10,10 @@ import pytest
 
 from dpaudit import GaussianDP, NeighborPair, PureDP, audit
 from dpaudit.report.pages import write_report
-from dpaudit.results import charts
-from dpaudit.results import landscapes as searches
-from dpaudit.results.result import AuditResult
+from dpaudit.results import AuditResult, charts, figures
+from dpaudit.results.charts import Panel
+from dpaudit.results.svg import svg_of
+from dpaudit.results.tables import search_table
 from dpaudit.search.record import SearchRecord, Trial
 from dpaudit.store import Run
 
@@ -46,42 +47,54 @@ def found(plain) -> AuditResult:
     return replace(plain, search=RECORD)
 
 
-def test_landscape_info_holds_the_trials_that_were_drawn(found):
-    info = searches.landscape_info(found)
-    size, side = info.panels
-    assert (size.parameter, size.x, size.words, size.log) == ("size", (0.01, 0.5, 2.0), None, True)
-    assert (side.x, side.words, side.log) == ((0.0, 1.0, 1.0), ("left", "right"), False)
-    assert info.expected == (0.1, 1.7, 1.5)
-    assert info.stage == ("design", "local", "final")
-    assert info.winner == 2  # only finalists were judged on fresh draws
-    assert (info.claim, info.ylabel, info.left_out) == (1.0, "expected epsilon", ())
+def points(panel: Panel) -> dict[str, list[tuple[float, float]]]:
+    return {one.label: list(one.points) for one in panel.series}
+
+
+def test_landscape_holds_the_trials_that_were_drawn(found):
+    chart = charts.landscape(found)
+    size, side = chart.panels
+    assert (size.x.label, size.x.log, size.y.label) == ("size", True, "expected epsilon")
+    assert "10⁻¹" in [words for _, words in size.x.marks()]  # sizes span two decades
+    own = points(size)
+    assert list(own) == ["design", "local", "final", "winner", "claim"]
+    assert (own["design"], own["local"]) == ([(0.01, 0.1)], [(0.5, 1.7)])
+    assert own["winner"] == own["final"] == [(2.0, 1.5)]  # only finalists were judged afresh
+    assert {y for _, y in own["claim"]} == {1.0}
+    assert side.x.marks() == [(0.0, "left"), (1.0, "right")]
+    assert points(side)["local"] == [(1.0, 1.7)]
+    assert (side.x.log, side.y.label) == (False, "")
+    assert [one.role for one in size.series[:3]] == ["mutant", "estimated", "certified"]
+    assert "Not drawn" not in chart.caption
 
 
 def test_landscape_of_a_curve_is_in_parts_of_the_claim(plain):
     result = audit(noisy_sum, GaussianDP(2.0), PAIR, draws=2000, seed=1, id="curve", mutants=None)
-    info = searches.landscape_info(replace(result, search=RECORD))
-    assert (info.claim, info.ylabel) == (1.0, "expected, of the claim")
+    panel = charts.landscape(replace(result, search=RECORD)).panels[0]
+    assert panel.y.label == "expected, of the claim"
+    assert {y for _, y in points(panel)["claim"]} == {1.0}
 
 
 @pytest.mark.parametrize(
     ("values", "x", "words", "log"),
     [
-        ((3, 5, 4), (0.0, 2.0, 1.0), ("3", "4", "5"), False),
-        ((10, 9, 10), (1.0, 0.0, 1.0), ("9", "10"), False),
+        ((3, 5, 4), (0.0, 2.0, 1.0), ["3", "4", "5"], False),
+        ((10, 9, 10), (1.0, 0.0, 1.0), ["9", "10"], False),
         (tuple(range(20)), tuple(map(float, range(20))), None, False),
         ((1.0, 2.0, 99.0), (1.0, 2.0, 99.0), None, False),
         ((1.0, 2.0, 100.0), (1.0, 2.0, 100.0), None, True),
         ((0.0, 2.0, 100.0), (0.0, 2.0, 100.0), None, False),
-        ((True, False), (1.0, 0.0), ("False", "True"), False),
-        (("b", "a", "b"), (1.0, 0.0, 1.0), ("a", "b"), False),
+        ((True, False), (1.0, 0.0), ["False", "True"], False),
+        (("b", "a", "b"), (1.0, 0.0, 1.0), ["a", "b"], False),
     ],
 )
 def test_panels_tell_numbers_from_choices(plain, values, x, words, log):
     trials = tuple(Trial({"p": value}, 0.5, 32, "design") for value in values)
     result = replace(plain, search=SearchRecord("space", ("p",), trials, 32))
-    panel = searches.landscape_info(result).panels[0]
-    assert (panel.x, panel.words, panel.log) == (x, words, log)
-    assert charts.landscape(result).startswith("<svg")
+    (panel,) = charts.landscape(result).panels
+    assert tuple(place for place, _ in points(panel)["design"]) == x
+    assert panel.x.log is log
+    assert panel.x.ticks == (words and list(zip(map(float, range(len(words))), words, strict=True)))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
@@ -89,49 +102,33 @@ def test_landscape_draws_at_most_four_parameters(plain, count):
     names = tuple(f"p{i}" for i in range(count))
     trials = tuple(Trial(dict.fromkeys(names, v), v, 32, "design") for v in (0.1, 0.9))
     result = replace(plain, search=SearchRecord("space", names, trials, 64))
-    drawn = charts.landscape(result)
-    assert [name for name in names if f">{name}</text>" in drawn] == list(names[:4])
-    assert drawn.count("<g transform=") == min(count, 4)
-    assert searches.landscape_info(result).left_out == names[4:]
-
-
-def test_landscape_marks_stages_winner_and_claim(found):
-    picture = charts.landscape(found)
-    words = re.findall(r">([^<>]+)</text>", picture)
-    assert words[:5] == ["design", "local", "final", "winner", "claim"]
-    assert {"size", "side", "left", "right", "expected epsilon"} <= set(words)
-    panels = picture.split("<g transform=")[1:]
-    for panel in panels:
-        colours = re.findall(r'stroke="var\(--(\w+)\)" stroke-width="5.2"', panel)
-        assert colours == ["mutant", "estimated", "certified"]  # a dot for each stage
-        assert panel.count("<circle") == 1  # a ring around the winner
-        assert 'stroke-dasharray="5 3"' in panel
-    assert "10⁻¹" in panels[0]  # sizes span two decades
+    chart = charts.landscape(result)
+    svg = svg_of(chart)
+    assert [name for name in names if f">{name}</text>" in svg] == list(names[:4])
+    assert len(chart.panels) == len(figures.draw(chart).figure.axes) - count % 2 * (1 < count < 4)
+    assert ("Not drawn: p4, p5, p6." in chart.caption) is (count == 7)
 
 
 def test_landscape_of_failures_only_can_be_drawn(plain):
     result = replace(plain, search=SearchRecord("space", ("size", "side"), TRIALS[-1:], 0))
-    assert searches.landscape_info(result).winner is None
-    assert charts.landscape(result).startswith("<svg")
-
-
-def test_landscape_without_a_search_is_refused(plain):
-    with pytest.raises(ValueError, match="plain did not search for its pair"):
-        charts.landscape(plain)
+    chart = charts.landscape(result)
+    assert [one.label for one in chart.legend] == ["claim"]
+    assert svg_of(chart).startswith("<svg")
 
 
 def test_account_counts_everything_that_was_tried():
-    words = searches.search_words(RECORD)
-    assert words.cost == "4 trials, 640 draws per dataset; 1 gave no valid pair"
-    assert words.notes == ("1\u202f× the <sides> are equal",)
-    assert words.draws == "640"
-    assert [row.rank for row in words.rows] == [1, 2, 3]
-    assert words.rows[0] == searches.TrialRow(1, ("2", "right"), "1.5", "512", "final", "")
+    table = search_table(RECORD)
+    assert table["cost"] == "4 trials, 640 draws per dataset; 1 gave no valid pair"
+    assert table["notes"] == ["1\u202f× the <sides> are equal"]
+    assert table["draws"] == "640"
+    assert [row["rank"] for row in table["rows"]] == [1, 2, 3]
+    first = {"expected": "1.5", "draws": "512", "stage": "final", "note": ""}
+    assert table["rows"][0] == {"rank": 1, "parameters": ["2", "right"], **first}
 
 
 def test_ranking_has_ten_rows_at_most():
     record = replace(RECORD, trials=TRIALS * 9)
-    assert len(searches.search_words(record).rows) == 10
+    assert len(search_table(record)["rows"]) == 10
 
 
 def page_of(result, tmp_path) -> str:

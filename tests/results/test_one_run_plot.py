@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 
 from dpaudit import ApproxDP, GaussianDP, PureDP, audit_one_run
 from dpaudit.claims import Claim
-from dpaudit.results import OneRunResult, figures
-from dpaudit.results.one_run_infos import one_run_info
+from dpaudit.results import OneRunResult, charts
 
 CLAIMS = [PureDP(1.0), ApproxDP(1.0, 1e-5), GaussianDP(1.0), PureDP(8.0)]
 
@@ -29,17 +28,16 @@ def found(claim: Claim, side: str = "both") -> OneRunResult:
 
 @pytest.mark.parametrize("side", ["both", "top"])
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
-def test_info_holds_the_looks_of_the_result(claim: Claim, side: str) -> None:
+def test_chart_holds_the_estimates_of_the_result(claim: Claim, side: str) -> None:
     result = found(claim, side)
-    info = one_run_info(result)
-    assert info.guesses == result.looks
-    assert info.guesses[info.telling] == result.guesses
-    for guesses, correct, estimate in zip(
-        result.looks, result.correct, info.estimated, strict=True
-    ):
+    dots, most, *levels = charts.one_run(result).panels[0].series
+    assert tuple(n for n, _ in dots.points) == result.looks
+    for (guesses, estimate), correct in zip(dots.points, result.correct, strict=True):
         assert math.exp(estimate) == pytest.approx((correct + 0.5) / (guesses - correct + 0.5))
-    assert (info.certified, info.delta) == (result.certified_epsilon, result.delta)
-    assert info.claimed == result.claim["epsilon"]
+    assert [n for n, _ in most.points] == [result.guesses]
+    heights = [{y for _, y in level.points} for level in levels]
+    assert heights == [{result.certified_epsilon}, {result.claim["epsilon"]}]
+    assert f"at delta = {result.delta:g}"[:14] in levels[0].label
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
@@ -49,7 +47,7 @@ def test_plot_tells_estimates_from_what_is_certified(claim: Claim) -> None:
     legend = ax.get_legend()
     assert legend is not None
     words = [text.get_text() for text in legend.get_texts()]
-    assert words[:2] == ["estimated, no guarantee", "look that shows most"]
+    assert words[:2] == ["estimated, no guarantee", "strongest evidence"]
     assert words[2].startswith("certified: ")
     assert float(words[2].split()[1]) <= result.certified_epsilon
     assert words[3].startswith("claimed: ")
@@ -67,7 +65,7 @@ def test_plot_draws_on_given_axes_and_is_kept_by_its_figure(tmp_path) -> None:
     ax = Figure().subplots()
     assert found(PureDP(1.0)).plot(ax) is ax
     ax.figure.savefig(tmp_path / "run.svg")
-    assert "svg" in figures.to_svg(ax)
+    assert "<svg" in (tmp_path / "run.svg").read_text(encoding="utf-8")
 
 
 def test_a_claim_without_an_epsilon_has_no_line() -> None:
@@ -75,7 +73,6 @@ def test_a_claim_without_an_epsilon_has_no_line() -> None:
     included = rng.random(60) < 0.5
     result = audit_one_run(rng.random(60), included, GaussianDP(1.0), delta=0.0)
     assert result.claim["epsilon"] == math.inf
-    assert one_run_info(result).claimed is None
     assert len(result.plot().lines) == 3
 
 

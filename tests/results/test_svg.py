@@ -1,75 +1,55 @@
-"""The writer of small pictures: where marks fall, what is escaped, what is left out."""
+"""Charts as SVG: where marks fall, what is escaped, what is left out."""
 
 from __future__ import annotations
 
 import math
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.results.axes import Axis, steps, text_width
-from dpaudit.results.svg import COLOURS, Chart, coordinate, neutral, themed, wrap
+from dpaudit.results import charts
+from dpaudit.results.charts import COLOURS, Axis, Chart, Panel, Series
+from dpaudit.results.svg import coordinate, neutral, svg_of, text_width, themed, wrap
+from tests.results.test_charts import KINDS, found
 
-UNIT = Axis(0.0, 1.0)
-NAMED = Axis(0.0, 1.0, [(0.0, "0"), (1.0, "1")], "name")
+UNIT = Axis(0.0, 1.0, ticks=())
+NAMED = Axis(0.0, 1.0, "name", [(0.0, "0"), (1.0, "1")])
+DIAGONAL = ((0.0, 0.0), (1.0, 1.0))
+
+
+def drawn(*series: Series, x: Axis = UNIT, y: Axis = UNIT) -> str:
+    return svg_of(Chart("x", [Panel(x, y, series)]))
 
 
 def paths(svg: str, role: str) -> list[str]:
-    """The paths of one colour, in the order in which they are painted."""
+    """Return the paths of one colour, in the order in which they are painted."""
     return re.findall(rf'stroke="var\(--{role}\)"[^>]* d="([^"]*)"', svg)
 
 
-@pytest.mark.parametrize(
-    ("low", "high", "most", "ticks"),
-    [
-        (0.0, 1.0, 5, [0.0, 0.25, 0.5, 0.75, 1.0]),
-        (0.0, 2.1, 5, [0.0, 0.5, 1.0, 1.5, 2.0]),
-        (0.0, 0.3, 5, [0.0, 0.1, 0.2, 0.3]),
-        (-4.2, 5.7, 5, [-4.0, -2.0, 0.0, 2.0, 4.0]),
-        (3.0, 3.0, 5, [3.0]),
-        (0.0, math.inf, 5, [0.0]),
-    ],
-)
-def test_ticks_are_round(low, high, most, ticks):
-    assert steps(low, high, most) == ticks
+def words(svg: str) -> list[str]:
+    return re.findall(r">([^<>]+)</text>", svg)
 
 
-@given(st.floats(-1e9, 1e9), st.floats(1e-6, 1e9), st.integers(2, 8))
-def test_ticks_are_few_and_between_the_limits(low, span, most):
-    found = steps(low, low + span, most)
-    assert 1 <= len(found) <= most
-    room = 1e-6 * max(span, abs(low) * 1e-9)
-    assert all(low - room <= tick <= low + span + room for tick in found)
-    assert found == sorted(set(found))
-
-
-@pytest.mark.parametrize(
-    ("axis", "value", "part"),
-    [
-        (Axis(0.0, 2.0), 0.5, 0.25),
-        (Axis(2.0, 0.0), 0.5, 0.75),
-        (Axis(0.0, 2.0), 7.0, 1.0),
-        (Axis(0.0, 2.0), -7.0, 0.0),
-        (Axis(0.0, 2.0), math.inf, 1.0),
-        (Axis(0.01, 1.0, log=True), 0.1, 0.5),
-        (Axis(0.01, 1.0, log=True), 0.0, 0.0),
-        (Axis(1.0, 0.01, log=True), 0.0, 1.0),
-        (Axis(3.0, 3.0), 3.0, 1.0),
-    ],
-)
-def test_values_have_their_place_on_an_axis(axis, value, part):
-    assert axis.part(value) == pytest.approx(part)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_result_can_be_drawn(kind):
+    for chart in (*charts.charts_of(found()[kind]), charts.tradeoff(found()[kind])):
+        svg = svg_of(chart)
+        assert ET.fromstring(svg).get("aria-label") == chart.title
+        assert not re.search("nan|inf", re.sub(r">[^<]*</text>", "", svg))
+        assert svg == svg_of(chart)
+        assert len(svg) < 15_000
+        assert "var(" not in svg_of(chart, neutral)
 
 
 def test_what_is_written_is_text_and_well_formed():
     nasty = "<script>\"&'"
-    axis = Axis(0.0, 1.0, [(0.5, nasty)], nasty)
-    chart = Chart(axis, axis)
-    chart.line([0, 1], [0, 1], "left", label=nasty)
-    svg = chart.svg(nasty)
+    axis = Axis(0.0, 1.0, nasty, [(0.5, nasty)])
+    svg = svg_of(Chart(nasty, [Panel(axis, axis, [Series("line", "left", DIAGONAL, nasty)])]))
     root = ET.fromstring(svg)
     assert root.get("aria-label") == nasty
     assert root.get("role") == "img"
@@ -78,77 +58,103 @@ def test_what_is_written_is_text_and_well_formed():
 
 
 def test_a_line_keeps_its_bends_and_drops_what_lies_between():
-    chart = Chart(UNIT, UNIT)
-    chart.line([0, 0.1, 0.2, 0.5, 0.5, 1.0], [0, 0.1, 0.2, 0.5, 0.5, 0.0], "left")
-    (path,) = paths(chart.svg("x"), "left")
+    bends = [(0, 0), (0.1, 0.1), (0.2, 0.2), (0.5, 0.5), (0.5, 0.5), (1.0, 0.0)]
+    (path,) = paths(drawn(Series("line", "left", bends)), "left")
     assert path.count("L") == 2
 
 
 def test_what_is_no_number_is_not_drawn():
-    chart = Chart(UNIT, UNIT)
-    chart.line([0, math.nan, math.inf, 1], [0, 0.5, 0.5, math.nan], "left")
-    chart.line([], [], "right")
-    svg = chart.svg("x")
+    odd = [(0, 0), (math.nan, 0.5), (math.inf, 0.5), (1, math.nan)]
+    svg = drawn(Series("line", "left", odd), Series("line", "right"))
     assert [path.count("L") for path in paths(svg, "left")] == [0]
     assert paths(svg, "right") == []
-    assert "nan" not in svg
-    assert "inf" not in svg
+    assert not re.search("nan|inf", svg)
 
 
-def test_surfaces_lie_below_lines_and_the_legend_keeps_the_order_of_the_calls():
-    chart = Chart(UNIT, UNIT)
-    chart.line([0, 1], [0, 1], "left", label="a line")
-    chart.area([0, 1], [0, 0], [1, 1], "event", opacity=0.5, label="an area")
-    chart.box((0, 1), None, "right", label="a box")
-    chart.dots([0.5], [0.5], "claimed", hollow=True, label="a ring")
-    chart.name("a patch", "mutant")
-    svg = chart.svg("x")
-    assert re.findall(r">([^<>]+)</text>", svg) == [
-        "a line", "an area", "a box", "a ring", "a patch"
-    ]  # fmt: skip
-    drawn = svg.split("</g>", 1)[1]
-    places = [drawn.index(f"--{role})") for role in ("event", "right", "left", "claimed")]
+def test_surfaces_lie_below_lines_and_the_legend_keeps_the_order_of_the_series():
+    corner = ((1.0, 1.0),)
+    svg = drawn(
+        Series("line", "left", DIAGONAL, "a line"),
+        Series("band", "event", ((0, 0), (1, 0)), "a band", ((0, 1), (1, 1)), opacity=0.5),
+        Series("bars", "right", ((0.0, 0.0),), "a bar", corner),
+        Series("rings", "claimed", corner, "a ring"),
+        Series("bars", "mutant", (), "a key"),
+    )
+    assert words(svg) == ["a line", "a band", "a bar", "a ring", "a key"]
+    body = svg.split("</g>", 1)[1]
+    places = [body.index(f"--{role})") for role in ("event", "right", "left", "claimed")]
     assert places == sorted(places)
-    assert 'fill-opacity="0.5"' in drawn
+    assert 'fill-opacity="0.5"' in body
+    assert "--mutant" not in body
 
 
-def test_a_long_legend_is_wrapped_and_moves_the_picture_down():
-    def top(labels: int) -> float:
-        chart = Chart(UNIT, UNIT)
-        for index in range(labels):
-            chart.name(f"a rather long label {index}", "left")
-        heights = {float(y) for y in re.findall(r'<text x="[^"]*" y="([^"]*)"', chart.svg("x"))}
-        assert len(heights) == math.ceil(labels / 2)
+def test_a_long_legend_is_wrapped_and_moves_the_chart_down():
+    def bottom(count: int) -> float:
+        keys = [Series("bars", "left", (), f"a rather long label {i}") for i in range(count)]
+        heights = {float(y) for y in re.findall(r'<text x="[^"]*" y="([^"]*)"', drawn(*keys))}
+        assert len(heights) == math.ceil(count / 2)
         return max(heights)
 
-    assert top(2) < top(3) < top(5)
+    assert bottom(2) < bottom(3) < bottom(5)
 
 
-def test_everything_stays_inside_the_picture():
-    chart = Chart(NAMED, Axis(0.0, 1.0, [(0.0, "a long name"), (1.0, "two\nlines")], "name"))
-    chart.line([-5, 9], [-3, 4], "left")
-    root = ET.fromstring(chart.svg("x"))
-    for element in root.iter("text"):
+def texts(svg: str) -> Iterator[tuple[float, float, float, bool]]:
+    """Yield left and right end, height and turn of each text."""
+    for element in ET.fromstring(svg).iter("text"):
         x, y = float(element.get("x", "nan")), float(element.get("y", "nan"))
         width = text_width(element.text or "")
-        start = {"end": x - width, "middle": x - width / 2}.get(element.get("text-anchor"), x)
-        turned = "transform" in element.attrib
-        assert turned or (start >= -1 and start + width <= chart.width + 1)
-        assert 0 < y < chart.height
-    (path,) = paths(chart.svg("x"), "left")
-    numbers = [float(word) for word in re.findall(r"[\d.]+", path)]
-    assert all(0 <= number <= 400 for number in numbers)
+        start = {"end": x - width, "middle": x - width / 2}.get(element.get("text-anchor", ""), x)
+        yield start, start + width, y, "transform" in element.attrib
 
 
-def test_an_endless_bar_has_a_head():
-    chart = Chart(UNIT, UNIT)
-    chart.arrow(1.0, 0.5, "violation")
-    assert 'l15 16l-15 16z"' in chart.svg("x")
+def test_everything_stays_inside_the_chart():
+    line = Series("line", "left", ((-5, -3), (9, 4)))
+    svg = drawn(line, x=NAMED, y=Axis(0.0, 1.0, "name", [(0.0, "a long name")]))
+    for start, end, y, turned in texts(svg):
+        assert turned or (start >= -1 and end <= 401)
+        assert 0 < y < 280
+    (path,) = paths(svg, "left")
+    assert all(0 <= float(number) <= 400 for number in re.findall(r"[\d.]+", path))
+
+
+def test_hatching_stays_in_its_rectangle():
+    ten = Axis(0.0, 10.0, ticks=())
+    corners = ((2.0, 1.0),), ((4.0, 7.0),)
+    svg = drawn(
+        Series("hatching", "event", corners[0], "", corners[1]),
+        Series("bars", "left", corners[0], "", corners[1]),
+        x=ten,
+        y=ten,
+    )
+    rect = re.search(r'<rect [^>]*x="(.*?)" y="(.*?)" width="(.*?)" height="(.*?)"', svg)
+    hatched = re.search(r'class="hatched" [^>]* d="([^"]*)"', svg)
+    assert rect is not None
+    assert hatched is not None
+    left, top, width, height = map(float, rect.groups())
+    strokes = re.findall(r"[ML]([^ML]+)", hatched[1])
+    ends = np.array([list(map(float, end.split())) for end in strokes])
+    assert ends.min(axis=0) == pytest.approx([left, top], abs=6.1)
+    assert ends.max(axis=0) == pytest.approx([left + width, top + height], abs=6.1)
+    assert (ends >= np.array([left, top]) - 0.11).all()
+    assert (ends <= np.array([left + width, top + height]) + 0.11).all()
+    assert ends[::2].sum(axis=1) == pytest.approx(ends[1::2].sum(axis=1), abs=0.2)
+
+
+def test_panels_stand_side_by_side_and_share_a_legend():
+    dots = Series("dots", "left", DIAGONAL, "a dot")
+    svg = svg_of(Chart("x", [Panel(NAMED, UNIT, [dots])] * 3))
+    assert words(svg).count("a dot") == 1
+    first, second, third = (
+        [tuple(map(float, xy)) for xy in re.findall(r"M([\d.]+) ([\d.]+)h0", path)]
+        for path in paths(svg, "left")[1:]
+    )
+    assert first[1][0] < 200 < second[0][0]
+    assert first[0][1] == second[0][1] < third[1][1]
+    assert 'viewBox="0 0 400' in svg
 
 
 def test_palettes_know_every_role():
     assert themed("left") == "var(--left)"
-    assert len(set(COLOURS.values())) == len(COLOURS)
     for role in COLOURS:
         assert neutral(role) == "currentColor" or re.fullmatch(r"#[0-9a-f]{4,8}", neutral(role))
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from dpaudit import ArgumentError, MechanismError, NeighborPair, PureDP, Relation, _json, neighbors
 from dpaudit.neighbors import Choice, Integer, Interval, Portfolio, SearchSpace, portfolio
-from dpaudit.results import landscape_info, search_words
 from dpaudit.search import SearchRecord, candidates, landscape, ranking, search_computed
 from dpaudit.search import halving as running
 from dpaudit.search.candidates import Candidates
@@ -238,23 +237,22 @@ def test_pictures_and_tables_of_a_portfolio_tell_the_arms() -> None:
     from dataclasses import replace
 
     from dpaudit import audit
-    from dpaudit.results import charts
+    from dpaudit.results import charts, tables
 
     result = audit(unclipped, PureDP(1.0), FAR, draws=1000, seed=1, mutants=None)
     record = record_of(Portfolio("mine", (NEAR, FAR), (SMALL, LARGE)))
     result = replace(result, search=record)
-    info = landscape_info(result)
-    (panel,) = info.panels
-    assert panel.parameter == "space"
-    assert panel.words == ("given pairs", "large", "small")
-    assert len(panel.x) == len(panel.shown) == len(info.expected)
-    assert info.left_out == ("distance", "n_users")
-    assert charts.landscape(result).startswith("<svg")
-    words = search_words(record)
-    assert (words.kind, words.parameters) == ("portfolio", ("pair",))
-    assert all(
-        row.parameters[0].startswith(("far_user", "small: ", "large: ")) for row in words.rows
-    )
+    chart = charts.landscape(result)
+    (panel,) = chart.panels
+    assert panel.x.label == "space"
+    assert [words for _, words in panel.x.marks()] == ["given pairs", "large", "small"]
+    dots = [point for one in panel.series if one.kind == "dots" for point in one.points]
+    assert len(dots) == sum(trial.valid for trial in record.trials)
+    assert chart.caption.endswith("Not drawn: distance, n_users.")
+    table = tables.search_table(record)
+    assert (table["kind"], table["parameters"]) == ("portfolio", ["pair"])
+    names = ("far_user", "small: ", "large: ")
+    assert all(row["parameters"][0].startswith(names) for row in table["rows"])
     assert "searched   mine: 2 pairs and 2 spaces" in result.summary()
 
 

@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from audits.common.intervals import growth, short
 from audits.common.page import STYLE, figures_html, page_html, table_html, ticks
 from audits.few_examples.experiments import measure
-from dpaudit.results.figures import COLOURS
+from dpaudit.results.charts import COLOURS
 
 LOOK = {
     measure.CLIPPED: {"color": COLOURS["left"], "marker": "o"},

@@ -15,7 +15,7 @@ from audits.geometric_median.experiments import setup
 from audits.geometric_median.experiments.claims import NO, UNDECIDED, WITH, YES, Claim, Results
 from audits.geometric_median.experiments.descent import AS_TAKEN, chosen
 from audits.geometric_median.experiments.radius import SAMPLES
-from dpaudit.results.figures import COLOURS
+from dpaudit.results.charts import COLOURS
 
 LOOK = {
     setup.DPGD: {"color": COLOURS["muted"], "marker": "s"},

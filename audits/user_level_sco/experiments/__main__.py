@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from audits.common.intervals import growth, short
 from audits.common.page import STYLE, figures_html, page_html, table_html, ticks
 from audits.user_level_sco.experiments import measure
-from dpaudit.results.figures import COLOURS
+from dpaudit.results.charts import COLOURS
 
 LOOK = {
     measure.FILTER: {"color": COLOURS["left"], "marker": "o"},

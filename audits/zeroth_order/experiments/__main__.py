@@ -27,7 +27,7 @@ from algorithms.common.tree import tree_gdp
 from audits.common.intervals import ratio, short
 from audits.common.page import STYLE, figures_html, page_html, table_html, ticks
 from audits.zeroth_order.experiments import measure
-from dpaudit.results.figures import COLOURS
+from dpaudit.results.charts import COLOURS
 
 LOOK = {
     measure.TREE: {"color": COLOURS["left"], "marker": "o"},
