@@ -202,7 +202,7 @@ def round_numbers(low: float, high: float, most: int = 5, *, log: bool = False) 
     >>> round_numbers(0.0, 1.0), round_numbers(-4.2, 5.7)
     ([0.0, 0.25, 0.5, 0.75, 1.0], [-4.0, -2.0, 0.0, 2.0, 4.0])
     >>> round_numbers(0.3, 2000.0, log=True), round_numbers(90.0, 400.0, log=True)
-    ([1.0, 10.0, 100.0, 1000.0], [100.0, 300.0])
+    ([1.0, 10.0, 100.0, 1000.0], [100.0, 200.0])
     """
     low, high = min(low, high), max(low, high)
     if not high > low or not math.isfinite(high - low):
