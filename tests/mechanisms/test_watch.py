@@ -80,7 +80,7 @@ def test_progress_does_not_change_the_numbers() -> None:
 )
 def test_a_mechanism_that_hangs_is_ended(limits, words) -> None:
     with pytest.raises(MechanismTimeout, match=f"hanging was stopped: {words}"):
-        audit(hanging, PureDP(1.0), PAIR, seed=1, **limits)
+        audit(hanging, PureDP(1.0), PAIR, seed=1, settings=Settings(**limits))
     assert issubclass(MechanismTimeout, MechanismError)
 
 
@@ -119,7 +119,7 @@ def test_in_another_thread_a_call_is_judged_when_it_returns() -> None:
 @pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf, "10"])
 def test_limits_out_of_range_are_refused(name, value) -> None:
     with pytest.raises((ValueError, TypeError), match=f"^{name} must be"):
-        audit(laplace, PureDP(1.0), PAIR, seed=1, **{name: value})
+        Settings(**{name: value})
 
 
 def test_a_progress_that_is_no_function_is_refused() -> None:
