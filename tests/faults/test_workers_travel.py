@@ -146,8 +146,8 @@ def test_a_replaced_function_is_replaced_where_the_audit_runs(
     change = mutants.without("helper_of_release.clipped")
     options: dict[str, Any] = {"draws": 600, "seed": 1, "id": "x", "mutants": [change]}
     alone, together = (
-        audit(release, PureDP(2.0), NeighborPair([[0.0]], [[5.0]]), **options, **more)
-        for more in ({}, {"workers": elsewhere})
+        audit(release, PureDP(2.0), NeighborPair([[0.0]], [[5.0]]), settings=settings, **options)
+        for settings in (None, Settings(workers=elsewhere))
     )
     fates = [[(m.name, m.fate, m.note) for m in r.mutants] for r in (alone, together)]
     assert fates[0] == fates[1]
