@@ -8,7 +8,7 @@ from dpaudit.engine.outputs import audit_outputs
 from dpaudit.engine.planning import Plan, draws_to_refute, plan
 from dpaudit.engine.provenance import versions
 from dpaudit.engine.request import MIN_DRAWS, NOISE, Pairs
-from dpaudit.engine.settings import Settings
+from dpaudit.engine.settings import Settings, checked_settings
 
 __all__ = [
     "MIN_DRAWS",
@@ -20,6 +20,7 @@ __all__ = [
     "audit",
     "audit_one_run",
     "audit_outputs",
+    "checked_settings",
     "draws_to_refute",
     "noise_margin",
     "plan",

@@ -169,7 +169,9 @@ def _audited(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audit
 
 
 def _once(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> AuditResult:
-    task.watch.total = 2 * task.draws * (1 if given is None else 2 + len(given))
+    # An attempt that failed late has made draws already.
+    planned = 2 * task.draws * (1 if given is None else 2 + len(given))
+    task.watch.total = task.watch.done + planned
     found = look(task, mechanism, "mechanism")
     fates, model = Fates(wanted=given is not None), None
     if given is not None and not found.refuted:  # a refutation needs no proof of power

@@ -11,7 +11,7 @@ from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import Claim
 from dpaudit.engine.looking import look
 from dpaudit.engine.request import MIN_DRAWS, check_kind, checked_task
-from dpaudit.engine.scoring import scored
+from dpaudit.engine.scoring import apart, may_fail_late, scored
 from dpaudit.engine.settings import Settings, checked_settings
 from dpaudit.errors import ArgumentError
 from dpaudit.mechanisms import working
@@ -38,7 +38,8 @@ def noise_margin(
     claim : Claim
         What was audited.
     variants : mapping of float to mechanism
-        The same mechanism with its noise multiplied by each number, > 0.
+        The same mechanism with its noise multiplied by each number, > 0. Variants whose exceptions
+        are outcomes, and that draw many at once, draw one by one.
     pair : NeighborPair, optional
         Where to audit. Default: the pair of the result.
     draws : int, optional
@@ -69,7 +70,8 @@ def noise_margin(
     for multiplier in variants:
         _validate.positive(**{"each key of variants": multiplier})
     by_multiplier = sorted(variants.items(), key=lambda item: -item[0])
-    ordered = [(float(multiplier), scored(score, one)) for multiplier, one in by_multiplier]
+    wrapped = [(float(multiplier), scored(score, one)) for multiplier, one in by_multiplier]
+    ordered = [(m, apart(one) if may_fail_late(one) else one) for m, one in wrapped]
     first = ordered[0][1]
     for _, variant in ordered:
         check_kind("variants", variant, first)

@@ -17,7 +17,7 @@ from dpaudit.data import handed
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms.hints import by_its_seed, lacks
 from dpaudit.mechanisms.legacy import global_functions_of
-from dpaudit.mechanisms.outcomes import Array, Then, as_array, attempt, unbound
+from dpaudit.mechanisms.outcomes import Array, Then, applied, as_array, attempt, unbound
 from dpaudit.mechanisms.protocols import mechanism_name
 from dpaudit.mechanisms.shipping import travels_by_value
 from dpaudit.mechanisms.streams import (
@@ -115,8 +115,7 @@ class OneDraw:
             bound = self.of(functools.partial(self.function, **arguments))
             return bound.draws_one_by_one(data, size, rng=rng, then=then, catches=catches)
         if self.vmap:
-            mapped = self._mapped(data, size, rng)
-            return mapped if then is None else [then(draw) for draw in mapped]
+            return applied(then, self._mapped(data, size, rng), catches=catches)
         if self.randomness == "rng" and type(rng) is np.random.Generator:
             rng = Watched(rng.bit_generator)
         with _seeding(self.randomness) as draw:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -175,6 +175,18 @@ def attempt(draw: Callable[[], Any]) -> Any:
         raise
     except Exception as error:
         return Failure.of(error)
+
+
+def applied(then: Then | None, draws: Iterable[Any], *, catches: bool) -> list[Any]:
+    """Apply a function to each draw; where exceptions are caught, one of its own is an outcome."""
+    if then is None:
+        return list(draws)
+    if not catches:
+        return [then(draw) for draw in draws]
+    return [
+        draw if isinstance(draw, Failure) else attempt(functools.partial(then, draw))
+        for draw in draws
+    ]
 
 
 def checked_keys(keys: Any) -> tuple[Hashable, ...] | None:

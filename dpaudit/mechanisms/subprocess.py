@@ -21,7 +21,7 @@ import numpy as np
 from dpaudit import _validate
 from dpaudit.data import Failure, Packed, form_of, is_frame
 from dpaudit.errors import ArgumentError, MechanismError
-from dpaudit.mechanisms.outcomes import Array, Then, as_array
+from dpaudit.mechanisms.outcomes import Array, Then, applied, as_array
 from dpaudit.mechanisms.shipping import file_hash
 from dpaudit.mechanisms.streams import seed_of
 
@@ -121,7 +121,7 @@ class Subprocess:
             packed.arrays,
         )
         draws = self._checked(answer, size)
-        return draws if then is None else [d if isinstance(d, Failure) else then(d) for d in draws]
+        return draws if then is None else applied(then, draws, catches=catches)
 
     def close(self) -> None:
         """End the process."""

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from dpaudit import _validate
 from dpaudit.claims import Claim
-from dpaudit.engine import MIN_DRAWS, NOISE, Pairs, Settings, audit, noise_margin
+from dpaudit.engine import (
+    MIN_DRAWS,
+    NOISE,
+    Pairs,
+    Settings,
+    audit,
+    checked_settings,
+    noise_margin,
+)
 from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
 from dpaudit.ledger import LedgerVerdict, Statement, StatementResult
@@ -143,19 +151,29 @@ class Auditor:
         -------
         AuditResult
             The result with its margin.
+
+        Raises
+        ------
+        ArgumentError
+            For a result of another auditor.
         """
+        at = next((at for at, one in enumerate(self.results) if one is result), None)
+        if at is None:
+            raise ArgumentError(
+                "result must be what check() of this auditor returned, got "
+                + _validate.shown(result)
+            )
         with self._running(result.id, options.pop("settings", None)) as how:
             margin = noise_margin(
                 result, self._claims[result.id], variants, settings=how, **options
             )
-        found = replace(result, slack=margin)
-        self.results[[known.id for known in self.results].index(result.id)] = found
-        return found
+        self.results[at] = replace(result, slack=margin)
+        return self.results[at]
 
     @contextmanager
     def _running(self, id: str, given: Settings | None) -> Iterator[Settings]:
         """Yield how to run; what is not given is as the run asks for. Report progress meanwhile."""
-        run, how = self.settings, given or Settings()
+        run, how = self.settings, checked_settings(given)
         if how.workers is None and how.executor is None:
             how = replace(how, workers=drawn_by(run.workers, run.dask))
         if how.time_limit is None:
@@ -165,7 +183,7 @@ class Auditor:
             return
         self.progress.begin(id, how.time_limit)
         try:
-            yield replace(how, progress=self.progress.report_progress)
+            yield replace(how, progress=how.progress or self.progress.report_progress)
         finally:
             self.progress.end()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from dpaudit import (
@@ -12,6 +13,7 @@ from dpaudit import (
     ApproxDP,
     AuditResult,
     NeighborPair,
+    Outcomes,
     PureDP,
     Settings,
     audit,
@@ -113,3 +115,42 @@ def test_a_result_without_its_pair_needs_one():
     assert noise_margin(lost, CLAIM, {0.5: laplace_with(0.5)}, pair=PAIR).points
     with pytest.raises(ValueError, match="max_seconds must be None"):
         noise_margin(AUDITED, CLAIM, {0.5: laplace_with(0.5)}, settings=Settings(max_seconds=1.0))
+
+
+def as_dicts(multiplier):
+    return Outcomes(
+        lambda data, size, *, rng: [
+            {"a": x} if x > 0 else {} for x in laplace_with(multiplier)(data, size, rng=rng)
+        ],
+        keys=["a"],
+    )
+
+
+def failing_late(multiplier):
+    def mechanism(data, size, *, rng):
+        if size not in (1, 64):  # passes the trials, and draws that are calls of their own
+            raise KeyError("late")
+        return laplace_with(multiplier)(data, size, rng=rng)
+
+    return Outcomes(mechanism, errors="outcome")
+
+
+KINDS = {
+    "vectors": lambda m: (
+        lambda data, size, *, rng: np.stack([laplace_with(m)(data, size, rng=rng)] * 2, axis=1)
+    ),
+    "texts": lambda m: (
+        lambda data, size, *, rng: np.where(
+            laplace_with(m)(data, size, rng=rng) > 0.5, "high", "low"
+        )
+    ),
+    "dicts": as_dicts,
+    "exceptions that come late": failing_late,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_variants_may_return_any_kind_of_output(kind):
+    make = KINDS[kind]
+    margin = noise_margin(AUDITED, CLAIM, {0.9: make(0.9), 0.01: make(0.01)}, draws=600)
+    assert [point.refuted for point in margin.points] == [False, True]

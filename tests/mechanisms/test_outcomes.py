@@ -462,6 +462,9 @@ def slow(data, size, rng):
 def dies(data, size, rng):
     print("out of memory", file=__import__("sys").stderr, flush=True)
     os._exit(3)
+
+def one_number(data, rng):
+    return float(rng.normal())
 """
 
 
@@ -511,6 +514,25 @@ def test_an_exception_there_is_an_outcome_here(module: str) -> None:
     assert result.failure_prob == 1e-6  # draws come one by one: no second attempt was paid for
     assert any("KeyError on the right" in note for note in result.notes)
     mechanism.close()
+
+
+def test_an_exception_of_then_is_an_outcome_whoever_draws(module: str) -> None:
+    def reciprocal(draw: Any) -> float:
+        return 1 / int(draw > 0)
+
+    @one_draw
+    def here(data: Any, *, rng: np.random.Generator) -> float:
+        return float(rng.normal())
+
+    there = Subprocess(sys.executable, f"{module}:one_number", style="rng")
+    for mechanism in (here, there):
+        released = Outcomes(mechanism, errors="outcome", then=reciprocal)
+        draws = released(np.zeros(1), 50, rng=RNG(1))
+        assert len(draws) == 50
+        assert 0 < sum(np.size(draw) == 0 for draw in draws) < 50  # a failure is an empty row
+        with pytest.raises(ZeroDivisionError):
+            Outcomes(mechanism, then=reciprocal)(np.zeros(1), 50, rng=RNG(1))
+    there.close()
 
 
 def _add_remove() -> Any:
