@@ -31,8 +31,8 @@ MUTANTS = (
     Mutant(
         "engine/counts.py",
         "failure_prob is not divided over the profile's events",
-        "[left * (1 - PRIMARY_SHARE) / (events - 1)] * (events - 1)",
-        "[left * (1 - PRIMARY_SHARE)] * (events - 1)",
+        "[left * (1 - PRIMARY_SHARE) / max(profile, 1)] * profile",
+        "[left * (1 - PRIMARY_SHARE)] * profile",
         AUDIT,
     ),
     Mutant(
@@ -59,8 +59,8 @@ MUTANTS = (
     Mutant(
         "engine/counts.py",
         "guesses by rank are told of draws beyond the coins",
-        "if by_rank and not is_beyond:",
-        "if by_rank:",
+        "if frozen.by_rank and not is_beyond:",
+        "if frozen.by_rank:",
         ("tests/engine/test_outputs_split.py",),
     ),
     Mutant(
@@ -108,8 +108,8 @@ MUTANTS = (
     Mutant(
         "engine/bets.py",
         "the wealth that refutes is a logarithm to base 10",
-        "self.refuted_at = -math.log(task.failure_prob)",
-        "self.refuted_at = -math.log10(task.failure_prob)",
+        "self.refuted_at = -math.log(self.run.failure_probs[0])",
+        "self.refuted_at = -math.log10(self.run.failure_probs[0])",
         BETS,
     ),
     Mutant(
@@ -171,14 +171,14 @@ MUTANTS = (
     Mutant(
         "engine/mutation.py",
         "every mutant gets the whole failure_prob",
-        "each = task.failure_prob / len(made.mutants)",
+        "each = divide(task.failure_prob, len(made.mutants))[0]",
         "each = task.failure_prob",
         MUTATION,
     ),
     Mutant(
         "engine/mutation.py",
         "every look at a mutant gets its whole failure_prob",
-        "failure_prob=each / LOOKS, is_brief",
+        "failure_prob=divide(each, LOOKS)[0], is_brief",
         "failure_prob=each, is_brief",
         MUTATION,
     ),
@@ -199,7 +199,7 @@ MUTANTS = (
     Mutant(
         "engine/margin.py",
         "each variant of a noise margin gets the whole failure_prob",
-        "share = (result.failure_prob or DEFAULT_FAILURE_PROB) / len(ordered)",
+        "share = divide(result.failure_prob or DEFAULT_FAILURE_PROB, len(ordered))[0]",
         "share = result.failure_prob or DEFAULT_FAILURE_PROB",
         ("tests/engine/test_margin.py",),
     ),
@@ -339,7 +339,7 @@ MUTANTS = (
     Mutant(
         "engine/auditing.py",
         "an audit that begins again has all of failure_prob again",
-        "halved = replace(task, failure_prob=task.failure_prob / 2)",
+        "halved = replace(task, failure_prob=divide(task.failure_prob, 2)[0])",
         "halved = task",
         OUTCOMES,
     ),

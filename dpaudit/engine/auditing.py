@@ -1,10 +1,4 @@
-"""Audit one mechanism: explore, freeze, draw afresh, certify, judge.
-
-Pairs, events, sides and thresholds are chosen on exploration draws. The certifying draws are fresh,
-and ``failure_prob`` is divided over all bounds that rest on them. So all certified numbers of a
-result hold together, except with probability `failure_prob`, for every mechanism whose draws are
-independent; what is reported of them (the witness, the point of a curve) may be picked afterwards.
-"""
+"""The public function that audits one mechanism."""
 
 from __future__ import annotations
 
@@ -16,18 +10,15 @@ from typing import Any
 
 from dpaudit._validate import DEFAULT_FAILURE_PROB, DEFAULT_SEED
 from dpaudit.claims import Claim
-from dpaudit.engine.concluding import conclude
-from dpaudit.engine.families import family_of
-from dpaudit.engine.looking import look
-from dpaudit.engine.mutation import Fates, fates_of, mutants_of
+from dpaudit.engine.driver import Instrument, run_audit
 from dpaudit.engine.request import NOISE, Pairs, checked_mutants, checked_task
+from dpaudit.engine.run import divide
 from dpaudit.engine.scoring import apart, may_fail_late, scored, wrapped_alike
 from dpaudit.engine.settings import Settings, checked_settings
 from dpaudit.engine.task import Task
-from dpaudit.errors import ArgumentError, MechanismError
+from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
 from dpaudit.mechanisms import LateFailure, working
-from dpaudit.neighbors import Portfolio, family
 from dpaudit.results import AuditResult
 
 DEFAULT_DRAWS = 100_000
@@ -42,7 +33,7 @@ def audit(
     seed: int = DEFAULT_SEED,
     failure_prob: float = DEFAULT_FAILURE_PROB,
     mutants: str | Sequence[Any] | None = NOISE,
-    method: str = "fixed",
+    method: str | Instrument[Any] = "fixed",
     score: Callable[[Any], Any] | None = None,
     float_attack: bool | FloatAttack = False,
     id: str | None = None,
@@ -76,11 +67,12 @@ def audit(
         as ``mutants.without("my_module.clip")`` or ``mutants.scaled(scale=0.5)``, all of which must
         be killed. None makes none; an audit that finds no violation then ends in NO_POWER. A
         refuted claim needs no mutants.
-    method : {"fixed", "sequential"}, optional
+    method : {"fixed", "sequential"} or Instrument, optional
         "fixed" (the default) certifies the most that `draws` can show. "sequential" stops as soon
         as the claim is refuted, or the rest of the budget could not certify what violation may be
         left; use it for expensive mechanisms that draw their outputs. See
-        :mod:`dpaudit.engine.bets`.
+        :mod:`dpaudit.engine.bets`. An :class:`Instrument` of your own explores and certifies
+        instead; mutants are audited by the same instrument.
     score : callable, optional
         ``score(outputs) -> [size]``, a fixed function of each output: the audit sees the
         scores. This is post-processing, so whatever is certified holds for the outputs; use it
@@ -157,50 +149,12 @@ def _audited(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audit
     audits errs with probability at most half of `failure_prob`.
     """
     if not may_fail_late(mechanism):
-        return _once(task, mechanism, given)
-    halved = replace(task, failure_prob=task.failure_prob / 2)
+        return run_audit(task, mechanism, given)
+    halved = replace(task, failure_prob=divide(task.failure_prob, 2)[0])
     try:
-        result = _once(halved, mechanism, given)
+        result = run_audit(halved, mechanism, given)
     except LateFailure:
         directory = task.cache_dir and os.path.join(task.cache_dir, "apart")
         given = given and tuple(apart(one) if may_fail_late(one) else one for one in given)
-        result = _once(replace(halved, cache_dir=directory), apart(mechanism), given)
+        result = run_audit(replace(halved, cache_dir=directory), apart(mechanism), given)
     return replace(result, failure_prob=task.failure_prob)
-
-
-def _once(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> AuditResult:
-    # An attempt that failed late has made draws already.
-    planned = 2 * task.draws * (1 if given is None else 2 + len(given))
-    task.watch.total = task.watch.done + planned
-    found = look(task, mechanism, "mechanism")
-    fates, model = Fates(wanted=given is not None), None
-    if given is not None and not found.refuted:  # a refutation needs no proof of power
-        made = mutants_of(task, mechanism, found, given)
-        fates = fates_of(task, made, found)
-        model = family_of(task, mechanism, found, made)
-    notes = _note_on_items(task, mechanism) if found.refuted else ()
-    task.watch.finish()
-    return conclude(task, found, fates, mechanism=mechanism, family=model, notes=notes)
-
-
-def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
-    """Say that a refuted claim may be meant for one item, where nobody said how many users hold.
-
-    The second search certifies nothing: it only finds no violation.
-    """
-    space = task.space
-    if not isinstance(space, Portfolio) or not space.items or space.variant is None:
-        return ()
-    single = space.variant(items=1)
-    example = single.example(rng=task.rng("one item", "example"))
-    try:
-        alone = replace(task, space=single, pairs=family(example), is_brief=True)
-        if look(alone, mechanism, "one item").refuted:
-            return ()
-    except MechanismError:
-        return ()
-    return (
-        f"refuted for users with {space.items} items; for users with one item each, the same "
-        "search found no violation. If the claim protects one item, say so with "
-        "neighbors.portfolio(m=1)",
-    )

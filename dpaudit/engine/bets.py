@@ -44,6 +44,7 @@ from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.notes import left_out, notes_on_draws, notes_on_outputs
 from dpaudit.engine.pictures import Pictures
+from dpaudit.engine.run import Run
 from dpaudit.engine.tally import Tally, tally_of
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.events import Event, Guess, learn
@@ -51,7 +52,6 @@ from dpaudit.mechanisms import (
     SUSPICION,
     TIME_IS_OVER,
     IndependenceCheck,
-    Sampler,
     is_constant,
     joined,
 )
@@ -93,27 +93,28 @@ _TIME_SHARE = 0.7  # of max_seconds, before mutants are looked at
 class Game:
     """One mechanism bet on, batch by batch.
 
+    What is frozen before the first certifying draw is the pair, the claim's point and the levels of
+    epsilon. Before each batch the bets on it are frozen as well: they depend on earlier draws only.
+
     Parameters
     ----------
-    task : Task
-        What is asked.
-    sampler : Sampler
-        Draws from the mechanism.
-    role : str
-        Names the streams of random numbers.
+    run : Run
+        The claim, the pairs, the budget and the seed.
     """
 
-    def __init__(self, task: Task, sampler: Sampler, role: str) -> None:
-        self.task, self.sampler, self.role = task, sampler, role
-        self.exploration = explore(
-            task, sampler, role, share=_first_share(task), learn_share=_LEARN_SHARE
-        )
+    weights = (1.0,)
+
+    def __init__(self, run: Run) -> None:
+        self.task = task = run.task
+        self.sampler = sampler = run.sampler()
+        self.run, self.role = run, run.role
+        self.exploration = explore(run, sampler, share=_first_share(task), learn_share=_LEARN_SHARE)
         self.point = task.claim.point or self.exploration.selection.point
         epsilon = self.point[0]
         level = epsilon * (1 + _MARGIN) + 1e-9
         self.levels = np.unique(np.append(task.grid[task.grid != epsilon], level))
         self.claim_level = int(np.searchsorted(self.levels, level))
-        self.refuted_at = -math.log(task.failure_prob)
+        self.refuted_at = math.inf
         self.past: dict[str, list[NDArray[Any]]] = {
             side: [drawn] for side, drawn in zip(SIDES, self.exploration.draws, strict=True)
         }
@@ -129,7 +130,8 @@ class Game:
 
     def play(self) -> None:
         """Bet until the claim falls, nothing worth the rest is left, or the budget is spent."""
-        rng = self.task.rng(self.role, "learn again")
+        self.refuted_at = -math.log(self.run.failure_probs[0])
+        rng = self.run.rng("learn again")
         batch, learnt_on, budget = 0, self.spent, self.task.draws
         while self.spent < budget and not self.is_late:
             batch += 1
@@ -288,12 +290,17 @@ class Game:
         return wealth + self.best_growth * (self.task.draws - self.spent) < self.refuted_at
 
 
-def look(task: Task, mechanism: Any, role: str) -> Certificate:
-    """Bet on a mechanism that draws its outputs; parameters as of :func:`counts.look`."""
-    sampler = task.sampler(mechanism, role)
-    game = Game(task, sampler, role)
-    game.play()
-    return _certify(game)
+class ByBets:
+    """Bet against the claim, batch by batch, and stop as soon as it is refuted."""
+
+    def explore(self, run: Run) -> Game:
+        """Choose the pair and the first events."""
+        return Game(run)
+
+    def certify(self, frozen: Game, run: Run) -> Certificate:
+        """Bet on fresh draws until the claim is refuted or the budget is spent."""
+        frozen.play()
+        return _certify(frozen)
 
 
 def _first_share(task: Task) -> float:
@@ -310,7 +317,7 @@ def _certify(game: Game) -> Certificate:
     epsilon, delta = game.point
     refused = game.refused
     certified = float(game.levels[refused - 1]) if refused else 0.0
-    bounds = RateBounds.from_excess(certified, delta, task.failure_prob)
+    bounds = RateBounds.from_excess(certified, delta, game.run.failure_probs[0])
     left, right = game._everything()
     everything = _tally(seen.chosen, left, right).seen()
     picture = Pictures([seen.chosen], joined([left[:_SAMPLE], right[:_SAMPLE]]))

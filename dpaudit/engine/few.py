@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.engine.task import Task
+from dpaudit.engine.run import Run
 from dpaudit.events import Encoder, Event, Guess, scalar_score
 from dpaudit.mechanisms import joined
 from dpaudit.results import BY_RANK
@@ -126,29 +126,28 @@ def is_number(encoder: Encoder) -> bool:
 
 
 def ranked(
-    task: Task, encoder: Encoder, left: NDArray[Any], right: NDArray[Any], role: str
+    run: Run, encoder: Encoder, left: NDArray[Any], right: NDArray[Any]
 ) -> list[RankedTally]:
     """Guess by rank in either direction.
 
     Parameters
     ----------
-    task : Task
-        What is asked; its claim is a point.
+    run : Run
+        Its claim is a point; its generator breaks ties.
     encoder : Encoder
         Of outputs that are one number each.
     left, right : ndarray
         All draws of the pair, as many on either side as fair coins fell.
-    role : str
-        Names the stream by which ties are broken.
     """
-    assert task.claim.point is not None
+    point = run.task.claim.point
+    assert point is not None
     outputs = joined([left, right])
     encoded = encoder(outputs)
     score = scalar_score(encoder, encoded)
     scores = score(encoded)
     is_left = np.arange(len(outputs)) < len(left)
     # The draws are shuffled: among equal scores, no place may tell of the coin.
-    order = task.rng(role, "ties").permutation(len(outputs))
+    order = run.rng("ties").permutation(len(outputs))
     order = order[np.argsort(scores[order], kind="stable")]
     n = len(order)
     looks = ranked_looks(n)
@@ -191,7 +190,7 @@ def ranked(
                 tuple(correct.tolist()),
                 looks,
                 n,
-                task.claim.point,
+                point,
             )
         )
     return found

@@ -49,7 +49,7 @@ def checked_task(
     seed: int,
     failure_prob: float,
     id: str | None,
-    method: str = "fixed",
+    method: Any = "fixed",
     float_attack: bool | FloatAttack = False,
 ) -> Task:
     """Return the task that the arguments of :func:`dpaudit.audit` describe.
@@ -70,12 +70,20 @@ def checked_task(
     seed = _validate.seed(seed=seed)
     name = mechanism_name(mechanism) if id is None else id
     _validate.text(id=name)
-    is_sequential = _validate.choice(METHODS, method=method) == "sequential"
+    instrument = None if isinstance(method, str) else _checked_instrument(method)
+    if instrument is None:
+        _validate.choice(METHODS, method=method)
+    is_sequential = isinstance(method, str) and method == "sequential"
     if not isinstance(float_attack, bool | FloatAttack):
         raise TypeError(
             f"float_attack must be True or False or a FloatAttack, got {float_attack!r}"
         )
-    for argument, value in (('method="sequential"', is_sequential), ("float_attack", float_attack)):
+    needs = {
+        'method="sequential"': is_sequential,
+        "an instrument of your own": instrument is not None,
+        "float_attack": float_attack,
+    }
+    for argument, value in needs.items():
         if value and kind_of(mechanism) != _DRAWS:
             raise TypeError(
                 f"{argument} needs a mechanism that draws its outputs; "
@@ -109,8 +117,20 @@ def checked_task(
         name,
         space=space,
         sequential=is_sequential,
+        instrument=instrument,
         float_attack=float_attack,
     )
+
+
+def _checked_instrument(method: Any) -> Any:
+    """Return an instrument, which has two methods."""
+    missing = [name for name in ("explore", "certify") if not callable(getattr(method, name, None))]
+    if missing or isinstance(method, type):
+        raise TypeError(
+            f"method must be one of {', '.join(map(repr, METHODS))} or an instrument with the "
+            f"methods explore(run) and certify(frozen, run), got {_validate.shown(method)}"
+        )
+    return method
 
 
 def default_portfolio(claim: Claim) -> Portfolio:

@@ -94,6 +94,8 @@ class Task:
         Where the pair is searched for.
     sequential : bool
         Whether to stop as soon as the evidence is in.
+    instrument : Instrument, optional
+        How to audit mechanisms that draw their outputs, instead of by counts or bets.
     float_attack : bool or FloatAttack
         Whether the low bits of outputs are looked at too.
     is_brief : bool
@@ -117,6 +119,7 @@ class Task:
     name: str
     space: SearchSpace | Portfolio | None = None
     sequential: bool = False
+    instrument: Any = None
     float_attack: bool | FloatAttack = False
     is_brief: bool = False
     stored: Mapping[str, int] | None = None

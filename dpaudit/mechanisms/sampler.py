@@ -41,6 +41,9 @@ Array = NDArray[Any]
 
 _DRAWN_AT_ONCE = 64  # to explore
 
+_CERTIFYING = "certify", "batch"
+"""How the roles of draws begin that certify."""
+
 _CHUNK_CELLS = 2**20
 _CHUNK_DRAWS = 2**18
 
@@ -99,6 +102,8 @@ class Sampler:
         self._compilations = Compilations()
         self._kinds = Kinds(self.name, finite=finite)
         self.has_warned, self.fastest = False, math.inf
+        self.certifies: bool | None = None
+        """Whether draws certify at this stage of an audit, or explore; None where either may."""
 
     def begin(self, left: Any, right: Any) -> None:
         """Turn to a pair: check the contract on both sides, which must give draws of one kind."""
@@ -148,7 +153,7 @@ class Sampler:
         Their sizes are settled here, before the first is drawn: two sides that are asked for
         together have chunks of equal sizes, however wide their outputs turn out to be.
         """
-        return self._chunks(data, draws, role, side, self._step(draws, calls), _as_they_are)
+        return self.mapped(data, draws, role, side, _as_they_are, calls=calls)
 
     def mapped(
         self,
@@ -164,6 +169,9 @@ class Sampler:
 
         Where there are workers, they apply it, so that outputs need not travel.
         """
+        if self.certifies is not None and self.certifies != role.startswith(_CERTIFYING):
+            stage = "certify" if self.certifies else "explore"
+            raise AssertionError(f"draws of the role {role!r} were asked for to {stage}")
         return self._chunks(data, draws, role, side, self._step(draws, calls), function)
 
     def _step(self, draws: int, calls: int) -> int:
