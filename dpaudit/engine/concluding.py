@@ -82,11 +82,14 @@ def conclude(
         seconds=0.0,
         mechanism_seconds=found.mechanism_seconds + fates.seconds,
         versions=versions(),
-        curves=curves_of(found.bounds, task.grid, task.claimed, delta, found.epsilon.lower)
+        curves=curves_of(
+            found.bounds, task.grid, task.claimed, delta, found.epsilon.lower, least_mu=found.mu
+        )
         if found.bounds
         else None,
         detectable_epsilon=detectable(task, found, family),
         sequential=found.sequential,
+        canaries=found.canaries,
         long_profile=found.long_profile,
         search=found.search,
         notes=notes_on(found, fates.unseen if fates.results else "")

@@ -35,6 +35,7 @@ _MANY = 10**9  # draws that nobody makes: then another pair is the better advice
 _BY_LUCK, _BY_RARE_LUCK = 30, 10
 _CAREFUL = 0.05  # one-sided level at which rates are moved before draws are named for them
 _ROUNDING = 1e-6
+_ADVICE_ON_MUTANTS = 'mutants="noise", the default: mutants made from the noise show power'
 
 
 def judge(task: Task, found: Certificate, fates: Fates) -> tuple[Verdict, str]:
@@ -51,7 +52,7 @@ def judge(task: Task, found: Certificate, fates: Fates) -> tuple[Verdict, str]:
     """
     epsilon, delta = found.point
     if found.refuted:
-        return Verdict.REFUTED, (
+        return Verdict.REFUTED, found.reason or (
             f"epsilon is {beyond(found.epsilon.lower, epsilon, ('at least', 'more than'))} at "
             f"delta = {delta:g}, where {epsilon:.4g} was claimed"
         )
@@ -105,7 +106,9 @@ def _powerless(found: Certificate, fates: Fates) -> str:
 
 def _beyond_words(task: Task, found: Certificate, fates: Fates) -> str:
     """Say where nothing at all could have been refuted, and how many draws it takes."""
-    if found.epsilon.counts is None or found.pair.is_null or not is_beyond_reach(task):
+    if task.instrument is not None or found.epsilon.counts is None or found.pair.is_null:
+        return ""
+    if not is_beyond_reach(task):
         return ""
     draws = draws_to_begin_with(task, fates.failure_prob or task.failure_prob)
     return (
@@ -156,8 +159,12 @@ def advice(
     """
     if verdict is Verdict.REFUTED:
         return ""
+    if found.advice:
+        return found.advice
     if task.stored is not None:
         return _advice_on_outputs(verdict, fates)
+    if task.instrument is not None:
+        return "" if fates.wanted else _ADVICE_ON_MUTANTS
     known = _of_known_strength(family)
     more = _more_draws(task, found, fates, known) if fates.wanted else ""
     if more:
@@ -179,7 +186,7 @@ def advice(
                 "mechanism that tells the two datasets apart every time; fewer hardly refute any"
             )
     if not fates.wanted:
-        return 'mutants="noise", the default: mutants made from the noise show power'
+        return _ADVICE_ON_MUTANTS
     mutant = fates.likeliest
     if mutant is None:
         return (

@@ -72,6 +72,8 @@ def curves_of(
     claimed_deltas: Floats,
     delta: float,
     certified: float = 0.0,
+    *,
+    least_mu: float = 0.0,
 ) -> Curves:
     """Read the curves off bounds that hold together.
 
@@ -85,9 +87,11 @@ def curves_of(
         At which the conditional epsilon is given.
     certified : float, optional
         Certified epsilon there; a conditional one that says no more is left out. Default 0.
+    least_mu : float, optional
+        A certified mu that holds together with the bounds. Default 0.
     """
     bands = [b.upper_tradeoff(ERRORS) for b in bounds]
-    mu = max(b.lower_mu() for b in bounds)
+    mu = max(least_mu, *(b.lower_mu() for b in bounds))
     conditional = _gaussian_epsilon(mu, delta) if delta > 0 else 0.0
     return Curves(
         alpha=tuple(ERRORS.tolist()),
