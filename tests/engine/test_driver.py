@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from dpaudit import (
     ApproxDP,
@@ -27,6 +31,8 @@ from dpaudit.engine.run import Run, divide
 from dpaudit.engine.task import Task
 from dpaudit.mechanisms import AdditiveNoise
 from dpaudit.neighbors import family
+from dpaudit.results import AuditResult
+from tests.statistical import FALSE_ALARM
 
 INSTRUMENTS = bets, counts, exact, few, centres, closed_form, plan
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
@@ -178,3 +184,62 @@ def test_what_is_no_instrument_is_refused(wrong: Any) -> None:
 def test_an_instrument_of_ones_own_needs_a_mechanism_that_draws() -> None:
     with pytest.raises(TypeError, match="instrument"):
         audit(Coin(), PureDP(1.0), PAIR, method=Cheat())
+
+
+# --- the instrument of the guide --------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def by_means() -> Iterator[Any]:
+    """Yield the class that the guide shows."""
+    page = (Path(__file__).parents[2] / "docs/guides/instrument.md").read_text(encoding="utf-8")
+    module = sys.modules["guide"] = types.ModuleType("guide")  # dataclasses look it up
+    exec(page.split("```python\n")[1].split("```")[0], vars(module))  # our own page
+    yield module.ByMeans
+    del sys.modules["guide"]
+
+
+def half_noise(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+    return data.sum() + rng.laplace(scale=0.25, size=size)
+
+
+@pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(1.0, 0.01), GaussianDP(0.5)], ids=str)
+def test_the_instrument_of_the_guide_refutes_and_shows_its_power(by_means: Any, claim: Any) -> None:
+    refuted = audit(half_noise, claim, PAIR, draws=20_000, method=by_means())
+    assert refuted.verdict == "refuted"
+    again = audit(half_noise, claim, PAIR, draws=20_000, method=by_means())
+    assert (again.epsilon, again.witness) == (refuted.epsilon, refuted.witness)
+    assert AuditResult.from_json(refuted.to_json()).verdict == "refuted"
+    kept = audit(laplace, PureDP(1.0), PAIR, draws=20_000, method=by_means())
+    assert kept.verdict == "not_refuted"
+    assert kept.detectable_epsilon is None  # nothing is known of the power of this instrument
+    assert all(m.killed or m.certified_epsilon <= 1 for m in kept.mutants)
+    unshown = audit(laplace, PureDP(1.0), PAIR, draws=20_000, method=by_means(), mutants=None)
+    assert unshown.verdict == "no_power"
+
+
+@pytest.mark.statistical
+def test_the_instrument_of_the_guide_is_sound(by_means: Any) -> None:
+    """False alarms on randomised response that just keeps its claim; without margin, too many."""
+
+    def respond(data: Any, size: int, *, rng: np.random.Generator) -> Any:
+        return 1.0 * ((rng.random(size) < 1 / (1 + np.exp(-1.0))) == bool(data.sum()))
+
+    audits, failure_prob, wrong = 300, 0.3, 0
+    tight = task(PureDP(1.0), draws=200, instrument=by_means())
+    tight = replace(tight, failure_prob=failure_prob)
+    for seed in range(audits):
+        asked = Task(
+            PureDP(1.0), family(PAIR), 200, failure_prob, seed, "rr", instrument=by_means()
+        )
+        wrong += certificate_of(asked, respond, "mechanism").refuted
+    assert wrong <= binom.isf(FALSE_ALARM, audits, failure_prob)
+    alarms = 0
+    for seed in range(audits):
+        asked = replace(tight, seed=seed)
+        run = Run(asked, respond, "mechanism")
+        frozen = asked.instrument.explore(run)
+        run.settle(frozen.weights)
+        run.failure_probs = (2.0,)  # no margin at all
+        alarms += asked.instrument.certify(frozen, run).refuted
+    assert alarms > binom.isf(FALSE_ALARM, audits, failure_prob)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from dpaudit import ApproxDP, GaussianDP, PureDP, audit_one_run
 from dpaudit.claims import Claim
-from dpaudit.results import AuditResult, charts
+from dpaudit.results import AuditResult, charts, number
 
 CLAIMS = [PureDP(1.0), ApproxDP(1.0, 1e-5), GaussianDP(1.0), PureDP(8.0)]
 
@@ -38,7 +38,7 @@ def test_chart_holds_the_estimates_of_the_result(claim: Claim, side: str) -> Non
     assert [n for n, _ in most.points] == [result.canaries.guesses]
     heights = [{y for _, y in level.points} for level in levels]
     assert heights == [{result.certified_epsilon}, {result.claim["epsilon"]}]
-    assert f"at delta = {result.claimed_delta:g}"[:14] in levels[0].label
+    assert levels[0].label.endswith(f"at delta = {number(result.claimed_delta)}")
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
