@@ -15,7 +15,7 @@ WORKERS = ("tests/mechanisms/test_workers.py",)
 
 MUTANTS = (
     Mutant(
-        "engine/judging.py",
+        "engine/concluding.py",
         "equal outputs may end in NOT REFUTED",
         "if found.is_constant and not found.pair.is_null:\n        return (",
         "if False:\n        return (",
@@ -113,14 +113,14 @@ MUTANTS = (
         BETS,
     ),
     Mutant(
-        "engine/bet.py",
+        "engine/bets.py",
         "every bet stakes the whole wealth",
         "np.asarray(np.log(_SHARES) + np.zeros(levels))",
         "np.zeros((len(_SHARES), levels))",
         BETS,
     ),
     Mutant(
-        "engine/bet.py",
+        "engine/bets.py",
         "what is shared again is not taken from those who won it",
         "np.logaddexp(np.log1p(-_RESHARED) + wealths, back)",
         "np.logaddexp(wealths, back)",
@@ -141,21 +141,21 @@ MUTANTS = (
         AUDIT,
     ),
     Mutant(
-        "engine/judging.py",
+        "engine/concluding.py",
         "silence without a mutant is NOT REFUTED",
         'return Verdict.NO_POWER, f"{nothing}, {silent}',
         'return Verdict.NOT_REFUTED, f"{nothing}, {silent}',
         AUDIT,
     ),
     Mutant(
-        "engine/judging.py",
+        "engine/concluding.py",
         "an audit that killed nothing has power",
         'if killed:\n        return ""',
         'if judged:\n        return ""',
         MUTATION,
     ),
     Mutant(
-        "engine/judging.py",
+        "engine/concluding.py",
         "a mutant that was given may survive",
         "if m.is_given and not m.killed]",
         "if m.is_given and m.note]",
@@ -323,7 +323,7 @@ MUTANTS = (
         ADDITIVE,
     ),
     Mutant(
-        "engine/scoring.py",
+        "engine/auditing.py",
         "mutants are not seen through the score",
         "return [_alike(one, mechanism) for one in variants]",
         "return list(variants)",

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dpaudit.engine.few import RankedTally
-from dpaudit.engine.tally import Tally
+from dpaudit.engine.tally import RankedTally, Tally
 from dpaudit.engine.task import Task
 from dpaudit.events import Event
 from dpaudit.neighbors import NeighborPair

@@ -29,12 +29,10 @@ from scipy import stats
 
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.explore import Draws, Exploration, explore
-from dpaudit.engine.few import RANKED_SHARE, RankedTally, is_number, ranked
 from dpaudit.engine.notes import left_out, notes_on_draws, notes_on_outputs
 from dpaudit.engine.pictures import Pictures
-from dpaudit.engine.run import Run, divide
-from dpaudit.engine.tally import Tally, parts_of
-from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Task
+from dpaudit.engine.tally import RANKED_SHARE, RankedTally, Tally, is_number, parts_of, ranked
+from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Run, Task, divide
 from dpaudit.events import Event, Guess
 from dpaudit.mechanisms import Call, IndependenceCheck, Sampler, is_constant, joined
 from dpaudit.results import Histogram, Witness

@@ -3,7 +3,7 @@
 1. **Explore.** An instrument chooses a pair, events, sides and thresholds. It may look at
    exploration draws as often as it likes, because none of them certifies anything.
 2. **Freeze.** The instrument returns what it settled, with a weight for each bound that it will
-   compute. The driver divides `failure_prob` by these weights (:func:`dpaudit.engine.run.divide`)
+   compute. The driver divides `failure_prob` by these weights (:func:`dpaudit.engine.task.divide`)
    before the first certifying draw.
 3. **Certify.** The instrument computes its bounds on fresh draws, each at its share. Given what is
    frozen, the fresh draws are independent of it, so each bound is wrong with probability at most
@@ -35,8 +35,7 @@ from dpaudit.engine.counts import ByCounts
 from dpaudit.engine.exact import ByComputation
 from dpaudit.engine.families import family_of
 from dpaudit.engine.mutation import Fates, fates_of, mutants_of
-from dpaudit.engine.run import Run
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import Run, Task
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Sampler, mechanism_name
 from dpaudit.neighbors import Portfolio, family

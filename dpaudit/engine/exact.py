@@ -15,8 +15,7 @@ from dpaudit.claims import Claim
 from dpaudit.data import handed, words_of_data
 from dpaudit.engine.certificate import Bound, Certificate, severity
 from dpaudit.engine.explore import asking_for_data
-from dpaudit.engine.run import Run
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import Run, Task
 from dpaudit.errors import MechanismError, MechanismTimeout, place
 from dpaudit.mechanisms import ExactMechanism, mechanism_name
 from dpaudit.neighbors import NeighborPair, PairFamily, family

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.data import is_frame
-from dpaudit.engine.run import Run
-from dpaudit.engine.task import EXPLORE_SHARE, Task, check_relation
+from dpaudit.engine.task import EXPLORE_SHARE, Run, Task, check_relation
 from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
 from dpaudit.events import LEARN_SHARE, Selection, learn
 from dpaudit.mechanisms import LateFailure, Sampler, joined

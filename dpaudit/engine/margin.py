@@ -9,11 +9,18 @@ from typing import Any
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import Claim
+from dpaudit.engine.auditing import (
+    MIN_DRAWS,
+    Settings,
+    apart,
+    check_kind,
+    checked_settings,
+    checked_task,
+    may_fail_late,
+    scored,
+)
 from dpaudit.engine.driver import certificate_of
-from dpaudit.engine.request import MIN_DRAWS, check_kind, checked_task
-from dpaudit.engine.run import divide
-from dpaudit.engine.scoring import apart, may_fail_late, scored
-from dpaudit.engine.settings import Settings, checked_settings
+from dpaudit.engine.task import divide
 from dpaudit.errors import ArgumentError
 from dpaudit.mechanisms import working
 from dpaudit.neighbors import NeighborPair

@@ -19,8 +19,7 @@ from typing import Any
 from dpaudit.engine.bets import LEAST_DRAWS as LEAST_BET
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.explore import least_draws
-from dpaudit.engine.run import divide
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import Task, divide
 from dpaudit.errors import MechanismError, MechanismTimeout
 from dpaudit.mechanisms import TIME_IS_OVER, AdditiveNoise, ExactMechanism, mechanism_name
 from dpaudit.mutants import (

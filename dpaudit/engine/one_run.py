@@ -24,9 +24,8 @@ from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.concluding import conclude
 from dpaudit.engine.driver import drive
 from dpaudit.engine.mutation import Fates
-from dpaudit.engine.run import Run, divide
 from dpaudit.engine.tally import rates_seen
-from dpaudit.engine.task import PRIMARY_SHARE, Task
+from dpaudit.engine.task import PRIMARY_SHARE, Run, Task, divide
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors import NeighborPair, family
 from dpaudit.results import AuditResult, CanaryGuesses, Histogram, Witness, at_least

@@ -22,8 +22,7 @@ from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import ApproxDP, Claim, GaussianDP
 from dpaudit.engine.one_run import COINS, SIDES, WALK_ROOM, GuessTest
 from dpaudit.engine.one_run_limits import least_canaries, most_canaries
-from dpaudit.engine.run import divide
-from dpaudit.engine.task import PRIMARY_SHARE
+from dpaudit.engine.task import PRIMARY_SHARE, divide
 from dpaudit.errors import ArgumentError
 from dpaudit.stats import FEW_LOOKS, Allowance, Looks, crossing_prob, heights_refused, tail_bound
 

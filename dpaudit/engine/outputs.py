@@ -19,8 +19,7 @@ from dpaudit.engine.driver import certificate_of_stored
 from dpaudit.engine.families import Outcomes
 from dpaudit.engine.mutation import Fates
 from dpaudit.engine.reading import Outputs, read, refuse_other_kinds
-from dpaudit.engine.run import divide
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import Task, divide
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms import Sampler, generator, words_of_draws
 from dpaudit.neighbors import NeighborPair, family

@@ -228,7 +228,7 @@ def _in_both(
     return audits, [(old.statements[key], new.statements[key]) for key in both]
 
 
-# --- the same -------------------------------------------------------------------------------------
+# --- the same -----------------------------------------------------------------------------------
 
 
 def is_same(old: Record, new: Record) -> bool:
@@ -242,7 +242,7 @@ def is_same(old: Record, new: Record) -> bool:
     return bool(told(old.to_json()) == told(new.to_json()))
 
 
-# --- what one of them lacks -----------------------------------------------------------------------
+# --- what one of them lacks ---------------------------------------------------------------------
 
 
 def _gone_and_new(old: Side, new: Side) -> Iterator[Change]:
@@ -278,7 +278,7 @@ def _why_gone(record: Record, run: Run | None) -> str:
     return "it is not there"
 
 
-# --- the runs -------------------------------------------------------------------------------------
+# --- the runs -----------------------------------------------------------------------------------
 
 
 def _notes(old: Side, new: Side) -> Iterator[str]:

@@ -25,7 +25,7 @@ _SECTIONS = (
 _FREE = re.compile(r"[^A-Za-z0-9 .,:;=%+/'>-]|:(?=//)|(?<=www)\.")
 
 
-# --- words ----------------------------------------------------------------------------------------
+# --- words --------------------------------------------------------------------------------------
 
 
 def headline(found: Comparison) -> str:
@@ -81,7 +81,7 @@ def _of(found: Comparison, movements: Iterable[Movement]) -> list[Moved]:
     return [one for one in found.moved if one.shift.movement in movements]
 
 
-# --- a terminal -----------------------------------------------------------------------------------
+# --- a terminal ---------------------------------------------------------------------------------
 
 
 def comparison_lines(found: Comparison) -> list[str]:
@@ -102,7 +102,7 @@ def comparison_lines(found: Comparison) -> list[str]:
     return [*lines, method(found), headline(found)]
 
 
-# --- the comment of a pull request ----------------------------------------------------------------
+# --- the comment of a pull request --------------------------------------------------------------
 
 
 def comparison_markdown(found: Comparison, limit: int = LARGEST_COMMENT) -> str:
@@ -168,7 +168,7 @@ def _code(id: str) -> str:
     return f"<code>{_plain(id)}</code>"
 
 
-# --- JSON -----------------------------------------------------------------------------------------
+# --- JSON ---------------------------------------------------------------------------------------
 
 
 def comparison_json(found: Comparison) -> dict[str, Any]:

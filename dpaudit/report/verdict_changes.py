@@ -168,7 +168,7 @@ def _claim(result: AuditResult) -> dict[str, Any]:
     return {name: result.claim[name] for name in ["notion", "relation", *names]}
 
 
-# --- statements -----------------------------------------------------------------------------------
+# --- statements ---------------------------------------------------------------------------------
 
 
 def statement_changes(old: StatementResult, new: StatementResult) -> Iterator[Change]:

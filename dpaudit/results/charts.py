@@ -69,7 +69,7 @@ _Floats = NDArray[np.float64]
 _Flags = NDArray[np.bool_]
 
 
-# --- the description -----------------------------------------------------------------------------
+# --- the description ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ def charts_of(result: AuditResult) -> list[Chart]:
     ]
 
 
-# --- curves --------------------------------------------------------------------------------------
+# --- curves -------------------------------------------------------------------------------------
 
 
 def profile(result: AuditResult) -> Chart:
@@ -404,7 +404,7 @@ def _error(power: float) -> str:
     return number(1 - power) if power > 0.009 else f"1 − {power_of_ten(power)}"
 
 
-# --- the witness ---------------------------------------------------------------------------------
+# --- the witness --------------------------------------------------------------------------------
 
 
 def histogram(result: AuditResult) -> Chart:
@@ -533,7 +533,7 @@ def _histogram_caption(result: AuditResult, *, centres: bool) -> str:
     return words + beyond * (result.histogram.edges is not None)
 
 
-# --- sequential audits, slack, one run -----------------------------------------------------------
+# --- sequential audits, slack, one run ----------------------------------------------------------
 
 
 def wealth(result: AuditResult) -> Chart:
@@ -636,7 +636,7 @@ def guesses(result: AuditResult) -> Chart:
     return Chart("Epsilon by the number of guesses", [Panel(x, y, series)])
 
 
-# --- searches ------------------------------------------------------------------------------------
+# --- searches -----------------------------------------------------------------------------------
 
 
 def landscape(result: AuditResult) -> Chart:

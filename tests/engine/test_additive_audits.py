@@ -19,7 +19,7 @@ from dpaudit.engine.additive.plan import Budget, Centers, Plan, Question
 from dpaudit.engine.additive.values import CentreValues
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms.additive import AdditiveNoise
-from dpaudit.mechanisms.contract import PROBE_SIZE
+from dpaudit.mechanisms.sampler import PROBE_SIZE
 from dpaudit.stats import HalfSpace, PairedBet, Target, oracles
 from dpaudit.stats.noise import Noise
 from tests.mechanisms.test_additive_noise import (

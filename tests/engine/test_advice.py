@@ -24,9 +24,9 @@ from dpaudit import (
     oracles,
     plan,
 )
+from dpaudit.engine.concluding import advice, judge
 from dpaudit.engine.driver import certificate_of
 from dpaudit.engine.families import Added
-from dpaudit.engine.judging import advice, judge
 from dpaudit.engine.mutation import Fates
 from dpaudit.engine.task import Task
 from dpaudit.mutants import ALL_NOISE, AddedNoise

@@ -29,12 +29,12 @@ from dpaudit import (
     audit,
 )
 from dpaudit.claims.notions import Claim
+from dpaudit.engine.concluding import judge
 from dpaudit.engine.driver import certificate_of
-from dpaudit.engine.judging import judge
 from dpaudit.engine.mutation import FIRST_LOOK, Fates
 from dpaudit.engine.tally import Tally
 from dpaudit.engine.task import FEW_DRAWS, Task
-from dpaudit.mechanisms.contract import PROBE_SIZE
+from dpaudit.mechanisms.sampler import PROBE_SIZE
 from dpaudit.neighbors import family
 from dpaudit.stats import Counts, guess_bounds, oracles
 from dpaudit.stats.rates import loss_of_rates

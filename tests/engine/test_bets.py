@@ -14,8 +14,15 @@ from scipy.stats import binom
 
 from dpaudit import ApproxDP, GaussianDP, MechanismError, NeighborPair, PureDP, Verdict, audit
 from dpaudit import neighbors as nb
-from dpaudit.engine.bet import CAREFUL, chosen_at, first_wealths, moved, shared_again, spread
-from dpaudit.engine.bets import LEAST_DRAWS
+from dpaudit.engine.bets import (
+    CAREFUL,
+    LEAST_DRAWS,
+    chosen_at,
+    first_wealths,
+    moved,
+    shared_again,
+    spread,
+)
 from dpaudit.engine.driver import certificate_of
 from dpaudit.engine.task import Task
 from dpaudit.events import Event, Guess

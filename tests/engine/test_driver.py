@@ -22,19 +22,18 @@ from dpaudit import (
     PureDP,
     audit,
 )
-from dpaudit.engine import bets, counts, driver, exact, few
+from dpaudit.engine import bets, counts, driver, exact, tally
 from dpaudit.engine.additive import certify as centres
 from dpaudit.engine.additive import exact as closed_form
 from dpaudit.engine.additive import plan
 from dpaudit.engine.driver import certificate_of, drive, instrument_of
-from dpaudit.engine.run import Run, divide
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import Run, Task, divide
 from dpaudit.mechanisms import AdditiveNoise
 from dpaudit.neighbors import family
 from dpaudit.results import AuditResult
 from tests.statistical import FALSE_ALARM
 
-INSTRUMENTS = bets, counts, exact, few, centres, closed_form, plan
+INSTRUMENTS = bets, counts, exact, tally, centres, closed_form, plan
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
 
 

@@ -24,8 +24,7 @@ from dpaudit import (
 from dpaudit import neighbors as nb
 from dpaudit.engine import counts
 from dpaudit.engine.outputs import UNCHECKED, StoredDraws
-from dpaudit.engine.run import Run
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import Run, Task
 from dpaudit.neighbors import family
 from tests.statistical import FALSE_ALARM
 

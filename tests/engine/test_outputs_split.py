@@ -23,9 +23,8 @@ from dpaudit.engine import counts
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.driver import certificate_of_stored
 from dpaudit.engine.outputs import StoredDraws, _prepared
-from dpaudit.engine.run import Run
 from dpaudit.engine.tally import Tally, parts_of
-from dpaudit.engine.task import EXPLORE_SHARE, Task
+from dpaudit.engine.task import EXPLORE_SHARE, Run, Task
 from dpaudit.events import Event, Guess
 from dpaudit.mechanisms import IndependenceCheck, joined
 from dpaudit.stats import Counts, oracles

@@ -29,8 +29,7 @@ from dpaudit.engine import counts
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.driver import certificate_of
 from dpaudit.engine.explore import explore
-from dpaudit.engine.run import Run
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import Run, Task
 from dpaudit.events import Goal
 from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.neighbors import Choice, Integer, Interval, SearchSpace, edge

@@ -15,9 +15,9 @@ from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, audit
 from dpaudit.stats import oracles
 from dpaudit.stats.curves import ERRORS, ORDERS, curves_of, tradeoff_of_profile
 from dpaudit.stats.divergence import renyi_divergence
+from dpaudit.stats.joint import Target
 from dpaudit.stats.proportions import Counts
 from dpaudit.stats.rates import RateBounds
-from dpaudit.stats.target import Target
 
 Floats = NDArray[np.float64]
 DRAWS = 10**6

@@ -32,8 +32,7 @@ from dpaudit.engine.additive.plan import Budget, Centers, Plan, Question
 from dpaudit.engine.additive.values import CentreValues
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.explore import explore_budget, most_promising
-from dpaudit.engine.run import Run
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import Run, Task
 from dpaudit.mechanisms import AdditiveNoise, IndependenceCheck, Sampler
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results import Witness

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.engine.additive.profiles import extended
+from dpaudit.engine.additive.plan import extended
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.exact import SMALLEST_CLAIM, FrozenPairs
 from dpaudit.engine.explore import explore
-from dpaudit.engine.run import Run
-from dpaudit.engine.task import EXPLORE_SHARE, Task
+from dpaudit.engine.task import EXPLORE_SHARE, Run, Task
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import AdditiveNoise
 from dpaudit.neighbors import NeighborPair

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,7 @@ from dpaudit.engine.additive.events import (
     IntegratedEvent,
     RatioEvent,
 )
-from dpaudit.engine.additive.profiles import extended
-from dpaudit.engine.run import divide
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import Task, divide
 from dpaudit.stats import Noise, PairedBet, Target, expected_bound
 
 Floats = NDArray[np.float64]
@@ -43,6 +42,25 @@ _RATIO_CELLS = 1.5e8
 _AUXILIARY_CELLS = 2**23
 _MIN_MIXTURE = 32
 _MAX_RATIO_DIMENSION = 500
+
+
+NEGLIGIBLE = 1e-9
+MAX_EPSILON = 50.0
+_POINTS = 40
+
+
+def extended(grid: Floats, delta: Callable[[Any], Any]) -> Floats:
+    """Continue a grid of epsilons until `delta` is negligible, or epsilon is 50."""
+    end = float(grid[-1])
+    if end >= MAX_EPSILON or float(delta(end)) < NEGLIGIBLE:
+        return grid
+    low, high = end, min(2 * max(end, 0.5), MAX_EPSILON)
+    while high < MAX_EPSILON and float(delta(high)) >= NEGLIGIBLE:
+        low, high = high, min(2 * high, MAX_EPSILON)
+    while high - low > 0.01 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if float(delta(middle)) >= NEGLIGIBLE else (low, middle)
+    return np.concatenate([grid, np.linspace(end, max(high, end), _POINTS + 1)[1:]])
 
 
 @dataclass(frozen=True, eq=False)
