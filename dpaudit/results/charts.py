@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.results.estimates import SlackPoint
 from dpaudit.results.words import count, least, number, plain_value, power_of_ten, short
 from dpaudit.search import ranking
-from dpaudit.stats import ERRORS, Curves, tradeoff_of_profile
+from dpaudit.stats import TYPE_I_ERRORS, Curves, tradeoff_of_profile
 
 if TYPE_CHECKING:
     from dpaudit.results import AuditResult
@@ -359,8 +359,8 @@ def tradeoff(result: AuditResult) -> Chart:
     """
     curves, own = result.curves, result.profile
     if curves is None:
-        claimed = tradeoff_of_profile(own.epsilon, own.claimed_delta, ERRORS)
-        alpha, beta = ERRORS, 1 - ERRORS
+        claimed = tradeoff_of_profile(own.epsilon, own.claimed_delta, TYPE_I_ERRORS)
+        alpha, beta = TYPE_I_ERRORS, 1 - TYPE_I_ERRORS
     else:
         stored = curves.alpha, curves.certified_beta, curves.claimed_beta
         alpha, beta, claimed = map(np.array, stored)

@@ -5,7 +5,7 @@ names; none is asymptotic, and no option selects one that is. `oracles` holds ex
 """
 
 from dpaudit.stats import oracles
-from dpaudit.stats.curves import ERRORS, Curves, curves_of, tradeoff_of_profile
+from dpaudit.stats.curves import TYPE_I_ERRORS, Curves, curves_of, tradeoff_of_profile
 from dpaudit.stats.divergence import (
     hockey_stick,
     hockey_stick_density,
@@ -55,12 +55,12 @@ from dpaudit.stats.wagers import LEFT, NEITHER, RIGHT, Wager, wager
 from dpaudit.stats.walks import FEW_LOOKS, Looks, crossing_prob
 
 __all__ = [
-    "ERRORS",
     "FEW_LOOKS",
     "LEFT",
     "NEITHER",
     "RIGHT",
     "SHARE_OF_GUESSING",
+    "TYPE_I_ERRORS",
     "Allowance",
     "Ball",
     "Box",
