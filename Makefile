@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 OUT ?= reports
 
 .DEFAULT_GOAL := help
-.PHONY: help audit reference test test-slow test-faults test-lowest test-newest lint types check docs dist bench clean
+.PHONY: help audit reference test test-slow test-faults test-adapters test-lowest test-newest lint types check docs dist bench clean
 
 help:
 	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
 	@echo "make test    run the tests, but for the slow ones"
 	@echo "make test-slow   run the slow ones: thousands of whole audits, doors of the command line"
 	@echo "make test-faults   inject faults: hostile files, full disks, killed processes (five minutes at most)"
+	@echo "make test-adapters   run the adapters with the packages that they adapt, a group at a time"
 	@echo "make reference   make the run in reports/reference again, which is kept in git"
 	@echo "make check   lint and types"
 	@echo "make docs    build the site: docs/_build/html/index.html"
@@ -63,6 +64,20 @@ test-slow: $(VENV)/.test
 test-faults: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 tests/faults
 
+# Each group in an environment of its own: their packages do not agree on versions of others.
+ADAPTERS := pipelinedp smartnoise jax opacus
+TESTS_OF_pipelinedp := pydp or pipeline_dp
+TESTS_OF_smartnoise := smartnoise
+TESTS_OF_jax := jax
+TESTS_OF_opacus := opacus
+
+test-adapters: $(addprefix test-adapters-,$(ADAPTERS))
+
+test-adapters-%:
+	$(PYTHON) -m venv --clear $(VENV)-$*
+	$(VENV)-$*/bin/python -m pip install --quiet -c .ci/adapters.txt -e '.[adapters-$*]'
+	DPAUDIT_NO_SKIPS=1 $(VENV)-$*/bin/python -m pytest tests/adapters -k "$(TESTS_OF_$*)"
+
 # Each in an environment of its own; PYTHON=python3.13 makes it one of another Python.
 test-lowest test-newest: test-%: $(VENV)/.release
 	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(VENV)-$*
@@ -104,4 +119,4 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.storage
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest $(addprefix $(VENV)-,$(ADAPTERS)) build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -409,9 +409,9 @@ def test_the_clock_ends_an_audit_with_what_is_certified() -> None:
 def test_a_mechanism_that_takes_a_second_is_probed_by_two_draws_a_side(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from dpaudit.mechanisms import contract
+    from dpaudit.mechanisms import sampler
 
-    monkeypatch.setattr(contract, "SLOW", 0.01)
+    monkeypatch.setattr(sampler, "SLOW", 0.01)
     sizes: list[int] = []
 
     def slow(data: Any, size: int, *, rng: np.random.Generator) -> Any:
