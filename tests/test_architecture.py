@@ -18,7 +18,7 @@ ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 BASE = "errors, _validate, _json, _files"
 ONLY_IN = {
     "matplotlib": {"results"},
-    "hypothesis": {"ledger"},
+    "hypothesis": {"properties", "ledger"},
     "pytest": {"run"},
     "sklearn": {"events"},
     "jinja2": {"report"},

@@ -29,7 +29,7 @@ import dpaudit.stats.oracles
 from dpaudit import Relation, adapters, mutants, neighbors
 from dpaudit.claims import PureDP
 from dpaudit.errors import ArgumentError, MechanismError, StoreError
-from dpaudit.ledger import strategies
+from dpaudit.properties import strategies
 
 ROOT = Path(dpaudit.__file__).parents[1]
 HUGE = 10**400

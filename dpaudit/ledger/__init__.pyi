@@ -1,11 +1,4 @@
-from . import strategies as strategies
 from .attacks import Attack as Attack
-from .attempt import Attempt as Attempt
-from .attempt import Counterexample as Counterexample
-from .attempt import Method as Method
-from .attempt import Power as Power
-from .attempt import Role as Role
-from .attempt import Trace as Trace
 from .attempts import Ledger as Ledger
 from .coverage import BROKE_OFF as BROKE_OFF
 from .coverage import NOT_RUN as NOT_RUN
@@ -13,15 +6,6 @@ from .coverage import LedgerFile as LedgerFile
 from .coverage import account as account
 from .coverage import copies_of as copies_of
 from .coverage import open_row as open_row
-from .domains import Array as Array
-from .domains import Domain as Domain
-from .falsifying import falsify as falsify
-from .falsifying import sweep as sweep
-from .functions import FunctionCheck as FunctionCheck
-from .functions import check_contraction as check_contraction
-from .functions import check_lipschitz as check_lipschitz
-from .functions import check_sensitivity as check_sensitivity
-from .functions import point_pairs as point_pairs
 from .paper import TABLE as TABLE
 from .paper import Convention as Convention
 from .paper import Paper as Paper

@@ -15,12 +15,23 @@ from dpaudit import _validate
 from dpaudit.claims import Claim
 from dpaudit.engine import audit
 from dpaudit.errors import ArgumentError
-from dpaudit.ledger.attempt import Attempt, Counterexample, Method, Power, Role, plain
 from dpaudit.ledger.cases import Cases, Changed, grid, is_domain
-from dpaudit.ledger.falsifying import HALVED, falsify, sweep
-from dpaudit.ledger.judging import DEFAULT_TOLERANCE, Inequality, apart
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.snippets import snippet_of
+from dpaudit.properties import (
+    DEFAULT_TOLERANCE,
+    HALVED,
+    Attempt,
+    Counterexample,
+    Inequality,
+    Method,
+    Power,
+    Role,
+    apart,
+    falsify,
+    plain,
+    sweep,
+)
 from dpaudit.results import AuditResult, Verdict, mutation_score
 from dpaudit.stats import lower_proportion
 

@@ -13,9 +13,9 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from dpaudit import _json
-from dpaudit.ledger.attempt import Attempt, Counterexample, Method, Power, Role
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.status import row_status
+from dpaudit.properties import Attempt, Counterexample, Method, Power, Role
 from dpaudit.results import Origin, Status
 
 LEDGER_SCHEMA = 4

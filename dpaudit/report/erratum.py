@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit._files import file_stem
-from dpaudit.ledger import Attempt, Harm, LedgerVerdict, Paper, Role, StatementResult
+from dpaudit.ledger import Harm, LedgerVerdict, Paper, StatementResult
+from dpaudit.properties import Attempt, Role
 from dpaudit.report.mathematics import mathml
 from dpaudit.report.page import fill
 from dpaudit.report.statements import case_line, exact

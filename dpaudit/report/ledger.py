@@ -9,7 +9,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from dpaudit.ledger import Attempt, LedgerVerdict, Power, Shaken, StatementResult, shaken
+from dpaudit.ledger import LedgerVerdict, Shaken, StatementResult, shaken
+from dpaudit.properties import Attempt, Power
 from dpaudit.report.erratum import by_harm, write_errata
 from dpaudit.report.mathematics import mathml
 from dpaudit.report.page import fill, kept, typed

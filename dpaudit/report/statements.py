@@ -9,15 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpaudit.ledger import (
-    NOT_RUN,
-    Attempt,
-    Counterexample,
-    LedgerVerdict,
-    Method,
-    Power,
-    StatementResult,
-)
+from dpaudit.ledger import NOT_RUN, LedgerVerdict, StatementResult
+from dpaudit.properties import Attempt, Counterexample, Method, Power
 from dpaudit.results import number
 
 _IN_COUNTS = {LedgerVerdict.HOLDS_PROOF_BROKEN: "holds with a broken proof"}

@@ -6,7 +6,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpaudit.ledger import Role, StatementResult
+from dpaudit.ledger import StatementResult
+from dpaudit.properties import Role
 from dpaudit.report.statements import (
     case_line,
     cases_words,

@@ -37,7 +37,7 @@ from dpaudit.run.progress import ProgressWriter
 from dpaudit.run.settings import PROFILES, RunSettings
 
 if TYPE_CHECKING:
-    from dpaudit.ledger import FunctionCheck
+    from dpaudit.properties import FunctionCheck
 
 FUNCTION_EXAMPLES: dict[str, int] = {"quick": 1_000, "full": 10_000, "release": 100_000}
 """Pairs on which a deterministic function is tried, by profile."""
@@ -197,13 +197,13 @@ class Auditor:
         function, bound, options
             As for :func:`dpaudit.check_sensitivity`; seed and number of pairs are the run's.
         """
-        from dpaudit.ledger import check_sensitivity
+        from dpaudit.properties import check_sensitivity
 
         return self._function(check_sensitivity, function, bound, options)
 
     def check_lipschitz(self, function: Any, bound: float, **options: Any) -> FunctionCheck:
         """Search for two points that break a bound; see :func:`dpaudit.check_lipschitz`."""
-        from dpaudit.ledger import check_lipschitz
+        from dpaudit.properties import check_lipschitz
 
         return self._function(check_lipschitz, function, bound, options)
 
@@ -211,7 +211,7 @@ class Auditor:
         self, function: Any, factor: float = 1.0, **options: Any
     ) -> FunctionCheck:
         """Search for points that a map moves apart; see :func:`dpaudit.check_contraction`."""
-        from dpaudit.ledger import check_contraction
+        from dpaudit.properties import check_contraction
 
         return self._function(check_contraction, function, factor, options)
 

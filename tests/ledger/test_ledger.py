@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit import ArgumentError
-from dpaudit.ledger.attempt import Method, Power, plain, ratio
-from dpaudit.ledger.domains import Array, Domain
-from dpaudit.ledger.falsifying import falsify, sweep
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties.attempt import Method, Power, plain, ratio
+from dpaudit.properties.domains import Array, Domain
+from dpaudit.properties.falsifying import falsify, sweep
 
 SQUARE = Domain(x=Interval(-2.0, 2.0), y=Interval(-2.0, 2.0))
 

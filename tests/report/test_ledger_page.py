@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
-from dpaudit.ledger.attempt import Attempt, Counterexample, Method, Power, Role, Trace
 from dpaudit.ledger.coverage import open_row
 from dpaudit.ledger.paper import Convention, Paper, Statement
 from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult
+from dpaudit.properties.attempt import Attempt, Counterexample, Method, Power, Role, Trace
 from dpaudit.report.mathematics import mathml
 from dpaudit.report.pages import write_report
 from dpaudit.report.statements import (

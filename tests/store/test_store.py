@@ -23,10 +23,10 @@ from dpaudit import (
     audit,
     within_sensitivity,
 )
-from dpaudit.ledger.attempt import Attempt, Counterexample, Method, Power, Role
 from dpaudit.ledger.coverage import open_row
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.rows import LedgerVerdict, StatementResult
+from dpaudit.properties.attempt import Attempt, Counterexample, Method, Power, Role
 from dpaudit.results import Fate
 from dpaudit.store.files import CHECKSUM, write_atomic, write_sealed
 from dpaudit.store.lock import LOCK, hold

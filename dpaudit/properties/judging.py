@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.errors import ArgumentError
-from dpaudit.ledger.attempt import Counterexample, plain, ratio
+from dpaudit.properties.attempt import Counterexample, plain, ratio
 
 Inequality = Callable[..., tuple[Any, Any] | None]
 """``inequality(case) -> (lhs, rhs)``, or None where the case lies outside the hypotheses.

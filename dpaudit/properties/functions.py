@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit.claims import NORMS
 from dpaudit.errors import ArgumentError, MechanismError, place
-from dpaudit.ledger import strategies
-from dpaudit.ledger.attempt import Attempt, Method, plain
-from dpaudit.ledger.falsifying import falsify, sweep
-from dpaudit.ledger.generating import st
 from dpaudit.mechanisms import mechanism_name
 from dpaudit.neighbors import NeighborPair
+from dpaudit.properties import strategies
+from dpaudit.properties.attempt import Attempt, Method, plain
+from dpaudit.properties.falsifying import falsify, sweep
+from dpaudit.properties.generating import st
 
 Floats = NDArray[np.float64]
 Function = Callable[[NDArray[Any]], Any]
