@@ -15,7 +15,6 @@ from benchmarks.planted import (
     mutants,
     neighbors,
     properties,
-    report,
     results,
     search,
     stats,
@@ -37,9 +36,8 @@ ROOMS = {
     "results": results.MUTANTS,
     "engine": engine.MUTANTS,
     "properties": properties.MUTANTS,
-    "ledger": ledger.MUTANTS,
     "store": store.MUTANTS,
-    "report": report.MUTANTS,
+    "ledger": ledger.MUTANTS,
 }
 """What is planted in each room, from the ground up."""
 

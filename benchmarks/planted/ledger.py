@@ -71,4 +71,11 @@ MUTANTS = (
         "Counterexample(case, bound, allowed) if hits > allowed * draws else None",
         LEDGER,
     ),
+    Mutant(
+        "ledger/erratum.py",
+        "the least harmful comes first",
+        "harm = len(order) if row.harm is None else order.index(row.harm)",
+        "harm = -1 if row.harm is None else -order.index(row.harm)",
+        ("tests/ledger/test_ledger_page.py",),
+    ),
 )

@@ -4,7 +4,6 @@ from .coverage import BROKE_OFF as BROKE_OFF
 from .coverage import NOT_RUN as NOT_RUN
 from .coverage import LedgerFile as LedgerFile
 from .coverage import account as account
-from .coverage import copies_of as copies_of
 from .coverage import open_row as open_row
 from .paper import TABLE as TABLE
 from .paper import Convention as Convention
@@ -16,7 +15,6 @@ from .paper import paper_of as paper_of
 from .paper import read_paper as read_paper
 from .premises import Shaken as Shaken
 from .premises import shaken as shaken
-from .premises import summaries as summaries
 from .rows import LEDGER_SCHEMA as LEDGER_SCHEMA
 from .rows import Harm as Harm
 from .rows import LedgerVerdict as LedgerVerdict

@@ -10,6 +10,7 @@ from dpaudit import _json
 from dpaudit.report.changes import Comparison, Moved, Side
 from dpaudit.report.verdict_changes import Change
 from dpaudit.results import Movement, RegionShown, at_least, at_most, beyond, number, short
+from dpaudit.store import kinds
 
 COMPARISON_SCHEMA = 1
 LARGEST_COMMENT = 60_000
@@ -203,7 +204,9 @@ def _strict(value: Any) -> Any:
 
 def _side(side: Side) -> dict[str, Any]:
     run = side.run
-    facts = {"name": side.name, "audits": len(side.audits), "statements": len(side.statements)}
+    facts: dict[str, Any] = {"name": side.name}
+    for name, kind in kinds().items():
+        facts[kind.folder] = sum(key[0] == name for key in side.records)
     if run is None:
         return facts
     names = ("profile", "seed", "failure_prob", "started", "complete")

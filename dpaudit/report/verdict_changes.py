@@ -17,10 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from dpaudit.ledger import LedgerVerdict, StatementResult
 from dpaudit.results import AuditResult, Fate, Verdict
-
-_PROFILES = ("quick", "full", "release")
 
 
 class What(StrEnum):
@@ -53,7 +50,8 @@ class Change:
 
     Parameters
     ----------
-    kind : {"audit", "statement"}
+    kind : str
+        Name of the kind of the record.
     id : str
     what : What
     before, now : str
@@ -166,32 +164,3 @@ def _claim(result: AuditResult) -> dict[str, Any]:
     """Return what is claimed; of a curve, without the point at which it was compared."""
     names = ["parameters"] if "parameters" in result.claim else ["epsilon", "delta"]
     return {name: result.claim[name] for name in ["notion", "relation", *names]}
-
-
-# --- statements -----------------------------------------------------------------------------------
-
-
-def statement_changes(old: StatementResult, new: StatementResult) -> Iterator[Change]:
-    """Yield what changed in the verdict of a statement."""
-    both = old.status.word, new.status.word
-    if old.verdict is not new.verdict:
-        reason = new.mismatch or new.note or new.verdict.meaning
-        reason += " (its words changed)" * (old.stated.text != new.stated.text)
-        what = What.STATEMENT
-        profiles = [row.origin.get("profile") for row in (old, new)]
-        if old.verdict is LedgerVerdict.OPEN and new.mismatch is None:
-            what, reason = What.NEW, "it was open, and is checked now"
-        elif old.verdict is LedgerVerdict.REFUTED and _is_smaller(*profiles):
-            what, reason = What.OTHER, f"profile {profiles[0]} before, {profiles[1]} now"
-        yield Change("statement", new.id, what, *both, reason)
-    elif old.mismatch is None and new.mismatch is not None:
-        yield Change("statement", new.id, What.UNDECLARED, *both, new.mismatch)
-    elif old.mismatch is not None and new.mismatch is None:
-        yield Change("statement", new.id, What.MENDED, *both, "it is as declared now")
-    elif old.stated.text != new.stated.text:
-        yield Change("statement", new.id, What.OTHER, *both, "its words changed")
-
-
-def _is_smaller(old: str | None, new: str | None) -> bool:
-    known = old in _PROFILES and new in _PROFILES
-    return known and _PROFILES.index(str(new)) < _PROFILES.index(str(old))

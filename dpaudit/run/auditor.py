@@ -22,7 +22,6 @@ from dpaudit.engine import (
 )
 from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
-from dpaudit.ledger import LedgerVerdict, Statement, StatementResult
 from dpaudit.mechanisms import (
     TIME_IS_OVER,
     AdditiveNoise,
@@ -223,21 +222,6 @@ class Auditor:
         found: FunctionCheck = check(function, bound, **options)
         self.functions.append(found)
         return found
-
-    def function_row(self, paper: str) -> StatementResult | None:
-        """Return the checks of functions as one row of the ledger; None without any."""
-        if not self.functions:
-            return None
-        broken = any(check.violated for check in self.functions)
-        text = "; ".join(f"{check.function}: {check.claim}" for check in self.functions)
-        return StatementResult(
-            Statement(self.item, paper, "function", text),
-            LedgerVerdict.REFUTED if broken else LedgerVerdict.HOLDS,
-            self.functions[0].attempt.method,
-            tuple(check.attempt for check in self.functions),
-            seed=self.settings.seed,
-            needs_power=False,
-        )
 
     def _method(self, mechanism: Any) -> str:
         """Return the method that the run asks for, where it applies."""

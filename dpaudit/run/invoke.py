@@ -266,6 +266,16 @@ def run_pytest(arguments: list[str], plugins: list[Any]) -> int:
     return int(pytest.main(arguments, plugins=plugins))
 
 
+def default_paths() -> list[str]:
+    """Return what is run where no path is given."""
+    return ["audits"] if Path("audits").is_dir() else ["."]
+
+
+def path_of(target: str) -> Path:
+    """Return the file of a target such as ledger_x.py::check."""
+    return Path(target.partition("::")[0])
+
+
 def import_from_here() -> None:
     """Make the working directory importable, in workers too."""
     here = os.getcwd()

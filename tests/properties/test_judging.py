@@ -17,6 +17,7 @@ from dpaudit.errors import MechanismError
 from dpaudit.ledger.attempts import Ledger
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.rows import LedgerVerdict
+from dpaudit.ledger.words import counterexample_words
 from dpaudit.neighbors import Interval
 from dpaudit.neighbors.pairs import NeighborPair
 from dpaudit.properties import strategies
@@ -24,7 +25,6 @@ from dpaudit.properties.attempt import Method, Power
 from dpaudit.properties.domains import Domain
 from dpaudit.properties.falsifying import falsify, sweep
 from dpaudit.properties.judging import Judge
-from dpaudit.report.statements import counterexample_words
 
 ROW = Statement("toy.lemma1", "toy", "lemma", "x <= y")
 ONE = [{"n": 1}]

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit._files import file_stem
-from dpaudit.ledger import Harm, LedgerVerdict, Paper, StatementResult
+from dpaudit.ledger.coverage import papers_of
+from dpaudit.ledger.mathematics import mathml
+from dpaudit.ledger.paper import Paper
+from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult
+from dpaudit.ledger.words import as_python, case_line, exact, parts_of, ratio_words
 from dpaudit.properties import Attempt, Role
-from dpaudit.report.mathematics import mathml
-from dpaudit.report.page import fill
-from dpaudit.report.statements import case_line, exact
+from dpaudit.report import fill
 from dpaudit.results import short, words
 from dpaudit.store import Run, write_atomic
 
@@ -48,9 +50,27 @@ class Erratum:
     loose: tuple[tuple[StatementResult, Attempt], ...]
 
 
+def fill_page(template: str, run: Run, **values: Any) -> str:
+    """Return a page about statements, or a part of one, as text."""
+    return fill(
+        template,
+        "report.css",
+        "ledger.css",
+        assets=Path(__file__).parent / "assets",
+        run=run,
+        started=words.moment(run.started),
+        mathml=mathml,
+        ratio=ratio_words,
+        exact=exact,
+        parts=parts_of,
+        python=as_python,
+        **values,
+    )
+
+
 def errata(run: Run, rows: Sequence[StatementResult]) -> list[Erratum]:
     """Return an erratum for each paper in which something is wrong."""
-    known = {paper.name: paper for paper in run.papers}
+    known = {paper.name: paper for paper in papers_of(run)}
     found = []
     for name in dict.fromkeys(row.paper for row in rows):
         own = [row for row in rows if row.paper == name and row.kind != "function"]
@@ -116,19 +136,15 @@ def write_errata(out: Path, run: Run, rows: Sequence[StatementResult]) -> list[s
     for erratum in found:
         name = stems[erratum.paper.name]
         write_atomic(out / f"{name}.md", markdown(erratum))
-        page = fill(
+        page = fill_page(
             "erratum.html.j2",
-            "report.css",
-            "ledger.css",
-            run=run,
+            run,
             erratum=erratum,
             failures=failures,
             heading=heading,
             better=better,
             readings=readings,
-            mathml=mathml,
             markdown=f"{name}.md",
-            started=words.moment(run.started),
         )
         write_atomic(out / f"{name}.html", page)
         names.append(f"{name}.html")
