@@ -381,7 +381,6 @@ def table() -> dict[str, Call]:
             },
             {
                 "guesses": OPTIONAL | {"5"},
-                "delta": OPTIONAL | {"0"},
                 "id": OPTIONAL | {"'x'"},
                 "coins": OPTIONAL,
             },
@@ -399,8 +398,6 @@ def table() -> dict[str, Call]:
             {
                 "mu": POSITIVE,
                 "true_epsilon": OPTIONAL,
-                "guesses": OPTIONAL,
-                "delta": OPTIONAL | {"0"},
             },
         ),
         "FloatAttack": Call(
@@ -643,7 +640,7 @@ READ_ONLY = set(
     ledger.strategies.Loss mutants.NoiseMutants mutants.Mutant mutants.Treatment
     mechanisms.SampledMechanism mechanisms.ExactMechanism mechanisms.Cluster neighbors.Portfolio
     oracles.Oracle oracles.DiscreteOracle oracles.GaussianOracle oracles.LaplaceOracle
-    oracles.LaplaceVectorOracle oracles.PatternDistribution results.OneRunResult
+    oracles.LaplaceVectorOracle oracles.PatternDistribution results.CanaryGuesses
     results.Estimate results.Witness results.Profile results.MutantResult results.Fate
     results.Slack results.SlackPoint results.SequentialPath results.Expectation store.Run
     search.SearchRecord search.Trial search.ranking search.landscape run.auditor.Auditor""".split()  # noqa: SIM905

@@ -20,7 +20,7 @@ from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.snippets import snippet_of
 from dpaudit.properties import (
     DEFAULT_TOLERANCE,
-    HALVED,
+    MUTANT_FACTOR,
     Attempt,
     Counterexample,
     Inequality,
@@ -29,7 +29,7 @@ from dpaudit.properties import (
     Role,
     apart,
     falsify,
-    plain,
+    plain_case,
     sweep,
 )
 from dpaudit.results import AuditResult, Verdict, mutation_score
@@ -104,7 +104,7 @@ class Attack:
         extremal: Iterable[Changed] = (),
         exact: Changed | Inequality | None = None,
         tolerance: float = DEFAULT_TOLERANCE,
-        mutant: Changed | Inequality | float | None = HALVED,
+        mutant: Changed | Inequality | float | None = MUTANT_FACTOR,
         lhs: str = "",
         rhs: str = "",
         snippet: str = "",
@@ -152,7 +152,7 @@ class Attack:
         method: Method = Method.EXACT,
         exact: Changed | Inequality | None = None,
         tolerance: float = DEFAULT_TOLERANCE,
-        mutant: Changed | Inequality | float | None = HALVED,
+        mutant: Changed | Inequality | float | None = MUTANT_FACTOR,
         lhs: str = "",
         rhs: str = "",
         snippet: str = "",
@@ -276,7 +276,7 @@ class Attack:
         *,
         allowed: float,
         draws: int,
-        mutant: Changed | Callable[..., NDArray[np.bool_]] | float | None = HALVED,
+        mutant: Changed | Callable[..., NDArray[np.bool_]] | float | None = MUTANT_FACTOR,
         lhs: str = "",
         rhs: str = "",
         snippet: str = "",
@@ -309,7 +309,7 @@ class Attack:
             rng = np.random.default_rng(self._ledger.next_seed())
             hits = _count(event, where, draws, rng)
             bound = lower_proportion(hits, draws, FAILURE_PROB)
-            case = {**plain(where), "hits": hits, "draws": draws}
+            case = {**plain_case(where), "hits": hits, "draws": draws}
             broken = Counterexample(case, bound, allowed) if bound > allowed else None
             power = Power.NONE
             if broken is None and factor is not None:

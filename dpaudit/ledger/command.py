@@ -14,8 +14,8 @@ from dpaudit.run import (
     FAILED,
     NOTHING,
     OK,
+    RunSelection,
     RunSettings,
-    Selection,
     TextPath,
     default_paths,
     path_of,
@@ -129,7 +129,7 @@ def ledger(
     Prints a table of the verdicts. The ledger of a paper is a folder of its name, with files
     ledger_*.py and, where the paper has a table of its statements, statements.md.
     """
-    chosen = Selection(**selection)
+    chosen = RunSelection(**selection)
     if stored:
         if chosen.keyword or chosen.resume or len(words) > 1:
             raise click.UsageError("--stored takes a PAPER and nothing that would be run")

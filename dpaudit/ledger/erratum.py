@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
+
+from markupsafe import Markup, escape
 
 from dpaudit._files import file_stem
 from dpaudit.ledger.coverage import papers_of
-from dpaudit.ledger.mathematics import mathml
 from dpaudit.ledger.paper import Paper
 from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult
 from dpaudit.ledger.words import as_python, case_line, exact, parts_of, ratio_words
@@ -23,6 +26,14 @@ _WRONG = (LedgerVerdict.REFUTED, LedgerVerdict.HOLDS_PROOF_BROKEN)
 _CASE = 300
 _FILES = (".html", ".md")
 _KINDS = ("theorem", "lemma", "corollary", "algorithm")
+_MATHML = "http://www.w3.org/1998/Math/MathML"
+_ATTRIBUTES = {
+    "accent", "columnalign", "columnlines", "columnspacing", "depth", "display", "displaystyle",
+    "fence", "form", "height", "linebreak", "linethickness", "lspace", "mathsize", "mathvariant",
+    "maxsize", "minsize", "movablelimits", "notation", "rowlines", "rowspacing", "rspace",
+    "scriptlevel", "separator", "stretchy", "voffset", "width",
+}  # fmt: skip
+"""Attributes that a formula keeps: none of them links, styles or runs anything."""
 
 
 @dataclass(frozen=True)
@@ -245,3 +256,38 @@ def _broken(attempt: Attempt) -> str:
 
 def _rounded(value: float) -> str:
     return exact(float(f"{value:.8g}"))
+
+
+# --- mathematics: LaTeX as MathML, which browsers draw without a script or a font ---------------
+
+
+@functools.lru_cache(maxsize=1024)
+def mathml(latex: str) -> Markup:
+    """Return a formula as a display in MathML; as it was written, where it cannot be read.
+
+    Parameters
+    ----------
+    latex : str
+        Without dollar signs.
+    """
+    try:
+        from latex2mathml.converter import convert
+
+        # The converter makes elements of angle brackets in the text of a formula.
+        found = convert(latex.replace("<", r"\lt ").replace(">", r"\gt "), display="block")
+        return Markup(_without_links(found))
+    except Exception:  # the converter is an extra, and raises what it happens to run into
+        return Markup("<code>") + escape(latex) + Markup("</code>")
+
+
+def _without_links(found: str) -> str:
+    """Return MathML without the attributes that commands such as href and style bring along."""
+    root = ElementTree.fromstring(found)
+    for element in root.iter():
+        if not element.tag.startswith(f"{{{_MATHML}}}m"):
+            raise ValueError(f"{element.tag} is no element of MathML")
+        element.tag = element.tag.removeprefix(f"{{{_MATHML}}}")
+        for name in set(element.attrib) - _ATTRIBUTES:
+            del element.attrib[name]
+    root.set("xmlns", _MATHML)
+    return ElementTree.tostring(root, encoding="unicode")

@@ -18,12 +18,12 @@ from dpaudit.ledger.rows import LedgerVerdict, StatementResult
 from dpaudit.properties import Attempt, Power, Role
 from dpaudit.report import (
     ERROR,
-    FAILED,
+    FAILURE,
     SKIPPED,
     Alert,
     Case,
-    Change,
     Section,
+    VerdictChange,
     What,
     kept,
     typed,
@@ -134,7 +134,7 @@ class StatementSection(Section[StatementResult]):
         if record.note.startswith(BROKE_OFF):
             bad = ERROR, "broke_off", record.note.removeprefix(BROKE_OFF)
         elif record.mismatch is not None:
-            bad = FAILED, "statement", record.mismatch
+            bad = FAILURE, "statement", record.mismatch
         elif record.verdict is LedgerVerdict.OPEN:
             reason = record.note.removeprefix(NOT_RUN)
             return replace(case, outcome=SKIPPED, type="open", message=reason)
@@ -154,7 +154,7 @@ class StatementSection(Section[StatementResult]):
         """Whether its check was run."""
         return not words.is_left_out(record)
 
-    def changes(self, old: StatementResult, new: StatementResult) -> Iterator[Change]:
+    def changes(self, old: StatementResult, new: StatementResult) -> Iterator[VerdictChange]:
         """Yield what changed in the verdict of a statement."""
         both = old.status.word, new.status.word
         if old.verdict is not new.verdict:
@@ -174,7 +174,7 @@ class StatementSection(Section[StatementResult]):
             what, reason = What.OTHER, "its words changed"
         else:
             return
-        yield Change(STATEMENT.name, new.id, what, *both, reason)
+        yield VerdictChange(STATEMENT.name, new.id, what, *both, reason)
 
 
 STATEMENTS = StatementSection()

@@ -5,12 +5,12 @@ from .attempt import Method as Method
 from .attempt import Power as Power
 from .attempt import Role as Role
 from .attempt import Trace as Trace
-from .attempt import plain as plain
+from .attempt import plain_case as plain_case
 from .attempt import ratio as ratio
 from .domains import Array as Array
 from .domains import Domain as Domain
 from .domains import Range as Range
-from .falsifying import HALVED as HALVED
+from .falsifying import MUTANT_FACTOR as MUTANT_FACTOR
 from .falsifying import falsify as falsify
 from .falsifying import sweep as sweep
 from .functions import FunctionCheck as FunctionCheck

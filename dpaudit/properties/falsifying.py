@@ -29,7 +29,7 @@ from dpaudit.properties.seeding import SEEDED
 from dpaudit.properties.simplifying import simplify
 from dpaudit.properties.tracing import trace_of
 
-HALVED = 0.5
+MUTANT_FACTOR = 0.5
 
 _SHRINKS = 500  # cases in which a counterexample is made small
 _REJECTED_TOO_MANY = 0.9
@@ -47,7 +47,7 @@ def falsify(
     extremal: Iterable[Any] = (),
     exact: Inequality | None = None,
     tolerance: float = DEFAULT_TOLERANCE,
-    mutant: Inequality | float | None = HALVED,
+    mutant: Inequality | float | None = MUTANT_FACTOR,
     claim: str = "the statement",
 ) -> Attempt:
     """Search for a case in which ``lhs <= rhs`` fails.
@@ -111,7 +111,7 @@ def sweep(
     method: Method = Method.EXACT,
     exact: Inequality | None = None,
     tolerance: float = DEFAULT_TOLERANCE,
-    mutant: Inequality | float | None = HALVED,
+    mutant: Inequality | float | None = MUTANT_FACTOR,
     claim: str = "the statement",
 ) -> Attempt:
     """Judge every given case: an enumeration (method exact) or a grid (method numeric).
@@ -189,7 +189,7 @@ def _power(
     if callable(mutant):
         killed = again(Judge(mutant, judge.tolerance, nan_breaks=False)).counterexample is not None
         return (Power.KILLED if killed else Power.SURVIVED), "a mutant of its own"
-    words = "the constant halved" if mutant == HALVED else f"the right side times {mutant:g}"
+    words = "the constant halved" if mutant == MUTANT_FACTOR else f"the right side times {mutant:g}"
     # What judging lhs <= mutant * rhs at the same cases would give.
     killed = judge.share > mutant * (1 + judge.tolerance)
     return (Power.KILLED if killed else Power.SURVIVED), words

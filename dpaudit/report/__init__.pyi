@@ -11,7 +11,7 @@ from .page import typed as typed
 from .pages import write_report as write_report
 from .sarif import sarif as sarif
 from .sections import ERROR as ERROR
-from .sections import FAILED as FAILED
+from .sections import FAILURE as FAILURE
 from .sections import SKIPPED as SKIPPED
 from .sections import Alert as Alert
 from .sections import Case as Case
@@ -21,5 +21,5 @@ from .sections import in_order as in_order
 from .sections import replay_command as replay_command
 from .sections import section_of as section_of
 from .terminal import run_lines as run_lines
-from .verdict_changes import Change as Change
+from .verdict_changes import VerdictChange as VerdictChange
 from .verdict_changes import What as What

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from dpaudit.report.sections import FAILED, Alert, Case, Section, replay_command
-from dpaudit.report.verdict_changes import Change, What, audit_changes
+from dpaudit.report.sections import FAILURE, Alert, Case, Section, replay_command
+from dpaudit.report.verdict_changes import VerdictChange, What, audit_changes
 from dpaudit.results import (
     STATUSES,
     AuditResult,
@@ -108,7 +108,7 @@ class AuditSection(Section[AuditResult]):
             facts["known_violation"] = reason
         if record.mismatch is None:
             return Case("", record.id, facts=facts)
-        bad = FAILED, record.status.key, record.mismatch, self.finding(record)
+        bad = FAILURE, record.status.key, record.mismatch, self.finding(record)
         return Case("", record.id, *bad, facts=facts)
 
     def alert(self, record: AuditResult) -> Alert | None:
@@ -126,7 +126,7 @@ class AuditSection(Section[AuditResult]):
         reason = str(record.origin.get("reason") or "marked as a known violation")
         return Alert(*_LEVELS[key], self.finding(record), facts, reason if key == "known" else "")
 
-    def changes(self, old: AuditResult, new: AuditResult) -> Iterator[Change]:
+    def changes(self, old: AuditResult, new: AuditResult) -> Iterator[VerdictChange]:
         """Yield what changed in the verdict, and among the mutants."""
         return audit_changes(old, new)
 

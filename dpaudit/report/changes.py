@@ -15,7 +15,7 @@ from typing import Any
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError, StoreError
 from dpaudit.report.sections import section_of, sections
-from dpaudit.report.verdict_changes import Change, What
+from dpaudit.report.verdict_changes import VerdictChange, What
 from dpaudit.results import AuditResult, Movement, Shift, shift_of, words
 from dpaudit.store import (
     AUDIT,
@@ -100,7 +100,7 @@ class Comparison:
     Parameters
     ----------
     old, new : Side
-    changes : tuple of Change
+    changes : tuple of VerdictChange
         What is worse first.
     moved : tuple of Moved
         Audits whose numbers are not the same, as they were told by `shift_of`.
@@ -120,7 +120,7 @@ class Comparison:
 
     old: Side
     new: Side
-    changes: tuple[Change, ...]
+    changes: tuple[VerdictChange, ...]
     moved: tuple[Moved, ...]
     same: int
     notes: tuple[str, ...]
@@ -130,16 +130,16 @@ class Comparison:
     power_counts: bool
 
     @property
-    def worse(self) -> tuple[Change, ...]:
+    def worse(self) -> tuple[VerdictChange, ...]:
         """What fails the comparison."""
         return tuple(change for change in self.changes if self._is_worse(change))
 
     @property
-    def others(self) -> tuple[Change, ...]:
+    def others(self) -> tuple[VerdictChange, ...]:
         """All other changes."""
         return tuple(change for change in self.changes if not self._is_worse(change))
 
-    def _is_worse(self, change: Change) -> bool:
+    def _is_worse(self, change: VerdictChange) -> bool:
         if change.what is What.POWER:
             return self.power_counts
         return change.what.is_worse and not (self.may_be_missing and change.what is What.GONE)
@@ -194,7 +194,7 @@ def compare(
         raise ArgumentError(
             f"OLD and NEW must hold the same audit or statement, got {old.name} and {new.name}"
         )
-    changes: list[Change] = []
+    changes: list[VerdictChange] = []
     for before, now in both:
         changes += section_of(now).changes(before, now)
     changes += _gone_and_new(old, new)
@@ -216,7 +216,9 @@ def compare(
     )
 
 
-def _moved(old: AuditResult, new: AuditResult, share: float, changes: Sequence[Change]) -> Moved:
+def _moved(
+    old: AuditResult, new: AuditResult, share: float, changes: Sequence[VerdictChange]
+) -> Moved:
     """Say what became of an epsilon, in words that do not contradict those of the verdict."""
     shift = shift_of(old, new, share, same_pair=is_same_pair(old.pair, new.pair))
     verdicts = {
@@ -233,7 +235,7 @@ def _in_both(old: Side, new: Side) -> list[tuple[Record, Record]]:
     return [(old.records[key], new.records[key]) for key in old.records if key in new.records]
 
 
-# --- the same -------------------------------------------------------------------------------------
+# --- the same -----------------------------------------------------------------------------------
 
 
 def is_same(old: Record, new: Record) -> bool:
@@ -247,21 +249,21 @@ def is_same(old: Record, new: Record) -> bool:
     return bool(told(old.to_json()) == told(new.to_json()))
 
 
-# --- what one of them lacks -----------------------------------------------------------------------
+# --- what one of them lacks ---------------------------------------------------------------------
 
 
-def _gone_and_new(old: Side, new: Side) -> Iterator[Change]:
+def _gone_and_new(old: Side, new: Side) -> Iterator[VerdictChange]:
     """Yield what only one of the runs holds."""
     for (kind, id), record in old.records.items():
         if (kind, id) not in new.records:
             reason = _why_gone(record, new.run)
-            yield Change(kind, id, What.GONE, record.status.word, "", reason)
+            yield VerdictChange(kind, id, What.GONE, record.status.word, "", reason)
     for (kind, id), record in new.records.items():
         if (kind, id) not in old.records:
             what, reason = What.NEW, "it was not there before"
             if record.mismatch is not None:
                 what, reason = section_of(record).fault(record), f"it is new; {record.mismatch}"
-            yield Change(kind, id, what, "", record.status.word, reason)
+            yield VerdictChange(kind, id, what, "", record.status.word, reason)
 
 
 def _why_gone(record: Record, run: Run | None) -> str:
@@ -278,7 +280,7 @@ def _why_gone(record: Record, run: Run | None) -> str:
     return "it is not there"
 
 
-# --- the runs -------------------------------------------------------------------------------------
+# --- the runs -----------------------------------------------------------------------------------
 
 
 def _notes(old: Side, new: Side) -> Iterator[str]:

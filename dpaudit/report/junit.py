@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from dpaudit.report.cases import cases_of
-from dpaudit.report.sections import ERROR, FAILED, PASSED, SKIPPED, Case
+from dpaudit.report.sections import ERROR, FAILURE, PASSED, SKIPPED, Case
 from dpaudit.store import Record, Run
 
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -53,7 +53,7 @@ def _counts(cases: Sequence[Case], name: str, seconds: float) -> dict[str, str]:
     return {
         "name": name,
         "tests": str(len(cases)),
-        "failures": str(outcomes.count(FAILED)),
+        "failures": str(outcomes.count(FAILURE)),
         "errors": str(outcomes.count(ERROR)),
         "skipped": str(outcomes.count(SKIPPED)),
         "time": f"{seconds:.3f}",

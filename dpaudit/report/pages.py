@@ -123,7 +123,7 @@ def render(
 
 def _audit(out: Path, run: Run, result: AuditResult) -> dict[str, Any]:
     """Gather what the template shows of one audit."""
-    file = place_of(result)
+    file, chance = place_of(result), number(result.failure_prob)
     return {
         "result": result,
         "kind": result.status,
@@ -144,7 +144,9 @@ def _audit(out: Path, run: Run, result: AuditResult) -> dict[str, Any]:
         "next": next_step(result) if result.status.key in NEEDS_WORK or result.advice else "",
         "older": kept(run, "audit").get(result.id),
         "datasets": None if result.pair is None else datasets.datasets(result.pair),
-        "probability": _probability(result),
+        "probability": f"all of it together wrong with probability at most {chance}"
+        if result.failure_prob
+        else "nothing is left to chance",
         "upper": _upper,
         "charts": [(c, Markup(svg.svg_of(c))) for c in charts.charts_of(result)],
         "languages": _languages(result),
@@ -200,12 +202,3 @@ def _upper(estimate: Estimate) -> str | None:
     """Return the upper bound in words when the audit has one."""
     nothing_known = estimate.upper == math.inf or estimate.upper >= 1.0 > estimate.lower
     return None if nothing_known or estimate.failure_prob == 0 else number(estimate.upper)
-
-
-# --- words -------------------------------------------------------------------------------------
-
-
-def _probability(result: AuditResult) -> str:
-    if result.failure_prob == 0:
-        return "nothing is left to chance"
-    return f"all of it together wrong with probability at most {number(result.failure_prob)}"

@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from markupsafe import Markup
 
-from dpaudit.report.verdict_changes import Change, What
+from dpaudit.report.verdict_changes import VerdictChange, What
 from dpaudit.store import Record, Run, by_kind, extensions, kind_of, place_of
 
-PASSED, FAILED, ERROR, SKIPPED = "passed", "failure", "error", "skipped"
+PASSED, FAILURE, ERROR, SKIPPED = "passed", "failure", "error", "skipped"
 """What may become of a case."""
 
 R = TypeVar("R", bound=Record)
@@ -155,7 +155,7 @@ class Section(abc.ABC, Generic[R]):
         return True
 
     @abc.abstractmethod
-    def changes(self, old: R, new: R) -> Iterator[Change]:
+    def changes(self, old: R, new: R) -> Iterator[VerdictChange]:
         """Yield what changed in the verdict of one record, and whether it is worse."""
 
     def fault(self, record: R) -> What:

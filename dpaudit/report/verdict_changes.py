@@ -45,7 +45,7 @@ _NOT_WORSE = {What.POWER, What.SURVIVED, What.MENDED, What.KILLED, What.NEW, Wha
 
 
 @dataclass(frozen=True)
-class Change:
+class VerdictChange:
     """One change.
 
     Parameters
@@ -68,12 +68,12 @@ class Change:
     reason: str
 
 
-def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[Change]:
+def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[VerdictChange]:
     """Yield what changed in the verdict of an audit, and among its mutants."""
     found = _verdict_change(old, new)
     if found is not None:
         what, reason = found
-        yield Change("audit", new.id, what, old.status.word, new.status.word, reason)
+        yield VerdictChange("audit", new.id, what, old.status.word, new.status.word, reason)
     before, now = _fates(old), _fates(new)
     less = less_than_before(old, new)
     for was, is_, what in (
@@ -83,7 +83,7 @@ def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[Change]:
         names = [key[0] for key in before if (before[key], now.get(key)) == (was, is_)]
         if names:
             reason = f"{', '.join(names)}" + f" ({less})" * (what is What.OTHER)
-            yield Change("audit", new.id, what, was.value, is_.value, reason)
+            yield VerdictChange("audit", new.id, what, was.value, is_.value, reason)
 
 
 def _fates(result: AuditResult) -> dict[tuple[str, int], Fate]:

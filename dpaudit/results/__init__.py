@@ -2,6 +2,7 @@
 
 from dpaudit.results.estimates import (
     BY_RANK,
+    CanaryGuesses,
     Estimate,
     Histogram,
     LongProfile,
@@ -23,7 +24,6 @@ from dpaudit.results.mutants import (
     unnoticed,
     unnoticed_words,
 )
-from dpaudit.results.one_run import OneRunResult
 from dpaudit.results.result import SCHEMA_VERSION, AuditResult
 from dpaudit.results.rounding import at_least, at_most, beyond
 from dpaudit.results.status import STATUSES, Status, worst
@@ -35,6 +35,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "STATUSES",
     "AuditResult",
+    "CanaryGuesses",
     "Estimate",
     "Expectation",
     "Fate",
@@ -42,7 +43,6 @@ __all__ = [
     "LongProfile",
     "Movement",
     "MutantResult",
-    "OneRunResult",
     "Origin",
     "Profile",
     "RegionShown",

@@ -1,7 +1,7 @@
 """Descriptions of the charts of a result, which two back ends draw.
 
 :func:`profile`, :func:`histogram`, :func:`tradeoff`, :func:`wealth`, :func:`slack`,
-:func:`landscape` and :func:`one_run` describe one chart of a result as plain data.
+:func:`landscape` and :func:`guesses` describe one chart of a result as plain data.
 :mod:`dpaudit.results.svg` draws a description for pages and notebooks,
 :mod:`dpaudit.results.figures` draws it with matplotlib.
 """
@@ -20,10 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit.results.estimates import SlackPoint
 from dpaudit.results.words import count, least, number, plain_value, power_of_ten, short
 from dpaudit.search import ranking
-from dpaudit.stats import ERRORS, Curves, tradeoff_of_profile
+from dpaudit.stats import TYPE_I_ERRORS, Curves, tradeoff_of_profile
 
 if TYPE_CHECKING:
-    from dpaudit.results import AuditResult, OneRunResult
+    from dpaudit.results import AuditResult
 
 COLOURS = MappingProxyType(
     {
@@ -69,7 +69,7 @@ _Floats = NDArray[np.float64]
 _Flags = NDArray[np.bool_]
 
 
-# --- the description -----------------------------------------------------------------------------
+# --- the description ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ def charts_of(result: AuditResult) -> list[Chart]:
     ]
 
 
-# --- curves --------------------------------------------------------------------------------------
+# --- curves -------------------------------------------------------------------------------------
 
 
 def profile(result: AuditResult) -> Chart:
@@ -359,8 +359,8 @@ def tradeoff(result: AuditResult) -> Chart:
     """
     curves, own = result.curves, result.profile
     if curves is None:
-        claimed = tradeoff_of_profile(own.epsilon, own.claimed_delta, ERRORS)
-        alpha, beta = ERRORS, 1 - ERRORS
+        claimed = tradeoff_of_profile(own.epsilon, own.claimed_delta, TYPE_I_ERRORS)
+        alpha, beta = TYPE_I_ERRORS, 1 - TYPE_I_ERRORS
     else:
         stored = curves.alpha, curves.certified_beta, curves.claimed_beta
         alpha, beta, claimed = map(np.array, stored)
@@ -404,7 +404,7 @@ def _error(power: float) -> str:
     return number(1 - power) if power > 0.009 else f"1 − {power_of_ten(power)}"
 
 
-# --- the witness ---------------------------------------------------------------------------------
+# --- the witness --------------------------------------------------------------------------------
 
 
 def histogram(result: AuditResult) -> Chart:
@@ -533,7 +533,7 @@ def _histogram_caption(result: AuditResult, *, centres: bool) -> str:
     return words + beyond * (result.histogram.edges is not None)
 
 
-# --- sequential audits, slack, one run -----------------------------------------------------------
+# --- sequential audits, slack, one run ----------------------------------------------------------
 
 
 def wealth(result: AuditResult) -> Chart:
@@ -604,16 +604,19 @@ def slack(result: AuditResult) -> Chart:
     return Chart("Slack of the noise", [Panel(x, y, series)], caption)
 
 
-def one_run(result: OneRunResult) -> Chart:
+def guesses(result: AuditResult) -> Chart:
     """Describe epsilon over the number of guesses of an audit in one run.
 
     Estimates by the share of right guesses guarantee nothing. They stand beside the certified
-    epsilon, which holds for all numbers of guesses together, and the claimed one.
+    epsilon, which holds for all numbers of guesses together, and the claimed one. Raises
+    ``ValueError`` for another audit.
     """
-    claimed, certified = float(result.claim["epsilon"]), result.certified_epsilon
+    own, claimed, certified = result.canaries, result.claimed_epsilon, result.certified_epsilon
+    if own is None:
+        raise ValueError(f"{result.id} was not audited in one run: there are no guesses to draw")
     points = [
         (n, math.log((right + 0.5) / (n - right + 0.5)))
-        for n, right in zip(result.looks, result.correct, strict=True)
+        for n, right in zip(own.looks, own.correct, strict=True)
     ]
     shown = [y for _, y in points] + [certified] + [claimed] * math.isfinite(claimed)
     low, high = min(0.0, *shown), max(1.0, *shown)
@@ -621,8 +624,8 @@ def one_run(result: OneRunResult) -> Chart:
     ends = points[0][0] / 1.15, points[-1][0] * 1.15
     x = Axis(*ends, "guesses, the most confident first", ticks, log=True)
     y = Axis(low - 0.04 * (high - low), high + 0.04 * (high - low), "epsilon")
-    most = [point for point in points if point[0] == result.guesses]
-    words = f"certified: {least(certified)} at delta = {number(result.delta)}"
+    most = [point for point in points if point[0] == own.guesses]
+    words = f"certified: {least(certified)} at delta = {number(result.claimed_delta)}"
     series = [
         Series("dots", "estimated", points, "estimated, no guarantee", size=3.0),
         Series("rings", "estimated", most, "strongest evidence", size=6.0),
@@ -633,7 +636,7 @@ def one_run(result: OneRunResult) -> Chart:
     return Chart("Epsilon by the number of guesses", [Panel(x, y, series)])
 
 
-# --- searches ------------------------------------------------------------------------------------
+# --- searches -----------------------------------------------------------------------------------
 
 
 def landscape(result: AuditResult) -> Chart:

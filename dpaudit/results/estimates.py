@@ -144,14 +144,14 @@ class Witness:
     rare: Probability
     right: Counts | None = None
 
-    def sentence(self) -> str:
-        """Return the witness in words."""
+    def sentence(self, unit: str = "draws at fair coins") -> str:
+        """Return the witness in words; `unit` names what is guessed."""
         if self.counts is not None and self.right is not None:
             c, d = self.counts, self.right
             of_left, of_right = c.hits_left + c.hits_right, d.hits_left + d.hits_right
             return (
                 f"guessing {self.event}: {c.hits_left + d.hits_right:,} of {of_left + of_right:,} "
-                f"guesses right, in {c.draws_left + c.draws_right:,} draws at fair coins "
+                f"guesses right, in {c.draws_left + c.draws_right:,} {unit} "
                 f"(left {c.hits_left:,} of {of_left:,}, right {d.hits_right:,} of {of_right:,})"
             )
         other = "right" if self.likelier == "left" else "left"
@@ -191,6 +191,39 @@ class SequentialPath:
 
     def __post_init__(self) -> None:
         same_length(self, "draws", "log_wealth")
+
+
+@dataclass(frozen=True)
+class CanaryGuesses:
+    """The guesses of an audit in one run, and epsilon at further deltas.
+
+    Parameters
+    ----------
+    canaries, included : int
+        Coins that were thrown, and how many came up "included".
+    chosen : str
+        How the number of guesses was chosen, in words.
+    looks, correct : tuple of int
+        Numbers of guesses at which right ones were counted, and how many were right by then.
+    guesses, guessed_right : int
+        At the look that shows most.
+    deltas, certified_epsilons : tuple of float
+        Certified epsilon at each delta; all hold together with the other numbers of the result.
+    """
+
+    canaries: Count
+    included: Count
+    chosen: str
+    looks: tuple[Count, ...]
+    correct: tuple[Count, ...]
+    guesses: Count
+    guessed_right: Count
+    deltas: tuple[Probability, ...]
+    certified_epsilons: tuple[Nonnegative, ...]
+
+    def __post_init__(self) -> None:
+        same_length(self, "looks", "correct")
+        same_length(self, "deltas", "certified_epsilons")
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ def shift_of(old: AuditResult, new: AuditResult, false_alarm: float, *, same_pai
     return told(movement, f"{words}; no upper bound is known of what is needed", shown)
 
 
-# --- bounds that exclude one another --------------------------------------------------------------
+# --- bounds that exclude one another ------------------------------------------------------------
 
 
 def _is_exact(result: AuditResult) -> bool:
@@ -203,7 +203,7 @@ def _exceeds(low: float, high: float) -> bool:
     return low > high * (1 + _ROUNDING) + 1e-12
 
 
-# --- what one region shows ------------------------------------------------------------------------
+# --- what one region shows ----------------------------------------------------------------------
 
 
 def _counted(result: AuditResult) -> str:

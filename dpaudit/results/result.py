@@ -13,6 +13,7 @@ from dpaudit.neighbors import NeighborPair
 from dpaudit.results.datasets import who_differs
 from dpaudit.results.estimates import (
     BY_RANK,
+    CanaryGuesses,
     ClaimFacts,
     Estimate,
     Histogram,
@@ -106,6 +107,8 @@ class AuditResult:
         the family of the mechanism is not known.
     sequential : SequentialPath or None
         How the wealth grew, for a sequential audit.
+    canaries : CanaryGuesses or None
+        The guesses and further epsilons of :func:`dpaudit.audit_one_run`.
     long_profile : LongProfile or None
         Estimated profile down to negligible deltas, for a mechanism of additive noise.
     search : SearchRecord or None
@@ -150,6 +153,7 @@ class AuditResult:
     curves: Curves | None = field(default=None, repr=False)
     detectable_epsilon: float | None = None
     sequential: SequentialPath | None = field(default=None, repr=False)
+    canaries: CanaryGuesses | None = field(default=None, repr=False, metadata=LATER)
     long_profile: LongProfile | None = field(default=None, repr=False)
     search: SearchRecord | None = field(default=None, repr=False)
     slack: Slack | None = field(default=None, repr=False)
@@ -263,8 +267,7 @@ class AuditResult:
             f"{word or self.verdict.words}  {self.id}",
             f"  mechanism  {self.mechanism}",
             f"  claim      {claim['words']}{source}",
-            f"  witness    {self.witness.sentence()}"
-            + " (of the last batch; the evidence is of all)" * (self.sequential is not None),
+            f"  witness    {self._witness_words()}",
             f"  pair       {self.pair_words}",
             *([] if self.pair is None else self._differs(self.pair)),
             *([] if self.search is None else [f"  searched   {self.search.words()}"]),
@@ -272,6 +275,7 @@ class AuditResult:
             f"delta = {self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, estimated "
             f"{self.estimated_epsilon:.4g}); delta >= {at_least(self.certified_delta, 3)} at "
             f"epsilon = {self.claimed_epsilon:.4g}; {probability}",
+            *self._epsilon_lines(),
             f"  reason     {self.reason}",
             *self._power_lines(),
         ]
@@ -288,6 +292,21 @@ class AuditResult:
         if replay is not None:
             lines.append(f"  replay     {replay}")
         return "\n".join(lines)
+
+    def _witness_words(self) -> str:
+        if self.canaries is not None:
+            return f"{self.witness.sentence('canaries')}; {self.canaries.chosen}"
+        late = " (of the last batch; the evidence is of all)" * (self.sequential is not None)
+        return self.witness.sentence() + late
+
+    def _epsilon_lines(self) -> list[str]:
+        """Return certified epsilons at further deltas, of an audit in one run."""
+        if self.canaries is None:
+            return []
+        guesses = self.canaries
+        both = zip(guesses.certified_epsilons, guesses.deltas, strict=True)
+        words = ", ".join(f"{at_least(epsilon)} at {delta:g}" for epsilon, delta in both)
+        return [f"  profile    epsilon >= {words}"]
 
     @staticmethod
     def _differs(pair: NeighborPair) -> list[str]:
@@ -348,6 +367,9 @@ class AuditResult:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the certified, estimated and claimed profile on `ax` (or on new axes).
 
+        Of an audit in one run, draw epsilon over the number of guesses instead: estimated at each
+        number, certified and claimed.
+
         Needs matplotlib (the extra ``plot``).
 
         Returns
@@ -358,7 +380,8 @@ class AuditResult:
         """
         from dpaudit.results import charts, figures
 
-        return figures.draw(charts.profile(self), ax)
+        chart = charts.profile if self.canaries is None else charts.guesses
+        return figures.draw(chart(self), ax)
 
     def with_origin(self, origin: Mapping[str, Any], expected: Expectation | None) -> AuditResult:
         """Return the result with what only the runner knows: its origin and expectation."""

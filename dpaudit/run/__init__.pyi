@@ -5,7 +5,7 @@ from .display import RunDisplay as RunDisplay
 from .invoke import FAILED as FAILED
 from .invoke import NOTHING as NOTHING
 from .invoke import OK as OK
-from .invoke import Selection as Selection
+from .invoke import RunSelection as RunSelection
 from .invoke import TextPath as TextPath
 from .invoke import default_paths as default_paths
 from .invoke import path_of as path_of

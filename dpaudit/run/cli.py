@@ -25,7 +25,7 @@ from dpaudit.run.invoke import (
     NOTHING,
     OK,
     USAGE,
-    Selection,
+    RunSelection,
     TextPath,
     data_options,
     default_paths,
@@ -105,7 +105,7 @@ def run(
     settings = RunSettings(
         profile, seed, failure_prob, sequential, strict, time_limit, workers, dask
     )
-    chosen = Selection(**selection)
+    chosen = RunSelection(**selection)
     given = [str(path) for path in paths]
     for path in given:
         if not path_of(path).exists():

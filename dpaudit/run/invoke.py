@@ -184,7 +184,7 @@ def failure_prob_option(meaning: str) -> Callable[[F], F]:
 
 
 @dataclass(frozen=True)
-class Selection:
+class RunSelection:
     """What `run_options` say beside the settings: what is run, by how many, and where to."""
 
     keyword: str

@@ -19,7 +19,7 @@ from dpaudit.engine.additive.plan import Budget, Centers, Plan, Question
 from dpaudit.engine.additive.values import CentreValues
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms.additive import AdditiveNoise
-from dpaudit.mechanisms.contract import PROBE_SIZE
+from dpaudit.mechanisms.sampler import PROBE_SIZE
 from dpaudit.stats import HalfSpace, PairedBet, Target, oracles
 from dpaudit.stats.noise import Noise
 from tests.mechanisms.test_additive_noise import (
@@ -262,7 +262,8 @@ def test_two_ratios_do_not_share_their_noise_across_sides(two):
         noise,
         exploration,
         Budget(400, 5, 1),
-        (Question(candidate, Target(delta=0.0), bet, 0.1),),
+        (Question(candidate, Target(delta=0.0), bet),),
+        [1.0],
         (),
         (1.0, 0.0),
         np.zeros(1),

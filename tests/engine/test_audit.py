@@ -29,11 +29,12 @@ from dpaudit import (
     audit,
 )
 from dpaudit.claims.notions import Claim
-from dpaudit.engine.judging import judge
+from dpaudit.engine.concluding import judge
+from dpaudit.engine.driver import certificate_of
 from dpaudit.engine.mutation import FIRST_LOOK, Fates
 from dpaudit.engine.tally import Tally
 from dpaudit.engine.task import FEW_DRAWS, Task
-from dpaudit.mechanisms.contract import PROBE_SIZE
+from dpaudit.mechanisms.sampler import PROBE_SIZE
 from dpaudit.neighbors import family
 from dpaudit.stats import Counts, guess_bounds, oracles
 from dpaudit.stats.rates import loss_of_rates
@@ -136,7 +137,7 @@ def test_the_reason_for_refuting_a_curve_is_true() -> None:
     refuted = 0
     for seed in range(20):
         task = Task(GaussianDP(1.0), family(ONE), 500, 0.05, seed, "gaussian(sigma=0.75)")
-        found = dpaudit.engine.counts.look(task, mechanism, "mechanism")
+        found = certificate_of(task, mechanism, "mechanism")
         if found.refuted:
             refuted += 1
             assert found.epsilon.lower > found.point[0], judge(task, found, Fates(), None)[1]
@@ -156,7 +157,7 @@ def test_a_curve_is_refuted_where_it_is_broken_whatever_was_singled_out(
 
     monkeypatch.setattr(dpaudit.engine.counts, "explore", elsewhere)
     mechanism = functools.partial(gaussian, sigma=0.5)
-    found = dpaudit.engine.counts.look(task, mechanism, "mechanism")
+    found = certificate_of(task, mechanism, "mechanism")
     assert found.refuted
     assert found.epsilon.lower > found.point[0] != far[0]
     assert found.delta.lower > found.point[1]
@@ -309,10 +310,9 @@ def test_certifying_draws_have_no_part_in_the_choice_of_events(
     frozen = []
     certify = dpaudit.engine.counts._certify
 
-    def watched(task: Task, sampler: Any, exploration: Any, *counted: Any) -> Any:
-        chosen = dpaudit.engine.counts._chosen(exploration)
-        frozen.append([one.description for one in chosen])
-        return certify(task, sampler, exploration, *counted)
+    def watched(run: Any, settled: Any, counted: Any) -> Any:
+        frozen.append([one.description for one in settled.chosen])
+        return certify(run, settled, counted)
 
     monkeypatch.setattr(dpaudit.engine.counts, "_certify", watched)
 

@@ -167,7 +167,7 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ),
     ({"id": 5}, TypeError, "^id must be"),
     ({"method": "adaptive"}, ValueError, "^method must be one of fixed, sequential"),
-    ({"method": True}, ValueError, "^method must be one of fixed, sequential"),
+    ({"method": True}, TypeError, "^method must be one of 'fixed', 'sequential' or an instrument"),
 ]
 
 

@@ -12,11 +12,18 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-import dpaudit.engine.bets
 from dpaudit import ApproxDP, GaussianDP, MechanismError, NeighborPair, PureDP, Verdict, audit
 from dpaudit import neighbors as nb
-from dpaudit.engine.bet import CAREFUL, chosen_at, first_wealths, moved, shared_again, spread
-from dpaudit.engine.bets import LEAST_DRAWS
+from dpaudit.engine.bets import (
+    CAREFUL,
+    LEAST_DRAWS,
+    chosen_at,
+    first_wealths,
+    moved,
+    shared_again,
+    spread,
+)
+from dpaudit.engine.driver import certificate_of
 from dpaudit.engine.task import Task
 from dpaudit.events import Event, Guess
 from dpaudit.neighbors import family
@@ -232,7 +239,7 @@ def false_refutations(runs: int, failure_prob: float) -> int:
     refuted = 0
     for seed in range(runs):
         task = Task(PureDP(1.0), family(ONE), 1000, failure_prob, seed, "null", sequential=True)
-        found = dpaudit.engine.bets.look(task, laplace, "mechanism")
+        found = certificate_of(task, laplace, "mechanism")
         refuted += found.refuted or found.epsilon.lower > 1.0
     return refuted
 

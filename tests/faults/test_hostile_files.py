@@ -22,8 +22,7 @@ from dpaudit import NeighborPair, PureDP, Settings, StoreError, audit, audit_out
 from dpaudit._files import file_stem, inside, read_array, read_arrays
 from dpaudit._json import loads
 from dpaudit.ledger import Paper
-from dpaudit.ledger.erratum import errata, markdown
-from dpaudit.ledger.mathematics import mathml
+from dpaudit.ledger.erratum import errata, markdown, mathml
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.rows import Harm, LedgerVerdict
 from dpaudit.report import sarif, write_report

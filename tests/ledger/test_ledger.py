@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dpaudit import ArgumentError
 from dpaudit.neighbors import Choice, Integer, Interval
-from dpaudit.properties.attempt import Method, Power, plain, ratio
+from dpaudit.properties.attempt import Method, Power, plain_case, ratio
 from dpaudit.properties.domains import Array, Domain
 from dpaudit.properties.falsifying import falsify, sweep
 
@@ -36,7 +36,7 @@ def test_nan_breaks_any_claim(inequality):
 
 def test_plain_data_survive_json():
     case = {"a": np.arange(2), "b": np.float64(1.5), "c": (1, None, "x"), "d": math.nan}
-    assert plain(case) == {"a": [0, 1], "b": 1.5, "c": [1, None, "x"], "d": "nan"}
+    assert plain_case(case) == {"a": [0, 1], "b": 1.5, "c": [1, None, "x"], "d": "nan"}
 
 
 # --- domains ---

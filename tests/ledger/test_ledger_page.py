@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from dpaudit.ledger.coverage import open_row
-from dpaudit.ledger.mathematics import mathml
+from dpaudit.ledger.erratum import mathml
 from dpaudit.ledger.paper import Convention, Paper, Statement
 from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult
 from dpaudit.ledger.section import STATEMENTS
