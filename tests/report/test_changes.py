@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dpaudit import ArgumentError
 from dpaudit.ledger.coverage import BROKE_OFF, NOT_RUN, open_row
 from dpaudit.ledger.rows import LedgerVerdict
+from dpaudit.ledger.section import STATEMENTS as SECTION
 from dpaudit.report.changes import Comparison, Side, compare
 from dpaudit.report.comparison import (
     LARGEST_COMMENT,
@@ -21,7 +22,7 @@ from dpaudit.report.comparison import (
     comparison_lines,
     comparison_markdown,
 )
-from dpaudit.report.verdict_changes import What, audit_changes, less_than_before, statement_changes
+from dpaudit.report.verdict_changes import What, audit_changes, less_than_before
 from dpaudit.results import Expectation, Fate, Movement, SequentialPath, Verdict
 from tests.report.hand_made import (
     INF,
@@ -162,7 +163,7 @@ STATEMENTS: dict[str, tuple[Any, Any, What | None]] = {
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_what_became_of_a_statement(name):
     old, new, what = STATEMENTS[name]
-    assert [change.what for change in statement_changes(old, new)] == [what] * (what is not None)
+    assert [change.what for change in SECTION.changes(old, new)] == [what] * (what is not None)
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -346,9 +347,7 @@ def test_a_comparison_is_whole(old, new):
     assert set(found.worse).isdisjoint(found.others)
     assert len(found.worse) + len(found.others) == len(found.changes)
     for side, other, what in ((found.old, found.new, What.GONE), (found.new, found.old, "")):
-        alone = {*side.audits} - {*other.audits} | {k[1] for k in side.statements} - {
-            k[1] for k in other.statements
-        }
+        alone = {id for _, id in {*side.records} - {*other.records}}
         if what is What.GONE:
             assert {change.id for change in found.changes if change.what is what} == alone
         else:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dpaudit import ArgumentError, MechanismError, NeighborPair, Relation
-from dpaudit.ledger import strategies
-from dpaudit.ledger.functions import (
+from dpaudit.properties import strategies
+from dpaudit.properties.functions import (
     check_contraction,
     check_lipschitz,
     check_sensitivity,

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit import _json
 from dpaudit._json import Count, Probability
 from dpaudit.results import Fate, MutantResult
 
@@ -210,10 +209,6 @@ class Attempt:
             return ()
         return tuple(m.name for m in self.mutants if m.fate is Fate.SURVIVED)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data for strict JSON."""
-        return dict(_json.encode(self))
-
 
 def ratio(lhs: float, rhs: float) -> float:
     """Return how tight ``lhs <= rhs`` is: at most 1 exactly where it holds.
@@ -243,16 +238,16 @@ def ratio(lhs: float, rhs: float) -> float:
     return max(found, math.nextafter(1.0, 2.0)) if lhs > rhs else found
 
 
-def plain(value: Any) -> Any:
+def plain_case(value: Any) -> Any:
     """Return a case as plain data: arrays as lists, numpy numbers as Python's, NaN as a word."""
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return plain_case(value.tolist())
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return plain_case(value.item())
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain_case(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(item) for item in value]
+        return [plain_case(item) for item in value]
     if isinstance(value, float) and math.isnan(value):
         return "nan"
     if value is None or isinstance(value, bool | int | float | str):

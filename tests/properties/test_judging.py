@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 from dpaudit import ArgumentError, check_contraction, check_lipschitz, check_sensitivity
 from dpaudit.errors import MechanismError
-from dpaudit.ledger import strategies
-from dpaudit.ledger.attempt import Method, Power
 from dpaudit.ledger.attempts import Ledger
-from dpaudit.ledger.domains import Domain
-from dpaudit.ledger.falsifying import falsify, sweep
-from dpaudit.ledger.judging import Judge
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.rows import LedgerVerdict
+from dpaudit.ledger.words import counterexample_words
 from dpaudit.neighbors import Interval
 from dpaudit.neighbors.pairs import NeighborPair
-from dpaudit.report.statements import counterexample_words
+from dpaudit.properties import strategies
+from dpaudit.properties.attempt import Method, Power
+from dpaudit.properties.domains import Domain
+from dpaudit.properties.falsifying import falsify, sweep
+from dpaudit.properties.judging import Judge
 
 ROW = Statement("toy.lemma1", "toy", "lemma", "x <= y")
 ONE = [{"n": 1}]
@@ -367,7 +367,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 if sys.argv[2] == "with":
     import odd_numbers
-from dpaudit.ledger import falsify
+from dpaudit.properties import falsify
 from hypothesis import strategies as st
 seen = []
 options = {"seed": 1, "examples": 500, "mutant": None}

@@ -7,17 +7,13 @@ import pprint
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from dpaudit.ledger import (
-    NOT_RUN,
-    Attempt,
-    Counterexample,
-    LedgerVerdict,
-    Method,
-    Power,
-    StatementResult,
-)
+from dpaudit.ledger.coverage import NOT_RUN
+from dpaudit.ledger.rows import LedgerVerdict, StatementResult
+from dpaudit.properties import Attempt, Counterexample, Method, Power
+from dpaudit.report import replay_command
 from dpaudit.results import number
 
 _IN_COUNTS = {LedgerVerdict.HOLDS_PROOF_BROKEN: "holds with a broken proof"}
@@ -211,9 +207,6 @@ def case_line(case: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {' '.join(text.split())}" for name, text in parts_of(case))
 
 
-def summary(result: StatementResult) -> str:
-    """Return what was found of a statement in one line."""
-    words = [f"{result.verdict.words}: ratio {result.tightest!r}", cases_words(result)]
-    if (counterexample := result.counterexample) is not None:
-        words.append(counterexample_words(counterexample))
-    return ", ".join(words)
+def replay_words(result: StatementResult, out: Path | None = None) -> str:
+    """Return the command that makes a check again; nothing for a row that was not checked."""
+    return replay_command(result, out) if {"path", "item", "profile"} <= set(result.origin) else ""

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpaudit.run.invoke import FAILED, NOTHING, OK
+from dpaudit.run import (
+    FAILED,
+    NOTHING,
+    OK,
+    RunSelection,
+    RunSettings,
+    TextPath,
+    default_paths,
+    path_of,
+    run_options,
+)
 
 if TYPE_CHECKING:
     from dpaudit.ledger import StatementResult
@@ -17,17 +28,12 @@ if TYPE_CHECKING:
 _FOREIGN = {"site-packages", "node_modules", "build", "dist", "__pycache__", "venv"}
 
 
-def default_paths() -> list[str]:
-    """Return what is run where no path is given."""
-    return ["audits"] if Path("audits").is_dir() else ["."]
-
-
 def write_rows(path: Path, rows: Sequence[StatementResult]) -> None:
     """Write the rows of a ledger as JSON."""
-    from dpaudit.ledger import summaries
+    from dpaudit.ledger.coverage import STATEMENT
     from dpaudit.store import write_atomic
 
-    text = json.dumps(summaries(rows), indent=1, allow_nan=False)
+    text = json.dumps(STATEMENT.rows(rows), indent=1, allow_nan=False)
     write_atomic(path, text + "\n")
 
 
@@ -50,11 +56,6 @@ def ledgers_of(words: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(targets))
 
 
-def path_of(target: str) -> Path:
-    """Return the file of a target such as ledger_x.py::check."""
-    return Path(target.partition("::")[0])
-
-
 def _found(paths: Sequence[str]) -> Iterator[str]:
     """Yield the ledger files in some paths."""
     for path in paths:
@@ -74,11 +75,13 @@ def _found(paths: Sequence[str]) -> Iterator[str]:
 
 def print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
     """Print the rows of the last run in `out`."""
-    from dpaudit.report import statement_lines
-    from dpaudit.run.display import print_ledger
-    from dpaudit.store import load_run
+    from dpaudit.ledger.coverage import STATEMENT
+    from dpaudit.ledger.display import print_ledger
+    from dpaudit.ledger.words import tally_lines
+    from dpaudit.store import by_kind, load_run
 
-    run_record, _, rows = load_run(out)
+    run_record, records, lost = load_run(out)
+    rows = by_kind(records)[STATEMENT.name]
     papers = sorted({row.paper for row in rows})
     if paper is not None:
         if rows and paper not in papers:
@@ -92,12 +95,61 @@ def print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
         click.echo(f"the last run in {out} checked no statement", err=True)
         return NOTHING
     print_ledger(rows)
-    for line in statement_lines(rows):
+    for line in tally_lines(rows):
         click.echo(line)
     if not run_record.complete:
         click.echo("the run was interrupted")
     if json_file is not None:
         write_rows(json_file, rows)
-    lost = sum(bool(row.origin) for row in rows) < len(run_record.statements) and paper is None
-    failed = lost or not run_record.complete or any(row.mismatch for row in rows)
+    failed = not run_record.complete or any(row.mismatch for row in rows)
+    failed |= STATEMENT.name in lost and paper is None
     return FAILED if failed else OK
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[PAPER] [PATHS]...")
+@run_options
+@click.option(
+    "--json",
+    "json_file",
+    type=TextPath(dir_okay=False),
+    help="Also write the rows into this file.",
+)
+@click.option("--stored", is_flag=True, help="Run nothing: print what the last run in OUT found.")
+def ledger(
+    words: tuple[str, ...],
+    profile: str,
+    seed: int,
+    json_file: Path | None,
+    stored: bool,
+    **selection: Any,
+) -> int:
+    """Check the statements of PAPER, or of every ledger in PATHS (default: audits/).
+
+    Prints a table of the verdicts. The ledger of a paper is a folder of its name, with files
+    ledger_*.py and, where the paper has a table of its statements, statements.md.
+    """
+    chosen = RunSelection(**selection)
+    if stored:
+        if chosen.keyword or chosen.resume or len(words) > 1:
+            raise click.UsageError("--stored takes a PAPER and nothing that would be run")
+        if chosen.exports.words():
+            raise click.UsageError("--junit and --sarif of a stored run: `dpaudit report DIR`")
+        return print_stored(chosen.out, words[0] if words else None, json_file)
+    from dpaudit.ledger.display import LedgerDisplay
+    from dpaudit.run import Asked
+
+    settings = RunSettings(profile, seed)
+    targets = ledgers_of(words)
+    if not targets:
+        click.echo(LedgerDisplay.nothing, err=True)
+        return NOTHING
+    repeat = ["dpaudit", "ledger", *words, "--profile", profile, "--seed", str(seed)]
+    whole = not words and not chosen.keyword
+    command = shlex.join([*repeat, *chosen.words()])
+    asked = Asked(command, whole, ("ledger_*.py",), chosen.exports)
+    display = LedgerDisplay()
+    code = chosen.collect(targets, settings, asked, display)
+    if json_file is not None:
+        write_rows(json_file, display.rows)
+    return code

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.errors import ArgumentError
-from dpaudit.ledger.attempt import Counterexample, plain, ratio
+from dpaudit.properties.attempt import Counterexample, plain_case, ratio
 
 Inequality = Callable[..., tuple[Any, Any] | None]
 """``inequality(case) -> (lhs, rhs)``, or None where the case lies outside the hypotheses.
@@ -105,7 +105,8 @@ class Judge:
         if self.judged + self.rejected < _STEADY and not _alike(found, call(self.inequality, case)):
             raise TypeError(
                 f"the inequality has other sides when it is computed again, first {found!r}: hold "
-                f"its randomness fixed, as with np.random.default_rng(0); in the case {plain(case)}"
+                "its randomness fixed, as with np.random.default_rng(0); in the case "
+                f"{plain_case(case)}"
             )
         if found is None:
             return None
@@ -157,7 +158,7 @@ def call(inequality: Inequality, case: Any) -> tuple[Any, Any] | None:
         with np.errstate(all="ignore"):
             return inequality(**case) if isinstance(case, Mapping) else inequality(case)
     except Exception as error:
-        error.add_note(f"in the case {plain(case)}")
+        error.add_note(f"in the case {plain_case(case)}")
         raise
 
 
@@ -173,7 +174,7 @@ def _alike(one: Any, two: Any) -> bool:
 
 def record(case: Any) -> dict[str, Any]:
     """Return a case as plain data that can be handed over again."""
-    found = plain(case)
+    found = plain_case(case)
     return found if isinstance(found, dict) else {"case": found}
 
 

@@ -128,7 +128,7 @@ def test_ledger_of_a_paper_prints_its_table_in_the_order_of_the_paper(home):
     lines = result.out.splitlines()
     assert "4 statements: 1 refuted, 1 open, 2 hold" in lines
     assert "of these 1 that held without a mutant" in lines
-    assert lines[-4].startswith("the ledger in ")
+    assert lines[-4].startswith("4 statements in ")
     assert lines[-3:] == [
         "report: reports/index.html",
         "ledger: reports/ledger.html",
@@ -255,7 +255,7 @@ def test_run_makes_audits_and_checks_with_a_line_each(home):
     for begin in begun:
         assert any(line.startswith(begin) for line in lines), begin
     assert "5 statements: 1 refuted, 1 open, 3 hold" in result.out
-    assert "1 audit and the ledger in " in result.out
+    assert "1 audit and 5 statements in " in result.out
     document = home.json("reports/results.json")
     assert (len(document["audits"]), len(document["statements"])) == (1, 5)
     assert 'href="ledger.html"' in (home.path / "reports" / "index.html").read_text()

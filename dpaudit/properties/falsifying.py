@@ -2,13 +2,13 @@
 
 Hand-built extremal cases come first, where a proof is tight or a definition has an edge. Then:
 
-- on a :class:`~dpaudit.ledger.Domain`, its simple cases and corners, and an evolution strategy in
+- on a :class:`~dpaudit.properties.Domain`, simple cases and corners, and an evolution strategy in
   the unit cube with restarts, which climbs the ratio lhs / rhs;
 - on any other hypothesis strategy, hypothesis, which draws and shrinks but does not climb: its
   hill climb has no budget, and was seen to try parts of a case against each other for ten minutes.
 
 A case that breaks the claim is then made readable. What a violation is, and what only rounding,
-:mod:`dpaudit.ledger.judging` says.
+:mod:`dpaudit.properties.judging` says.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import numpy as np
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
-from dpaudit.ledger.attempt import Attempt, Method, Power
-from dpaudit.ledger.domains import Domain
-from dpaudit.ledger.generating import hypothesis, st
-from dpaudit.ledger.judging import DEFAULT_TOLERANCE, Inequality, Judge, record
-from dpaudit.ledger.seeding import SEEDED
-from dpaudit.ledger.simplifying import simplify
-from dpaudit.ledger.tracing import trace_of
 from dpaudit.neighbors import Interval
+from dpaudit.properties.attempt import Attempt, Method, Power
+from dpaudit.properties.domains import Domain
+from dpaudit.properties.generating import hypothesis, st
+from dpaudit.properties.judging import DEFAULT_TOLERANCE, Inequality, Judge, record
+from dpaudit.properties.seeding import SEEDED
+from dpaudit.properties.simplifying import simplify
+from dpaudit.properties.tracing import trace_of
 
-HALVED = 0.5
+MUTANT_FACTOR = 0.5
 
 _SHRINKS = 500  # cases in which a counterexample is made small
 _REJECTED_TOO_MANY = 0.9
@@ -47,7 +47,7 @@ def falsify(
     extremal: Iterable[Any] = (),
     exact: Inequality | None = None,
     tolerance: float = DEFAULT_TOLERANCE,
-    mutant: Inequality | float | None = HALVED,
+    mutant: Inequality | float | None = MUTANT_FACTOR,
     claim: str = "the statement",
 ) -> Attempt:
     """Search for a case in which ``lhs <= rhs`` fails.
@@ -111,7 +111,7 @@ def sweep(
     method: Method = Method.EXACT,
     exact: Inequality | None = None,
     tolerance: float = DEFAULT_TOLERANCE,
-    mutant: Inequality | float | None = HALVED,
+    mutant: Inequality | float | None = MUTANT_FACTOR,
     claim: str = "the statement",
 ) -> Attempt:
     """Judge every given case: an enumeration (method exact) or a grid (method numeric).
@@ -189,7 +189,7 @@ def _power(
     if callable(mutant):
         killed = again(Judge(mutant, judge.tolerance, nan_breaks=False)).counterexample is not None
         return (Power.KILLED if killed else Power.SURVIVED), "a mutant of its own"
-    words = "the constant halved" if mutant == HALVED else f"the right side times {mutant:g}"
+    words = "the constant halved" if mutant == MUTANT_FACTOR else f"the right side times {mutant:g}"
     # What judging lhs <= mutant * rhs at the same cases would give.
     killed = judge.share > mutant * (1 + judge.tolerance)
     return (Power.KILLED if killed else Power.SURVIVED), words

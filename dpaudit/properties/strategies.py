@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit.claims import Relation, checked_relation
 from dpaudit.errors import ArgumentError
-from dpaudit.ledger.generating import hnp, st
 from dpaudit.neighbors import NeighborPair
+from dpaudit.properties.generating import hnp, st
 
 Floats = NDArray[np.float64]
 Strategy = st.SearchStrategy

@@ -10,13 +10,12 @@ from dataclasses import replace
 
 import pytest
 
-from dpaudit.ledger.attempt import Attempt, Counterexample, Method, Power, Role, Trace
 from dpaudit.ledger.coverage import open_row
+from dpaudit.ledger.erratum import mathml
 from dpaudit.ledger.paper import Convention, Paper, Statement
 from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult
-from dpaudit.report.mathematics import mathml
-from dpaudit.report.pages import write_report
-from dpaudit.report.statements import (
+from dpaudit.ledger.section import STATEMENTS
+from dpaudit.ledger.words import (
     as_python,
     case_line,
     exact,
@@ -24,10 +23,12 @@ from dpaudit.report.statements import (
     power_words,
     ratio_words,
     remark,
+    replay_words,
     tally,
     tally_lines,
 )
-from dpaudit.report.terminal import statement_finding, statement_replay
+from dpaudit.properties.attempt import Attempt, Counterexample, Method, Power, Role, Trace
+from dpaudit.report.pages import write_report
 from dpaudit.results import Fate, MutantResult
 from dpaudit.store import Kept
 from tests.report.test_browser import act, in_browser, needs_browser
@@ -100,7 +101,7 @@ ROWS = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("ledger")
-    write_report(out, run_of([], statements=tuple(f"{r.id}.json" for r in ROWS)), [], ROWS)
+    write_report(out, run_of([]), ROWS)
     return out
 
 
@@ -250,10 +251,10 @@ def test_commands_redo_a_row(page, tmp_path, monkeypatch):
         in finding_of(page, "p.one")
     )
     monkeypatch.chdir(tmp_path)
-    write_report(tmp_path / "my out", run_of([]), [], ROWS)
+    write_report(tmp_path / "my out", run_of([]), ROWS)
     text = Reader((tmp_path / "my out" / "ledger.html").read_text()).text()
     assert "dpaudit replay 'my out/statements/p.one.json'" in text
-    assert statement_replay(ROWS[2]) == ""
+    assert replay_words(ROWS[2]) == ""
 
 
 def test_index_links_to_the_ledger_and_counts(folder):
@@ -268,7 +269,7 @@ def test_index_links_to_the_ledger_and_counts(folder):
 
 
 def test_without_statements_there_is_no_page_and_an_old_one_is_removed(tmp_path):
-    write_report(tmp_path, run_of([]), [], ROWS)
+    write_report(tmp_path, run_of([]), ROWS)
     write_report(tmp_path, run_of([]), [])
     assert [path.name for path in tmp_path.iterdir()] == ["index.html"]  # no erratum either
     assert "ledger.html" not in (tmp_path / "index.html").read_text()
@@ -276,7 +277,7 @@ def test_without_statements_there_is_no_page_and_an_old_one_is_removed(tmp_path)
 
 def test_interruption_problems_and_skips_are_told_on_this_page_too(tmp_path):
     run = run_of([], complete=False, problems=("a <b>problem</b>",), skipped=("one: no time",))
-    write_report(tmp_path, run, [], ROWS)
+    write_report(tmp_path, run, ROWS)
     text = Reader((tmp_path / "ledger.html").read_text()).text()
     for words in ("This run was interrupted", "--resume", "a <b>problem</b>", "one: no time"):
         assert words in text
@@ -289,7 +290,7 @@ def test_rows_of_older_runs_are_marked(tmp_path):
         Kept("statement", "p.six", made, "dpaudit ledger", current=False),
         Kept("audit", "p.two", made, "dpaudit run", current=False),
     )
-    write_report(tmp_path, run_of([], kept=kept), [], ROWS)
+    write_report(tmp_path, run_of([], kept=kept), ROWS)
     page = (tmp_path / "ledger.html").read_text()
     assert page.count('<span class="pill">of 19 November 2026') == 1
     assert page.count('<span class="pill stale">of 19 November 2026') == 1
@@ -300,7 +301,6 @@ def test_one_id_in_two_papers_keeps_the_links_apart(tmp_path):
     write_report(
         tmp_path,
         run_of([]),
-        [],
         [ROWS[0], replace(ROWS[0], stated=replace(ROWS[0].stated, paper="other"))],
     )
     reader = Reader((tmp_path / "ledger.html").read_text())
@@ -310,7 +310,7 @@ def test_one_id_in_two_papers_keeps_the_links_apart(tmp_path):
 
 
 def test_same_rows_give_the_same_page(folder, page):
-    write_report(folder, run_of([]), [], ROWS)
+    write_report(folder, run_of([]), ROWS)
     assert (folder / "ledger.html").read_text(encoding="utf-8") == page
 
 
@@ -357,7 +357,7 @@ AUTHORS = [
 def authors(tmp_path_factory):
     out = tmp_path_factory.mktemp("authors")
     paper = Paper("paper", "A Paper", (Convention("n >= 2", "one is alone"),))
-    write_report(out, run_of([], papers=(paper,)), [], AUTHORS)
+    write_report(out, run_of([], facts={"statement": (paper,)}), AUTHORS)
     return out
 
 
@@ -403,7 +403,7 @@ def test_each_paper_has_a_graph_of_its_own(tmp_path):
         row("r.low", LedgerVerdict.HOLDS, KILLED),
         row("r.top", LedgerVerdict.HOLDS, KILLED, stated={"premises": ("r.low",)}),
     ]
-    write_report(tmp_path, run_of([]), [], [*AUTHORS, *others])
+    write_report(tmp_path, run_of([]), [*AUTHORS, *others])
     page = (tmp_path / "ledger.html").read_text()
     assert page.count('aria-label="What rests on what"') == 2
     assert "<h3>q</h3>" in page
@@ -457,9 +457,9 @@ def test_an_erratum_holds_what_is_wrong_the_most_harmful_first(authors):
 
 
 def test_a_ledger_in_which_nothing_is_wrong_has_no_erratum(tmp_path):
-    write_report(tmp_path, run_of([]), [], AUTHORS)
+    write_report(tmp_path, run_of([]), AUTHORS)
     assert (tmp_path / "erratum-paper.md").is_file()
-    write_report(tmp_path, run_of([]), [], ROWS[:1])
+    write_report(tmp_path, run_of([]), ROWS[:1])
     assert list(tmp_path.glob("erratum-*")) == []
 
 
@@ -517,7 +517,7 @@ def test_finding_names_the_repair_that_broke():
     again = replace(broken({"z": 1.0}, 5.0, 4.0), role=Role.REPAIR, subject="fix")
     wrong = replace(ROWS[1], attempts=(broken(), replace(REPAIRED, subject="fix"), again))
     assert wrong.mismatch == "the repair is refuted too"
-    lines = statement_finding(wrong).splitlines()
+    lines = STATEMENTS.finding(wrong).splitlines()
     assert lines[0] == "REFUTED (the repair is refuted)  p.two"
     assert "  found      lhs = 5 > rhs = 4" in lines
     assert remark(wrong) == "the repair is refuted too"

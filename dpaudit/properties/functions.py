@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit.claims import NORMS
 from dpaudit.errors import ArgumentError, MechanismError, place
-from dpaudit.ledger import strategies
-from dpaudit.ledger.attempt import Attempt, Method, plain
-from dpaudit.ledger.falsifying import falsify, sweep
-from dpaudit.ledger.generating import st
 from dpaudit.mechanisms import mechanism_name
 from dpaudit.neighbors import NeighborPair
+from dpaudit.properties import strategies
+from dpaudit.properties.attempt import Attempt, Method, plain_case
+from dpaudit.properties.falsifying import falsify, sweep
+from dpaudit.properties.generating import st
 
 Floats = NDArray[np.float64]
 Function = Callable[[NDArray[Any]], Any]
@@ -253,8 +253,8 @@ def _checked(
             one, two = _value(function, x), _value(function, x)
             if one.shape != two.shape or not _same(one, two).all():
                 raise MechanismError(
-                    f"{mechanism_name(function)} must be deterministic, got {plain(one)} and "
-                    f"{plain(two)} for one input: hold its randomness fixed"
+                    f"{mechanism_name(function)} must be deterministic, got {plain_case(one)} and "
+                    f"{plain_case(two)} for one input: hold its randomness fixed"
                 )
         return inequality(**case)
 
@@ -297,7 +297,7 @@ def _value(function: Function, data: NDArray[Any]) -> NDArray[np.float64]:
     except (Exception, SystemExit) as error:
         raise MechanismError(
             f"{mechanism_name(function)} raised {type(error).__name__}: {error} "
-            f"({place(error)}called with {plain(data)})"
+            f"({place(error)}called with {plain_case(data)})"
         ) from error
     if value.dtype.kind not in "biuf":
         raise MechanismError(

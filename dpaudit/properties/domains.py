@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
-from dpaudit.ledger.generating import hnp, st
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties.generating import hnp, st
 
 Range = Interval | Integer | Choice
 

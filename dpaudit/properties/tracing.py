@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpaudit.ledger.attempt import Counterexample, Trace
+from dpaudit.properties.attempt import Counterexample, Trace
 
 _LEAST = 20  # points of a picture
 _WIDE = 100.0  # from which ratio of its ends a positive coordinate is shown on a logarithmic scale

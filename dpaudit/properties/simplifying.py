@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.ledger.domains import Array, Domain
-from dpaudit.ledger.judging import Judge
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties.domains import Array, Domain
+from dpaudit.properties.judging import Judge
 
 _DIGITS = (0, 1, 2, 3, 4, 6)
 _PLAIN = (0.0, 1.0, -1.0, 2.0, 0.5)

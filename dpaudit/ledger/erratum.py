@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
+
+from markupsafe import Markup, escape
 
 from dpaudit._files import file_stem
-from dpaudit.ledger import Attempt, Harm, LedgerVerdict, Paper, Role, StatementResult
-from dpaudit.report.mathematics import mathml
-from dpaudit.report.page import fill
-from dpaudit.report.statements import case_line, exact
+from dpaudit.ledger.coverage import papers_of
+from dpaudit.ledger.paper import Paper
+from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult
+from dpaudit.ledger.words import as_python, case_line, exact, parts_of, ratio_words
+from dpaudit.properties import Attempt, Role
+from dpaudit.report import fill
 from dpaudit.results import short, words
 from dpaudit.store import Run, write_atomic
 
@@ -20,6 +26,14 @@ _WRONG = (LedgerVerdict.REFUTED, LedgerVerdict.HOLDS_PROOF_BROKEN)
 _CASE = 300
 _FILES = (".html", ".md")
 _KINDS = ("theorem", "lemma", "corollary", "algorithm")
+_MATHML = "http://www.w3.org/1998/Math/MathML"
+_ATTRIBUTES = {
+    "accent", "columnalign", "columnlines", "columnspacing", "depth", "display", "displaystyle",
+    "fence", "form", "height", "linebreak", "linethickness", "lspace", "mathsize", "mathvariant",
+    "maxsize", "minsize", "movablelimits", "notation", "rowlines", "rowspacing", "rspace",
+    "scriptlevel", "separator", "stretchy", "voffset", "width",
+}  # fmt: skip
+"""Attributes that a formula keeps: none of them links, styles or runs anything."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +61,27 @@ class Erratum:
     loose: tuple[tuple[StatementResult, Attempt], ...]
 
 
+def fill_page(template: str, run: Run, **values: Any) -> str:
+    """Return a page about statements, or a part of one, as text."""
+    return fill(
+        template,
+        "report.css",
+        "ledger.css",
+        assets=Path(__file__).parent / "assets",
+        run=run,
+        started=words.moment(run.started),
+        mathml=mathml,
+        ratio=ratio_words,
+        exact=exact,
+        parts=parts_of,
+        python=as_python,
+        **values,
+    )
+
+
 def errata(run: Run, rows: Sequence[StatementResult]) -> list[Erratum]:
     """Return an erratum for each paper in which something is wrong."""
-    known = {paper.name: paper for paper in run.papers}
+    known = {paper.name: paper for paper in papers_of(run)}
     found = []
     for name in dict.fromkeys(row.paper for row in rows):
         own = [row for row in rows if row.paper == name and row.kind != "function"]
@@ -115,19 +147,15 @@ def write_errata(out: Path, run: Run, rows: Sequence[StatementResult]) -> list[s
     for erratum in found:
         name = stems[erratum.paper.name]
         write_atomic(out / f"{name}.md", markdown(erratum))
-        page = fill(
+        page = fill_page(
             "erratum.html.j2",
-            "report.css",
-            "ledger.css",
-            run=run,
+            run,
             erratum=erratum,
             failures=failures,
             heading=heading,
             better=better,
             readings=readings,
-            mathml=mathml,
             markdown=f"{name}.md",
-            started=words.moment(run.started),
         )
         write_atomic(out / f"{name}.html", page)
         names.append(f"{name}.html")
@@ -228,3 +256,38 @@ def _broken(attempt: Attempt) -> str:
 
 def _rounded(value: float) -> str:
     return exact(float(f"{value:.8g}"))
+
+
+# --- mathematics: LaTeX as MathML, which browsers draw without a script or a font ---------------
+
+
+@functools.lru_cache(maxsize=1024)
+def mathml(latex: str) -> Markup:
+    """Return a formula as a display in MathML; as it was written, where it cannot be read.
+
+    Parameters
+    ----------
+    latex : str
+        Without dollar signs.
+    """
+    try:
+        from latex2mathml.converter import convert
+
+        # The converter makes elements of angle brackets in the text of a formula.
+        found = convert(latex.replace("<", r"\lt ").replace(">", r"\gt "), display="block")
+        return Markup(_without_links(found))
+    except Exception:  # the converter is an extra, and raises what it happens to run into
+        return Markup("<code>") + escape(latex) + Markup("</code>")
+
+
+def _without_links(found: str) -> str:
+    """Return MathML without the attributes that commands such as href and style bring along."""
+    root = ElementTree.fromstring(found)
+    for element in root.iter():
+        if not element.tag.startswith(f"{{{_MATHML}}}m"):
+            raise ValueError(f"{element.tag} is no element of MathML")
+        element.tag = element.tag.removeprefix(f"{{{_MATHML}}}")
+        for name in set(element.attrib) - _ATTRIBUTES:
+            del element.attrib[name]
+    root.set("xmlns", _MATHML)
+    return ElementTree.tostring(root, encoding="unicode")

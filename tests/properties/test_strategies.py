@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.errors import InvalidArgument
 
 from dpaudit import ArgumentError, Relation
-from dpaudit.ledger import strategies
-from dpaudit.ledger.functions import check_lipschitz
+from dpaudit.properties import strategies
+from dpaudit.properties.functions import check_lipschitz
 from dpaudit.stats.divergence import hockey_stick
 
 
