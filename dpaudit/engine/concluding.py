@@ -26,6 +26,7 @@ from dpaudit.mechanisms import mechanism_name
 from dpaudit.mutants import ALL_NOISE
 from dpaudit.results import (
     AuditResult,
+    Diagnostics,
     Fate,
     MutantResult,
     Verdict,
@@ -429,6 +430,10 @@ def conclude(
     if verdict is Verdict.NO_POWER and fates.survivor is not None:
         of_mutant = family_of_mutant(task, fates)
     next_step = advice(task, found, verdict, fates, family=family, of_mutant=of_mutant)
+    curves = None
+    if found.bounds:
+        grid, lower = (task.grid, task.claimed, delta), found.epsilon.lower
+        curves = curves_of(found.bounds, *grid, lower, least_mu=found.mu)
     return AuditResult(
         id=task.name,
         mechanism=mechanism if isinstance(mechanism, str) else mechanism_name(mechanism),
@@ -448,7 +453,6 @@ def conclude(
         delta=found.delta,
         profile=found.profile,
         witness=found.witness,
-        histogram=found.histogram,
         failure_prob=found.epsilon.failure_prob,
         p_value=found.p_value,
         draws=found.draws,
@@ -456,18 +460,17 @@ def conclude(
         expected=None,
         seed=task.seed,
         seconds=0.0,
-        mechanism_seconds=found.mechanism_seconds + fates.seconds,
-        versions=versions(),
-        curves=curves_of(
-            found.bounds, task.grid, task.claimed, delta, found.epsilon.lower, least_mu=found.mu
-        )
-        if found.bounds
-        else None,
+        diagnostics=Diagnostics(
+            found.histogram,
+            versions(),
+            found.mechanism_seconds + fates.seconds,
+            curves,
+            found.sequential,
+            found.canaries,
+            found.long_profile,
+            found.search,
+        ),
         detectable_epsilon=detectable(task, found, family),
-        sequential=found.sequential,
-        canaries=found.canaries,
-        long_profile=found.long_profile,
-        search=found.search,
         notes=notes_on(found, fates.unseen if fates.results else "")
         + notes
         + notes_on_task(task, found),

@@ -24,7 +24,7 @@ from dpaudit.engine.task import divide
 from dpaudit.errors import ArgumentError
 from dpaudit.mechanisms import working
 from dpaudit.neighbors import NeighborPair
-from dpaudit.results import AuditResult, Slack, SlackPoint
+from dpaudit.results import AuditResult, MarginPoint, NoiseMargin
 
 
 def noise_margin(
@@ -36,7 +36,7 @@ def noise_margin(
     draws: int | None = None,
     score: Callable[[Any], Any] | None = None,
     settings: Settings | None = None,
-) -> Slack:
+) -> NoiseMargin:
     """Audit a mechanism with less noise, to see how far the noise could shrink.
 
     Parameters
@@ -59,7 +59,7 @@ def noise_margin(
 
     Returns
     -------
-    Slack
+    NoiseMargin
         What is certified of each variant; together they are wrong with probability at most
         `failure_prob`.
 
@@ -111,12 +111,12 @@ def noise_margin(
         task = replace(task, watch=watch, workers=workers, cache_dir=settings.cache_dir)
         for multiplier, variant in ordered:
             found = certificate_of(task, variant, f"slack {multiplier!r}")
-            points.append(SlackPoint(multiplier, found.epsilon.lower, found.refuted))
+            points.append(MarginPoint(multiplier, found.epsilon.lower, found.refuted))
     watch.finish()
-    return Slack(tuple(points), where.describe(), share if result.failure_prob else 0.0)
+    return NoiseMargin(tuple(points), where.describe(), share if result.failure_prob else 0.0)
 
 
 def _budget(result: AuditResult) -> int:
-    if result.sequential is not None:
-        return result.sequential.budget
+    if result.diagnostics.sequential is not None:
+        return result.diagnostics.sequential.budget
     return max(sum(result.draws.values()), MIN_DRAWS)

@@ -48,9 +48,9 @@ class AuditSection(Section[AuditResult]):
             words.append(
                 f"mutants {score_words(record.mutants)}" + ", some noise unnoticed" * bool(silent)
             )
-        if record.sequential is not None:
+        if record.diagnostics.sequential is not None:
             spent = sum(record.draws.values())
-            words.append(f"{spent:,} of {record.sequential.budget:,} draws")
+            words.append(f"{spent:,} of {record.diagnostics.sequential.budget:,} draws")
         return [*words, f"{record.seconds:.1f} s"]
 
     def finding(self, record: AuditResult, out: Path | None = None) -> str:

@@ -150,7 +150,7 @@ def _audit(out: Path, run: Run, result: AuditResult) -> dict[str, Any]:
         "upper": _upper,
         "charts": [(c, Markup(svg.svg_of(c))) for c in charts.charts_of(result)],
         "languages": _languages(result),
-        "search": result.search and tables.search_table(result.search),
+        "search": result.diagnostics.search and tables.search_table(result.diagnostics.search),
     }
 
 
@@ -184,7 +184,7 @@ def _note(result: AuditResult) -> str | None:
 
 def _languages(result: AuditResult) -> list[tuple[str, str]]:
     """Return what the same draws say in other languages: what is certified, and of what."""
-    curves = result.curves
+    curves = result.diagnostics.curves
     if curves is None or curves.certified_mu <= 0:
         return []
     mu = result.claim.get("parameters", {}).get("mu")

@@ -157,7 +157,11 @@ def less_than_before(old: AuditResult, new: AuditResult) -> str:
 
 def budget(result: AuditResult) -> int:
     """Return the draws per dataset that an audit might have taken; 0 where it was computed."""
-    return result.sequential.budget if result.sequential else sum(result.draws.values())
+    return (
+        result.diagnostics.sequential.budget
+        if result.diagnostics.sequential
+        else sum(result.draws.values())
+    )
 
 
 def _claim(result: AuditResult) -> dict[str, Any]:

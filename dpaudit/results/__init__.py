@@ -6,11 +6,11 @@ from dpaudit.results.estimates import (
     Estimate,
     Histogram,
     LongProfile,
+    MarginPoint,
+    NoiseMargin,
     Origin,
     Profile,
     SequentialPath,
-    Slack,
-    SlackPoint,
     Witness,
 )
 from dpaudit.results.family import holm
@@ -24,7 +24,7 @@ from dpaudit.results.mutants import (
     unnoticed,
     unnoticed_words,
 )
-from dpaudit.results.result import SCHEMA_VERSION, AuditResult
+from dpaudit.results.result import SCHEMA_VERSION, AuditResult, Diagnostics
 from dpaudit.results.rounding import at_least, at_most, beyond
 from dpaudit.results.status import STATUSES, Status, worst
 from dpaudit.results.verdicts import Expectation, Verdict
@@ -36,20 +36,21 @@ __all__ = [
     "STATUSES",
     "AuditResult",
     "CanaryGuesses",
+    "Diagnostics",
     "Estimate",
     "Expectation",
     "Fate",
     "Histogram",
     "LongProfile",
+    "MarginPoint",
     "Movement",
     "MutantResult",
+    "NoiseMargin",
     "Origin",
     "Profile",
     "RegionShown",
     "SequentialPath",
     "Shift",
-    "Slack",
-    "SlackPoint",
     "Status",
     "Verdict",
     "Witness",

@@ -1,6 +1,6 @@
 """Descriptions of the charts of a result, which two back ends draw.
 
-:func:`profile`, :func:`histogram`, :func:`tradeoff`, :func:`wealth`, :func:`slack`,
+:func:`profile`, :func:`histogram`, :func:`tradeoff`, :func:`wealth`, :func:`noise_margin`,
 :func:`landscape` and :func:`guesses` describe one chart of a result as plain data.
 :mod:`dpaudit.results.svg` draws a description for pages and notebooks,
 :mod:`dpaudit.results.figures` draws it with matplotlib.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.results.estimates import SlackPoint
+from dpaudit.results.estimates import MarginPoint
 from dpaudit.results.words import count, least, number, plain_value, power_of_ten, short
 from dpaudit.search import ranking
 from dpaudit.stats import TYPE_I_ERRORS, Curves, tradeoff_of_profile
@@ -257,10 +257,10 @@ def _joined(x: ArrayLike, y: ArrayLike) -> list[Point]:
 def charts_of(result: AuditResult) -> list[Chart]:
     """Return the charts that say something about this audit."""
     optional = [
-        (tradeoff, _is_informative(result.curves)),
-        (wealth, result.sequential),
-        (slack, result.slack),
-        (landscape, result.search),
+        (tradeoff, _is_informative(result.diagnostics.curves)),
+        (wealth, result.diagnostics.sequential),
+        (noise_margin, result.diagnostics.noise_margin),
+        (landscape, result.diagnostics.search),
     ]
     return [
         profile(result),
@@ -274,7 +274,7 @@ def charts_of(result: AuditResult) -> list[Chart]:
 
 def profile(result: AuditResult) -> Chart:
     """Describe claimed, certified and estimated delta over epsilon."""
-    own, long, exact = result.profile, result.long_profile, result.failure_prob == 0
+    own, long, exact = result.profile, result.diagnostics.long_profile, result.failure_prob == 0
     deltas = (*own.claimed_delta, *own.certified_delta, result.claimed_delta)
     visible = [value for value in deltas if value >= _SMALLEST_DELTA] or [1.0]
     certified, certified_delta = own.epsilon, own.certified_delta
@@ -357,7 +357,7 @@ def tradeoff(result: AuditResult) -> Chart:
     above the band. Where that is decided at small type I errors, both axes are logarithmic and
     stretch the corner (0, 1).
     """
-    curves, own = result.curves, result.profile
+    curves, own = result.diagnostics.curves, result.profile
     if curves is None:
         claimed = tradeoff_of_profile(own.epsilon, own.claimed_delta, TYPE_I_ERRORS)
         alpha, beta = TYPE_I_ERRORS, 1 - TYPE_I_ERRORS
@@ -413,8 +413,11 @@ def histogram(result: AuditResult) -> Chart:
     For a guess, the region where left is guessed is shaded and that of right is hatched. Rare
     categories are summed up.
     """
-    own, sampled = result.histogram, result.failure_prob > 0
-    centres, is_guess = sampled and result.long_profile is not None, bool(own.inside_right)
+    own, sampled = result.diagnostics.histogram, result.failure_prob > 0
+    centres, is_guess = (
+        sampled and result.diagnostics.long_profile is not None,
+        bool(own.inside_right),
+    )
     counts = np.array([own.left, own.right], float)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     shades, bins = np.array([own.inside, own.inside_right][: 1 + is_guess], bool), list(own.bins)
@@ -527,18 +530,18 @@ def _histogram_caption(result: AuditResult, *, centres: bool) -> str:
             "the probability of the event is computed from each centre."
         )
     elif result.witness.right is not None:
-        hatched = ", the one of right is hatched" * bool(result.histogram.inside_right)
+        hatched = ", the one of right is hatched" * bool(result.diagnostics.histogram.inside_right)
         words = f"The region where left is guessed is shaded{hatched}."
     beyond = " The outermost bins hold all outputs beyond them."
-    return words + beyond * (result.histogram.edges is not None)
+    return words + beyond * (result.diagnostics.histogram.edges is not None)
 
 
-# --- sequential audits, slack, one run ----------------------------------------------------------
+# --- sequential audits, noise margins, one run --------------------------------------------------
 
 
 def wealth(result: AuditResult) -> Chart:
     """Describe how the wealth of a sequential audit grew; raise ``ValueError`` for others."""
-    path = result.sequential
+    path = result.diagnostics.sequential
     if path is None:
         raise ValueError(f"{result.id} was not audited sequentially: there is no path to draw")
     refuted = max(path.log_wealth, default=0.0) >= path.refuted_at
@@ -565,18 +568,18 @@ def wealth(result: AuditResult) -> Chart:
     return Chart("Wealth of the bet", [Panel(x, y, series)], caption)
 
 
-def slack(result: AuditResult) -> Chart:
+def noise_margin(result: AuditResult) -> Chart:
     """Describe certified epsilon against the multiplier of the noise.
 
     The audited mechanism itself is the point at multiplier 1. Raises ``ValueError`` for a result
-    without slack.
+    without a noise margin.
     """
-    own, claimed = result.slack, result.claimed_epsilon
+    own, claimed = result.diagnostics.noise_margin, result.claimed_epsilon
     if own is None:
-        raise ValueError(f"{result.id} was audited without slack: there is no frontier to draw")
+        raise ValueError(f"{result.id} has no noise margin to draw")
     limit = max(3.0 * claimed, 1e-3)
     by_role: dict[str, list[Point]] = {"certified": [], "violation": []}
-    itself = SlackPoint(1.0, result.certified_epsilon, result.verdict == "refuted")
+    itself = MarginPoint(1.0, result.certified_epsilon, result.verdict == "refuted")
     for point in [itself, *(point for point in own.points if point.multiplier != 1.0)]:
         at = point.multiplier, min(point.certified_epsilon, limit)
         by_role["violation" if point.refuted else "certified"].append(at)
@@ -601,7 +604,7 @@ def slack(result: AuditResult) -> Chart:
     )
     caption = f"{words}, on the pair {own.pair}. More noise than needed is slack of the analysis."
     y = Axis(0.0, 1.08 * limit, "certified epsilon")
-    return Chart("Slack of the noise", [Panel(x, y, series)], caption)
+    return Chart("Noise margin", [Panel(x, y, series)], caption)
 
 
 def guesses(result: AuditResult) -> Chart:
@@ -611,7 +614,11 @@ def guesses(result: AuditResult) -> Chart:
     epsilon, which holds for all numbers of guesses together, and the claimed one. Raises
     ``ValueError`` for another audit.
     """
-    own, claimed, certified = result.canaries, result.claimed_epsilon, result.certified_epsilon
+    own, claimed, certified = (
+        result.diagnostics.canaries,
+        result.claimed_epsilon,
+        result.certified_epsilon,
+    )
     if own is None:
         raise ValueError(f"{result.id} was not audited in one run: there are no guesses to draw")
     points = [
@@ -645,7 +652,7 @@ def landscape(result: AuditResult) -> Chart:
     Trials of a portfolio are shown by the space they came from. Raises ``ValueError`` for an audit
     without a search.
     """
-    record = result.search
+    record = result.diagnostics.search
     if record is None:
         raise ValueError(f"{result.id} did not search for its pair: there is nothing to draw")
     trials, names = [t for t in record.trials if t.valid], record.parameters[:MAX_PANELS]

@@ -227,7 +227,7 @@ class CanaryGuesses:
 
 
 @dataclass(frozen=True)
-class SlackPoint:
+class MarginPoint:
     """What an audit certifies of the same mechanism with less noise, or more.
 
     Parameters
@@ -246,12 +246,12 @@ class SlackPoint:
 
 
 @dataclass(frozen=True)
-class Slack:
+class NoiseMargin:
     """By how much the noise could shrink before an audit refutes the claim: an upper bound.
 
     Parameters
     ----------
-    points : tuple of SlackPoint
+    points : tuple of MarginPoint
         By falling multiplier; each number is wrong with probability at most `failure_prob`.
     pair : str
         The pair on which all were audited.
@@ -259,7 +259,7 @@ class Slack:
         Of each point.
     """
 
-    points: tuple[SlackPoint, ...]
+    points: tuple[MarginPoint, ...]
     pair: str
     failure_prob: Probability
 
@@ -271,6 +271,13 @@ class Slack:
     def refuted_from(self) -> float | None:
         """Largest multiplier at which the claim is refuted; None where it never is."""
         return max((p.multiplier for p in self.points if p.refuted), default=None)
+
+    def words(self) -> str:
+        """Return the margin in one clause."""
+        least, largest = self.points[-1].multiplier, self.refuted_from
+        if largest is None:
+            return f"not refuted even with {least:g} times the noise"
+        return f"refuted with {largest:g} times the noise, as far as {least:g} was tried"
 
 
 class _Claim(TypedDict):

@@ -152,7 +152,9 @@ def shift_of(old: AuditResult, new: AuditResult, false_alarm: float, *, same_pai
     counted = _counted(old), _counted(new)
     if reason := counted[0] or counted[1]:
         return told(Movement.NOT_COMPARABLE, f"{reason}; no upper bound is known")
-    if old.histogram.label != new.histogram.label or not _CELL.fullmatch(old.histogram.label):
+    if old.diagnostics.histogram.label != new.diagnostics.histogram.label or not _CELL.fullmatch(
+        old.diagnostics.histogram.label
+    ):
         return told(Movement.NOT_COMPARABLE, f"{_LEARNT}; no upper bound is known")
     shown = _regions_of(old, new, false_alarm)
     if not shown:
@@ -208,7 +210,7 @@ def _exceeds(low: float, high: float) -> bool:
 
 def _counted(result: AuditResult) -> str:
     """Say why the counts of a result are not those of frozen events; nothing where they are."""
-    if result.sequential is not None:
+    if result.diagnostics.sequential is not None:
         return "bets were made, which stop by what they see"
     if result.epsilon.counts is None:
         return "no event was counted"
@@ -273,7 +275,7 @@ def _mean(a: Interval, b: Interval) -> Interval:
 
 def _regions_of(old: AuditResult, new: AuditResult, false_alarm: float) -> tuple[RegionShown, ...]:
     """Return what the regions of both witnesses show; none where they cannot be looked up."""
-    pictures = old.histogram, new.histogram
+    pictures = old.diagnostics.histogram, new.diagnostics.histogram
     if len({picture.edges is None for picture in pictures}) > 1 or any(map(_is_unclear, pictures)):
         return ()
     regions = dict.fromkeys(
@@ -317,7 +319,7 @@ def _level(picture: Histogram, failure_prob: float, own: int, all_: int) -> floa
 
 def _region(result: AuditResult) -> _Region | None:
     """Return where the witness of a result fires, along the axis of its picture."""
-    picture = result.histogram
+    picture = result.diagnostics.histogram
     masks = [picture.inside, *([picture.inside_right] if picture.inside_right else [])]
     parts = []
     for mask in masks:

@@ -166,7 +166,8 @@ class Auditor:
             margin = noise_margin(
                 result, self._claims[result.id], variants, settings=how, **options
             )
-        self.results[at] = replace(result, slack=margin)
+        diagnostics = replace(result.diagnostics, noise_margin=margin)
+        self.results[at] = replace(result, diagnostics=diagnostics)
         return self.results[at]
 
     @contextmanager
@@ -239,7 +240,9 @@ def replays(result: AuditResult, mechanism: Any, mutants: str | Sequence[Any] | 
 def ended_by_clock(result: AuditResult) -> bool:
     """Whether anything of an audit ended because its `max_seconds` were over."""
     ended = [mutant.note for mutant in result.mutants]
-    ended += [] if result.sequential is None else [result.sequential.stopped]
+    ended += (
+        [] if result.diagnostics.sequential is None else [result.diagnostics.sequential.stopped]
+    )
     return any(TIME_IS_OVER in words for words in ended)
 
 

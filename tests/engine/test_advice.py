@@ -318,13 +318,13 @@ def test_missing_items_are_left_out_of_a_portfolio_that_has_none() -> None:
 def test_pairs_for_which_draws_were_too_few_are_named() -> None:
     held = neighbors.portfolio()
     few, many = (audit(total, PureDP(1.0), held, draws=n, seed=1) for n in (1400, 100_000))
-    untried = few.search.untried
+    untried = few.diagnostics.search.untried
     assert 0 < len(untried) < len(held.pairs)
     assert set(untried) <= {pair.recipe for pair in held.pairs}
-    assert not set(untried) & {trial.arm for trial in few.search.trials}
+    assert not set(untried) & {trial.arm for trial in few.diagnostics.search.trials}
     assert f"pairs, for want of draws: {untried[0]}, " in "; ".join(few.left_out)
-    assert f"{len(untried)} of the {len(held.pairs)} left out" in few.search.words()
-    assert many.search.untried == ()
+    assert f"{len(untried)} of the {len(held.pairs)} left out" in few.diagnostics.search.words()
+    assert many.diagnostics.search.untried == ()
     silent = replace(few, verdict=Verdict.NOT_REFUTED).summary()
     assert f"\n  left out   pairs, for want of draws: {untried[0]}" in silent
 

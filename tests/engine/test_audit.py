@@ -38,6 +38,7 @@ from dpaudit.mechanisms.sampler import PROBE_SIZE
 from dpaudit.neighbors import family
 from dpaudit.stats import Counts, guess_bounds, oracles
 from dpaudit.stats.rates import loss_of_rates
+from tests.records import changed
 
 Array = NDArray[Any]
 Generator = np.random.Generator
@@ -218,8 +219,8 @@ def test_the_witness_is_counted_on_the_certifying_draws() -> None:
     assert counts is not None
     assert counts.draws_left + counts.draws_right == 2 * result.draws["certify"]
     assert counts.draws_left != counts.draws_right  # as fair coins fall
-    assert sum(result.histogram.left) == counts.draws_left
-    assert sum(result.histogram.right) == counts.draws_right
+    assert sum(result.diagnostics.histogram.left) == counts.draws_left
+    assert sum(result.diagnostics.histogram.right) == counts.draws_right
     other = result.witness.right
     assert other is not None
     guessed = counts.hits_left + other.hits_right, counts.hits_right + other.hits_left
@@ -231,9 +232,17 @@ def test_the_witness_is_counted_on_the_certifying_draws() -> None:
         f"right {other.hits_right:,} of {other.hits_left + other.hits_right:,})"
     )
     assert result.witness.sentence().endswith(words + sides)
-    inside = [n for n, i in zip(result.histogram.left, result.histogram.inside, strict=True) if i]
+    inside = [
+        n
+        for n, i in zip(
+            result.diagnostics.histogram.left, result.diagnostics.histogram.inside, strict=True
+        )
+        if i
+    ]
     assert sum(inside) == counts.hits_left
-    shown = zip(result.histogram.right, result.histogram.inside_right, strict=True)
+    shown = zip(
+        result.diagnostics.histogram.right, result.diagnostics.histogram.inside_right, strict=True
+    )
     assert sum(n for n, i in shown if i) == other.hits_right
     assert result.event is not None
     assert result.event(np.array([True, False])).tolist() == [1, -1]
@@ -398,7 +407,7 @@ def test_many_draws_are_counted_in_bounded_memory() -> None:
 
 
 def _comparable(result: AuditResult) -> AuditResult:
-    return replace(result, seconds=0.0, mechanism_seconds=0.0)
+    return changed(result, seconds=0.0, mechanism_seconds=0.0)
 
 
 def vector(data: Array, size: int, *, rng: Generator) -> Array:

@@ -265,7 +265,7 @@ def test_huge_outputs_are_audited_without_a_warning(
                 float_attack=attack,
                 mutants=None,
             )
-            edges = result.histogram.edges
+            edges = result.diagnostics.histogram.edges
             assert edges is None or (np.diff(edges) > 0).all()
             refuted = middles[0] != middles[1]
             assert result.verdict is (Verdict.REFUTED if refuted else Verdict.NO_POWER)

@@ -101,13 +101,13 @@ def test_a_random_half_is_judged_by_a_bound_of_its_own():
         paid = dpaudit.audit_one_run(
             **given | {"failure_prob": 0.05 * half_probability(1000)}, coins="fair"
         )
-        assert half.canaries == paid.canaries
+        assert half.diagnostics.canaries == paid.diagnostics.canaries
         assert any("uniformly among all sets of exactly half" in note for note in half.notes)
         assert not any("half of the canaries are" in note for note in fair.notes + half.notes)
         unsaid = dpaudit.audit_one_run(**given)
         assert unsaid.notes[0].startswith("exactly half of the canaries are included")
         assert "probability 0.025. Pass coins='half'" in unsaid.notes[0]
-        assert unsaid.canaries == fair.canaries
+        assert unsaid.diagnostics.canaries == fair.diagnostics.canaries
 
 
 def test_half_must_be_half_rounded_either_way():
@@ -207,8 +207,8 @@ def test_silence_has_no_power_and_says_what_is_assumed():
     assert AuditResult.from_json(found.to_json()) == found
     assert any("fair coin" in words for words in found.notes)
     assert any("number of guesses, 50" in words for words in found.notes)
-    assert found.canaries.looks == (50,)
-    assert found.canaries.chosen == "their number was fixed beforehand"
+    assert found.diagnostics.canaries.looks == (50,)
+    assert found.diagnostics.canaries.chosen == "their number was fixed beforehand"
     with pytest.raises(ValueError, match="schema"):
         AuditResult.from_json({})
 
@@ -235,12 +235,12 @@ def test_a_curve_is_judged_whole():
     found = dpaudit.audit_one_run(scores, coins, GaussianDP(1.0), failure_prob=0.05)
     assert found.verdict is Verdict.REFUTED
     assert found.advice == ""
-    assert found.curves.certified_mu > 1.0
+    assert found.diagnostics.curves.certified_mu > 1.0
     at = found.claimed_delta
     assert found.claimed_epsilon == GaussianDP(1.0).epsilon(at)
     assert found.certified_epsilon > found.claimed_epsilon  # where it is exceeded most
-    conditional = GaussianDP(found.curves.certified_mu).epsilon(at)
-    assert found.curves.conditional_epsilon == pytest.approx(conditional)
+    conditional = GaussianDP(found.diagnostics.curves.certified_mu).epsilon(at)
+    assert found.diagnostics.curves.conditional_epsilon == pytest.approx(conditional)
     assert found.certified_epsilon < conditional
 
 
@@ -444,7 +444,7 @@ def test_rows_of_two_series_are_not_paired_across_their_index():
     pandas = pytest.importorskip("pandas")
     scores, coins = gaussian_scores(2.0, 200, 1)
     scores, coins = pandas.Series(scores), pandas.Series(coins)
-    assert dpaudit.audit_one_run(scores, coins, PureDP(1.0)).canaries.canaries == 200
+    assert dpaudit.audit_one_run(scores, coins, PureDP(1.0)).diagnostics.canaries.canaries == 200
     with pytest.raises(ValueError, match="scores and included must be of one index"):
         dpaudit.audit_one_run(scores, coins[::-1], PureDP(1.0))
 

@@ -29,6 +29,7 @@ from dpaudit.results.verdicts import Expectation
 from dpaudit.results.words import beside, duration, least, most, number
 from dpaudit.stats import Counts
 from dpaudit.store import Kept, Run, family_wise_error, kinds
+from tests.records import changed
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
 STRANGE = "audit_x::a[<script>alert(1)</script>-größe 日本-\"'&]"
@@ -581,12 +582,12 @@ USUAL = ["Privacy profile", "Where the outputs fall"]
 
 def test_sequential_audit_says_what_it_spent_and_why(special, tmp_path):
     result = special["sequential"]
-    assert result.sequential is not None
+    assert result.diagnostics.sequential is not None
     text, titles = parts_of(result, tmp_path)
     spent = f"{sum(result.draws.values()):,}".replace(",", "\u202f")
     # A text's white space is folded, and that of the thousands with it.
     assert f"After {spent} of at most 2\u202f000 draws per dataset".replace("\u202f", " ") in text
-    assert f"draws per dataset: {result.sequential.stopped}." in text
+    assert f"draws per dataset: {result.diagnostics.sequential.stopped}." in text
     assert f"{spent} of 2\u202f000".replace("\u202f", " ") in text  # in the table
     assert "of the budget where an audit stopped by itself" in text
     assert "Wealth of the bet" in titles
@@ -596,7 +597,7 @@ def test_sequential_audit_says_what_it_spent_and_why(special, tmp_path):
 def test_curves_are_told_in_other_languages(special, tmp_path):
     result = special["gaussian"]
     text, titles = parts_of(result, tmp_path)
-    curves = result.curves
+    curves = result.diagnostics.curves
     assert curves is not None
     assert f"mu ≥ {least(curves.certified_mu)} of Gaussian DP (claimed 1)" in text
     renyi = curves.certified_renyi[curves.order.index(2.0)]
@@ -608,13 +609,13 @@ def test_curves_are_told_in_other_languages(special, tmp_path):
 
 def test_curves_that_say_nothing_are_left_out(special, tmp_path):
     for nothing in (
-        replace(special["kept"], curves=None),
-        replace(
+        changed(special["kept"], curves=None),
+        changed(
             special["kept"],
             curves=replace(
-                special["kept"].curves,
+                special["kept"].diagnostics.curves,
                 certified_mu=0.0,
-                certified_beta=tuple(1 - a for a in special["kept"].curves.alpha),
+                certified_beta=tuple(1 - a for a in special["kept"].diagnostics.curves.alpha),
             ),
         ),
     ):

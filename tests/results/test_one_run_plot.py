@@ -6,7 +6,6 @@ import functools
 import math
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from matplotlib.figure import Figure
 from dpaudit import ApproxDP, GaussianDP, PureDP, audit_one_run
 from dpaudit.claims import Claim
 from dpaudit.results import AuditResult, charts, number
+from tests.records import changed
 
 CLAIMS = [PureDP(1.0), ApproxDP(1.0, 1e-5), GaussianDP(1.0), PureDP(8.0)]
 
@@ -32,10 +32,13 @@ def found(claim: Claim, side: str = "both") -> AuditResult:
 def test_chart_holds_the_estimates_of_the_result(claim: Claim, side: str) -> None:
     result = found(claim, side)
     dots, most, *levels = charts.guesses(result).panels[0].series
-    assert tuple(n for n, _ in dots.points) == result.canaries.looks
-    for (guesses, estimate), correct in zip(dots.points, result.canaries.correct, strict=True):
+    own = result.diagnostics.canaries
+    assert tuple(n for n, _ in dots.points) == own.looks
+    for (guesses, estimate), correct in zip(
+        dots.points, result.diagnostics.canaries.correct, strict=True
+    ):
         assert math.exp(estimate) == pytest.approx((correct + 0.5) / (guesses - correct + 0.5))
-    assert [n for n, _ in most.points] == [result.canaries.guesses]
+    assert [n for n, _ in most.points] == [result.diagnostics.canaries.guesses]
     heights = [{y for _, y in level.points} for level in levels]
     assert heights == [{result.certified_epsilon}, {result.claim["epsilon"]}]
     assert levels[0].label.endswith(f"at delta = {number(result.claimed_delta)}")
@@ -53,8 +56,8 @@ def test_plot_tells_estimates_from_what_is_certified(claim: Claim) -> None:
     assert float(words[2].split()[1]) <= result.certified_epsilon
     assert words[3].startswith("claimed: ")
     dots, most, certified, claimed = ax.lines
-    assert tuple(dots.get_xdata()) == result.canaries.looks
-    assert list(most.get_xdata()) == [result.canaries.guesses]
+    assert tuple(dots.get_xdata()) == result.diagnostics.canaries.looks
+    assert list(most.get_xdata()) == [result.diagnostics.canaries.guesses]
     assert set(certified.get_ydata()) == {result.certified_epsilon}
     assert set(claimed.get_ydata()) == {result.claim["epsilon"]}
     low, high = ax.get_ylim()
@@ -70,7 +73,7 @@ def test_plot_draws_on_given_axes_and_is_kept_by_its_figure(tmp_path) -> None:
 
 
 def test_other_audits_have_no_guesses_to_draw() -> None:
-    result = replace(found(PureDP(1.0)), canaries=None)
+    result = changed(found(PureDP(1.0)), canaries=None)
     with pytest.raises(ValueError, match="no guesses to draw"):
         charts.guesses(result)
 

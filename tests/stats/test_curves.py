@@ -141,9 +141,11 @@ def test_audits_carry_their_curves() -> None:
 
     pair = NeighborPair([[0.0]], [[1.0]])
     result = audit(noisy, GaussianDP(0.5), pair, draws=20_000, seed=1, mutants=None)
-    assert result.curves is not None
-    assert 0.7 < result.curves.certified_mu < 1.0
-    beyond = np.array(result.curves.certified_beta) < np.array(result.curves.claimed_beta)
+    assert result.diagnostics.curves is not None
+    assert 0.7 < result.diagnostics.curves.certified_mu < 1.0
+    beyond = np.array(result.diagnostics.curves.certified_beta) < np.array(
+        result.diagnostics.curves.claimed_beta
+    )
     assert beyond.any()  # the claim is refuted in this language too
 
 
@@ -154,7 +156,7 @@ def test_what_is_computed_has_exact_curves() -> None:
 
     pair = NeighborPair([[1.0]], [[0.0]])
     result = audit(Flip(), PureDP(1.0), pair, seed=1, mutants=None)
-    assert result.curves is not None
+    assert result.diagnostics.curves is not None
     assert result.detectable_epsilon is None
     at = list(TYPE_I_ERRORS).index(min(TYPE_I_ERRORS, key=lambda a: abs(a - 0.25)))
-    assert result.curves.certified_beta[at] == pytest.approx(0.25, abs=0.05)
+    assert result.diagnostics.curves.certified_beta[at] == pytest.approx(0.25, abs=0.05)
