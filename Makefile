@@ -13,7 +13,7 @@ help:
 	@echo "make test-slow   run the slow ones: thousands of whole audits, doors of the command line"
 	@echo "make test-faults   inject faults: hostile files, full disks, killed processes (five minutes at most)"
 	@echo "make test-adapters   run the adapters with the packages that they adapt, a group at a time"
-	@echo "make reference   make the run in reports/reference again, which is kept in git"
+	@echo "make reference   make the run in reports/reference again; git keeps its summary, errata and first page"
 	@echo "make check   lint and types"
 	@echo "make docs    build the site: docs/_build/html/index.html"
 	@echo "make dist    build sdist and wheel, and try the wheel in an empty environment"
@@ -49,7 +49,7 @@ $(VENV)/.release: pyproject.toml constraints.txt | $(BIN)/python
 audit: $(VENV)/.audit
 	$(BIN)/dpaudit run audits --profile quick --out $(OUT)
 
-# The run that the README links to: the same audits, in a directory that git keeps.
+# The run that the README links to: the same audits, in a directory of which git keeps a summary.
 reference: $(VENV)/.audit
 	rm -rf reports/reference
 	$(BIN)/dpaudit run audits --profile quick --out reports/reference
@@ -94,7 +94,7 @@ types: $(VENV)/.dev
 
 check: lint types
 
-# Needs no network once its packages are here; a warning is an error.
+# Shows the run of `make audit` or `make reference`; a warning is an error.
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
