@@ -172,7 +172,7 @@ def test_plugin_alone_does_not_import_the_engine():
 
 def test_rows_of_a_ledger_are_read_stored_and_shown_without_hypothesis():
     code = (
-        "import dpaudit.ledger.section, dpaudit.ledger.display, dpaudit.store, dpaudit.run.display;"
+        "import dpaudit.ledger.section, dpaudit.ledger.command, dpaudit.store, dpaudit.run.display;"
         "from dpaudit import statement; from dpaudit.ledger import LedgerVerdict, StatementResult;"
         "import dpaudit.run.cli"
     )
