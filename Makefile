@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= reports
 
+# Tests start hundreds of processes: without byte code each of them compiles dpaudit anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help audit reference test test-slow test-faults test-lowest test-newest lint types check docs dist bench clean
 
