@@ -120,7 +120,9 @@ def written_out(items, algorithm, epsilon, delta, sharp):
     return found
 
 
-@pytest.mark.parametrize(("ones", "n"), [(0, 17), (2, 17), (6, 17), pytest.param(3, 18, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("ones", "n"), [(0, 17), (2, 17), (6, 17), pytest.param(3, 18, marks=pytest.mark.slow)]
+)
 def test_written_out(ones, n):
     """Against the counted and the enumerated one; one user or two are kept."""
     items, learner = users(ones, n), noisy_majority(6.0)
