@@ -37,6 +37,7 @@ def shape(data, size, *, rng):
 """
 
 DRAWS = ("--draws", "4000")
+FEW = ("--draws", "1500")
 WORDS = 'np.random.default_rng(0).choice(["bus", "car"], (9, 2))'
 
 
@@ -80,7 +81,7 @@ def test_without_a_pair_the_portfolio_is_searched(home):
     ],
 )  # fmt: skip
 def test_options_say_what_is_claimed_and_where_to_look(home, args, words):
-    result = home.dpaudit("audit", *args, *DRAWS)
+    result = home.dpaudit("audit", *args, *FEW)
     assert result.code == 0, result.err
     assert words in result.out
 
@@ -169,7 +170,7 @@ def test_a_mechanism_for_other_data_is_told_what_to_say(home):
 )
 def test_replays_make_the_same_audit(home, args):
     np.save(home.path / "data.npy", np.random.default_rng(0).normal(size=(6, 2)))
-    home.dpaudit("audit", "mine:per_item", *args, *DRAWS, "--out", "found", "--seed", "3")
+    home.dpaudit("audit", "mine:per_item", *args, *FEW, "--out", "found", "--seed", "3")
     again = home.dpaudit("replay", stored_in(home))
     assert again.code == 0, again.out + again.err
     assert again.out.splitlines()[-1] == "the same"
@@ -177,7 +178,7 @@ def test_replays_make_the_same_audit(home, args):
 
 def test_a_replay_evaluates_a_stored_expression_only_if_it_is_trusted(home):
     made = "(__import__('pathlib').Path('made').write_text('x'), np.eye(5))[1]"
-    home.dpaudit("audit", "mine:mean", "--epsilon", "1", "--like", made, *DRAWS, "--out", "found")
+    home.dpaudit("audit", "mine:mean", "--epsilon", "1", "--like", made, *FEW, "--out", "found")
     (home.path / "made").unlink()
     refused = home.dpaudit("replay", stored_in(home))
     assert refused.code == 4
@@ -199,7 +200,8 @@ def test_a_replay_evaluates_a_stored_expression_only_if_it_is_trusted(home):
     ],
 )
 def test_what_was_refuted_becomes_a_test_with_its_claim(home, claim):
-    home.dpaudit("audit", "mine:gauss", *claim, *DRAWS, "--out", "found")
+    pair = ("--pair", "far_user:n_users=5", "--draws", "600")
+    home.dpaudit("audit", "mine:gauss", *claim, *pair, "--out", "found")
     assert home.dpaudit("replay", stored_in(home), "--export-test", "test_gauss.py").code == 0
     found = home.pytest("test_gauss.py", "-q")
     assert found.code == 1
