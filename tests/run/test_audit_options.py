@@ -200,7 +200,7 @@ def test_a_replay_evaluates_a_stored_expression_only_if_it_is_trusted(home):
     ],
 )
 def test_what_was_refuted_becomes_a_test_with_its_claim(home, claim):
-    pair = ("--pair", "far_user:n_users=5", "--draws", "600")
+    pair = ("--pair", "far_user:n_users=5,low=-1,high=1", "--draws", "2000")
     home.dpaudit("audit", "mine:gauss", *claim, *pair, "--out", "found")
     assert home.dpaudit("replay", stored_in(home), "--export-test", "test_gauss.py").code == 0
     found = home.pytest("test_gauss.py", "-q")
