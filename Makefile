@@ -8,13 +8,15 @@ OUT ?= reports
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help audit reference test test-slow test-faults test-lowest test-newest lint types check docs dist bench clean
+.PHONY: help audit reference test test-slow test-faults test-lowest test-newest nightly coverage lint types check docs dist bench clean
 
 help:
 	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
 	@echo "make test    run the tests, but for the slow ones"
 	@echo "make test-slow   run the slow ones: thousands of whole audits, doors of the command line"
 	@echo "make test-faults   inject faults: hostile files, full disks, killed processes (five minutes at most)"
+	@echo "make nightly   slow tests, faults and planted mistakes; a skipped test is a failure"
+	@echo "make coverage   branch coverage of dpaudit/ by the tests, but for the slow ones"
 	@echo "make reference   make the run in reports/reference again, which is kept in git"
 	@echo "make check   lint and types"
 	@echo "make docs    build the site: docs/_build/html/index.html"
@@ -65,6 +67,15 @@ test-slow: $(VENV)/.test
 # pyproject.toml keeps tests/faults out of the other targets.
 test-faults: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 tests/faults
+
+nightly: $(VENV)/.test
+	DPAUDIT_SKIPS_FAIL=1 $(BIN)/python -m pytest -n auto -m slow
+	DPAUDIT_SKIPS_FAIL=1 $(BIN)/python -m pytest -n 2 tests/faults
+	$(BIN)/python -m benchmarks.mutation
+
+# Workers and subprocesses included: [tool.coverage.run] of pyproject.toml.
+coverage: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term:skip-covered
 
 # Each in an environment of its own; PYTHON=python3.13 makes it one of another Python.
 test-lowest test-newest: test-%: $(VENV)/.release

@@ -182,7 +182,7 @@ def test_a_claim_that_holds_for_one_item_is_told_apart() -> None:
         return float(len(frame) + rng.laplace(scale=1.0))
 
     held = neighbors.portfolio(schema={"age": (0, 90)}).under(REMOVE)
-    frames = audit(rows, PureDP(1.0), held, seed=1, draws=4000)
+    frames = audit(rows, PureDP(1.0), held, seed=1, draws=3000)
     assert any("refuted for users with 4 items" in note for note in frames.notes)
 
 
