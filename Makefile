@@ -8,14 +8,15 @@ OUT ?= reports
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help audit reference test test-slow test-faults test-lowest test-newest nightly coverage lint types check docs dist bench clean
+.PHONY: help audit reference test test-slow test-faults test-adapters test-lowest test-newest nightly coverage lint types check docs dist bench clean
 
 help:
 	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
 	@echo "make test    run the tests, but for the slow ones"
 	@echo "make test-slow   run the slow ones: thousands of whole audits, doors of the command line"
 	@echo "make test-faults   inject faults: hostile files, full disks, killed processes (five minutes at most)"
-	@echo "make nightly   slow tests, faults and planted mistakes; a skipped test is a failure"
+	@echo "make test-adapters   run the adapters with the packages that they adapt, a group at a time"
+	@echo "make nightly   slow tests, faults, adapters and planted mistakes; a skipped test is a failure"
 	@echo "make coverage   branch coverage of dpaudit/ by the tests, but for the slow ones"
 	@echo "make reference   make the run in reports/reference again, which is kept in git"
 	@echo "make check   lint and types"
@@ -68,14 +69,28 @@ test-slow: $(VENV)/.test
 test-faults: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 tests/faults
 
-nightly: $(VENV)/.test
-	DPAUDIT_SKIPS_FAIL=1 $(BIN)/python -m pytest -n auto -m slow
-	DPAUDIT_SKIPS_FAIL=1 $(BIN)/python -m pytest -n 2 tests/faults
+nightly: $(VENV)/.test test-adapters
+	DPAUDIT_NO_SKIPS=1 $(BIN)/python -m pytest -n auto -m slow
+	DPAUDIT_NO_SKIPS=1 $(BIN)/python -m pytest -n 2 tests/faults
 	$(BIN)/python -m benchmarks.mutation
 
 # Workers and subprocesses included: [tool.coverage.run] of pyproject.toml.
 coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term:skip-covered
+
+# Each group in an environment of its own: their packages do not agree on versions of others.
+ADAPTERS := pipelinedp smartnoise jax opacus
+TESTS_OF_pipelinedp := pydp or pipeline_dp
+TESTS_OF_smartnoise := smartnoise
+TESTS_OF_jax := jax
+TESTS_OF_opacus := opacus
+
+test-adapters: $(addprefix test-adapters-,$(ADAPTERS))
+
+test-adapters-%:
+	$(PYTHON) -m venv --clear $(VENV)-$*
+	$(VENV)-$*/bin/python -m pip install --quiet -c .ci/adapters.txt -e '.[adapters-$*]'
+	DPAUDIT_NO_SKIPS=1 $(VENV)-$*/bin/python -m pytest tests/adapters -k "$(TESTS_OF_$*)"
 
 # Each in an environment of its own; PYTHON=python3.13 makes it one of another Python.
 test-lowest test-newest: test-%: $(VENV)/.release
@@ -118,4 +133,4 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.storage
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest $(addprefix $(VENV)-,$(ADAPTERS)) build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from dpaudit.ledger import Array, Domain, falsify, sweep
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array, Domain, falsify, sweep
 
 Sides = Callable[..., "tuple[float, float] | None"]
 

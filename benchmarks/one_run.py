@@ -25,7 +25,7 @@ from scipy.special import logit
 from scipy.stats import norm
 
 from dpaudit import ApproxDP, GaussianDP, plan_one_run
-from dpaudit.engine.one_run import Instrument, right_guesses
+from dpaudit.engine.one_run import GuessTest, right_guesses
 from dpaudit.stats import lower_rates, upper_rates
 
 FAILURE_PROB = 0.05
@@ -84,7 +84,7 @@ class Ours:
 
     def __init__(self, case, canaries, *, guesses=None, one_sided=False, mu=False):
         claim = GaussianDP(case.mu) if mu else ApproxDP(case.epsilon, case.delta)
-        tool = partial(Instrument.of, canaries=canaries, guesses=guesses, one_sided=one_sided)
+        tool = partial(GuessTest.of, canaries=canaries, guesses=guesses, one_sided=one_sided)
         self.tool = tool(claim, failure_prob=FAILURE_PROB)
         self.case, self.mu, self.one_sided = case, mu, one_sided
         self.certified = cache(self._certified)

@@ -24,7 +24,7 @@ import numpy as np
 from scipy import optimize
 
 from dpaudit import ApproxDP, NeighborPair, PureDP, oracles, plan
-from dpaudit.engine import bets, counts
+from dpaudit.engine.driver import certificate_of, certificate_of_stored
 from dpaudit.engine.families import Outcomes, family_of
 from dpaudit.engine.outputs import _prepared
 from dpaudit.engine.planning import needing
@@ -153,12 +153,12 @@ class Setting:
             rng = np.random.default_rng(seed)
             left, right = (mechanism(x, self.draws, rng=rng) for x in (PAIR.left, PAIR.right))
             task, sampler = _prepared(claim, self.failure_prob, seed, "a", "a", left, right)
-            return task, counts.look_at(task, sampler, "outputs")
+            return task, certificate_of_stored(task, sampler, "outputs")
         task = Task(
             claim, family(PAIR), self.draws, self.failure_prob, seed, "reach",
             sequential=self.sequential,
         )  # fmt: skip
-        return task, (bets if self.sequential else counts).look(task, mechanism, "mechanism")
+        return task, certificate_of(task, mechanism, "mechanism")
 
     def named(self, seed: int) -> float | None:
         """Return the epsilon that an audit of what keeps its claim would see."""

@@ -14,8 +14,8 @@ from html import escape
 from pathlib import Path
 
 from dpaudit.ledger import LedgerVerdict, StatementResult
-from dpaudit.report.erratum import by_harm, heading
-from dpaudit.report.ledger import premises_picture
+from dpaudit.ledger.erratum import by_harm, heading
+from dpaudit.ledger.section import premises_picture
 from dpaudit.store import load_record
 
 RUN = "../reference-run"
@@ -28,7 +28,7 @@ def write(root: Path, out: Path) -> None:
     run = json.loads((stored / "results.json").read_text(encoding="utf-8"))["run"]
     rows = [_row(path) for path in sorted((stored / "statements").glob("*.json"))]
     rows = [row for row in rows if row.kind != "function"]
-    papers = sorted(run["papers"], key=lambda paper: paper["title"])
+    papers = sorted(run["facts"]["statement"], key=lambda paper: paper["title"])
     pages = {"index.md": _index(papers, rows)}
     for paper in papers:
         own = [row for row in rows if row.paper == paper["name"]]

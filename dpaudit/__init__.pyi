@@ -7,6 +7,7 @@ from . import ledger as ledger
 from . import mechanisms as mechanisms
 from . import mutants as mutants
 from . import neighbors as neighbors
+from . import properties as properties
 from . import report as report
 from . import results as results
 from . import run as run
@@ -42,11 +43,7 @@ from .errors import SlowAuditWarning as SlowAuditWarning
 from .errors import StoreError as StoreError
 from .errors import WorkersLost as WorkersLost
 from .events import FloatAttack as FloatAttack
-from .ledger import check_contraction as check_contraction
-from .ledger import check_lipschitz as check_lipschitz
-from .ledger import check_sensitivity as check_sensitivity
 from .ledger import statement as statement
-from .ledger import strategies as strategies
 from .mechanisms import DPSGD as DPSGD
 from .mechanisms import AdditiveNoise as AdditiveNoise
 from .mechanisms import Outcomes as Outcomes
@@ -55,6 +52,10 @@ from .mechanisms import one_draw as one_draw
 from .mechanisms import unseeded as unseeded
 from .neighbors import NeighborPair as NeighborPair
 from .neighbors import PairFamily as PairFamily
+from .properties import check_contraction as check_contraction
+from .properties import check_lipschitz as check_lipschitz
+from .properties import check_sensitivity as check_sensitivity
+from .properties import strategies as strategies
 from .results import AuditResult as AuditResult
 from .results import Verdict as Verdict
 from .stats import oracles as oracles

@@ -16,24 +16,24 @@ settings.load_profile("dpaudit")
 
 pytest_plugins = ["pytester"]
 
-SKIPS_FAIL = bool(os.environ.get("DPAUDIT_SKIPS_FAIL"))
+NO_SKIPS = bool(os.environ.get("DPAUDIT_NO_SKIPS"))
 """Whether a skipped test is a failure, as in `make nightly`."""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Fail a test that is skipped, if `SKIPS_FAIL`."""
+    """Fail a test that is skipped, if `NO_SKIPS`."""
     return _without_skips((yield))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
-    """Fail a file that is skipped, if `SKIPS_FAIL`."""
+    """Fail a file that is skipped, if `NO_SKIPS`."""
     return _without_skips((yield))
 
 
 def _without_skips(report: Any) -> Any:
-    if SKIPS_FAIL and report.skipped and not hasattr(report, "wasxfail"):
+    if NO_SKIPS and report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome, report.longrepr = "failed", f"{reason} (a skip is a failure here)"
     return report

@@ -24,12 +24,13 @@ import pytest
 
 import dpaudit
 import dpaudit.ledger
+import dpaudit.properties
 import dpaudit.run.auditor
 import dpaudit.stats.oracles
 from dpaudit import Relation, adapters, mutants, neighbors
 from dpaudit.claims import PureDP
 from dpaudit.errors import ArgumentError, MechanismError, StoreError
-from dpaudit.ledger import strategies
+from dpaudit.properties import strategies
 
 ROOT = Path(dpaudit.__file__).parents[1]
 HUGE = 10**400
@@ -381,7 +382,6 @@ def table() -> dict[str, Call]:
             },
             {
                 "guesses": OPTIONAL | {"5"},
-                "delta": OPTIONAL | {"0"},
                 "id": OPTIONAL | {"'x'"},
                 "coins": OPTIONAL,
             },
@@ -399,8 +399,6 @@ def table() -> dict[str, Call]:
             {
                 "mu": POSITIVE,
                 "true_epsilon": OPTIONAL,
-                "guesses": OPTIONAL,
-                "delta": OPTIONAL | {"0"},
             },
         ),
         "FloatAttack": Call(
@@ -445,13 +443,15 @@ def table() -> dict[str, Call]:
                 "d": {"5"},
             },
         ),
-        "ledger.Array": Call(lambda: {"entries": neighbors.Interval(0.0, 1.0), "shape": ("n",)}),
-        "ledger.Domain": Call(
+        "properties.Array": Call(
+            lambda: {"entries": neighbors.Interval(0.0, 1.0), "shape": ("n",)}
+        ),
+        "properties.Domain": Call(
             lambda: {"x": neighbors.Interval(0.0, 1.0), "constant": 1}, {"constant": ANY}
         ),
         # --- strategies ---
         **{
-            f"ledger.strategies.{name}": Call(dict, accepts, drawn(getattr(strategies, name)))
+            f"properties.strategies.{name}": Call(dict, accepts, drawn(getattr(strategies, name)))
             for name, accepts in {
                 "user_data": {**DRAWN, "bound": NUMBERS, "special": FLAG, "missing": FLAG},
                 "neighbor_pairs": {**DRAWN, "bound": NUMBERS, "special": FLAG, "missing": FLAG},
@@ -465,7 +465,7 @@ def table() -> dict[str, Call]:
                 "score_vectors": {"k": {"5"}, "bound": NUMBERS, "sensitivity": NUMBERS},
             }.items()
         },
-        "ledger.strategies.close_pairs": Call(
+        "properties.strategies.close_pairs": Call(
             lambda: {"epsilon": 1.0},
             {"epsilon": COUNT, "delta": {"0"}, "k": {"5"}},
             drawn(strategies.close_pairs),
@@ -643,14 +643,15 @@ def _measurement() -> Any:
 
 
 READ_ONLY = set(
-    """AuditResult Verdict engine.Plan engine.OneRunPlan events.Event events.Guess
-    ledger.LedgerVerdict ledger.StatementResult ledger.FunctionCheck ledger.Ledger
-    ledger.strategies.Loss mutants.NoiseMutants mutants.Mutant mutants.Treatment
+    """AuditResult Verdict engine.Plan engine.OneRunPlan engine.Frozen engine.Instrument engine.Run
+    engine.Certificate engine.Bound events.Event events.Guess
+    ledger.LedgerVerdict ledger.StatementResult properties.FunctionCheck ledger.Ledger
+    properties.strategies.Loss mutants.NoiseMutants mutants.Mutant mutants.Treatment
     mechanisms.SampledMechanism mechanisms.ExactMechanism mechanisms.Cluster neighbors.Portfolio
     oracles.Oracle oracles.DiscreteOracle oracles.GaussianOracle oracles.LaplaceOracle
-    oracles.LaplaceVectorOracle oracles.PatternDistribution results.OneRunResult
+    oracles.LaplaceVectorOracle oracles.PatternDistribution results.CanaryGuesses
     results.Estimate results.Witness results.Profile results.MutantResult results.Fate
-    results.Slack results.SlackPoint results.SequentialPath results.Expectation store.Run
+    results.NoiseMargin results.MarginPoint results.SequentialPath results.Expectation store.Run
     search.SearchRecord search.Trial search.ranking search.landscape run.auditor.Auditor""".split()  # noqa: SIM905
 )
 """What dpaudit hands out: users read it, and make none."""

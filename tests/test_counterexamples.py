@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit.ledger import Attempt, Method
 from dpaudit.ledger.snippets import LINES
+from dpaudit.properties import Attempt, Method
 from dpaudit.store import load_record
 
 STORED = Path(__file__).parents[1] / "reports" / "reference" / "statements"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import inspect
 import re
 import sys
 from pathlib import Path
 
 import pytest
 
+import dpaudit
 from dpaudit.run import plugin
 from dpaudit.run.cli import cli
 
@@ -122,6 +124,20 @@ def test_reference_has_what_rooms_offer(room, inside):
     helpers |= {"parse_value", "plain", "space_from_words"}
     last = {name.rpartition(".")[2] for name in DOCUMENTED}
     assert set(module.__all__) - inside - helpers <= last
+
+
+def test_the_page_of_the_api_names_every_parameter_in_its_order():
+    page = (DOCS / "reference" / "index.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```text api\n(.*?)```", page, flags=re.DOTALL)
+    calls = [line for block in blocks for line in block.splitlines()]
+    assert len(calls) > 20
+    for call in calls:
+        name, _, rest = call.partition("(")
+        found = dpaudit
+        for part in name.split("."):
+            found = getattr(found, part)
+        parameters = list(inspect.signature(found).parameters)
+        assert rest.rstrip(")").split(", ") == parameters, call
 
 
 def test_documented_names_exist():

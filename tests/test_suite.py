@@ -27,7 +27,7 @@ def test_a_skip_is_a_failure_where_it_is_asked_for(
     outcomes: list[int],
 ) -> None:
     """Counted are tests that passed, were skipped and failed, and files."""
-    monkeypatch.setenv("DPAUDIT_SKIPS_FAIL", skips_fail)
+    monkeypatch.setenv("DPAUDIT_NO_SKIPS", skips_fail)
     pytester.makeconftest(CONFTEST.read_text(encoding="utf-8"))
     absent = "import pytest\npytest.importorskip('no_such_package')"
     pytester.makepyfile(test_skipped=SKIPPED, test_absent=absent)

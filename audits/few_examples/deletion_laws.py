@@ -13,8 +13,8 @@ from algorithms.few_examples.items import (
     Symmetric,
 )
 from audits.few_examples.private_tests import sticks
-from dpaudit.ledger import Array
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-12
 SHARE = Interval(0.0, 1.0)

@@ -26,8 +26,9 @@ from audits.few_examples.hard_instances import (
     diameters,
     users_law,
 )
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 
 ROUNDING = 1e-9
 LAST = 0.999999

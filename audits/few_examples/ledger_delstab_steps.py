@@ -20,8 +20,9 @@ from audits.few_examples.deletion_laws import (
     pair_of,
     stable_sets,
 )
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Interval
+from dpaudit.properties import Array
 
 
 @statement("few.delta-bar")

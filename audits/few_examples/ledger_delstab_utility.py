@@ -10,8 +10,9 @@ from scipy.stats import binom, hypergeom
 
 from algorithms.few_examples.deletion import Budget, delstab_pmf, is_locally_private
 from algorithms.few_examples.items import AlternatingMajority, noisy_majority
-from dpaudit.ledger import Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Method
 
 
 @statement("few.lemma19-A0")

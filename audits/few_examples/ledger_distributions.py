@@ -18,8 +18,9 @@ from algorithms.few_examples.hypotheses import total_variation
 from algorithms.few_examples.packings import discrete_packing, greedy_code
 from audits.few_examples.conventions import SHARE
 from audits.few_examples.hard_instances import best_success, diameters, users_law
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array, Method
 
 ROUNDING = 1e-9
 ALPHA = Interval(1e-6, 0.1, log=True)

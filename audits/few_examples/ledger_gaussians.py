@@ -13,8 +13,9 @@ from algorithms.few_examples.packings import gaussian_packing, greedy_code
 from audits.few_examples.best_tests import least_users
 from audits.few_examples.conventions import SHARE
 from audits.few_examples.hard_instances import best_success
-from dpaudit.ledger import Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Method
 
 ROUNDING = 1e-9
 ALPHA = Interval(1e-6, 0.1, log=True)

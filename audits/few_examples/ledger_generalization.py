@@ -24,8 +24,9 @@ from audits.few_examples.private_tests import (
     sticks,
     sums,
 )  # fmt: skip
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 
 
 @statement("few.def12")

@@ -10,8 +10,9 @@ from scipy.special import rel_entr
 from scipy.stats import binom
 
 from audits.few_examples.conventions import SHARE
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 
 ROUNDING = 1e-12
 PAIR = {"weights": Array(SHARE, (2, 4))}

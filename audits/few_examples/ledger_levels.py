@@ -9,7 +9,8 @@ import numpy as np
 
 from audits.few_examples.best_tests import best_test
 from audits.few_examples.conventions import EPSILON, SHARE
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
+from dpaudit.properties import Array
 
 
 def least(m, bias, epsilon, delta, most):

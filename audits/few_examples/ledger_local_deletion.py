@@ -16,8 +16,9 @@ from algorithms.few_examples.items import (
 )
 from algorithms.few_examples.populations import compositions, log_ways
 from audits.few_examples.private_tests import steepest_test, sticks, sums
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-12
 SHARE = Interval(0.0, 1.0)

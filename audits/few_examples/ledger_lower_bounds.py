@@ -12,8 +12,9 @@ from algorithms.few_examples.hypotheses import scheffe_comparison, total_variati
 from algorithms.few_examples.pairwise import clipped_pairwise_pmf, pairwise_users
 from audits.few_examples.conventions import ACCURACY, ITEMS, SHARE
 from audits.few_examples.hard_instances import best_success, binary_kl, diameters, users_law
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 
 ROUNDING = 1e-7  # of the linear programs
 LEVEL = Interval(0.02, 8.0, log=True)

@@ -21,8 +21,9 @@ from audits.few_examples.bounded_ratios import (
     moved,
     worst,
 )
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array, Method
 
 # --- Lemma 33 ---
 

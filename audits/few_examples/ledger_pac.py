@@ -18,8 +18,9 @@ from algorithms.few_examples.representations import (
 )
 from audits.few_examples.conventions import EPSILON, SHARE
 from audits.few_examples.hard_instances import best_success, users_law
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-9
 SIZE = Integer(2, 10**12)

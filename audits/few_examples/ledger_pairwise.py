@@ -19,8 +19,9 @@ from algorithms.few_examples.pairwise import (
 )
 from audits.few_examples.conventions import EPSILON, SHARE, UNIT
 from audits.few_examples.hard_instances import clipped_sum
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array, Method
 
 ROUNDING = 1e-9
 HALF = Interval(1e-4, 0.5, log=True)

@@ -19,8 +19,9 @@ from audits.few_examples.private_tests import (
     sticks,
     sums,
 )  # fmt: skip
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array
 
 
 @statement("few.def29")

@@ -18,8 +18,9 @@ from audits.few_examples.bounded_ratios import (
     moved,
     worst,
 )
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array
 
 
 def prefix_means(f, p):

@@ -11,8 +11,9 @@ from audits.few_examples.best_tests import best_test, least_users
 from audits.few_examples.conventions import EPSILON, SHARE
 from dpaudit import NeighborPair, Relation
 from dpaudit.errors import PairError
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Interval
+from dpaudit.properties import Array, Method
 from dpaudit.stats import hockey_stick
 
 ROUNDING = 1e-12

@@ -14,8 +14,9 @@ from algorithms.common.truncated_laplace import truncated_laplace_pmf, truncatio
 from algorithms.few_examples.items import ExponentialLearner, Subsampled, TruncatedMajority
 from audits.few_examples.best_tests import move
 from audits.few_examples.conventions import DELTA, EPSILON, FAILURE, SHARE
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array
 from dpaudit.stats import hockey_stick
 
 ROUNDING = 1e-9

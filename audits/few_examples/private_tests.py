@@ -7,8 +7,8 @@ import math
 import numpy as np
 from scipy.stats import binom
 
-from dpaudit.ledger import Array
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-12
 SHARE = Interval(0.0, 1.0)

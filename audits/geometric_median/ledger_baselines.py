@@ -21,9 +21,10 @@ from audits.geometric_median.ledger_setup import (
     heavy_radius,
 )
 from dpaudit import NeighborPair, ZeroConcentratedDP
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.mechanisms import generator
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 from dpaudit.stats import oracles
 
 DRAWN = {"method": Method.MONTE_CARLO}

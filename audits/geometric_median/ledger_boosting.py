@@ -13,9 +13,10 @@ from algorithms.geometric_median import _sgd, boosting, schedule
 from algorithms.geometric_median.reference import objective
 from audits.geometric_median.conventions import ANY_DELTA, EPSILON, UNIT
 from dpaudit import ApproxDP, NeighborPair
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.mutants import Change
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array
 from dpaudit.stats import oracles
 from mutants import geometric_median as mutants
 

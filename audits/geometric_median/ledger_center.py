@@ -16,8 +16,9 @@ from algorithms.geometric_median.center import (
 )
 from algorithms.geometric_median.reference import geometric_median, quantile_radius
 from audits.geometric_median.conventions import ANY_DELTA, EPSILON, UNIT
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array
 
 SCORES = {"n": Interval(1.0, 1e9, log=True), "delta": ANY_DELTA}
 SCORES["extremal"] = [

@@ -26,9 +26,10 @@ from audits.geometric_median.ledger_center import (
 )
 from audits.geometric_median.ledger_warm_start import log_tail
 from dpaudit import ApproxDP, Relation
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.mutants import quieter
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array
 from dpaudit.stats import oracles
 
 DELTA_AND_EPSILON = {"epsilon": EPSILON, "delta": ANY_DELTA}

@@ -18,8 +18,9 @@ from algorithms.geometric_median.reference import geometric_median, quantile_rad
 from audits.geometric_median.audit_algorithms import CROWD
 from audits.geometric_median.conventions import ANY_DELTA, DELTA, EPSILON
 from dpaudit import ApproxDP, Relation
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 from mutants import geometric_median as mutants
 
 DIMENSIONS = Interval(1.0, 1e6, log=True)

@@ -18,7 +18,8 @@ from audits.geometric_median.experiments.claims import misses
 from audits.geometric_median.experiments.descent import advantage, changes, chosen, descents
 from audits.geometric_median.experiments.radius import radius_ratios
 from audits.geometric_median.experiments.setup import CLUSTER, DPGD, FAST, FINDER, HEAVY, STABLE
-from dpaudit.ledger import Method, statement
+from dpaudit.ledger import statement
+from dpaudit.properties import Method
 
 LONGEST = {100: 10, 1000: 12, 10_000: 15}  # SGD runs have 2^K - 1 >= n steps, for K up to this
 TRIALS = {100: 40, 1000: 20, 10_000: 4}

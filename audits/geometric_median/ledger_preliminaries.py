@@ -11,8 +11,9 @@ from scipy.stats import binom
 
 from algorithms.geometric_median.reference import geometric_median, quantile_radius
 from audits.geometric_median.conventions import EPSILON, UNIT
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 
 CLOUDS = {"points": Array(UNIT, ("n", "d")), "z": Array(UNIT, ("d",))}
 CLOUDS |= {"n": Integer(1, 5), "d": Choice((1, 2))}

@@ -14,8 +14,9 @@ from algorithms.common.sparse_vector import first_above_threshold
 from audits.geometric_median.conventions import DELTA, EPSILON
 from dpaudit import ApproxDP, NeighborPair, PureDP, Relation, within_sensitivity
 from dpaudit.errors import PairError
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 from dpaudit.stats import hockey_stick, hockey_stick_density, oracles
 from mutants.geometric_median import first_above_threshold_exact_threshold
 

@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from algorithms.common.noise import gaussian_mechanism
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array
 from dpaudit.stats import hockey_stick, oracles, renyi_divergence
 
 ROUNDING = 1e-12

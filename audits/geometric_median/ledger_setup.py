@@ -11,9 +11,10 @@ from scipy.stats import chi2, f, ncx2
 from algorithms.geometric_median.reference import geometric_median, objective, quantile_radius
 from audits.geometric_median.experiments import setup
 from audits.geometric_median.experiments.setup import CLUSTER, DELTA, DIMENSION, HEAVY, RHO, cloud
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.mechanisms import generator
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 
 __all__ = ["DIMENSION", "RHO"]  # for ledger_baselines
 

@@ -18,8 +18,9 @@ from audits.geometric_median.audit_algorithms import groups, moved
 from audits.geometric_median.conventions import ANY_DELTA, DELTA, EPSILON, UNIT
 from audits.geometric_median.ledger_constant_factor import warm_start_distances
 from dpaudit import ApproxDP, Relation
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 from mutants import geometric_median as mutants
 
 C_PRIME = 7.0  # what the repaired Theorem 3 gives

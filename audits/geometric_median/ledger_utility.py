@@ -9,8 +9,9 @@ from scipy.stats import binom, chi2
 
 from algorithms.geometric_median import schedule
 from audits.geometric_median.conventions import ANY_DELTA, UNIT
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array
 
 DIMENSIONS = Choice((1, 2, 3, 10, 50, 1000))
 RUNS = {"phases": Integer(2, 40), "delta": ANY_DELTA, "rho": Interval(1e-6, 1e14, log=True)}

@@ -19,8 +19,9 @@ from audits.geometric_median.audit_algorithms import groups, moved
 from audits.geometric_median.conventions import ANY_DELTA, RADII, UNIT
 from audits.geometric_median.ledger_privacy import NODES, WEIGHTS, laplace_tail
 from dpaudit import ApproxDP, Relation
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 from dpaudit.stats import oracles
 
 

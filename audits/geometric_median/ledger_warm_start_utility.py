@@ -13,8 +13,9 @@ from algorithms.geometric_median.radius import fast_radius, radius_grid
 from algorithms.geometric_median.reference import quantile_radius
 from audits.geometric_median.conventions import ANY_DELTA, DELTA, EPSILON, RADII
 from audits.geometric_median.ledger_privacy import laplace_rule, laplace_tail
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array
 
 SIZES = {"t": RADII, "epsilon": EPSILON, "delta": ANY_DELTA}
 

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.special import expit
 
 from audits.user_level_sco.conventions import UNIT
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-12
 SQUARE = np.array(list(itertools.product([-1.0, 1.0], repeat=2)))

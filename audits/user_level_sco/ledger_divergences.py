@@ -16,8 +16,9 @@ from algorithms.common.noise import gaussian_mechanism
 from audits.user_level_sco.conventions import DELTA, EPSILON, SHARE
 from dpaudit import ApproxDP, NeighborPair, Relation, within_sensitivity
 from dpaudit.errors import PairError
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Interval
+from dpaudit.properties import Array
 from dpaudit.stats import hockey_stick, oracles
 
 ROUNDING = 1e-12

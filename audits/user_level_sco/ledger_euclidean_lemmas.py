@@ -9,8 +9,9 @@ from scipy.stats import binom
 
 from algorithms.user_level_sco.scores import concentration_scores, disagreement_bound
 from audits.user_level_sco.conventions import EPSILON, SHARE, UNIT
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-12
 SIZES = {"log_nm": Interval(14.0, 200.0, log=True), "log_delta": Interval(0.7, 600.0, log=True)}

@@ -16,8 +16,9 @@ from audits.user_level_sco.conventions import DELTA, SHARE, UNIT
 from audits.user_level_sco.ledger_divergences import distributions
 from audits.user_level_sco.ledger_sparse_vector import stopped
 from dpaudit import AdditiveNoise
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Interval
+from dpaudit.properties import Array, Method
 from dpaudit.stats import hockey_stick
 from mutants import user_level_sco as mutants
 

@@ -9,8 +9,9 @@ from scipy.stats import binom
 
 from audits.user_level_sco.conventions import SHARE, UNIT
 from audits.user_level_sco.ledger_euclidean_lemmas import LEAST, SIZES, allowed, beyond
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array
 
 HARM = (
     "For m <= 5 items (item-level DP among them) the noise of the last phase is too large by a "

@@ -10,8 +10,9 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from audits.user_level_sco.conventions import SHARE, UNIT
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 
 WAVES = {"waves": Array(Interval(-2.0, 2.0), ("n",)), "phase": Interval(0.0, 6.0)}
 HALF_THE_SIDE = "the left side is 2 E[sum_k M(D)[k] mu[k]]"

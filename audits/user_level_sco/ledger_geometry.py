@@ -8,8 +8,9 @@ import numpy as np
 from scipy.special import expit
 
 from audits.user_level_sco.conventions import FEW, UNIT, USERS
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-12
 REALS = Array(Interval(-2.0, 2.0), ("d",))

@@ -12,8 +12,9 @@ from algorithms.user_level_sco.domains import Box
 from algorithms.user_level_sco.losses import VaryingQuadratic
 from algorithms.user_level_sco.plans import Phase, Plan, Test
 from audits.user_level_sco.conventions import UNIT
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array
 
 RULE = Test(temperature=1.0, threshold=4.0, epsilon=2.0, sensitivity=1.0, clip=0.2)
 BENT = {"loss": VaryingQuadratic(1.0), "domain": Box(0.7), "start": np.array([0.2])}

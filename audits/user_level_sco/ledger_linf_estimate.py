@@ -12,8 +12,9 @@ from algorithms.user_level_sco.coordinatewise import (
     robust_statistic,
 )
 from audits.user_level_sco.conventions import FEW, SHARE, UNIT
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-12
 FAR = Interval(-50.0, 50.0)

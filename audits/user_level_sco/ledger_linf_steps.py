@@ -11,8 +11,9 @@ from algorithms.user_level_sco.domains import Box
 from algorithms.user_level_sco.losses import Huber, MatrixQuadratic, VaryingQuadratic
 from algorithms.user_level_sco.plans import Phase, Plan, Test
 from audits.user_level_sco.conventions import SHARE, UNIT
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-12
 FAR = Interval(-50.0, 50.0)

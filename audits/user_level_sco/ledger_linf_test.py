@@ -19,8 +19,9 @@ from algorithms.user_level_sco.losses import VaryingQuadratic
 from algorithms.user_level_sco.plans import Phase, Plan, Test
 from audits.user_level_sco.conventions import DELTA, EPSILON, FEW, SHARE, UNIT
 from audits.user_level_sco.ledger_linf_steps import narrowest
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array
 from dpaudit.stats import oracles
 
 ROUNDING = 1e-12

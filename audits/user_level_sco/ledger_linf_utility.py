@@ -12,8 +12,9 @@ from algorithms.user_level_sco.domains import Box
 from algorithms.user_level_sco.losses import Quadratic
 from algorithms.user_level_sco.plans import Phase, Plan, Test
 from audits.user_level_sco.conventions import DELTA, EPSILON, UNIT
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-12
 

@@ -11,8 +11,9 @@ from scipy.stats import binom, norm
 
 from audits.user_level_sco.conventions import SHARE, UNIT
 from audits.user_level_sco.ledger_sample_complexity import ERROR, SIZES, private_error
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 from dpaudit.stats import hockey_stick
 
 # --- Theorem 23 ---

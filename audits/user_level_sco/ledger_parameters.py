@@ -12,8 +12,9 @@ from algorithms.user_level_sco.losses import Huber
 from algorithms.user_level_sco.plans import Filter, Phase, Plan
 from algorithms.user_level_sco.scores import concentration_scores
 from audits.user_level_sco.conventions import SHARE, UNIT
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array
 
 # --- the algorithms, line by line ---
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from algorithms.geometric_median.reference import geometric_median
 from audits.user_level_sco.conventions import UNIT
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-12
 

@@ -12,8 +12,9 @@ from scipy.stats import norm
 
 from audits.user_level_sco.conventions import SHARE
 from audits.user_level_sco.ledger_divergences import distributions, near
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Interval
+from dpaudit.properties import Array, Method
 from dpaudit.stats import hockey_stick
 
 ROUNDING = 1e-12

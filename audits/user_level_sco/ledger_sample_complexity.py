@@ -13,8 +13,9 @@ from scipy.special import ndtr
 from scipy.stats import binom, norm
 
 from audits.user_level_sco.conventions import EPSILON, SHARE
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array, Method
 from dpaudit.stats import oracles
 
 SCORE = math.sqrt(2 / math.pi * 8 / 15)

@@ -12,8 +12,9 @@ from algorithms.common.sparse_vector import above_threshold, fixed_threshold_spa
 from audits.geometric_median.ledger_privacy import NODES, WEIGHTS, laplace_tail
 from audits.user_level_sco.conventions import DELTA, EPSILON
 from dpaudit import ApproxDP, NeighborPair, PureDP, Relation
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 from dpaudit.stats import oracles
 from mutants.sparse_vector import (
     above_threshold_exact_threshold,

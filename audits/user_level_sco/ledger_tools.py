@@ -9,8 +9,9 @@ from scipy.special import expit
 from scipy.stats import binom, chi2, norm
 
 from audits.user_level_sco.conventions import UNIT
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-12
 

@@ -11,8 +11,8 @@ from scipy.special import roots_legendre
 from algorithms.zeroth_order.losses import FunctionLoss
 from audits.zeroth_order.conventions import FEW, UNIT
 from audits.zeroth_order.ledger_smoothing import lipschitz
-from dpaudit.ledger import Array
 from dpaudit.neighbors import Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-9
 COARSE = 1 + 1e-3

@@ -10,8 +10,9 @@ import numpy as np
 from scipy.special import roots_legendre
 
 from audits.zeroth_order.conventions import FEW, SHARE, UNIT
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-9
 

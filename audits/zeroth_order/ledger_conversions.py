@@ -8,8 +8,9 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr
 
 from audits.zeroth_order.conventions import ORDER, SHARE, UNIT
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 from dpaudit.stats import hockey_stick
 
 ROUNDING = 1e-12

@@ -32,8 +32,9 @@ from audits.zeroth_order.kinked_losses import (
     wave,
 )
 from audits.zeroth_order.ledger_smoothing import gradient, on_sphere, slab
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array
 
 # --- Algorithms 1 and 2 ---
 

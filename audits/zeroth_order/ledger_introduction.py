@@ -9,8 +9,9 @@ import numpy as np
 from algorithms.zeroth_order.estimators import gradient_estimate
 from algorithms.zeroth_order.losses import Linear
 from audits.zeroth_order.conventions import DIMENSION, FEW, LIPSCHITZ, RADIUS, ROUNDS, SHARE, UNIT
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array, Method
 
 ROUNDING = 1e-12
 SMALL = Interval(1e-6, 1.0, log=True)

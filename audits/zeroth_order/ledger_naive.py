@@ -9,8 +9,9 @@ import numpy as np
 from scipy.special import logsumexp
 
 from audits.zeroth_order.conventions import DIMENSION, RHO, SHARE, UNIT
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array, Method
 
 ROUNDING = 1e-9
 BATCH = Integer(1, 10**4)

@@ -10,8 +10,9 @@ from algorithms.zeroth_order import scaled
 from algorithms.zeroth_order.bounds import stationarity_bound
 from algorithms.zeroth_order.smoothing import smoothness_constant
 from audits.zeroth_order.conventions import DIMENSION, SHARE
-from dpaudit.ledger import Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Method
 
 ROUNDING = 1e-9
 SMALL = Interval(1e-6, 1.0, log=True)

@@ -16,8 +16,9 @@ from audits.zeroth_order.conventions import DIMENSION, FEW, SHARE, UNIT
 from audits.zeroth_order.kinked_losses import constant_of, kinked, transcribed, unit, wave
 from audits.zeroth_order.ledger_conversion import projected, uniform_nodes
 from audits.zeroth_order.ledger_estimators import diff_constant, grad_constant
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-9
 

@@ -25,8 +25,9 @@ from audits.zeroth_order.kinked_losses import (
     unit,
 )
 from audits.zeroth_order.ledger_smoothing import lipschitz, on_sphere
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 
 ORDER = Interval(1.1, 20.0, log=True)
 

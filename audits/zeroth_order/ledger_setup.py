@@ -14,8 +14,9 @@ from algorithms.zeroth_order.printed import corollary_4_4_sigma
 from audits.zeroth_order.conventions import DIMENSION, ORDER, RADIUS, RHO, ROUNDS, SHARE, UNIT
 from dpaudit import NeighborPair, Relation
 from dpaudit.errors import PairError
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties import Array, Method
 from dpaudit.stats import hockey_stick
 
 ROUNDING = 1e-12

@@ -10,8 +10,9 @@ import numpy as np
 from scipy.special import betainc, gammaln, roots_jacobi, roots_legendre
 
 from audits.zeroth_order.conventions import DIMENSION, FEW, LIPSCHITZ, RADIUS, SHARE, UNIT
-from dpaudit.ledger import Array, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Interval
+from dpaudit.properties import Array
 
 ROUNDING = 1e-11
 SIGNS = np.array(np.meshgrid(*[[-1.0, 1.0]] * 3)).reshape(3, -1).T

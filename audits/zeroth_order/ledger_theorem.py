@@ -8,8 +8,9 @@ import numpy as np
 
 from algorithms.zeroth_order.plans import Plan, VarianceReduced
 from audits.zeroth_order.conventions import DIMENSION, RHO, ROUNDS
-from dpaudit.ledger import Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Method
 
 POSITIVE = Interval(1e-9, 1e9, log=True)
 SMALL = Interval(1e-6, 1.0, log=True)

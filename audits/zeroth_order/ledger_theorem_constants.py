@@ -11,8 +11,9 @@ from algorithms.zeroth_order.plans import Plan, VarianceReduced
 from algorithms.zeroth_order.printed import corollary_4_4_sigma, with_learning_step
 from algorithms.zeroth_order.scaled import vacuity_threshold
 from audits.zeroth_order.conventions import DIMENSION, RHO, ROUNDS
-from dpaudit.ledger import Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Method
 
 ROUNDING = 1e-9
 

@@ -9,8 +9,9 @@ import numpy as np
 from algorithms.common.tree import TreeNoise, node, tree_gdp, tree_sums
 from audits.zeroth_order.audit_tree import nodes, one_apart
 from dpaudit import AdditiveNoise, GaussianDP, NeighborPair, Relation
-from dpaudit.ledger import Array, Method, statement
+from dpaudit.ledger import statement
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties import Array, Method
 from mutants import zeroth_order as mutants
 
 DEEP = range(1, 4097)

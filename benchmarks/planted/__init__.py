@@ -14,7 +14,7 @@ from benchmarks.planted import (
     mechanisms,
     mutants,
     neighbors,
-    report,
+    properties,
     results,
     search,
     stats,
@@ -35,9 +35,9 @@ ROOMS = {
     "search": search.MUTANTS,
     "results": results.MUTANTS,
     "engine": engine.MUTANTS,
-    "ledger": ledger.MUTANTS,
+    "properties": properties.MUTANTS,
     "store": store.MUTANTS,
-    "report": report.MUTANTS,
+    "ledger": ledger.MUTANTS,
 }
 """What is planted in each room, from the ground up."""
 

@@ -15,7 +15,7 @@ WORKERS = ("tests/mechanisms/test_workers.py",)
 
 MUTANTS = (
     Mutant(
-        "engine/judging.py",
+        "engine/concluding.py",
         "equal outputs may end in NOT REFUTED",
         "if found.is_constant and not found.pair.is_null:\n        return (",
         "if False:\n        return (",
@@ -31,8 +31,8 @@ MUTANTS = (
     Mutant(
         "engine/counts.py",
         "failure_prob is not divided over the profile's events",
-        "[left * (1 - PRIMARY_SHARE) / (events - 1)] * (events - 1)",
-        "[left * (1 - PRIMARY_SHARE)] * (events - 1)",
+        "[left * (1 - PRIMARY_SHARE) / max(profile, 1)] * profile",
+        "[left * (1 - PRIMARY_SHARE)] * profile",
         AUDIT,
     ),
     Mutant(
@@ -59,8 +59,8 @@ MUTANTS = (
     Mutant(
         "engine/counts.py",
         "guesses by rank are told of draws beyond the coins",
-        "if by_rank and not is_beyond:",
-        "if by_rank:",
+        "if frozen.by_rank and not is_beyond:",
+        "if frozen.by_rank:",
         ("tests/engine/test_outputs_split.py",),
     ),
     Mutant(
@@ -108,19 +108,19 @@ MUTANTS = (
     Mutant(
         "engine/bets.py",
         "the wealth that refutes is a logarithm to base 10",
-        "self.refuted_at = -math.log(task.failure_prob)",
-        "self.refuted_at = -math.log10(task.failure_prob)",
+        "self.refuted_at = -math.log(self.run.failure_probs[0])",
+        "self.refuted_at = -math.log10(self.run.failure_probs[0])",
         BETS,
     ),
     Mutant(
-        "engine/bet.py",
+        "engine/bets.py",
         "every bet stakes the whole wealth",
         "np.asarray(np.log(_SHARES) + np.zeros(levels))",
         "np.zeros((len(_SHARES), levels))",
         BETS,
     ),
     Mutant(
-        "engine/bet.py",
+        "engine/bets.py",
         "what is shared again is not taken from those who won it",
         "np.logaddexp(np.log1p(-_RESHARED) + wealths, back)",
         "np.logaddexp(wealths, back)",
@@ -141,21 +141,21 @@ MUTANTS = (
         AUDIT,
     ),
     Mutant(
-        "engine/judging.py",
+        "engine/concluding.py",
         "silence without a mutant is NOT REFUTED",
         'return Verdict.NO_POWER, f"{nothing}, {silent}',
         'return Verdict.NOT_REFUTED, f"{nothing}, {silent}',
         AUDIT,
     ),
     Mutant(
-        "engine/judging.py",
+        "engine/concluding.py",
         "an audit that killed nothing has power",
         'if killed:\n        return ""',
         'if judged:\n        return ""',
         MUTATION,
     ),
     Mutant(
-        "engine/judging.py",
+        "engine/concluding.py",
         "a mutant that was given may survive",
         "if m.is_given and not m.killed]",
         "if m.is_given and m.note]",
@@ -171,14 +171,14 @@ MUTANTS = (
     Mutant(
         "engine/mutation.py",
         "every mutant gets the whole failure_prob",
-        "each = task.failure_prob / len(made.mutants)",
+        "each = divide(task.failure_prob, len(made.mutants))[0]",
         "each = task.failure_prob",
         MUTATION,
     ),
     Mutant(
         "engine/mutation.py",
         "every look at a mutant gets its whole failure_prob",
-        "failure_prob=each / LOOKS, is_brief",
+        "failure_prob=divide(each, LOOKS)[0], is_brief",
         "failure_prob=each, is_brief",
         MUTATION,
     ),
@@ -199,7 +199,7 @@ MUTANTS = (
     Mutant(
         "engine/margin.py",
         "each variant of a noise margin gets the whole failure_prob",
-        "share = (result.failure_prob or DEFAULT_FAILURE_PROB) / len(ordered)",
+        "share = divide(result.failure_prob or DEFAULT_FAILURE_PROB, len(ordered))[0]",
         "share = result.failure_prob or DEFAULT_FAILURE_PROB",
         ("tests/engine/test_margin.py",),
     ),
@@ -323,7 +323,7 @@ MUTANTS = (
         ADDITIVE,
     ),
     Mutant(
-        "engine/scoring.py",
+        "engine/auditing.py",
         "mutants are not seen through the score",
         "return [_alike(one, mechanism) for one in variants]",
         "return list(variants)",
@@ -339,7 +339,7 @@ MUTANTS = (
     Mutant(
         "engine/auditing.py",
         "an audit that begins again has all of failure_prob again",
-        "halved = replace(task, failure_prob=task.failure_prob / 2)",
+        "halved = replace(task, failure_prob=divide(task.failure_prob, 2)[0])",
         "halved = task",
         OUTCOMES,
     ),

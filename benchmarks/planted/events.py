@@ -10,7 +10,7 @@ FEATURES = ("tests/events/test_features.py",)
 
 MUTANTS = (
     Mutant(
-        "events/portfolio.py",
+        "events/learning.py",
         "thresholds are chosen on the draws that taught the score",
         "rest = tuple(x[h:] for x, h in zip(encoded, halves, strict=True))",
         "rest = tuple(x[:h] for x, h in zip(encoded, halves, strict=True))",
@@ -73,14 +73,14 @@ MUTANTS = (
         FEATURES,
     ),
     Mutant(
-        "events/texts.py",
+        "events/encoding.py",
         "an unknown label becomes a known one",
         "np.where(self.hashes[at] == hashes, self.codes[at], -1.0)",
         "self.codes[at]",
         ("tests/events/test_encoding.py", "tests/events/test_texts.py"),
     ),
     Mutant(
-        "events/expected.py",
+        "events/cuts.py",
         "the declines of p and q change places in the complement",
         "mirrored - np.hypot(decline_q, factor * decline_p)",
         "mirrored - np.hypot(decline_p, factor * decline_q)",
@@ -94,7 +94,7 @@ MUTANTS = (
         ("tests/events/test_bits.py",),
     ),
     Mutant(
-        "events/doubles.py",
+        "events/bits.py",
         "subnormal doubles get the exponent of normal ones",
         "return significand, np.maximum(exponent, 1) - 1075.0",
         "return significand, exponent - 1075.0",

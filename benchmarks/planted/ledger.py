@@ -5,58 +5,16 @@ from __future__ import annotations
 from benchmarks.planted.mutant import Mutant
 
 ROWS = "tests/ledger/test_mutants_of_the_ledger.py"
-JUDGING = (ROWS, "tests/ledger/test_judging.py", "tests/ledger/test_ledger.py")
+JUDGING = (ROWS, "tests/properties/test_judging.py", "tests/ledger/test_ledger.py")
 LEDGER = (
     ROWS,
     "tests/ledger/test_attempts.py",
     "tests/ledger/test_ledger.py",
-    "tests/ledger/test_judging.py",
+    "tests/properties/test_judging.py",
     "tests/ledger/test_paper.py",
 )
 
 MUTANTS = (
-    Mutant(
-        "ledger/judging.py",
-        "NaN breaks no exact claim",
-        "broken = not lhs <= rhs",
-        "broken = lhs > rhs",
-        JUDGING,
-    ),
-    Mutant(
-        "ledger/judging.py",
-        "rounding breaks a claim",
-        "return tight, left, right, tight > 1.0 + self.tolerance",
-        "return tight, left, right, tight > 1.0",
-        JUDGING,
-    ),
-    Mutant(
-        "ledger/judging.py",
-        "NaN is set aside",
-        "return inequality if self.nan_breaks else None",
-        "return None",
-        JUDGING,
-    ),
-    Mutant(
-        "ledger/falsifying.py",
-        "a mutant that survives its own search is killed",
-        "nan_breaks=False)).counterexample is not None",
-        "nan_breaks=False)).judged > 0",
-        LEDGER,
-    ),
-    Mutant(
-        "ledger/falsifying.py",
-        "the search leaves the unit cube",
-        "return np.clip(there, 0.0, 1.0)",
-        "return there",
-        LEDGER,
-    ),
-    Mutant(
-        "ledger/simplifying.py",
-        "a simpler case need not break the claim",
-        "if scratch.breaking is trial:",
-        "if scratch.breaking is not None or trial:",
-        LEDGER,
-    ),
     Mutant(
         "ledger/rows.py",
         "a mutant that survived one attempt of several counts as killed",
@@ -70,13 +28,6 @@ MUTANTS = (
         "if not on_it + readings or any(attempt.empty for attempt in on_it + readings):",
         "if not on_it + readings:",
         LEDGER,
-    ),
-    Mutant(
-        "ledger/attempt.py",
-        "neighbouring doubles have the ratio 1",
-        "return max(found, math.nextafter(1.0, 2.0)) if lhs > rhs else found",
-        "return found",
-        JUDGING,
     ),
     Mutant(
         "ledger/rows.py",
@@ -119,5 +70,12 @@ MUTANTS = (
         "Counterexample(case, bound, allowed) if bound > allowed else None",
         "Counterexample(case, bound, allowed) if hits > allowed * draws else None",
         LEDGER,
+    ),
+    Mutant(
+        "ledger/erratum.py",
+        "the least harmful comes first",
+        "harm = len(order) if row.harm is None else order.index(row.harm)",
+        "harm = -1 if row.harm is None else -order.index(row.harm)",
+        ("tests/ledger/test_ledger_page.py",),
     ),
 )

@@ -17,7 +17,7 @@ MUTANTS = (
         JOINT,
     ),
     Mutant(
-        "stats/evidence.py",
+        "stats/joint.py",
         "critical counts are one too large",
         "np.ceil(n * x - 1e-9 * n - 1e-7), n + 1.0)",
         "np.ceil(n * x - 1e-9 * n - 1e-7) + 1, n + 1.0)",
@@ -136,7 +136,7 @@ MUTANTS = (
         ("tests/stats/test_wagers.py",),
     ),
     Mutant(
-        "stats/guesses.py",
+        "stats/rates.py",
         "all of failure_prob is spent twice",
         "lower_rates(counts.correct, counts.guesses, alpha * (1 - SHARE_OF_GUESSING))",
         "lower_rates(counts.correct, counts.guesses, 2 * alpha)",

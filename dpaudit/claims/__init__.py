@@ -1,10 +1,10 @@
 """Promises and relations: what a mechanism claims, and what it means to be neighbours."""
 
-from dpaudit.claims.approximate import ApproxZCDP
 from dpaudit.claims.libraries import Accounted, from_opendp
 from dpaudit.claims.notions import (
     LARGEST_EPSILON,
     ApproxDP,
+    ApproxZCDP,
     Claim,
     GaussianDP,
     PureDP,

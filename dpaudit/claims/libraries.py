@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpaudit import _validate
-from dpaudit.claims.approximate import ApproxZCDP
 from dpaudit.claims.notions import (
     LARGEST_EPSILON,
     ApproxDP,
+    ApproxZCDP,
     Claim,
     PureDP,
     ZeroConcentratedDP,

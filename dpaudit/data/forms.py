@@ -115,7 +115,7 @@ class ArrayForm(Form):
     """A rectangular array, axis 0 the user; also query values of any shape."""
 
     def frozen(self, value: Any, name: str) -> Array:
-        return as_array(name, value)
+        return dataset_array(name, value)
 
     def handed(self, value: Array) -> Array:
         return locked(value.copy()) if value.flags.writeable else value
@@ -193,7 +193,7 @@ class OtherForm(Form):
             return 0
 
 
-def as_array(name: str, value: ArrayLike) -> Array:
+def dataset_array(name: str, value: ArrayLike) -> Array:
     """Return a read-only copy of a dataset; refuse tables, ragged arrays and objects."""
     if hasattr(value, "columns") or hasattr(value, "iloc"):
         raise PairError(

@@ -1,21 +1,27 @@
 """One audit: explore, freeze, draw afresh, certify, judge; and how many draws that takes."""
 
-from dpaudit.engine.auditing import audit
+from dpaudit.engine.auditing import MIN_DRAWS, NOISE, Pairs, Settings, audit, checked_settings
+from dpaudit.engine.certificate import Bound, Certificate
+from dpaudit.engine.concluding import versions
+from dpaudit.engine.driver import Frozen, Instrument
 from dpaudit.engine.margin import noise_margin
 from dpaudit.engine.one_run import audit_one_run
 from dpaudit.engine.one_run_planning import OneRunPlan, plan_one_run
 from dpaudit.engine.outputs import audit_outputs
 from dpaudit.engine.planning import Plan, draws_to_refute, plan
-from dpaudit.engine.provenance import versions
-from dpaudit.engine.request import MIN_DRAWS, NOISE, Pairs
-from dpaudit.engine.settings import Settings, checked_settings
+from dpaudit.engine.task import Run
 
 __all__ = [
     "MIN_DRAWS",
     "NOISE",
+    "Bound",
+    "Certificate",
+    "Frozen",
+    "Instrument",
     "OneRunPlan",
     "Pairs",
     "Plan",
+    "Run",
     "Settings",
     "audit",
     "audit_one_run",

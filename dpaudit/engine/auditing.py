@@ -1,34 +1,329 @@
-"""Audit one mechanism: explore, freeze, draw afresh, certify, judge.
+"""The public function that audits one mechanism: its arguments, checked, and its settings.
 
-Pairs, events, sides and thresholds are chosen on exploration draws. The certifying draws are fresh,
-and ``failure_prob`` is divided over all bounds that rest on them. So all certified numbers of a
-result hold together, except with probability `failure_prob`, for every mechanism whose draws are
-independent; what is reported of them (the witness, the point of a curve) may be picked afterwards.
+A score or a conversion of outputs is fixed before the first draw. It is post-processing, so
+whatever is certified of the wrapped mechanism holds for the mechanism.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
 from typing import Any
 
+from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB, DEFAULT_SEED
 from dpaudit.claims import Claim
-from dpaudit.engine.concluding import conclude
-from dpaudit.engine.families import family_of
-from dpaudit.engine.looking import look
-from dpaudit.engine.mutation import Fates, fates_of, mutants_of
-from dpaudit.engine.request import NOISE, Pairs, checked_mutants, checked_task
-from dpaudit.engine.scoring import apart, may_fail_late, scored, wrapped_alike
-from dpaudit.engine.settings import Settings, checked_settings
-from dpaudit.engine.task import Task
-from dpaudit.errors import ArgumentError, MechanismError
+from dpaudit.engine.bets import LEAST_DRAWS
+from dpaudit.engine.driver import Instrument, run_audit
+from dpaudit.engine.explore import least_draws
+from dpaudit.engine.task import Task, check_relation, divide
+from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
-from dpaudit.mechanisms import LateFailure, working
-from dpaudit.neighbors import Portfolio, family
+from dpaudit.mechanisms import (
+    AdditiveNoise,
+    ExactMechanism,
+    LateFailure,
+    Outcomes,
+    Scored,
+    Watch,
+    Workers,
+    checked_workers,
+    generator,
+    mechanism_name,
+    working,
+)
+from dpaudit.mutants import Change
+from dpaudit.neighbors import (
+    NeighborPair,
+    PairFamily,
+    Portfolio,
+    SearchSpace,
+    family,
+    portfolio,
+)
 from dpaudit.results import AuditResult
+
+# --- how an audit runs: processes, time limits, a cache and progress ----------------------------
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How an audit runs; certified numbers do not depend on it, except through `max_seconds`.
+
+    Parameters
+    ----------
+    workers : int or Workers, optional
+        Processes that draw; dead ones are replaced. Results equal those of one process, bit by bit.
+    executor : concurrent.futures.Executor, optional
+        Draws instead of `workers`, such as the executor of a cluster; it is left open.
+    time_limit : float, optional
+        Seconds after which the whole audit fails with :class:`MechanismTimeout`, > 0.
+    call_limit : float, optional
+        Seconds that one call of a mechanism may take, > 0; see :class:`dpaudit.mechanisms.Watch`
+        for where a hanging call can be interrupted.
+    max_seconds : float, optional
+        Seconds after which the audit ends with what is certified so far, > 0. Needs
+        ``method="sequential"``, the only method whose result is valid at any stopping time; 0.7 of
+        the time are for the mechanism, the rest for its mutants.
+    cache_dir : path, optional
+        Directory in which every call of the mechanism is stored as soon as it was made. An
+        interrupted audit resumes where it stopped. An audit of another claim, with the same `id`,
+        `seed` and `draws`, reuses the stored draws; that claim must not be chosen by what the first
+        audit found, or `failure_prob` no longer holds. Calls of a mechanism whose file or bound
+        values changed are refused; changes of what it imports are not detected.
+    progress : callable, optional
+        ``progress(done, total)``, called after each call with the draws made and planned.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a value out of range, or both `workers` and `executor`.
+    """
+
+    workers: int | Workers | None = None
+    executor: Executor | None = None
+    time_limit: float | None = None
+    call_limit: float | None = None
+    max_seconds: float | None = None
+    cache_dir: str | os.PathLike[str] | None = None
+    progress: Callable[[int, int], None] | None = None
+
+    def __post_init__(self) -> None:
+        self.watch()
+        checked_workers(self.workers, self.executor)
+        if self.cache_dir is not None:
+            _validate.path(cache_dir=self.cache_dir)
+
+    def watch(self) -> Watch:
+        """Return a clock with these limits, which starts now."""
+        return Watch(self.progress, self.time_limit, self.call_limit, max_seconds=self.max_seconds)
+
+
+def checked_settings(settings: Settings | None) -> Settings:
+    """Return settings, the default ones for None; refuse anything else."""
+    if settings is None:
+        return Settings()
+    return _validate.instance(Settings, "dpaudit.Settings(...) or None", settings=settings)
+
+
+# --- wrap a mechanism, and its mutants in the same way ------------------------------------------
+
+
+def scored(score: Any, mechanism: Any) -> Any:
+    """Return a mechanism followed by a score; without one, as it is.
+
+    Raises
+    ------
+    TypeError
+        When `score` is no function, or the mechanism draws no outputs to score.
+    """
+    if score is None:
+        return mechanism
+    if not callable(score):
+        raise TypeError(f"score must be a function score(outputs) -> [size], got {score!r}")
+    if isinstance(mechanism, AdditiveNoise | ExactMechanism):
+        raise TypeError(
+            "score needs a mechanism that draws its outputs; "
+            f"{mechanism_name(mechanism)} {kind_of(mechanism)}"
+        )
+    return Scored(mechanism, score)
+
+
+def wrapped_alike(variants: Any, mechanism: Any) -> Any:
+    """Wrap variants of a mechanism as it is wrapped; leave what is no list as it is.
+
+    Changes need no wrapping: they act inside. What cannot be wrapped is refused elsewhere.
+    """
+    if not isinstance(variants, Iterable) or isinstance(variants, str | Mapping):
+        return variants
+    return [_alike(one, mechanism) for one in variants]
+
+
+def _alike(variant: Any, mechanism: Any) -> Any:
+    fits = callable(variant) and not isinstance(variant, Change | AdditiveNoise | ExactMechanism)
+    if not fits or not isinstance(mechanism, Outcomes | Scored):
+        return variant
+    inner = _alike(variant, mechanism.mechanism)
+    is_wrapped = isinstance(mechanism, Outcomes) and isinstance(variant, Outcomes)
+    return inner if is_wrapped else mechanism.of(inner)
+
+
+def may_fail_late(mechanism: Any) -> bool:
+    """Whether a call may fail after trial calls passed, so that :func:`apart` is needed."""
+    while isinstance(mechanism, Scored):
+        mechanism = mechanism.mechanism
+    return isinstance(mechanism, Outcomes) and mechanism.may_fail_late
+
+
+def apart(mechanism: Any) -> Any:
+    """Return a mechanism of which each draw is a call of its own."""
+    if isinstance(mechanism, Scored):
+        return mechanism.of(apart(mechanism.mechanism))
+    return mechanism.of(mechanism.mechanism, apart=True)
+
+
+# --- validate the arguments of an audit ---------------------------------------------------------
+
+
+MIN_DRAWS, MAX_DRAWS = 20, 10**10
+
+METHODS = ("fixed", "sequential")
+
+NOISE = "noise"
+"""Asks for mutants of the mechanism's noise."""
+
+_DRAWS = "draws its outputs"
+
+Pairs = NeighborPair | PairFamily | Sequence[NeighborPair] | SearchSpace | Portfolio
+
+
+def checked_task(
+    mechanism: Any,
+    claim: Claim,
+    pairs: Pairs | None,
+    *,
+    draws: int,
+    seed: int,
+    failure_prob: float,
+    id: str | None,
+    method: Any = "fixed",
+    float_attack: bool | FloatAttack = False,
+) -> Task:
+    """Return the task that the arguments of :func:`dpaudit.audit` describe.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an argument out of range, or arguments that do not go together.
+    """
+    if not isinstance(claim, Claim):
+        raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")
+    draws = _validate.integer(MIN_DRAWS, draws=draws)
+    if draws > MAX_DRAWS:
+        raise ArgumentError(f"draws must be an integer <= {MAX_DRAWS}, got {draws}")
+    if not callable(mechanism) and not isinstance(mechanism, ExactMechanism):
+        raise TypeError(f"mechanism must be a function f(data, size, *, rng), got {mechanism!r}")
+    failure_prob = _validate.failure_prob(failure_prob=failure_prob)
+    seed = _validate.seed(seed=seed)
+    name = mechanism_name(mechanism) if id is None else id
+    _validate.text(id=name)
+    instrument = None if isinstance(method, str) else _checked_instrument(method)
+    if instrument is None:
+        _validate.choice(METHODS, method=method)
+    is_sequential = isinstance(method, str) and method == "sequential"
+    if not isinstance(float_attack, bool | FloatAttack):
+        raise TypeError(
+            f"float_attack must be True or False or a FloatAttack, got {float_attack!r}"
+        )
+    needs = {
+        'method="sequential"': is_sequential,
+        "an instrument of your own": instrument is not None,
+        "float_attack": float_attack,
+    }
+    for argument, value in needs.items():
+        if value and kind_of(mechanism) != _DRAWS:
+            raise TypeError(
+                f"{argument} needs a mechanism that draws its outputs; "
+                f"{mechanism_name(mechanism)} {kind_of(mechanism)}"
+            )
+    if is_sequential and draws < 2 * LEAST_DRAWS:
+        raise ArgumentError(
+            f"draws must be an integer >= {2 * LEAST_DRAWS} for a sequential audit, got {draws}"
+        )
+    pairs = default_portfolio(claim) if pairs is None else pairs
+    if isinstance(pairs, Portfolio) and claim.relation is not None:
+        pairs = pairs.under(claim.relation)
+    space = pairs if isinstance(pairs, SearchSpace | Portfolio) else None
+    if isinstance(pairs, SearchSpace | Portfolio):
+        candidates = family(pairs.example(rng=generator(seed, name, "example")))
+    else:
+        candidates = family(pairs)
+    least = least_draws(None, len(candidates))
+    if draws < least:
+        raise ArgumentError(
+            f"draws must be an integer >= {least} to explore {len(candidates)} pairs, got {draws}"
+        )
+    for pair in candidates:
+        check_relation(claim, pair)
+    return Task(
+        claim,
+        candidates,
+        draws,
+        failure_prob,
+        seed,
+        name,
+        space=space,
+        sequential=is_sequential,
+        instrument=instrument,
+        float_attack=float_attack,
+    )
+
+
+def _checked_instrument(method: Any) -> Any:
+    """Return an instrument, which has two methods."""
+    missing = [name for name in ("explore", "certify") if not callable(getattr(method, name, None))]
+    if missing or isinstance(method, type):
+        raise TypeError(
+            f"method must be one of {', '.join(map(repr, METHODS))} or an instrument with the "
+            f"methods explore(run) and certify(frozen, run), got {_validate.shown(method)}"
+        )
+    return method
+
+
+def default_portfolio(claim: Claim) -> Portfolio:
+    """Return the pairs to search when nobody names a pair: without a relation, those of both."""
+    relation = claim.relation
+    if relation is not None and relation.name == "within_sensitivity":
+        raise ArgumentError(
+            f"pairs must be given for a claim of {relation}, for nothing tells how many query "
+            "values there are: give neighbors.portfolio(dim=k).under(claim.relation)"
+        )
+    return portfolio()
+
+
+def checked_mutants(mutants: Any, mechanism: Any) -> tuple[Any, ...] | None:
+    """Return the mutants that were given, changes among them; None where none is wanted."""
+    if mutants is None:
+        return None
+    if isinstance(mutants, str) and mutants == NOISE:
+        return ()
+    if callable(mutants) or isinstance(mutants, str | Mapping) or not isinstance(mutants, Iterable):
+        raise TypeError(
+            f"mutants must be {NOISE!r}, a list of mechanisms with one mistake each, or None, got "
+            f"{_validate.shown(mutants)}"
+        )
+    given = tuple(mutants)
+    for mutant in given:
+        if not isinstance(mutant, Change):
+            check_kind("mutants", mutant, mechanism)
+    return given
+
+
+def check_kind(argument: str, variant: Any, mechanism: Any) -> None:
+    """Refuse a mutant or a variant that is not audited as the mechanism is."""
+    if not callable(variant) and not isinstance(variant, ExactMechanism):
+        raise TypeError(
+            f"{argument} must hold functions f(data, size, *, rng), got {_validate.shown(variant)}"
+        )
+    if kind_of(variant) != kind_of(mechanism):
+        raise TypeError(
+            f"{argument} must hold mechanisms of the audited one's kind: "
+            f"{mechanism_name(mechanism)} {kind_of(mechanism)}, {mechanism_name(variant)} "
+            f"{kind_of(variant)}"
+        )
+
+
+def kind_of(mechanism: Any) -> str:
+    """Say in words how a mechanism is looked at."""
+    if isinstance(mechanism, ExactMechanism):
+        return "has a pmf"
+    if isinstance(mechanism, AdditiveNoise):
+        return "draws its centres" if mechanism.is_random else "computes its centres"
+    return _DRAWS
+
 
 DEFAULT_DRAWS = 100_000
 
@@ -42,7 +337,7 @@ def audit(
     seed: int = DEFAULT_SEED,
     failure_prob: float = DEFAULT_FAILURE_PROB,
     mutants: str | Sequence[Any] | None = NOISE,
-    method: str = "fixed",
+    method: str | Instrument[Any] = "fixed",
     score: Callable[[Any], Any] | None = None,
     float_attack: bool | FloatAttack = False,
     id: str | None = None,
@@ -76,11 +371,12 @@ def audit(
         as ``mutants.without("my_module.clip")`` or ``mutants.scaled(scale=0.5)``, all of which must
         be killed. None makes none; an audit that finds no violation then ends in NO_POWER. A
         refuted claim needs no mutants.
-    method : {"fixed", "sequential"}, optional
+    method : {"fixed", "sequential"} or Instrument, optional
         "fixed" (the default) certifies the most that `draws` can show. "sequential" stops as soon
         as the claim is refuted, or the rest of the budget could not certify what violation may be
         left; use it for expensive mechanisms that draw their outputs. See
-        :mod:`dpaudit.engine.bets`.
+        :mod:`dpaudit.engine.bets`. An :class:`Instrument` of your own explores and certifies
+        instead; mutants are audited by the same instrument.
     score : callable, optional
         ``score(outputs) -> [size]``, a fixed function of each output: the audit sees the
         scores. This is post-processing, so whatever is certified holds for the outputs; use it
@@ -157,50 +453,12 @@ def _audited(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audit
     audits errs with probability at most half of `failure_prob`.
     """
     if not may_fail_late(mechanism):
-        return _once(task, mechanism, given)
-    halved = replace(task, failure_prob=task.failure_prob / 2)
+        return run_audit(task, mechanism, given)
+    halved = replace(task, failure_prob=divide(task.failure_prob, 2)[0])
     try:
-        result = _once(halved, mechanism, given)
+        result = run_audit(halved, mechanism, given)
     except LateFailure:
         directory = task.cache_dir and os.path.join(task.cache_dir, "apart")
         given = given and tuple(apart(one) if may_fail_late(one) else one for one in given)
-        result = _once(replace(halved, cache_dir=directory), apart(mechanism), given)
+        result = run_audit(replace(halved, cache_dir=directory), apart(mechanism), given)
     return replace(result, failure_prob=task.failure_prob)
-
-
-def _once(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> AuditResult:
-    # An attempt that failed late has made draws already.
-    planned = 2 * task.draws * (1 if given is None else 2 + len(given))
-    task.watch.total = task.watch.done + planned
-    found = look(task, mechanism, "mechanism")
-    fates, model = Fates(wanted=given is not None), None
-    if given is not None and not found.refuted:  # a refutation needs no proof of power
-        made = mutants_of(task, mechanism, found, given)
-        fates = fates_of(task, made, found)
-        model = family_of(task, mechanism, found, made)
-    notes = _note_on_items(task, mechanism) if found.refuted else ()
-    task.watch.finish()
-    return conclude(task, found, fates, mechanism=mechanism, family=model, notes=notes)
-
-
-def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
-    """Say that a refuted claim may be meant for one item, where nobody said how many users hold.
-
-    The second search certifies nothing: it only finds no violation.
-    """
-    space = task.space
-    if not isinstance(space, Portfolio) or not space.items or space.variant is None:
-        return ()
-    single = space.variant(items=1)
-    example = single.example(rng=task.rng("one item", "example"))
-    try:
-        alone = replace(task, space=single, pairs=family(example), is_brief=True)
-        if look(alone, mechanism, "one item").refuted:
-            return ()
-    except MechanismError:
-        return ()
-    return (
-        f"refuted for users with {space.items} items; for users with one item each, the same "
-        "search found no violation. If the claim protects one item, say so with "
-        "neighbors.portfolio(m=1)",
-    )

@@ -18,47 +18,208 @@ References
 Turner, Ly and Grunwald (2024), "Generic E-variables for exact sequential k-sample tests that allow
 for optional stopping".
 "Sequentially auditing differential privacy" (2025), arXiv:2509.07055, bets with kernels instead.
+
+And the stakes, by which several bets share one wealth.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpaudit.engine.bet import (
-    STAKES,
-    Bet,
-    answers_of,
-    chosen_at,
-    first_wealths,
-    moved,
-    rates_of,
-    shared_again,
-    spread,
-)
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.notes import left_out, notes_on_draws, notes_on_outputs
 from dpaudit.engine.pictures import Pictures
 from dpaudit.engine.tally import Tally, tally_of
-from dpaudit.engine.task import EXPLORE_SHARE, Task
-from dpaudit.events import Event, Guess, learn
+from dpaudit.engine.task import EXPLORE_SHARE, Run, Task
+from dpaudit.events import Event, Guess, approximate_lower, approximate_upper, learn
 from dpaudit.mechanisms import (
     SUSPICION,
     TIME_IS_OVER,
     IndependenceCheck,
-    Sampler,
     is_constant,
     joined,
 )
 from dpaudit.results import SequentialPath, Witness
-from dpaudit.stats import RateBounds, wager
+from dpaudit.stats import LEFT, NEITHER, RIGHT, RateBounds, Wager, wager
+
+# --- one bet on a guess: which rates are bet on, and how they follow the draws that come in -----
+
 
 Floats = NDArray[np.float64]
+
+Answers = NDArray[np.int64]
+"""How often left, right and neither was guessed, shape (3,)."""
+
+Limit = Callable[[float, int, float], Any]
+
+CAREFUL = 0.15
+"""One-sided level of the limits on which a careful bet is laid."""
+
+_CHOSEN, _FEW = 0.4, 150
+
+
+class Stake(NamedTuple):
+    """How a bet is laid.
+
+    Parameters
+    ----------
+    rank : int
+        On which guess: 0 is the one that promised most before the batch, 1 the next.
+    bold : float
+        How far it goes from the null to the rates.
+    share : float
+        Of the wealth, at first.
+    careful : bool
+        Whether the rates are moved against us first.
+    """
+
+    rank: int
+    bold: float
+    share: float
+    careful: bool
+
+
+STAKES = (
+    Stake(rank=0, bold=0.9, share=0.5, careful=False),
+    Stake(rank=0, bold=1.0, share=0.25, careful=True),
+    Stake(rank=1, bold=0.9, share=0.25, careful=False),
+)
+"""Bets on the rates as they look grow fastest where the guess is a true find; the careful one keeps
+its wealth where it was a lucky one."""
+
+_SHARES = np.array([[stake.share] for stake in STAKES])
+_RESHARED = 0.1  # of the wealth: what lost so far may yet win
+
+
+def first_wealths(levels: int) -> Floats:
+    """Return logarithms, shape (stakes, levels), of wealths that are 1 together at each level."""
+    return np.asarray(np.log(_SHARES) + np.zeros(levels))
+
+
+def shared_again(wealths: Floats) -> Floats:
+    """Hand a part of the wealth back to the stakes by their first shares.
+
+    Nothing is made or lost, so that the sum over the stakes stays a supermartingale.
+
+    Parameters
+    ----------
+    wealths : ndarray, shape (stakes, levels)
+        Logarithms.
+    """
+    back = np.log(_RESHARED) + np.log(_SHARES) + special.logsumexp(wealths, axis=0)
+    return np.asarray(np.logaddexp(np.log1p(-_RESHARED) + wealths, back))
+
+
+@dataclass(frozen=True)
+class Bet:
+    """A guess, frozen before the draws of its batch, and what its answers win.
+
+    Parameters
+    ----------
+    chosen : Event or Guess
+        As it was learnt; an event is bet on together with its complement.
+    guess : Guess
+        What is bet on.
+    seen : (ndarray of int, ndarray of int), shapes (3,)
+        Answers to earlier draws of either side, none of which taught the guess its score.
+    stake : Stake
+        How boldly, and with which share of the wealth.
+    wager : Wager
+        One null for each level of epsilon.
+    """
+
+    chosen: Event | Guess
+    guess: Guess
+    seen: tuple[Answers, Answers]
+    stake: Stake
+    wager: Wager
+
+    @classmethod
+    def lay(
+        cls,
+        chosen: Event | Guess,
+        seen: tuple[Answers, Answers],
+        stake: Stake,
+        levels: Floats,
+        delta: float,
+    ) -> Bet:
+        """Bet on the rates that earlier draws suggest, moved against us where it is careful."""
+        guess = Guess.of(chosen)
+        rates = rates_of(guess, *seen)
+        if stake.careful:
+            rates = moved(*rates, int(seen[0].sum()), CAREFUL)
+        return cls(chosen, guess, seen, stake, wager(*rates, levels, delta, stake.bold))
+
+    def after(self, left: Answers, right: Answers, levels: Floats, delta: float) -> Bet:
+        """Return the bet on the draws to come, when these were seen too."""
+        seen = self.seen[0] + left, self.seen[1] + right
+        return self.lay(self.chosen, seen, self.stake, levels, delta)
+
+
+def answers_of(said: NDArray[np.int8]) -> Answers:
+    """How often left, right and neither was guessed."""
+    left, right = int((said == 1).sum()), int((said == -1).sum())
+    return np.array([left, right, len(said) - left - right])
+
+
+def rates_of(guess: Guess, left: Answers, right: Answers) -> tuple[Floats, Floats]:
+    """Rates of the answers on either side, half a draw away from 0 and 1."""
+    answers = np.array([1.0, 1.0, 0.0 if guess.is_complete else 1.0])
+    both = (counts + answers / 2 for counts in (left, right))
+    p, q = (counts / counts.sum() for counts in both)
+    return p, q
+
+
+def chosen_at(draws: int) -> float:
+    """Level of the limits by which guesses are compared that were tried on so many draws.
+
+    With few of them, more care would leave nothing to choose by; with many it is cheap, and the
+    best of fine scores is mostly a lucky one. It falls from 0.4 to that of a careful bet.
+    """
+    return max(_CHOSEN * math.sqrt(min(_FEW / max(draws, 1), 1.0)), CAREFUL)
+
+
+def moved(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats, Floats]:
+    """Rates moved towards each other by their one-sided limits at `level`.
+
+    What is taken from an answer goes to the one that is wrong on that side.
+    """
+    return (
+        _shifted(left, LEFT, draws, level, approximate_lower, approximate_upper),
+        _shifted(right, RIGHT, draws, level, approximate_lower, approximate_upper),
+    )
+
+
+def spread(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats, Floats]:
+    """Rates moved apart by their one-sided limits at `level`."""
+    return (
+        _shifted(left, LEFT, draws, level, approximate_upper, approximate_lower),
+        _shifted(right, RIGHT, draws, level, approximate_upper, approximate_lower),
+    )
+
+
+def _shifted(
+    rates: Floats, good: int, draws: int, level: float, of_good: Limit, of_bad: Limit
+) -> Floats:
+    """Rates of one side, its right answer moved by one limit, the wrong one by another."""
+    bad = RIGHT if good == LEFT else LEFT
+    moved = rates.copy()
+    moved[good] = float(of_good(rates[good] * draws, draws, level))
+    moved[bad] = min(float(of_bad(rates[bad] * draws, draws, level)), 1 - moved[good])
+    moved[NEITHER] = max(1 - moved[good] - moved[bad], 0.0) if rates[NEITHER] > 0 else 0.0
+    if rates[NEITHER] == 0:
+        moved[bad] = 1 - moved[good]
+    inside = np.maximum(moved, np.where(rates > 0, 1e-9, 0.0))
+    return np.asarray(inside / inside.sum())
+
 
 SIDES = ("left", "right")
 
@@ -93,27 +254,28 @@ _TIME_SHARE = 0.7  # of max_seconds, before mutants are looked at
 class Game:
     """One mechanism bet on, batch by batch.
 
+    What is frozen before the first certifying draw is the pair, the claim's point and the levels of
+    epsilon. Before each batch the bets on it are frozen as well: they depend on earlier draws only.
+
     Parameters
     ----------
-    task : Task
-        What is asked.
-    sampler : Sampler
-        Draws from the mechanism.
-    role : str
-        Names the streams of random numbers.
+    run : Run
+        The claim, the pairs, the budget and the seed.
     """
 
-    def __init__(self, task: Task, sampler: Sampler, role: str) -> None:
-        self.task, self.sampler, self.role = task, sampler, role
-        self.exploration = explore(
-            task, sampler, role, share=_first_share(task), learn_share=_LEARN_SHARE
-        )
+    weights = (1.0,)
+
+    def __init__(self, run: Run) -> None:
+        self.task = task = run.task
+        self.sampler = sampler = run.sampler()
+        self.run, self.role = run, run.role
+        self.exploration = explore(run, sampler, share=_first_share(task), learn_share=_LEARN_SHARE)
         self.point = task.claim.point or self.exploration.selection.point
         epsilon = self.point[0]
         level = epsilon * (1 + _MARGIN) + 1e-9
         self.levels = np.unique(np.append(task.grid[task.grid != epsilon], level))
         self.claim_level = int(np.searchsorted(self.levels, level))
-        self.refuted_at = -math.log(task.failure_prob)
+        self.refuted_at = math.inf
         self.past: dict[str, list[NDArray[Any]]] = {
             side: [drawn] for side, drawn in zip(SIDES, self.exploration.draws, strict=True)
         }
@@ -129,7 +291,8 @@ class Game:
 
     def play(self) -> None:
         """Bet until the claim falls, nothing worth the rest is left, or the budget is spent."""
-        rng = self.task.rng(self.role, "learn again")
+        self.refuted_at = -math.log(self.run.failure_probs[0])
+        rng = self.run.rng("learn again")
         batch, learnt_on, budget = 0, self.spent, self.task.draws
         while self.spent < budget and not self.is_late:
             batch += 1
@@ -288,12 +451,17 @@ class Game:
         return wealth + self.best_growth * (self.task.draws - self.spent) < self.refuted_at
 
 
-def look(task: Task, mechanism: Any, role: str) -> Certificate:
-    """Bet on a mechanism that draws its outputs; parameters as of :func:`counts.look`."""
-    sampler = task.sampler(mechanism, role)
-    game = Game(task, sampler, role)
-    game.play()
-    return _certify(game)
+class ByBets:
+    """Bet against the claim, batch by batch, and stop as soon as it is refuted."""
+
+    def explore(self, run: Run) -> Game:
+        """Choose the pair and the first events."""
+        return Game(run)
+
+    def certify(self, frozen: Game, run: Run) -> Certificate:
+        """Bet on fresh draws until the claim is refuted or the budget is spent."""
+        frozen.play()
+        return _certify(frozen)
 
 
 def _first_share(task: Task) -> float:
@@ -310,7 +478,7 @@ def _certify(game: Game) -> Certificate:
     epsilon, delta = game.point
     refused = game.refused
     certified = float(game.levels[refused - 1]) if refused else 0.0
-    bounds = RateBounds.from_excess(certified, delta, task.failure_prob)
+    bounds = RateBounds.from_excess(certified, delta, game.run.failure_probs[0])
     left, right = game._everything()
     everything = _tally(seen.chosen, left, right).seen()
     picture = Pictures([seen.chosen], joined([left[:_SAMPLE], right[:_SAMPLE]]))

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dpaudit.engine.few import RankedTally
-from dpaudit.engine.tally import Tally
+from dpaudit.engine.tally import RankedTally, Tally
 from dpaudit.engine.task import Task
 from dpaudit.events import Event
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results import (
+    CanaryGuesses,
     Estimate,
     Histogram,
     LongProfile,
@@ -40,7 +40,8 @@ class Certificate:
     with the failure probability of `epsilon`: what is certified of whole curves follows from them.
     `is_constant` says that all outputs on both datasets were one and the same.
     `tally` has the counts behind `epsilon`, of fresh draws, and `share` is the part of its failure
-    probability that they were given.
+    probability that they were given. `reason` and `advice` replace the sentences that would be
+    made from the other fields. `mu` is a certified mu of Gaussian DP, where the bounds give less.
     Other fields as of :class:`dpaudit.results.AuditResult`.
     """
 
@@ -65,6 +66,10 @@ class Certificate:
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     is_constant: bool = False
+    reason: str = ""
+    advice: str = ""
+    mu: float = 0.0
+    canaries: CanaryGuesses | None = None
 
     @classmethod
     def of(

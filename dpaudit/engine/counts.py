@@ -29,11 +29,10 @@ from scipy import stats
 
 from dpaudit.engine.certificate import Bound, Certificate
 from dpaudit.engine.explore import Draws, Exploration, explore
-from dpaudit.engine.few import RANKED_SHARE, RankedTally, is_number, ranked
 from dpaudit.engine.notes import left_out, notes_on_draws, notes_on_outputs
 from dpaudit.engine.pictures import Pictures
-from dpaudit.engine.tally import Tally, parts_of
-from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Task
+from dpaudit.engine.tally import RANKED_SHARE, RankedTally, Tally, is_number, parts_of, ranked
+from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Run, Task, divide
 from dpaudit.events import Event, Guess
 from dpaudit.mechanisms import Call, IndependenceCheck, Sampler, is_constant, joined
 from dpaudit.results import Histogram, Witness
@@ -50,43 +49,65 @@ _SIDES = ("left", "right")
 _PICTURE_DRAWS = 10**6  # per dataset; a picture gains nothing from more
 
 
-def look(task: Task, mechanism: Any, role: str) -> Certificate:
-    """Explore, freeze, draw afresh, certify.
+@dataclass(frozen=True)
+class FrozenCounts:
+    """What is counted on the certifying draws, and how many of them there are.
 
     Parameters
     ----------
-    task : Task
-        What is asked.
-    mechanism : callable
-        See :class:`dpaudit.mechanisms.SampledMechanism`.
-    role : str
-        Names the streams of random numbers.
+    sampler : Sampler
+        Draws from the mechanism.
+    exploration : Exploration
+        The pair, the events and the exploration draws.
+    fresh : _Fresh
+        The numbers of certifying draws.
+    by_rank : bool
+        Whether all draws, those that explored too, are guessed by rank besides.
     """
-    return look_at(task, task.sampler(mechanism, role), role)
+
+    sampler: Sampler
+    exploration: Exploration
+    fresh: _Fresh
+    by_rank: bool
+
+    @property
+    def chosen(self) -> list[Event | Guess]:
+        """Return what is counted, the primary event first."""
+        return [self.exploration.selection.primary, *self.exploration.selection.profile]
+
+    @property
+    def weights(self) -> list[float]:
+        """Return the weights of the chosen, then of guesses by rank in two directions.
+
+        All are multiplied by the probability of coins that fit, which divides what is certified.
+        """
+        profile = len(self.chosen) - 1
+        left = 1 - RANKED_SHARE * self.by_rank
+        primary = left * (PRIMARY_SHARE if profile else 1.0)
+        weights = [primary] + [left * (1 - PRIMARY_SHARE) / max(profile, 1)] * profile
+        weights += [RANKED_SHARE / 2] * (2 * self.by_rank)
+        return [weight * self.fresh.fit for weight in weights]
 
 
-def look_at(task: Task, sampler: Sampler, role: str) -> Certificate:
-    """Explore, freeze, draw afresh, certify, with what draws the outputs, or hands them out."""
-    coins = order = None
-    if task.is_small:
-        most = task.draws if task.stored is None else min(task.stored.values())
-        coins = _Coins.toss(most, role, task)
-        order = coins.in_order(task.rng(role, "order of coins"))
-    exploration = explore(task, sampler, role, share=EXPLORE_SHARE, coins=order)
-    fresh = _Fresh.of(task, exploration, role, coins)
-    counted = _count(task, sampler, exploration, fresh)
-    if coins is not None and is_number(exploration.selection.primary.encoder):
-        drawn = exploration.draws, counted.outputs
-        left, right = (joined([part[side] for part in drawn]) for side in (0, 1))
-        encoder = exploration.selection.primary.encoder
-        by_rank = ranked(task, encoder, left, right, role)
-        counted = counted.beside(by_rank, drawn)
-    found = _certify(task, sampler, exploration, counted)
-    return replace(found, notes=(*found.notes, *counted.doubts))
+class ByCounts:
+    """Count how often frozen events fire on fresh draws."""
 
+    def explore(self, run: Run) -> FrozenCounts:
+        """Choose the pair and the events, and toss the coins that say how many draws follow."""
+        task, sampler = run.task, run.sampler()
+        coins = order = None
+        if task.is_small:
+            most = task.draws if task.stored is None else min(task.stored.values())
+            coins = _Coins.toss(most, run)
+            order = coins.in_order(run.rng("order of coins"))
+        exploration = explore(run, sampler, share=EXPLORE_SHARE, coins=order)
+        fresh = _Fresh.of(run, exploration, coins)
+        by_rank = coins is not None and is_number(exploration.selection.primary.encoder)
+        return FrozenCounts(sampler, exploration, fresh, by_rank)
 
-def _chosen(exploration: Exploration) -> list[Event | Guess]:
-    return [exploration.selection.primary, *exploration.selection.profile]
+    def certify(self, frozen: FrozenCounts, run: Run) -> Certificate:
+        """Count on fresh draws, and bound the rates."""
+        return _certify(run, frozen, _count(run, frozen))
 
 
 @dataclass(frozen=True)
@@ -101,20 +122,14 @@ class _Counted:
         One for each.
     doubts : tuple of str
         About the independence of the draws.
-    outputs : (ndarray, ndarray)
-        The draws at coins themselves, where there are few.
     certifying : int
         Draws per dataset, on the average of both.
-    fit : float
-        Probability of coins that did not have to be tossed again.
     """
 
     tallies: tuple[Tally | RankedTally, ...]
     histograms: tuple[Histogram, ...]
     doubts: tuple[str, ...]
-    outputs: Draws
     certifying: int
-    fit: float
 
     def beside(self, by_rank: Sequence[RankedTally], drawn: Sequence[Draws]) -> _Counted:
         """Return the same with guesses by rank, whose picture is of all draws."""
@@ -140,15 +155,15 @@ class _Coins:
     fit: float
 
     @classmethod
-    def toss(cls, most: int, role: str, task: Task) -> _Coins:
+    def toss(cls, most: int, run: Run) -> _Coins:
         """Toss for so many draws, or, where outputs are stored, for as many of `most` a side."""
         tossed, limit = 2 * most, 2 * most
-        if task.stored is not None:
+        if run.task.stored is not None:
             tossed = max(2 * most - math.ceil(_LUCK * math.sqrt(2 * most)), 2)
             limit = most
         fit = float(stats.binom.cdf(min(limit, tossed - 1), tossed, 0.5))
         fit -= float(stats.binom.cdf(max(tossed - limit, 1) - 1, tossed, 0.5))
-        rng = task.rng(role, "coins")
+        rng = run.rng("coins")
         while True:
             left = int(rng.binomial(tossed, 0.5))
             if 0 < left < tossed and max(left, tossed - left) <= limit:
@@ -178,8 +193,9 @@ class _Fresh:
     fit: float
 
     @classmethod
-    def of(cls, task: Task, exploration: Exploration, role: str, coins: _Coins | None) -> _Fresh:
+    def of(cls, run: Run, exploration: Exploration, coins: _Coins | None) -> _Fresh:
         """Settle the numbers, from coins that were tossed for all draws, or toss them here."""
+        task, selection = run.task, exploration.selection
         explored, none = exploration.explored, dict.fromkeys(_SIDES, 0)
         there = dict.fromkeys(_SIDES, task.draws - explored)
         seen = dict(zip(_SIDES, map(len, exploration.draws), strict=True))
@@ -187,13 +203,14 @@ class _Fresh:
             there = {side: task.stored[side] - seen[side] for side in _SIDES}
         if coins is not None:
             left, tossed = coins.left - seen["left"], coins.tossed - 2 * explored
-        elif isinstance(exploration.selection.primary, Guess):
-            coins = _Coins.toss(min(there.values()), role, task)
+        elif isinstance(selection.primary, Guess):
+            coins = _Coins.toss(min(there.values()), run)
             left, tossed = coins.left, coins.tossed
         else:
             return cls(there, none, 1.0)
         at_coins = {"left": left, "right": tossed - left}
-        if task.stored is None or not any(isinstance(x, Event) for x in _chosen(exploration)):
+        chosen = selection.primary, *selection.profile
+        if task.stored is None or not any(isinstance(x, Event) for x in chosen):
             return cls(at_coins, none, coins.fit)
         return cls(at_coins, {side: there[side] - at_coins[side] for side in _SIDES}, coins.fit)
 
@@ -268,14 +285,15 @@ class _Look:
         return {key: score(encoded) for key, score in scores.items()}
 
 
-def _count(task: Task, sampler: Sampler, exploration: Exploration, fresh: _Fresh) -> _Counted:
+def _count(run: Run, frozen: FrozenCounts) -> _Counted:
     """Count what is frozen on fresh draws, call by call.
 
     Given how the coins fell, the draws of either side are independent and as many as these say; so
     joint regions of events hold beside a guess, with other draws on either side.
     """
-    pair, chosen = exploration.pair, _chosen(exploration)
-    sample = exploration.sample
+    task, sampler, fresh = run.task, frozen.sampler, frozen.fresh
+    exploration, chosen = frozen.exploration, frozen.chosen
+    pair, sample = exploration.pair, exploration.sample
     # Of guesses, and of events, which count draws beyond the coins too.
     pictures = {
         at_coins: Pictures([one for one in chosen if isinstance(one, Guess) == at_coins], sample)
@@ -283,8 +301,7 @@ def _count(task: Task, sampler: Sampler, exploration: Exploration, fresh: _Fresh
     }
     events = [event for one in chosen for event in parts_of(one)]
     needs_coins = np.array([isinstance(one, Guess) for one in chosen for _ in parts_of(one)])
-    by_rank = task.is_small and is_number(events[0].encoder)  # wide outputs would fill the memory
-    look = _Look(tuple(events), keeps_all=by_rank)
+    look = _Look(tuple(events), keeps_all=frozen.by_rank)
     hits = {side: np.zeros(len(events), dtype=np.int64) for side in _SIDES}
     doubts: list[str] = []
     kept: list[NDArray[Any]] = []
@@ -300,7 +317,7 @@ def _count(task: Task, sampler: Sampler, exploration: Exploration, fresh: _Fresh
                 for at_coins, picture in pictures.items():
                     if not (is_beyond and at_coins):
                         picture.add(side, encoded, values)
-            if by_rank and not is_beyond:
+            if frozen.by_rank and not is_beyond:
                 few.append(seen.outputs)
         check.judge()
         doubts += [check.note] * bool(check.note)
@@ -314,24 +331,25 @@ def _count(task: Task, sampler: Sampler, exploration: Exploration, fresh: _Fresh
         ]
         tallies.append(Tally(one, *of_one))
     done = {at_coins: iter(picture.done()) for at_coins, picture in pictures.items()}
-    return _Counted(
+    counted = _Counted(
         tuple(tallies),
         tuple(next(done[isinstance(one, Guess)]) for one in chosen),
         tuple(doubts),
-        (kept[0], kept[1]),
         (sum(fresh.at_coins.values()) + sum(fresh.beyond.values())) // 2,
-        fresh.fit,
     )
+    if not frozen.by_rank:
+        return counted
+    drawn = exploration.draws, (kept[0], kept[1])
+    left, right = (joined([part[side] for part in drawn]) for side in (0, 1))
+    return counted.beside(ranked(run, events[0].encoder, left, right), drawn)
 
 
-def _certify(
-    task: Task, sampler: Sampler, exploration: Exploration, counted: _Counted
-) -> Certificate:
+def _certify(run: Run, frozen: FrozenCounts, counted: _Counted) -> Certificate:
+    task, sampler, exploration = run.task, frozen.sampler, frozen.exploration
     grid, tallies = task.grid, counted.tallies
-    shares = _shares(tallies)
-    failure_prob = task.failure_prob * counted.fit
     bounds = [
-        tally.bounds(failure_prob * share) for tally, share in zip(tallies, shares, strict=True)
+        tally.bounds(failure_prob)
+        for tally, failure_prob in zip(tallies, run.failure_probs, strict=True)
     ]
     seen = [tally.seen() for tally in tallies]
     certified = np.array([max(b.lower_delta(e) for b in bounds) for e in grid])
@@ -349,7 +367,7 @@ def _certify(
     tally, bound = tallies[for_epsilon], bounds[for_epsilon]
     best = for_epsilon if epsilons[for_epsilon] > point[0] else for_delta
     refuted = epsilons[for_epsilon] > point[0] or deltas[for_delta] > point[1]
-    share = shares[best] * counted.fit
+    weights = frozen.weights
     rates = bound if isinstance(bound, RateBounds) else seen[for_epsilon]
     return Certificate.of(
         task,
@@ -378,13 +396,13 @@ def _certify(
         histogram=counted.histograms[for_epsilon],
         mechanism_seconds=sampler.seconds,
         refuted=refuted,
-        p_value=_p_value(task, tallies[best], share, point) if refuted else 1.0,
+        p_value=_p_value(task, tallies[best], weights[best], point) if refuted else 1.0,
         event=tally.chosen,
         tally=tally,
-        share=shares[for_epsilon] * counted.fit,
+        share=weights[for_epsilon],
         bounds=tuple(bound for bound in bounds if isinstance(bound, RateBounds)),
         search=exploration.search,
-        notes=notes_on_draws(task, sampler) + notes_on_outputs(exploration.draws),
+        notes=notes_on_draws(task, sampler) + notes_on_outputs(exploration.draws) + counted.doubts,
         left_out=left_out(task, sampler, exploration.search),
         is_constant=is_constant(joined(exploration.draws))
         and all(_is_certain(tally) for tally in tallies if isinstance(tally, Tally)),
@@ -401,20 +419,19 @@ def _is_certain(tally: Tally) -> bool:
 
 
 def _p_value(
-    task: Task, tally: Tally | RankedTally, share: float, point: tuple[float, float]
+    task: Task, tally: Tally | RankedTally, weight: float, point: tuple[float, float]
 ) -> float:
-    """Return a failure probability, shared as ever, at which these counts refute the claim.
+    """Return a failure probability, divided as ever, at which these counts refute the claim.
 
     Looked for to a fifth of its logarithm, and not below 1e-30. Of a claim that is refuted. Joint
     regions order the outcomes anew for each failure probability, so that they are nested nearly
     always and not by proof; that this is a p-value is looked at by enumeration in the tests.
     """
     if isinstance(tally, RankedTally):
-        return min(max(tally.p_value() / share, math.exp(_LEAST_LOG_PROB)), task.failure_prob)
+        return min(max(tally.p_value() / weight, math.exp(_LEAST_LOG_PROB)), task.failure_prob)
 
     def falls(log_prob: float) -> bool:
-        failure_prob = math.exp(log_prob) * share
-        bound = tally.bounds(failure_prob)
+        bound = tally.bounds(divide(math.exp(log_prob), [weight])[0])
         return bound.lower_epsilon(point[1]) > point[0] or bound.lower_delta(point[0]) > point[1]
 
     low, high = _LEAST_LOG_PROB, math.log(task.failure_prob)
@@ -424,14 +441,3 @@ def _p_value(
         middle = (low + high) / 2
         low, high = (low, middle) if falls(middle) else (middle, high)
     return math.exp(high)
-
-
-def _shares(tallies: Sequence[Tally | RankedTally]) -> list[float]:
-    """Part of failure_prob that each event gets, settled before the certifying draws."""
-    by_rank = sum(isinstance(tally, RankedTally) for tally in tallies)
-    events = len(tallies) - by_rank
-    left = 1.0 - RANKED_SHARE * (by_rank > 0)
-    few = [RANKED_SHARE / by_rank] * by_rank if by_rank else []
-    if events == 1:
-        return [left, *few]
-    return [left * PRIMARY_SHARE] + [left * (1 - PRIMARY_SHARE) / (events - 1)] * (events - 1) + few

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,12 @@ from dpaudit.claims import Claim
 from dpaudit.data import handed, words_of_data
 from dpaudit.engine.certificate import Bound, Certificate, severity
 from dpaudit.engine.explore import asking_for_data
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import Run, Task
 from dpaudit.errors import MechanismError, MechanismTimeout, place
 from dpaudit.mechanisms import ExactMechanism, mechanism_name
-from dpaudit.neighbors import NeighborPair, Portfolio, SearchSpace
+from dpaudit.neighbors import NeighborPair, PairFamily, family
 from dpaudit.results import Histogram, Witness
-from dpaudit.search import search_computed
+from dpaudit.search import SearchRecord, search_computed
 from dpaudit.stats import RateBounds, hockey_stick, hockey_stick_inverse
 
 Floats = NDArray[np.float64]
@@ -32,36 +32,51 @@ _SHOWN_DRAWS = 10**6
 _MOST = 1e6  # an infinite epsilon, in records that are drawn
 
 
-def look(task: Task, mechanism: ExactMechanism, role: str = "mechanism") -> Certificate:
-    """Look at every pair in both directions and return the worst; nothing is left to chance.
+@dataclass(frozen=True)
+class FrozenPairs:
+    """Pairs whose privacy loss is computed; nothing is left to chance.
 
-    A space or a portfolio is searched: every candidate is computed, and the worst is returned.
+    Parameters
+    ----------
+    pairs : PairFamily
+        The pairs, or the one that a search chose.
+    start : float
+        When the exploration began, by ``time.perf_counter``.
+    search : SearchRecord, optional
+        How the pair was found.
     """
-    start = time.perf_counter()
-    if task.space is not None:
-        return _searched(task, task.space, mechanism, role, start)
-    found = [_look(task, mechanism, pair, start) for pair in task.pairs]
-    return max(found, key=severity)  # the first of equals
+
+    pairs: PairFamily
+    start: float
+    search: SearchRecord | None = None
+
+    weights = ()
+
+    def worst(self, certify: Callable[[NeighborPair], Certificate]) -> Certificate:
+        """Return the worst certificate of all pairs, the first of equals."""
+        return replace(max(map(certify, self.pairs), key=severity), search=self.search)
 
 
-def _searched(
-    task: Task,
-    space: SearchSpace | Portfolio,
-    mechanism: ExactMechanism,
-    role: str,
-    start: float,
-) -> Certificate:
-    """Compute candidates of a search; the one that needs most is looked at whole."""
+class ByComputation:
+    """Compute the privacy loss from a pmf, in both directions of each pair."""
 
-    def judge(pair: NeighborPair) -> tuple[float, float]:
-        with refusing(mechanism):
-            return _needed(
-                task, _pmf(task, mechanism, pair.left), _pmf(task, mechanism, pair.right)
-            )
+    def explore(self, run: Run) -> FrozenPairs:
+        """Search a space or a portfolio: every candidate is computed."""
+        start, task = time.perf_counter(), run.task
+        if task.space is None:
+            return FrozenPairs(task.pairs, start)
 
-    with asking_for_data(space):
-        pair, record = search_computed(space, judge, rng=task.rng(role, "search"))
-    return replace(_look(task, mechanism, pair, start), search=record)
+        def judge(pair: NeighborPair) -> tuple[float, float]:
+            with refusing(run.mechanism):
+                return _needed(task, *(_pmf(run, data) for data in (pair.left, pair.right)))
+
+        with asking_for_data(task.space):
+            pair, record = search_computed(task.space, judge, rng=run.rng("search"))
+        return FrozenPairs(family(pair), start, record)
+
+    def certify(self, frozen: FrozenPairs, run: Run) -> Certificate:
+        """Compute the profile of each pair and return the worst."""
+        return frozen.worst(lambda pair: _certify(run, pair, frozen.start))
 
 
 def _needed(task: Task, left: Floats, right: Floats) -> tuple[float, float]:
@@ -87,10 +102,10 @@ def refusing(mechanism: ExactMechanism) -> Iterator[None]:
         raise MechanismError(f"{mechanism_name(mechanism)}.pmf: {error}") from None
 
 
-def _look(task: Task, mechanism: ExactMechanism, pair: NeighborPair, start: float) -> Certificate:
-    left, right = _pmf(task, mechanism, pair.left), _pmf(task, mechanism, pair.right)
+def _certify(run: Run, pair: NeighborPair, start: float) -> Certificate:
+    task, left, right = run.task, _pmf(run, pair.left), _pmf(run, pair.right)
     directions = {"left": (left, right), "right": (right, left)}
-    with refusing(mechanism):
+    with refusing(run.mechanism):
         deltas = {
             side: np.array([hockey_stick(p, q, float(e)) for e in task.grid])
             for side, (p, q) in directions.items()
@@ -169,16 +184,17 @@ def _witness(p: Floats, q: Floats, inside: NDArray[np.bool_], likelier: str) -> 
     return Witness(words, likelier, None, float(p[inside].sum()), float(q[inside].sum()))
 
 
-def _pmf(task: Task, mechanism: ExactMechanism, data: NDArray[Any]) -> Floats:
+def _pmf(run: Run, data: NDArray[Any]) -> Floats:
+    name, watch = mechanism_name(run.mechanism), run.task.watch
     try:
-        with task.watch.call(mechanism_name(mechanism)):
-            return np.asarray(mechanism.pmf(handed(data)), dtype=float)
+        with watch.call(name):
+            return np.asarray(run.mechanism.pmf(handed(data)), dtype=float)
     except MechanismTimeout:
         raise
     except BaseException as error:
-        if task.watch.interrupted:
+        if watch.interrupted:
             raise
         raise MechanismError(
-            f"{mechanism_name(mechanism)}.pmf raised {type(error).__name__}: {error} "
+            f"{name}.pmf raised {type(error).__name__}: {error} "
             f"({place(error)}called with {words_of_data(data)})"
         ) from error

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.data import is_frame
-from dpaudit.engine.task import EXPLORE_SHARE, Task, check_relation
+from dpaudit.engine.task import EXPLORE_SHARE, Run, Task, check_relation
 from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
 from dpaudit.events import LEARN_SHARE, Selection, learn
 from dpaudit.mechanisms import LateFailure, Sampler, joined
@@ -67,9 +67,8 @@ class Exploration:
 
 
 def explore(
-    task: Task,
+    run: Run,
     sampler: Sampler,
-    role: str,
     *,
     share: float,
     learn_share: float = LEARN_SHARE,
@@ -79,12 +78,10 @@ def explore(
 
     Parameters
     ----------
-    task : Task
-        What is asked.
+    run : Run
+        The claim, the pairs and the budget.
     sampler : Sampler
-        Draws from the mechanism.
-    role : str
-        "mechanism", "mutant", ...; names the streams of random numbers.
+        Draws from the mechanism of the run.
     share : float
         Part of the draws to spend.
     learn_share : float, optional
@@ -92,6 +89,7 @@ def explore(
     coins : ndarray of bool, optional
         Which of all draws are of the left side; as many on both where there are no coins.
     """
+    task, role = run.task, run.role
 
     def objective(pair: NeighborPair, draws: Draws) -> tuple[float, float]:
         return learnt(pair, draws, budget, f"{role} pilot").objective

@@ -9,14 +9,22 @@ from typing import Any
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import Claim
-from dpaudit.engine.looking import look
-from dpaudit.engine.request import MIN_DRAWS, check_kind, checked_task
-from dpaudit.engine.scoring import apart, may_fail_late, scored
-from dpaudit.engine.settings import Settings, checked_settings
+from dpaudit.engine.auditing import (
+    MIN_DRAWS,
+    Settings,
+    apart,
+    check_kind,
+    checked_settings,
+    checked_task,
+    may_fail_late,
+    scored,
+)
+from dpaudit.engine.driver import certificate_of
+from dpaudit.engine.task import divide
 from dpaudit.errors import ArgumentError
 from dpaudit.mechanisms import working
 from dpaudit.neighbors import NeighborPair
-from dpaudit.results import AuditResult, Slack, SlackPoint
+from dpaudit.results import AuditResult, MarginPoint, NoiseMargin
 
 
 def noise_margin(
@@ -28,7 +36,7 @@ def noise_margin(
     draws: int | None = None,
     score: Callable[[Any], Any] | None = None,
     settings: Settings | None = None,
-) -> Slack:
+) -> NoiseMargin:
     """Audit a mechanism with less noise, to see how far the noise could shrink.
 
     Parameters
@@ -51,7 +59,7 @@ def noise_margin(
 
     Returns
     -------
-    Slack
+    NoiseMargin
         What is certified of each variant; together they are wrong with probability at most
         `failure_prob`.
 
@@ -86,7 +94,7 @@ def noise_margin(
             "max_seconds must be None here: a noise margin uses the fixed method, got "
             f"{settings.max_seconds:g}"
         )
-    share = (result.failure_prob or DEFAULT_FAILURE_PROB) / len(ordered)
+    share = divide(result.failure_prob or DEFAULT_FAILURE_PROB, len(ordered))[0]
     task = checked_task(
         first,
         claim,
@@ -102,13 +110,13 @@ def noise_margin(
     with working(settings.workers, settings.executor) as workers:
         task = replace(task, watch=watch, workers=workers, cache_dir=settings.cache_dir)
         for multiplier, variant in ordered:
-            found = look(task, variant, f"slack {multiplier!r}")
-            points.append(SlackPoint(multiplier, found.epsilon.lower, found.refuted))
+            found = certificate_of(task, variant, f"slack {multiplier!r}")
+            points.append(MarginPoint(multiplier, found.epsilon.lower, found.refuted))
     watch.finish()
-    return Slack(tuple(points), where.describe(), share if result.failure_prob else 0.0)
+    return NoiseMargin(tuple(points), where.describe(), share if result.failure_prob else 0.0)
 
 
 def _budget(result: AuditResult) -> int:
-    if result.sequential is not None:
-        return result.sequential.budget
+    if result.diagnostics.sequential is not None:
+        return result.diagnostics.sequential.budget
     return max(sum(result.draws.values()), MIN_DRAWS)

@@ -12,15 +12,14 @@ cost, together, as much of the run's family-wise error as the audit itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpaudit.engine.bets import LEAST_DRAWS as LEAST_BET
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.explore import least_draws
-from dpaudit.engine.looking import look
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import Task, divide
 from dpaudit.errors import MechanismError, MechanismTimeout
 from dpaudit.mechanisms import TIME_IS_OVER, AdditiveNoise, ExactMechanism, mechanism_name
 from dpaudit.mutants import (
@@ -53,6 +52,9 @@ _NOTE = 200
 _LEAST_PATIENCE = 10.0
 _SPENT = "the draws for mutants were spent on others"
 _SKIPPED = "the same change of all calls survived"
+
+
+Certify = Callable[[Task, Any, str], Certificate]
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ class _Contender:
         """Whether another look may kill it."""
         return not (self.note or self.is_killed or self.is_skipped)
 
-    def look(self, task: Task) -> None:
+    def look(self, task: Task, certify: Certify) -> None:
         """Look at it once more; a mutant that cannot be run is no news of the mechanism."""
         if task.watch.is_spent():
             self.note = TIME_IS_OVER
@@ -175,7 +177,7 @@ class _Contender:
         self.rounds += 1
         role = f"mutant {self.index} round {self.rounds}"
         try:
-            found = look(task, self.mutant.mechanism, role)
+            found = certify(task, self.mutant.mechanism, role)
         except MechanismTimeout as error:
             if task.watch.is_over:
                 raise
@@ -223,6 +225,7 @@ class _Contest:
     """
 
     task: Task
+    certify: Certify
     pair: NeighborPair
     contenders: list[_Contender]
     pool: int = field(init=False)
@@ -293,7 +296,7 @@ class _Contest:
         betting = replace(task, sequential=bet and task.draws >= 2 * LEAST_BET)
         for contender in filter(lambda c: c.is_alive, contenders):
             before = contender.draws
-            contender.look(betting if contender.draws_outputs else task)
+            contender.look(betting if contender.draws_outputs else task, self.certify)
             self.pool -= (contender.draws - before) * bool(contender.mutant.noise)
 
     def _is_noticed(self, contender: _Contender) -> bool:
@@ -329,7 +332,7 @@ def _estimated(contender: _Contender) -> float:
     return 0.0 if contender.found is None else contender.found.epsilon.value
 
 
-def fates_of(task: Task, made: NoiseMutants, found: Certificate) -> Fates:
+def fates_of(task: Task, made: NoiseMutants, found: Certificate, *, certify: Certify) -> Fates:
     """Audit the mutants of a mechanism.
 
     Parameters
@@ -340,12 +343,15 @@ def fates_of(task: Task, made: NoiseMutants, found: Certificate) -> Fates:
         Its mutants; see :func:`mutants_of`.
     found : Certificate
         What was found of the mechanism.
+    certify : callable
+        The driver that certified it: ``certify(task, mechanism, role) -> Certificate``.
     """
     if not made.mutants:
         return Fates(unseen=made.unseen)
-    each = task.failure_prob / len(made.mutants)
+    each = divide(task.failure_prob, len(made.mutants))[0]
     contest = _Contest(
-        replace(task, failure_prob=each / LOOKS, is_brief=True),
+        replace(task, failure_prob=divide(each, LOOKS)[0], is_brief=True),
+        certify,
         found.pair,
         [_Contender(mutant, index) for index, mutant in enumerate(made.mutants)],
     )
@@ -366,5 +372,5 @@ def fates_of(task: Task, made: NoiseMutants, found: Certificate) -> Fates:
         likeliest.mutant.mechanism if likeliest is not None and given else None,
         subtle[0] if subtle else None,
         sum(c.seconds for c in contest.contenders),
-        each / LOOKS,
+        contest.task.failure_prob,
     )

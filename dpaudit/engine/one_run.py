@@ -1,30 +1,40 @@
 """Audits of mechanisms that run once: many canary users, each included by a coin of its own.
 
-How many guesses are evaluated is settled before the coins are looked at, or follows them in a way
-that is paid for; `dpaudit.stats.one_run` and `one_run_walk` hold the proofs. Ties count against us:
-among canaries of equal score those that would be guessed wrong come first, so that no way to break
-ties, and no order in which the canaries are given, helps to refute.
+How many guesses are evaluated is settled before the coins are used, or follows them in a way that
+is paid for; :mod:`dpaudit.stats.one_run` and :mod:`dpaudit.stats.one_run_walk` hold the proofs.
+Ties count against us: among canaries of equal score those that would be guessed wrong come first.
+So no way to break ties, and no order in which the canaries are given, helps to refute.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from scipy import special, stats
 
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
-from dpaudit.claims import ApproxDP, Claim, GaussianDP
-from dpaudit.engine.one_run_input import hints, read_coins
-from dpaudit.engine.provenance import versions
+from dpaudit.claims import ApproxDP, Claim, GaussianDP, custom_relation
+from dpaudit.engine.certificate import Bound, Certificate
+from dpaudit.engine.concluding import conclude
+from dpaudit.engine.driver import drive
+from dpaudit.engine.mutation import Fates
+from dpaudit.engine.tally import rates_seen
+from dpaudit.engine.task import PRIMARY_SHARE, Run, Task, divide
 from dpaudit.errors import ArgumentError
-from dpaudit.results import OneRunResult, Verdict, at_least, beyond
+from dpaudit.neighbors import NeighborPair, family
+from dpaudit.results import AuditResult, CanaryGuesses, Histogram, Witness, at_least
 from dpaudit.stats import (
     Allowance,
+    Counts,
+    GuessCounts,
     Looks,
+    RateBounds,
     guess_epsilon,
     guess_mu,
     half_probability,
@@ -38,18 +48,23 @@ Ints = NDArray[np.int64]
 
 SIDES = ("both", "top")
 COINS = ("fair", "half")
-DELTAS = (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4, 1e-3)
+DELTAS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
 """At which epsilon is certified besides the claimed delta."""
 
 WALK_ROOM = 10.0
 """Times failure_prob: a larger budget of delta is too dear for the walk."""
 
-_CURVE_DELTA = 1e-5  # of claims that are curves, where none is named
+_CURVE_DELTA = 1e-5  # of claims that are curves, where nothing is certified
+_TINY = 1e-300
 _HOPELESS = 100.0
+_BINS = 30
+_UNFAIR = 1e-9  # probability with which fair coins are refused
+_REVERSED = 1e-3  # with which scores that tell nothing are said to be reversed
+_MANY_TIES = 0.1  # of the canaries
 
 
 @dataclass(frozen=True)
-class Instrument:
+class GuessTest:
     """How guesses are judged; settled by everything but the coins.
 
     Parameters
@@ -85,10 +100,10 @@ class Instrument:
         one_sided: bool = False,
         failure_prob: float = DEFAULT_FAILURE_PROB,
         coins: str = "fair",
-    ) -> Instrument:
-        """Return the instrument that suits a claim."""
+    ) -> GuessTest:
+        """Return the test that suits a claim."""
         price = half_probability(canaries) if coins == "half" else 1.0
-        failure_prob *= price
+        failure_prob = divide(failure_prob, [price])[0]
         settled = (canaries, one_sided, failure_prob, price)
         if guesses is not None:
             return cls(Looks((guesses,), (1.0,)), False, *settled)
@@ -112,7 +127,8 @@ class Instrument:
             )
         else:
             allowance = Allowance.of_claim(claim, self.canaries, one_sided=self.one_sided)
-            found = min(tail_bound(c, k, allowance) / w for c, k, w in self._of_looks(correct))
+            looks = zip(correct.tolist(), self.looks.guesses, self.looks.weights, strict=True)
+            found = min(tail_bound(c, k, allowance) / weight for c, k, weight in looks)
         return min(1.0, found / self.price)
 
     def epsilon(self, correct: Ints, delta: float, claimed: float = 0.0) -> float:
@@ -127,34 +143,21 @@ class Instrument:
                 one_sided=self.one_sided,
                 claimed=claimed,
             )
+        shares = divide(self.failure_prob, self.looks.weights)
         return max(
             guess_epsilon(
-                c,
-                k,
-                self.canaries,
-                delta=delta,
-                failure_prob=share * self.failure_prob,
-                one_sided=self.one_sided,
+                c, k, self.canaries, delta=delta, failure_prob=share, one_sided=self.one_sided
             )
-            for c, k, share in self._of_looks(correct)
+            for c, k, share in zip(correct.tolist(), self.looks.guesses, shares, strict=True)
         )
 
     def mu(self, correct: Ints) -> float:
         """Certified mu, if the mechanism is Gaussian-DP."""
+        shares = divide(self.failure_prob, self.looks.weights)
         return max(
-            guess_mu(
-                c,
-                k,
-                self.canaries,
-                failure_prob=share * self.failure_prob,
-                one_sided=self.one_sided,
-            )
-            for c, k, share in self._of_looks(correct)
+            guess_mu(c, k, self.canaries, failure_prob=share, one_sided=self.one_sided)
+            for c, k, share in zip(correct.tolist(), self.looks.guesses, shares, strict=True)
         )
-
-    def _of_looks(self, correct: Ints) -> list[tuple[int, int, float]]:
-        looks = self.looks
-        return list(zip(correct.tolist(), looks.guesses, looks.weights, strict=True))
 
     def telling(self, correct: Ints, epsilon: float) -> int:
         """Index of the look that shows most against epsilon-DP."""
@@ -175,6 +178,169 @@ class Instrument:
         return f"at {len(looks)} looks that share failure_prob, fixed beforehand"
 
 
+@dataclass(frozen=True)
+class FrozenGuesses:
+    """What is settled before the coins are used.
+
+    Parameters
+    ----------
+    deltas : tuple of float
+        At which epsilon is certified besides the claim.
+    weights : list of float
+        Of the claim, then of each delta.
+    """
+
+    deltas: tuple[float, ...]
+    weights: list[float]
+
+
+@dataclass(frozen=True, eq=False)
+class OneRun:
+    """Guess which canaries one run included, from the scores; see :func:`audit_one_run`.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (m,)
+        Finite.
+    included : ndarray of bool, shape (m,)
+        The coins.
+    guesses : int or None
+        Number of guesses, where it is fixed.
+    one_sided : bool
+        Whether all guesses are "included".
+    coins : {"fair", "half"}
+        How canaries were included.
+    """
+
+    scores: Floats
+    included: NDArray[np.bool_]
+    guesses: int | None
+    one_sided: bool
+    coins: str
+
+    def explore(self, run: Run) -> FrozenGuesses:
+        """Settle at which deltas epsilon is certified; no coin is used."""
+        point = run.task.claim.point
+        deltas = tuple(delta for delta in DELTAS if point is None or delta != point[1])
+        rest = (1 - PRIMARY_SHARE) / len(deltas)
+        return FrozenGuesses(deltas, [PRIMARY_SHARE] + [rest] * len(deltas))
+
+    def certify(self, frozen: FrozenGuesses, run: Run) -> Certificate:
+        """Count right guesses, and bound epsilon at each delta."""
+        claim, (primary, *shares) = run.task.claim, run.failure_probs
+        m = len(self.scores)
+        test = self._test(claim, primary)
+        correct = self._right(test)
+        p_value = min(test.p_value(correct, claim) / frozen.weights[0], 1.0)
+        refuted = p_value <= run.task.failure_prob
+        certified, bounds = {}, []
+        for delta, share in zip(frozen.deltas, shares, strict=True):
+            own = self._test(ApproxDP(0.0, delta), share)
+            certified[delta] = own.epsilon(self._right(own), delta)
+            bounds.append(RateBounds.from_excess(certified[delta], delta, share))
+        if claim.point is not None:  # one event for the verdict and this number
+            epsilon, delta = point = claim.point
+            certified[delta] = test.epsilon(correct, delta, epsilon)
+            bounds.append(RateBounds.from_excess(certified[delta], delta, primary))
+            refuted &= certified[delta] >= epsilon
+        deltas = sorted(certified)
+        for larger, smaller in itertools.pairwise(deltas[::-1]):  # a smaller delta needs no less
+            certified[smaller] = max(certified[smaller], certified[larger])
+        if claim.point is None:
+            ratios = {d: certified[d] / max(claim.epsilon(d), _TINY) for d in deltas}
+            delta = max(ratios, key=lambda d: (ratios[d], d == _CURVE_DELTA))
+            point = claim.epsilon(delta), delta
+        if certified[delta] > point[0]:  # by its own test, or by that of a larger delta
+            refuted, p_value = True, min(p_value, run.task.failure_prob)
+        look = test.telling(correct, certified[delta])
+        guesses, right = test.looks.guesses[look], int(correct[look])
+        seen = rates_seen(GuessCounts(right, guesses - right, guesses).as_counts(), "left")
+        lower = max(bound.lower_delta(point[0]) for bound in bounds)
+        witness, histogram = self._pictures(guesses, seen.worst_case(delta))
+        return Certificate.of(
+            run.task,
+            next(iter(run.task.pairs)),
+            point,
+            epsilon=Bound(
+                seen.lower_epsilon(delta),
+                certified[delta],
+                GuessCounts(right, guesses - right, m).as_counts(),
+            ),
+            delta=Bound(seen.lower_delta(point[0]), lower),
+            certified=[max(b.lower_delta(float(e)) for b in bounds) for e in run.task.grid],
+            estimated=[seen.lower_delta(float(e)) for e in run.task.grid],
+            method="test of right guesses in one run",
+            certifying=1,
+            refuted=bool(refuted),
+            reason=_reason_of_a_curve(claim, point, certified[delta], p_value),
+            p_value=p_value,
+            mu=test.mu(correct) if isinstance(claim, GaussianDP) else 0.0,
+            bounds=tuple(bounds),
+            witness=witness,
+            histogram=histogram,
+            mechanism_seconds=0.0,
+            advice=_ADVICE,
+            canaries=CanaryGuesses(
+                m,
+                int(self.included.sum()),
+                test.words(),
+                test.looks.guesses,
+                tuple(correct.tolist()),
+                guesses,
+                right,
+                tuple(deltas),
+                tuple(certified[d] for d in deltas),
+            ),
+        )
+
+    def _test(self, claim: Claim, failure_prob: float) -> GuessTest:
+        return GuessTest.of(
+            claim,
+            len(self.scores),
+            guesses=self.guesses,
+            one_sided=self.one_sided,
+            failure_prob=failure_prob,
+            coins=self.coins,
+        )
+
+    def _right(self, test: GuessTest) -> Ints:
+        looks = np.array(test.looks.guesses)
+        return right_guesses(self.scores, self.included, looks, one_sided=self.one_sided)
+
+    def _pictures(self, guesses: int, worst: tuple[float, float]) -> tuple[Witness, Histogram]:
+        """Return the guesses in words and counts, and where the scores fell."""
+        tops = guesses if self.one_sided else (guesses + 1) // 2
+        order = np.lexsort((self.included, -self.scores))  # among equal scores wrong ones first
+        lows = np.lexsort((~self.included, self.scores))[: guesses - tops]
+        sides = int(self.included.sum()), int((~self.included).sum())
+        counts = [
+            Counts(
+                int(self.included[at].sum()), sides[0], int((~self.included[at]).sum()), sides[1]
+            )
+            for at in (order[:tops], lows)
+        ]
+        high = self.scores[order[tops - 1]]
+        words = f"included where score >= {high:.4g}"
+        if len(lows):
+            words += f"; excluded where score <= {self.scores[lows[-1]]:.4g}"
+        edges = np.histogram_bin_edges(self.scores, bins=_BINS)
+        low = self.scores[lows[-1]] if len(lows) else -math.inf
+        left, right = (
+            tuple(np.histogram(self.scores[own], edges)[0].tolist())
+            for own in (self.included, ~self.included)
+        )
+        histogram = Histogram(
+            "score (left: included canaries, right: excluded ones)",
+            tuple(f"[{a:.4g}, {b:.4g})" for a, b in itertools.pairwise(edges)),
+            tuple(edges.tolist()),
+            left,
+            right,
+            tuple((edges[1:] > high).tolist()),
+            tuple((edges[:-1] <= low).tolist()),
+        )
+        return Witness(words, "left", counts[0], *worst, right=counts[1]), histogram
+
+
 def audit_one_run(
     scores: ArrayLike,
     included: ArrayLike,
@@ -183,10 +349,9 @@ def audit_one_run(
     guesses: int | None = None,
     side: str = "both",
     coins: str | None = None,
-    delta: float | None = None,
     failure_prob: float = DEFAULT_FAILURE_PROB,
     id: str | None = None,
-) -> OneRunResult:
+) -> AuditResult:
     """Audit a mechanism that ran once, by guessing which canary users it saw.
 
     Throw a fair coin for each of m canary users (or include a random half of them, with
@@ -207,27 +372,28 @@ def audit_one_run(
         default it follows the guesses (for small m delta) or is taken at a few fixed looks.
     side : {"both", "top"}, optional
         "both" guesses the highest scores "included" and the lowest "excluded", by turns; "top"
-        guesses "included" only, which is better where only presence shows, and gets along with
-        half the delta. To be settled beforehand. Default "both".
+        guesses "included" only, which is better where only presence shows, and needs only
+        delta / 2. To be settled beforehand. Default "both".
     coins : {"fair", "half"}, optional
         "fair" (the default) takes every coin to be thrown by itself. "half" takes the included
         canaries to be a set of exactly half, each such set with the same probability: what is
         certified then is less, because the number of the others tells of each coin. For an odd m,
-        half is rounded either way. A reason says so where exactly half are included and nothing
+        half is rounded either way. A note says so where exactly half are included and nothing
         was given.
-    delta : float, optional
-        In [0, 1], at which to certify epsilon: the claimed one by default, 1e-5 for curves.
     failure_prob : float, optional
-        In (0, 1), of the verdict and of each certified number, each by itself. Any of several is
-        wrong with probability at most their number times this. Default 1e-6.
+        Probability that any certified number of the result is wrong, in (0, 1). The claim gets 0.9
+        of it, and the epsilons at other deltas share the rest. Default 1e-6.
     id : str, optional
         Name of the audit.
 
     Returns
     -------
-    OneRunResult
-        The verdict is REFUTED or NO_POWER. Its reason says where scores look as if their sign were
-        reversed, and where many of them are equal; what is certified depends on neither hint.
+    AuditResult
+        The verdict is REFUTED or NO_POWER, because one run has no mutants. For a claim that is a
+        curve, `epsilon` is given at the delta at which the curve is exceeded most. `canaries` holds
+        the guesses, and epsilon at further deltas. Notes state what is assumed, and say where the
+        sign of the scores looks reversed and where many scores are equal; no certified number
+        depends on these hints.
 
     Raises
     ------
@@ -253,16 +419,16 @@ def audit_one_run(
     >>> rng = np.random.default_rng(1)
     >>> coins = rng.random(1000) < 0.5
     >>> noisy = coins + rng.laplace(scale=0.4, size=1000)  # needs epsilon = 2.5
-    >>> found = audit_one_run(noisy, coins, PureDP(1.0), failure_prob=0.05)
-    >>> found.verdict == "refuted", found.certified_epsilon
-    (True, 2.36)
+    >>> result = audit_one_run(noisy, coins, PureDP(1.0), failure_prob=0.05)
+    >>> result.verdict == "refuted", round(result.certified_epsilon, 2)
+    (True, 2.35)
     """
     if not isinstance(claim, Claim):
         raise TypeError(f"claim must be a claim such as PureDP(1.0), got {claim!r}")
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
     one_sided = _validate.choice(SIDES, side=side) == "top"
     design = "fair" if coins is None else _validate.choice(COINS, coins=coins)
-    point, thrown = read_coins(scores, included)
+    values, thrown = read_coins(scores, included)
     m = len(thrown)
     if design == "half" and int(thrown.sum()) not in (m // 2, m - m // 2):
         raise ArgumentError(
@@ -272,69 +438,32 @@ def audit_one_run(
         raise ArgumentError(f"guesses must be an integer from 1 to {m} canaries, got {guesses}")
     name = "one run" if id is None else id
     _validate.text(id=name)
-    at = _validate.delta(delta=delta) if delta is not None else _CURVE_DELTA
-    if claim.point is not None and delta is None:
-        at = claim.point[1]
-
-    def instrument(claim: Claim) -> Instrument:
-        return Instrument.of(
-            claim,
-            m,
-            guesses=guesses,
-            one_sided=one_sided,
-            failure_prob=failure_prob,
-            coins=design,
-        )
-
-    def right(chosen: Instrument) -> Ints:
-        return right_guesses(point, thrown, np.array(chosen.looks.guesses), one_sided=one_sided)
-
-    chosen = instrument(claim)
-    correct = right(chosen)
-    p_value = chosen.p_value(correct, claim)
-    claimed = claim.epsilon(at)
-    deltas = sorted({*DELTAS, at})
-    certified = {}
-    for d in deltas:
-        tool = instrument(ApproxDP(0.0, d))
-        mark = claim.point[0] if claim.point is not None and d == claim.point[1] else 0.0
-        certified[d] = tool.epsilon(right(tool), d, mark)
-    refuted = p_value <= failure_prob
-    if claim.point is not None and at == claim.point[1]:  # one event for verdict and number
-        refuted &= certified[at] >= claimed
-    mu = chosen.mu(correct) if isinstance(claim, GaussianDP) else None
-    look = chosen.telling(correct, certified[at])
-    return OneRunResult(
-        id=name,
-        claim=_claim_words(claim, claimed, at),
-        verdict=Verdict.REFUTED if refuted else Verdict.NO_POWER,
-        reason=_reason(refuted, claim, certified, at, p_value)
-        + _hopeless(refuted, m * at, failure_prob)
-        + "".join(f"; {hint}" for hint in hints(point, thrown, is_design_given=coins is not None)),
-        canaries=m,
-        included=int(thrown.sum()),
-        side=side,
-        chosen=chosen.words(),
-        looks=chosen.looks.guesses,
-        correct=tuple(correct.tolist()),
-        weights=chosen.looks.weights,
-        guesses=chosen.looks.guesses[look],
-        guessed_right=int(correct[look]),
-        failure_prob=failure_prob,
-        p_value=p_value,
-        delta=at,
-        certified_epsilon=certified[at],
-        deltas=tuple(deltas),
-        certified_epsilons=tuple(certified.values()),
-        certified_mu=mu,
-        conditional_epsilon=GaussianDP(mu).epsilon(at) if mu and at > 0 else None,
-        assumptions=_assumptions(claim, guesses, side, design),
-        advice="" if refuted else _ADVICE,
-        versions=versions(),
+    instrument = OneRun(values, thrown, guesses, one_sided, design)
+    task = Task(claim, family(_PAIR), 1, failure_prob, 0, name, instrument=instrument)
+    certificate = drive(instrument, Run(task, None, name))
+    notes = (
+        *hints(values, thrown, is_design_given=coins is not None),
+        *_hopeless(certificate, failure_prob),
+        *_conditional(certificate),
+        *_assumptions(claim, guesses, side, design),
+    )
+    return conclude(
+        task,
+        certificate,
+        Fates(unseen="one run has none"),
+        mechanism="one run",
+        pair_words=f"{m:,} canary users, of whom the run saw {thrown.sum():,}",
+        notes=notes,
     )
 
 
-# Its name reads like an audit's, which pytest would collect wherever it is imported.
+_PAIR = NeighborPair(
+    np.zeros((1, 1)),
+    np.ones((1, 1)),
+    relation=custom_relation("one canary in or out", lambda left, right: True),
+    recipe="canary users of one run",
+)
+"""Stands for the datasets of the run, which are elsewhere."""
 
 
 def right_guesses(
@@ -354,60 +483,51 @@ def right_guesses(
     return np.asarray(top[(looks + 1) // 2] + bottom[looks // 2], dtype=np.int64)
 
 
-def _claim_words(claim: Claim, epsilon: float, delta: float) -> dict[str, Any]:
-    return {
-        "notion": claim.notion,
-        "epsilon": epsilon,
-        "delta": delta,
-        "relation": str(claim.relation or "of the coins"),
-        "source": claim.source,
-        "words": str(claim),
-        "parameters": claim.to_json(),
-    }
-
-
 _ADVICE = (
     "more canaries, or a score that tells included canaries from others better; "
-    "plan_one_run(claim, true_epsilon=...) says how many canaries refute which violation"
+    "plan_one_run(claim, true_epsilon) says how many canaries refute which violation"
 )
 
 
-def _reason(
-    refuted: bool, claim: Claim, certified: dict[float, float], at: float, p_value: float
+def _reason_of_a_curve(
+    claim: Claim, point: tuple[float, float], certified: float, p_value: float
 ) -> str:
-    if not refuted:
-        return (
-            f"no violation found (epsilon >= {at_least(certified[at])} is certified at delta = "
-            f"{at:g}), and one run has no mutant to show power"
-        )
-    claimed = claim.epsilon(at)
-    if certified[at] > claimed:
-        words = beyond(certified[at], claimed, ("at least", "more than"))
-        return f"epsilon is {words} at delta = {at:g}, where {claimed:.4g} was claimed"
-    # The verdict is that on the whole curve; a point that is picked from several shows where.
-    where = max(certified, key=lambda delta: certified[delta] - claim.epsilon(delta))
-    excess = certified[where] > claim.epsilon(where)
-    return (
-        "the claimed curve is refuted as a whole: under it, so many right guesses have "
-        f"probability at most {p_value:.3g}. "
-        + ("It shows most" if excess else "No single point shows it; the closest is")
-        + f" at delta = {where:g}, where epsilon >= {at_least(certified[where])} by itself and the "
-        f"curve allows {claim.epsilon(where):.4g}"
-    )
-
-
-def _hopeless(refuted: bool, budget: float, failure_prob: float) -> str:
-    """Say when delta alone would explain everything."""
-    if refuted or budget <= _HOPELESS * failure_prob:
+    """Return the reason where a curve is refuted as a whole and at no single point."""
+    if claim.point is not None or certified > point[0]:
         return ""
     return (
-        "; delta lets a mechanism tell many coins at once with a probability of the order of "
-        f"canaries * delta = {budget:.2g}, far above failure_prob = {failure_prob:g}: choose a "
-        "larger failure_prob"
+        "the claimed curve is refuted as a whole: under it, so many right guesses have "
+        f"probability at most {p_value:.3g}. No single point shows it: at delta = {point[1]:g}, "
+        f"epsilon >= {at_least(certified)} is certified and the curve allows {point[0]:.4g}"
     )
 
 
-def _assumptions(claim: Claim, guesses: int | None, side: str, design: str) -> tuple[str, ...]:
+def _hopeless(certificate: Certificate, failure_prob: float) -> list[str]:
+    """Say when delta alone would explain everything."""
+    assert certificate.canaries is not None
+    budget = certificate.canaries.canaries * certificate.point[1]
+    if certificate.refuted or budget <= _HOPELESS * failure_prob:
+        return []
+    return [
+        "delta lets a mechanism tell many coins at once with a probability of the order of "
+        f"canaries * delta = {budget:.2g}, far above failure_prob = {failure_prob:g}: choose a "
+        "larger failure_prob"
+    ]
+
+
+def _conditional(certificate: Certificate) -> list[str]:
+    """Say what follows if the mechanism is Gaussian-DP, as a claim of it says."""
+    mu, delta = certificate.mu, certificate.point[1] or _CURVE_DELTA
+    if not 0 < mu < math.inf:
+        return []
+    return [
+        f"if the mechanism is Gaussian-DP, then mu >= {at_least(mu)} and epsilon >= "
+        f"{at_least(GaussianDP(mu).epsilon(delta))} at delta = {delta:g} (conditional, not "
+        "certified)"
+    ]
+
+
+def _assumptions(claim: Claim, guesses: int | None, side: str, design: str) -> list[str]:
     relation = (
         "the claimed relation" if claim.relation is None else f"the relation {claim.relation}"
     )
@@ -416,14 +536,157 @@ def _assumptions(claim: Claim, guesses: int | None, side: str, design: str) -> t
         "else",
         "half": "the included canaries were drawn uniformly among all sets of exactly half of them",
     }
-    said = [
+    stated = [
         coins[design],
         f"to turn one coin changes the input to a neighbour under {relation}",
         "the scores saw the coins only through the output of that one run",
         "claim and failure_prob were settled before the coins were looked at",
     ]
     if side == "top":
-        said.append("so was the choice to guess the top only")
+        stated.append("so was the choice to guess the top only")
     if guesses is not None:
-        said.append(f"so was the number of guesses, {guesses:,}")
-    return tuple(said)
+        stated.append(f"so was the number of guesses, {guesses:,}")
+    return [f"assumed: {words}" for words in stated]
+
+
+def read_coins(scores: ArrayLike, included: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return scores and coins as arrays of one length.
+
+    Raises
+    ------
+    ValueError
+        As :func:`dpaudit.audit_one_run` says.
+    """
+    _refuse_other_index(scores, included)
+    point, coins = _scores(scores), _coins(included)
+    if len(point) != len(coins):
+        raise ArgumentError(
+            f"scores and included must be of one length, got {len(point)} and {len(coins)}"
+        )
+    return point, coins
+
+
+def hints(
+    scores: Floats, included: NDArray[np.bool_], *, is_design_given: bool = True
+) -> list[str]:
+    """Say where the sign looks reversed, many scores are equal, or exactly half is included.
+
+    They are for a reader alone: nothing that is certified may depend on them, as they look at the
+    coins.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (m,)
+        Finite.
+    included : ndarray of bool, shape (m,)
+        The coins, of both kinds.
+    is_design_given : bool, optional
+        Whether the caller said how canaries were included. Default True.
+
+    Examples
+    --------
+    >>> coins = np.arange(100) < 50
+    >>> hints(np.arange(100.0), coins)[0][:65]
+    'included canaries have lower scores than excluded ones in 100% of'
+    >>> hints(np.arange(100.0), ~coins)
+    []
+    """
+    found = []
+    n, m = int(included.sum()), len(included)
+    if 2 * n == m and not is_design_given:
+        found.append(
+            f"exactly half of the canaries are included, which fair coins do with probability "
+            f"{half_probability(m):.2g}. Pass coins='half' if their number was fixed: the numbers "
+            "here hold for fair coins, and coins='fair' says that they were"
+        )
+    ranks = stats.rankdata(scores)
+    pairs = n * (m - n)
+    higher = float(ranks[included].sum()) - n * (n + 1) / 2  # pairs, equal ones by half
+    _, sizes = np.unique(scores, return_counts=True)
+    equal = float((sizes.astype(float) ** 3 - sizes).sum()) / (m * (m - 1))
+    deviation = math.sqrt(pairs * max(m + 1 - equal, 0.0) / 12)
+    if deviation > 0 and special.ndtr((higher - pairs / 2) / deviation) < _REVERSED:
+        found.append(
+            f"included canaries have lower scores than excluded ones in {1 - higher / pairs:.0%} "
+            "of the pairs: is the sign of the scores reversed? High scores are guessed included, "
+            "as of a negative loss. The sign has to be settled without a look at the coins; who "
+            "looks at both signs has to double failure_prob"
+        )
+    tied = int(sizes[sizes > 1].sum())
+    if tied > _MANY_TIES * m:
+        found.append(
+            f"{tied:,} of {m:,} canaries share their score with others ({len(sizes):,} values in "
+            "all), and among equal scores wrong guesses count first, which costs power: a little "
+            "noise that is added once, independent of the coins, breaks the ties"
+        )
+    return found
+
+
+def _refuse_masked(name: str, values: ArrayLike) -> None:
+    if isinstance(values, np.ma.MaskedArray):
+        raise ArgumentError(f"{name} must be a plain array, got a masked one")
+
+
+def _refuse_other_index(scores: Any, included: Any) -> None:
+    """Of two pandas Series, rows are paired by position, which their index must not belie."""
+    first, second = (getattr(values, "index", None) for values in (scores, included))
+    if first is None or not (hasattr(first, "equals") and hasattr(second, "equals")):
+        return  # the `index` of a list is a method
+    if not first.equals(second):
+        raise ArgumentError(
+            "scores and included must be of one index, row by row, got two Series of different "
+            "ones; align them, or give arrays"
+        )
+
+
+def _array(name: str, values: ArrayLike) -> NDArray[Any]:
+    _refuse_masked(name, values)
+    try:
+        return np.asarray(values)
+    except ValueError:  # lists of different lengths
+        raise ArgumentError(f"{name} must be one-dimensional, got a ragged list") from None
+
+
+def _scores(scores: ArrayLike) -> Floats:
+    found = _array("scores", scores)
+    if found.dtype.kind not in "fiub" or found.ndim != 1 or found.size == 0:
+        raise ArgumentError(
+            "scores must be numbers, one-dimensional and not empty, got shape "
+            f"{found.shape} of {found.dtype}"
+        )
+    found = found.astype(np.float64)
+    if not np.isfinite(found).all():
+        wrong = int(np.flatnonzero(~np.isfinite(found))[0])
+        raise ArgumentError(f"scores must be finite, got {found[wrong]} at index {wrong}")
+    return np.asarray(found)
+
+
+def _coins(included: ArrayLike) -> NDArray[np.bool_]:
+    found = _array("included", included)
+    if found.dtype == object and found.ndim == 1:  # as data frames keep bool beside missing values
+        for at, value in enumerate(found):
+            if not isinstance(value, bool | np.bool_):
+                raise ArgumentError(f"included must be bool, or 0 and 1, got {value!r} at {at}")
+        found = found.astype(bool)
+    if found.ndim != 1 or found.size == 0 or found.dtype.kind not in "biuf":
+        raise ArgumentError(
+            "included must be one-dimensional, not empty, of bool or of 0 and 1, got shape "
+            f"{found.shape} of {found.dtype}"
+        )
+    if not np.isin(found, (0, 1)).all():
+        wrong = int(np.flatnonzero(~np.isin(found, (0, 1)))[0])
+        raise ArgumentError(f"included must be bool, or 0 and 1, got {found[wrong]} at {wrong}")
+    coins = found.astype(bool)
+    heads, m = int(coins.sum()), len(coins)
+    if heads in (0, m):
+        raise ArgumentError(
+            f"included must hold canaries of both kinds, got {m} that are all "
+            f"{'included' if heads else 'excluded'}"
+        )
+    tail = 2 * float(special.bdtr(min(heads, m - heads), m, 0.5))
+    if tail < _UNFAIR:
+        raise ArgumentError(
+            f"included must be thrown by fair coins, got {heads} of {m} included, which fair coins "
+            f"show with probability {tail:.2g}"
+        )
+    return coins

@@ -20,8 +20,9 @@ from scipy import optimize, special, stats
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import ApproxDP, Claim, GaussianDP
-from dpaudit.engine.one_run import COINS, SIDES, WALK_ROOM, Instrument
+from dpaudit.engine.one_run import COINS, SIDES, WALK_ROOM, GuessTest
 from dpaudit.engine.one_run_limits import least_canaries, most_canaries
+from dpaudit.engine.task import PRIMARY_SHARE, divide
 from dpaudit.errors import ArgumentError
 from dpaudit.stats import FEW_LOOKS, Allowance, Looks, crossing_prob, heights_refused, tail_bound
 
@@ -95,14 +96,12 @@ class OneRunPlan:
 
 def plan_one_run(
     claim: Claim,
+    true_epsilon: float | None = None,
     *,
     mu: float | None = None,
-    true_epsilon: float | None = None,
     canaries: Sequence[int] = CANARIES,
     side: str = "both",
     coins: str = "fair",
-    guesses: float | None = None,
-    delta: float | None = None,
     power: float = 0.9,
     failure_prob: float = DEFAULT_FAILURE_PROB,
 ) -> OneRunPlan:
@@ -112,22 +111,18 @@ def plan_one_run(
     ----------
     claim : Claim
         To be refuted.
-    mu : float, optional
-        > 0: scores are Gaussian, those of included canaries `mu` standard deviations higher.
     true_epsilon : float, optional
-        > 0, instead of `mu`: Gaussian scores that just need this epsilon at the delta of the plan,
-        for delta = 0 scores with Laplace noise.
+        Epsilon that the mechanism really needs at the claimed delta (1e-5 for a curve); above the
+        claimed one. Scores are taken to be Gaussian, for delta = 0 to have Laplace noise.
+    mu : float, optional
+        > 0, instead of `true_epsilon`: scores are Gaussian, those of included canaries `mu`
+        standard deviations higher.
     canaries : sequence of int, optional
         Numbers of canaries to look at, each at least 2.
     side : {"both", "top"}, optional
         As in :func:`audit_one_run`.
     coins : {"fair", "half"}, optional
         As in :func:`audit_one_run`. Default "fair".
-    guesses : float, optional
-        Share of the canaries, in (0, 1], to be guessed by a number fixed beforehand. By default
-        the number is chosen as :func:`audit_one_run` does.
-    delta : float, optional
-        At which to certify epsilon: the claimed one by default, 1e-5 for curves.
     power, failure_prob : float, optional
         In (0, 1). Default 0.9 and 1e-6.
 
@@ -156,10 +151,7 @@ def plan_one_run(
     _validate.choice(COINS, coins=coins)
     wanted = _validate.failure_prob(power=power)
     failure_prob = _validate.failure_prob(failure_prob=failure_prob)
-    if guesses is not None and not 0 < _validate.positive(guesses=guesses) <= 1:
-        raise ArgumentError(f"guesses must be a share in (0, 1], got {guesses!r}")
     at = claim.point[1] if claim.point is not None else 1e-5
-    at = at if delta is None else _validate.delta(delta=delta)
     if true_epsilon is not None:
         _validate.positive(true_epsilon=true_epsilon)
     if true_epsilon is not None and true_epsilon <= (allowed := claim.epsilon(at)):
@@ -171,34 +163,24 @@ def plan_one_run(
     held = _validate.items("a sequence of integers >= 2", canaries=canaries)
     numbers = tuple(_validate.integer(2, MAX_CANARIES, canaries=m) for m in held)
 
-    def instrument(claim: Claim, m: int) -> Instrument:
-        number = None if guesses is None else max(round(guesses * m), 1)
-        return Instrument.of(
-            claim,
-            m,
-            guesses=number,
-            one_sided=one_sided,
-            failure_prob=failure_prob,
-            coins=coins,
-        )
+    share = divide(failure_prob, [PRIMARY_SHARE])[0]  # of the claim, in an audit
+
+    def test(claim: Claim, m: int) -> GuessTest:
+        return GuessTest.of(claim, m, one_sided=one_sided, failure_prob=share, coins=coins)
 
     def power_of(m: int) -> float:
-        tool = instrument(claim, m)
+        tool = test(claim, m)
         rates = _rates(np.array(tool.looks.guesses) / m, beyond, one_sided)
         heights = _critical(tool, claim, rates).tolist()
         return crossing_prob(heights, tool.looks.guesses, rates)
 
     def needed() -> int | None:
-        least = least_canaries(
-            claim, beyond, one_sided=one_sided, power=wanted, failure_prob=failure_prob
-        )
-        most = _most(
-            claim, beyond, guesses, one_sided=one_sided, power=wanted, failure_prob=failure_prob
-        )
+        least = least_canaries(claim, beyond, one_sided=one_sided, power=wanted, failure_prob=share)
+        most = _most(claim, beyond, one_sided=one_sided, power=wanted, failure_prob=share)
         return _smallest(lambda m: power_of(m) >= wanted, least, most)
 
     def certified(m: int) -> float:
-        tool = instrument(ApproxDP(0.0, at), m)
+        tool = test(ApproxDP(0.0, at), m)
         looks = np.array(tool.looks.guesses)
         rates = _rates(looks / m, beyond, one_sided)
         right = np.floor(np.cumsum(rates * np.diff(looks, prepend=0)) + 0.5)
@@ -266,7 +248,7 @@ def _rates(
     return np.asarray(np.clip(np.diff(right) / np.diff(total), 0.0, 1.0))
 
 
-def _critical(tool: Instrument, claim: Claim, rates: Floats) -> Ints:
+def _critical(tool: GuessTest, claim: Claim, rates: Floats) -> Ints:
     """Least counts of right guesses that refute the claim, at each look.
 
     Of a fixed look, only to where counts at such rates between looks have a probability beyond
@@ -303,7 +285,6 @@ def _critical(tool: Instrument, claim: Claim, rates: Floats) -> Ints:
 def _most(
     claim: Claim,
     beyond: Callable[[float], tuple[float, float]],
-    guesses: float | None,
     *,
     one_sided: bool,
     power: float,
@@ -311,17 +292,13 @@ def _most(
 ) -> int:
     """Canaries from which on nothing is refuted often enough, whatever their number."""
     start = 2
-    if guesses is not None:
-        parts = {guesses: 1.0}
-        start = math.ceil(4 / guesses)
-    else:
-        if claim.point is not None:
-            if claim.point[1] == 0.0:
-                return MAX_CANARIES  # a walk, whose looks get along with any number
-            start = math.floor(min(WALK_ROOM * failure_prob / claim.point[1], MAX_CANARIES)) + 1
-        while len(Looks.few(start, failure_prob).guesses) < len(FEW_LOOKS):
-            start *= 2  # small numbers of canaries are not looked at so often
-        parts = {1 / part: share for part, share in FEW_LOOKS.items()}
+    if claim.point is not None:
+        if claim.point[1] == 0.0:
+            return MAX_CANARIES  # a walk, whose looks suit any number
+        start = math.floor(min(WALK_ROOM * failure_prob / claim.point[1], MAX_CANARIES)) + 1
+    while len(Looks.few(start, failure_prob).guesses) < len(FEW_LOOKS):
+        start *= 2  # small numbers of canaries are not looked at so often
+    parts = {1 / part: share for part, share in FEW_LOOKS.items()}
     return most_canaries(
         claim,
         beyond,

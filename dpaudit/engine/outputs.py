@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB, DEFAULT_SEED
 from dpaudit.claims import Claim
-from dpaudit.engine import counts
-from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.concluding import conclude
+from dpaudit.engine.driver import certificate_of_stored
 from dpaudit.engine.families import Outcomes
 from dpaudit.engine.mutation import Fates
 from dpaudit.engine.reading import Outputs, read, refuse_other_kinds
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import Task, divide
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms import Sampler, generator, words_of_draws
 from dpaudit.neighbors import NeighborPair, family
@@ -98,7 +97,7 @@ def audit_outputs(
     _validate.text(id=id)
     given = _checked_mutants(mutants)
     task, sampler = _prepared(claim, failure_prob, seed, id, id, left, right)
-    found = counts.look_at(task, sampler, "outputs")
+    found = certificate_of_stored(task, sampler, "outputs")
     results = (
         ()
         if found.refuted
@@ -210,7 +209,7 @@ def _checked_mutants(mutants: Any) -> dict[str, tuple[Outputs, Outputs]]:
 def _fate(
     task: Task, audited: StoredDraws, name: str, left: Outputs, right: Outputs, among: int
 ) -> MutantResult:
-    share = task.failure_prob / among
+    share = divide(task.failure_prob, among)[0]
     id = f"{task.name}/{name}"
     alone, sampler = _prepared(task.claim, share, task.seed, id, name, left, right)
     shape, wanted = sampler.left.shape[1:], audited.left.shape[1:]
@@ -219,7 +218,7 @@ def _fate(
             f"mutants: the outputs of {name!r} must be of the shape of those that are audited, "
             f"{words_of_draws(audited.left)}, got {words_of_draws(sampler.left)}"
         )
-    found: Certificate = counts.look_at(alone, sampler, "mutant")
+    found = certificate_of_stored(alone, sampler, "mutant")
     return MutantResult(
         name,
         Fate.KILLED if found.refuted else Fate.SURVIVED,

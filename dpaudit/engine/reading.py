@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit._files import read_array
-from dpaudit.engine.request import MIN_DRAWS
+from dpaudit.engine.auditing import MIN_DRAWS
 from dpaudit.errors import ArgumentError
 from dpaudit.mechanisms import as_rows, kind_of, words_of_draws
 

@@ -1,12 +1,10 @@
 """Distinguishing events: learnt on exploration draws, frozen before the draws that certify."""
 
 from dpaudit.events.bits import FloatAttack, explanation
+from dpaudit.events.cuts import approximate_lower, approximate_upper, expectation, scalar_score
 from dpaudit.events.encoding import Column, Encoder, number_words, row_words
 from dpaudit.events.event import LEARN_SHARE, Event, Goal, Guess, Selection
-from dpaudit.events.expectation import expectation
-from dpaudit.events.expected import approximate_lower, approximate_upper
-from dpaudit.events.guessing import scalar_score
-from dpaudit.events.portfolio import learn
+from dpaudit.events.learning import learn
 from dpaudit.events.scores import OutcomeScore, TableScore
 
 __all__ = [

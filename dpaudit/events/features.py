@@ -1,21 +1,532 @@
-"""One-dimensional views of an output, each with words: the raw material of events."""
+"""One-dimensional views of an output, each with words: the raw material of events.
+
+The spreads are compared by the generalised eigenvectors of the two covariance matrices: among all
+directions u, the ratio ``u' S_left u / u' S_right u`` is largest and smallest along them. Taken as
+coordinates they make both matrices diagonal, so that the log-likelihood ratio of two Gaussians with
+these moments is a sum over them,
+
+    sum_i  z_i^2 (1 - 1 / v_i) / 2 + z_i m_i / v_i  +  constant,
+
+with z measured from the right mean in right standard deviations, and v_i and m_i the variance and
+the mean of the left side in these units. Directions in which the two do not differ by more than
+chance are left out: they would add noise only. What chance does is known well enough: the ratios of
+two sample covariances of equal distributions lie, up to fluctuations, between
+``((1 - h) / (1 - s))^2`` and ``((1 + h) / (1 - s))^2``, with ``s = k / n`` and ``h`` the root of
+``2 s - s^2`` (Wachter 1980, "The limiting empirical measure of multiple discriminant ratios").
+
+Noise of any scale hides the size of a number, and none of it hides a residue to which the noise
+added nothing: the parity of a count, a grid to which a value was rounded before, the phase of a
+comb. Such a leak is a difference between the two characteristic functions at one frequency,
+
+    E_left e^(2 pi i f y) - E_right e^(2 pi i f y),
+
+at which smooth noise leaves both near 0. Frequencies are found in three ways: residues of integers
+by a chi-square statistic for each modulus; multiples of a power of ten or of two by folding the
+outputs at that power; any others by a periodogram over the range of the outputs, and a search
+around its peaks. A peak must exceed what any of the frequencies that were looked at would show by
+chance: under equal distributions each power is nearly exponential with mean 1.
+"""
 
 from __future__ import annotations
 
+import math
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
-from dpaudit.events.directions import difference_of_means, filled, spreads
 from dpaudit.events.encoding import Column, Encoder
-from dpaudit.events.periods import periodic
-from dpaudit.events.relations import relations
-from dpaudit.events.screening import SCREENED
+from dpaudit.events.screening import SCREENED, binned_excess, chi_square_excess, share_gap
+
+# --- directions along which the two sides differ: in their means, in their spreads, in both ----
+
 
 Floats = NDArray[np.float64]
+Read = Callable[[Floats], Floats]
+
+MAX_SPREADS = 200
+"""Coordinates up to which covariance matrices are compared."""
+
+_SHOWN = 2  # directions of different spread that are looked at by themselves
+_QUADRATIC = 16  # directions in a quadratic score
+_REACH = 8.0  # standard deviations to which draws are moved in while spreads are learnt
+_SLACK = 1.15  # beyond what chance does to the ratio of two variances
+
+
+def filled(x: Floats) -> Floats:
+    """Return encoded outputs with 0 for "no answer"."""
+    return np.where(np.isnan(x), 0.0, x)
+
+
+def difference_of_means(left: Floats, right: Floats, numeric: NDArray[np.bool_]) -> Read | None:
+    """Projection on the difference of means, each coordinate in units of its spread."""
+    spread = np.concatenate([filled(left), filled(right)]).std(axis=0)
+    gap = filled(left).mean(axis=0) - filled(right).mean(axis=0)
+    use = numeric & (spread > 0)
+    weights = np.zeros(len(spread))
+    weights[use] = gap[use] / spread[use] ** 2
+    size = np.linalg.norm(weights)
+    if not size > 0:
+        return None
+    weights /= size
+    # Not a matrix product, whose last digits depend on the number of rows.
+    return lambda x: np.asarray((filled(x) * weights).sum(axis=1))
+
+
+def spreads(
+    columns: NDArray[np.intp], left: Floats, right: Floats
+) -> Iterator[tuple[Column, Read]]:
+    """Yield distances along directions of different spread, and the quadratic score.
+
+    Parameters
+    ----------
+    columns : ndarray of int
+        Those that hold numbers, at least two.
+    left, right : ndarray, shape (n, k)
+        Encoded draws from which to learn.
+
+    Yields
+    ------
+    Column
+        Words.
+    callable
+        ``[size, k] -> [size]``.
+    """
+    k, n = len(columns), min(len(left), len(right))
+    if k > MAX_SPREADS or n < 4 * k + 50:
+        return
+    sides = [filled(np.take(x, columns, axis=1)) for x in (left, right)]
+    pooled = np.concatenate(sides)
+    center, unit = np.median(pooled, axis=0), pooled.std(axis=0)
+    moving = unit > 0
+    if moving.sum() < 2:
+        return
+    columns, center, unit = columns[moving], center[moving], unit[moving]
+    sides = [np.clip((x[:, moving] - center) / unit, -_REACH, _REACH) for x in sides]
+    means = [x.mean(axis=0) for x in sides]
+    covariances = [np.cov(x, rowvar=False) for x in sides]
+    ridge = 1e-9 * np.eye(len(unit))
+    try:
+        ratios, vectors = linalg.eigh(covariances[0] + ridge, covariances[1] + ridge)
+    except linalg.LinAlgError:
+        return
+    shift = (means[0] - means[1]) @ vectors
+    differ = np.abs(np.log(np.maximum(ratios, 1e-12))) > _chance(len(unit), n)
+    if not differ.any():
+        return
+    order = np.argsort(-np.abs(np.log(np.maximum(ratios, 1e-12))), kind="stable")
+    middle = center + unit * (means[0] + means[1]) / 2
+    weights = vectors / unit[:, None]
+    shown = [i for i in order[:_SHOWN].tolist() if differ[i]]
+    for rank, i in enumerate(shown, 1):
+        name = "distance along the direction of different spread"
+        name += f" {rank}" if len(shown) > 1 else ""
+        yield Column(name), _distance(columns, middle, weights[:, i])
+    use = [i for i in order.tolist() if differ[i] or abs(shift[i]) > 5 * math.sqrt(2 / n)]
+    use = use[:_QUADRATIC]
+    if len(use) == 1:
+        return  # the distance says it all, but for a shift that the linear scores see
+    start = center + unit * means[1]
+    bend = (1 - 1 / np.maximum(ratios[use], 1e-12)) / 2
+    slope = shift[use] / np.maximum(ratios[use], 1e-12)
+    name = f"quadratic score in {len(use)} direction{'s' * (len(use) > 1)}"
+    yield Column(name), _quadratic(columns, start, weights[:, use], bend, slope)
+
+
+def _chance(k: int, n: int) -> float:
+    """Logarithm of the ratio of spreads that chance alone does not reach."""
+    share = k / n
+    h = math.sqrt(2 * share - share**2)
+    edge = 2 * math.log((1 + h) / (1 - share))
+    return _SLACK * edge + 6 / math.sqrt(n)
+
+
+def _project(x: Floats, weights: Floats) -> Floats:
+    """Rows times weights, one column after the other: row by row the same in any batch."""
+    total = np.zeros((len(x), weights.shape[1]))
+    for j, row in enumerate(weights):
+        total += x[:, j, None] * row
+    return total
+
+
+def _distance(columns: NDArray[np.intp], middle: Floats, weights: Floats) -> Read:
+    return lambda x: np.abs(((filled(np.take(x, columns, axis=1)) - middle) * weights).sum(axis=1))
+
+
+def _quadratic(
+    columns: NDArray[np.intp], start: Floats, weights: Floats, bend: Floats, slope: Floats
+) -> Read:
+    def read(x: Floats) -> Floats:
+        z = _project(filled(np.take(x, columns, axis=1)) - start, weights)
+        return np.asarray((z * (bend * z + slope)).sum(axis=1))
+
+    return read
+
+
+# --- what coordinates say about each other: equality, order, small gaps, differences of pairs ---
+
+
+MAX_PAIRED = 48
+"""Coordinates of which all pairs are looked at."""
+
+_PAIRED_DRAWS = 2000
+_TELLING = 6.0  # standard errors by which a pair must differ
+_MAX_PAIRS = 3
+_LEAST = 100  # draws from which relations are looked for
+
+
+class YesNo(Column):
+    """A column of 1 and 0."""
+
+    def words(self, value: float) -> str:
+        """Return yes or no."""
+        return {1.0: "yes", 0.0: "no"}.get(value, "no answer")
+
+
+def relations(
+    names: list[str], columns: NDArray[np.intp], left: Floats, right: Floats
+) -> Iterator[tuple[Column, Read, bool]]:
+    """Yield relations between the coordinates of a vector that tell the sides apart.
+
+    Parameters
+    ----------
+    names : list of str
+        Of all columns.
+    columns : ndarray of int
+        Those that hold numbers, at least two.
+    left, right : ndarray, shape (n, k)
+        Encoded draws from which to learn.
+
+    Yields
+    ------
+    Column
+        Words.
+    callable
+        ``[size, k] -> [size]``.
+    bool
+        Whether more and less mean something.
+    """
+    if min(len(left), len(right)) < _LEAST:
+        return
+    for name, read in (
+        ("number of coordinates equal to another", _repeats),
+        ("smallest gap between two coordinates", _smallest_gap),
+        ("number of coordinates above the one before", _ascents),
+        ("position of the smallest coordinate", _smallest),
+    ):
+        of = _on(columns, read)
+        if binned_excess(of(left), of(right)) > 0:
+            yield Column(name), of, True
+    few = columns[:MAX_PAIRED]
+    for i, j in _equal_pairs(left[:_PAIRED_DRAWS, few], right[:_PAIRED_DRAWS, few]):
+        pair = f"{names[few[i]]} equals {names[few[j]]}"
+        yield YesNo(pair), _equality(int(few[i]), int(few[j])), False
+    for i, j in _related_pairs(left[:, few], right[:, few]):
+        a, b = int(few[i]), int(few[j])
+        yield Column(f"{names[a]} - {names[b]}"), _combination(a, b, -1.0), True
+        yield Column(f"{names[a]} + {names[b]}"), _combination(a, b, 1.0), True
+
+
+def _on(columns: NDArray[np.intp], read: Read) -> Read:
+    return lambda x: read(np.take(x, columns, axis=1))
+
+
+def _repeats(x: Floats) -> Floats:
+    """Count coordinates less the different ones; a gap equals nothing."""
+    return np.asarray((np.diff(np.sort(x, axis=1), axis=1) == 0).sum(axis=1), dtype=np.float64)
+
+
+def _smallest_gap(x: Floats) -> Floats:
+    gaps = np.diff(np.sort(x, axis=1), axis=1)  # NaN is sorted last
+    least = np.fmin.reduce(gaps, axis=1)
+    return np.asarray(least)
+
+
+def _ascents(x: Floats) -> Floats:
+    return np.asarray((x[:, 1:] > x[:, :-1]).sum(axis=1), dtype=np.float64)
+
+
+def _smallest(x: Floats) -> Floats:
+    return np.asarray(np.where(np.isnan(x), np.inf, x).argmin(axis=1), dtype=np.float64)
+
+
+def _equality(a: int, b: int) -> Read:
+    return lambda x: (x[:, a] == x[:, b]).astype(np.float64)
+
+
+def _combination(a: int, b: int, sign: float) -> Read:
+    return lambda x: np.asarray(x[:, a] + sign * x[:, b])
+
+
+def _equal_pairs(left: Floats, right: Floats) -> list[tuple[int, int]]:
+    """Return the pairs whose probability of being equal differs most."""
+    if not any(_repeats(x).any() for x in (left, right)):
+        return []
+    i, j = np.triu_indices(left.shape[1], 1)
+    a, b = (
+        np.array([(x[:, p] == x[:, q]).sum() for p, q in zip(i, j, strict=True)])
+        for x in (left, right)
+    )
+    gaps = np.abs(share_gap(a, b, len(left), len(right)))
+    return _best(i, j, gaps)
+
+
+def _best(i: NDArray[np.intp], j: NDArray[np.intp], gaps: Floats) -> list[tuple[int, int]]:
+    best = np.argsort(-gaps, kind="stable")[:_MAX_PAIRS]
+    return [(int(i[at]), int(j[at])) for at in best if gaps[at] > _TELLING]
+
+
+def _related_pairs(left: Floats, right: Floats) -> list[tuple[int, int]]:
+    """Return the pairs whose correlation differs most."""
+    a, b = _correlation(left), _correlation(right)
+    i, j = np.triu_indices(len(a), 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Fisher's transformation has variance 1 / (n - 3), nearly, for any correlation.
+        z = np.arctanh(np.clip(a, -1 + 1e-9, 1 - 1e-9)) - np.arctanh(
+            np.clip(b, -1 + 1e-9, 1 - 1e-9)
+        )
+        gaps = np.abs(z[i, j]) / np.sqrt(1 / max(len(left) - 3, 1) + 1 / max(len(right) - 3, 1))
+    return _best(i, j, gaps)
+
+
+def _correlation(x: Floats) -> Floats:
+    """Return correlations, of values moved in to six quartile ranges from the median."""
+    x = np.where(np.isnan(x), 0.0, x)
+    low, middle, high = np.quantile(x, [0.25, 0.5, 0.75], axis=0)
+    reach = 6 * (high - low)
+    z = np.clip(x, middle - reach, middle + reach) - middle
+    spread = z.std(axis=0)
+    z = np.where(spread > 0, (z - z.mean(axis=0)) / np.where(spread > 0, spread, 1.0), 0.0)
+    return np.asarray(z.T @ z / len(z))
+
+
+# --- what repeats along an output: residues of integers, fractional parts at a period ----------
+
+
+Sides = tuple[Floats, Floats]
+
+MODULI = (*range(2, 17), 17, 19, 20, 23, 24, 25, 29, 31, 32, 50, 60, 64, 100, 128, 256, 1000, 1024)
+MAX_SINGLE = 32
+"""Different values up to which a table of values says all that residues could."""
+
+_LEAST, _LEAST_WAVES = 100, 1000  # draws from which residues, and any periods, are looked for
+_DECIMALS = 9  # that outputs may have been rounded to
+_FIRST = 64  # values that tell at once that they were not rounded
+_BEST = 2  # residues, and periods, of one number that are kept
+_LARGEST = 2.0**53  # beyond it doubles have no low bits
+_FOLDS, _FOLD_CELLS = 4, 4096  # powers, three decades or eleven octaves apart, and cells of each
+_RANGE_CELLS = 2**15
+_WAVES = 8.0  # periods within the bulk of the outputs from which bins of equal counts miss a comb
+_SURE = 14.0  # logarithm of how improbable a peak must be
+_HARMONICS = (2, 3, 4, 5)
+
+
+def periodic(name: str, left: Floats, right: Floats) -> Iterator[tuple[Column, Read]]:
+    """Yield the residues and the fractional parts of a number that tell the sides apart.
+
+    Parameters
+    ----------
+    name : str
+        Of the number.
+    left, right : ndarray, shape (n,)
+        Its values on the draws from which to learn; NaN for no answer.
+
+    Yields
+    ------
+    Column
+        Such as "output mod 7".
+    callable
+        From values of the number to it.
+    """
+    left, right = _few(left), _few(right)
+    pooled = np.concatenate([left, right])
+    if min(len(left), len(right)) < _LEAST:
+        return
+    if len(np.unique(pooled)) <= max(MAX_SINGLE, len(pooled) / 16):
+        return
+    bulk = float(np.subtract(*np.quantile(pooled, [0.9, 0.1])))
+    if bulk == 0:
+        return
+    decimals = _decimals(pooled)
+    if decimals is not None:
+        unit = 10.0**decimals
+        places = f"{name} / {_words(1 / unit)}" if decimals else name
+        for modulus in _moduli(np.rint(left * unit), np.rint(right * unit), bulk * unit):
+            yield Column(f"{places} mod {modulus}"), _residue(modulus, unit)
+    if min(len(left), len(right)) < _LEAST_WAVES:
+        return
+    periods = _along_range(left, right, pooled, 1 / unit if decimals is not None else 0.0)
+    if decimals is None and not periods:
+        periods = _folded(left, right, pooled, bulk)
+    for period in periods:
+        if decimals is None or not _is_modulus(period * unit):
+            yield Column(f"fractional part of {name} / {_words(period)}"), _fraction(period)
+
+
+def _few(values: Floats) -> Floats:
+    known = values[np.isfinite(values)][:SCREENED]
+    return known[np.abs(known) < _LARGEST]
+
+
+def _decimals(values: Floats) -> int | None:
+    """Return how many decimals all values have at most; None where there are many."""
+    largest = float(np.abs(values).max())
+    for decimals in range(_DECIMALS + 1):
+        unit = 10.0**decimals
+        if largest * unit >= 2.0**40 and decimals:
+            return None
+        for part in (values[:_FIRST] * unit, values * unit):
+            if not np.all(np.abs(part - np.rint(part)) <= 1e-12 * np.abs(part)):
+                break
+        else:
+            return decimals
+    return None
+
+
+def _residue(modulus: int, unit: float) -> Read:
+    if unit == 1.0:
+        return lambda y: np.mod(y, modulus)
+    return lambda y: np.mod(np.rint(y * unit), modulus)
+
+
+def _fraction(period: float) -> Read:
+    def read(y: Floats) -> Floats:
+        turns = y / period
+        return np.asarray(turns - np.floor(turns))
+
+    return read
+
+
+def _is_modulus(period: float) -> bool:
+    return abs(period - round(period)) < 1e-6 * period and round(period) <= max(MODULI)
+
+
+def _words(period: float) -> str:
+    return f"{period:.8g}"
+
+
+def _moduli(left: Floats, right: Floats, bulk: float) -> list[int]:
+    """Return the moduli whose residues differ most, of those that are small beside the bulk."""
+    sides = [side.astype(np.int64) for side in (left, right)]
+    found = []
+    for modulus in MODULI:
+        if modulus * _WAVES > bulk:
+            break
+        a, b = (np.bincount(side % modulus, minlength=modulus) for side in sides)
+        excess = chi_square_excess(a, b)
+        if excess > 0:
+            found.append((-excess, modulus))
+    return [modulus for _, modulus in sorted(found)[:_BEST]]
+
+
+# --- periods of real numbers ---
+
+
+def _folded(left: Floats, right: Floats, pooled: Floats, bulk: float) -> list[float]:
+    """Look for small periods that divide a power of ten or of two, as programs choose them."""
+    peaks = []
+    for base, apart in ((10.0, 3), (2.0, 11)):
+        top = math.floor(math.log(bulk, base))
+        for k in range(_FOLDS):
+            fold = base ** (top - apart * k)
+            if np.abs(pooled).max() / fold * _FOLD_CELLS > _LARGEST:
+                break
+            counts = []
+            for side in (left, right):
+                turns = side / fold
+                turns = turns - np.floor(turns)
+                cells = np.minimum((turns * _FOLD_CELLS).astype(np.int64), _FOLD_CELLS - 1)
+                counts.append(np.bincount(cells, minlength=_FOLD_CELLS))
+            power = _powers(*counts)
+            least = max(math.ceil(_WAVES * fold / bulk), 1)
+            peaks += _peaks(power, least, fold)
+    return _distinct(peaks)
+
+
+def _along_range(left: Floats, right: Floats, pooled: Floats, unit: float) -> list[float]:
+    """Look for any period that is not too small, by a periodogram over the bulk of the outputs.
+
+    Where all outputs are multiples of `unit`, only cells of that width mean something.
+    """
+    low, q10, q90, high = np.quantile(pooled, [0.005, 0.1, 0.9, 0.995])
+    width = unit or (high - low) / _RANGE_CELLS
+    cells = int((high - low) / width) + 1
+    if not 4 * _WAVES < cells <= 2 * _RANGE_CELLS:
+        return []
+    bulk = [side[(side >= low) & (side <= high)] for side in (left, right)]
+    if min(map(len, bulk)) < 2:
+        return []
+    counts = [
+        np.bincount(((side - low) / width).astype(np.int64), minlength=cells) for side in bulk
+    ]
+    size = 2 ** math.ceil(math.log2(2 * cells))
+    power = _powers(*(np.append(c, np.zeros(size - len(c))) for c in counts))
+    least = math.ceil(_WAVES * size * width / (q90 - q10))
+    found = _peaks(power, least, size * width)
+    return _distinct([_refined(bulk, period, high - low) for period in found])
+
+
+def _powers(left: NDArray[Any], right: NDArray[Any]) -> Floats:
+    """Power of the difference of characteristic functions at each frequency; near Exp(1)."""
+    a, b = left.sum(), right.sum()
+    return np.asarray(np.abs(np.fft.rfft(left / a - right / b)) ** 2 / (1 / a + 1 / b))
+
+
+def _peaks(power: Floats, least: int, longest: float) -> list[float]:
+    """Return the periods of the largest peak and of the slowest one, where they are sure.
+
+    The period of the first frequency is `longest`.
+    """
+    if least >= len(power) - 1:
+        return []
+    sure = _SURE + math.log(len(power))
+    inside = power[least:-1]
+    best = int(inside.argmax()) + least
+    if power[best] <= sure:
+        return []
+    # Of a comb with harmonics the slowest wave shows all; a quarter of the power is enough.
+    for harmonic in reversed(_HARMONICS):
+        slower = round(best / harmonic)
+        if slower >= least and power[slower] > max(sure, power[best] / 4):
+            return [longest / slower]
+    return [longest / best]
+
+
+def _refined(sides: Sequence[Floats], period: float, span: float) -> float:
+    """Climb the power around a frequency, and take a round period where it is as good."""
+    frequency, step = 1 / period, 0.5 / span
+    for _ in range(3):
+        around = frequency + step * np.linspace(-1, 1, 17)
+        frequency = float(around[np.argmax(_power_at(sides, around))])
+        step /= 6
+    found = 1 / frequency
+    rounded = [float(f"{found:.{digits}g}") for digits in (1, 2, 3, 4, 5)]
+    powers = _power_at(sides, 1 / np.array([*rounded, found]))
+    return next(
+        p for p, power in zip([*rounded, found], powers, strict=True) if power >= 0.97 * powers[-1]
+    )
+
+
+def _power_at(sides: Sequence[Floats], frequencies: Floats) -> Floats:
+    means = [
+        np.array([np.exp(2j * np.pi * (f * side - np.floor(f * side))).mean() for f in frequencies])
+        for side in sides
+    ]
+    return np.asarray(np.abs(means[0] - means[1]) ** 2)
+
+
+def _distinct(periods: Sequence[float]) -> list[float]:
+    """Return periods without those that are nearly another's."""
+    kept: list[float] = []
+    for period in periods:
+        if all(abs(period / other - 1) > 1e-6 for other in kept):
+            kept.append(period)
+    return kept[:_BEST]
+
 
 _HUGE = 1e100
 """Outputs beyond it are moved there while directions are learnt, so that squares stay finite."""

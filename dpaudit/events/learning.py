@@ -3,17 +3,24 @@
 Scores come simplest first. What shows nothing is left out early, because every score costs time
 and some of the luck with which the best is chosen: tables that tell the sides apart no better than
 chance, and trees where nothing is left over that the logistic score does not explain.
+
+The exploration draws of each side are split in two. Scores are learnt on one part; on the other
+every score is cut at many thresholds, of which the best is chosen (:mod:`dpaudit.events.cuts`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.events.bits import FloatAttack
+from dpaudit.events.cuts import choose, cut, is_plain, with_examples
 from dpaudit.events.encoding import Encoder
+from dpaudit.events.event import Goal, Selection
 from dpaudit.events.features import all_features
 from dpaudit.events.scores import (
     FEW_ATOMS,
@@ -128,3 +135,42 @@ def _shifts(table: TableScore, left: Floats, right: Floats) -> bool:
 
 def _varies(values: Floats) -> bool:
     return not np.array_equal(values, np.broadcast_to(values[:1], values.shape), equal_nan=True)
+
+
+# --- learn many scores, then choose the events that will be certified --------------------------
+
+
+def learn(
+    left: NDArray[Any],
+    right: NDArray[Any],
+    goal: Goal,
+    *,
+    rng: np.random.Generator,
+    float_attack: FloatAttack | None = None,
+) -> Selection:
+    """Learn scores on one part of the exploration draws and choose events on the other.
+
+    Parameters
+    ----------
+    left, right : ndarray, shape [size, ...]
+        Exploration draws, at least 2 a side.
+    goal : Goal
+        What to certify.
+    rng : numpy.random.Generator
+        For the tree learner.
+    float_attack : FloatAttack, optional
+        Also look at the low bits of the outputs.
+    """
+    halves = [max(int(len(x) * goal.learn_share), 1) for x in (left, right)]
+    first = left[: halves[0]], right[: halves[1]]
+    encoder = Encoder.learn(left, right, sides=first)
+    encoded = [encoder(left), encoder(right)]
+    learn_left, learn_right = (x[:h] for x, h in zip(encoded, halves, strict=True))
+    rest = tuple(x[h:] for x, h in zip(encoded, halves, strict=True))
+    cuts = []
+    for score in all_scores(encoder, learn_left, learn_right, rng, float_attack):
+        # A feature that no draw had a part in choosing may be cut with the help of all of them.
+        cuts.append(cut(score, *(score(x) for x in (encoded if is_plain(score) else rest))))
+    chosen = choose(encoder, [c for c in cuts if c is not None], goal)
+    primary, profile = with_examples(chosen.primary, chosen.profile, *rest)
+    return replace(chosen, primary=primary, profile=profile)

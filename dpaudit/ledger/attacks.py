@@ -15,12 +15,23 @@ from dpaudit import _validate
 from dpaudit.claims import Claim
 from dpaudit.engine import audit
 from dpaudit.errors import ArgumentError
-from dpaudit.ledger.attempt import Attempt, Counterexample, Method, Power, Role, plain
 from dpaudit.ledger.cases import Cases, Changed, grid, is_domain
-from dpaudit.ledger.falsifying import HALVED, falsify, sweep
-from dpaudit.ledger.judging import DEFAULT_TOLERANCE, Inequality, apart
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.snippets import snippet_of
+from dpaudit.properties import (
+    DEFAULT_TOLERANCE,
+    MUTANT_FACTOR,
+    Attempt,
+    Counterexample,
+    Inequality,
+    Method,
+    Power,
+    Role,
+    apart,
+    falsify,
+    plain_case,
+    sweep,
+)
 from dpaudit.results import AuditResult, Verdict, mutation_score
 from dpaudit.stats import lower_proportion
 
@@ -93,7 +104,7 @@ class Attack:
         extremal: Iterable[Changed] = (),
         exact: Changed | Inequality | None = None,
         tolerance: float = DEFAULT_TOLERANCE,
-        mutant: Changed | Inequality | float | None = HALVED,
+        mutant: Changed | Inequality | float | None = MUTANT_FACTOR,
         lhs: str = "",
         rhs: str = "",
         snippet: str = "",
@@ -141,7 +152,7 @@ class Attack:
         method: Method = Method.EXACT,
         exact: Changed | Inequality | None = None,
         tolerance: float = DEFAULT_TOLERANCE,
-        mutant: Changed | Inequality | float | None = HALVED,
+        mutant: Changed | Inequality | float | None = MUTANT_FACTOR,
         lhs: str = "",
         rhs: str = "",
         snippet: str = "",
@@ -265,7 +276,7 @@ class Attack:
         *,
         allowed: float,
         draws: int,
-        mutant: Changed | Callable[..., NDArray[np.bool_]] | float | None = HALVED,
+        mutant: Changed | Callable[..., NDArray[np.bool_]] | float | None = MUTANT_FACTOR,
         lhs: str = "",
         rhs: str = "",
         snippet: str = "",
@@ -298,7 +309,7 @@ class Attack:
             rng = np.random.default_rng(self._ledger.next_seed())
             hits = _count(event, where, draws, rng)
             bound = lower_proportion(hits, draws, FAILURE_PROB)
-            case = {**plain(where), "hits": hits, "draws": draws}
+            case = {**plain_case(where), "hits": hits, "draws": draws}
             broken = Counterexample(case, bound, allowed) if bound > allowed else None
             power = Power.NONE
             if broken is None and factor is not None:

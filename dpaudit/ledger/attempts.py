@@ -7,10 +7,10 @@ from dataclasses import replace
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 from dpaudit.ledger.attacks import Attack
-from dpaudit.ledger.attempt import Attempt, Method, Role
 from dpaudit.ledger.paper import Paper, Statement
 from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult, verdict_of
 from dpaudit.mechanisms import generator
+from dpaudit.properties import Attempt, Method, Role
 
 EXAMPLES = {"quick": 300, "full": 3_000, "release": 30_000}
 """Cases that each search of a falsifier judges at least, by profile."""

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.ledger.domains import Array, Domain, Range
-from dpaudit.ledger.generating import st
-from dpaudit.ledger.judging import Inequality
+from dpaudit.properties import Array, Domain, Inequality, Range, st
 
 Changed = Mapping[str, Any]
 """Keywords of an inequality that are given other values: so a mutant is written."""

@@ -1,16 +1,22 @@
-"""Every row of a paper, with what became of it: no row goes missing because nobody looked."""
+"""Every row of a paper, with what became of it: no row goes missing because nobody looked.
+
+The rows are a kind of record, and a run stores their papers beside them.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
+from dpaudit import _json
 from dpaudit.errors import StoreError
-from dpaudit.ledger.paper import Statement, ledger_files, paper_at, paper_of
-from dpaudit.ledger.rows import LedgerVerdict, StatementResult
+from dpaudit.ledger.paper import Paper, Statement, ledger_files, paper_at, paper_of
+from dpaudit.ledger.premises import shaken
+from dpaudit.ledger.rows import LEDGER_SCHEMA, LedgerVerdict, StatementResult
+from dpaudit.store import Kind, Run
 
 NOT_RUN = "not run: "
 """How the note of a row begins whose check was not run."""
@@ -36,19 +42,6 @@ class LedgerFile:
     checks: dict[str, str] = field(default_factory=dict)
     own: dict[str, Statement] = field(default_factory=dict)
     problem: str = ""
-
-    def plain(self) -> dict[str, Any]:
-        """Return plain data, which workers can hand over."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, data: Mapping[str, Any]) -> LedgerFile:
-        """Rebuild what :meth:`plain` gave."""
-        own = {
-            id: Statement(**{**row, "premises": tuple(row["premises"])})
-            for id, row in data["own"].items()
-        }
-        return cls(dict(data["checks"]), own, data["problem"])
 
 
 def open_row(row: Statement, note: str) -> StatementResult:
@@ -105,20 +98,6 @@ def account(
     return rows + list(left.values()), problems
 
 
-def copies_of(result: StatementResult, table: Path) -> list[StatementResult]:
-    """Return the rows of the statements that say the same as the one of a result.
-
-    Parameters
-    ----------
-    result : StatementResult
-        What a check found.
-    table : Path
-        The ledger file of the check.
-    """
-    same = (row for row in paper_at(table).statements if row.same_as == result.id)
-    return [copy for row in same if (copy := _taken_over(row, result)) is not None]
-
-
 def _taken_over(row: Statement, found: StatementResult | None) -> StatementResult | None:
     """Return what was found of the statement that says the same; None where nothing was."""
     if found is None or found.verdict is LedgerVerdict.OPEN:
@@ -144,3 +123,65 @@ def _why_open(
     if partly:
         return f"{NOT_RUN}no check of it is in the ledger files of this run"
     return "No check was written yet."
+
+
+# --- what is stored ---------------------------------------------------------------------------
+
+
+class _Row(TypedDict):
+    """What is read again of the row of a statement."""
+
+    stated: Statement
+    note: str
+
+
+class StatementKind(Kind):
+    """Rows of a ledger; those that were not checked have no file."""
+
+    def rows(self, records: Sequence[StatementResult]) -> list[dict[str, Any]]:
+        """Return the rows, each with the premises that do not stand."""
+        shaky = shaken(records)
+        return [
+            {**row.row(), "shaken": [s.words for s in shaky[row.id]], "stored": bool(row.origin)}
+            for row in records
+        ]
+
+    def bare(self, row: Mapping[str, Any], *, lost: bool = False) -> StatementResult:
+        """Return an open row."""
+        known: _Row = _json.decode(_Row, dict(row))
+        note = f"{NOT_RUN}what was found is lost" if lost else known["note"]
+        return open_row(known["stated"], note)
+
+    def copies(self, record: StatementResult) -> list[StatementResult]:
+        """Return the rows of statements that say the same in another version of the paper."""
+        stated = paper_at(Path(record.origin["path"])).statements
+        found = (_taken_over(row, record) for row in stated if row.same_as == record.id)
+        return [copy for copy in found if copy is not None]
+
+    def is_current(self, record: StatementResult) -> bool:
+        """Whether the table still has the statement in the same words."""
+        if record.kind == "function":
+            return True
+        try:
+            row = paper_at(Path(record.origin["path"])).rows.get(record.id)
+        except StoreError:
+            return False
+        return row is None or record.stated == row
+
+
+STATEMENT = StatementKind(
+    "statement",
+    "statements",
+    StatementResult,
+    LEDGER_SCHEMA,
+    dotted=True,
+    files="ledger_*.py",
+    page="ledger.html",
+    facts=tuple[Paper, ...],
+)
+
+
+def papers_of(run: Run) -> tuple[Paper, ...]:
+    """Return the papers whose statements a run shows: titles and conventions."""
+    papers: tuple[Paper, ...] = run.facts.get(STATEMENT.name, ())
+    return papers

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from dpaudit.ledger.rows import LedgerVerdict, StatementResult
 
@@ -61,9 +60,3 @@ def shaken(rows: Iterable[StatementResult]) -> dict[str, tuple[Shaken, ...]]:
         return found[row.id]
 
     return {id: of(row) for id, row in known.items()}
-
-
-def summaries(rows: Sequence[StatementResult]) -> list[dict[str, Any]]:
-    """Return the flat rows of ``results.json``, each with the premises that do not stand."""
-    shaky = shaken(rows)
-    return [{**row.row(), "shaken": [one.words for one in shaky[row.id]]} for row in rows]

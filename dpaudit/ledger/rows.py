@@ -13,9 +13,8 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from dpaudit import _json
-from dpaudit.ledger.attempt import Attempt, Counterexample, Method, Power, Role
 from dpaudit.ledger.paper import Statement
-from dpaudit.ledger.status import row_status
+from dpaudit.properties import Attempt, Counterexample, Method, Power, Role
 from dpaudit.results import Origin, Status
 
 LEDGER_SCHEMA = 4
@@ -56,6 +55,18 @@ _MEANINGS = {
     LedgerVerdict.HOLDS: "It was attacked and stood; the ratio says how tight it is.",
     LedgerVerdict.NOT_EXECUTABLE: "Nothing in it can be run; the note says why.",
 }
+
+
+_LETTERS = {
+    LedgerVerdict.REFUTED: ("r", "magenta"),
+    LedgerVerdict.HOLDS_PROOF_BROKEN: ("p", "cyan"),
+    LedgerVerdict.AMBIGUOUS: ("a", "yellow"),
+    LedgerVerdict.VACUOUS: ("v", "yellow"),
+    LedgerVerdict.OPEN: ("o", "yellow"),
+    LedgerVerdict.HOLDS: (".", "green"),
+    LedgerVerdict.NOT_EXECUTABLE: ("n", "dim"),
+}
+"""Letter and style by verdict."""
 
 
 class Harm(StrEnum):
@@ -181,7 +192,17 @@ class StatementResult:
             trouble = f"{self.expected.words} was declared"
         elif self.mismatch is not None:
             trouble = next((short for _, short in self._troubles()), "")
-        return row_status(self.verdict, self.verdict.words, self.verdict.meaning, trouble)
+        letter, style = _LETTERS[self.verdict]
+        words = self.verdict.words
+        word, category = words.upper(), words
+        if trouble:
+            word, category, letter, style = (
+                f"{word} ({trouble})",
+                "not as declared",
+                "S",
+                "bold red",
+            )
+        return Status(self.verdict.value, word, category, letter, style, self.verdict.meaning)
 
     @property
     def mismatch(self) -> str | None:

@@ -1,8 +1,6 @@
 """Calling a mechanism with care: shapes, checks of the contract, additive noise, training runs."""
 
 from dpaudit.mechanisms.additive import AdditiveNoise, slack
-from dpaudit.mechanisms.cluster import Cluster, check_scheduler
-from dpaudit.mechanisms.contract import CALLS
 from dpaudit.mechanisms.independence import (
     SUSPICION,
     Call,
@@ -11,25 +9,41 @@ from dpaudit.mechanisms.independence import (
     same_draws,
 )
 from dpaudit.mechanisms.kept import Kept
-from dpaudit.mechanisms.one_draw import OneDraw, one_draw
-from dpaudit.mechanisms.outcomes import ERRORS, LateFailure, Outcomes, as_array
+from dpaudit.mechanisms.one_draw import OneDraw, Scored, one_draw
+from dpaudit.mechanisms.outcomes import (
+    ERRORS,
+    LateFailure,
+    Outcomes,
+    Unbound,
+    as_array,
+    as_rows,
+    joined,
+    kind_of,
+    words_of_draws,
+)
 from dpaudit.mechanisms.protocols import (
     ExactMechanism,
     SampledMechanism,
     counts_changes,
+    generator,
+    global_generators_kept,
     is_seeded,
     mechanism_name,
+    seed_of,
     unseeded,
 )
-from dpaudit.mechanisms.rows import Unbound, as_rows, joined, kind_of, words_of_draws
-from dpaudit.mechanisms.sampler import Sampler
-from dpaudit.mechanisms.sampling import Participation, Sampling
-from dpaudit.mechanisms.scored import Scored
-from dpaudit.mechanisms.streams import generator, global_generators_kept, seed_of
+from dpaudit.mechanisms.sampler import CALLS, Sampler
 from dpaudit.mechanisms.subprocess import Subprocess
-from dpaudit.mechanisms.training import DPSGD
+from dpaudit.mechanisms.training import DPSGD, Participation, Sampling
 from dpaudit.mechanisms.watch import TIME_IS_OVER, Watch
-from dpaudit.mechanisms.workers import Processes, Workers, checked_workers, working
+from dpaudit.mechanisms.workers import (
+    Cluster,
+    Processes,
+    Workers,
+    check_scheduler,
+    checked_workers,
+    working,
+)
 
 __all__ = [
     "CALLS",

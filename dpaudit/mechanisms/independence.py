@@ -54,7 +54,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpaudit.errors import MechanismError
-from dpaudit.mechanisms.rows import kind_of, to_rows
+from dpaudit.mechanisms.outcomes import kind_of, to_rows
 
 Array = NDArray[Any]
 Fired = NDArray[np.bool_]

@@ -7,25 +7,93 @@ import importlib
 import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from dpaudit import _validate
 from dpaudit.data import handed
 from dpaudit.errors import ArgumentError, MechanismError
-from dpaudit.mechanisms.hints import by_its_seed, lacks
-from dpaudit.mechanisms.legacy import global_functions_of
 from dpaudit.mechanisms.outcomes import Array, Then, applied, as_array, attempt, unbound
-from dpaudit.mechanisms.protocols import mechanism_name
-from dpaudit.mechanisms.shipping import travels_by_value
-from dpaudit.mechanisms.streams import (
+from dpaudit.mechanisms.protocols import (
     Watched,
+    by_its_seed,
     global_generators_kept,
+    is_seeded,
+    lacks,
+    mechanism_name,
     recorded_generators,
     seed_of,
 )
+from dpaudit.mechanisms.workers import travels_by_value
+
+# --- functions of numpy's and Python's global generators, drawn by a generator that is handed ove
+
+
+_SHARED = tuple(
+    name
+    for name in dir(np.random)
+    if not name.startswith("_") and callable(getattr(np.random.Generator, name, None))
+)
+"""Functions of ``numpy.random`` that a Generator has as methods, with the same arguments."""
+
+
+@contextmanager
+def global_functions_of(rng: np.random.Generator) -> Iterator[None]:
+    """Let the functions of ``numpy.random`` and ``random`` draw by the methods of a generator.
+
+    So the noise of code that draws from global generators can be seen, and changed: mutants are
+    handed a generator that records. Only the names in the modules are replaced: a function that
+    was imported by its name, or a RandomState, draws from where it always does.
+    """
+    with ExitStack() as stack:
+        for name in _SHARED:
+            stack.enter_context(patch.object(np.random, name, getattr(rng, name)))
+        for name, function in _other_names(rng).items():
+            stack.enter_context(patch.object(np.random, name, function))
+        for name, function in _of_python(rng).items():
+            stack.enter_context(patch.object(random, name, function))
+        yield
+
+
+def _other_names(rng: np.random.Generator) -> dict[str, Callable[..., Any]]:
+    """Return what ``numpy.random`` calls by names that a Generator does not have."""
+
+    def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Any:
+        return rng.integers(low, high, size, dtype)
+
+    return {
+        "rand": lambda *shape: rng.random(shape or None),
+        "randn": lambda *shape: rng.standard_normal(shape or None),
+        "randint": randint,
+        **dict.fromkeys(("random_sample", "ranf", "sample"), rng.random),
+    }
+
+
+def _of_python(rng: np.random.Generator) -> dict[str, Callable[..., Any]]:
+    """Return the functions of ``random`` that mechanisms draw noise and choices from."""
+
+    def normal(mu: float = 0.0, sigma: float = 1.0) -> float:
+        return rng.normal(mu, sigma)
+
+    def randrange(start: int, stop: int | None = None, step: int = 1) -> int:
+        numbers = range(start) if stop is None else range(start, stop, step)
+        return numbers[rng.integers(len(numbers))]
+
+    return {
+        "random": rng.random,
+        "uniform": rng.uniform,
+        "gauss": normal,
+        "normalvariate": normal,
+        "expovariate": lambda lambd=1.0: rng.exponential(1 / lambd),
+        "randint": lambda a, b: int(rng.integers(a, b, endpoint=True)),
+        "randrange": randrange,
+        "choice": lambda seq: seq[rng.integers(len(seq))],
+        "shuffle": rng.shuffle,
+    }
+
 
 RANDOMNESS = {"rng": "rng", "integer": "seed", "legacy": "", "torch": "", "jax": "key"}
 """Where a function gets its randomness, and the argument by which it takes it, if any."""
@@ -283,3 +351,65 @@ def _find(mechanism: OneDraw) -> str | None:
     module = importlib.import_module(home)
     name = getattr(mechanism.function, "__qualname__", "")
     return name if getattr(module, name, None) is mechanism else None
+
+
+# --- a mechanism followed by a fixed score of its outputs --------------------------------------
+
+
+_LOOKED_AT = 64
+"""Calls of at most so many draws, those that probe the contract among them, are scored twice."""
+
+
+class Scored:
+    """``score(mechanism(data, size, rng=rng))``: post-processing, so as private as the mechanism.
+
+    Parameters
+    ----------
+    mechanism : callable
+        ``f(data, size, *, rng) -> [size, ...]``.
+    score : callable
+        ``score(outputs) -> [size]``: one number for each draw, from that draw alone.
+    """
+
+    def __init__(self, mechanism: Callable[..., Any], score: Callable[[Any], Any]) -> None:
+        self.mechanism, self.score = mechanism, score
+        self.__name__ = f"{mechanism_name(mechanism)}, scored by {mechanism_name(score)}"
+        self.dpaudit_unseeded = not is_seeded(mechanism)
+
+    def of(self, mechanism: Callable[..., Any]) -> Scored:
+        """Return another mechanism with the same score."""
+        return Scored(mechanism, self.score)
+
+    @property
+    def changed(self) -> Any:
+        """How often a mutant changed anything, where the mechanism is one that knows."""
+        return getattr(self.mechanism, "changed", 1)
+
+    def __call__(self, data: Array, size: int, *, rng: np.random.Generator) -> Array:
+        """Return the scores of `size` draws, shape (size,).
+
+        Raises
+        ------
+        MechanismError
+            When the score is not one number for each draw, or depends on other draws.
+        """
+        outputs = self.mechanism(data, size, rng=rng)
+        scores = self._scores(outputs, size)
+        if 2 <= size <= _LOOKED_AT:
+            half = size // 2
+            alone = self._scores(outputs[:half], half)
+            if not np.allclose(alone, scores[:half], rtol=1e-6, atol=1e-9, equal_nan=True):
+                raise MechanismError(
+                    f"score {mechanism_name(self.score)} must judge each draw by itself and always "
+                    "alike, but gave the same draws other scores beside fewer others"
+                )
+        return scores
+
+    def _scores(self, outputs: Any, size: int) -> Array:
+        scores = np.asarray(self.score(outputs))
+        if scores.shape != (size,) or scores.dtype.kind not in "biuf":
+            raise MechanismError(
+                f"score {mechanism_name(self.score)} must return one number for each of {size} "
+                f"draws, got {scores.dtype} of shape {scores.shape}"
+            )
+        return scores

@@ -22,8 +22,8 @@ from dpaudit import _validate
 from dpaudit.data import Failure, Packed, form_of, is_frame
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms.outcomes import Array, Then, applied, as_array
-from dpaudit.mechanisms.shipping import file_hash
-from dpaudit.mechanisms.streams import seed_of
+from dpaudit.mechanisms.protocols import seed_of
+from dpaudit.mechanisms.workers import file_hash
 
 _SERVE = Path(__file__).with_name("_serve.py")
 _STYLES = ("vectorised", "rng", "integer", "legacy", "none")

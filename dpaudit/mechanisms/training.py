@@ -3,21 +3,231 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms.additive import AdditiveNoise
-from dpaudit.mechanisms.likelihood import LikelihoodRatio, Side
 from dpaudit.mechanisms.protocols import mechanism_name
-from dpaudit.mechanisms.sampling import SAMPLINGS, Sampling
+
+# --- the likelihood ratio of training runs whose one differing user moves each sum by one vector
+
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The differing user in one of two datasets.
+
+    Parameters
+    ----------
+    gradient : ndarray
+        Clipped, shape (d,); zero where the user is missing.
+    participation : Participation
+        How the user takes part.
+    """
+
+    gradient: Floats
+    participation: Participation
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodRatio:
+    """Logarithm of the ratio of densities, left over right, as a score of outputs.
+
+    Parameters
+    ----------
+    left, right : Side
+        The differing user on either side.
+    scale : float
+        Standard deviation of the noise on each coordinate of a sum, > 0.
+    steps : int
+        Of a run.
+    last : (ndarray, float), optional
+        Start and learning rate, where the last iterate is seen instead of all sums.
+    """
+
+    left: Side
+    right: Side
+    scale: float
+    steps: int
+    last: tuple[Floats, float] | None = None
+
+    @property
+    def __name__(self) -> str:
+        return "likelihood_ratio"
+
+    def __call__(self, outputs: Array) -> Floats:
+        """Return the scores of sums ``[size, steps, d]``, or of last iterates ``[size, d]``."""
+        seen = np.asarray(outputs, dtype=float)
+        density = self._of_all if self.last is None else self._of_last
+        return density(seen, self.left) - density(seen, self.right)
+
+    def _of_all(self, sums: Floats, side: Side) -> Floats:
+        """Log-density of all sums over that without the user; of a mixture over where it is in."""
+        variance = self.scale**2
+        each = (sums @ side.gradient - side.gradient @ side.gradient / 2) / variance
+        slots = side.participation.slots
+        if not slots:
+            rate = side.participation.rate
+            with np.errstate(divide="ignore"):
+                absent, present = np.log1p(-rate), np.log(rate)
+            return np.asarray(np.logaddexp(absent, present + each).sum(axis=1))
+        found = np.zeros(len(sums))
+        for start in range(0, self.steps, len(slots)):
+            epoch = each[:, start : start + len(slots)]
+            weights = np.array(slots[: epoch.shape[1]])
+            later = max(1.0 - weights.sum(), 0.0) if epoch.shape[1] < len(slots) else 0.0
+            padded = np.concatenate([epoch, np.zeros((len(epoch), 1))], axis=1)
+            found += special.logsumexp(padded, axis=1, b=np.append(weights, later))
+        return found
+
+    def _of_last(self, params: Floats, side: Side) -> Floats:
+        """Log-density of the sum of all steps, over that without the user."""
+        assert self.last is not None
+        start, learning_rate = self.last
+        total = (start - params) / learning_rate
+        variance = self.steps * self.scale**2
+        counts = side.participation.counts(self.steps)
+        times = np.flatnonzero(counts)
+        along = (total @ side.gradient)[:, None] * times
+        away = times**2 * (side.gradient @ side.gradient) / 2
+        return np.asarray(special.logsumexp((along - away) / variance, axis=1, b=counts[times]))
+
+
+# --- which users take part in which step of a training run, and how probable that is -----------
+
+
+SAMPLINGS = ("poisson", "fixed", "shuffle", "balls_in_bins")
+
+
+@dataclass(frozen=True)
+class Participation:
+    """How one user takes part.
+
+    Parameters
+    ----------
+    rate : float
+        Probability in each step, independent of other steps; where `slots` is empty.
+    slots : tuple of float
+        Probabilities of the steps of an epoch, in exactly one of which the user takes part; a last
+        epoch may end early.
+    """
+
+    rate: float
+    slots: tuple[float, ...] = ()
+
+    def counts(self, steps: int) -> Floats:
+        """Return the probability of each number of participations in all, shape (steps + 1,)."""
+        epochs, rest = divmod(steps, len(self.slots)) if self.slots else (0, 0)
+        each = [sum(self.slots[:rest])] if self.slots else [self.rate] * steps
+        counts = np.ones(1)
+        for rate in each:
+            counts = np.convolve(counts, [1 - rate, rate])
+        counts = np.concatenate([np.zeros(epochs), counts])
+        return np.concatenate([counts, np.zeros(steps + 1 - len(counts))])
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the users of each step are chosen.
+
+    Parameters
+    ----------
+    kind : {"poisson", "fixed", "shuffle", "balls_in_bins"}
+        Each user by a coin of its own in each step; `batch_size` users without replacement, anew in
+        each step; all users in a random order, `batch_size` after `batch_size`, anew in each epoch;
+        or each user in one of ``1 / q`` steps of an epoch, independently (Chua et al. 2024,
+        "Balls-and-Bins Sampling for DP-SGD").
+    steps : int
+        In all.
+    q : float, optional
+        Of "poisson" and "balls_in_bins", in (0, 1].
+    batch_size : int, optional
+        Of "fixed" and "shuffle", at least 1.
+    """
+
+    kind: str
+    steps: int
+    q: float | None = None
+    batch_size: int | None = None
+
+    def __post_init__(self) -> None:
+        wanted, other = ("q", "batch_size")
+        if self.kind in ("fixed", "shuffle"):
+            wanted, other = other, wanted
+        if getattr(self, wanted) is None or getattr(self, other) is not None:
+            raise ArgumentError(
+                f"{wanted} must be given for {self.kind} sampling, and {other} must not; got "
+                f"q={self.q!r} and batch_size={self.batch_size!r}"
+            )
+        if wanted == "batch_size":
+            _validate.integer(1, batch_size=self.batch_size)
+            return
+        q = _validate.positive(q=self.q)
+        if q > 1 or (self.kind == "balls_in_bins" and abs(1 / q - round(1 / q)) > 1e-9):
+            allowed = "one in a whole number" if self.kind == "balls_in_bins" else "in (0, 1]"
+            raise ArgumentError(f"q must be {allowed}, got {self.q!r}")
+
+    def __str__(self) -> str:
+        one = f"q={self.q:g}" if self.q is not None else f"batch_size={self.batch_size}"
+        return f"{self.kind} {one}"
+
+    def batches(
+        self, n_users: int, size: int, *, rng: np.random.Generator
+    ) -> Iterator[NDArray[np.bool_]]:
+        """Yield, for each step, who takes part in each of `size` runs, ``[size, n_users]``."""
+        q, batch = self.q or 0.0, self.batch_size or 0
+        if self.kind == "fixed" and n_users < batch:
+            raise MechanismError(
+                f"batch_size must be at most the number of users, {n_users}, got {batch}"
+            )
+        slot = np.zeros((size, n_users), dtype=np.int64)
+        for step in range(self.steps):
+            if self.kind == "poisson":
+                yield rng.random((size, n_users)) < q
+                continue
+            if self.kind == "fixed":
+                yield _ranks(size, n_users, rng) < batch
+                continue
+            epoch = self._epoch(n_users)
+            if step % epoch == 0 and self.kind == "shuffle":
+                slot = _ranks(size, n_users, rng) // batch
+            elif step % epoch == 0:
+                slot = rng.integers(0, epoch, size=(size, n_users))
+            yield slot == step % epoch
+
+    def participation(self, n_users: int) -> Participation:
+        """Return how one of so many users takes part."""
+        if self.kind == "poisson":
+            return Participation(self.q or 0.0)
+        if self.kind == "fixed":
+            return Participation(min((self.batch_size or 0) / max(n_users, 1), 1.0))
+        epoch, batch = self._epoch(n_users), self.batch_size or 0
+        if self.kind == "balls_in_bins":
+            return Participation(0.0, (1 / epoch,) * epoch)
+        sizes = [min(batch, n_users - step * batch) for step in range(epoch)]
+        return Participation(0.0, tuple(one / max(n_users, 1) for one in sizes))
+
+    def _epoch(self, n_users: int) -> int:
+        """Return the steps of an epoch."""
+        if self.kind == "balls_in_bins":
+            return round(1 / (self.q or 1.0))
+        return max(math.ceil(n_users / (self.batch_size or 1)), 1)
+
+
+def _ranks(size: int, n_users: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return random orders of the users, shape (size, n_users)."""
+    return np.asarray(rng.random((size, n_users)).argsort(axis=1), dtype=np.int64)
+
 
 CLIPS, RELEASES = ("user", "example"), ("white_box", "last", "loss")
 _RUNS, _STILL = 256, 1e-9
@@ -73,7 +283,7 @@ class DPSGD:
         Whether the sum of a user's gradients is clipped (default), or each of them, so that a user
         of m items moves a sum by up to ``m * clip_norm``.
     sampling : {"poisson", "fixed", "shuffle", "balls_in_bins"}, optional
-        Which users take part; see :class:`dpaudit.mechanisms.sampling.Sampling`.
+        Which users take part; see :class:`dpaudit.mechanisms.training.Sampling`.
     release : {"white_box", "last", "loss"}, optional
         What is seen: all noisy sums ``[size, steps, d]``, which is the strongest adversary and
         settles all iterates (default); the last iterate ``[size, d]``; or `loss` of it.

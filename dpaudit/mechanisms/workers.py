@@ -2,13 +2,22 @@
 
 What a chunk holds is a pure function of its seed and labels. So whoever draws it, and however often
 it is drawn because a worker died, the result of an audit is the same to the last bit.
+
+A worker may be unable to import the file of an audit, or hold another version of it. So functions
+and classes of the user's own files travel with their code. What can only travel by name is refused
+where the worker's file has other content.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import importlib
+import io
 import os
 import shutil
+import sys
+import sysconfig
 import tempfile
 import threading
 import time
@@ -18,11 +27,159 @@ from concurrent.futures import CancelledError, Executor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any, NamedTuple
 
+import cloudpickle
+
 from dpaudit import _validate
-from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
-from dpaudit.mechanisms.shipping import packed, unpacked
+from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout, WorkersLost
+
+# --- how objects travel to workers: by value, or by a name whose source file is compared -------
+
+
+_PACKAGE = "dpaudit"
+_INSTALLED = (
+    f"{os.sep}site-packages{os.sep}",
+    f"{os.sep}dist-packages{os.sep}",
+    *(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")),
+)
+_ORIGINAL = functools.lru_cache(lambda: None)
+
+
+def packed(what: Any) -> bytes:
+    """Return an object as bytes, with the hashes of the source files that it may refer to.
+
+    Raises
+    ------
+    Exception
+        Of any type, when the object cannot be pickled.
+    """
+    own = _own_modules()
+    mine = [module for module in own.values() if not _is_dpaudit(module.__name__)]
+    try:
+        content = _dumps(what, mine)
+    except Exception:  # something in these files cannot travel; workers may be able to import it
+        content = _dumps(what, [m for m in mine if m.__name__ == _module_of(what)], or_none=True)
+    hashes = {name: known for name, module in own.items() if (known := _hash_of(module))}
+    return bytes(cloudpickle.dumps((hashes, content)))
+
+
+def unpacked(content: bytes) -> Any:
+    """Return what was packed.
+
+    Raises
+    ------
+    MechanismError
+        When this process cannot import a module, or has another version of its file.
+    """
+    hashes, inner = cloudpickle.loads(content)
+    _refuse_other_versions(hashes)
+    try:
+        what = cloudpickle.loads(inner)
+    except ImportError as error:
+        raise MechanismError(
+            f"a worker cannot import what the mechanism refers to ({error}); install it there, or "
+            "define it in the file of the mechanism"
+        ) from error
+    _refuse_other_versions(hashes)
+    return what
+
+
+def _refuse_other_versions(hashes: dict[str, str]) -> None:
+    for name, known in hashes.items():
+        module = sys.modules.get(name)
+        if module is not None and _hash_of(module) not in (None, known):
+            raise MechanismError(
+                f"a worker holds another version of {name} ({module.__file__}); restart the "
+                "workers with the files of this process"
+            )
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """A pickler that also sends cached functions by value."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type(_ORIGINAL)) and obj.__module__ in _by_value():
+            return _cached, (obj.__wrapped__, obj.cache_parameters())
+        return super().reducer_override(obj)
+
+
+def _cached(function: Callable[..., Any], parameters: dict[str, Any]) -> Any:
+    return functools.lru_cache(**parameters)(function)
+
+
+def travels_by_value(module: str) -> bool:
+    """Whether functions of a module are being pickled with their code."""
+    return module in _by_value()
+
+
+def _by_value() -> set[str]:
+    return set(cloudpickle.list_registry_pickle_by_value())
+
+
+def _dumps(what: Any, modules: list[ModuleType], *, or_none: bool = False) -> bytes:
+    file = io.BytesIO()
+    try:
+        with _registered(modules):
+            _Pickler(file).dump(what)
+        return file.getvalue()
+    except Exception:
+        if or_none and modules:
+            return _dumps(what, [])
+        raise
+
+
+@contextmanager
+def _registered(modules: list[ModuleType]) -> Iterator[None]:
+    before = _by_value()
+    added = [module for module in modules if module.__name__ not in before]
+    for module in added:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in added:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _module_of(what: Any) -> str | None:
+    while isinstance(what, functools.partial):
+        what = what.func
+    return getattr(what, "__module__", None)
+
+
+def _own_modules() -> dict[str, ModuleType]:
+    """Return the loaded modules of this project and of dpaudit, by name."""
+    return {
+        name: module
+        for name, module in list(sys.modules.items())
+        if name != "__main__"
+        and getattr(module, "__name__", None) == name
+        and isinstance(file := getattr(module, "__file__", None), str)
+        and file.endswith(".py")
+        and (_is_dpaudit(name) or not any(part in file for part in _INSTALLED))
+    }
+
+
+def _is_dpaudit(name: str) -> bool:
+    return name.partition(".")[0] == _PACKAGE
+
+
+def _hash_of(module: ModuleType) -> str | None:
+    return _known_hash(module.__file__) if getattr(module, "__file__", None) else None
+
+
+def file_hash(file: str) -> str | None:
+    """Return the hash of a Python file; None for what is no such file."""
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file.endswith(".py") else None
+    except OSError:
+        return None
+
+
+_known_hash = functools.cache(file_hash)  # a file that changes later is not what was imported
+
 
 try:
     import fcntl
@@ -347,3 +504,125 @@ def _object(shipped: Shipped) -> Any:
             _HERE.popitem(last=False)
     _HERE.move_to_end(shipped.digest)
     return _HERE[shipped.digest]
+
+
+# --- chunks drawn by the workers of a Dask scheduler -------------------------------------------
+
+
+def check_scheduler(address: str) -> None:
+    """Raise :class:`ArgumentError` where no Dask scheduler answers at an address."""
+    if address == "local":
+        _distributed()
+    else:
+        Cluster(address).close()
+
+
+def _distributed() -> Any:
+    try:
+        return importlib.import_module("distributed")
+    except ImportError as error:
+        raise ArgumentError(
+            "dask needs the package distributed, which is not installed here: "
+            "pip install distributed"
+        ) from error
+
+
+class Cluster(Workers):
+    """The workers of a Dask scheduler, which replaces those that die.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler, such as ``tcp://10.0.0.5:8786``; "local" starts one on this machine.
+    timeout : float, optional
+        Seconds to wait for an answer.
+    """
+
+    def __init__(self, address: str, *, timeout: float = 10.0) -> None:
+        _validate.text(address=address)
+        timeout = _validate.positive(timeout=timeout)
+        distributed = _distributed()
+        self._timeout, self._address = timeout, address
+        self._local: Any = None
+        try:
+            if address == "local":
+                # Any free port: several processes of a run may have a cluster each.
+                self._local = distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0")
+                self._client: Any = distributed.Client(self._local, timeout=timeout)
+            else:
+                self._client = distributed.Client(address, timeout=timeout)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ArgumentError(
+                f"dask must be the address of a scheduler that answers, or local; {address!r} "
+                f"did not, {timeout:g} s given ({type(error).__name__}: {error})"
+            ) from error
+        super().__init__(self._client.get_executor(pure=False), max(self._cores(), 1))
+
+    def _cores(self) -> int:
+        return int(sum(self._client.nthreads().values()))
+
+    @contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Say in one sentence that the scheduler is gone, whatever the client raises then."""
+        try:
+            yield
+        except (OSError, TimeoutError, CancelledError, RuntimeError) as error:
+            if self._answers():
+                raise
+            raise WorkersLost(
+                f"the Dask scheduler at {self._address} does not answer any more "
+                f"({type(error).__name__}); start it again; a run goes on with --resume"
+            ) from error
+
+    def _answers(self) -> bool:
+        """Whether the scheduler and one worker are there."""
+        try:
+            self._client.wait_for_workers(1, timeout=self._timeout)
+        except Exception:  # the client raises one of many types, its own ones among them
+            return False
+        return bool(self._client.status == "running")
+
+    def _place(self, content: bytes) -> Any:
+        # Under a key of its own: what was lost with its worker is not found under the old one.
+        with self._connected():
+            return self._client.scatter(content, broadcast=True, hash=False)
+
+    def _result(self, future: Any, timeout: float | None) -> Any:
+        with self._connected():
+            return super()._result(future, timeout)
+
+    def _replace_workers(self, error: BaseException) -> None:
+        """Wait for a worker, after the tasks of one that died were given up."""
+        if not self._answers():
+            with self._connected():
+                raise error
+
+    def _shipped_again(self, sent: Shipped) -> Shipped:
+        """Send again what may have been on the worker alone that died."""
+        for known, (what, was) in self._shipped.items():
+            if was.digest == sent.digest:
+                again = Shipped(sent.digest, self._place(packed(what)))
+                self._shipped[known] = (what, again)
+                return again
+        return sent
+
+    def _submit(self, function: Any, shipped: list[Shipped], task: tuple[Any, ...]) -> Any:
+        # Dask puts the content in the place of what was scattered only among plain arguments.
+        places = [one.place for one in shipped]
+        digests = [one.digest for one in shipped]
+        with self._connected():
+            return self._client.submit(
+                _work_at, function, digests, places, task, pure=False, retries=3
+            )
+
+    def close(self) -> None:
+        """Close the connection, and end what was started here."""
+        self._client.close()
+        if self._local is not None:
+            self._local.close()
+
+
+def _work_at(
+    function: Callable[..., Any], digests: list[str], places: list[Any], task: tuple[Any, ...]
+) -> Any:
+    return run_task(function, tuple(map(Shipped, digests, places)), task)

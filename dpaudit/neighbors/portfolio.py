@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpaudit import _validate
 from dpaudit.claims import Relation, checked_relation
-from dpaudit.data import as_array, is_frame
+from dpaudit.data import dataset_array, is_frame
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.crowds import Levels, around, crowds, holders, scalars, thinned
 from dpaudit.neighbors.frames import FrameTables, Schema, SchemaTables
@@ -275,7 +275,7 @@ def _of_relation(
 ) -> Portfolio:
     """Return the portfolio of one relation; parameters are those of :func:`portfolio`."""
     domain = _domain(low, high)
-    data = None if like is None else as_array("like", like)
+    data = None if like is None else dataset_array("like", like)
     if not relation.is_of_users:
         return _query_values(data, dim, domain, relation)
     knows_size = n_users is not None or data is not None

@@ -1,4 +1,4 @@
-"""What became of each audit and statement of a run, one case each, for files that CI systems read.
+"""What became of each record of a run, one case each, for files that CI systems read.
 
 A case passes, fails, is in error or is skipped. It fails where it fails the run: an unexpected
 refutation, a mutant that was given and survived, a known violation that was not found again, a
@@ -11,148 +11,56 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from dpaudit._files import inside, read_regular
 from dpaudit.errors import StoreError
-from dpaudit.ledger import BROKE_OFF, NOT_RUN, LedgerVerdict, StatementResult
 from dpaudit.report.page import kept
-from dpaudit.report.terminal import finding, statement_finding
-from dpaudit.results import AuditResult, mutation_score
-from dpaudit.store import Run
+from dpaudit.report.sections import ERROR, SKIPPED, Case, sections
+from dpaudit.store import Kept, Record, Run, by_kind, kinds
 
 _LARGEST = 2**24  # bytes of a file with audits
-PASSED, FAILED, ERROR, SKIPPED = "passed", "failure", "error", "skipped"
 
 _NODE = re.compile(r"(?P<node>.+?\.py(?:::[^:\[]+(?:\[.*?\])?)*): (?P<reason>.*)", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Case:
-    """What became of one audit, one statement, or of a function that left neither.
-
-    Parameters
-    ----------
-    group, name : str
-        Of the file or the paper; of the record in it.
-    outcome : {"passed", "failure", "error", "skipped"}
-    type : str
-        Of a failure: a key of a status, such as "refuted".
-    message, text : str
-        Why it did not pass, in one sentence and in some lines.
-    seconds : float
-    path, line : str, int or None
-        Where its function stands, as far as that is known.
-    facts : tuple of (str, str)
-        What else there is to say.
-    """
-
-    group: str
-    name: str
-    outcome: str
-    type: str = ""
-    message: str = ""
-    text: str = ""
-    seconds: float = 0.0
-    path: str = ""
-    line: int | None = None
-    facts: tuple[tuple[str, str], ...] = ()
-
-
-def cases_of(
-    run: Run, results: Sequence[AuditResult], statements: Sequence[StatementResult]
-) -> list[Case]:
-    """Return the cases of a run: audits, then statements, then what left no record."""
-    older = {kind: kept(run, kind) for kind in ("audit", "statement")}
-    cases = [_audit(result, older["audit"].get(result.id)) for result in results]
-    cases += [_statement(row, older["statement"].get(row.id)) for row in statements]
-    notes = {row.note for row in statements if row.verdict is LedgerVerdict.OPEN}
-    cases += _without_record(run.problems, ERROR, BROKE_OFF, notes)
-    cases += _without_record(run.skipped, SKIPPED, NOT_RUN, notes)
+def cases_of(run: Run, records: Sequence[Record]) -> list[Case]:
+    """Return the cases of a run: of its records, kind by kind, then of what left no record."""
+    cases: list[Case] = []
+    said: set[tuple[str, str, str]] = set()
+    for name, own in by_kind(records).items():
+        older = kept(run, name)
+        made = [_placed(record, sections()[name].case(record), older) for record in own]
+        said |= {(kinds()[name].files, case.outcome, case.message) for case in made}
+        cases += made
+    sentences = [(ERROR, problem) for problem in run.problems]
+    for outcome, sentence in [*sentences, *((SKIPPED, reason) for reason in run.skipped)]:
+        node, reason = node_and_reason(sentence)
+        path, _, item = node.partition("::")
+        files = (kind.files for kind in kinds().values() if Path(path).match(kind.files))
+        if item and any((pattern, outcome, reason) in said for pattern in files):
+            continue  # the row of a record says so
+        where = Path(path).stem if path else "dpaudit", item or path or "run"
+        line = line_of(path, item)
+        cases.append(Case(*where, outcome, outcome, reason, sentence, 0.0, path, line))
     if not run.complete:
         words = "the run was interrupted: what it did not reach is not here"
         cases.append(Case("dpaudit", "run", ERROR, "interrupted", words, words))
     return cases
 
 
-def _audit(result: AuditResult, older: Any) -> Case:
-    killed, judged = mutation_score(result.mutants)
-    facts: dict[str, Any] = {
-        "verdict": result.verdict.value,
-        "status": result.status.word,
-        "claimed_epsilon": repr(result.claimed_epsilon),
-        "claimed_delta": repr(result.claimed_delta),
-        "certified_epsilon": repr(result.certified_epsilon),
-        "estimated_epsilon": repr(result.estimated_epsilon),
-        "failure_prob": repr(result.failure_prob),
-        "mutants_killed": f"{killed} of {judged}",
-        "seed": result.seed,
-    }
-    if reason := result.origin.get("reason"):
-        facts["known_violation"] = reason
-    failed = result.mismatch
-    return _case(
-        result,
-        Path(str(result.origin.get("path", "dpaudit"))).stem,
-        (FAILED, result.status.key, failed, finding(result)) if failed else None,
-        facts,
-        older,
-    )
-
-
-def _statement(row: StatementResult, older: Any) -> Case:
-    facts = {"verdict": row.verdict.value, "declared": row.expected.value, "kind": row.kind}
-    bad: tuple[str, str, str, str] | None = None
-    if row.note.startswith(BROKE_OFF):
-        bad = (ERROR, "broke_off", row.note.removeprefix(BROKE_OFF), statement_finding(row))
-    elif row.mismatch is not None:
-        bad = (FAILED, "statement", row.mismatch, statement_finding(row))
-    elif row.verdict is LedgerVerdict.OPEN:
-        bad = (SKIPPED, "open", row.note.removeprefix(NOT_RUN), "")
-    return _case(row, row.paper, bad, facts, older)
-
-
-def _case(
-    record: AuditResult | StatementResult,
-    group: str,
-    bad: tuple[str, str, str, str] | None,
-    facts: dict[str, Any],
-    older: Any,
-) -> Case:
-    """Put together the case of a record; `bad` is outcome, type, message and text."""
-    if older is not None:
-        facts["made"] = older.made
+def _placed(record: Record, case: Case, older: Mapping[str, Kept]) -> Case:
+    """Add to a case what it has whatever its kind."""
+    path, item = (str(record.origin.get(name, "")) for name in ("path", "item"))
+    if record.id in older:
         words = f"not run now; an earlier run found: {record.status.word}"
-        bad = (SKIPPED, "kept", words, "")
-    path = str(record.origin.get("path", ""))
-    return Case(
-        group,
-        record.id,
-        *(bad or (PASSED, "", "", "")),
-        seconds=record.seconds,
-        path=path,
-        line=line_of(path, str(record.origin.get("item", ""))),
-        facts=tuple((name, str(value)) for name, value in facts.items()),
-    )
-
-
-def _without_record(
-    sentences: Sequence[str], outcome: str, begin: str, notes: set[str]
-) -> Iterator[Case]:
-    """Yield cases of functions and files that left no record; rows that say the same do."""
-    for sentence in sentences:
-        node, reason = node_and_reason(sentence)
-        path, _, item = node.partition("::")
-        if item and Path(path).match("ledger_*.py") and begin + reason in notes:
-            continue
-        group = Path(path).stem if path else "dpaudit"
-        line = line_of(path, item)
-        yield Case(
-            group, item or path or "run", outcome, outcome, reason, sentence, 0.0, path, line
-        )
+        facts = {**case.facts, "made": older[record.id].made}
+        case = Case(case.group, case.name, SKIPPED, "kept", words, facts=facts)
+    group = case.group or Path(path or "dpaudit").stem
+    line = line_of(path, item)
+    return replace(case, group=group, seconds=record.seconds, path=path, line=line)
 
 
 def node_and_reason(sentence: str) -> tuple[str, str]:

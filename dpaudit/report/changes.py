@@ -14,11 +14,19 @@ from typing import Any
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError, StoreError
-from dpaudit.ledger import StatementResult
-from dpaudit.report.statements import is_left_out
-from dpaudit.report.verdict_changes import Change, What, audit_changes, statement_changes
+from dpaudit.report.sections import section_of, sections
+from dpaudit.report.verdict_changes import VerdictChange, What
 from dpaudit.results import AuditResult, Movement, Shift, shift_of, words
-from dpaudit.store import RESULTS, Record, Run, is_same_pair, load_record, read_whole_run
+from dpaudit.store import (
+    AUDIT,
+    RESULTS,
+    Record,
+    Run,
+    by_kind,
+    is_same_pair,
+    load_record,
+    read_whole_run,
+)
 
 FALSE_ALARM = 1e-3
 """Probability, at most, that any epsilon is said to have moved that has not, of one comparison."""
@@ -43,6 +51,10 @@ class Moved:
     shift: Shift
 
 
+_Key = tuple[str, str]
+"""Kind and id of a record."""
+
+
 @dataclass(frozen=True)
 class Side:
     """One of the two runs.
@@ -53,36 +65,32 @@ class Side:
         As it was given.
     run : Run or None
         None for the file of one record.
-    audits : dict
-        By id.
-    statements : dict
-        By paper and id; those that were checked.
+    records : dict
+        By kind and id; without those of which a comparison does not speak.
     """
 
     name: str
     run: Run | None
-    audits: dict[str, AuditResult]
-    statements: dict[tuple[str, str], StatementResult]
+    records: dict[_Key, Record]
 
     @classmethod
     def of(cls, name: str, run: Run | None, records: Sequence[Record]) -> Side:
-        """Sort records by what they are; statements that nobody looked at are left out."""
-        rows = [r for r in records if isinstance(r, StatementResult) and not is_left_out(r)]
+        """Sort records by what they are."""
         return cls(
             name,
             run,
-            {record.id: record for record in records if isinstance(record, AuditResult)},
-            {(row.paper, row.id): row for row in rows},
+            {
+                (kind, record.id): record
+                for kind, own in by_kind(records).items()
+                for record in own
+                if sections()[kind].is_compared(record)
+            },
         )
 
     def only(self, other: Side) -> Side:
         """Return what is in the other one, which holds a single record, too."""
-        return Side(
-            self.name,
-            self.run,
-            {id: found for id, found in self.audits.items() if id in other.audits},
-            {key: row for key, row in self.statements.items() if key in other.statements},
-        )
+        both = {key: found for key, found in self.records.items() if key in other.records}
+        return replace(self, records=both)
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,7 @@ class Comparison:
     Parameters
     ----------
     old, new : Side
-    changes : tuple of Change
+    changes : tuple of VerdictChange
         What is worse first.
     moved : tuple of Moved
         Audits whose numbers are not the same, as they were told by `shift_of`.
@@ -112,7 +120,7 @@ class Comparison:
 
     old: Side
     new: Side
-    changes: tuple[Change, ...]
+    changes: tuple[VerdictChange, ...]
     moved: tuple[Moved, ...]
     same: int
     notes: tuple[str, ...]
@@ -122,16 +130,16 @@ class Comparison:
     power_counts: bool
 
     @property
-    def worse(self) -> tuple[Change, ...]:
+    def worse(self) -> tuple[VerdictChange, ...]:
         """What fails the comparison."""
         return tuple(change for change in self.changes if self._is_worse(change))
 
     @property
-    def others(self) -> tuple[Change, ...]:
+    def others(self) -> tuple[VerdictChange, ...]:
         """All other changes."""
         return tuple(change for change in self.changes if not self._is_worse(change))
 
-    def _is_worse(self, change: Change) -> bool:
+    def _is_worse(self, change: VerdictChange) -> bool:
         if change.what is What.POWER:
             return self.power_counts
         return change.what.is_worse and not (self.may_be_missing and change.what is What.GONE)
@@ -147,8 +155,8 @@ def read_side(path: Path) -> Side:
         compared then, and nothing is set aside.
     """
     if path.is_dir() or path.name == RESULTS:
-        run, results, rows = read_whole_run(path if path.is_dir() else path.parent)
-        return Side.of(str(path), run, [*results, *rows])
+        run, records = read_whole_run(path if path.is_dir() else path.parent)
+        return Side.of(str(path), run, records)
     record, problems = load_record(path)
     if problems:
         raise StoreError(problems[0])
@@ -181,18 +189,17 @@ def compare(
         old = old.only(new)
     elif old.run is None:
         new = new.only(old)
-    audits, rows = _in_both(old, new)
-    if (old.run is None or new.run is None) and not audits and not rows:
+    both = _in_both(old, new)
+    if (old.run is None or new.run is None) and not both:
         raise ArgumentError(
             f"OLD and NEW must hold the same audit or statement, got {old.name} and {new.name}"
         )
-    changes: list[Change] = []
-    for before, now in audits:
-        changes += audit_changes(before, now)
-    for said, says in rows:
-        changes += statement_changes(said, says)
+    changes: list[VerdictChange] = []
+    for before, now in both:
+        changes += section_of(now).changes(before, now)
     changes += _gone_and_new(old, new)
     order = list(What)
+    audits = [(a, b) for a, b in both if isinstance(a, AuditResult) and isinstance(b, AuditResult)]
     share = false_alarm / max(len(audits), 1)
     unlike = [pair for pair in audits if not is_same(*pair)]
     return Comparison(
@@ -200,7 +207,7 @@ def compare(
         new,
         tuple(sorted(changes, key=lambda change: (order.index(change.what), change.id))),
         tuple(_moved(a, b, share, changes) for a, b in unlike),
-        len(audits) - len(unlike) + sum(is_same(*pair) for pair in rows),
+        sum(is_same(*pair) for pair in both),
         tuple(_notes(old, new)),
         false_alarm,
         len(audits),
@@ -209,26 +216,26 @@ def compare(
     )
 
 
-def _moved(old: AuditResult, new: AuditResult, share: float, changes: Sequence[Change]) -> Moved:
+def _moved(
+    old: AuditResult, new: AuditResult, share: float, changes: Sequence[VerdictChange]
+) -> Moved:
     """Say what became of an epsilon, in words that do not contradict those of the verdict."""
     shift = shift_of(old, new, share, same_pair=is_same_pair(old.pair, new.pair))
-    verdicts = {change.what for change in changes if (change.kind, change.id) == ("audit", new.id)}
+    verdicts = {
+        change.what for change in changes if (change.kind, change.id) == (AUDIT.name, new.id)
+    }
     if any(shift.movement in _UNLIKE.get(what, ()) for what in verdicts):
         reason = f"the verdict changed, but epsilon: {shift.movement.value}; {shift.reason}"
         shift = replace(shift, movement=Movement.NOT_WITH_VERDICT, reason=reason)
     return Moved(old, new, shift)
 
 
-def _in_both(
-    old: Side, new: Side
-) -> tuple[list[tuple[AuditResult, AuditResult]], list[tuple[StatementResult, StatementResult]]]:
-    """Return the records that both hold, by name."""
-    audits = [(old.audits[id], new.audits[id]) for id in old.audits if id in new.audits]
-    both = [key for key in old.statements if key in new.statements]
-    return audits, [(old.statements[key], new.statements[key]) for key in both]
+def _in_both(old: Side, new: Side) -> list[tuple[Record, Record]]:
+    """Return the records that both hold."""
+    return [(old.records[key], new.records[key]) for key in old.records if key in new.records]
 
 
-# --- the same -------------------------------------------------------------------------------------
+# --- the same -----------------------------------------------------------------------------------
 
 
 def is_same(old: Record, new: Record) -> bool:
@@ -242,26 +249,21 @@ def is_same(old: Record, new: Record) -> bool:
     return bool(told(old.to_json()) == told(new.to_json()))
 
 
-# --- what one of them lacks -----------------------------------------------------------------------
+# --- what one of them lacks ---------------------------------------------------------------------
 
 
-def _gone_and_new(old: Side, new: Side) -> Iterator[Change]:
+def _gone_and_new(old: Side, new: Side) -> Iterator[VerdictChange]:
     """Yield what only one of the runs holds."""
-    tables: tuple[tuple[str, dict[Any, Any], dict[Any, Any]], ...] = (
-        ("audit", dict(old.audits), dict(new.audits)),
-        ("statement", dict(old.statements), dict(new.statements)),
-    )
-    for kind, before, now in tables:
-        for record in (before[key] for key in before if key not in now):
+    for (kind, id), record in old.records.items():
+        if (kind, id) not in new.records:
             reason = _why_gone(record, new.run)
-            yield Change(kind, record.id, What.GONE, record.status.word, "", reason)
-        for record in (now[key] for key in now if key not in before):
+            yield VerdictChange(kind, id, What.GONE, record.status.word, "", reason)
+    for (kind, id), record in new.records.items():
+        if (kind, id) not in old.records:
             what, reason = What.NEW, "it was not there before"
             if record.mismatch is not None:
-                is_refuted = kind == "audit" and record.status.key == "refuted"
-                what = What.REFUTED if is_refuted else What.UNDECLARED
-                reason = f"it is new; {record.mismatch}"
-            yield Change(kind, record.id, what, "", record.status.word, reason)
+                what, reason = section_of(record).fault(record), f"it is new; {record.mismatch}"
+            yield VerdictChange(kind, id, what, "", record.status.word, reason)
 
 
 def _why_gone(record: Record, run: Run | None) -> str:
@@ -278,7 +280,7 @@ def _why_gone(record: Record, run: Run | None) -> str:
     return "it is not there"
 
 
-# --- the runs -------------------------------------------------------------------------------------
+# --- the runs -----------------------------------------------------------------------------------
 
 
 def _notes(old: Side, new: Side) -> Iterator[str]:
@@ -307,9 +309,7 @@ def _notes(old: Side, new: Side) -> Iterator[str]:
 
 def _settings(old: Side, new: Side) -> Iterator[str]:
     """Yield which versions and files the records of both were not made with alike."""
-    audits, rows = _in_both(old, new)
-    origins = [(a.origin, b.origin) for a, b in audits]
-    origins += [(a.origin, b.origin) for a, b in rows]
+    origins = [(a.origin, b.origin) for a, b in _in_both(old, new)]
     for name, title in (("versions", "versions"), ("sources", "files")):
         unlike: dict[str, None] = {}
         for a, b in origins:

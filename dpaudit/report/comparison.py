@@ -8,8 +8,9 @@ from typing import Any
 
 from dpaudit import _json
 from dpaudit.report.changes import Comparison, Moved, Side
-from dpaudit.report.verdict_changes import Change
+from dpaudit.report.verdict_changes import VerdictChange
 from dpaudit.results import Movement, RegionShown, at_least, at_most, beyond, number, short
+from dpaudit.store import kinds
 
 COMPARISON_SCHEMA = 1
 LARGEST_COMMENT = 60_000
@@ -25,7 +26,7 @@ _SECTIONS = (
 _FREE = re.compile(r"[^A-Za-z0-9 .,:;=%+/'>-]|:(?=//)|(?<=www)\.")
 
 
-# --- words ----------------------------------------------------------------------------------------
+# --- words --------------------------------------------------------------------------------------
 
 
 def headline(found: Comparison) -> str:
@@ -73,15 +74,11 @@ def _many(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
-def _verdicts(change: Change) -> str:
-    return " -> ".join(word or "none" for word in (change.before, change.now))
-
-
 def _of(found: Comparison, movements: Iterable[Movement]) -> list[Moved]:
     return [one for one in found.moved if one.shift.movement in movements]
 
 
-# --- a terminal -----------------------------------------------------------------------------------
+# --- a terminal ---------------------------------------------------------------------------------
 
 
 def comparison_lines(found: Comparison) -> list[str]:
@@ -89,8 +86,8 @@ def comparison_lines(found: Comparison) -> list[str]:
     lines = [f"note: {note}" for note in found.notes]
     for title, changes in (("WORSE", found.worse), ("changed", found.others)):
         lines += [
-            f"{title:<8} {change.what.value}: {change.id}  {_verdicts(change)}  "
-            f"{short(' '.join(change.reason.split()), _LONGEST)}"
+            f"{title:<8} {change.what.value}: {change.id}  {change.before or 'none'} -> "
+            f"{change.now or 'none'}  {short(' '.join(change.reason.split()), _LONGEST)}"
             for change in changes
         ]
     for _, movements in _SECTIONS:
@@ -102,7 +99,7 @@ def comparison_lines(found: Comparison) -> list[str]:
     return [*lines, method(found), headline(found)]
 
 
-# --- the comment of a pull request ----------------------------------------------------------------
+# --- the comment of a pull request --------------------------------------------------------------
 
 
 def comparison_markdown(found: Comparison, limit: int = LARGEST_COMMENT) -> str:
@@ -136,7 +133,7 @@ def comparison_markdown(found: Comparison, limit: int = LARGEST_COMMENT) -> str:
     return "\n".join([*head, *body, *foot])
 
 
-def _row(change: Change) -> list[str]:
+def _row(change: VerdictChange) -> list[str]:
     reason = short(" ".join(change.reason.split()), _LONGEST)
     words = (change.before or "none", change.now or "none", reason)
     return [change.what.value, _code(change.id), *map(_plain, words)]
@@ -168,7 +165,7 @@ def _code(id: str) -> str:
     return f"<code>{_plain(id)}</code>"
 
 
-# --- JSON -----------------------------------------------------------------------------------------
+# --- JSON ---------------------------------------------------------------------------------------
 
 
 def comparison_json(found: Comparison) -> dict[str, Any]:
@@ -203,14 +200,16 @@ def _strict(value: Any) -> Any:
 
 def _side(side: Side) -> dict[str, Any]:
     run = side.run
-    facts = {"name": side.name, "audits": len(side.audits), "statements": len(side.statements)}
+    facts: dict[str, Any] = {"name": side.name}
+    for name, kind in kinds().items():
+        facts[kind.folder] = sum(key[0] == name for key in side.records)
     if run is None:
         return facts
     names = ("profile", "seed", "failure_prob", "started", "complete")
     return facts | {name: getattr(run, name) for name in names}
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: VerdictChange) -> dict[str, Any]:
     return {
         "kind": change.kind,
         "id": change.id,

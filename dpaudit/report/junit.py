@@ -1,31 +1,31 @@
-"""A run as JUnit XML, which CI systems show: a test case for each audit and each statement."""
+"""A run as JUnit XML, which CI systems show: a test case for each record."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 from xml.etree import ElementTree
 
-from dpaudit.ledger import StatementResult
-from dpaudit.report.cases import ERROR, FAILED, PASSED, SKIPPED, Case, cases_of
-from dpaudit.results import AuditResult
-from dpaudit.store import Run
+from dpaudit.report.cases import cases_of
+from dpaudit.report.sections import ERROR, FAILURE, PASSED, SKIPPED, Case
+from dpaudit.store import Record, Run
 
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 has no way to write."""
 
 
-def junit(run: Run, results: Sequence[AuditResult], statements: Sequence[StatementResult]) -> bytes:
+def junit(run: Run, records: Sequence[Record]) -> bytes:
     """Return the XML of a run, in UTF-8.
 
     Parameters
     ----------
     run : Run
         What was asked for.
-    results, statements : sequence
+    records : sequence of Record
         What was found.
     """
-    cases = cases_of(run, results, statements)
+    cases = cases_of(run, records)
     root = ElementTree.Element("testsuites", _counts(cases, "dpaudit", run.seconds))
     suite = ElementTree.SubElement(
         root,
@@ -41,7 +41,7 @@ def junit(run: Run, results: Sequence[AuditResult], statements: Sequence[Stateme
         "complete": str(run.complete).lower(),
         **{f"version.{name}": version for name, version in run.versions.items()},
     }
-    _properties(suite, list(facts.items()))
+    _properties(suite, facts)
     for case in cases:
         _add(suite, case)
     ElementTree.indent(root, " ")
@@ -53,7 +53,7 @@ def _counts(cases: Sequence[Case], name: str, seconds: float) -> dict[str, str]:
     return {
         "name": name,
         "tests": str(len(cases)),
-        "failures": str(outcomes.count(FAILED)),
+        "failures": str(outcomes.count(FAILURE)),
         "errors": str(outcomes.count(ERROR)),
         "skipped": str(outcomes.count(SKIPPED)),
         "time": f"{seconds:.3f}",
@@ -74,12 +74,12 @@ def _add(suite: ElementTree.Element, case: Case) -> None:
     ElementTree.SubElement(made, case.outcome, _clean(why)).text = _plain(case.text) or None
 
 
-def _properties(above: ElementTree.Element, facts: Sequence[tuple[str, str]]) -> None:
+def _properties(above: ElementTree.Element, facts: Mapping[str, Any]) -> None:
     """Add properties, if there are any: the element that holds them must not be empty."""
     if facts:
         holder = ElementTree.SubElement(above, "properties")
-        for name, value in facts:
-            ElementTree.SubElement(holder, "property", _clean({"name": name, "value": value}))
+        for name, value in facts.items():
+            ElementTree.SubElement(holder, "property", _clean({"name": name, "value": str(value)}))
 
 
 def _clean(facts: dict[str, str]) -> dict[str, str]:

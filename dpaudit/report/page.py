@@ -17,44 +17,42 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from dpaudit.report import statements
 from dpaudit.results import words
 from dpaudit.store import Kept, Run
 
 ASSETS = Path(__file__).parent / "assets"
 
 
-def fill(template: str, *styles: str, **values: Any) -> str:
-    """Return a page as text.
+def fill(template: str, *styles: str, assets: Path = ASSETS, **values: Any) -> str:
+    """Return a page, or a part of one, as text.
 
     Parameters
     ----------
     template : str
-        Name of a file in the assets, which extends ``base.html.j2``.
+        Name of a file in the assets.
     *styles : str
         Names of the style sheets in the assets, put into the page.
+    assets : Path
+        Directory of the templates and style sheets; those of this package stand beside them.
     **values
         What the template shows. All of it is escaped.
     """
-    script = _asset("report.js")
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            # Files of the project, not of a user: the only text that is not escaped.
-            style=Markup("\n".join(map(_asset, styles))),
-            script=Markup(script),
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            **values,
-        )
+    environment = _environment(assets)
+    script, *sheets = (_source(environment, name) for name in ("report.js", *styles))
+    return environment.get_template(template).render(
+        # Files of the project, not of a user: the only text that is not escaped.
+        style=Markup("\n".join(sheets)),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        **values,
     )
 
 
 @functools.cache
-def _environment() -> Environment:
+def _environment(assets: Path) -> Environment:
     """Templates are compiled once: that takes longer than to fill a page."""
     environment = Environment(
-        loader=FileSystemLoader(ASSETS),
+        loader=FileSystemLoader([assets, ASSETS]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -69,17 +67,13 @@ def _environment() -> Environment:
         share=words.share,
         moment=words.moment,
         breakable=_breakable,
-        ratio=statements.ratio_words,
-        exact=statements.exact,
-        parts=statements.parts_of,
-        python=statements.as_python,
         packed=_packed,
     )
     return environment
 
 
 def kept(run: Run, kind: str) -> Mapping[str, Kept]:
-    """Return what a run of a selection kept of older ones, by id: of "audit" or "statement"."""
+    """Return what a run of a selection kept of older ones, by id: the records of one kind."""
     return {older.id: older for older in run.kept if older.kind == kind}
 
 
@@ -90,8 +84,9 @@ def typed(path: Path) -> Path:
     return path
 
 
-def _asset(name: str) -> str:
-    return (ASSETS / name).read_text(encoding="utf-8")
+def _source(environment: Environment, name: str) -> str:
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
 
 
 def _packed(html: str) -> str:

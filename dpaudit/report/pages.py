@@ -9,11 +9,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from dpaudit.ledger import StatementResult
 from dpaudit.report.decisions import by_concern, decisions, next_step
-from dpaudit.report.ledger import counts, write_ledger
 from dpaudit.report.page import fill, kept, typed
-from dpaudit.report.terminal import replay_command
+from dpaudit.report.sections import by_section, counted, replay_command, sections
 from dpaudit.results import (
     STATUSES,
     AuditResult,
@@ -30,7 +28,7 @@ from dpaudit.results import (
     unnoticed_words,
     words,
 )
-from dpaudit.store import REPORT, Run, place_of, write_atomic
+from dpaudit.store import AUDIT, Record, Run, by_kind, place_of, write_atomic
 
 _RENYI_ORDER = 2.0
 NEEDS_WORK = ("refuted", "lost", "no_power", "powerless")
@@ -41,20 +39,15 @@ Progress = Callable[[int, int], object]
 
 
 def write_report(
-    out: Path,
-    run: Run,
-    results: Sequence[AuditResult],
-    statements: Sequence[StatementResult] = (),
-    *,
-    progress: Progress | None = None,
+    out: Path, run: Run, records: Sequence[Record], *, progress: Progress | None = None
 ) -> Path:
     """Write ``out/index.html``: one page that needs no other file.
 
     The details of the first hundred audits are plain HTML. Those of the others are compressed
     inside the page, and its script unpacks them when they are opened.
 
-    Where there are statements, they get a page of their own, ``out/ledger.html``, linked from the
-    first; where there are none, such a page of an earlier run is removed.
+    Other kinds of records write pages of their own, linked from the first, such as
+    ``out/ledger.html``; where there are none, such a page of an earlier run is removed.
 
     Parameters
     ----------
@@ -62,10 +55,8 @@ def write_report(
         Directory of the run; made when it is missing.
     run : Run
         What was asked for.
-    results : sequence of AuditResult
+    records : sequence of Record
         What was found; may be empty.
-    statements : sequence of StatementResult
-        Rows of the ledger, in the order of their papers.
     progress : callable, optional
         Called with the number of audits that are drawn and the number of all, after each.
 
@@ -79,21 +70,18 @@ def write_report(
     StoreError
         When the page cannot be written; a page that was there before stays as it was.
     """
-    path = Path(out) / REPORT
-    write_ledger(out, run, statements)
-    write_atomic(path, render(Path(out), run, results, statements, progress=progress))
+    out = Path(out)
+    for name, own in by_kind(records).items():
+        sections()[name].write_pages(out, run, own)
+    path = out / AUDIT.page
+    write_atomic(path, render(out, run, records, progress=progress))
     return path
 
 
 def render(
-    out: Path,
-    run: Run,
-    results: Sequence[AuditResult],
-    statements: Sequence[StatementResult] = (),
-    *,
-    progress: Progress | None = None,
+    out: Path, run: Run, records: Sequence[Record], *, progress: Progress | None = None
 ) -> str:
-    """Return the page of a run as text.
+    """Return the first page of a run as text.
 
     Parameters
     ----------
@@ -101,14 +89,12 @@ def render(
         Directory of the results, for the commands that replay them.
     run : Run
         What was asked for.
-    results : sequence of AuditResult
-        What was found.
-    statements : sequence of StatementResult
-        Rows of the ledger, which are counted here and have a page of their own.
+    records : sequence of Record
+        What was found. Audits are told in full; other kinds have a card, and pages of their own.
     progress : callable, optional
         As of :func:`write_report`.
     """
-    results = by_concern(results)
+    results = by_concern(by_kind(records)[AUDIT.name])
     audits: list[dict[str, Any]] = []
     anchors: set[str] = set()
     for done, result in enumerate(results, 1):
@@ -130,13 +116,14 @@ def render(
         older=sum(audit["older"] is not None for audit in audits),
         kinds=[kind for kind in STATUSES.values() if tally[kind.key] or kind.common],
         tally=tally,
-        statements=counts(statements) if statements else None,
+        cards=list(filter(None, (section.card(run, own) for section, own in by_section(records)))),
+        subjects=counted(records),
     )
 
 
 def _audit(out: Path, run: Run, result: AuditResult) -> dict[str, Any]:
     """Gather what the template shows of one audit."""
-    file = place_of(result)
+    file, chance = place_of(result), number(result.failure_prob)
     return {
         "result": result,
         "kind": result.status,
@@ -157,11 +144,13 @@ def _audit(out: Path, run: Run, result: AuditResult) -> dict[str, Any]:
         "next": next_step(result) if result.status.key in NEEDS_WORK or result.advice else "",
         "older": kept(run, "audit").get(result.id),
         "datasets": None if result.pair is None else datasets.datasets(result.pair),
-        "probability": _probability(result),
+        "probability": f"all of it together wrong with probability at most {chance}"
+        if result.failure_prob
+        else "nothing is left to chance",
         "upper": _upper,
         "charts": [(c, Markup(svg.svg_of(c))) for c in charts.charts_of(result)],
         "languages": _languages(result),
-        "search": result.search and tables.search_table(result.search),
+        "search": result.diagnostics.search and tables.search_table(result.diagnostics.search),
     }
 
 
@@ -195,7 +184,7 @@ def _note(result: AuditResult) -> str | None:
 
 def _languages(result: AuditResult) -> list[tuple[str, str]]:
     """Return what the same draws say in other languages: what is certified, and of what."""
-    curves = result.curves
+    curves = result.diagnostics.curves
     if curves is None or curves.certified_mu <= 0:
         return []
     mu = result.claim.get("parameters", {}).get("mu")
@@ -213,12 +202,3 @@ def _upper(estimate: Estimate) -> str | None:
     """Return the upper bound in words when the audit has one."""
     nothing_known = estimate.upper == math.inf or estimate.upper >= 1.0 > estimate.lower
     return None if nothing_known or estimate.failure_prob == 0 else number(estimate.upper)
-
-
-# --- words -------------------------------------------------------------------------------------
-
-
-def _probability(result: AuditResult) -> str:
-    if result.failure_prob == 0:
-        return "nothing is left to chance"
-    return f"all of it together wrong with probability at most {number(result.failure_prob)}"

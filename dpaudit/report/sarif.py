@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,44 +18,28 @@ from urllib.parse import quote
 
 from dpaudit._files import inside
 from dpaudit.errors import StoreError
-from dpaudit.ledger import BROKE_OFF, StatementResult
-from dpaudit.report.cases import ERROR, cases_of, line_of, node_and_reason
+from dpaudit.report.cases import cases_of, line_of, node_and_reason
 from dpaudit.report.page import kept
-from dpaudit.report.terminal import finding, statement_finding
-from dpaudit.results import AuditResult
-from dpaudit.store import Kept, Record, Run
+from dpaudit.report.sections import ERROR, Alert, sections
+from dpaudit.store import Record, Run, by_kind
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 _ROOT = "%SRCROOT%"
-_RULES = {
-    "dpaudit/refuted": ("Refuted", "A violation of the claimed privacy is certified."),
-    "dpaudit/no-power": ("NoPower", "Nothing was found, and silence means nothing."),
-    "dpaudit/violation-lost": ("ViolationLost", "A known violation was not found again."),
-    "dpaudit/statement": ("Statement", "A statement of the ledger is not as declared."),
-}
-_AUDITS = {
-    "refuted": ("dpaudit/refuted", "error"),
-    "known": ("dpaudit/refuted", "note"),
-    "no_power": ("dpaudit/no-power", "error"),
-    "powerless": ("dpaudit/no-power", "warning"),
-    "lost": ("dpaudit/violation-lost", "error"),
-}
-"""Rule and level of an audit, by the key of its status; others are no finding."""
 
 
-def sarif(run: Run, results: Sequence[AuditResult], statements: Sequence[StatementResult]) -> str:
+def sarif(run: Run, records: Sequence[Record]) -> str:
     """Return the SARIF log of a run, as JSON.
 
     Parameters
     ----------
     run : Run
         What was asked for.
-    results, statements : sequence
+    records : sequence of Record
         What was found.
     """
-    failed = [case for case in cases_of(run, results, statements) if case.outcome == ERROR]
+    failed = [case for case in cases_of(run, records) if case.outcome == ERROR]
     notifications = [
         _notification("error", f"{case.name}: {case.message}", case.path, case.line)
         for case in failed
@@ -81,7 +65,7 @@ def sarif(run: Run, results: Sequence[AuditResult], statements: Sequence[Stateme
                     _ROOT: {"description": {"text": "The directory in which dpaudit was run."}}
                 },
                 "columnKind": "unicodeCodePoints",
-                "results": list(_results(run, results, statements)),
+                "results": list(_results(run, records)),
                 "properties": {
                     "profile": run.profile,
                     "seed": run.seed,
@@ -104,66 +88,45 @@ def _driver() -> dict[str, Any]:
             "fullDescription": {"text": words},
             "defaultConfiguration": {"level": "error"},
         }
-        for id, (name, words) in _RULES.items()
+        for id, (name, words) in _rules().items()
     ]
     version = metadata.version("dpaudit")
     return {"name": "dpaudit", "version": version, "rules": rules}
 
 
-def _results(
-    run: Run, results: Sequence[AuditResult], statements: Sequence[StatementResult]
-) -> Iterator[dict[str, Any]]:
-    older = {kind: kept(run, kind) for kind in ("audit", "statement")}
-    for result in results:
-        if result.status.key not in _AUDITS:
-            continue
-        rule, level = _AUDITS[result.status.key]
-        facts = {
-            "verdict": result.verdict.value,
-            "claimedEpsilon": _number(result.claimed_epsilon),
-            "claimedDelta": result.claimed_delta,
-            "certifiedEpsilon": _number(result.certified_epsilon),
-            "failureProb": result.failure_prob,
-        }
-        made = _result(result, rule, level, finding(result), facts, older["audit"])
-        if result.status.key == "known":
-            why = str(result.origin.get("reason") or "marked as a known violation")
-            made["suppressions"] = [{"kind": "inSource", "justification": why}]
-        yield made
-    for row in statements:
-        if row.mismatch is not None and not row.note.startswith(BROKE_OFF):
-            facts = {"verdict": row.verdict.value, "declared": row.expected.value}
-            text = f"{row.mismatch}\n{statement_finding(row)}"
-            yield _result(row, "dpaudit/statement", "error", text, facts, older["statement"])
+def _rules() -> dict[str, tuple[str, str]]:
+    return {id: rule for section in sections().values() for id, rule in section.rules.items()}
 
 
-def _result(
-    record: Record,
-    rule: str,
-    level: str,
-    text: str,
-    facts: dict[str, Any],
-    older: Mapping[str, Kept],
-) -> dict[str, Any]:
-    origin = record.origin
-    path, item = str(origin.get("path", "")), str(origin.get("item", ""))
+def _results(run: Run, records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+    for name, own in by_kind(records).items():
+        older = kept(run, name)
+        for record in own:
+            if (alert := sections()[name].alert(record)) is not None:
+                made = older.get(record.id)
+                yield _result(record, alert, {} if made is None else {"keptFrom": made.made})
+
+
+def _result(record: Record, alert: Alert, more: dict[str, Any]) -> dict[str, Any]:
+    path, item = str(record.origin.get("path", "")), str(record.origin.get("item", ""))
     place: dict[str, Any] = {
         "logicalLocations": [{"fullyQualifiedName": record.id, "kind": "function"}]
     }
     place |= _physical(path, line_of(path, item))
-    fingerprint = hashlib.sha256(f"{rule}\n{record.id}".encode()).hexdigest()
-    if record.id in older:
-        facts["keptFrom"] = older[record.id].made
-    return {
-        "ruleId": rule,
-        "ruleIndex": list(_RULES).index(rule),
+    fingerprint = hashlib.sha256(f"{alert.rule}\n{record.id}".encode()).hexdigest()
+    made = {
+        "ruleId": alert.rule,
+        "ruleIndex": list(_rules()).index(alert.rule),
         "kind": "fail",
-        "level": level,
-        "message": _message(text),
+        "level": alert.level,
+        "message": _message(alert.text),
         "locations": [place],
         "partialFingerprints": {"dpauditId/v1": fingerprint},
-        "properties": facts,
+        "properties": {**alert.facts, **more},
     }
+    if alert.accepted:
+        made["suppressions"] = [{"kind": "inSource", "justification": alert.accepted}]
+    return made
 
 
 def _physical(path: str, line: int | None) -> dict[str, Any]:
@@ -188,8 +151,3 @@ def _message(text: str) -> dict[str, str]:
     """Return a message that is plain text: no placeholder (3.11.5) and no link (3.11.6)."""
     escaped = re.sub(r"[\\\[\]]", r"\\\g<0>", text)
     return {"text": escaped.replace("{", "{{").replace("}", "}}")}
-
-
-def _number(value: float) -> float | str:
-    """Return a number as strict JSON has it."""
-    return value if abs(value) < float("inf") else "inf"

@@ -17,10 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from dpaudit.ledger import LedgerVerdict, StatementResult
 from dpaudit.results import AuditResult, Fate, Verdict
-
-_PROFILES = ("quick", "full", "release")
 
 
 class What(StrEnum):
@@ -48,12 +45,13 @@ _NOT_WORSE = {What.POWER, What.SURVIVED, What.MENDED, What.KILLED, What.NEW, Wha
 
 
 @dataclass(frozen=True)
-class Change:
+class VerdictChange:
     """One change.
 
     Parameters
     ----------
-    kind : {"audit", "statement"}
+    kind : str
+        Name of the kind of the record.
     id : str
     what : What
     before, now : str
@@ -70,12 +68,12 @@ class Change:
     reason: str
 
 
-def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[Change]:
+def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[VerdictChange]:
     """Yield what changed in the verdict of an audit, and among its mutants."""
     found = _verdict_change(old, new)
     if found is not None:
         what, reason = found
-        yield Change("audit", new.id, what, old.status.word, new.status.word, reason)
+        yield VerdictChange("audit", new.id, what, old.status.word, new.status.word, reason)
     before, now = _fates(old), _fates(new)
     less = less_than_before(old, new)
     for was, is_, what in (
@@ -85,7 +83,7 @@ def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[Change]:
         names = [key[0] for key in before if (before[key], now.get(key)) == (was, is_)]
         if names:
             reason = f"{', '.join(names)}" + f" ({less})" * (what is What.OTHER)
-            yield Change("audit", new.id, what, was.value, is_.value, reason)
+            yield VerdictChange("audit", new.id, what, was.value, is_.value, reason)
 
 
 def _fates(result: AuditResult) -> dict[tuple[str, int], Fate]:
@@ -159,39 +157,14 @@ def less_than_before(old: AuditResult, new: AuditResult) -> str:
 
 def budget(result: AuditResult) -> int:
     """Return the draws per dataset that an audit might have taken; 0 where it was computed."""
-    return result.sequential.budget if result.sequential else sum(result.draws.values())
+    return (
+        result.diagnostics.sequential.budget
+        if result.diagnostics.sequential
+        else sum(result.draws.values())
+    )
 
 
 def _claim(result: AuditResult) -> dict[str, Any]:
     """Return what is claimed; of a curve, without the point at which it was compared."""
     names = ["parameters"] if "parameters" in result.claim else ["epsilon", "delta"]
     return {name: result.claim[name] for name in ["notion", "relation", *names]}
-
-
-# --- statements -----------------------------------------------------------------------------------
-
-
-def statement_changes(old: StatementResult, new: StatementResult) -> Iterator[Change]:
-    """Yield what changed in the verdict of a statement."""
-    both = old.status.word, new.status.word
-    if old.verdict is not new.verdict:
-        reason = new.mismatch or new.note or new.verdict.meaning
-        reason += " (its words changed)" * (old.stated.text != new.stated.text)
-        what = What.STATEMENT
-        profiles = [row.origin.get("profile") for row in (old, new)]
-        if old.verdict is LedgerVerdict.OPEN and new.mismatch is None:
-            what, reason = What.NEW, "it was open, and is checked now"
-        elif old.verdict is LedgerVerdict.REFUTED and _is_smaller(*profiles):
-            what, reason = What.OTHER, f"profile {profiles[0]} before, {profiles[1]} now"
-        yield Change("statement", new.id, what, *both, reason)
-    elif old.mismatch is None and new.mismatch is not None:
-        yield Change("statement", new.id, What.UNDECLARED, *both, new.mismatch)
-    elif old.mismatch is not None and new.mismatch is None:
-        yield Change("statement", new.id, What.MENDED, *both, "it is as declared now")
-    elif old.stated.text != new.stated.text:
-        yield Change("statement", new.id, What.OTHER, *both, "its words changed")
-
-
-def _is_smaller(old: str | None, new: str | None) -> bool:
-    known = old in _PROFILES and new in _PROFILES
-    return known and _PROFILES.index(str(new)) < _PROFILES.index(str(old))

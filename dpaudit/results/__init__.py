@@ -2,14 +2,15 @@
 
 from dpaudit.results.estimates import (
     BY_RANK,
+    CanaryGuesses,
     Estimate,
     Histogram,
     LongProfile,
+    MarginPoint,
+    NoiseMargin,
     Origin,
     Profile,
     SequentialPath,
-    Slack,
-    SlackPoint,
     Witness,
 )
 from dpaudit.results.family import holm
@@ -23,8 +24,7 @@ from dpaudit.results.mutants import (
     unnoticed,
     unnoticed_words,
 )
-from dpaudit.results.one_run import OneRunResult
-from dpaudit.results.result import SCHEMA_VERSION, AuditResult
+from dpaudit.results.result import SCHEMA_VERSION, AuditResult, Diagnostics
 from dpaudit.results.rounding import at_least, at_most, beyond
 from dpaudit.results.status import STATUSES, Status, worst
 from dpaudit.results.verdicts import Expectation, Verdict
@@ -35,21 +35,22 @@ __all__ = [
     "SCHEMA_VERSION",
     "STATUSES",
     "AuditResult",
+    "CanaryGuesses",
+    "Diagnostics",
     "Estimate",
     "Expectation",
     "Fate",
     "Histogram",
     "LongProfile",
+    "MarginPoint",
     "Movement",
     "MutantResult",
-    "OneRunResult",
+    "NoiseMargin",
     "Origin",
     "Profile",
     "RegionShown",
     "SequentialPath",
     "Shift",
-    "Slack",
-    "SlackPoint",
     "Status",
     "Verdict",
     "Witness",

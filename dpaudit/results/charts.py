@@ -1,7 +1,7 @@
 """Descriptions of the charts of a result, which two back ends draw.
 
-:func:`profile`, :func:`histogram`, :func:`tradeoff`, :func:`wealth`, :func:`slack`,
-:func:`landscape` and :func:`one_run` describe one chart of a result as plain data.
+:func:`profile`, :func:`histogram`, :func:`tradeoff`, :func:`wealth`, :func:`noise_margin`,
+:func:`landscape` and :func:`guesses` describe one chart of a result as plain data.
 :mod:`dpaudit.results.svg` draws a description for pages and notebooks,
 :mod:`dpaudit.results.figures` draws it with matplotlib.
 """
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.results.estimates import SlackPoint
+from dpaudit.results.estimates import MarginPoint
 from dpaudit.results.words import count, least, number, plain_value, power_of_ten, short
 from dpaudit.search import ranking
-from dpaudit.stats import ERRORS, Curves, tradeoff_of_profile
+from dpaudit.stats import TYPE_I_ERRORS, Curves, tradeoff_of_profile
 
 if TYPE_CHECKING:
-    from dpaudit.results import AuditResult, OneRunResult
+    from dpaudit.results import AuditResult
 
 COLOURS = MappingProxyType(
     {
@@ -69,7 +69,7 @@ _Floats = NDArray[np.float64]
 _Flags = NDArray[np.bool_]
 
 
-# --- the description -----------------------------------------------------------------------------
+# --- the description ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -257,10 +257,10 @@ def _joined(x: ArrayLike, y: ArrayLike) -> list[Point]:
 def charts_of(result: AuditResult) -> list[Chart]:
     """Return the charts that say something about this audit."""
     optional = [
-        (tradeoff, _is_informative(result.curves)),
-        (wealth, result.sequential),
-        (slack, result.slack),
-        (landscape, result.search),
+        (tradeoff, _is_informative(result.diagnostics.curves)),
+        (wealth, result.diagnostics.sequential),
+        (noise_margin, result.diagnostics.noise_margin),
+        (landscape, result.diagnostics.search),
     ]
     return [
         profile(result),
@@ -269,12 +269,12 @@ def charts_of(result: AuditResult) -> list[Chart]:
     ]
 
 
-# --- curves --------------------------------------------------------------------------------------
+# --- curves -------------------------------------------------------------------------------------
 
 
 def profile(result: AuditResult) -> Chart:
     """Describe claimed, certified and estimated delta over epsilon."""
-    own, long, exact = result.profile, result.long_profile, result.failure_prob == 0
+    own, long, exact = result.profile, result.diagnostics.long_profile, result.failure_prob == 0
     deltas = (*own.claimed_delta, *own.certified_delta, result.claimed_delta)
     visible = [value for value in deltas if value >= _SMALLEST_DELTA] or [1.0]
     certified, certified_delta = own.epsilon, own.certified_delta
@@ -357,10 +357,10 @@ def tradeoff(result: AuditResult) -> Chart:
     above the band. Where that is decided at small type I errors, both axes are logarithmic and
     stretch the corner (0, 1).
     """
-    curves, own = result.curves, result.profile
+    curves, own = result.diagnostics.curves, result.profile
     if curves is None:
-        claimed = tradeoff_of_profile(own.epsilon, own.claimed_delta, ERRORS)
-        alpha, beta = ERRORS, 1 - ERRORS
+        claimed = tradeoff_of_profile(own.epsilon, own.claimed_delta, TYPE_I_ERRORS)
+        alpha, beta = TYPE_I_ERRORS, 1 - TYPE_I_ERRORS
     else:
         stored = curves.alpha, curves.certified_beta, curves.claimed_beta
         alpha, beta, claimed = map(np.array, stored)
@@ -404,7 +404,7 @@ def _error(power: float) -> str:
     return number(1 - power) if power > 0.009 else f"1 − {power_of_ten(power)}"
 
 
-# --- the witness ---------------------------------------------------------------------------------
+# --- the witness --------------------------------------------------------------------------------
 
 
 def histogram(result: AuditResult) -> Chart:
@@ -413,8 +413,11 @@ def histogram(result: AuditResult) -> Chart:
     For a guess, the region where left is guessed is shaded and that of right is hatched. Rare
     categories are summed up.
     """
-    own, sampled = result.histogram, result.failure_prob > 0
-    centres, is_guess = sampled and result.long_profile is not None, bool(own.inside_right)
+    own, sampled = result.diagnostics.histogram, result.failure_prob > 0
+    centres, is_guess = (
+        sampled and result.diagnostics.long_profile is not None,
+        bool(own.inside_right),
+    )
     counts = np.array([own.left, own.right], float)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     shades, bins = np.array([own.inside, own.inside_right][: 1 + is_guess], bool), list(own.bins)
@@ -527,18 +530,18 @@ def _histogram_caption(result: AuditResult, *, centres: bool) -> str:
             "the probability of the event is computed from each centre."
         )
     elif result.witness.right is not None:
-        hatched = ", the one of right is hatched" * bool(result.histogram.inside_right)
+        hatched = ", the one of right is hatched" * bool(result.diagnostics.histogram.inside_right)
         words = f"The region where left is guessed is shaded{hatched}."
     beyond = " The outermost bins hold all outputs beyond them."
-    return words + beyond * (result.histogram.edges is not None)
+    return words + beyond * (result.diagnostics.histogram.edges is not None)
 
 
-# --- sequential audits, slack, one run -----------------------------------------------------------
+# --- sequential audits, noise margins, one run --------------------------------------------------
 
 
 def wealth(result: AuditResult) -> Chart:
     """Describe how the wealth of a sequential audit grew; raise ``ValueError`` for others."""
-    path = result.sequential
+    path = result.diagnostics.sequential
     if path is None:
         raise ValueError(f"{result.id} was not audited sequentially: there is no path to draw")
     refuted = max(path.log_wealth, default=0.0) >= path.refuted_at
@@ -565,18 +568,18 @@ def wealth(result: AuditResult) -> Chart:
     return Chart("Wealth of the bet", [Panel(x, y, series)], caption)
 
 
-def slack(result: AuditResult) -> Chart:
+def noise_margin(result: AuditResult) -> Chart:
     """Describe certified epsilon against the multiplier of the noise.
 
     The audited mechanism itself is the point at multiplier 1. Raises ``ValueError`` for a result
-    without slack.
+    without a noise margin.
     """
-    own, claimed = result.slack, result.claimed_epsilon
+    own, claimed = result.diagnostics.noise_margin, result.claimed_epsilon
     if own is None:
-        raise ValueError(f"{result.id} was audited without slack: there is no frontier to draw")
+        raise ValueError(f"{result.id} has no noise margin to draw")
     limit = max(3.0 * claimed, 1e-3)
     by_role: dict[str, list[Point]] = {"certified": [], "violation": []}
-    itself = SlackPoint(1.0, result.certified_epsilon, result.verdict == "refuted")
+    itself = MarginPoint(1.0, result.certified_epsilon, result.verdict == "refuted")
     for point in [itself, *(point for point in own.points if point.multiplier != 1.0)]:
         at = point.multiplier, min(point.certified_epsilon, limit)
         by_role["violation" if point.refuted else "certified"].append(at)
@@ -601,19 +604,26 @@ def slack(result: AuditResult) -> Chart:
     )
     caption = f"{words}, on the pair {own.pair}. More noise than needed is slack of the analysis."
     y = Axis(0.0, 1.08 * limit, "certified epsilon")
-    return Chart("Slack of the noise", [Panel(x, y, series)], caption)
+    return Chart("Noise margin", [Panel(x, y, series)], caption)
 
 
-def one_run(result: OneRunResult) -> Chart:
+def guesses(result: AuditResult) -> Chart:
     """Describe epsilon over the number of guesses of an audit in one run.
 
     Estimates by the share of right guesses guarantee nothing. They stand beside the certified
-    epsilon, which holds for all numbers of guesses together, and the claimed one.
+    epsilon, which holds for all numbers of guesses together, and the claimed one. Raises
+    ``ValueError`` for another audit.
     """
-    claimed, certified = float(result.claim["epsilon"]), result.certified_epsilon
+    own, claimed, certified = (
+        result.diagnostics.canaries,
+        result.claimed_epsilon,
+        result.certified_epsilon,
+    )
+    if own is None:
+        raise ValueError(f"{result.id} was not audited in one run: there are no guesses to draw")
     points = [
         (n, math.log((right + 0.5) / (n - right + 0.5)))
-        for n, right in zip(result.looks, result.correct, strict=True)
+        for n, right in zip(own.looks, own.correct, strict=True)
     ]
     shown = [y for _, y in points] + [certified] + [claimed] * math.isfinite(claimed)
     low, high = min(0.0, *shown), max(1.0, *shown)
@@ -621,8 +631,8 @@ def one_run(result: OneRunResult) -> Chart:
     ends = points[0][0] / 1.15, points[-1][0] * 1.15
     x = Axis(*ends, "guesses, the most confident first", ticks, log=True)
     y = Axis(low - 0.04 * (high - low), high + 0.04 * (high - low), "epsilon")
-    most = [point for point in points if point[0] == result.guesses]
-    words = f"certified: {least(certified)} at delta = {number(result.delta)}"
+    most = [point for point in points if point[0] == own.guesses]
+    words = f"certified: {least(certified)} at delta = {number(result.claimed_delta)}"
     series = [
         Series("dots", "estimated", points, "estimated, no guarantee", size=3.0),
         Series("rings", "estimated", most, "strongest evidence", size=6.0),
@@ -633,7 +643,7 @@ def one_run(result: OneRunResult) -> Chart:
     return Chart("Epsilon by the number of guesses", [Panel(x, y, series)])
 
 
-# --- searches ------------------------------------------------------------------------------------
+# --- searches -----------------------------------------------------------------------------------
 
 
 def landscape(result: AuditResult) -> Chart:
@@ -642,7 +652,7 @@ def landscape(result: AuditResult) -> Chart:
     Trials of a portfolio are shown by the space they came from. Raises ``ValueError`` for an audit
     without a search.
     """
-    record = result.search
+    record = result.diagnostics.search
     if record is None:
         raise ValueError(f"{result.id} did not search for its pair: there is nothing to draw")
     trials, names = [t for t in record.trials if t.valid], record.parameters[:MAX_PANELS]

@@ -144,14 +144,14 @@ class Witness:
     rare: Probability
     right: Counts | None = None
 
-    def sentence(self) -> str:
-        """Return the witness in words."""
+    def sentence(self, unit: str = "draws at fair coins") -> str:
+        """Return the witness in words; `unit` names what is guessed."""
         if self.counts is not None and self.right is not None:
             c, d = self.counts, self.right
             of_left, of_right = c.hits_left + c.hits_right, d.hits_left + d.hits_right
             return (
                 f"guessing {self.event}: {c.hits_left + d.hits_right:,} of {of_left + of_right:,} "
-                f"guesses right, in {c.draws_left + c.draws_right:,} draws at fair coins "
+                f"guesses right, in {c.draws_left + c.draws_right:,} {unit} "
                 f"(left {c.hits_left:,} of {of_left:,}, right {d.hits_right:,} of {of_right:,})"
             )
         other = "right" if self.likelier == "left" else "left"
@@ -194,7 +194,40 @@ class SequentialPath:
 
 
 @dataclass(frozen=True)
-class SlackPoint:
+class CanaryGuesses:
+    """The guesses of an audit in one run, and epsilon at further deltas.
+
+    Parameters
+    ----------
+    canaries, included : int
+        Coins that were thrown, and how many came up "included".
+    chosen : str
+        How the number of guesses was chosen, in words.
+    looks, correct : tuple of int
+        Numbers of guesses at which right ones were counted, and how many were right by then.
+    guesses, guessed_right : int
+        At the look that shows most.
+    deltas, certified_epsilons : tuple of float
+        Certified epsilon at each delta; all hold together with the other numbers of the result.
+    """
+
+    canaries: Count
+    included: Count
+    chosen: str
+    looks: tuple[Count, ...]
+    correct: tuple[Count, ...]
+    guesses: Count
+    guessed_right: Count
+    deltas: tuple[Probability, ...]
+    certified_epsilons: tuple[Nonnegative, ...]
+
+    def __post_init__(self) -> None:
+        same_length(self, "looks", "correct")
+        same_length(self, "deltas", "certified_epsilons")
+
+
+@dataclass(frozen=True)
+class MarginPoint:
     """What an audit certifies of the same mechanism with less noise, or more.
 
     Parameters
@@ -213,12 +246,12 @@ class SlackPoint:
 
 
 @dataclass(frozen=True)
-class Slack:
+class NoiseMargin:
     """By how much the noise could shrink before an audit refutes the claim: an upper bound.
 
     Parameters
     ----------
-    points : tuple of SlackPoint
+    points : tuple of MarginPoint
         By falling multiplier; each number is wrong with probability at most `failure_prob`.
     pair : str
         The pair on which all were audited.
@@ -226,7 +259,7 @@ class Slack:
         Of each point.
     """
 
-    points: tuple[SlackPoint, ...]
+    points: tuple[MarginPoint, ...]
     pair: str
     failure_prob: Probability
 
@@ -238,6 +271,13 @@ class Slack:
     def refuted_from(self) -> float | None:
         """Largest multiplier at which the claim is refuted; None where it never is."""
         return max((p.multiplier for p in self.points if p.refuted), default=None)
+
+    def words(self) -> str:
+        """Return the margin in one clause."""
+        least, largest = self.points[-1].multiplier, self.refuted_from
+        if largest is None:
+            return f"not refuted even with {least:g} times the noise"
+        return f"refuted with {largest:g} times the noise, as far as {least:g} was tried"
 
 
 class _Claim(TypedDict):

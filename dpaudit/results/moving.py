@@ -152,7 +152,9 @@ def shift_of(old: AuditResult, new: AuditResult, false_alarm: float, *, same_pai
     counted = _counted(old), _counted(new)
     if reason := counted[0] or counted[1]:
         return told(Movement.NOT_COMPARABLE, f"{reason}; no upper bound is known")
-    if old.histogram.label != new.histogram.label or not _CELL.fullmatch(old.histogram.label):
+    if old.diagnostics.histogram.label != new.diagnostics.histogram.label or not _CELL.fullmatch(
+        old.diagnostics.histogram.label
+    ):
         return told(Movement.NOT_COMPARABLE, f"{_LEARNT}; no upper bound is known")
     shown = _regions_of(old, new, false_alarm)
     if not shown:
@@ -170,7 +172,7 @@ def shift_of(old: AuditResult, new: AuditResult, false_alarm: float, *, same_pai
     return told(movement, f"{words}; no upper bound is known of what is needed", shown)
 
 
-# --- bounds that exclude one another --------------------------------------------------------------
+# --- bounds that exclude one another ------------------------------------------------------------
 
 
 def _is_exact(result: AuditResult) -> bool:
@@ -203,12 +205,12 @@ def _exceeds(low: float, high: float) -> bool:
     return low > high * (1 + _ROUNDING) + 1e-12
 
 
-# --- what one region shows ------------------------------------------------------------------------
+# --- what one region shows ----------------------------------------------------------------------
 
 
 def _counted(result: AuditResult) -> str:
     """Say why the counts of a result are not those of frozen events; nothing where they are."""
-    if result.sequential is not None:
+    if result.diagnostics.sequential is not None:
         return "bets were made, which stop by what they see"
     if result.epsilon.counts is None:
         return "no event was counted"
@@ -273,7 +275,7 @@ def _mean(a: Interval, b: Interval) -> Interval:
 
 def _regions_of(old: AuditResult, new: AuditResult, false_alarm: float) -> tuple[RegionShown, ...]:
     """Return what the regions of both witnesses show; none where they cannot be looked up."""
-    pictures = old.histogram, new.histogram
+    pictures = old.diagnostics.histogram, new.diagnostics.histogram
     if len({picture.edges is None for picture in pictures}) > 1 or any(map(_is_unclear, pictures)):
         return ()
     regions = dict.fromkeys(
@@ -317,7 +319,7 @@ def _level(picture: Histogram, failure_prob: float, own: int, all_: int) -> floa
 
 def _region(result: AuditResult) -> _Region | None:
     """Return where the witness of a result fires, along the axis of its picture."""
-    picture = result.histogram
+    picture = result.diagnostics.histogram
     masks = [picture.inside, *([picture.inside_right] if picture.inside_right else [])]
     parts = []
     for mask in masks:

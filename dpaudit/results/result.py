@@ -13,14 +13,15 @@ from dpaudit.neighbors import NeighborPair
 from dpaudit.results.datasets import who_differs
 from dpaudit.results.estimates import (
     BY_RANK,
+    CanaryGuesses,
     ClaimFacts,
     Estimate,
     Histogram,
     LongProfile,
+    NoiseMargin,
     Origin,
     Profile,
     SequentialPath,
-    Slack,
     Witness,
 )
 from dpaudit.results.mutants import (
@@ -39,7 +40,45 @@ from dpaudit.stats import Curves
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """Evidence and circumstances of an audit, besides the numbers that a user acts on.
+
+    Attributes
+    ----------
+    histogram : Histogram
+        Outputs of both sides along the witness.
+    curves : Curves or None
+        What the certified bounds say of the trade-off curve, of Gaussian DP and of Renyi
+        divergences; None where nothing is certified.
+    sequential : SequentialPath or None
+        How the wealth grew, for a sequential audit.
+    canaries : CanaryGuesses or None
+        The guesses and further epsilons of :func:`dpaudit.audit_one_run`.
+    long_profile : LongProfile or None
+        Estimated profile down to negligible deltas, for a mechanism of additive noise.
+    search : SearchRecord or None
+        What was looked at to find the pair, where it was searched for.
+    noise_margin : NoiseMargin or None
+        What is certified of the same mechanism with less noise, where that was asked for.
+    versions : dict
+        Of dpaudit, Python and the libraries that the numbers depend on.
+    mechanism_seconds : float
+        Part of the wall time that was spent in the code of the mechanism and its mutants.
+    """
+
+    histogram: Histogram
+    versions: dict[str, str]
+    mechanism_seconds: Seconds = 0.0
+    curves: Curves | None = None
+    sequential: SequentialPath | None = None
+    canaries: CanaryGuesses | None = None
+    long_profile: LongProfile | None = None
+    search: SearchRecord | None = None
+    noise_margin: NoiseMargin | None = None
 
 
 @dataclass(frozen=True)
@@ -74,8 +113,6 @@ class AuditResult:
         Certified, estimated and claimed delta over a grid of epsilons.
     witness : Witness
         The event behind the primary numbers.
-    histogram : Histogram
-        Outputs of both sides along the witness.
     failure_prob : float
         Probability that any certified number of the mechanism is wrong; 0 when computed exactly.
         The numbers of the mutants have one of their own, together as large.
@@ -92,30 +129,19 @@ class AuditResult:
         What was declared; None for a direct call.
     seed : int
         Root seed.
-    seconds, mechanism_seconds : float
-        Wall time of the audit with its mutants, and the part of it spent in their code.
-    versions : dict
-        Of dpaudit, Python and the libraries that the numbers depend on.
-    curves : Curves or None
-        What the certified bounds say of the trade-off curve, of Gaussian DP and of Renyi
-        divergences; None where nothing is certified.
+    seconds : float
+        Wall time of the audit with its mutants.
     detectable_epsilon : float or None
         Epsilon on this pair, at the claimed delta, from which an audit of this size refutes the
         mechanism with probability about 0.9, were its noise so much less; an estimate. ``inf``
         where it refutes none so often; None for a refuted claim, for what was computed, and where
         the family of the mechanism is not known.
-    sequential : SequentialPath or None
-        How the wealth grew, for a sequential audit.
-    long_profile : LongProfile or None
-        Estimated profile down to negligible deltas, for a mechanism of additive noise.
-    search : SearchRecord or None
-        What was looked at to find the pair, where it was searched for.
-    slack : Slack or None
-        What is certified of the same mechanism with less noise, where that was asked for.
     notes : tuple of str
         What else a reader should know.
     origin : dict
         What `dpaudit replay` needs to find the audit again; empty when made by a direct call.
+    diagnostics : Diagnostics
+        Evidence and circumstances: histogram, curves, search, versions.
     advice : str
         What to try next, where silence means nothing; empty otherwise.
     left_out : tuple of str
@@ -137,7 +163,6 @@ class AuditResult:
     delta: Estimate
     profile: Profile
     witness: Witness
-    histogram: Histogram = field(repr=False)
     failure_prob: Probability
     p_value: Probability
     draws: dict[str, Count]
@@ -145,14 +170,8 @@ class AuditResult:
     expected: Expectation | None
     seed: int
     seconds: Seconds
-    mechanism_seconds: Seconds
-    versions: dict[str, str] = field(repr=False)
-    curves: Curves | None = field(default=None, repr=False)
+    diagnostics: Diagnostics = field(repr=False)
     detectable_epsilon: float | None = None
-    sequential: SequentialPath | None = field(default=None, repr=False)
-    long_profile: LongProfile | None = field(default=None, repr=False)
-    search: SearchRecord | None = field(default=None, repr=False)
-    slack: Slack | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
     origin: Annotated[dict[str, Any], Origin] = field(default_factory=dict, repr=False)
     advice: str = ""
@@ -230,10 +249,10 @@ class AuditResult:
 
     @property
     def total_failure_prob(self) -> float:
-        """Probability, at most, that any certified number is wrong, of mutants and slack too."""
-        spent = [self.failure_prob]
-        spent += [mutant.failure_prob for mutant in self.mutants]
-        spent += [] if self.slack is None else [len(self.slack.points) * self.slack.failure_prob]
+        """Probability, at most, that any certified number of audit, mutants or margin is wrong."""
+        spent = [self.failure_prob, *(mutant.failure_prob for mutant in self.mutants)]
+        if (margin := self.diagnostics.noise_margin) is not None:
+            spent.append(len(margin.points) * margin.failure_prob)
         return math.fsum(spent)
 
     @property
@@ -252,7 +271,7 @@ class AuditResult:
         replay : str, optional
             The command that makes the audit again.
         """
-        claim = self.claim
+        claim, seen = self.claim, self.diagnostics
         source = f" ({claim['source']})" if claim["source"] else ""
         probability = (
             f"wrong with probability <= {self.failure_prob:g}"
@@ -263,31 +282,47 @@ class AuditResult:
             f"{word or self.verdict.words}  {self.id}",
             f"  mechanism  {self.mechanism}",
             f"  claim      {claim['words']}{source}",
-            f"  witness    {self.witness.sentence()}"
-            + " (of the last batch; the evidence is of all)" * (self.sequential is not None),
+            f"  witness    {self._witness_words()}",
             f"  pair       {self.pair_words}",
             *([] if self.pair is None else self._differs(self.pair)),
-            *([] if self.search is None else [f"  searched   {self.search.words()}"]),
+            *([] if seen.search is None else [f"  searched   {seen.search.words()}"]),
             f"  certified  epsilon {beyond(self.certified_epsilon, self.claimed_epsilon)} at "
             f"delta = {self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, estimated "
             f"{self.estimated_epsilon:.4g}); delta >= {at_least(self.certified_delta, 3)} at "
             f"epsilon = {self.claimed_epsilon:.4g}; {probability}",
+            *self._epsilon_lines(),
             f"  reason     {self.reason}",
             *self._power_lines(),
         ]
-        if self.sequential is not None:
-            spent = f"{sum(self.draws.values()):,} of {self.sequential.budget:,} draws per dataset"
-            lines.append(f"  stopped    {self.sequential.stopped}, after {spent}")
+        if seen.sequential is not None:
+            spent = f"{sum(self.draws.values()):,} of {seen.sequential.budget:,}"
+            lines.append(f"  stopped    {seen.sequential.stopped}, after {spent} draws per dataset")
         if self.mutants:
             lines.append(f"  mutants    {score_words(self.mutants)}")
             lines += mutant_lines(self.mutants, self.claimed_epsilon)
-        if self.slack is not None:
-            lines.append(f"  slack      {self._slack_words(self.slack)}")
+        if seen.noise_margin is not None:
+            lines.append(f"  margin     {seen.noise_margin.words()}")
         lines += [f"  next       {self.advice}"] * bool(self.advice)
         lines += [f"  note       {note}" for note in self.notes]
         if replay is not None:
             lines.append(f"  replay     {replay}")
         return "\n".join(lines)
+
+    def _witness_words(self) -> str:
+        canaries, sequential = self.diagnostics.canaries, self.diagnostics.sequential
+        if canaries is not None:
+            return f"{self.witness.sentence('canaries')}; {canaries.chosen}"
+        late = " (of the last batch; the evidence is of all)" * (sequential is not None)
+        return self.witness.sentence() + late
+
+    def _epsilon_lines(self) -> list[str]:
+        """Return certified epsilons at further deltas, of an audit in one run."""
+        if self.diagnostics.canaries is None:
+            return []
+        guesses = self.diagnostics.canaries
+        both = zip(guesses.certified_epsilons, guesses.deltas, strict=True)
+        words = ", ".join(f"{at_least(epsilon)} at {delta:g}" for epsilon, delta in both)
+        return [f"  profile    epsilon >= {words}"]
 
     @staticmethod
     def _differs(pair: NeighborPair) -> list[str]:
@@ -309,13 +344,6 @@ class AuditResult:
         lines += [f"unnoticed  {words}" for words in unnoticed_words(self.mutants)]
         lines += [f"left out   {words}" for words in self.left_out]
         return [f"  {line}" for line in lines]
-
-    @staticmethod
-    def _slack_words(slack: Slack) -> str:
-        least, largest = slack.points[-1].multiplier, slack.refuted_from
-        if largest is None:
-            return f"not refuted even with {least:g} times the noise"
-        return f"refuted with {largest:g} times the noise, as far as {least:g} was tried"
 
     def __str__(self) -> str:
         return self.summary()
@@ -348,6 +376,9 @@ class AuditResult:
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the certified, estimated and claimed profile on `ax` (or on new axes).
 
+        Of an audit in one run, draw epsilon over the number of guesses instead: estimated at each
+        number, certified and claimed.
+
         Needs matplotlib (the extra ``plot``).
 
         Returns
@@ -358,7 +389,8 @@ class AuditResult:
         """
         from dpaudit.results import charts, figures
 
-        return figures.draw(charts.profile(self), ax)
+        chart = charts.profile if self.diagnostics.canaries is None else charts.guesses
+        return figures.draw(chart(self), ax)
 
     def with_origin(self, origin: Mapping[str, Any], expected: Expectation | None) -> AuditResult:
         """Return the result with what only the runner knows: its origin and expectation."""
@@ -370,6 +402,7 @@ class AuditResult:
             {"name": m.name, "fate": m.fate.value, "certified_epsilon": encode(m.certified_epsilon)}
             for m in self.mutants
         ]
+        curves = self.diagnostics.curves
         row = {
             "id": self.id,
             "mechanism": self.mechanism,
@@ -381,7 +414,7 @@ class AuditResult:
             "certified_delta": self.certified_delta,
             "estimated_epsilon": self.estimated_epsilon,
             "detectable_epsilon": self.detectable_epsilon,
-            "certified_mu": None if self.curves is None else self.curves.certified_mu,
+            "certified_mu": None if curves is None else curves.certified_mu,
             "failure_prob": self.failure_prob,
             "p_value": self.p_value,
             "draws": self.draws,

@@ -170,7 +170,7 @@ class _Canvas:
         )
 
 
-# --- marks, at places of the element -------------------------------------------------------------
+# --- marks, at places of the element ------------------------------------------------------------
 
 
 def _fill(one: Series, palette: Palette) -> str:

@@ -22,7 +22,6 @@ from dpaudit.engine import (
 )
 from dpaudit.errors import ArgumentError
 from dpaudit.events import FloatAttack
-from dpaudit.ledger import LedgerVerdict, Statement, StatementResult
 from dpaudit.mechanisms import (
     TIME_IS_OVER,
     AdditiveNoise,
@@ -37,7 +36,7 @@ from dpaudit.run.progress import ProgressWriter
 from dpaudit.run.settings import PROFILES, RunSettings
 
 if TYPE_CHECKING:
-    from dpaudit.ledger import FunctionCheck
+    from dpaudit.properties import FunctionCheck
 
 FUNCTION_EXAMPLES: dict[str, int] = {"quick": 1_000, "full": 10_000, "release": 100_000}
 """Pairs on which a deterministic function is tried, by profile."""
@@ -167,7 +166,8 @@ class Auditor:
             margin = noise_margin(
                 result, self._claims[result.id], variants, settings=how, **options
             )
-        self.results[at] = replace(result, slack=margin)
+        diagnostics = replace(result.diagnostics, noise_margin=margin)
+        self.results[at] = replace(result, diagnostics=diagnostics)
         return self.results[at]
 
     @contextmanager
@@ -197,13 +197,13 @@ class Auditor:
         function, bound, options
             As for :func:`dpaudit.check_sensitivity`; seed and number of pairs are the run's.
         """
-        from dpaudit.ledger import check_sensitivity
+        from dpaudit.properties import check_sensitivity
 
         return self._function(check_sensitivity, function, bound, options)
 
     def check_lipschitz(self, function: Any, bound: float, **options: Any) -> FunctionCheck:
         """Search for two points that break a bound; see :func:`dpaudit.check_lipschitz`."""
-        from dpaudit.ledger import check_lipschitz
+        from dpaudit.properties import check_lipschitz
 
         return self._function(check_lipschitz, function, bound, options)
 
@@ -211,7 +211,7 @@ class Auditor:
         self, function: Any, factor: float = 1.0, **options: Any
     ) -> FunctionCheck:
         """Search for points that a map moves apart; see :func:`dpaudit.check_contraction`."""
-        from dpaudit.ledger import check_contraction
+        from dpaudit.properties import check_contraction
 
         return self._function(check_contraction, function, factor, options)
 
@@ -223,21 +223,6 @@ class Auditor:
         found: FunctionCheck = check(function, bound, **options)
         self.functions.append(found)
         return found
-
-    def function_row(self, paper: str) -> StatementResult | None:
-        """Return the checks of functions as one row of the ledger; None without any."""
-        if not self.functions:
-            return None
-        broken = any(check.violated for check in self.functions)
-        text = "; ".join(f"{check.function}: {check.claim}" for check in self.functions)
-        return StatementResult(
-            Statement(self.item, paper, "function", text),
-            LedgerVerdict.REFUTED if broken else LedgerVerdict.HOLDS,
-            self.functions[0].attempt.method,
-            tuple(check.attempt for check in self.functions),
-            seed=self.settings.seed,
-            needs_power=False,
-        )
 
     def _method(self, mechanism: Any) -> str:
         """Return the method that the run asks for, where it applies."""
@@ -255,7 +240,9 @@ def replays(result: AuditResult, mechanism: Any, mutants: str | Sequence[Any] | 
 def ended_by_clock(result: AuditResult) -> bool:
     """Whether anything of an audit ended because its `max_seconds` were over."""
     ended = [mutant.note for mutant in result.mutants]
-    ended += [] if result.sequential is None else [result.sequential.stopped]
+    ended += (
+        [] if result.diagnostics.sequential is None else [result.diagnostics.sequential.stopped]
+    )
     return any(TIME_IS_OVER in words for words in ended)
 
 

@@ -14,15 +14,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from dpaudit.ledger import LedgerFile
     from dpaudit.results import Status
     from dpaudit.store import Record
 
 _ATTRIBUTE = "dpaudit"
 """Of a report. pytest-xdist hands attributes over, and JUnit files do not print them."""
-
-LEDGERS = "dpaudit_ledgers"
-"""What a worker hands over when it has collected: the ledger files and their checks."""
 
 DAMAGED = "dpaudit_damaged"
 """Attribute of the report of a function after which its process is restarted."""
@@ -33,8 +29,8 @@ ENDS_RUN = "dpaudit_ends_run"
 _PRINTED = 20_000
 """Characters of captured output that a report carries."""
 
-ledgers = pytest.StashKey[dict[Path, "LedgerFile"]]()
-"""Ledger files that this process has collected."""
+collected = pytest.StashKey[dict[Path, Any]]()
+"""Files that this run has collected, with what the package of their records remembers of them."""
 
 _decoded: weakref.WeakKeyDictionary[Any, Cargo] = weakref.WeakKeyDictionary()
 

@@ -1,4 +1,6 @@
-"""The command line: ``dpaudit run | ledger | audit | mutants | plan | compare | report | replay``.
+"""The command line: ``dpaudit run | audit | mutants | plan | compare | report | replay``.
+
+Packages add commands by the entry-point group ``dpaudit.commands``, as the ledger does.
 
 Exit codes: 0 no unexpected refutation; 1 something refuted or failed; 2 interrupted, 3 internal
 error, 4 wrong usage, 5 nothing collected, as in pytest.
@@ -6,11 +8,13 @@ error, 4 wrong usage, 5 nothing collected, as in pytest.
 
 from __future__ import annotations
 
+import json
 import shlex
 import signal
 import sys
+from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -21,21 +25,18 @@ from dpaudit.run.invoke import (
     NOTHING,
     OK,
     USAGE,
-    Selection,
+    RunSelection,
     TextPath,
     data_options,
+    default_paths,
     export_options,
     failure_prob_option,
     mechanism_options,
+    path_of,
     run_options,
     workers_options,
 )
-from dpaudit.run.ledgers import default_paths, ledgers_of, path_of, print_stored, write_rows
 from dpaudit.run.settings import RunSettings
-
-if TYPE_CHECKING:
-    from dpaudit.claims import Claim
-    from dpaudit.engine import OneRunPlan
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -104,7 +105,7 @@ def run(
     settings = RunSettings(
         profile, seed, failure_prob, sequential, strict, time_limit, workers, dask
     )
-    chosen = Selection(**selection)
+    chosen = RunSelection(**selection)
     given = [str(path) for path in paths]
     for path in given:
         if not path_of(path).exists():
@@ -118,58 +119,6 @@ def run(
     asked = Asked(repeat, whole, exports=chosen.exports)
     # Only audits and checks: a project's tests have a runner of their own.
     return chosen.collect(given or default_paths(), settings, asked, RunDisplay())
-
-
-# --- ledger -----------------------------------------------------------------------------------
-
-
-@cli.command()
-@click.argument("words", nargs=-1, metavar="[PAPER] [PATHS]...")
-@run_options
-@click.option(
-    "--json",
-    "json_file",
-    type=TextPath(dir_okay=False),
-    help="Also write the rows into this file.",
-)
-@click.option("--stored", is_flag=True, help="Run nothing: print what the last run in OUT found.")
-def ledger(
-    words: tuple[str, ...],
-    profile: str,
-    seed: int,
-    json_file: Path | None,
-    stored: bool,
-    **selection: Any,
-) -> int:
-    """Check the statements of PAPER, or of every ledger in PATHS (default: audits/).
-
-    Prints a table of the verdicts. The ledger of a paper is a folder of its name, with files
-    ledger_*.py and, where the paper has a table of its statements, statements.md.
-    """
-    chosen = Selection(**selection)
-    if stored:
-        if chosen.keyword or chosen.resume or len(words) > 1:
-            raise click.UsageError("--stored takes a PAPER and nothing that would be run")
-        if chosen.exports.words():
-            raise click.UsageError("--junit and --sarif of a stored run: `dpaudit report DIR`")
-        return print_stored(chosen.out, words[0] if words else None, json_file)
-    from dpaudit.run.display import LedgerDisplay
-    from dpaudit.run.session import Asked
-
-    settings = RunSettings(profile, seed)
-    targets = ledgers_of(words)
-    if not targets:
-        click.echo(LedgerDisplay.nothing, err=True)
-        return NOTHING
-    repeat = ["dpaudit", "ledger", *words, "--profile", profile, "--seed", str(seed)]
-    whole = not words and not chosen.keyword
-    command = shlex.join([*repeat, *chosen.words()])
-    asked = Asked(command, whole, ("ledger_*.py",), chosen.exports)
-    display = LedgerDisplay()
-    code = chosen.collect(targets, settings, asked, display)
-    if json_file is not None:
-        write_rows(json_file, display.rows)
-    return code
 
 
 # --- audit, plan ------------------------------------------------------------------------------
@@ -303,64 +252,34 @@ def plan(
     **asked: Any,
 ) -> int:
     """Say how many draws, or canaries of one run, refute a claim violated by a given amount."""
+    from dpaudit.engine import plan as plan_draws
+    from dpaudit.engine import plan_one_run
+    from dpaudit.run.direct import claim_of
+
+    claimed: dict[str, Any] = {"mu": claimed_mu, "rho": rho, "relation": None}
+    claimed |= {name: asked.pop(name) for name in ("epsilon", "delta")}
     if one_run:
         if asked.pop("rates") is not None:
             raise click.UsageError("--rates are of draws; give --true-epsilon or --mu to --one-run")
-        claimed = _claim_of_one_run(asked.pop("epsilon"), asked.pop("delta"), claimed_mu, rho)
-        click.echo(str(_one_run_plan(claimed, mu, canaries, side, coins, **asked)))
+        if (mu is None) == (asked["true_epsilon"] is None):
+            raise click.UsageError("give --true-epsilon or --mu to --one-run, one of the two")
+        if canaries:
+            asked["canaries"] = canaries
+        asked |= {"side": side or "both", "coins": coins or "fair"}
+        click.echo(str(plan_one_run(claim_of(claimed, mu="--claimed-mu"), mu=mu, **asked)))
         return OK
-    from dpaudit.engine import plan as plan_draws
-
     if mu is not None or canaries or side is not None or coins is not None:
         raise click.UsageError("--mu, --canaries, --side and --coins go with --one-run")
     if claimed_mu is not None or rho is not None:
         raise click.UsageError(
             "--claimed-mu and --rho go with --one-run; draws are planned for --epsilon and --delta"
         )
-    if asked["epsilon"] is None:
+    if claimed["epsilon"] is None:
         raise click.UsageError("Missing option '--epsilon'.")
     if asked["true_epsilon"] is None:
         raise click.UsageError("Missing option '--true-epsilon'.")
-    claim = _claim_of_one_run(asked.pop("epsilon"), asked.pop("delta"), None, None)
-    click.echo(str(plan_draws(claim, **asked)))
+    click.echo(str(plan_draws(claim_of(claimed), **asked)))
     return OK
-
-
-def _claim_of_one_run(
-    epsilon: float | None, delta: float | None, mu: float | None, rho: float | None
-) -> Claim:
-    from dpaudit.claims import ApproxDP, ApproxZCDP, GaussianDP, PureDP, ZeroConcentratedDP
-
-    if sum(given is not None for given in (epsilon, mu, rho)) != 1:
-        raise click.UsageError("the claim is one of --epsilon, --claimed-mu and --rho")
-    if epsilon is not None:
-        return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
-    if mu is not None:
-        if delta is not None:
-            raise click.UsageError("--delta goes with --epsilon or --rho, got it with --claimed-mu")
-        return GaussianDP(mu)
-    assert rho is not None
-    return ApproxZCDP(rho, delta) if delta else ZeroConcentratedDP(rho)
-
-
-def _one_run_plan(
-    claim: Claim,
-    mu: float | None,
-    canaries: tuple[int, ...],
-    side: str | None,
-    coins: str | None,
-    *,
-    true_epsilon: float | None,
-    **asked: Any,
-) -> OneRunPlan:
-    from dpaudit.engine import plan_one_run
-
-    if (mu is None) == (true_epsilon is None):
-        raise click.UsageError("give --true-epsilon or --mu to --one-run, one of the two")
-    if canaries:
-        asked["canaries"] = canaries
-    asked |= {"side": side or "both", "coins": coins or "fair"}
-    return plan_one_run(claim, mu=mu, true_epsilon=true_epsilon, **asked)
 
 
 # --- compare, report, replay -------------------------------------------------------------------
@@ -387,9 +306,35 @@ def compare(old: Path, new: Path, **asked: Any) -> int:
 
     OLD and NEW are directories of `dpaudit run --out`, or files of single results.
     """
-    from dpaudit.run.comparing import compare_runs
-
     return compare_runs(old, new, **asked)
+
+
+def compare_runs(
+    old: Path, new: Path, *, markdown: Path | None, json_file: Path | None, **asked: Any
+) -> int:
+    """Print what changed between two stored runs; return the exit code.
+
+    Parameters
+    ----------
+    old, new : Path
+        Directories of runs, or files of results.
+    markdown, json_file : Path or None
+        Where the comment of a pull request goes, and plain data.
+    asked
+        As for :func:`dpaudit.report.compare`.
+    """
+    from dpaudit import report
+    from dpaudit.store import write_atomic
+
+    found = report.compare(report.read_side(old), report.read_side(new), **asked)
+    for line in report.comparison_lines(found):
+        click.echo(line)
+    if markdown is not None:
+        write_atomic(markdown, report.comparison_markdown(found))
+    if json_file is not None:
+        words = json.dumps(report.comparison_json(found), indent=1, allow_nan=False)
+        write_atomic(json_file, words + "\n")
+    return FAILED if found.worse else OK
 
 
 @cli.command()
@@ -401,16 +346,14 @@ def report(out: Path, junit: Path | None, sarif: Path | None) -> int:
     from dpaudit.run.exports import Exports
     from dpaudit.store import load_run
 
-    run_record, results, statements = load_run(out)
+    run_record, records, lost = load_run(out)
     for problem in run_record.problems:
         click.echo(f"problem: {problem}", err=True)
-    click.echo(f"report: {write_report(out, run_record, results, statements)}")
+    click.echo(f"report: {write_report(out, run_record, records)}")
     exports = Exports(junit, sarif)
-    exports.write(run_record, results, statements)
+    exports.write(run_record, records)
     for line in exports.words():
         click.echo(line)
-    lost = len(results) < len(run_record.audits)
-    lost |= sum(bool(row.origin) for row in statements) < len(run_record.statements)
     return FAILED if lost else OK
 
 
@@ -437,3 +380,7 @@ def replay(result: Path, details: bool, trust: bool, pair: bool, test: Path | No
         click.echo(f"test: {test}")
         return OK
     return show_pair(result) if pair else replay_record(result, details=details, trust=trust)
+
+
+for entry in metadata.entry_points(group="dpaudit.commands"):
+    cli.add_command(entry.load())

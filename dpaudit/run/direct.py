@@ -95,8 +95,11 @@ _RUN_ON = 6  # pairs
 # --- what is asked ----------------------------------------------------------------------------
 
 
-def claim_of(origin: dict[str, Any]) -> Claim:
-    """Return the claim of ``--epsilon`` or ``--rho``, with ``--delta`` or not, or of ``--mu``."""
+def claim_of(origin: dict[str, Any], *, mu: str = "--mu") -> Claim:
+    """Return the claim of ``--epsilon`` or ``--rho``, with ``--delta`` or not, or of ``--mu``.
+
+    `mu` is what that option is called.
+    """
     from dpaudit.claims import (
         ApproxDP,
         ApproxZCDP,
@@ -108,10 +111,11 @@ def claim_of(origin: dict[str, Any]) -> Claim:
 
     names = [name for name in ("epsilon", "mu", "rho") if origin[name] is not None]
     if len(names) != 1:
-        given = " and ".join(f"--{name}" for name in names) or "none of them"
-        raise click.UsageError(f"the claim is one of --epsilon, --mu and --rho; got {given}")
+        given = " and ".join(mu if name == "mu" else f"--{name}" for name in names)
+        words = f"the claim is one of --epsilon, {mu} and --rho; got {given or 'none of them'}"
+        raise click.UsageError(words)
     if origin["delta"] is not None and names == ["mu"]:
-        raise click.UsageError("--delta goes with --epsilon or --rho, got it with --mu")
+        raise click.UsageError(f"--delta goes with --epsilon or --rho, got it with {mu}")
     relation = origin["relation"]
     relation = None if relation is None else Relation(relation)
     if names == ["mu"]:

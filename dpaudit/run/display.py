@@ -1,4 +1,4 @@
-"""What `run` and `ledger` show: a live line on a terminal, plain lines elsewhere."""
+"""What a run shows: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -8,52 +8,30 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Sequence
 from typing import IO, Any, cast
 
 import pytest
-from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
-from rich.table import Table
 
 from dpaudit.errors import SlowAuditWarning
-from dpaudit.ledger import StatementResult
-from dpaudit.report import (
-    examples_words,
-    is_left_out,
-    method_words,
-    power_words,
-    ratio_words,
-    remark,
-    run_lines,
-)
-from dpaudit.results import AuditResult, short
+from dpaudit.report import in_order, run_lines, section_of
 from dpaudit.run.carry import cargo_of, reason_of, skip_reason, took_process_down
 from dpaudit.run.progress import Progress, ProgressPoll
 from dpaudit.run.session import AuditSession
-from dpaudit.run.words import facts_of, finding_of, in_order, is_judged, is_told
 from dpaudit.store import Record, Run
 
 _WIDTH = 18
 """Of the column of verdicts; longer ones push their line to the right."""
 
-_FILE_WIDTH = 160
-"""Of tables that go to no terminal."""
-
-_LEAST_NOTE = 20
-"""Width from which the remarks of a table get a column."""
-
 _LIVE_EVERY, _PLAIN_EVERY = 0.5, 30.0
 """Seconds between two looks at the progress, on a terminal and elsewhere."""
 
-_HEADINGS = ("statement", "verdict", "method", "LHS/RHS", "examples", "power")
-
 
 class RunDisplay:
-    """Prints one line for each audit and each statement as it ends, and the findings at the end.
+    """Prints one line for each record as it comes, and the findings at the end.
 
     Writes to a copy of standard output, which pytest's capturing leaves alone.
     """
@@ -113,11 +91,12 @@ class RunDisplay:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Print the line of what ended, or of a test that failed or was skipped."""
         cargo = cargo_of(report)
-        for record in filter(is_judged, cargo.records):
+        judged = [record for record in cargo.records if section_of(record).is_judged(record)]
+        for record in judged:
             self._print_result(record)
-            if is_told(record):
+            if section_of(record).is_told(record):
                 self._told.append(record)
-        if report.failed and (cargo.status is None or not any(map(is_judged, cargo.records))):
+        if report.failed and (cargo.status is None or not judged):
             self._print_error(report)
         elif report.skipped:
             self._print_skip(report)
@@ -128,7 +107,7 @@ class RunDisplay:
         status = record.status
         self._print(
             f"[{status.style}]{status.word:<{_WIDTH}}[/] {escape(record.id)}  "
-            f"[dim]{escape('  '.join(facts_of(record)))}[/]"
+            f"[dim]{escape('  '.join(section_of(record).facts(record)))}[/]"
         )
 
     def _print_error(self, report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -177,7 +156,8 @@ class RunDisplay:
         self._stop()
         session = _session_of(config)
         for record in in_order(self._told):
-            found = finding_of(record, None if session is None else session.out)
+            out = None if session is None else session.out
+            found = section_of(record).finding(record, out)
             self._print("\n" + escape(found))
         if session is not None and session.run is not None:
             self._print("")
@@ -190,34 +170,13 @@ class RunDisplay:
             old = sum(not kept.current for kept in run.kept)
             words = f"{len(run.kept)} of earlier runs kept beside what ran now"
             self._print(words + f", {old} of them made with other code or settings" * (old > 0))
-        for line in run_lines(run, session.results, session.report, session.statements):
+        for line in run_lines(run, session.records, session.report):
             self._print(escape(line))
-        for line in session.exports.words():
+        for line in session.asked.exports.words():
             self._print(escape(line))
 
     def _print(self, text: str) -> None:
         self._console.print(text)
-
-
-class LedgerDisplay(RunDisplay):
-    """Prints a table of the statements at the end, and before it only what went wrong."""
-
-    nothing = "no check was collected: checks are functions with @statement in files ledger_*.py"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[StatementResult] = []
-
-    def _print_result(self, record: Record) -> None:
-        """Leave statements to the table."""
-        if isinstance(record, AuditResult):
-            super()._print_result(record)
-
-    def _close(self, session: AuditSession, run: Run) -> None:
-        self.rows = session.statements
-        if self.rows:
-            print_ledger(self.rows, self._file)
-        super()._close(session, run)
 
 
 def _session_of(config: pytest.Config) -> AuditSession | None:
@@ -243,47 +202,3 @@ class _Borrowed(io.TextIOBase):
 
     def flush(self) -> None:
         self._stream.flush()
-
-
-def print_ledger(rows: Sequence[StatementResult], file: IO[str] | None = None) -> None:
-    """Print the rows of a ledger as a table, but for those that were not run.
-
-    Parameters
-    ----------
-    rows : sequence of StatementResult
-        In the order of their papers.
-    file : file, optional
-        Where to; by default standard output.
-    """
-    console = Console(file=file, highlight=False)
-    if not console.is_terminal:
-        console = Console(file=file, highlight=False, width=_FILE_WIDTH)
-    shown = [row for row in rows if not is_left_out(row)]
-    cells = [_cells(row) for row in shown]
-    widths = [max(map(len, column)) for column in zip(_HEADINGS, *cells, strict=True)]
-    room = console.width - sum(widths) - 3 * len(widths) - 2
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for name in _HEADINGS:
-        numbers = name in ("LHS/RHS", "examples")
-        table.add_column(name, no_wrap=True, justify="right" if numbers else "left")
-    if room >= _LEAST_NOTE:
-        table.add_column("note", no_wrap=True, style="dim")
-    for row, (name, verdict, *rest) in zip(shown, cells, strict=True):
-        line = [escape(name), f"[{row.status.style}]{verdict}[/]", *rest]
-        if room >= _LEAST_NOTE:
-            line.append(escape(short(" ".join(remark(row).split()), room)))
-        table.add_row(*line)
-    if shown:
-        console.print(table)
-
-
-def _cells(row: StatementResult) -> list[str]:
-    """Return what stands below the headings."""
-    return [
-        row.id,
-        row.verdict.words + " !" * (row.mismatch is not None),
-        method_words(row),
-        ratio_words(row.tightest),
-        examples_words(row),
-        power_words(row),
-    ]

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 from dpaudit.errors import StoreError
 
 if TYPE_CHECKING:
-    from dpaudit.ledger import StatementResult
-    from dpaudit.results import AuditResult
-    from dpaudit.store import Run
+    from dpaudit.store import Record, Run
 
 
 @dataclass(frozen=True)
@@ -38,28 +36,22 @@ class Exports:
         """
         from dpaudit.store import write_atomic
 
-        for path in self._paths():
+        for path in filter(None, (self.junit, self.sarif)):
             if path.is_dir():
                 raise StoreError(f"cannot write {path}: it is a directory")
             write_atomic(path, "")
             path.unlink()
 
-    def write(
-        self, run: Run, results: Sequence[AuditResult], statements: Sequence[StatementResult]
-    ) -> None:
+    def write(self, run: Run, records: Sequence[Record]) -> None:
         """Write the files of a run, whole or not at all."""
         from dpaudit.report import junit, sarif
         from dpaudit.store import write_atomic
 
         if self.junit is not None:
-            write_atomic(self.junit, junit(run, results, statements))
+            write_atomic(self.junit, junit(run, records))
         if self.sarif is not None:
-            write_atomic(self.sarif, sarif(run, results, statements))
+            write_atomic(self.sarif, sarif(run, records))
 
     def words(self) -> list[str]:
         """Return a line for each file."""
-        named = (("junit", self.junit), ("sarif", self.sarif))
-        return [f"{name}: {path}" for name, path in named if path is not None]
-
-    def _paths(self) -> list[Path]:
-        return [path for path in (self.junit, self.sarif) if path is not None]
+        return [f"{name}: {path}" for name, path in vars(self).items() if path is not None]

@@ -184,7 +184,7 @@ def failure_prob_option(meaning: str) -> Callable[[F], F]:
 
 
 @dataclass(frozen=True)
-class Selection:
+class RunSelection:
     """What `run_options` say beside the settings: what is run, by how many, and where to."""
 
     keyword: str
@@ -264,6 +264,16 @@ def run_pytest(arguments: list[str], plugins: list[Any]) -> int:
     # dpaudit is loaded already, which pytest would warn about; it holds no assertions to rewrite.
     arguments += ["--import-mode=importlib", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     return int(pytest.main(arguments, plugins=plugins))
+
+
+def default_paths() -> list[str]:
+    """Return what is run where no path is given."""
+    return ["audits"] if Path("audits").is_dir() else ["."]
+
+
+def path_of(target: str) -> Path:
+    """Return the file of a target such as ledger_x.py::check."""
+    return Path(target.partition("::")[0])
 
 
 def import_from_here() -> None:

@@ -1,4 +1,4 @@
-"""The life of an audit function or of a check, from its setup to its report: one shape for both.
+"""The life of a function whose records a run stores, from its setup to its report.
 
 The plugin makes a job for each, and asks it what it found. Nothing of this is imported where no
 test of a session is one.
@@ -10,35 +10,17 @@ import abc
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from dpaudit.errors import StoreError
-from dpaudit.ledger import (
-    BROKE_OFF,
-    NOT_RUN,
-    TABLE,
-    Mark,
-    Statement,
-    StatementResult,
-    open_row,
-    paper_at,
-    paper_of,
-)
-from dpaudit.results import Expectation, short
+from dpaudit.results import AuditResult, Expectation
 from dpaudit.run.auditor import Auditor
-from dpaudit.run.carry import reason_of, skip_reason
 from dpaudit.run.damage import Condition
 from dpaudit.run.progress import ProgressWriter
 from dpaudit.run.provenance import is_current, sources, versions
-from dpaudit.run.settings import PROFILES, RunSettings, settings_of
+from dpaudit.run.settings import RunSettings, settings_of
 from dpaudit.store import Record, load_finished
-
-if TYPE_CHECKING:
-    from dpaudit.ledger import Ledger
-
-_QUOTED = 60  # letters
 
 _sources = pytest.StashKey[dict[str, str]]()
 
@@ -47,28 +29,27 @@ class UnexpectedVerdict(Exception):
     """A function ended otherwise than declared; carries the sentences to print."""
 
 
-def audit_id(item: pytest.Item) -> str:
-    """Name of an audit function, independent of the directory that pytest runs in."""
-    return f"{item.path.stem}::{item.nodeid.partition('::')[2]}"
-
-
 class Job(abc.ABC):
-    """One audit function or one check.
+    """One function whose records a run stores, such as an audit function.
 
     Parameters
     ----------
     item : pytest.Item
         What pytest collected.
-    id : str
-        Of the first record that it makes.
     """
 
+    noun: str
+    """What several functions of this kind are called."""
+    cure: str
+    """What to do where two of them have one id."""
     no_xfail: str
     """Why the mark xfail does not apply, in one sentence."""
 
-    def __init__(self, item: pytest.Item, id: str) -> None:
+    def __init__(self, item: pytest.Item) -> None:
         config = item.config
-        self.id = id
+        if _sources not in config.stash:  # taken once, when everything is collected
+            config.stash[_sources] = sources(config.rootpath)
+        self.id = self.id_of(item)
         self.root: Path = config.rootpath
         self.settings: RunSettings = settings_of(config)
         self.fault: str | None = None
@@ -88,8 +69,13 @@ class Job(abc.ABC):
             "item": item.nodeid.partition("::")[2],
             **self.settings.origin(),
             "versions": versions(),
-            "sources": _sources_of(config),
+            "sources": config.stash[_sources],
         }
+
+    @staticmethod
+    @abc.abstractmethod
+    def id_of(item: pytest.Item) -> str:
+        """Return the id of the first record that a function makes."""
 
     def take_over(self, out: Path) -> None:
         """Take over what an interrupted run of the same left in `out`: all of it, or nothing."""
@@ -135,38 +121,31 @@ class Job(abc.ABC):
         """Return what is known of a function that did not end by itself."""
 
 
-def _sources_of(config: pytest.Config) -> dict[str, str]:
-    """Return the hashes of the sources, taken once, when everything is collected."""
-    if _sources not in config.stash:
-        config.stash[_sources] = sources(config.rootpath)
-    return config.stash[_sources]
-
-
 class AuditJob(Job):
     """An audit function: any number of audits, and of checks of deterministic functions."""
 
+    noun, cure = "audits", "rename one of the files"
     no_xfail = "xfail does not apply to audits: mark it known_violation(reason)"
 
+    @staticmethod
+    def id_of(item: pytest.Item) -> str:
+        """Return a name that does not depend on the directory that pytest runs in."""
+        return f"{item.path.stem}::{item.nodeid.partition('::')[2]}"
+
     def __init__(self, item: pytest.Item) -> None:
-        super().__init__(item, audit_id(item))
-        expected = Expectation.POWER if self.settings.strict else Expectation.NOT_REFUTED
-        for mark in item.iter_markers("known_violation"):
-            try:
-                reason, profile = _known_violation(*mark.args, **mark.kwargs)
-            except (TypeError, ValueError) as error:
-                self.fault = f"known_violation(reason, profile='quick'): {error}"
-                continue
-            self.origin["reason"] = reason
-            known = self.settings.reaches(profile)
-            expected = Expectation.REFUTED if known else Expectation.EITHER
-        for mark in item.iter_markers("from_profile"):
-            try:
-                profile = _profile(*mark.args, **mark.kwargs)
-            except (TypeError, ValueError) as error:
-                self.fault = f"from_profile(profile): {error}"
-                continue
-            if not self.settings.reaches(profile):
-                self.skipped = f"it takes long: --profile {profile} runs it"
+        super().__init__(item)
+        self._hook = item.ihook
+        strict = self.settings.strict
+        self._expected = Expectation.POWER if strict else Expectation.NOT_REFUTED
+        for read, form in (
+            (self._known_violation, "known_violation(reason, profile='quick')"),
+            (self._from_profile, "from_profile(profile)"),
+        ):
+            for mark in item.iter_markers(form.partition("(")[0]):
+                try:
+                    read(*mark.args, **mark.kwargs)
+                except (TypeError, ValueError) as error:
+                    self.fault = f"{form}: {error}"
         if "auditor" not in getattr(item, "fixturenames", ()):
             self.fault = (
                 f"{self.id} made no check: it does not take the fixture `auditor`; "
@@ -175,17 +154,27 @@ class AuditJob(Job):
         out = item.config.getoption("--dpaudit-out")
         worker = getattr(item.config, "workerinput", {}).get("workerid", "main")
         progress = None if out is None else ProgressWriter(Path(out), worker)
-        self.auditor = Auditor(self.id, self.settings, expected, progress)
-        self.paper = item.path.stem
+        self.auditor = Auditor(self.id, self.settings, self._expected, progress)
+
+    def _known_violation(self, reason: str, profile: str = "quick") -> None:
+        """Expect a refutation, from a profile upwards."""
+        if not isinstance(reason, str):
+            raise TypeError(f"reason must be a text, got {reason!r}")
+        known = self.settings.reaches(profile)
+        self._expected = Expectation.REFUTED if known else Expectation.EITHER
+        self.origin["reason"] = reason
+
+    def _from_profile(self, profile: str) -> None:
+        """Skip the audit in smaller profiles."""
+        if not self.settings.reaches(profile):
+            self.skipped = f"it takes long: --profile {profile} runs it"
 
     def declared(self, record: Record) -> Any:
-        """Return the expectation of an audit; a row of functions keeps its own."""
-        if isinstance(record, StatementResult):
-            return record.expected
-        return self.auditor.expected
+        """Return the expectation of an audit; a record of functions keeps its own."""
+        return self.auditor.expected if isinstance(record, AuditResult) else record.expected
 
     def made(self, seconds: float) -> list[Record]:
-        """Return the results of all checks, and the row of those of functions."""
+        """Return the results of all checks, and the record of those of functions."""
         found = self._found()
         if not found:
             raise UnexpectedVerdict(
@@ -194,14 +183,15 @@ class AuditJob(Job):
         return found
 
     def _found(self) -> list[Record]:
-        row = self.auditor.function_row(self.paper)
-        return [*self.auditor.results, *([] if row is None else [row])]
+        checks = self.auditor.functions
+        found = self._hook.pytest_dpaudit_functions(job=self, checks=checks) if checks else None
+        return [*self.auditor.results, *([] if found is None else [found])]
 
     def mismatches(self) -> Iterable[str]:
         """Say what is not as declared; of functions, which pair breaks the bound."""
         broken = [str(check) for check in self.auditor.functions if check.violated]
         for record in self.records:
-            if isinstance(record, StatementResult) and broken:
+            if broken and not isinstance(record, AuditResult):
                 yield from broken
             elif record.mismatch is not None:
                 yield f"{record.id}: {record.mismatch}"
@@ -209,117 +199,3 @@ class AuditJob(Job):
     def broken_off(self, report: pytest.TestReport) -> list[Record]:
         """Return the checks that were finished: whatever came after them, they are certified."""
         return self.records or [self._with_origin(r, r.origin) for r in self._found()]
-
-
-def _known_violation(reason: str, profile: str = "quick") -> tuple[str, str]:
-    """Read the arguments of the mark, refusing unknown ones by name."""
-    if not isinstance(reason, str):
-        raise TypeError(f"reason must be a text, got {reason!r}")
-    return reason, _profile(profile)
-
-
-def _profile(profile: str) -> str:
-    """Return the name of a profile, refusing others."""
-    if profile not in PROFILES:
-        raise ValueError(f"profile must be one of {', '.join(PROFILES)}; got {profile!r}")
-    return profile
-
-
-class CheckJob(Job):
-    """The check of one statement."""
-
-    def __init__(self, item: pytest.Item, mark: Mark) -> None:
-        super().__init__(item, mark.id)
-        self.mark = mark
-        self.no_xfail = (
-            f"xfail does not apply to checks of statements: write @statement({self.id!r}, "
-            'expected="refuted"), or what else it finds'
-        )
-        self.origin["replays"] = mark.replays
-        row = _row_of(item.path, mark)
-        self.row = None if isinstance(row, str) else row
-        self.ledger: Ledger | None = None
-        if self.row is not None:
-            from dpaudit.ledger import Ledger  # with hypothesis, which audits do not need
-
-            self.ledger = Ledger(
-                self.row,
-                paper=paper_at(item.path),
-                found=mark.found,
-                profile=self.settings.profile,
-                seed=self.settings.seed,
-            )
-        if isinstance(row, str):
-            self.fault = row
-        elif "ledger" not in getattr(item, "fixturenames", ()):
-            self.fault = (
-                f"the check of {self.id} does not take the fixture `ledger`, with which it "
-                f"attacks: write def {item.name}(ledger)"
-            )
-        if hasattr(item, "callspec"):
-            self.fault = (
-                f"a check of a statement cannot be parametrised: {self.id} has one verdict; "
-                "make several attempts in one check"
-            )
-
-    def accepts(self, record: Record) -> bool:
-        """Whether a stored row has this text, and is what this check would find."""
-        if not isinstance(record, StatementResult) or self.row is None:
-            return False
-        return record.stated == self.row and super().accepts(record)
-
-    def declared(self, record: Record) -> Any:
-        """Return what the mark declares."""
-        return self.mark.expected
-
-    def made(self, seconds: float) -> list[Record]:
-        """Return the row."""
-        assert self.ledger is not None
-        return [self.ledger.result(seconds=seconds)]
-
-    def broken_off(self, report: pytest.TestReport) -> list[Record]:
-        """Return the row of a check that reached no verdict: open, with the reason."""
-        if self.row is None:
-            return []
-        if report.skipped:
-            return [open_row(self.row, NOT_RUN + skip_reason(report))]
-        found = open_row(self.row, BROKE_OFF + reason_of(report))
-        return [self._with_origin(found, {})]
-
-
-def own_row(mark: Mark, path: Path) -> Statement | None:
-    """Return the row of a statement that stands in no table: its check brings the words along."""
-    if not mark.text:
-        return None
-    try:
-        known = paper_at(path).rows
-    except StoreError:
-        return None
-    if known:
-        return None
-    return Statement(mark.id, paper_of(path), mark.kind or "statement", mark.text)
-
-
-def _row_of(path: Path, mark: Mark) -> Statement | str:
-    """Return the row of a check, or a sentence that says why there is none."""
-    id, paper = mark.id, paper_of(path)
-    if not path.match("ledger_*.py"):
-        return f"the check of {id} must lie in a file ledger_*.py, got {path.name}"
-    try:
-        rows = paper_at(path).rows
-    except StoreError as error:
-        return str(error)
-    if not rows:
-        return own_row(mark, path) or (
-            f"{id} has no words: there is no {TABLE} beside {path.name}, and its check has no "
-            "docstring that begins with the statement"
-        )
-    if id not in rows:
-        return f"{id} is no statement of {paper}/{TABLE}: add it there"
-    if mark.text != rows[id].text:
-        said = f"begins with {short(mark.text, _QUOTED)!r}" if mark.text else "is missing"
-        return (
-            f"the docstring of the check of {id} {said}; it must begin with the statement in the "
-            f"words of {paper}/{TABLE}: {rows[id].text}"
-        )
-    return rows[id]

@@ -1,15 +1,14 @@
-"""The pytest plugin: audits and checks of statements are tests with a verdict.
+"""The pytest plugin: audits are tests with a verdict.
 
 Thin on purpose: pytest collects, selects, parametrizes and runs; a :mod:`job <dpaudit.run.jobs>`
-audits; this module hands over what it found and chooses words. Nothing heavy is imported before a
-session has an audit or a check.
+audits; this module hands over what it found and chooses words. Other kinds of records come in by
+:mod:`hooks <dpaudit.run.hooks>`, as the statements of a ledger do. Nothing heavy is imported before
+a session has an audit.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import time
 from collections.abc import Generator
 from fnmatch import fnmatch
@@ -19,21 +18,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dpaudit._validate import DEFAULT_FAILURE_PROB
-from dpaudit.run.carry import (
-    DAMAGED,
-    ENDS_RUN,
-    LEDGERS,
-    cargo_of,
-    ledgers,
-    load_cargo,
-    shortened,
-)
+from dpaudit.run import hooks
+from dpaudit.run.carry import DAMAGED, ENDS_RUN, cargo_of, load_cargo, shortened
 from dpaudit.run.settings import settings_of
 
 if TYPE_CHECKING:
-    from dpaudit.ledger import Ledger, Mark
     from dpaudit.run.auditor import Auditor
-    from dpaudit.run.jobs import Job  # noqa: F401  # of the key below
+    from dpaudit.run.jobs import Job
 
 _ASKS = (
     "profile",
@@ -48,11 +39,16 @@ _ASKS = (
 )
 """Options by which a session shows that it audits."""
 
-_FILES = ("audit_*.py", "ledger_*.py")
+_FILES = "audit_*.py"
 _FUNCTIONS = "audit_*"
 
 _jobs = pytest.StashKey["Job"]()
 _clashes = pytest.StashKey[str]()
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare the hooks of other kinds of records."""
+    pluginmanager.add_hookspecs(hooks)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -92,8 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     collects = config.getini("dpaudit_collect") or config.getoption("--dpaudit")
     if collects:
-        for pattern in _FILES:
-            config.addinivalue_line("python_files", pattern)
+        config.addinivalue_line("python_files", _FILES)
         config.addinivalue_line("python_functions", _FUNCTIONS)
     out = config.getoption("--dpaudit-out")
     asked = any(config.getoption(f"--dpaudit-{name}") not in (None, False) for name in _ASKS)
@@ -128,81 +123,34 @@ def pytest_pycollect_makeitem(name: str, obj: object) -> list[pytest.Item] | Non
     return [] if ours and fnmatch(name, _FUNCTIONS) else None
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Remember ledger files and their checks, selected or not."""
-    report = yield
-    if not isinstance(collector, pytest.Module) or not fnmatch(collector.path.name, _FILES[1]):
-        return report
-    from dpaudit.ledger import LedgerFile, marked
-    from dpaudit.run.jobs import own_row
-
-    file = LedgerFile()
-    if not report.passed:
-        file.problem = report.outcome
-    else:
-        for name, value in vars(collector.obj).items():
-            if (mark := marked(value)) is not None:
-                file.checks.setdefault(mark.id, name)
-                if (own := own_row(mark, collector.path)) is not None:
-                    file.own[mark.id] = own
-    collector.config.stash.setdefault(ledgers, {})[collector.path] = file
-    return report
-
-
-def _is_audit(item: pytest.Item) -> bool:
-    """Whether an item is an audit, or is written like one that forgot its fixture."""
-    if "auditor" in getattr(item, "fixturenames", ()):
-        return True
+@pytest.hookimpl(trylast=True)
+def pytest_dpaudit_job(item: pytest.Item) -> type[Job] | None:
+    """Return the job of an audit, or of a function written like one that forgot its fixture."""
     name = getattr(item, "originalname", None) or item.name
-    return fnmatch(item.path.name, _FILES[0]) and fnmatch(name, _FUNCTIONS)
+    is_audit = fnmatch(item.path.name, _FILES) and fnmatch(name, _FUNCTIONS)
+    if not is_audit and "auditor" not in getattr(item, "fixturenames", ()):
+        return None
+    from dpaudit.run.jobs import AuditJob
 
-
-def _mark_of(item: pytest.Item) -> Mark | None:
-    """Return what an item checks; where nobody imported the ledger, no item checks anything."""
-    home = sys.modules.get("dpaudit.ledger.statements")
-    return None if home is None else home.marked(getattr(item, "function", None))
+    return AuditJob
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let -k select statements by id, and refuse two functions of one id: they would share files.
-
-    Seeds too.
-    """
+    """Refuse two functions of one id, which would share files and seeds."""
     seen: dict[str, pytest.Item] = {}
     for item in items:
-        mark = _mark_of(item)
-        if mark is None and not _is_audit(item):
+        job = config.hook.pytest_dpaudit_job(item=item)
+        if job is None:
             continue
-        if mark is None:
-            from dpaudit.run.jobs import audit_id
-
-            words, id = "two audits have", audit_id(item)
-        elif hasattr(item, "callspec"):
-            continue  # it is told so at its setup
-        else:
-            words, id = "two checks have", mark.id
-            item.extra_keyword_matches.add(id)
-            if item.path in (files := config.stash.get(ledgers, {})):
-                files[item.path].checks[id] = item.nodeid.partition("::")[2]
+        id = job.id_of(item)
         other = seen.setdefault(id, item)
         if other is not item:
-            cure = "rename one of the files" if mark is None else "one statement, one check"
-            sentence = f"{words} the id {id}: {other.nodeid} and {item.nodeid}; {cure}"
+            places = f"{other.nodeid} and {item.nodeid}"
+            sentence = f"two {job.noun} have the id {id}: {places}; {job.cure}"
             if not hasattr(config, "workerinput"):
                 raise pytest.UsageError(sentence)
             item.stash[_clashes] = sentence  # a worker that dies here takes the run with it
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Hand over to the controlling process which ledger files there are."""
-    if hasattr(session.config, "workeroutput"):
-        found = session.config.stash.get(ledgers, {})
-        plain = {str(path): file.plain() for path, file in found.items()}
-        session.config.workeroutput[LEDGERS] = json.dumps(plain)
 
 
 # --- running ----------------------------------------------------------------------------------
@@ -210,13 +158,11 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Make the job of an audit or a check, or say in one sentence what is wrong with it."""
-    mark = _mark_of(item)
-    if mark is None and not _is_audit(item):
+    """Make the job of a function, or say in one sentence what is wrong with it."""
+    made = item.config.hook.pytest_dpaudit_job(item=item)
+    if made is None:
         return
-    from dpaudit.run.jobs import AuditJob, CheckJob
-
-    job = item.stash[_jobs] = AuditJob(item) if mark is None else CheckJob(item, mark)
+    job = item.stash[_jobs] = made(item)
     fault = item.stash.get(_clashes, None) or job.fault
     if fault is not None:
         pytest.fail(fault, pytrace=False)
@@ -226,10 +172,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         job.take_over(Path(item.config.getoption("--dpaudit-out")))
 
 
+def job_of(item: pytest.Item) -> Job | None:
+    """Return the job of a function; None of any other test."""
+    return item.stash.get(_jobs, None)
+
+
 @pytest.fixture
 def auditor(request: pytest.FixtureRequest) -> Auditor:
     """Check mechanisms against claims: ``auditor.check(mechanism, claim, pairs)``."""
-    found: Auditor | None = getattr(request.node.stash.get(_jobs, None), "auditor", None)
+    found: Auditor | None = getattr(job_of(request.node), "auditor", None)
     if found is None:
         pytest.fail(
             "the fixture `auditor` is for audits: in a check of a statement call ledger.audit",
@@ -238,23 +189,10 @@ def auditor(request: pytest.FixtureRequest) -> Auditor:
     return found
 
 
-@pytest.fixture
-def ledger(request: pytest.FixtureRequest) -> Ledger:
-    """Attack the statement of a check: ``ledger.falsify(cases, inequality)`` and its like."""
-    found: Ledger | None = getattr(request.node.stash.get(_jobs, None), "ledger", None)
-    if found is None:
-        pytest.fail(
-            f"the fixture `ledger` is for checks of statements: mark {request.node.name} with "
-            '@statement("paper.name")',
-            pytrace=False,
-        )
-    return found
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Skip the body of a function whose records were taken over from an interrupted run."""
-    job = pyfuncitem.stash.get(_jobs, None)
+    job = job_of(pyfuncitem)
     return True if job is not None and job.taken else None
 
 
@@ -262,7 +200,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """End a process that an audit has damaged, before another audit suffers from it."""
     outcome = yield
-    job = item.stash.get(_jobs, None)
+    job = job_of(item)
     if job is not None and job.damage:
         if hasattr(item.config, "workerinput"):
             os._exit(1)  # pytest-xdist starts another one
@@ -273,7 +211,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Reach the verdicts when the function has ended, and compare them with the declared ones."""
-    if (job := item.stash.get(_jobs, None)) is None:
+    if (job := job_of(item)) is None:
         return (yield)
     from dpaudit.errors import MechanismError
     from dpaudit.mechanisms import Watch
@@ -296,7 +234,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Put what was found on the report, and say a fault of the mechanism in one sentence."""
     report = yield
-    job = item.stash.get(_jobs, None)
+    job = job_of(item)
     if job is None:
         return report
     report.sections = [(name, shortened(text)) for name, text in report.sections]
@@ -337,17 +275,13 @@ def pytest_report_teststatus(
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print what a reader should look at, and count the verdicts of the ledger."""
-    reports = [r for group in terminalreporter.stats.values() for r in group]
-    records = [
-        record
-        for report in reports
-        if isinstance(report, pytest.TestReport)
-        for record in cargo_of(report).records
-    ]
+    """Print the sections of all kinds of records."""
+    reports = [report for group in terminalreporter.stats.values() for report in group]
+    records = [record for report in reports for record in cargo_of(report).records]
     if records:
-        from dpaudit.run.words import summary_sections
+        from dpaudit.report import by_section
 
-        for title, text in summary_sections(records):
-            terminalreporter.section(title)
-            terminalreporter.line(text)
+        for section, own in by_section(records):
+            if (found := section.summary(own)) is not None:
+                terminalreporter.section(found[0])
+                terminalreporter.line(found[1])

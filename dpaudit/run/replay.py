@@ -11,15 +11,14 @@ import click
 import numpy as np
 
 from dpaudit.errors import ArgumentError, DpauditError, StoreError
-from dpaudit.ledger import StatementResult
+from dpaudit.report import section_of
 from dpaudit.results import AuditResult
 from dpaudit.run.auditor import ended_by_clock
 from dpaudit.run.direct import audit_function, file_of, is_code
 from dpaudit.run.invoke import FAILED, OK, run_pytest
 from dpaudit.run.provenance import changed_sources, changed_versions, is_installed
 from dpaudit.run.settings import RunSettings
-from dpaudit.run.words import numbers_of
-from dpaudit.store import Record, load_record, place_of
+from dpaudit.store import Record, kind_of, load_record, place_of
 
 if TYPE_CHECKING:
     from dpaudit.neighbors import NeighborPair
@@ -48,7 +47,8 @@ def replay_record(path: Path, *, details: bool, trust: bool) -> int:
     except TypeError as error:  # of an argument; a mechanism's own is a MechanismError
         raise click.UsageError(f"{path} cannot be made again: {error}") from None
     found = compare(stored, again)
-    click.echo(f"stored    {numbers_of(stored)}\nreplayed  {numbers_of(again)}")
+    section = section_of(stored)
+    click.echo(f"stored    {section.numbers(stored)}\nreplayed  {section.numbers(again)}")
     if details:
         for difference in found:
             click.echo(f"differs   {difference}")
@@ -163,8 +163,8 @@ def differences(name: str, a: Any, b: Any) -> list[str]:
 def load_audit(path: Path) -> AuditResult:
     """Return the result of an audit with its pair; refuse what has none."""
     record, problems = load_record(path)
-    if isinstance(record, StatementResult) or not isinstance(record, AuditResult):
-        raise click.UsageError(f"{path} is the row of a statement; only audits have a pair")
+    if not isinstance(record, AuditResult):
+        raise click.UsageError(f"{path} holds a {kind_of(record).name}; only audits have a pair")
     if record.pair is None:
         raise StoreError(problems[0] if problems else f"{path} was stored without its pair")
     return record

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import json
 import shlex
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -17,18 +15,7 @@ import pytest
 
 from dpaudit.engine import versions
 from dpaudit.errors import StoreError
-from dpaudit.ledger import (
-    LedgerFile,
-    Paper,
-    StatementResult,
-    account,
-    copies_of,
-    paper_at,
-    paper_of,
-    summaries,
-)
-from dpaudit.results import AuditResult
-from dpaudit.run.carry import LEDGERS, Cargo, cargo_of, ledgers, reason_of, skip_reason
+from dpaudit.run.carry import Cargo, cargo_of, collected, reason_of, skip_reason
 from dpaudit.run.exports import Exports
 from dpaudit.run.progress import clear_progress
 from dpaudit.run.provenance import is_current
@@ -43,18 +30,22 @@ from dpaudit.store import (
     family_wise_error,
     hold,
     kind_of,
+    kinds,
     load_run,
+    rows_of,
     save_packed,
     save_record,
     save_run,
     without,
 )
 
-FILES = ("audit_*.py", "ledger_*.py")
-"""What audits and ledgers are called."""
-
 _Key = tuple[str, str]
 """Kind and id of a record."""
+
+
+def all_files() -> tuple[str, ...]:
+    """Return the patterns of the files that make records of any kind."""
+    return tuple(kind.files for kind in kinds().values())
 
 
 @dataclass(frozen=True)
@@ -68,14 +59,14 @@ class Asked:
     whole : bool
         Whether it asked for everything: no paths, no selection.
     files : tuple of str
-        Patterns of the files that it looks at.
+        Patterns of the files that it collects; by default those of all kinds of records.
     exports : Exports
         What it writes for CI systems.
     """
 
     command: str
     whole: bool
-    files: tuple[str, ...] = FILES
+    files: tuple[str, ...] = field(default_factory=all_files)
     exports: Exports = field(default_factory=Exports)
 
 
@@ -101,28 +92,27 @@ class AuditSession:
 
     def __init__(self, config: pytest.Config, out: Path, settings: RunSettings) -> None:
         self.config, self.out, self.settings = config, out, settings
-        self.results: list[AuditResult] = []
-        self.statements: list[StatementResult] = []
+        self.records: list[Record] = []
         self.run: Run | None = None
         self.report: Path | None = None
-        self._asked = asked_of(config, settings)
+        self.asked = asked_of(config, settings)
         check_writable(out)
-        self._lock = hold(out, self._asked.command)
+        self._lock = hold(out, self.asked.command)
         self._made: dict[_Key, Record] = {}
-        self._problems: list[str] = []
+        self.problems: list[str] = []
         self._skipped: list[str] = []
-        self._lost: dict[str, str] = {}
+        self.lost: dict[str, str] = {}
+        """Why functions left no record, by the ids that pytest gives them."""
         self._ran: set[str] = set()
         self._homes: set[tuple[Path, str]] = set()
         self._workers: set[Any] = set()
         self._saved: set[str] | None = None
-        self._ledgers: dict[Path, LedgerFile] = config.stash.setdefault(ledgers, {})
         self._begun = time.perf_counter()
         self._started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         try:
             clear_progress(out)
-            self._asked.exports.clear()
-            self._before = _Before(self)
+            self.asked.exports.clear()
+            self.before = Before(self)
         except BaseException:
             self._lock.release()
             raise
@@ -138,10 +128,10 @@ class AuditSession:
         problems, skipped = list(cargo.problems), []
         if report.failed and cargo.status is None:
             problems.append(f"{report.nodeid}: {reason_of(report)}")
-            self._lost[report.nodeid] = reason_of(report)
+            self.lost[report.nodeid] = reason_of(report)
         if report.skipped:
             skipped.append(f"{report.nodeid}: {skip_reason(report)}")
-        self._problems += problems
+        self.problems += problems
         self._skipped += skipped
         try:
             made = list(self._store(cargo))
@@ -158,27 +148,25 @@ class AuditSession:
         for record, packed in zip(cargo.records, cargo.packed, strict=True):
             if record.origin:
                 save_packed(self.out, record, *packed)
-            if isinstance(record, StatementResult) and record.origin:
-                for copy in copies_of(record, Path(record.origin["path"])):
+                for copy in kind_of(record).copies(record):
                     save_record(self.out, copy)
                     yield copy
             self._made[kind_of(record).name, record.id] = record
             yield record
 
     def _note(self, ran: str, made: list[Record], problems: list[str], skipped: list[str]) -> None:
-        """Append what a report added; write the whole run where another ledger file came in."""
-        homes = {r.origin["path"] for r in made if isinstance(r, StatementResult) and r.origin}
+        """Append what a report added; write the whole run where another file came in."""
+        homes = {record.origin["path"] for record in made if record.origin}
         if self._saved is None or homes - self._saved:
             self._saved = (self._saved or set()) | homes
             self._save(complete=False)
             return
-        before = {(facts.kind, facts.id) for _, facts in self._before.records}
-        now = {(f.kind, f.id) for _, f in self._before.kept(self._made, self._homes)}
+        before = {(facts.kind, facts.id) for _, facts in self.before.records}
+        now = {(f.kind, f.id) for _, f in self.before.kept(self._made, self._homes)}
         entry = {
             "run": self._started,
             "ran": [ran],
-            "audits": [r.row() for r in made if isinstance(r, AuditResult)],
-            "statements": summaries([r for r in made if isinstance(r, StatementResult)]),
+            "rows": rows_of(made),
             "problems": problems,
             "skipped": skipped,
             "dropped": sorted(before - now),
@@ -191,21 +179,21 @@ class AuditSession:
         if self._lock.is_held():
             return
         check_writable(self.out)
-        self._lock = hold(self.out, self._asked.command)
-        for record in (*self._made.values(), *(record for record, _ in self._before.records)):
+        self._lock = hold(self.out, self.asked.command)
+        for record in (*self._made.values(), *(record for record, _ in self.before.records)):
             if record.origin:
                 save_record(self.out, record)
         raise StoreError(f"{self.out} was removed or replaced while the run went on")
 
     def _give_up(self, reason: str) -> None:
         """End the run as an interruption does: what it found stands, and --resume goes on."""
-        self._problems.append(f"the run ended early: {reason}")
+        self.problems.append(f"the run ended early: {reason}")
         pytest.exit(reason, returncode=int(pytest.ExitCode.INTERRUPTED))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note files that cannot be collected, or skip themselves."""
         if report.failed:
-            self._problems.append(f"{report.nodeid}: {reason_of(report)}")
+            self.problems.append(f"{report.nodeid}: {reason_of(report)}")
         elif report.skipped:
             self._skipped.append(f"{report.nodeid}: {skip_reason(report)}")
 
@@ -216,20 +204,19 @@ class AuditSession:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Learn from a worker which ledger files there are; end a run that cannot collect."""
-        found = json.loads(getattr(node, "workeroutput", {}).get(LEDGERS, "{}"))
-        self._ledgers.update({Path(p): LedgerFile.from_plain(file) for p, file in found.items()})
+        """End a run that cannot collect."""
         if error is not None and node not in self._workers:
             # Its successor would import the same file, and so on.
             sentence = "a process ended while it collected: one of the files ends it when imported"
-            self._problems.append(sentence)
+            self.problems.append(sentence)
             pytest.exit(sentence, returncode=int(pytest.ExitCode.TESTS_FAILED))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> Any:
         """Write the run and the report."""
         outcome = yield
-        if not (self._made or self._ledgers or self._problems or self._skipped):
+        files = self.config.stash.get(collected, {})
+        if not (self._made or files or self.problems or self._skipped):
             return outcome
         from dpaudit.report import write_report
 
@@ -238,13 +225,13 @@ class AuditSession:
                 self._check_directory()
             except StoreError as error:
                 session.exitstatus = pytest.ExitCode.INTERRUPTED
-                self._problems.append(f"the run ended early: {error}")
+                self.problems.append(f"the run ended early: {error}")
             self.run = self._save(complete=session.exitstatus in (0, 1, 5))
-            self._asked.exports.write(self.run, self.results, self.statements)
-            self.report = write_report(self.out, self.run, self.results, self.statements)
+            self.asked.exports.write(self.run, self.records)
+            self.report = write_report(self.out, self.run, self.records)
         except StoreError as error:
             session.exitstatus = pytest.ExitCode.INTERRUPTED
-            self._problems.append(f"the run ended early: {error}")
+            self.problems.append(f"the run ended early: {error}")
             self.run = self._as_run(complete=False)
         return outcome
 
@@ -253,63 +240,41 @@ class AuditSession:
         clear_progress(self.out)
         self._lock.release()
 
-    def add_problem(self, sentence: str) -> None:
-        """Put a problem of the run on record."""
-        self._problems.append(sentence)
-
     # --- what is stored ---
 
     def _save(self, *, complete: bool) -> Run:
         run = self._as_run(complete=complete)
-        save_run(self.out, run, self.results, self.statements)
+        save_run(self.out, run, self.records)
         return run
 
     def _as_run(self, *, complete: bool) -> Run:
         """Return the run as it is now, and sort what it found."""
-        kept = self._before.kept(self._made, self._homes)
+        before, kept = self.before.run, self.before.kept(self._made, self._homes)
         records = [*self._made.values(), *(record for record, _ in kept)]
-        audits = [record for record in records if isinstance(record, AuditResult)]
-        self.results = sorted(audits, key=lambda result: result.id)
-        rows = [record for record in records if isinstance(record, StatementResult)]
-        self.statements, unread = account(self._ledgers, rows, self._lost)
-        self.statements = self._before.with_open_rows(self.statements)
+        self.records = sorted(records, key=lambda record: record.id)
+        facts: dict[str, Any] = {}
+        problems = [*self.problems]
+        hook = self.config.hook.pytest_dpaudit_complete
+        for more, unread in hook(session=self, records=self.records):
+            facts |= more
+            problems += unread
         return Run(
             profile=self.settings.profile,
             seed=self.settings.seed,
             failure_prob=self.settings.failure_prob,
-            command=self._asked.command,
+            command=self.asked.command,
             versions=versions(),
-            family_wise_error=family_wise_error([*self.results, *self.statements]),
+            family_wise_error=family_wise_error(self.records),
             started=self._started,
             seconds=round(time.perf_counter() - self._begun, 2),
-            problems=_once([*self._problems, *unread, *self._before.problems(self._ran)]),
-            skipped=_once([*self._skipped, *self._before.skipped(self._ran)]),
-            kept=tuple(facts for _, facts in kept),
-            papers=self._papers(),
-            complete=complete and (self._before.complete or not kept),
+            problems=_once([*problems, *self.before.problems(self._ran)]),
+            skipped=_once([*self._skipped, *self.before.skipped(self._ran)]),
+            kept=tuple(older for _, older in kept),
+            facts=facts,
+            complete=complete and (not kept or (before is not None and before.complete)),
         )
 
     # --- what this run covers ---
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing was selected."""
-        return self._asked.whole
-
-    @property
-    def replaces_all(self) -> bool:
-        """Whether nothing that was stored before stays."""
-        return self.is_whole and set(self._asked.files) == set(FILES)
-
-    @property
-    def exports(self) -> Exports:
-        """What is written for CI systems."""
-        return self._asked.exports
-
-    @property
-    def papers(self) -> set[str]:
-        """Papers whose ledgers this run looks at."""
-        return {paper_of(path) for path in self._ledgers}
 
     def covers(self, record: Record) -> bool:
         """Whether this run replaces a stored record, even where it finds nothing in its place."""
@@ -318,56 +283,38 @@ class AuditSession:
             config.getoption(name, default=None) for name in ("keyword", "markexpr", "deselect")
         ):
             return False
-        if not any(fnmatch(path.name, pattern) for pattern in self._asked.files):
+        if not any(fnmatch(path.name, pattern) for pattern in self.asked.files):
             return False
         given = [Path(words) for words in config.args if "::" not in words]
         inside = any(path.resolve().is_relative_to(folder.resolve()) for folder in given)
-        return self._asked.whole or inside
-
-    def _papers(self) -> tuple[Paper, ...]:
-        """Return titles and conventions of the papers whose statements are shown."""
-        known = {paper.name: paper for paper in self._before.papers}
-        for path in self._ledgers:
-            with contextlib.suppress(StoreError):  # which the problems of the run tell
-                paper = paper_at(path)
-                known[paper.name] = replace(paper, statements=())
-        names = dict.fromkeys(row.paper for row in self.statements)
-        return tuple(known[name] for name in names if name in known)
-
-    def is_current(self, record: Record) -> bool:
-        """Whether this run would find a stored record again."""
-        if isinstance(record, StatementResult) and record.kind != "function":
-            try:
-                row = paper_at(Path(record.origin["path"])).rows.get(record.id)
-            except StoreError:
-                return False
-            if row is not None and record.stated != row:
-                return False
-        return is_current(record, self.settings, self.config.rootpath)
+        return self.asked.whole or inside
 
 
-class _Before:
+class Before:
     """What earlier runs left in the directory, as far as this run does not replace it."""
 
     def __init__(self, session: AuditSession) -> None:
-        self._session = session
-        self._records: list[tuple[Record, Kept]] = []
+        self.records: list[tuple[Record, Kept]] = []
+        """Records that are kept as far as is known, and what is to be reported of each."""
         self._homes: dict[_Key, tuple[Path, str]] = {}
-        self._open: list[StatementResult] = []
-        self._run: Run | None = None
+        self.bare: list[Record] = []
+        """Records that no function made."""
+        self.run: Run | None = None
+        """The run that left the records; None where none are kept."""
         self._lost: list[str] = []
-        if session.replaces_all or not (session.out / RESULTS).exists():
+        asked = session.asked
+        replaces_all = asked.whole and set(asked.files) == set(all_files())
+        if replaces_all or not (session.out / RESULTS).exists():
             return
         try:
-            run, results, rows = load_run(session.out)
+            run, stored, _ = load_run(session.out)
         except StoreError as error:
             self._lost = [f"what an earlier run found is not shown: {error}"]
             return
         known = {(kept.kind, kept.id): kept for kept in run.kept}
-        stored: list[Record] = [*results, *rows]
         for record in stored:
             if not {"path", "item"} <= set(record.origin):
-                self._open += [record] if isinstance(record, StatementResult) else []
+                self.bare.append(record)
             elif not session.covers(record):
                 kind = kind_of(record).name
                 made = known.get((kind, record.id))
@@ -376,56 +323,33 @@ class _Before:
                     record.id,
                     run.started if made is None else made.made,
                     run.command if made is None else made.command,
-                    session.is_current(record),
+                    kind_of(record).is_current(record)
+                    and is_current(record, session.settings, session.config.rootpath),
                 )
                 home = (Path(record.origin["path"]).resolve(), record.origin["item"])
                 self._homes[kind, record.id] = home
-                self._records.append((record, facts))
-        if self._records:
-            self._run = run
-
-    @property
-    def papers(self) -> tuple[Paper, ...]:
-        """The papers whose statements that run showed."""
-        return () if self._run is None else self._run.papers
-
-    @property
-    def complete(self) -> bool:
-        """Whether the run that left the records had come to its end."""
-        return self._run is not None and self._run.complete
-
-    @property
-    def records(self) -> list[tuple[Record, Kept]]:
-        """Records that are kept as far as is known, and what is to be reported of each."""
-        return self._records
+                self.records.append((record, facts))
+        if self.records:
+            self.run = run
 
     def kept(
         self, made: dict[_Key, Record], homes: set[tuple[Path, str]]
     ) -> list[tuple[Record, Kept]]:
         """Return the records whose functions were not run, and what is to be told of each."""
-        self._records = [
+        self.records = [
             (record, facts)
-            for record, facts in self._records
+            for record, facts in self.records
             if (key := (facts.kind, facts.id)) not in made and self._homes[key] not in homes
         ]
-        return self._records
-
-    def with_open_rows(self, rows: list[StatementResult]) -> list[StatementResult]:
-        """Add the open rows of papers that this run does not look at."""
-        if self._run is None or self._session.is_whole:
-            return rows
-        known = {(row.paper, row.id) for row in rows}
-        papers = self._session.papers
-        missing = [r for r in self._open if r.paper not in papers and (r.paper, r.id) not in known]
-        return sorted([*rows, *missing], key=lambda row: row.paper)
+        return self.records
 
     def problems(self, ran: set[str]) -> list[str]:
         """Return what went wrong in earlier runs with functions that were not run again."""
-        return self._lost + without(() if self._run is None else self._run.problems, ran)
+        return self._lost + without(() if self.run is None else self.run.problems, ran)
 
     def skipped(self, ran: set[str]) -> list[str]:
         """Return what earlier runs skipped."""
-        return without(() if self._run is None else self._run.skipped, ran)
+        return without(() if self.run is None else self.run.skipped, ran)
 
 
 def _once(sentences: Iterable[str]) -> tuple[str, ...]:

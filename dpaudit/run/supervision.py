@@ -59,7 +59,7 @@ class Supervisor:
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Put on record why the run ended early."""
         reason = getattr(excinfo.value, "msg", None) or "Ctrl-C, or SIGINT"
-        self._session.add_problem(f"the run ended early: {reason}")
+        self._session.problems.append(f"the run ended early: {reason}")
 
     def pytest_unconfigure(self) -> None:
         """Watch no more."""

@@ -5,7 +5,7 @@ names; none is asymptotic, and no option selects one that is. `oracles` holds ex
 """
 
 from dpaudit.stats import oracles
-from dpaudit.stats.curves import ERRORS, Curves, curves_of, tradeoff_of_profile
+from dpaudit.stats.curves import TYPE_I_ERRORS, Curves, curves_of, tradeoff_of_profile
 from dpaudit.stats.divergence import (
     hockey_stick,
     hockey_stick_density,
@@ -13,13 +13,7 @@ from dpaudit.stats.divergence import (
     hockey_stick_inverse,
     renyi_divergence,
 )
-from dpaudit.stats.guesses import (
-    SHARE_OF_GUESSING,
-    GuessCounts,
-    guess_bounds,
-    guess_refutation_prob,
-)
-from dpaudit.stats.joint import joint_region, refutation_prob
+from dpaudit.stats.joint import Target, joint_region, refutation_prob
 from dpaudit.stats.noise import Ball, Box, HalfSpace, Noise, Region, Slab
 from dpaudit.stats.one_run import (
     Allowance,
@@ -48,18 +42,25 @@ from dpaudit.stats.ranked import (
     ranked_looks,
     ranked_p_value,
 )
-from dpaudit.stats.rates import RateBounds, excess_of_rates, loss_of_rates
-from dpaudit.stats.target import Target
+from dpaudit.stats.rates import (
+    SHARE_OF_GUESSING,
+    GuessCounts,
+    RateBounds,
+    excess_of_rates,
+    guess_bounds,
+    guess_refutation_prob,
+    loss_of_rates,
+)
 from dpaudit.stats.wagers import LEFT, NEITHER, RIGHT, Wager, wager
 from dpaudit.stats.walks import FEW_LOOKS, Looks, crossing_prob
 
 __all__ = [
-    "ERRORS",
     "FEW_LOOKS",
     "LEFT",
     "NEITHER",
     "RIGHT",
     "SHARE_OF_GUESSING",
+    "TYPE_I_ERRORS",
     "Allowance",
     "Ball",
     "Box",

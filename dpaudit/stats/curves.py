@@ -20,7 +20,7 @@ _LARGEST_MU = 60.0  # beyond it nothing is left of the smallest double
 ORDERS = (1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 _TAIL = np.geomspace(1e-6, 0.1, 31)
-ERRORS = np.concatenate([[0.0], _TAIL, np.linspace(0.12, 0.88, 39), 1 - _TAIL[::-1], [1.0]])
+TYPE_I_ERRORS = np.concatenate([[0.0], _TAIL, np.linspace(0.12, 0.88, 39), 1 - _TAIL[::-1], [1.0]])
 """Type I errors at which trade-off curves are given."""
 
 
@@ -72,6 +72,8 @@ def curves_of(
     claimed_deltas: Floats,
     delta: float,
     certified: float = 0.0,
+    *,
+    least_mu: float = 0.0,
 ) -> Curves:
     """Read the curves off bounds that hold together.
 
@@ -85,14 +87,16 @@ def curves_of(
         At which the conditional epsilon is given.
     certified : float, optional
         Certified epsilon there; a conditional one that says no more is left out. Default 0.
+    least_mu : float, optional
+        A certified mu that holds together with the bounds. Default 0.
     """
-    bands = [b.upper_tradeoff(ERRORS) for b in bounds]
-    mu = max(b.lower_mu() for b in bounds)
+    bands = [b.upper_tradeoff(TYPE_I_ERRORS) for b in bounds]
+    mu = max(least_mu, *(b.lower_mu() for b in bounds))
     conditional = _gaussian_epsilon(mu, delta) if delta > 0 else 0.0
     return Curves(
-        alpha=tuple(ERRORS.tolist()),
-        certified_beta=tuple(_convex(ERRORS, np.min(bands, axis=0)).tolist()),
-        claimed_beta=tuple(tradeoff_of_profile(epsilons, claimed_deltas, ERRORS).tolist()),
+        alpha=tuple(TYPE_I_ERRORS.tolist()),
+        certified_beta=tuple(_convex(TYPE_I_ERRORS, np.min(bands, axis=0)).tolist()),
+        claimed_beta=tuple(tradeoff_of_profile(epsilons, claimed_deltas, TYPE_I_ERRORS).tolist()),
         certified_mu=mu,
         order=ORDERS,
         certified_renyi=tuple(max(b.lower_renyi(a) for b in bounds) for a in ORDERS),

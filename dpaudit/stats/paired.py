@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
 from dpaudit.stats.betting import MARGIN, bounded_draws, last_nonnegative, log_sum, log_wealth
-from dpaudit.stats.target import Target
+from dpaudit.stats.joint import Target
 
 Floats = NDArray[np.float64]
 
@@ -201,7 +201,7 @@ class PairedBet:
         )
 
 
-# --- planning -------------------------------------------------------------------------------------
+# --- planning -----------------------------------------------------------------------------------
 
 
 def expected_bound(

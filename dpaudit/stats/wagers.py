@@ -156,7 +156,7 @@ def _inside(rates: Floats, possible: NDArray[np.bool_]) -> Floats:
     return np.asarray(inside / inside.sum(axis=1, keepdims=True))
 
 
-# --- the closest point of the null ----------------------------------------------------------------
+# --- the closest point of the null --------------------------------------------------------------
 
 
 def _closest(

@@ -15,36 +15,22 @@ from typing import Any, TypedDict
 from dpaudit import _json
 from dpaudit._files import inside, read_regular
 from dpaudit.errors import StoreError
-from dpaudit.ledger import Statement
 from dpaudit.store.files import CHECKSUM, LARGEST_JSON, checksum_of
 
 JOURNAL = "results.jsonl"
 
 
-class AuditRow(TypedDict):
-    """What is read again of the summary of an audit."""
-
-    id: str
-
-
-class StatementRow(TypedDict):
-    """What is read again of the summary of a statement."""
-
-    stated: Statement
-    note: str
-
-
 class Entry(TypedDict):
     """What one report added to a run.
 
-    ``run`` is when the run started, ``ran`` the functions that ended, ``dropped`` the kind and id
-    of each older record that is no longer kept.
+    ``run`` is when the run started, ``ran`` the functions that ended, ``rows`` those of the
+    records by the folder of their kind, ``dropped`` kind and id of each older record that is no
+    longer kept.
     """
 
     run: str
     ran: tuple[str, ...]
-    audits: tuple[AuditRow, ...]
-    statements: tuple[StatementRow, ...]
+    rows: dict[str, Any]
     problems: tuple[str, ...]
     skipped: tuple[str, ...]
     dropped: tuple[tuple[str, ...], ...]

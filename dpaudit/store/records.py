@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import itertools
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +29,6 @@ from dpaudit._files import (
 from dpaudit.claims import Relation
 from dpaudit.data import ArrayForm, Packed, unpacked
 from dpaudit.errors import StoreError
-from dpaudit.ledger import LEDGER_SCHEMA, StatementResult
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results import SCHEMA_VERSION, AuditResult, Status
 from dpaudit.store.files import read_json, set_aside, unsealed, write_sealed
@@ -36,7 +37,7 @@ _KIND, _PAIR = "record", "pair_sha256"
 
 
 class Record(Protocol):
-    """One thing that a run found out: the result of an audit, or the row of a statement."""
+    """One thing that a run found out, such as the result of an audit."""
 
     @property
     def id(self) -> str:
@@ -45,6 +46,14 @@ class Record(Protocol):
     @property
     def seed(self) -> int:
         """Root seed: with the id it fixes every random number."""
+
+    @property
+    def seconds(self) -> float:
+        """Time spent."""
+
+    @property
+    def expected(self) -> Any:
+        """What was declared about it."""
 
     @property
     def status(self) -> Status:
@@ -72,9 +81,19 @@ class Record(Protocol):
         """Return plain data, schema included."""
 
 
+class Row(TypedDict):
+    """What is read again of a record's row in ``results.json``, whatever its kind."""
+
+    id: str
+    stored: bool
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of record, and where its files are.
+
+    Packages register instances under the entry-point group ``dpaudit.kinds``, and in
+    ``dpaudit.sections`` what reports say of them, by the same name.
 
     Parameters
     ----------
@@ -88,6 +107,12 @@ class Kind:
         Version of its JSON.
     dotted : bool
         Whether plain ids are of the form "paper.name"; otherwise they are "module::name".
+    files : str
+        Pattern of the files whose functions make such records.
+    page : str
+        File of its page inside the directory of a run.
+    facts : type
+        Of what a run stores beside the records, in :attr:`Run.facts`.
     """
 
     name: str
@@ -95,34 +120,90 @@ class Kind:
     type: type[Any]
     schema: int
     dotted: bool
+    files: str
+    page: str
+    facts: Any = Any
 
     def file_name(self, id: str) -> str:
         """File name of a record; different ids get different names.
 
         Examples
         --------
-        >>> KINDS["audit"].file_name("audit_basics::audit_laplace")
+        >>> kinds()["audit"].file_name("audit_basics::audit_laplace")
         'audit_basics.audit_laplace.json'
-        >>> KINDS["statement"].file_name("gm.lemma11")
+        >>> kinds()["statement"].file_name("gm.lemma11")
         'gm.lemma11.json'
         """
         plain = ("." in id) == self.dotted
         return f"{file_stem(id.replace('::', '.'), id, plain=plain)}.json"
 
+    def rows(self, records: Sequence[Any]) -> list[dict[str, Any]]:
+        """Return the rows of all records of this kind in ``results.json``."""
+        return [{**record.row(), "stored": True} for record in records]
 
-KINDS = {
-    kind.name: kind
-    for kind in (
-        Kind("audit", "audits", AuditResult, SCHEMA_VERSION, dotted=False),
-        Kind("statement", "statements", StatementResult, LEDGER_SCHEMA, dotted=True),
-    )
-}
-"""Every kind of record, by name."""
+    def bare(self, row: Mapping[str, Any], *, lost: bool = False) -> Any:
+        """Return the record of a row that has no file, or whose file is lost; None for nothing.
+
+        Raises
+        ------
+        ValueError
+            When the row does not hold what it takes.
+        """
+
+    def copies(self, record: Any) -> list[Any]:
+        """Return records that say the same of something else, and are stored with this one."""
+        return []
+
+    def is_current(self, record: Any) -> bool:
+        """Whether what a stored record was made of, beside code and settings, is unchanged."""
+        return True
+
+
+AUDIT = Kind("audit", "audits", AuditResult, SCHEMA_VERSION, False, "audit_*.py", "index.html")
+
+
+@functools.cache
+def extensions(group: str) -> dict[str, Any]:
+    """Return what installed packages register under ``dpaudit.GROUP``, by name."""
+    found = sorted(metadata.entry_points(group=f"dpaudit.{group}"), key=lambda entry: entry.name)
+    return {entry.name: entry.load() for entry in found}
+
+
+def kinds() -> dict[str, Kind]:
+    """Return every kind of record, by name."""
+    return extensions("kinds")
 
 
 def kind_of(record: Record) -> Kind:
     """Return the kind of a record."""
-    return next(kind for kind in KINDS.values() if isinstance(record, kind.type))
+    return next(kind for kind in kinds().values() if isinstance(record, kind.type))
+
+
+def by_kind(records: Iterable[Record]) -> dict[str, list[Any]]:
+    """Return the records of each kind, by its name."""
+    found: dict[str, list[Any]] = {name: [] for name in kinds()}
+    for record in records:
+        found[kind_of(record).name].append(record)
+    return found
+
+
+def rows_of(records: Iterable[Record]) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of records, as they are stored: by the folder of each kind."""
+    return {kinds()[n].folder: kinds()[n].rows(own) for n, own in by_kind(records).items()}
+
+
+def read_rows(document: Mapping[str, Any]) -> dict[str, tuple[Row, ...]]:
+    """Return the rows that :func:`rows_of` put into a document, by the name of each kind.
+
+    Raises
+    ------
+    ValueError
+        When anything else is in their place.
+    """
+    return {
+        name: _json.decode(tuple[Row, ...], document.get(kind.folder))
+        for name, kind in kinds().items()
+    }
 
 
 def place_of(record: Record) -> str:
@@ -163,9 +244,9 @@ def unpack(document: Mapping[str, Any], pair: bytes | None = None) -> Record:
     """Return what :func:`pack` packed; raise ``ValueError`` for anything else."""
     data = dict(document)
     name = data.pop(_KIND, None)
-    if not isinstance(name, str) or name not in KINDS:
+    if not isinstance(name, str) or name not in kinds():
         raise ValueError(f"it is a record of an unknown kind, {name!r}")
-    return _with_pair(KINDS[name].type.from_json(data), pair)
+    return _with_pair(kinds()[name].type.from_json(data), pair)
 
 
 def _with_pair(record: Any, pair: bytes | None) -> Record:
@@ -274,7 +355,7 @@ def load_record(path: Path) -> tuple[Record, list[str]]:
     """
     whole = read_json(path)
     name = whole.get(_KIND)
-    kind = KINDS.get(name) if isinstance(name, str) else None
+    kind = kinds().get(name) if isinstance(name, str) else None
     document = unsealed(path, whole, schema=SCHEMA_VERSION if kind is None else kind.schema)
     try:
         digest = document.pop(_PAIR)
@@ -335,7 +416,7 @@ def load_finished(
     """
     found: list[Record] = []
     lost: list[str] = []
-    for kind in KINDS.values():
+    for kind in kinds().values():
         for number in itertools.count(1):
             name = id if number == 1 else f"{id}#{number}"
             try:

@@ -2,13 +2,13 @@
 
 A run writes into one directory::
 
-    OUT/results.json        the run, and one summary row for each audit and each statement
+    OUT/results.json        the run, and one summary row for each record
     OUT/results.jsonl       while it runs: what was found since results.json was written
     OUT/audits/NAME.json    one whole result each, written as soon as it is known
     OUT/audits/NAME.npz     the pair of neighbouring datasets that it speaks of
-    OUT/statements/ID.json  the same, of the statements that were checked
     OUT/index.html          the report (made by dpaudit.report)
-    OUT/ledger.html         the page of the statements, where there are any
+
+Other kinds of records have a folder and a page of their own, as the statements of a ledger have.
 """
 
 from __future__ import annotations
@@ -18,22 +18,25 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 from dpaudit import _json, _validate
 from dpaudit._files import inside, write_atomic
 from dpaudit.errors import StoreError
-from dpaudit.ledger import NOT_RUN, Paper, StatementResult, open_row, summaries
-from dpaudit.results import AuditResult
 from dpaudit.store import journal
 from dpaudit.store.files import read_sealed, set_aside, write_sealed
-from dpaudit.store.journal import AuditRow, StatementRow
-from dpaudit.store.records import KINDS, Record, kind_of, load_record
+from dpaudit.store.records import (
+    Kind,
+    Record,
+    Row,
+    kinds,
+    load_record,
+    read_rows,
+    rows_of,
+)
 
-RUN_SCHEMA = 6
+RUN_SCHEMA = 7
 RESULTS = "results.json"
-REPORT = "index.html"
-LEDGER = "ledger.html"
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Kept:
     Parameters
     ----------
     kind : str
-        "audit" or "statement".
+        Name of its kind.
     id : str
         Of the record.
     made : str
@@ -90,12 +93,8 @@ class Run:
         Audits that were not made, each with the reason.
     kept : tuple of Kept
         What earlier runs found, and this one did not look at.
-    audits : tuple of str
-        File names of the results, in the order of the page.
-    statements : tuple of str
-        File names of the statements that were checked, in the order of their papers.
-    papers : tuple of Paper
-        Whose statements they are: titles and conventions.
+    facts : dict
+        What kinds of records store beside them, by the name of the kind.
     complete : bool
         False while the run goes on, and for ever when it was interrupted.
     """
@@ -111,14 +110,12 @@ class Run:
     problems: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
     kept: tuple[Kept, ...] = field(default=(), repr=False)
-    audits: tuple[str, ...] = field(default=(), repr=False)
-    statements: tuple[str, ...] = field(default=(), repr=False)
-    papers: tuple[Paper, ...] = field(default=(), repr=False)
+    facts: dict[str, Any] = field(default_factory=dict, repr=False)
     complete: bool = False
 
 
 def family_wise_error(records: Iterable[Record]) -> float:
-    """Union bound over all that rests on draws: audits, mutants, slack, and rows of the ledger."""
+    """Union bound over all that rests on draws: audits, mutants, slack, statements."""
     return min(math.fsum(record.total_failure_prob for record in records), 1.0)
 
 
@@ -130,7 +127,7 @@ def check_writable(out: Path) -> None:
         raise StoreError(
             f"cannot write {str(out)!r}: its name is no text in UTF-8; choose another directory"
         ) from None
-    folders = [out / kind.folder for kind in KINDS.values()]
+    folders = [out / kind.folder for kind in kinds().values()]
     for folder in folders:
         inside(out, folder.name, RESULTS)  # a link would lead elsewhere
     for folder in (out, *folders):
@@ -140,71 +137,41 @@ def check_writable(out: Path) -> None:
         probe = folder / ".dpaudit-probe"
         write_atomic(probe, "")
         probe.unlink(missing_ok=True)
-    for target in (out / RESULTS, out / REPORT, out / LEDGER):
+    for target in (out / RESULTS, *(out / kind.page for kind in kinds().values())):
         if target.is_dir():
             raise StoreError(f"cannot write {target}: it is a directory")
 
 
-def save_run(
-    out: Path,
-    run: Run,
-    results: Sequence[AuditResult],
-    statements: Sequence[StatementResult] = (),
-) -> Path:
-    """Write ``results.json``: the run, and a summary row for each audit and each statement.
-
-    Statements without an origin were not checked; they have no file but this one.
-    """
+def save_run(out: Path, run: Run, records: Iterable[Record]) -> Path:
+    """Write ``results.json``: the run, and a summary row for each record."""
     path = out / RESULTS
-    checked = [row for row in statements if row.origin]
-    names = {
-        "audits": [KINDS["audit"].file_name(result.id) for result in results],
-        "statements": [KINDS["statement"].file_name(row.id) for row in checked],
-    }
-    document = {
-        "schema": RUN_SCHEMA,
-        "run": {**asdict(run), **names},
-        "audits": [result.row() for result in results],
-        "statements": summaries(statements),
-    }
-    write_sealed(path, document)
+    write_sealed(path, {"schema": RUN_SCHEMA, "run": asdict(run), **rows_of(records)})
     journal.clear(out)
     return path
 
 
-def load_run(out: str | os.PathLike[str]) -> tuple[Run, list[AuditResult], list[StatementResult]]:
-    """Read a run and its results; a result that cannot be trusted is set aside and reported.
+def load_run(out: str | os.PathLike[str]) -> tuple[Run, list[Record], list[str]]:
+    """Read a run and its records; a record that cannot be trusted is set aside and reported.
 
-    The row of a statement stays where its file was lost: it is open then.
+    Returns
+    -------
+    run : Run
+        Lost files and datasets are among its problems.
+    records : list of Record
+        Those of a kind follow one another, in the order in which they were stored.
+    lost : list of str
+        Names of the kinds of the records whose files are lost. Those that have a row of their own,
+        as statements have, are among the records all the same.
 
     Raises
     ------
     StoreError
         When ``results.json`` is missing, cut off, changed by hand or of another version.
     """
-    out = _validate.path(out=out)
-    run, rows, _ = _read(out)
-    lost: list[str] = []
-    results = []
-    for name in run.audits:
-        found = _load(out, name, AuditResult, lost)
-        results += [found] * (found is not None)
-    for index, row in enumerate(rows):
-        name = KINDS["statement"].file_name(row.id)
-        if name in run.statements:
-            checked = _load(out, name, StatementResult, lost)
-            rows[index] = checked or replace(row, note=f"{NOT_RUN}what was found is lost")
-    return _with_lost(out, run, lost, [*results, *rows]), results, rows
+    return _load(_validate.path(out=out), whole=False)
 
 
-def _with_lost(out: Path, run: Run, lost: list[str], records: list[Record]) -> Run:
-    """Add what is lost to a run; sum up the errors of one that was killed before it could."""
-    killed = not run.complete and inside(out, journal.JOURNAL).exists()
-    error = family_wise_error(records) if killed else run.family_wise_error
-    return replace(run, problems=(*run.problems, *lost), family_wise_error=error)
-
-
-def read_whole_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementResult]]:
+def read_whole_run(out: Path) -> tuple[Run, list[Record]]:
     """Read a run all of which can be trusted; change nothing on disk.
 
     Datasets that are lost are problems of the run, as of :func:`load_run`.
@@ -215,80 +182,92 @@ def read_whole_run(out: Path) -> tuple[Run, list[AuditResult], list[StatementRes
         When a file is missing, damaged, of another version, was changed by hand, or does not
         agree with ``results.json``: a file of another run lies in its place.
     """
-    run, rows, summary = _read(out)
-    said: dict[str, Any] = {row["id"]: row for row in summary["audits"]}
-    lost: list[str] = []
-    results: list[AuditResult] = []
-    for name in run.audits:
-        path = inside(out, KINDS["audit"].folder, name)
-        found = _trusted(path, AuditResult, lost)
-        _check_agreement(path, found, said.get(found.id))
-        results.append(found)
-    for index, row in enumerate(rows):
-        path = inside(out, KINDS["statement"].folder, KINDS["statement"].file_name(row.id))
-        if path.name in run.statements:
-            rows[index] = _trusted(path, StatementResult, lost)
-            _check_agreement(path, rows[index], dict(summary["statements"][index]))
-    return _with_lost(out, run, lost, [*results, *rows]), results, rows
+    run, records, _ = _load(out, whole=True)
+    return run, records
+
+
+def _load(out: Path, *, whole: bool) -> tuple[Run, list[Record], list[str]]:
+    run, rows = _read(out)
+    problems: list[str] = []
+    records: list[Record] = []
+    lost = []
+    for kind, row, record in rows:
+        if row["stored"]:
+            path = None
+            try:
+                path = inside(out, kind.folder, kind.file_name(row["id"]))
+                record, more = load_record(path)
+                if not isinstance(record, kind.type):
+                    raise StoreError(f"{path} holds another kind of record")
+                if whole:
+                    _check_agreement(path, record, row)
+                problems += more
+            except StoreError as error:
+                if whole:
+                    raise
+                lost.append(kind.name)
+                record = kind.bare(row, lost=True)
+                # nothing that lies elsewhere is set aside
+                problems.append(str(error) if path is None else set_aside(path, error))
+        records += [] if record is None else [record]
+    # A run that was killed could not sum up its errors.
+    killed = not run.complete and inside(out, journal.JOURNAL).exists()
+    chance = family_wise_error(records) if killed else run.family_wise_error
+    run = replace(run, problems=(*run.problems, *problems), family_wise_error=chance)
+    return run, records, lost
 
 
 _SAID = ("id", "verdict", "certified_epsilon", "certified_delta", "examples", "tightest")
 """What the summary of a record and its file must agree in."""
 
 
-def _check_agreement(path: Path, record: Record, said: Mapping[str, Any] | None) -> None:
+def _check_agreement(path: Path, record: Record, row: Mapping[str, Any]) -> None:
     """Refuse a whole and sealed file that is not the one that its run wrote."""
-    own = _json.decode(Any, record.row())  # as the summary was read
-    name = kind_of(record).file_name(record.id)
-    unlike = said is None or any(key in own and said.get(key) != own[key] for key in _SAID)
-    if unlike or path.name != name:
+    own = _json.decode(Any, record.row())  # as the row was read
+    if any(key in own and row.get(key) != own[key] for key in _SAID):
         raise StoreError(
             f"{path} does not agree with {RESULTS} beside it: it was written by another run"
         )
 
 
-class _Document(TypedDict):
-    """The content of ``results.json``."""
-
-    run: Run
-    audits: tuple[AuditRow, ...]
-    statements: tuple[StatementRow, ...]
-
-
-def _read(out: Path) -> tuple[Run, list[StatementResult], _Document]:
-    """Read ``results.json`` and the journal: the run, the bare rows of statements, and the rows."""
+def _read(out: Path) -> tuple[Run, list[tuple[Kind, Row, Record | None]]]:
+    """Read ``results.json`` and the journal: the run, and each row with its bare record."""
     path = inside(out, RESULTS)
     data = read_sealed(path, schema=RUN_SCHEMA)
     try:
-        found: _Document = _json.decode(_Document, data)
+        run: Run = _json.decode(Run, data.get("run"))
+        rows = read_rows(data)
+        if not run.complete and (more := journal.entries(out, run.started)):
+            run, rows = _together(run, rows, more)
+        facts = {
+            name: _json.decode(kind.facts, run.facts[name])
+            for name, kind in kinds().items()
+            if name in run.facts
+        }
+        found = [
+            (kind, row, kind.bare(row)) for name, kind in kinds().items() for row in rows[name]
+        ]
     except ValueError as error:
         raise StoreError(f"{path} does not hold a run: {error}") from error
-    if not found["run"].complete and (more := journal.entries(out, found["run"].started)):
-        found = _together(found, more)
-    rows = [open_row(row["stated"], row["note"]) for row in found["statements"]]
-    return found["run"], rows, found
+    return replace(run, facts=facts), found
 
 
-def _together(found: _Document, more: Sequence[journal.Entry]) -> _Document:
+def _together(
+    run: Run, rows: Mapping[str, Sequence[Row]], more: Sequence[journal.Entry]
+) -> tuple[Run, dict[str, tuple[Row, ...]]]:
     """Add to a run that was interrupted what its journal holds."""
-    run = found["run"]
-    audits = {row["id"]: row for row in found["audits"]}
-    rows = {(row["stated"].paper, row["stated"].id): row for row in found["statements"]}
-    checked = dict.fromkeys(run.statements)
+    found = {name: {row["id"]: row for row in own} for name, own in rows.items()}
     problems, skipped = list(run.problems), list(run.skipped)
     renewed: set[tuple[str, ...]] = set()
     for entry in more:
-        for kind, id in (dropped for dropped in entry["dropped"] if len(dropped) == _KEY):
-            audits.pop(id if kind == "audit" else "", None)
-            checked.pop(KINDS["statement"].file_name(id) if kind == "statement" else "", None)
-        audits |= {row["id"]: row for row in entry["audits"]}
-        rows |= {(row["stated"].paper, row["stated"].id): row for row in entry["statements"]}
-        checked |= dict.fromkeys(
-            KINDS["statement"].file_name(row["stated"].id) for row in entry["statements"]
-        )
+        for name, own in found.items():
+            for id in own:
+                if (name, id) in entry["dropped"]:
+                    own[id] = {**own[id], "stored": False}
+        for name, new in read_rows(entry["rows"]).items():
+            found[name] |= {row["id"]: row for row in new}
+            renewed |= {(name, row["id"]) for row in new}
         renewed |= {*entry["dropped"]}
-        renewed |= {("audit", row["id"]) for row in entry["audits"]}
-        renewed |= {("statement", row["stated"].id) for row in entry["statements"]}
         problems = [*journal.without(problems, entry["ran"]), *entry["problems"]]
         skipped = [*journal.without(skipped, entry["ran"]), *entry["skipped"]]
     run = replace(
@@ -297,34 +276,5 @@ def _together(found: _Document, more: Sequence[journal.Entry]) -> _Document:
         problems=tuple(dict.fromkeys(problems)),
         skipped=tuple(dict.fromkeys(skipped)),
         kept=tuple(kept for kept in run.kept if (kept.kind, kept.id) not in renewed),
-        audits=tuple(KINDS["audit"].file_name(id) for id in sorted(audits)),
-        statements=tuple(checked),
     )
-    return {"run": run, "audits": tuple(audits.values()), "statements": tuple(rows.values())}
-
-
-_KEY = 2  # kind and id
-
-
-def _load(out: Path, name: str, type: type[Any], lost: list[str]) -> Any:
-    """Return a record of a run, or None, with a sentence in `lost`."""
-    folder = next(kind.folder for kind in KINDS.values() if kind.type is type)
-    try:
-        path = inside(out, folder, name)
-    except StoreError as error:  # nothing that lies elsewhere is set aside
-        lost.append(str(error))
-        return None
-    try:
-        return _trusted(path, type, lost)
-    except StoreError as error:
-        lost.append(set_aside(path, error))
-        return None
-
-
-def _trusted(path: Path, type: type[Any], lost: list[str]) -> Any:
-    """Return a record of a run, with a sentence in `lost` for datasets that are lost."""
-    record, problems = load_record(path)
-    if not isinstance(record, type):
-        raise StoreError(f"{path} holds another kind of record")
-    lost += problems
-    return record
+    return run, {name: tuple(own.values()) for name, own in found.items()}

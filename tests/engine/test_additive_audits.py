@@ -19,7 +19,7 @@ from dpaudit.engine.additive.plan import Budget, Centers, Plan, Question
 from dpaudit.engine.additive.values import CentreValues
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms.additive import AdditiveNoise
-from dpaudit.mechanisms.contract import PROBE_SIZE
+from dpaudit.mechanisms.sampler import PROBE_SIZE
 from dpaudit.stats import HalfSpace, PairedBet, Target, oracles
 from dpaudit.stats.noise import Noise
 from tests.mechanisms.test_additive_noise import (
@@ -123,9 +123,13 @@ def test_results_are_functions_of_seed_name_and_role():
     mutant, _ = look(mechanism, CLAIM, pair(1, -1), "mutant", draws=1000)
     assert first.profile == again.profile
     assert first.epsilon == again.epsilon
-    assert first.histogram == again.histogram
+    assert first.diagnostics.histogram == again.diagnostics.histogram
     assert len({first.epsilon.lower, other.epsilon.lower, mutant.epsilon.lower}) == 3
-    assert sum(first.histogram.left) == sum(first.histogram.right) == first.draws["certify"]
+    assert (
+        sum(first.diagnostics.histogram.left)
+        == sum(first.diagnostics.histogram.right)
+        == first.draws["certify"]
+    )
 
 
 @pytest.mark.parametrize("draws", [20, 100])
@@ -264,7 +268,8 @@ def test_two_ratios_do_not_share_their_noise_across_sides(two):
         noise,
         exploration,
         Budget(400, 5, 1),
-        (Question(candidate, Target(delta=0.0), bet, 0.1),),
+        (Question(candidate, Target(delta=0.0), bet),),
+        [1.0],
         (),
         (1.0, 0.0),
         np.zeros(1),

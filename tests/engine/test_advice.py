@@ -24,9 +24,9 @@ from dpaudit import (
     oracles,
     plan,
 )
-from dpaudit.engine import counts
+from dpaudit.engine.concluding import advice, judge
+from dpaudit.engine.driver import certificate_of
 from dpaudit.engine.families import Added
-from dpaudit.engine.judging import advice, judge
 from dpaudit.engine.mutation import Fates
 from dpaudit.engine.task import Task
 from dpaudit.mutants import ALL_NOISE, AddedNoise
@@ -238,7 +238,7 @@ def test_with_half_of_the_noise_the_number_of_draws_is_that_of_a_plan() -> None:
         return data.sum() + 2 * rng.standard_normal(size)
 
     task = Task(ApproxDP(epsilon, 1e-5), neighbors.family(NEAR), 3000, 1e-3, 1, "score")
-    found = counts.look(task, score, "mechanism")
+    found = certificate_of(task, score, "mechanism")
     survived = MutantResult("half", Fate.SURVIVED, 1.0, 1e-3, 10, noise="it", change="halved")
     fates = Fates((survived,), likeliest=found, failure_prob=1e-3)
     family = Added.of(AddedNoise("Gaussian", (1.0,), 2.0))
@@ -320,13 +320,13 @@ def test_pairs_for_which_draws_were_too_few_are_named() -> None:
     few, many = (
         audit(total, PureDP(1.0), held, draws=n, seed=1, mutants=None) for n in (1400, 100_000)
     )
-    untried = few.search.untried
+    untried = few.diagnostics.search.untried
     assert 0 < len(untried) < len(held.pairs)
     assert set(untried) <= {pair.recipe for pair in held.pairs}
-    assert not set(untried) & {trial.arm for trial in few.search.trials}
+    assert not set(untried) & {trial.arm for trial in few.diagnostics.search.trials}
     assert f"pairs, for want of draws: {untried[0]}, " in "; ".join(few.left_out)
-    assert f"{len(untried)} of the {len(held.pairs)} left out" in few.search.words()
-    assert many.search.untried == ()
+    assert f"{len(untried)} of the {len(held.pairs)} left out" in few.diagnostics.search.words()
+    assert many.diagnostics.search.untried == ()
     silent = replace(few, verdict=Verdict.NOT_REFUTED).summary()
     assert f"\n  left out   pairs, for want of draws: {untried[0]}" in silent
 
@@ -367,7 +367,7 @@ def test_what_would_have_been_seen_stands_below_silence_that_has_power() -> None
 
 def test_half_a_noise_that_would_not_be_missed_is_told() -> None:
     task = Task(PureDP(6.0), neighbors.family(FAR), 200, 1e-6, 1, "total")
-    found = counts.look(task, total, "mechanism")
+    found = certificate_of(task, total, "mechanism")
     gone = MutantResult("gone", Fate.KILLED, 7.0, 1e-7, 10, noise="it", change="removed")
     half = MutantResult("half", Fate.SURVIVED, 1.0, 1e-7, 10, noise="it", change="halved")
     verdict, reason = judge(task, found, Fates((gone, half)))
@@ -380,7 +380,7 @@ def test_half_a_noise_that_would_not_be_missed_is_told() -> None:
 
 def test_an_audit_that_notices_only_that_all_noise_is_gone_says_so() -> None:
     task = Task(PureDP(6.0), neighbors.family(FAR), 200, 1e-6, 1, "total")
-    found = counts.look(task, total, "mechanism")
+    found = certificate_of(task, total, "mechanism")
     gone = MutantResult("gone", Fate.KILLED, 7.0, 1e-7, 10, noise=ALL_NOISE, certain=True)
     part = MutantResult("part", Fate.SURVIVED, 1.0, 1e-7, 10, noise="it", certain=True)
     words = (

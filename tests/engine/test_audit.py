@@ -29,14 +29,16 @@ from dpaudit import (
     audit,
 )
 from dpaudit.claims.notions import Claim
-from dpaudit.engine.judging import judge
+from dpaudit.engine.concluding import judge
+from dpaudit.engine.driver import certificate_of
 from dpaudit.engine.mutation import FIRST_LOOK, Fates
 from dpaudit.engine.tally import Tally
 from dpaudit.engine.task import FEW_DRAWS, Task
-from dpaudit.mechanisms.contract import PROBE_SIZE
+from dpaudit.mechanisms.sampler import PROBE_SIZE
 from dpaudit.neighbors import family
 from dpaudit.stats import Counts, guess_bounds, oracles
 from dpaudit.stats.rates import loss_of_rates
+from tests.records import changed
 
 Array = NDArray[Any]
 Generator = np.random.Generator
@@ -136,7 +138,7 @@ def test_the_reason_for_refuting_a_curve_is_true() -> None:
     refuted = 0
     for seed in range(12):
         task = Task(GaussianDP(1.0), family(ONE), 500, 0.05, seed, "gaussian(sigma=0.75)")
-        found = dpaudit.engine.counts.look(task, mechanism, "mechanism")
+        found = certificate_of(task, mechanism, "mechanism")
         if found.refuted:
             refuted += 1
             assert found.epsilon.lower > found.point[0], judge(task, found, Fates(), None)[1]
@@ -156,7 +158,7 @@ def test_a_curve_is_refuted_where_it_is_broken_whatever_was_singled_out(
 
     monkeypatch.setattr(dpaudit.engine.counts, "explore", elsewhere)
     mechanism = functools.partial(gaussian, sigma=0.5)
-    found = dpaudit.engine.counts.look(task, mechanism, "mechanism")
+    found = certificate_of(task, mechanism, "mechanism")
     assert found.refuted
     assert found.epsilon.lower > found.point[0] != far[0]
     assert found.delta.lower > found.point[1]
@@ -217,8 +219,8 @@ def test_the_witness_is_counted_on_the_certifying_draws() -> None:
     assert counts is not None
     assert counts.draws_left + counts.draws_right == 2 * result.draws["certify"]
     assert counts.draws_left != counts.draws_right  # as fair coins fall
-    assert sum(result.histogram.left) == counts.draws_left
-    assert sum(result.histogram.right) == counts.draws_right
+    assert sum(result.diagnostics.histogram.left) == counts.draws_left
+    assert sum(result.diagnostics.histogram.right) == counts.draws_right
     other = result.witness.right
     assert other is not None
     guessed = counts.hits_left + other.hits_right, counts.hits_right + other.hits_left
@@ -230,9 +232,17 @@ def test_the_witness_is_counted_on_the_certifying_draws() -> None:
         f"right {other.hits_right:,} of {other.hits_left + other.hits_right:,})"
     )
     assert result.witness.sentence().endswith(words + sides)
-    inside = [n for n, i in zip(result.histogram.left, result.histogram.inside, strict=True) if i]
+    inside = [
+        n
+        for n, i in zip(
+            result.diagnostics.histogram.left, result.diagnostics.histogram.inside, strict=True
+        )
+        if i
+    ]
     assert sum(inside) == counts.hits_left
-    shown = zip(result.histogram.right, result.histogram.inside_right, strict=True)
+    shown = zip(
+        result.diagnostics.histogram.right, result.diagnostics.histogram.inside_right, strict=True
+    )
     assert sum(n for n, i in shown if i) == other.hits_right
     assert result.event is not None
     assert result.event(np.array([True, False])).tolist() == [1, -1]
@@ -309,10 +319,9 @@ def test_certifying_draws_have_no_part_in_the_choice_of_events(
     frozen = []
     certify = dpaudit.engine.counts._certify
 
-    def watched(task: Task, sampler: Any, exploration: Any, *counted: Any) -> Any:
-        chosen = dpaudit.engine.counts._chosen(exploration)
-        frozen.append([one.description for one in chosen])
-        return certify(task, sampler, exploration, *counted)
+    def watched(run: Any, settled: Any, counted: Any) -> Any:
+        frozen.append([one.description for one in settled.chosen])
+        return certify(run, settled, counted)
 
     monkeypatch.setattr(dpaudit.engine.counts, "_certify", watched)
 
@@ -398,7 +407,7 @@ def test_many_draws_are_counted_in_bounded_memory() -> None:
 
 
 def _comparable(result: AuditResult) -> AuditResult:
-    return replace(result, seconds=0.0, mechanism_seconds=0.0)
+    return changed(result, seconds=0.0, mechanism_seconds=0.0)
 
 
 def vector(data: Array, size: int, *, rng: Generator) -> Array:

@@ -167,7 +167,7 @@ BAD_ARGUMENTS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ),
     ({"id": 5}, TypeError, "^id must be"),
     ({"method": "adaptive"}, ValueError, "^method must be one of fixed, sequential"),
-    ({"method": True}, ValueError, "^method must be one of fixed, sequential"),
+    ({"method": True}, TypeError, "^method must be one of 'fixed', 'sequential' or an instrument"),
 ]
 
 
@@ -255,7 +255,7 @@ def test_huge_outputs_are_audited_without_a_warning(
 
     for options in ({"float_attack": True}, {"method": "sequential"}):
         result = audit(huge, ApproxDP(1.0, 1e-5), ONE, draws=1000, seed=1, mutants=None, **options)
-        edges = result.histogram.edges
+        edges = result.diagnostics.histogram.edges
         assert edges is None or (np.diff(edges) > 0).all()
         refuted = middles[0] != middles[1]
         assert result.verdict is (Verdict.REFUTED if refuted else Verdict.NO_POWER)

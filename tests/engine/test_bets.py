@@ -12,11 +12,18 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-import dpaudit.engine.bets
 from dpaudit import ApproxDP, GaussianDP, MechanismError, NeighborPair, PureDP, Verdict, audit
 from dpaudit import neighbors as nb
-from dpaudit.engine.bet import CAREFUL, chosen_at, first_wealths, moved, shared_again, spread
-from dpaudit.engine.bets import LEAST_DRAWS
+from dpaudit.engine.bets import (
+    CAREFUL,
+    LEAST_DRAWS,
+    chosen_at,
+    first_wealths,
+    moved,
+    shared_again,
+    spread,
+)
+from dpaudit.engine.driver import certificate_of
 from dpaudit.engine.task import Task
 from dpaudit.events import Event, Guess
 from dpaudit.neighbors import family
@@ -60,7 +67,7 @@ def test_a_gross_mistake_is_caught_within_a_twentieth_of_the_budget() -> None:
 
 def test_the_path_ends_where_the_evidence_is_in() -> None:
     result = audit(tenfold, PureDP(1.0), ONE, seed=1, method="sequential", mutants=None)
-    path = result.sequential
+    path = result.diagnostics.sequential
     assert path is not None
     assert path.stopped == "the claim is refuted"
     assert path.log_wealth[-1] >= path.refuted_at == pytest.approx(-math.log(1e-6))
@@ -77,8 +84,8 @@ def test_a_budget_in_which_independence_could_not_be_judged_is_refused() -> None
 def test_an_honest_mechanism_is_given_up_early_and_says_what_it_would_have_seen() -> None:
     result = audit(laplace, PureDP(1.0), ONE, seed=2, method="sequential", mutants=[tenfold])
     assert result.verdict is Verdict.NOT_REFUTED
-    assert result.sequential is not None
-    assert "could not certify" in result.sequential.stopped
+    assert result.diagnostics.sequential is not None
+    assert "could not certify" in result.diagnostics.sequential.stopped
     assert sum(result.draws.values()) < 60_000
     assert result.mutants[0].killed
     assert 0.7 < result.certified_epsilon < 1.0
@@ -152,7 +159,7 @@ def test_it_replays() -> None:
         audit(laplace, PureDP(1.0), ONE, draws=10_000, seed=3, method="sequential", mutants=None)
         for _ in range(2)
     )
-    assert first.sequential == again.sequential
+    assert first.diagnostics.sequential == again.diagnostics.sequential
     assert first.witness == again.witness
 
 
@@ -197,7 +204,7 @@ def test_a_mechanism_that_ignores_its_data_certifies_nothing(claim: Any, draws: 
         result = audit(coin, claim, ONE, draws=draws, seed=seed, method="sequential", mutants=None)
         assert result.certified_epsilon == result.certified_delta == 0.0
         assert not any(result.profile.certified_delta)
-        assert result.curves is None
+        assert result.diagnostics.curves is None
 
 
 def test_noise_shared_by_the_draws_of_a_call_is_refused() -> None:
@@ -233,7 +240,7 @@ def false_refutations(runs: int, failure_prob: float) -> int:
     refuted = 0
     for seed in range(runs):
         task = Task(PureDP(1.0), family(ONE), 1000, failure_prob, seed, "null", sequential=True)
-        found = dpaudit.engine.bets.look(task, laplace, "mechanism")
+        found = certificate_of(task, laplace, "mechanism")
         refuted += found.refuted or found.epsilon.lower > 1.0
     return refuted
 
@@ -283,5 +290,5 @@ def test_events_are_live() -> None:
         mutants=None,
     )
     assert isinstance(result.event, Event | Guess)
-    assert result.curves is not None
-    assert result.curves.certified_mu >= 0
+    assert result.diagnostics.curves is not None
+    assert result.diagnostics.curves.certified_mu >= 0

@@ -21,7 +21,7 @@ from dpaudit.engine.chances import (
     guesses_of,
     learning_share,
 )
-from dpaudit.engine.few import RANKED_SHARE
+from dpaudit.engine.tally import RANKED_SHARE
 from dpaudit.engine.task import FEW_DRAWS
 from dpaudit.stats import oracles, ranked_heights, ranked_looks, wager
 

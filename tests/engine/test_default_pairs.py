@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from dpaudit import (
     neighbors,
 )
 from dpaudit.neighbors import Choice, Integer, Interval, Portfolio, SearchSpace, portfolio
+from tests.records import changed
 
 Array = NDArray[Any]
 Generator = np.random.Generator
@@ -61,7 +61,7 @@ def test_planted_bugs_are_refuted_and_their_counterparts_are_not(story: str) -> 
         draws = MORE_DRAWS.get(story, DRAWS)
         result = audit(mechanism, planted.claim, pairs, draws=draws, seed=1, mutants=None)
         assert (result.verdict is Verdict.REFUTED) is expected
-        assert result.search is not None
+        assert result.diagnostics.search is not None
         assert "searched   portfolio(" in result.summary()
 
 
@@ -139,7 +139,7 @@ def test_the_audit_follows_its_seed() -> None:
     first, again = (
         audit(planted.correct, PureDP(1.0), draws=2000, seed=5, mutants=None) for _ in range(2)
     )
-    assert replace(first, seconds=0, mechanism_seconds=0) == replace(
+    assert changed(first, seconds=0, mechanism_seconds=0) == changed(
         again, seconds=0, mechanism_seconds=0
     )
 
@@ -148,7 +148,7 @@ def test_sequential_audits_and_curves_take_the_default() -> None:
     planted = case("the mean clipped, not the users")
     early = audit(planted.bug, PureDP(1.0), draws=5000, seed=1, method="sequential", mutants=None)
     assert early.verdict is Verdict.REFUTED
-    assert early.search is not None
+    assert early.diagnostics.search is not None
     curve = audit(planted.bug, GaussianDP(1.0), draws=5000, seed=1, mutants=None)
     assert curve.verdict is Verdict.REFUTED
 
@@ -169,8 +169,8 @@ def test_additive_noise_takes_the_default() -> None:
         AdditiveNoise(centers, "laplace", scale=1.0), PureDP(1.0), draws=5000, seed=1, mutants=None
     )
     assert result.certified_epsilon == pytest.approx(2.0)
-    assert result.search is not None
-    assert result.search.words().startswith("portfolio(n_users=20, m=8) and removals: ")
+    assert result.diagnostics.search is not None
+    assert result.diagnostics.search.words().startswith("portfolio(n_users=20, m=8) and removals: ")
 
 
 # --- data that the mechanism does not take ----------------------------------------------------
@@ -248,8 +248,8 @@ def test_exact_mechanisms_find_the_worst_pair_of_a_space() -> None:
     assert result.certified_epsilon == pytest.approx(worst) == pytest.approx(np.log(5))
     assert result.verdict is Verdict.REFUTED
     assert result.failure_prob == 0
-    assert result.search is not None
-    assert len(result.search.trials) == 40
+    assert result.diagnostics.search is not None
+    assert len(result.diagnostics.search.trials) == 40
     assert "40 pairs tried by computation" in result.summary()
 
 
@@ -303,4 +303,6 @@ def test_exact_mutants_search_for_themselves() -> None:
 
 def test_pairs_may_be_given_as_ever() -> None:
     pair = NeighborPair([[1.0]], [[0.0]])
-    assert audit(leaves, PureDP(1.0), pair, draws=100, seed=1, mutants=None).search is None
+    assert (
+        audit(leaves, PureDP(1.0), pair, draws=100, seed=1, mutants=None).diagnostics.search is None
+    )

@@ -205,9 +205,9 @@ def test_a_computed_mutant_shows_power() -> None:
 
 def test_the_picture_has_a_bar_for_each_outcome() -> None:
     result = _audit(_two([0.75, 0.25], [0.25, 0.75]), PureDP(1.0))
-    assert result.histogram.left == (750_000, 250_000)
-    assert result.histogram.right == (250_000, 750_000)
-    assert result.histogram.inside in ((True, False), (False, True))
+    assert result.diagnostics.histogram.left == (750_000, 250_000)
+    assert result.diagnostics.histogram.right == (250_000, 750_000)
+    assert result.diagnostics.histogram.inside in ((True, False), (False, True))
 
 
 @pytest.mark.parametrize("swapped", [False, True])

@@ -53,14 +53,16 @@ def test_exact_curves_stay_below_the_truth_however_private(mu: float) -> None:
     result = audit(
         AdditiveNoise(total, scale=1 / mu), ApproxDP(1.0, 1e-6), ONE, seed=1, mutants=None
     )
-    if result.curves is None:
+    if result.diagnostics.curves is None:
         assert mu == 1e-3
         return
-    assert result.curves.certified_mu <= mu * (1 + 1e-9)
-    for order, renyi in zip(result.curves.order, result.curves.certified_renyi, strict=True):
+    assert result.diagnostics.curves.certified_mu <= mu * (1 + 1e-9)
+    for order, renyi in zip(
+        result.diagnostics.curves.order, result.diagnostics.curves.certified_renyi, strict=True
+    ):
         assert renyi <= order * mu**2 / 2 * (1 + 1e-9)
     if mu == 1.0:
-        assert result.curves.certified_mu == pytest.approx(mu, rel=1e-6)
+        assert result.diagnostics.curves.certified_mu == pytest.approx(mu, rel=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 10.0, 20.0])
@@ -142,7 +144,7 @@ def test_a_mechanism_of_additive_noise_may_be_searched() -> None:
         draws=20_000,
         mutants=None,
     )
-    assert result.search is not None
+    assert result.diagnostics.search is not None
     assert result.verdict is Verdict.REFUTED
     assert result.epsilon.method.startswith("computed")
 

@@ -22,6 +22,7 @@ from dpaudit import (
 from dpaudit.results import charts
 from dpaudit.stats import oracles
 from dpaudit.store import family_wise_error
+from tests.records import changed
 
 
 def laplace_with(multiplier):
@@ -42,9 +43,9 @@ def test_the_margin_tells_how_far_the_noise_could_shrink():
     assert [point.multiplier for point in margin.points] == [0.8, 0.6, 0.4]
     assert [point.refuted for point in margin.points] == [False, False, True]
     assert margin.refuted_from == 0.4
-    result = replace(AUDITED, slack=margin)
-    assert "slack      refuted with 0.4 times the noise" in str(result)
-    assert AuditResult.from_json(result.to_json()).slack == margin
+    result = changed(AUDITED, noise_margin=margin)
+    assert "margin     refuted with 0.4 times the noise" in str(result)
+    assert AuditResult.from_json(result.to_json()).diagnostics.noise_margin == margin
     assert family_wise_error([result]) == pytest.approx(2e-6)  # the audit and its margin
     again = noise_margin(AUDITED, CLAIM, {0.4: laplace_with(0.4)}, settings=Settings(workers=2))
     assert again.points[0].certified_epsilon > margin.points[2].certified_epsilon  # no sharing
@@ -52,14 +53,14 @@ def test_the_margin_tells_how_far_the_noise_could_shrink():
 
 def test_the_picture_holds_the_mechanism_itself():
     margin = noise_margin(AUDITED, CLAIM, {0.5: laplace_with(0.5), 0.01: laplace_with(0.01)})
-    chart = charts.slack(replace(AUDITED, slack=margin))
+    chart = charts.noise_margin(changed(AUDITED, noise_margin=margin))
     _, line, stands, refuted = chart.panels[0].series
     assert [multiplier for multiplier, _ in line.points] == [0.01, 0.5, 1.0]
     assert (stands.label, refuted.label) == ("stands", "refuted")
     assert refuted.points == [(0.01, 3.0)]  # cut at three times the claim
     assert chart.caption.startswith("With 0.01 times the noise")
-    with pytest.raises(ValueError, match="without slack"):
-        charts.slack(AUDITED)
+    with pytest.raises(ValueError, match="has no noise margin to draw"):
+        charts.noise_margin(AUDITED)
 
 
 def test_the_margin_of_an_exact_profile():

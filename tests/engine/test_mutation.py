@@ -21,7 +21,8 @@ from dpaudit import (
     neighbors,
     unseeded,
 )
-from dpaudit.engine import mutation
+from dpaudit.engine import driver, mutation
+from dpaudit.engine.driver import certificate_of
 from dpaudit.results import Fate, MutantResult, mutation_score, unnoticed
 
 Array = np.ndarray
@@ -363,14 +364,14 @@ def test_looks_at_one_mutant_are_at_most_as_many_as_are_paid_for(
 ) -> None:
     roles: list[str] = []
     spent: list[float] = []
-    original = mutation.look
 
     def counted(task: Any, mechanism: Any, role: str) -> Any:
-        roles.append(role.partition(" round ")[0])
-        spent.append(task.failure_prob)
-        return original(task, mechanism, role)
+        if role.startswith("mutant"):
+            roles.append(role.partition(" round ")[0])
+            spent.append(task.failure_prob)
+        return certificate_of(task, mechanism, role)
 
-    monkeypatch.setattr(mutation, "look", counted)
+    monkeypatch.setattr(driver, "certificate_of", counted)
     for pair in (ONE, NeighborPair([[0.0]], [[0.0]])):
         roles.clear()
         spent.clear()

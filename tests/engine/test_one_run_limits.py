@@ -20,7 +20,6 @@ CASES: dict[str, tuple[Claim, dict[str, Any]]] = {
     "Laplace": (PureDP(1.0), {"true_epsilon": 1.3, "failure_prob": 0.05}),
     "walk": (ApproxDP(1.0, 1e-7), {"mu": 1.6, "failure_prob": 0.05}),
     "looks": (ApproxDP(1.0, 1e-4), {"mu": 2.0, "failure_prob": 1e-3}),
-    "share": (ApproxDP(0.5, 1e-4), {"mu": 1.0, "failure_prob": 1e-2, "guesses": 0.2}),
     "curve": (GaussianDP(1.0), {"mu": 1.5, "failure_prob": 0.05}),
     "curve, top": (GaussianDP(0.5), {"mu": 1.2, "failure_prob": 0.05, "side": "top"}),
     "zCDP": (ZeroConcentratedDP(0.1), {"mu": 1.5, "failure_prob": 0.05}),

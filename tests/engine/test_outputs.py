@@ -24,7 +24,7 @@ from dpaudit import (
 from dpaudit import neighbors as nb
 from dpaudit.engine import counts
 from dpaudit.engine.outputs import UNCHECKED, StoredDraws
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import Run, Task
 from dpaudit.neighbors import family
 from tests.statistical import FALSE_ALARM
 
@@ -294,7 +294,7 @@ def test_coins_fit_with_the_probability_that_is_paid_for(most: int, stored: bool
     task = Task(
         PureDP(1.0), family(ONE), 100, 0.05, 1, "coins", stored={"left": 1} if stored else None
     )
-    coins = counts._Coins.toss(most, "role", task)
+    coins = counts._Coins.toss(most, Run(task, None, "role"))
     n, left = coins.tossed, coins.left
     assert int(coins.in_order(np.random.default_rng(1)).sum()) == left
     assert 0 < left < n

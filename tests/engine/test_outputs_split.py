@@ -21,9 +21,10 @@ from dpaudit import ApproxDP, GaussianDP, PureDP
 from dpaudit.claims import Claim
 from dpaudit.engine import counts
 from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.driver import certificate_of_stored
 from dpaudit.engine.outputs import StoredDraws, _prepared
-from dpaudit.engine.tally import parts_of
-from dpaudit.engine.task import EXPLORE_SHARE, Task
+from dpaudit.engine.tally import Tally, parts_of
+from dpaudit.engine.task import EXPLORE_SHARE, Run, Task
 from dpaudit.events import Event, Guess
 from dpaudit.mechanisms import IndependenceCheck, joined
 from dpaudit.stats import Counts, oracles
@@ -76,23 +77,24 @@ def look(left: Array, right: Array, claim: Claim, seed: int) -> Seen:
 
     def explore(*given: Any, **named: Any) -> Any:
         exploration = kept["explore"](*given, **named)
-        seen.explored, seen.chosen = exploration.draws, counts._chosen(exploration)
+        selection = exploration.selection
+        seen.explored, seen.chosen = exploration.draws, [selection.primary, *selection.profile]
         return exploration
 
     def count(*given: Any) -> Any:
         seen.counted = kept["_count"](*given)
         return seen.counted
 
-    def ranked(task: Task, encoder: Any, left: Array, right: Array, role: str) -> Any:
+    def ranked(run: Any, encoder: Any, left: Array, right: Array) -> Any:
         seen.ranked = left, right
-        return kept["ranked"](task, encoder, left, right, role)
+        return kept["ranked"](run, encoder, left, right)
 
     instead: dict[str, Any] = {"explore": explore, "_count": count, "ranked": ranked}
     kept = {name: getattr(counts, name) for name in instead}
     with ExitStack() as stack:
         for name, watched in (instead | {"IndependenceCheck": Watching}).items():
             stack.enter_context(patch.object(counts, name, watched))
-        seen.found = counts.look_at(task, sampler, "outputs")
+        seen.found = certificate_of_stored(task, sampler, "outputs")
     return seen
 
 
@@ -117,7 +119,7 @@ def assert_split(seen: Seen, both: Both) -> None:
     all_left = [
         len(outputs) - len(spent) for outputs, spent in zip(both, seen.explored, strict=True)
     ]
-    for one, tally in zip(seen.chosen, seen.counted.tallies, strict=True):
+    for one, tally in zip(seen.chosen, seen.counted.tallies, strict=seen.ranked is None):
         counted = [tally.counts] if tally.right is None else [tally.counts, tally.right]
         at = counted[0].draws_left, counted[0].draws_right
         if isinstance(one, Event):
@@ -128,8 +130,9 @@ def assert_split(seen: Seen, both: Both) -> None:
             n, m = at
             assert found == Counts(hits(event, left[:n]), n, hits(event, right[:m]), m)
     if seen.ranked is not None:
+        assert max(map(len, seen.ranked)) <= min(map(len, both))  # as coins say
         for side, outputs in enumerate(seen.ranked):
-            at_coins = seen.counted.outputs[side]
+            at_coins = outputs[len(seen.explored[side]) :]
             assert at_coins.tolist() == seen.fresh(side)[: len(at_coins)].tolist()
             assert outputs.tolist() == joined([seen.explored[side], at_coins]).tolist()
 
@@ -167,7 +170,7 @@ def test_events_count_what_guesses_leave(sizes: tuple[int, int], claim: Claim) -
         tossed = sum(map(len, seen.ranked))
         assert 0.8 * 2 * fewer < tossed <= 2 * fewer
         at_coins = tossed - 2 * explored
-        guesses = [t for t in seen.counted.tallies if isinstance(t.chosen, Guess)]
+        guesses = [t for t in seen.counted.tallies if isinstance(t, Tally) and t.right]
         assert all(t.counts.draws_left + t.counts.draws_right == at_coins for t in guesses)
 
 
@@ -186,11 +189,12 @@ def test_what_has_no_order_wastes_nothing() -> None:
 def test_without_an_event_nothing_beyond_the_coins_is_drawn() -> None:
     both = laplace(3000, 300, seed=1)
     task, sampler = _prepared(PureDP(1.0), FAILURE_PROB, 1, "split", "split", *both)
-    exploration = counts.explore(task, sampler, "outputs", share=EXPLORE_SHARE)
+    run = Run(task, None, "outputs", stored=sampler)
+    exploration = counts.explore(run, sampler, share=EXPLORE_SHARE)
     event = parts_of(exploration.selection.primary)[0]
     guess = Guess(event, replace(event, above=not event.above, likelier="right"))
     selection = replace(exploration.selection, primary=guess, profile=())
-    fresh = counts._Fresh.of(task, replace(exploration, selection=selection), "outputs", None)
+    fresh = counts._Fresh.of(run, replace(exploration, selection=selection), None)
     assert fresh.beyond == {"left": 0, "right": 0}
     assert max(fresh.at_coins.values()) <= 300 - exploration.explored
 
@@ -210,7 +214,7 @@ def lies(draw: Any, truth: Any, claim: Claim, audits: int) -> int:
     for seed in range(audits):
         sizes = (60, 300) if seed % 2 else (300, 60)
         task, sampler = _prepared(claim, FAILURE_PROB, seed, "lies", "lies", *draw(*sizes, seed))
-        found = counts.look_at(task, sampler, "outputs")
+        found = certificate_of_stored(task, sampler, "outputs")
         exact = np.array([truth.delta(e) if truth else 0.0 for e in task.grid])
         above = np.array(found.profile.certified_delta) > exact + 1e-12
         most = truth.epsilon(0.0) if truth else 0.0

@@ -18,9 +18,9 @@ from scipy.stats import binom
 from dpaudit.engine import counts
 from dpaudit.engine.tally import Tally
 from dpaudit.events import Event
+from dpaudit.stats.joint import Target
 from dpaudit.stats.proportions import Counts
 from dpaudit.stats.rates import RateBounds
-from dpaudit.stats.target import Target
 
 DRAWS, FAILURE_PROB = 12, 0.45
 AIM = Target(delta=0.0)

@@ -14,7 +14,7 @@ from scipy.special import expit
 from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, audit, one_draw, oracles
 from dpaudit import neighbors as nb
 from dpaudit.claims import Claim
-from dpaudit.engine import bets, counts
+from dpaudit.engine.driver import certificate_of, certificate_of_stored
 from dpaudit.engine.families import Added, Family, Outcomes, family_of
 from dpaudit.engine.outputs import _prepared
 from dpaudit.engine.planning import needing
@@ -200,7 +200,7 @@ def of_counts(left: list[int], right: list[int]) -> Outcomes | None:
     task = Task(PureDP(1.0), family(PAIR), 200, 0.05, 1, "coin")
     bins = tuple(map(str, range(len(left))))
     seen = Histogram("", bins, None, tuple(left), tuple(right), (False,) * len(left))
-    return Outcomes.of(replace(counts.look(task, coin, "mechanism"), histogram=seen))
+    return Outcomes.of(replace(certificate_of(task, coin, "mechanism"), histogram=seen))
 
 
 @pytest.mark.parametrize("strength", [0.5, 1.0, 2.0])
@@ -232,8 +232,7 @@ def test_outcomes_that_may_be_alike_are_no_family() -> None:
 
 def looked_at(mechanism: Any, claim: Claim, draws: int, seed: int = 1, **options: Any) -> Any:
     task = Task(claim, family(PAIR), draws, 0.05, seed, "reach", **options)
-    look = bets.look if task.sequential else counts.look
-    return task, look(task, mechanism, "mechanism")
+    return task, certificate_of(task, mechanism, "mechanism")
 
 
 def named(mechanism: Any, claim: Claim, draws: int, **options: Any) -> float | None:
@@ -274,7 +273,7 @@ def test_of_many_more_stored_outputs_on_one_side_nothing_is_named() -> None:
     def seen(left: int, right: int) -> float | None:
         both = (np.where(rng.random(n) < p, "a", "b") for n, p in ((left, 0.4), (right, 0.2)))
         task, sampler = _prepared(PureDP(1.0), 0.05, 1, "x", "x", *both)
-        found = counts.look_at(task, sampler, "outputs")
+        found = certificate_of_stored(task, sampler, "outputs")
         return detectable(task, found, Outcomes.of(found))
 
     assert seen(3000, 300) is None

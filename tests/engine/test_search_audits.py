@@ -27,8 +27,9 @@ from dpaudit import (
 )
 from dpaudit.engine import counts
 from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.driver import certificate_of
 from dpaudit.engine.explore import explore
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import Run, Task
 from dpaudit.events import Goal
 from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.neighbors import Choice, Integer, Interval, SearchSpace, edge
@@ -259,7 +260,7 @@ def test_a_search_that_ignores_scores_does_not_find_it(monkeypatch: pytest.Monke
 
 def test_the_audit_refutes_on_the_pair_that_the_search_found() -> None:
     for seed in range(2):
-        finding = counts.look(
+        finding = certificate_of(
             task_of(edge(n_users=USERS), 30_000, 1e-5, seed), thresholded_mean, "mechanism"
         )
         assert straddles(finding.pair)
@@ -273,7 +274,7 @@ def test_the_search_of_an_audit_is_on_record_and_follows_the_seed() -> None:
 
     def explored() -> SearchRecord | None:
         sampler = Sampler(thresholded_mean, seed=3, labels=("search", "mechanism"))
-        choice = explore(task, sampler, "mechanism", share=0.3)
+        choice = explore(Run(task, thresholded_mean, "mechanism"), sampler, share=0.3)
         left, right = choice.draws
         assert choice.search is not None
         assert choice.explored == 1500
@@ -304,7 +305,7 @@ def test_default_recipes_do_not_find_it() -> None:
 
 def test_too_few_draws_for_a_search_name_the_least() -> None:
     with pytest.raises(ArgumentError, match=r"draws must be an integer >= \d+ to search"):
-        counts.look(task_of(edge(n_users=USERS), 100, 1e-5, 1), noisy_mean, "mechanism")
+        certificate_of(task_of(edge(n_users=USERS), 100, 1e-5, 1), noisy_mean, "mechanism")
 
 
 def _lies(findings: list[Certificate]) -> int:
@@ -324,7 +325,7 @@ def _audits(claim: PureDP, mechanism: Callable[..., Array], audits: int) -> list
     tasks = (
         replace(task_of(edge(n_users=USERS), 1500, 0.05, s), claim=claim) for s in range(audits)
     )
-    return [counts.look(task, mechanism, "mechanism") for task in tasks]
+    return [certificate_of(task, mechanism, "mechanism") for task in tasks]
 
 
 @pytest.mark.slow

@@ -20,16 +20,14 @@ from numpy.typing import NDArray
 
 from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, Relation, within_sensitivity
 from dpaudit.events.bits import (
+    GRANULARITY_OF_ZERO,
     MAX_COLUMNS,
     MAX_REFERENCES,
     MAX_SCALES,
+    BitCode,
     FloatAttack,
     bit_features,
     explanation,
-)
-from dpaudit.events.doubles import (
-    GRANULARITY_OF_ZERO,
-    BitCode,
     granularity,
     reachable,
     trailing_zeros,

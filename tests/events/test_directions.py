@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.events.directions import spreads
+from dpaudit.events.features import spreads
 
 Floats = NDArray[np.float64]
 

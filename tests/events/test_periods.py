@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.events.periods import periodic
+from dpaudit.events.features import periodic
 
 Floats = NDArray[np.float64]
 SIZE = 6000

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpaudit.engine.pictures import Pictures
 from dpaudit.events import Event, Goal, Guess, Selection, expectation, learn
-from dpaudit.events.expected import ExpectedBounds, approximate_lower, approximate_upper
+from dpaudit.events.cuts import ExpectedBounds, approximate_lower, approximate_upper
 from dpaudit.events.scores import FeatureScore
 from dpaudit.stats import oracles
 from dpaudit.stats.proportions import lower_rates, upper_rates

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.events.relations import YesNo, relations
+from dpaudit.events.features import YesNo, relations
 
 Floats = NDArray[np.float64]
 NAN = math.nan

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from dpaudit import NeighborPair, PureDP, audit
-from dpaudit.events.encoding import Encoder, row_words
+from dpaudit.events.encoding import Encoder, Form, row_words
 from dpaudit.events.features import all_features
-from dpaudit.events.shapes import Form
-from dpaudit.mechanisms.rows import as_rows, joined, to_rows
+from dpaudit.mechanisms.outcomes import as_rows, joined, to_rows
 
 NAN = math.nan
 

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit.events import texts as module
-from dpaudit.events.encoding import Encoder
+from dpaudit.events import encoding as module
+from dpaudit.events.encoding import PLAIN_LABELS, Encoder, Labels, Texts
 from dpaudit.events.features import all_features
-from dpaudit.events.texts import PLAIN_LABELS, Labels, Texts
 
 words = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=9))
 

@@ -13,14 +13,14 @@ from typing import Any
 from click import UsageError
 
 from dpaudit.errors import StoreError
-from dpaudit.report import finding, run_lines, statement_finding, write_report
-from dpaudit.run.comparing import compare_runs
+from dpaudit.ledger.command import print_stored
+from dpaudit.report import run_lines, section_of, write_report
+from dpaudit.results import AuditResult
+from dpaudit.run.cli import compare_runs
 from dpaudit.run.export import export_test
 from dpaudit.run.exports import Exports
-from dpaudit.run.ledgers import print_stored
 from dpaudit.run.replay import check_inside, show_pair
-from dpaudit.run.words import numbers_of
-from dpaudit.store import load_record, load_run
+from dpaudit.store import Record, load_record, load_run
 from dpaudit.store.files import CHECKSUM, write_sealed
 
 REFERENCE = Path(__file__).parents[2] / "reports" / "reference"
@@ -112,14 +112,19 @@ def open_doors(out: Path) -> None:
         )
     with contextlib.suppress(StoreError):
         print_stored(out, None, out / "rows.json")
-        run, results, rows = load_run(out)  # `dpaudit report` and `dpaudit run`
-        write_report(out, run, results, rows)
-        Exports(out / "junit.xml", out / "x.sarif").write(run, results, rows)
-        run_lines(run, results, None, rows)
-        for result in results:
-            finding(result, out), repr(result), result._repr_html_()
-        for row in rows:
-            statement_finding(row, out), statement_finding(row)
+        run, records, _ = load_run(out)  # `dpaudit report` and `dpaudit run`
+        write_report(out, run, records)
+        Exports(out / "junit.xml", out / "x.sarif").write(run, records)
+        run_lines(run, records, None)
+        for record in records:
+            section = section_of(record)
+            section.finding(record, out), section.finding(record), repr(record)
+            if isinstance(record, AuditResult):
+                record._repr_html_()
+
+
+def numbers_of(record: Record) -> str:
+    return section_of(record).numbers(record)
 
 
 def open_record(path: Path) -> None:

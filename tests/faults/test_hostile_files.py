@@ -22,11 +22,10 @@ from dpaudit import NeighborPair, PureDP, Settings, StoreError, audit, audit_out
 from dpaudit._files import file_stem, inside, read_array, read_arrays
 from dpaudit._json import loads
 from dpaudit.ledger import Paper
+from dpaudit.ledger.erratum import errata, markdown, mathml
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.rows import Harm, LedgerVerdict
 from dpaudit.report import sarif, write_report
-from dpaudit.report.erratum import errata, markdown
-from dpaudit.report.mathematics import mathml
 from dpaudit.results import Verdict
 from dpaudit.run.direct import load_target
 from dpaudit.run.export import export_test
@@ -98,7 +97,7 @@ def test_a_paper_writes_its_erratum_inside_the_directory_only(tmp_path: Path) ->
     for name in ("x/../../../p/target", "", ".."):
         row = hand_made.row(LedgerVerdict.REFUTED)
         row = replace(row, stated=replace(row.stated, paper=name))
-        write_report(out, hand_made.run(papers=(Paper(name),)), [], [row])
+        write_report(out, hand_made.run(facts={"statement": (Paper(name),)}), [row])
     assert list((tmp_path / "p").iterdir()) == []
     assert {path.parent for path in tmp_path.rglob("*.md")} == {out}
     assert {path.name for path in tmp_path.rglob("*.html")} >= {"index.html", "ledger.html"}
@@ -108,7 +107,7 @@ def test_a_linked_folder_is_not_followed_and_nothing_in_it_is_renamed(tmp_path: 
     home, out = tmp_path / "home", tmp_path / "out"
     home.mkdir()
     (home / "id_rsa").write_text("secret")
-    stored_run(out, audits=["id_rsa"])
+    stored_run(out)
     os.rename(out / "audits", tmp_path / "gone")
     (out / "audits").symlink_to(home)
     run, results, _ = load_run(out)
@@ -120,8 +119,10 @@ def test_a_linked_folder_is_not_followed_and_nothing_in_it_is_renamed(tmp_path: 
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../results.json", "../audits"])
-def test_a_name_that_is_no_file_of_the_folder_moves_nothing(tmp_path: Path, name: str) -> None:
-    stored_run(tmp_path, audits=[name])
+def test_an_id_that_is_no_file_of_the_folder_moves_nothing(tmp_path: Path, name: str) -> None:
+    path = stored_run(tmp_path)
+    rows = [{"id": name, "stored": True}]
+    write_sealed(path, {**document_of(path), "audits": rows})
     before = sorted(map(str, tmp_path.rglob("*")))
     run, results, _ = load_run(tmp_path)
     assert results == []
@@ -374,7 +375,7 @@ def test_stored_text_is_no_markup_in_an_erratum() -> None:
     stated = Statement("p.one", "p", "lemma", evil, place=evil, latex="``` </math> $$", quote=evil)
     row = hand_made.row(LedgerVerdict.REFUTED, stated=stated, note=evil, consequence=evil)
     row = replace(row, harm=Harm.PRIVACY)
-    (found,) = errata(hand_made.run(papers=(Paper("p", evil),)), [row])
+    (found,) = errata(hand_made.run(facts={"statement": (Paper("p", evil),)}), [row])
     tokens = MarkdownIt("commonmark").parse(markdown(found))
     inline = [child for token in tokens for child in token.children or ()]
     kinds = {token.type for token in [*tokens, *inline]}
@@ -394,7 +395,7 @@ def test_stored_text_is_no_link_and_no_placeholder_in_sarif(tmp_path: Path) -> N
         reason=evil,
         origin={"path": "x/../../../etc/passwd", "item": "root"},
     )
-    (found,) = json.loads(sarif(hand_made.run(), [result], []))["runs"][0]["results"]
+    (found,) = json.loads(sarif(hand_made.run(), [result]))["runs"][0]["results"]
     assert "\\[click\\](http://evil) {{0}} \\\\\\[x" in found["message"]["text"]
     assert "physicalLocation" not in found["locations"][0]
 

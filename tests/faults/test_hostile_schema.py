@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpaudit.store import Kept, load_run, read_whole_run
-from dpaudit.store.records import KINDS
+from dpaudit.store.records import kinds
 from tests.faults.hostile import (
     BAD,
     REFERENCE,
@@ -54,16 +54,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def run_of(*records: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """Records by the place of their files, and the reference run cut down to them."""
-    files, names = {}, {kind: [] for kind in KINDS}
-    rows = {"audit": "audits", "statement": "statements"}
+    files: dict[str, dict[str, Any]] = {}
     whole = document_of(REFERENCE / "results.json")
     for record in records:
-        kind = KINDS[record["record"]]
-        names[kind.name].append(kind.file_name(id_of(record)))
-        files[f"{kind.folder}/{names[kind.name][-1]}"] = record
-        whole[rows[kind.name]] = [r for r in whole[rows[kind.name]] if r["id"] == id_of(record)]
-    run = {**whole["run"], "audits": names["audit"], "statements": names["statement"]}
-    run["papers"], run["problems"] = run["papers"][:1], ["one problem"]
+        kind = kinds()[record["record"]]
+        files[f"{kind.folder}/{kind.file_name(id_of(record))}"] = record
+    for kind in kinds().values():
+        whole[kind.folder] = [r for r in whole[kind.folder] if r["id"] in map(id_of, records)]
+    run = {**whole["run"], "problems": ["one problem"]}
+    run["facts"] = {name: held[:1] for name, held in run["facts"].items()}
     run["kept"] = [asdict(Kept("audit", "x", run["started"], "dpaudit run", current=True))]
     return files, {**whole, "run": run}
 
@@ -110,7 +109,7 @@ def test_what_nobody_changed_is_read_through_every_door(here: Path) -> None:
     for audit, row in itertools.zip_longest(samples("audits"), samples("statements")):
         files, document = run_of(*filter(None, (audit, row)))
         open_all(here / "out", files, document)
-        run, results, rows = load_run(here / "out")
-        assert len(results) + sum(bool(row.origin) for row in rows) == len(files)
+        run, records, lost = load_run(here / "out")
+        assert (len(records), lost) == (len(files), [])
         assert [problem for problem in run.problems if "datasets" not in problem] == ["one problem"]
         read_whole_run(here / "out")

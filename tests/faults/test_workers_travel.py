@@ -16,7 +16,7 @@ from dpaudit import MechanismError, NeighborPair, PureDP, Settings, audit, mutan
 from dpaudit.events import features
 from dpaudit.events.encoding import Encoder
 from dpaudit.mechanisms import Processes, Subprocess
-from dpaudit.mechanisms.shipping import packed, unpacked
+from dpaudit.mechanisms.workers import packed, unpacked
 from dpaudit.mutants import of_noise
 
 PAIR = NeighborPair([[0.0]], [[1.0]])

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import strategies as st
 
 from dpaudit import ArgumentError, NeighborPair, PureDP
-from dpaudit.ledger.attempt import Method, Power, Role
 from dpaudit.ledger.attempts import Ledger
-from dpaudit.ledger.domains import Array
 from dpaudit.ledger.paper import Convention, Paper, Statement
 from dpaudit.ledger.rows import Harm, LedgerVerdict, StatementResult
 from dpaudit.neighbors import Integer, Interval
+from dpaudit.properties.attempt import Method, Power, Role
+from dpaudit.properties.domains import Array
 
 ROW = Statement("toy.lemma1", "toy", "lemma", "x <= y")
 PAPER = Paper("toy", conventions=(Convention("n >= 2", "one point has no neighbour"),))
@@ -520,7 +520,7 @@ def test_a_picture_shows_the_counterexample():
 
 def test_a_repair_is_no_decorator_by_itself() -> None:
     from dpaudit.ledger.attacks import Attack
-    from dpaudit.ledger.attempt import Role
+    from dpaudit.properties.attempt import Role
 
     with pytest.raises(TypeError, match=r"write @ledger.repair\(...\).falsify"):
         Attack(None, Role.REPAIR)(lambda x: x)  # type: ignore[arg-type]

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit import ArgumentError
-from dpaudit.ledger.attempt import Method, Power, plain, ratio
-from dpaudit.ledger.domains import Array, Domain
-from dpaudit.ledger.falsifying import falsify, sweep
 from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties.attempt import Method, Power, plain_case, ratio
+from dpaudit.properties.domains import Array, Domain
+from dpaudit.properties.falsifying import falsify, sweep
 
 SQUARE = Domain(x=Interval(-2.0, 2.0), y=Interval(-2.0, 2.0))
 
@@ -36,7 +36,7 @@ def test_nan_breaks_any_claim(inequality):
 
 def test_plain_data_survive_json():
     case = {"a": np.arange(2), "b": np.float64(1.5), "c": (1, None, "x"), "d": math.nan}
-    assert plain(case) == {"a": [0, 1], "b": 1.5, "c": [1, None, "x"], "d": "nan"}
+    assert plain_case(case) == {"a": [0, 1], "b": 1.5, "c": [1, None, "x"], "d": "nan"}
 
 
 # --- domains ---

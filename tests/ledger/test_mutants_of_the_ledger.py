@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dpaudit.ledger.attempt import Attempt, Method, Power, Role, ratio
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.rows import LedgerVerdict, StatementResult
+from dpaudit.properties.attempt import Attempt, Method, Power, Role, ratio
 
 
 @given(st.floats(1e-300, 1e300))

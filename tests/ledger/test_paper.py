@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dpaudit import ArgumentError, StoreError
-from dpaudit.ledger.attempt import Attempt, Method
 from dpaudit.ledger.paper import Convention, Statement, paper_at, read_paper
 from dpaudit.ledger.premises import shaken
 from dpaudit.ledger.rows import LedgerVerdict, StatementResult
 from dpaudit.ledger.statements import marked, statement
+from dpaudit.properties.attempt import Attempt, Method
 
 TEXT = """# A paper (its authors)
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, special
 
 from dpaudit import ApproxDP, NeighborPair, PureDP, within_sensitivity
-from dpaudit.engine.auditing import look as look_at
+from dpaudit.engine.driver import certificate_of
 from dpaudit.engine.task import Task
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms.additive import AdditiveNoise
@@ -29,7 +29,7 @@ def prepared(claim, pairs, *, draws=10_000, failure_prob=1e-5, seed=1, name="aud
 
 
 def look(mechanism, claim, pairs, role="mechanism", **budget):
-    found = look_at(prepared(claim, pairs, **budget), mechanism, role)
+    found = certificate_of(prepared(claim, pairs, **budget), mechanism, role)
     return found, found.long_profile
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from dpaudit import NeighborPair, PureDP, audit
 from dpaudit.errors import SlowAuditWarning
-from dpaudit.mechanisms import compiling
+from dpaudit.mechanisms import sampler
 
 PAIR = NeighborPair([[0.0]], [[1.0]])
 
@@ -28,7 +28,7 @@ def compile_once(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         register_event_duration_secs_listener=listeners.append
     )
     monkeypatch.setitem(sys.modules, "jax", jax)
-    monkeypatch.setattr(compiling, "_COUNTER", compiling._Counter())
+    monkeypatch.setattr(sampler, "_COUNTER", sampler._Counter())
 
     def tell() -> None:
         for listener in listeners:

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dpaudit import MechanismError, NeighborPair, Outcomes, PureDP, audit, one_draw
-from dpaudit.mechanisms.kinds import Kinds, fitted
-from dpaudit.mechanisms.outcomes import as_array
+from dpaudit.mechanisms.outcomes import Kinds, as_array, fitted
 
 PAIR = NeighborPair([[0.0]], [[1.0]])
 TEXT = np.dtype("U8")

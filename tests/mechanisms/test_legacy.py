@@ -13,7 +13,7 @@ from numpy.random import laplace as by_its_name
 
 from dpaudit import NeighborPair, PureDP, audit, mutants, one_draw
 from dpaudit.mechanisms import generator
-from dpaudit.mechanisms.legacy import global_functions_of
+from dpaudit.mechanisms.one_draw import global_functions_of
 
 PAIR = NeighborPair([[0.0]], [[1.0]])
 DATA = [np.zeros((3, 1))]

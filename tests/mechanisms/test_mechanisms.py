@@ -15,10 +15,14 @@ import pytest
 from numpy.typing import NDArray
 
 from dpaudit import MechanismError, NeighborPair, PureDP, audit, neighbors
-from dpaudit.mechanisms.contract import CALLS, PROBE_SIZE
-from dpaudit.mechanisms.protocols import ExactMechanism, is_seeded, mechanism_name, unseeded
-from dpaudit.mechanisms.sampler import Sampler
-from dpaudit.mechanisms.streams import generator
+from dpaudit.mechanisms.protocols import (
+    ExactMechanism,
+    generator,
+    is_seeded,
+    mechanism_name,
+    unseeded,
+)
+from dpaudit.mechanisms.sampler import CALLS, PROBE_SIZE, Sampler
 
 Array = NDArray[Any]
 Generator = np.random.Generator

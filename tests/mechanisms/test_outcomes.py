@@ -34,8 +34,7 @@ from dpaudit import (
 from dpaudit.data import Failure, object_array, words_of_shape
 from dpaudit.errors import MechanismTimeout
 from dpaudit.mechanisms import Watch
-from dpaudit.mechanisms.outcomes import LateFailure, as_array, of_columns
-from dpaudit.mechanisms.rows import to_rows
+from dpaudit.mechanisms.outcomes import LateFailure, as_array, of_columns, to_rows
 
 PAIR = NeighborPair([[0.0]], [[1.0]])
 RNG = np.random.default_rng

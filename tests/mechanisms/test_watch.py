@@ -20,7 +20,7 @@ from dpaudit import (
     SlowAuditWarning,
     audit,
 )
-from dpaudit.mechanisms import contract, watch
+from dpaudit.mechanisms import sampler, watch
 from dpaudit.mechanisms.watch import Watch
 
 PAIR = NeighborPair([[0.0]], [[1.0]])
@@ -135,7 +135,7 @@ def test_an_audit_that_would_take_long_says_so_at_once(monkeypatch) -> None:
         time.sleep(size * 1e-4)
         return laplace(data, size, rng=rng)
 
-    monkeypatch.setattr(contract, "LONG", 0.1)
+    monkeypatch.setattr(sampler, "LONG", 0.1)
     words = r"slow takes .* s for 64 draws: .* minutes.*sequential"
     with pytest.warns(SlowAuditWarning, match=words):
         audit(slow, PureDP(1.0), PAIR, draws=2000, seed=1, mutants=None)

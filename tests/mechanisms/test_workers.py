@@ -312,8 +312,11 @@ def test_what_could_not_be_judged_in_time_certifies_nothing() -> None:
         settings=Settings(max_seconds=0.5),
     )
     assert result.certified_epsilon == 0
-    assert result.sequential is not None
-    assert "before the independence of the draws could be judged" in result.sequential.stopped
+    assert result.diagnostics.sequential is not None
+    assert (
+        "before the independence of the draws could be judged"
+        in result.diagnostics.sequential.stopped
+    )
 
 
 def test_chunks_of_another_mechanism_are_refused(tmp_path: Path) -> None:
@@ -401,8 +404,8 @@ def test_the_clock_ends_an_audit_with_what_is_certified() -> None:
         settings=Settings(max_seconds=3.0),
     )
     assert time.perf_counter() - begun < 30
-    assert result.sequential is not None
-    assert result.sequential.stopped == "the time of max_seconds is over"
+    assert result.diagnostics.sequential is not None
+    assert result.diagnostics.sequential.stopped == "the time of max_seconds is over"
     assert 0.5 < result.certified_epsilon < 8
     assert all(m.fate.name != "KILLED" or m.draws for m in result.mutants)
 
@@ -410,9 +413,9 @@ def test_the_clock_ends_an_audit_with_what_is_certified() -> None:
 def test_a_mechanism_that_takes_a_second_is_probed_by_two_draws_a_side(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from dpaudit.mechanisms import contract
+    from dpaudit.mechanisms import sampler
 
-    monkeypatch.setattr(contract, "SLOW", 0.01)
+    monkeypatch.setattr(sampler, "SLOW", 0.01)
     sizes: list[int] = []
 
     def slow(data: Any, size: int, *, rng: np.random.Generator) -> Any:

@@ -12,6 +12,7 @@ from dpaudit.ledger.rows import LedgerVerdict, StatementResult
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results import (
     AuditResult,
+    Diagnostics,
     Estimate,
     Expectation,
     Fate,
@@ -23,6 +24,7 @@ from dpaudit.results import (
 )
 from dpaudit.stats import Counts
 from dpaudit.store import Run
+from tests.records import DIAGNOSTICS
 
 PAIR = NeighborPair([[1.0]], [[0.0]])
 OTHER_PAIR = NeighborPair([[2.0]], [[0.0]])
@@ -113,7 +115,9 @@ def result(**changes: Any) -> AuditResult:
         "origin": {"path": "audits/audit_x.py", "item": "audit_one"},
         "pair": PAIR,
     }
-    return AuditResult(**{**facts, **changes})
+    facts |= changes
+    inner = {name: facts.pop(name) for name in DIAGNOSTICS & facts.keys()}
+    return AuditResult(**facts, diagnostics=Diagnostics(**inner))
 
 
 def mutant(name: str, fate: Fate, *, given: bool = False) -> MutantResult:

@@ -14,7 +14,7 @@ import pytest
 
 from dpaudit.report.pages import write_report
 from dpaudit.results.result import AuditResult
-from dpaudit.store import KINDS, Kept
+from dpaudit.store import Kept, kinds
 from tests.report.test_pages import STRANGE, results_of_all_kinds, run_of
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
@@ -85,7 +85,7 @@ def test_browser_runs_the_script_that_the_policy_allows(path, tmp_path):
 
 @needs_browser
 def test_browser_opens_the_finding_that_a_link_points_to(path, results, tmp_path):
-    anchor = f"audit-{KINDS['audit'].file_name(STRANGE).removesuffix('.json')}"
+    anchor = f"audit-{kinds()['audit'].file_name(STRANGE).removesuffix('.json')}"
     dom = in_browser(path, tmp_path / "profile", f"#{anchor}")
     opened = re.findall(r'<details[^>]* open=""[^>]*>.*?<article id="([^"]*)"', dom, re.DOTALL)
     assert opened == [anchor]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dpaudit import ArgumentError
 from dpaudit.ledger.coverage import BROKE_OFF, NOT_RUN, open_row
 from dpaudit.ledger.rows import LedgerVerdict
+from dpaudit.ledger.section import STATEMENTS as SECTION
 from dpaudit.report.changes import Comparison, Side, compare
 from dpaudit.report.comparison import (
     LARGEST_COMMENT,
@@ -21,8 +22,9 @@ from dpaudit.report.comparison import (
     comparison_lines,
     comparison_markdown,
 )
-from dpaudit.report.verdict_changes import What, audit_changes, less_than_before, statement_changes
+from dpaudit.report.verdict_changes import What, audit_changes, less_than_before
 from dpaudit.results import Expectation, Fate, Movement, SequentialPath, Verdict
+from tests.records import changed
 from tests.report.hand_made import (
     INF,
     OTHER_PAIR,
@@ -128,7 +130,7 @@ def test_less_to_find_a_violation_with():
     assert "computed exactly before, 100,000 draws now" in less_than_before(computed, FINE)
     assert less_than_before(FINE, computed) == ""
     bets = SequentialPath("refuted", 100_000, 10.0, (64,), (11.0,))
-    assert less_than_before(FINE, replace(FINE, sequential=bets, draws={"certify": 64})) == ""
+    assert less_than_before(FINE, changed(FINE, sequential=bets, draws={"certify": 64})) == ""
     point = {**claim(), "epsilon": 7.0}  # of a curve, where it was compared
     assert less_than_before(FINE, replace(FINE, claim=point)) == ""
 
@@ -162,7 +164,7 @@ STATEMENTS: dict[str, tuple[Any, Any, What | None]] = {
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_what_became_of_a_statement(name):
     old, new, what = STATEMENTS[name]
-    assert [change.what for change in statement_changes(old, new)] == [what] * (what is not None)
+    assert [change.what for change in SECTION.changes(old, new)] == [what] * (what is not None)
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -235,8 +237,8 @@ CONTRARY = {
 def test_no_audit_is_in_two_categories_that_contradict_each_other(name, more):
     old, new, what = AUDITS[name]
     histogram = laplace(1.0 + more, 20_000, 2)
-    new = replace(new, histogram=histogram, seed=9)
-    for before, now in ((old, new), (replace(old, histogram=histogram), new)):
+    new = changed(new, histogram=histogram, seed=9)
+    for before, now in ((old, new), (changed(old, histogram=histogram), new)):
         found = both([before], [now])
         (moved,) = found.moved
         assert moved.shift.movement.value not in CONTRARY[what]
@@ -248,7 +250,7 @@ def test_no_audit_is_in_two_categories_that_contradict_each_other(name, more):
 
 
 def test_the_same_code_and_seed_are_the_same():
-    again = replace(FINE, seconds=9.0, mechanism_seconds=8.0, versions={"numpy": "9"})
+    again = changed(FINE, seconds=9.0, mechanism_seconds=8.0, versions={"numpy": "9"})
     found = both([FINE, HOLDS], [again, replace(HOLDS, seconds=3.0)])
     assert found.same == 2
     assert found.changes == found.moved == ()
@@ -262,7 +264,7 @@ def test_the_same_code_and_seed_are_the_same():
 def test_the_false_alarm_rate_is_divided_over_all_audits_of_both_runs():
     names = [f"audit_x::a{i}" for i in range(4)]
     old = [replace(FINE, id=name) for name in [*names, "gone"]]
-    new = [replace(FINE, id=name, histogram=laplace(0.3, 20_000, 2)) for name in names[:2]]
+    new = [changed(FINE, id=name, histogram=laplace(0.3, 20_000, 2)) for name in names[:2]]
     new += [replace(FINE, id=name) for name in [*names[2:], "new"]]
     found = both(old, new, false_alarm=0.02)
     assert found.compared == 4
@@ -273,7 +275,7 @@ def test_the_false_alarm_rate_is_divided_over_all_audits_of_both_runs():
 
 
 def test_datasets_that_differ_or_are_lost_are_not_compared():
-    loud = replace(FINE, histogram=laplace(0.3, 20_000, 2))
+    loud = changed(FINE, histogram=laplace(0.3, 20_000, 2))
     assert both([FINE], [loud]).moved[0].shift.movement is Movement.ROSE
     for pair in (OTHER_PAIR, None):
         (one,) = both([FINE], [replace(loud, pair=pair)]).moved
@@ -346,9 +348,7 @@ def test_a_comparison_is_whole(old, new):
     assert set(found.worse).isdisjoint(found.others)
     assert len(found.worse) + len(found.others) == len(found.changes)
     for side, other, what in ((found.old, found.new, What.GONE), (found.new, found.old, "")):
-        alone = {*side.audits} - {*other.audits} | {k[1] for k in side.statements} - {
-            k[1] for k in other.statements
-        }
+        alone = {id for _, id in {*side.records} - {*other.records}}
         if what is What.GONE:
             assert {change.id for change in found.changes if change.what is what} == alone
         else:
@@ -364,7 +364,7 @@ def test_a_comparison_is_whole(old, new):
 def many(count: int) -> Comparison:
     old = [replace(FINE, id=f"audit_x::a{i}[{'y' * 300}]") for i in range(count)]
     new = [
-        replace(
+        changed(
             REFUTED, id=one.id, reason="because " * 99, histogram=laplace(0.3, 1000, i, i % 4 - 1.5)
         )
         for i, one in enumerate(old)
@@ -414,7 +414,7 @@ def test_json_holds_numbers_and_words_for_infinities():
 
 
 def test_lines_show_both_numbers_where_they_cannot_be_compared():
-    learnt = replace(FINE, histogram=replace(FINE.histogram, label="logistic score"))
+    learnt = changed(FINE, histogram=replace(FINE.diagnostics.histogram, label="logistic score"))
     lines = comparison_lines(both([learnt], [replace(learnt, seed=1, epsilon=estimate(0.7))]))
     (line,) = [line for line in lines if "not comparable" in line]
     assert "estimated 0.9 before, 0.7 now; certified >= 0.9 before, >= 0.7 now" in line

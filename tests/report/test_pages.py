@@ -18,18 +18,18 @@ import numpy as np
 import pytest
 
 from dpaudit import AdditiveNoise, ApproxDP, GaussianDP, NeighborPair, PureDP, StoreError, audit
+from dpaudit.report.audits import AUDITS
 from dpaudit.report.page import ASSETS
 from dpaudit.report.pages import write_report
-from dpaudit.report.terminal import finding
 from dpaudit.results import severity
 from dpaudit.results.mutants import Fate, MutantResult
 from dpaudit.results.result import AuditResult
 from dpaudit.results.status import STATUSES
 from dpaudit.results.verdicts import Expectation
 from dpaudit.results.words import beside, duration, least, most, number
-from dpaudit.run.words import numbers_of
 from dpaudit.stats import Counts
-from dpaudit.store import KINDS, Kept, Run, family_wise_error
+from dpaudit.store import Kept, Run, family_wise_error, kinds
+from tests.records import changed
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
 STRANGE = "audit_x::a[<script>alert(1)</script>-größe 日本-\"'&]"
@@ -267,7 +267,7 @@ def test_finding_holds_all_that_it_takes_to_judge_and_redo(reader, results):
         "itself is their score, fixed beforehand. Events that were learnt beside them had 600 to "
         "explore and 1 400 to certify, on each dataset",
         "(no guarantee)",
-        f"audits/{KINDS['audit'].file_name(kept.id)}",
+        f"audits/{kinds()['audit'].file_name(kept.id)}",
         f"epsilon ≥ {least(kept.certified_epsilon)}",
     ):
         assert words in text
@@ -300,7 +300,7 @@ def test_progress_is_told_after_each_audit(results, tmp_path):
 
 def test_replay_command_is_typed_from_the_working_directory(results, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    name = KINDS["audit"].file_name(results[0].id)
+    name = kinds()["audit"].file_name(results[0].id)
     for out in (Path("my reports"), tmp_path / "my reports"):
         text = Reader(write_report(out, run_of(results), results[:1]).read_text()).text()
         assert f"dpaudit replay 'my reports/audits/{name}'" in text
@@ -341,8 +341,8 @@ def test_a_guess_shows_the_counts_of_both_its_sides(tmp_path):
         "615 of 770 guesses right, in 2,000 draws at fair coins (left 311 of 393, right 304 of 377)"
     )
     assert witness.sentence().endswith(words)
-    assert words in finding(result)
-    assert numbers_of(result).endswith(
+    assert words in AUDITS.finding(result)
+    assert AUDITS.numbers(result).endswith(
         ", 311 and 82 hits guessing left, 73 and 304 hits guessing right"
     )
     stored = json.loads(json.dumps(result.to_json()))["witness"]
@@ -358,7 +358,7 @@ def test_an_event_shows_the_counts_of_both_sides(tmp_path):
     counted = "Event fired times of draws share left 3 10 0.3 right 2 11 0.1818"
     assert counted.replace(" ", "") in text.replace(" ", "")
     assert "guessed left" not in text
-    assert numbers_of(result).endswith(", 3 and 2 hits")
+    assert AUDITS.numbers(result).endswith(", 3 and 2 hits")
 
 
 def test_infinity_is_a_sign_and_sorts_last(results, tmp_path):
@@ -582,12 +582,12 @@ USUAL = ["Privacy profile", "Where the outputs fall"]
 
 def test_sequential_audit_says_what_it_spent_and_why(special, tmp_path):
     result = special["sequential"]
-    assert result.sequential is not None
+    assert result.diagnostics.sequential is not None
     text, titles = parts_of(result, tmp_path)
     spent = f"{sum(result.draws.values()):,}".replace(",", "\u202f")
     # A text's white space is folded, and that of the thousands with it.
     assert f"After {spent} of at most 2\u202f000 draws per dataset".replace("\u202f", " ") in text
-    assert f"draws per dataset: {result.sequential.stopped}." in text
+    assert f"draws per dataset: {result.diagnostics.sequential.stopped}." in text
     assert f"{spent} of 2\u202f000".replace("\u202f", " ") in text  # in the table
     assert "of the budget where an audit stopped by itself" in text
     assert "Wealth of the bet" in titles
@@ -597,7 +597,7 @@ def test_sequential_audit_says_what_it_spent_and_why(special, tmp_path):
 def test_curves_are_told_in_other_languages(special, tmp_path):
     result = special["gaussian"]
     text, titles = parts_of(result, tmp_path)
-    curves = result.curves
+    curves = result.diagnostics.curves
     assert curves is not None
     assert f"mu ≥ {least(curves.certified_mu)} of Gaussian DP (claimed 1)" in text
     renyi = curves.certified_renyi[curves.order.index(2.0)]
@@ -609,13 +609,13 @@ def test_curves_are_told_in_other_languages(special, tmp_path):
 
 def test_curves_that_say_nothing_are_left_out(special, tmp_path):
     for nothing in (
-        replace(special["kept"], curves=None),
-        replace(
+        changed(special["kept"], curves=None),
+        changed(
             special["kept"],
             curves=replace(
-                special["kept"].curves,
+                special["kept"].diagnostics.curves,
                 certified_mu=0.0,
-                certified_beta=tuple(1 - a for a in special["kept"].curves.alpha),
+                certified_beta=tuple(1 - a for a in special["kept"].diagnostics.curves.alpha),
             ),
         ),
     ):

@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit import AdditiveNoise, ApproxDP, GaussianDP, NeighborPair, PureDP, audit
-from dpaudit.results import AuditResult, Histogram, Profile, Slack, SlackPoint, charts
+from dpaudit.results import AuditResult, Histogram, MarginPoint, NoiseMargin, Profile, charts
 from dpaudit.results.charts import CERTIFIED_POINT, Axis, Chart, Series, round_numbers
+from tests.records import changed
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
 NASTY = "$\\frac{ 日本 <script>"
@@ -230,7 +231,7 @@ def test_profile_draws_zeros_on_the_floor_of_a_log_scale():
 
 def test_long_profile_goes_on_with_its_error_where_the_claim_ends():
     additive = found()["additive"]
-    long, chart = additive.long_profile, charts.profile(additive)
+    long, chart = additive.diagnostics.long_profile, charts.profile(additive)
     estimated = named(chart, "estimated, no guarantee")
     floor = chart.panels[0].y.marks()[0][0]
     assert xs(estimated) == list(long.epsilon)
@@ -244,7 +245,7 @@ def test_long_profile_goes_on_with_its_error_where_the_claim_ends():
 
 def test_exact_long_profile_continues_the_computed_curve():
     closed = found()["closed"]
-    own, long = closed.profile, closed.long_profile
+    own, long = closed.profile, closed.diagnostics.long_profile
     curve = named(charts.profile(closed), "computed exactly")
     assert len(long.epsilon) > len(own.epsilon)
     assert xs(curve) == list(long.epsilon)
@@ -271,8 +272,10 @@ def test_the_axis_of_a_profile_reaches_a_finite_certified_epsilon():
 
 def with_tradeoff(band, claimed, small=0.01) -> AuditResult:
     kept, alpha = found()["kept"], (0.0, small, 0.5, 1.0)
-    curves = replace(kept.curves, alpha=alpha, certified_beta=band, claimed_beta=claimed)
-    return replace(kept, curves=curves)
+    curves = replace(
+        kept.diagnostics.curves, alpha=alpha, certified_beta=band, claimed_beta=claimed
+    )
+    return changed(kept, curves=curves)
 
 
 def test_tradeoff_holds_the_curves_of_the_result():
@@ -280,9 +283,9 @@ def test_tradeoff_holds_the_curves_of_the_result():
     kept = found()["kept"]
     chart = charts.tradeoff(kept)
     assert labels_of(chart) == always
-    assert xs(named(chart, "claimed")) == list(kept.curves.alpha)
-    assert ys(named(chart, "claimed")) == list(kept.curves.claimed_beta)
-    assert ys(named(chart, "certified upper band")) == list(kept.curves.certified_beta)
+    assert xs(named(chart, "claimed")) == list(kept.diagnostics.curves.alpha)
+    assert ys(named(chart, "claimed")) == list(kept.diagnostics.curves.claimed_beta)
+    assert ys(named(chart, "certified upper band")) == list(kept.diagnostics.curves.certified_beta)
     assert labels_of(charts.tradeoff(found()["broken"])) == [*always, "band below claim"]
     assert "computed upper band" in labels_of(charts.tradeoff(found()["closed"]))
 
@@ -315,7 +318,7 @@ def test_tradeoff_stretched_about_the_corner_keeps_its_orientation():
 
 
 def test_tradeoff_without_certified_numbers_shows_the_claim_alone():
-    nothing = replace(found()["kept"], curves=None)
+    nothing = changed(found()["kept"], curves=None)
     assert labels_of(charts.tradeoff(nothing)) == ["perfect privacy", "claimed"]
     assert "Trade-off curve" not in [chart.title for chart in charts.charts_of(nothing)]
 
@@ -337,18 +340,21 @@ def test_histogram_holds_shares_of_both_sides():
     for side in ("left", "right"):
         (outline,) = series_of(chart, "line", side)
         assert sum(ys(outline)) == pytest.approx(2)  # each bin has two corners
-        assert xs(outline)[::2] == list(kept.histogram.edges[:-1])
+        assert xs(outline)[::2] == list(kept.diagnostics.histogram.edges[:-1])
     (shade,), (hatched,) = series_of(chart, "bars", "event"), series_of(chart, "hatching", "event")
-    for region, inside in ((shade, kept.histogram.inside), (hatched, kept.histogram.inside_right)):
+    for region, inside in (
+        (shade, kept.diagnostics.histogram.inside),
+        (hatched, kept.diagnostics.histogram.inside_right),
+    ):
         spans = list(zip(xs(region), [x for x, _ in region.ends], strict=True))
-        middles = np.convolve(kept.histogram.edges, [0.5, 0.5], mode="valid")
+        middles = np.convolve(kept.diagnostics.histogram.edges, [0.5, 0.5], mode="valid")
         assert [any(a < m < b for a, b in spans) for m in middles] == list(inside)
 
 
 def test_histogram_draws_no_answer_beside_the_axis():
     silent = found()["silent"]
     chart = charts.histogram(silent)
-    edge, (_, words) = silent.histogram.edges[-1], chart.panels[0].x.marks()[-1]
+    edge, (_, words) = silent.diagnostics.histogram.edges[-1], chart.panels[0].x.marks()[-1]
     assert words == "no answer"
     for side, share in (("left", 0.5), ("right", 0.1)):
         (bar,) = series_of(chart, "bars", side)
@@ -374,7 +380,7 @@ def test_histogram_sums_up_rare_categories(guess):
     shades = [tuple(i % 3 == at for i in range(k)) for at in (0, 1)] if guess else []
     shades = shades or [tuple(i % 2 == 0 for i in range(k))]
     crowd = Histogram("outcome", tuple(map(str, range(k))), None, counts, counts[::-1], *shades)
-    result = replace(found()["kept" if guess else "exact"], histogram=crowd)
+    result = changed(found()["kept" if guess else "exact"], histogram=crowd)
     chart = charts.histogram(result)
     names = words_on(chart.panels[0].y)
     assert len(names) == charts.MAX_CATEGORIES
@@ -399,7 +405,7 @@ def test_histogram_shows_a_rare_event_on_a_log_scale():
 
     def described(left, right, *shades) -> Chart:
         own = Histogram("o", ("a", "b", "c"), (0.0, 1.0, 2.0, 3.0), left, right, *shades)
-        return charts.histogram(replace(kept, histogram=own))
+        return charts.histogram(changed(kept, histogram=own))
 
     for hits, log in ((1, True), (500, False)):
         chart = described((900, 100, hits), (1000, 99, 0), (False, False, True))
@@ -416,17 +422,17 @@ def test_histogram_shows_a_rare_event_on_a_log_scale():
 
 def test_infinite_edges_end_with_the_axis():
     wide = Histogram("o", ("a", "b"), (-math.inf, 0.0, math.inf), (1, 2), (3, 4), (True, False))
-    chart = charts.histogram(replace(found()["kept"], histogram=wide))
+    chart = charts.histogram(changed(found()["kept"], histogram=wide))
     places = [place for one in chart.panels[0].series for place in (*one.points, *one.ends)]
     assert np.isfinite(places).all()
 
 
-# --- sequential audits, slack, searches ---
+# --- sequential audits, noise margins, searches ---
 
 
 def test_wealth_shows_where_it_stopped_and_why():
     result = found()["stopped"]
-    chart, path = charts.wealth(result), result.sequential
+    chart, path = charts.wealth(result), result.diagnostics.sequential
     assert labels_of(chart) == [
         "claim refuted at 13.82", "budget: 2\u202f000 draws", "stopped: the claim is refuted"
     ]  # fmt: skip
@@ -435,14 +441,14 @@ def test_wealth_shows_where_it_stopped_and_why():
     assert line.role == "violation"
     assert named(chart, labels_of(chart)[0]).points[0][1] == pytest.approx(math.log(1e6))
     assert len(chart.panels[0].x.marks()) >= 3
-    without = charts.wealth(replace(result, sequential=replace(path, draws=(), log_wealth=())))
+    without = charts.wealth(changed(result, sequential=replace(path, draws=(), log_wealth=())))
     assert not named(without, "stopped: the claim is refuted").points
 
 
-def test_slack_tells_what_fell_from_what_stood():
-    points = tuple(SlackPoint(m, 1 / m, m < 0.6) for m in (0.9, 0.7, 0.5, 0.25))
-    result = replace(found()["kept"], slack=Slack(points, "a pair", 1e-6))
-    chart = charts.slack(result)
+def test_a_noise_margin_tells_what_fell_from_what_stood():
+    points = tuple(MarginPoint(m, 1 / m, m < 0.6) for m in (0.9, 0.7, 0.5, 0.25))
+    result = changed(found()["kept"], noise_margin=NoiseMargin(points, "a pair", 1e-6))
+    chart = charts.noise_margin(result)
     assert labels_of(chart) == ["claimed: 1", "stands", "refuted"]
     assert xs(named(chart, "stands")) == [1.0, 0.9, 0.7]  # the mechanism itself is among them
     assert named(chart, "refuted").points == [(0.5, 2.0), (0.25, 3.0)]  # cut at three times claimed
@@ -452,7 +458,7 @@ def test_slack_tells_what_fell_from_what_stood():
 def test_charts_of_other_audits_are_refused():
     for describe, words in (
         (charts.wealth, "kept was not audited sequentially"),
-        (charts.slack, "kept was audited without slack"),
+        (charts.noise_margin, "kept has no noise margin"),
         (charts.landscape, "kept did not search for its pair"),
     ):
         with pytest.raises(ValueError, match=words):

@@ -16,6 +16,7 @@ from dpaudit.results.svg import svg_of
 from dpaudit.results.tables import search_table
 from dpaudit.search.record import SearchRecord, Trial
 from dpaudit.store import Run
+from tests.records import changed
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
 
@@ -44,7 +45,7 @@ def plain() -> AuditResult:
 
 @pytest.fixture(scope="module")
 def found(plain) -> AuditResult:
-    return replace(plain, search=RECORD)
+    return changed(plain, search=RECORD)
 
 
 def points(panel: Panel) -> dict[str, list[tuple[float, float]]]:
@@ -70,7 +71,7 @@ def test_landscape_holds_the_trials_that_were_drawn(found):
 
 def test_landscape_of_a_curve_is_in_parts_of_the_claim(plain):
     result = audit(noisy_sum, GaussianDP(2.0), PAIR, draws=2000, seed=1, id="curve", mutants=None)
-    panel = charts.landscape(replace(result, search=RECORD)).panels[0]
+    panel = charts.landscape(changed(result, search=RECORD)).panels[0]
     assert panel.y.label == "expected, of the claim"
     assert {y for _, y in points(panel)["claim"]} == {1.0}
 
@@ -90,7 +91,7 @@ def test_landscape_of_a_curve_is_in_parts_of_the_claim(plain):
 )
 def test_panels_tell_numbers_from_choices(plain, values, x, words, log):
     trials = tuple(Trial({"p": value}, 0.5, 32, "design") for value in values)
-    result = replace(plain, search=SearchRecord("space", ("p",), trials, 32))
+    result = changed(plain, search=SearchRecord("space", ("p",), trials, 32))
     (panel,) = charts.landscape(result).panels
     assert tuple(place for place, _ in points(panel)["design"]) == x
     assert panel.x.log is log
@@ -101,7 +102,7 @@ def test_panels_tell_numbers_from_choices(plain, values, x, words, log):
 def test_landscape_draws_at_most_four_parameters(plain, count):
     names = tuple(f"p{i}" for i in range(count))
     trials = tuple(Trial(dict.fromkeys(names, v), v, 32, "design") for v in (0.1, 0.9))
-    result = replace(plain, search=SearchRecord("space", names, trials, 64))
+    result = changed(plain, search=SearchRecord("space", names, trials, 64))
     chart = charts.landscape(result)
     svg = svg_of(chart)
     assert [name for name in names if f">{name}</text>" in svg] == list(names[:4])
@@ -110,7 +111,7 @@ def test_landscape_draws_at_most_four_parameters(plain, count):
 
 
 def test_landscape_of_failures_only_can_be_drawn(plain):
-    result = replace(plain, search=SearchRecord("space", ("size", "side"), TRIALS[-1:], 0))
+    result = changed(plain, search=SearchRecord("space", ("size", "side"), TRIALS[-1:], 0))
     chart = charts.landscape(result)
     assert [one.label for one in chart.legend] == ["claim"]
     assert svg_of(chart).startswith("<svg")

@@ -18,6 +18,7 @@ from scipy.stats import beta, binom
 from dpaudit import NeighborPair, PureDP, audit
 from dpaudit.results import BY_RANK, AuditResult, Histogram, Movement, SequentialPath, moving
 from dpaudit.results.moving import Shift, shift_of
+from tests.records import changed
 from tests.report.hand_made import EDGES, claim, estimate, laplace, result, values
 from tests.statistical import FALSE_ALARM
 
@@ -260,7 +261,12 @@ def _alarms(rng: np.random.Generator, scales: tuple[float, float]) -> int:
             for scale, seed in zip(scales, seeds, strict=True)
         )
         cuts = [
-            replace(old, histogram=replace(old.histogram, inside=tuple(e >= c for e in EDGES[:-1])))
+            changed(
+                old,
+                histogram=replace(
+                    old.diagnostics.histogram, inside=tuple(e >= c for e in EDGES[:-1])
+                ),
+            )
             for c in EDGES[8:36:4]
         ]
         found += any(shift(cut, new, ALLOWED).is_beyond_chance for cut in cuts)

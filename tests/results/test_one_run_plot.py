@@ -13,13 +13,14 @@ from matplotlib.figure import Figure
 
 from dpaudit import ApproxDP, GaussianDP, PureDP, audit_one_run
 from dpaudit.claims import Claim
-from dpaudit.results import OneRunResult, charts
+from dpaudit.results import AuditResult, charts, number
+from tests.records import changed
 
 CLAIMS = [PureDP(1.0), ApproxDP(1.0, 1e-5), GaussianDP(1.0), PureDP(8.0)]
 
 
 @functools.cache
-def found(claim: Claim, side: str = "both") -> OneRunResult:
+def found(claim: Claim, side: str = "both") -> AuditResult:
     rng = np.random.default_rng(0)
     included = rng.random(120) < 0.5
     scores = 2 * included + rng.standard_normal(120)
@@ -30,14 +31,17 @@ def found(claim: Claim, side: str = "both") -> OneRunResult:
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 def test_chart_holds_the_estimates_of_the_result(claim: Claim, side: str) -> None:
     result = found(claim, side)
-    dots, most, *levels = charts.one_run(result).panels[0].series
-    assert tuple(n for n, _ in dots.points) == result.looks
-    for (guesses, estimate), correct in zip(dots.points, result.correct, strict=True):
+    dots, most, *levels = charts.guesses(result).panels[0].series
+    own = result.diagnostics.canaries
+    assert tuple(n for n, _ in dots.points) == own.looks
+    for (guesses, estimate), correct in zip(
+        dots.points, result.diagnostics.canaries.correct, strict=True
+    ):
         assert math.exp(estimate) == pytest.approx((correct + 0.5) / (guesses - correct + 0.5))
-    assert [n for n, _ in most.points] == [result.guesses]
+    assert [n for n, _ in most.points] == [result.diagnostics.canaries.guesses]
     heights = [{y for _, y in level.points} for level in levels]
     assert heights == [{result.certified_epsilon}, {result.claim["epsilon"]}]
-    assert f"at delta = {result.delta:g}"[:14] in levels[0].label
+    assert levels[0].label.endswith(f"at delta = {number(result.claimed_delta)}")
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
@@ -52,8 +56,8 @@ def test_plot_tells_estimates_from_what_is_certified(claim: Claim) -> None:
     assert float(words[2].split()[1]) <= result.certified_epsilon
     assert words[3].startswith("claimed: ")
     dots, most, certified, claimed = ax.lines
-    assert tuple(dots.get_xdata()) == result.looks
-    assert list(most.get_xdata()) == [result.guesses]
+    assert tuple(dots.get_xdata()) == result.diagnostics.canaries.looks
+    assert list(most.get_xdata()) == [result.diagnostics.canaries.guesses]
     assert set(certified.get_ydata()) == {result.certified_epsilon}
     assert set(claimed.get_ydata()) == {result.claim["epsilon"]}
     low, high = ax.get_ylim()
@@ -68,12 +72,10 @@ def test_plot_draws_on_given_axes_and_is_kept_by_its_figure(tmp_path) -> None:
     assert "<svg" in (tmp_path / "run.svg").read_text(encoding="utf-8")
 
 
-def test_a_claim_without_an_epsilon_has_no_line() -> None:
-    rng = np.random.default_rng(0)
-    included = rng.random(60) < 0.5
-    result = audit_one_run(rng.random(60), included, GaussianDP(1.0), delta=0.0)
-    assert result.claim["epsilon"] == math.inf
-    assert len(result.plot().lines) == 3
+def test_other_audits_have_no_guesses_to_draw() -> None:
+    result = changed(found(PureDP(1.0)), canaries=None)
+    with pytest.raises(ValueError, match="no guesses to draw"):
+        charts.guesses(result)
 
 
 def test_results_of_one_run_need_no_plotting_library_until_they_plot() -> None:

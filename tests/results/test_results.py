@@ -14,11 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit import AuditResult, NeighborPair, PureDP, Verdict, audit
-from dpaudit.results.estimates import Estimate, Histogram, Profile, Slack, SlackPoint, Witness
+from dpaudit.results.estimates import (
+    Estimate,
+    Histogram,
+    MarginPoint,
+    NoiseMargin,
+    Profile,
+    Witness,
+)
 from dpaudit.results.mutants import Fate, MutantResult
+from dpaudit.results.result import Diagnostics
 from dpaudit.results.rounding import beyond, claimed_below
 from dpaudit.results.verdicts import Expectation
 from dpaudit.stats.proportions import Counts
+from tests.records import changed
 
 COUNTS = Counts(90, 100, 10, 100)
 WITNESS = Witness("output > 1.5", "left", COUNTS, 0.8, 0.2)
@@ -63,9 +72,6 @@ def _result(**changes: Any) -> AuditResult:
         delta=Estimate(0.3, 0.1 + 0.2, 1.0, 1e-5, "Clopper-Pearson", COUNTS, True),
         profile=Profile((0.0, 1.0), (0.5, 0.1), (0.6, 1 / 3), (0.4, 0.0)),
         witness=WITNESS,
-        histogram=Histogram(
-            "output", ("a", "b"), (0.0, 0.5, 1.0), (90, 10), (10, 90), (True, False)
-        ),
         failure_prob=1e-5,
         p_value=1e-9,
         draws={"explore": 30, "certify": 70},
@@ -73,11 +79,14 @@ def _result(**changes: Any) -> AuditResult:
         expected=Expectation.REFUTED,
         seed=2**63,
         seconds=1.5,
-        mechanism_seconds=0.5,
-        versions={"numpy": "2"},
+        diagnostics=Diagnostics(
+            Histogram("output", ("a", "b"), (0.0, 0.5, 1.0), (90, 10), (10, 90), (True, False)),
+            {"numpy": "2"},
+            0.5,
+        ),
         origin={"path": "audits/audit_x.py", "fingerprint": "f"},
     )
-    return replace(result, **changes)
+    return changed(result, **changes)
 
 
 def _trip(result: AuditResult) -> AuditResult:
@@ -124,9 +133,9 @@ def test_the_trip_through_json_is_exact(name: str) -> None:
 
 def test_files_without_the_second_region_of_a_picture_are_still_read() -> None:
     stored = json.loads(json.dumps(_result().to_json(), allow_nan=False))
-    assert stored["histogram"].pop("inside_right") == []
+    assert stored["diagnostics"]["histogram"].pop("inside_right") == []
     assert AuditResult.from_json(stored) == _result()
-    del stored["histogram"]["inside"]
+    del stored["diagnostics"]["histogram"]["inside"]
     with pytest.raises(ValueError, match="histogram: Histogram lacks or does not know inside"):
         AuditResult.from_json(stored)
 
@@ -228,15 +237,17 @@ def test_the_score_is_of_the_mutants_that_could_be_run() -> None:
     assert _result(mutants=()).mutation_score is None
 
 
-def test_the_whole_failure_probability_is_that_of_mechanism_mutants_and_slack() -> None:
+def test_the_whole_failure_probability_is_that_of_mechanism_mutants_and_margin() -> None:
     assert _result().total_failure_prob == math.fsum([1e-5, 4e-6, 2e-6, 2e-6, 0.0, 2e-6])
     assert _result(mutants=()).total_failure_prob == 1e-5
-    slack = Slack((SlackPoint(0.9, 1.1, True), SlackPoint(0.5, 0.4, False)), "pair", 1e-6)
-    assert _result(mutants=MUTANTS[:1], slack=slack).total_failure_prob == pytest.approx(1.6e-5)
+    margin = NoiseMargin((MarginPoint(0.9, 1.1, True), MarginPoint(0.5, 0.4, False)), "pair", 1e-6)
+    assert _result(mutants=MUTANTS[:1], noise_margin=margin).total_failure_prob == pytest.approx(
+        1.6e-5
+    )
 
 
 def test_what_was_refused_at_an_earlier_schema_says_so() -> None:
-    with pytest.raises(ValueError, match="schema must be 5 for this version of dpaudit, got 4"):
+    with pytest.raises(ValueError, match="schema must be 6 for this version of dpaudit, got 4"):
         AuditResult.from_json({**_result().to_json(), "schema": 4})
 
 

@@ -27,7 +27,7 @@ def test_a_margin_is_stored_with_the_check_that_it_is_of() -> None:
     second = auditor.check(laplace_with(4.0), PureDP(0.5), PAIR, draws=2000, mutants=None)
     less = {0.1: laplace_with(0.2)}
     found = auditor.noise_margin(first, less)
-    assert found.slack == noise_margin(first, PureDP(1.0), less)
+    assert found.diagnostics.noise_margin == noise_margin(first, PureDP(1.0), less)
     assert auditor.results == [found, second]
     assert found.total_failure_prob == pytest.approx(2e-6)  # the check and its margin
 

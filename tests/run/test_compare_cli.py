@@ -234,7 +234,8 @@ def _of_another_audit(home):
 
 
 def _edited_summary(home):
-    home.reseal("before/results.json", audits=[])
+    row = home.json("before/results.json")["audits"][0]
+    home.reseal("before/results.json", audits=[{**row, "certified_epsilon": 0.0}])
 
 
 @pytest.mark.parametrize(

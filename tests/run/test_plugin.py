@@ -90,7 +90,7 @@ IDLE = """
 import sys
 
 def test_idle():
-    heavy = {"scipy", "sklearn", "dpaudit.engine", "dpaudit.ledger", "dpaudit.store"}
+    heavy = {"scipy", "sklearn", "dpaudit.engine", "dpaudit.properties", "dpaudit.store"}
     assert not heavy & set(sys.modules)
 """
 
@@ -325,6 +325,7 @@ def test_results_have_the_documented_fields(project):
         "id", "mechanism", "claim", "pair", "verdict", "expected", "certified_epsilon",
         "certified_delta", "estimated_epsilon", "failure_prob", "draws", "event", "mutants",
         "mutation_score", "seed", "seconds", "detectable_epsilon", "certified_mu", "p_value",
+        "stored",
     }  # fmt: skip
     assert {"notion", "epsilon", "delta", "relation", "source"} <= set(row["claim"])
     assert set(row["draws"]) == {"explore", "certify"}

@@ -18,6 +18,7 @@ from dpaudit.search import SearchRecord, candidates, landscape, ranking, search_
 from dpaudit.search import halving as running
 from dpaudit.search.candidates import Candidates
 from dpaudit.search.halving import LEAST_BUDGET
+from tests.records import changed
 from tests.search.test_search import noisy_mean, run, straddles, thresholded_mean
 
 Array = NDArray[Any]
@@ -234,14 +235,13 @@ def test_landscapes_take_the_trials_that_have_the_parameter() -> None:
 
 
 def test_pictures_and_tables_of_a_portfolio_tell_the_arms() -> None:
-    from dataclasses import replace
 
     from dpaudit import audit
     from dpaudit.results import charts, tables
 
     result = audit(unclipped, PureDP(1.0), FAR, draws=1000, seed=1, mutants=None)
     record = record_of(Portfolio("mine", (NEAR, FAR), (SMALL, LARGE)))
-    result = replace(result, search=record)
+    result = changed(result, search=record)
     chart = charts.landscape(result)
     (panel,) = chart.panels
     assert panel.x.label == "space"

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from dpaudit import ArgumentError, NeighborPair, PairError, PureDP, RecipeError, Relation, neighbors
 from dpaudit.events import Goal
+from dpaudit.mechanisms.protocols import generator
 from dpaudit.mechanisms.sampler import Sampler
-from dpaudit.mechanisms.streams import generator
 from dpaudit.neighbors import clusters, edge, outlier, query_values, which_batch, which_user
 from dpaudit.neighbors.recipes import pairs_from_words
 from dpaudit.neighbors.spaces import (

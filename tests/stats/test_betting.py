@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, multinomial
 
 from dpaudit.stats.betting import last_nonnegative, log_wealth
+from dpaudit.stats.joint import Target
 from dpaudit.stats.paired import PairedBet, expected_bound
-from dpaudit.stats.target import Target
 
 ALPHA = 0.05
 VALUES = np.array([0.0, 0.3, 1.0])

@@ -13,11 +13,11 @@ from scipy.stats import norm
 
 from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, audit
 from dpaudit.stats import oracles
-from dpaudit.stats.curves import ERRORS, ORDERS, curves_of, tradeoff_of_profile
+from dpaudit.stats.curves import ORDERS, TYPE_I_ERRORS, curves_of, tradeoff_of_profile
 from dpaudit.stats.divergence import renyi_divergence
+from dpaudit.stats.joint import Target
 from dpaudit.stats.proportions import Counts
 from dpaudit.stats.rates import RateBounds
-from dpaudit.stats.target import Target
 
 Floats = NDArray[np.float64]
 DRAWS = 10**6
@@ -35,7 +35,7 @@ def bounds_of(distribution: oracles.Oracle, thresholds: list[float]) -> list[Rat
 
 
 def gaussian_tradeoff(mu: float) -> Floats:
-    return np.asarray(norm.cdf(norm.ppf(1 - ERRORS) - mu))
+    return np.asarray(norm.cdf(norm.ppf(1 - TYPE_I_ERRORS) - mu))
 
 
 @pytest.mark.parametrize("mu", [0.5, 1.0, 3.0])
@@ -47,7 +47,7 @@ def test_the_curves_of_a_gaussian_are_bounded_and_nearly_reached(mu: float) -> N
     exact = gaussian_tradeoff(mu)
     band = np.array(found.certified_beta)
     assert np.all(band >= exact - 1e-12)
-    assert np.max((band - exact)[ERRORS >= 0.01]) < 0.04  # rarer events have few hits
+    assert np.max((band - exact)[TYPE_I_ERRORS >= 0.01]) < 0.04  # rarer events have few hits
     assert 0.97 * mu < found.certified_mu < mu
     for order, renyi in zip(found.order, found.certified_renyi, strict=True):
         assert 0 < renyi <= order * mu**2 / 2
@@ -71,9 +71,9 @@ def test_the_curves_of_a_gaussian_are_bounded_and_nearly_reached(mu: float) -> N
 def test_the_claimed_curve_is_the_textbook_one(claim: PureDP, exact: object) -> None:
     grid = np.linspace(0, 3, 31)
     deltas = [claim.delta(float(e)) for e in grid]
-    found = tradeoff_of_profile(grid, deltas, ERRORS)
-    assert found == pytest.approx(np.maximum(exact(ERRORS), 0), abs=0.02)  # type: ignore[operator]
-    assert np.all(found >= np.maximum(exact(ERRORS), 0) - 1e-12)  # type: ignore[operator]
+    found = tradeoff_of_profile(grid, deltas, TYPE_I_ERRORS)
+    assert found == pytest.approx(np.maximum(exact(TYPE_I_ERRORS), 0), abs=0.02)  # type: ignore[operator]
+    assert np.all(found >= np.maximum(exact(TYPE_I_ERRORS), 0) - 1e-12)  # type: ignore[operator]
 
 
 unit = st.floats(0, 1)
@@ -83,7 +83,7 @@ unit = st.floats(0, 1)
 @given(unit, unit)
 def test_one_exact_corner_gives_the_two_point_distribution(p: float, q: float) -> None:
     bounds = RateBounds(np.array([p]), np.array([q]), 0.1)
-    curve = bounds.upper_tradeoff(ERRORS)
+    curve = bounds.upper_tradeoff(TYPE_I_ERRORS)
     assert np.all((curve >= -1e-12) & (curve <= 1))
     assert curve[-1] == pytest.approx(0.0, abs=1e-12)
     assert np.all(np.diff(curve) <= 1e-12)
@@ -113,7 +113,7 @@ def test_an_excess_at_one_epsilon_bounds_every_law_that_has_it(
     assert 0 < bounds.lower_mu() <= 1.5
     for order in ORDERS:
         assert 0 <= bounds.lower_renyi(order) <= order * 1.5**2 / 2
-    assert np.all(bounds.upper_tradeoff(ERRORS) >= gaussian_tradeoff(1.5) - 1e-9)
+    assert np.all(bounds.upper_tradeoff(TYPE_I_ERRORS) >= gaussian_tradeoff(1.5) - 1e-9)
 
 
 def test_a_conditional_epsilon_that_says_no_more_than_is_certified_is_left_out() -> None:
@@ -141,9 +141,11 @@ def test_audits_carry_their_curves() -> None:
 
     pair = NeighborPair([[0.0]], [[1.0]])
     result = audit(noisy, GaussianDP(0.5), pair, draws=20_000, seed=1, mutants=None)
-    assert result.curves is not None
-    assert 0.7 < result.curves.certified_mu < 1.0
-    beyond = np.array(result.curves.certified_beta) < np.array(result.curves.claimed_beta)
+    assert result.diagnostics.curves is not None
+    assert 0.7 < result.diagnostics.curves.certified_mu < 1.0
+    beyond = np.array(result.diagnostics.curves.certified_beta) < np.array(
+        result.diagnostics.curves.claimed_beta
+    )
     assert beyond.any()  # the claim is refuted in this language too
 
 
@@ -154,7 +156,7 @@ def test_what_is_computed_has_exact_curves() -> None:
 
     pair = NeighborPair([[1.0]], [[0.0]])
     result = audit(Flip(), PureDP(1.0), pair, seed=1, mutants=None)
-    assert result.curves is not None
+    assert result.diagnostics.curves is not None
     assert result.detectable_epsilon is None
-    at = list(ERRORS).index(min(ERRORS, key=lambda a: abs(a - 0.25)))
-    assert result.curves.certified_beta[at] == pytest.approx(0.25, abs=0.05)
+    at = list(TYPE_I_ERRORS).index(min(TYPE_I_ERRORS, key=lambda a: abs(a - 0.25)))
+    assert result.diagnostics.curves.certified_beta[at] == pytest.approx(0.25, abs=0.05)

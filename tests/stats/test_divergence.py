@@ -21,9 +21,9 @@ from dpaudit.stats.divergence import (
     hockey_stick_inverse,
     renyi_divergence,
 )
+from dpaudit.stats.joint import Target
 from dpaudit.stats.proportions import Counts
 from dpaudit.stats.rates import RateBounds, excess_of_rates, loss_of_rates
-from dpaudit.stats.target import Target
 
 Floats = NDArray[np.float64]
 AIM = Target(delta=0.0)

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from scipy.special import expit
 
 from dpaudit import PureDP
-from dpaudit.engine.one_run import Instrument, right_guesses
+from dpaudit.engine.one_run import GuessTest, right_guesses
 from dpaudit.stats import guess_p_value, half_probability
 
 
@@ -95,7 +95,7 @@ def errors(m: int, epsilon: float, alpha: float, coins: str) -> float:
     The scores are what a guesser makes of the answers; all outputs and sets are enumerated.
     """
     claim = PureDP(epsilon)
-    tool = Instrument.of(claim, m, failure_prob=alpha, coins=coins)
+    tool = GuessTest.of(claim, m, failure_prob=alpha, coins=coins)
     sets = [np.isin(np.arange(m), s) for s in itertools.combinations(range(m), m // 2)]
     rate, wrong = expit(epsilon), 0.0
     refuted = {}

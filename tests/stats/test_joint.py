@@ -16,10 +16,9 @@ from scipy import special
 from scipy.stats import binom
 
 from dpaudit.stats import joint, oracles
-from dpaudit.stats.joint import joint_region
+from dpaudit.stats.joint import Target, joint_region
 from dpaudit.stats.proportions import Counts, lower_rates, upper_rates
 from dpaudit.stats.rates import RateBounds, loss_of_rates
-from dpaudit.stats.target import Target
 
 Floats = NDArray[np.float64]
 

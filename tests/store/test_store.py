@@ -23,17 +23,17 @@ from dpaudit import (
     audit,
     within_sensitivity,
 )
-from dpaudit.ledger.attempt import Attempt, Counterexample, Method, Power, Role
 from dpaudit.ledger.coverage import open_row
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.rows import LedgerVerdict, StatementResult
+from dpaudit.properties.attempt import Attempt, Counterexample, Method, Power, Role
 from dpaudit.results import Fate
 from dpaudit.store.files import CHECKSUM, write_atomic, write_sealed
 from dpaudit.store.lock import LOCK, hold
 from dpaudit.store.records import (
-    KINDS,
     is_same_pair,
     kind_of,
+    kinds,
     load_finished,
     load_record,
     load_result,
@@ -91,7 +91,7 @@ def reseal(path: Path, **changes: Any) -> None:
 
 
 def file_name(id: str) -> str:
-    return KINDS["audit"].file_name(id)
+    return kinds()["audit"].file_name(id)
 
 
 def accept(record: Any) -> bool:
@@ -218,7 +218,7 @@ def test_mutants_come_back_as_they_were(tmp_path: Path) -> None:
 def test_a_result_with_a_single_mutant_is_of_an_earlier_version(tmp_path: Path) -> None:
     path = save_record(tmp_path, RESULT)
     reseal(path, schema=4)
-    with pytest.raises(StoreError, match="has schema 4, .* reads 5: run `dpaudit run` again"):
+    with pytest.raises(StoreError, match="has schema 4, .* reads 6: run `dpaudit run` again"):
         load_result(path)
 
 
@@ -227,10 +227,7 @@ def test_runs_come_back_as_they_were(tmp_path: Path) -> None:
     for result in results:
         save_record(tmp_path, result)
     save_run(tmp_path, RUN, results)
-    run, loaded, statements = load_run(tmp_path)
-    assert loaded == results
-    assert statements == []
-    assert run == replace(RUN, audits=("b.json", "a.json"))
+    assert load_run(tmp_path) == (RUN, results, [])
     document = json.loads((tmp_path / "results.json").read_text())
     assert [row["id"] for row in document["audits"]] == ["b", "a"]
 
@@ -302,8 +299,9 @@ def test_a_run_sets_damaged_results_aside_and_says_so(tmp_path: Path) -> None:
     broken = tmp_path / "audits" / "b.json"
     broken.write_text("{")
     (tmp_path / "audits" / "c.json").unlink()
-    run, loaded, _ = load_run(tmp_path)
+    run, loaded, lost = load_run(tmp_path)
     assert loaded == results[:1]
+    assert lost == ["audit", "audit"]
     assert len(run.problems) == 3
     assert run.problems[0] == "one problem"
     assert "damaged or cut off" in run.problems[1]
@@ -318,7 +316,7 @@ def test_results_are_only_read_from_their_own_directory(tmp_path: Path) -> None:
     (tmp_path / "secret.json").write_text("{}")
     save_run(tmp_path, RUN, [])
     path = tmp_path / "results.json"
-    reseal(path, run={**json.loads(path.read_text())["run"], "audits": ["../secret.json"]})
+    reseal(path, audits=[{"id": "../secret", "stored": True}])
     _, loaded, _ = load_run(tmp_path)
     assert loaded == []
     assert (tmp_path / "secret.json").exists()
@@ -372,7 +370,7 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", IDS)
 def test_files_of_statements_are_safe_anywhere(name: str) -> None:
-    found = KINDS["statement"].file_name(name)
+    found = kinds()["statement"].file_name(name)
     assert Path(found).name == found
     assert found.isascii()
     assert not set(found) & set('/\\:*?"<>| \n')
@@ -380,8 +378,8 @@ def test_files_of_statements_are_safe_anywhere(name: str) -> None:
 
 
 def test_plain_ids_are_the_names_of_their_files() -> None:
-    assert KINDS["statement"].file_name("gm.lemma14.xiK") == "gm.lemma14.xiK.json"
-    assert KINDS["statement"].file_name("gm.é") != KINDS["statement"].file_name("gm.è")
+    assert kinds()["statement"].file_name("gm.lemma14.xiK") == "gm.lemma14.xiK.json"
+    assert kinds()["statement"].file_name("gm.é") != kinds()["statement"].file_name("gm.è")
 
 
 def test_a_run_holds_a_row_for_each_statement_in_the_order_of_the_paper(tmp_path: Path) -> None:
@@ -394,16 +392,15 @@ def test_a_run_holds_a_row_for_each_statement_in_the_order_of_the_paper(tmp_path
     for row in rows:
         if row.origin:
             save_record(tmp_path, row)
-    save_run(tmp_path, RUN, [], rows)
-    run, _, loaded = load_run(tmp_path)
-    assert loaded == rows
-    assert run.statements == ("p.b.json", "p.a.json")
+    save_run(tmp_path, RUN, rows)
+    assert load_run(tmp_path) == (RUN, rows, [])
     document = json.loads((tmp_path / "results.json").read_text())
     assert [row["id"] for row in document["statements"]] == ["p.lemma2", "p.b", "p.c", "p.a"]
+    assert [row["stored"] for row in document["statements"]] == [False, True, False, True]
     assert set(document["statements"][1]) == {
         "id", "paper", "kind", "statement", "stated", "verdict", "method", "examples", "tightest",
         "counterexample", "repair", "repair_verdict", "note", "harm", "consequence", "seconds",
-        "power", "weak", "edges", "broken_steps", "shaken",
+        "power", "weak", "edges", "broken_steps", "shaken", "stored",
     }  # fmt: skip
     assert document["statements"][1]["counterexample"]["lhs"] == "inf"
 
@@ -412,10 +409,11 @@ def test_a_row_whose_file_is_damaged_stays_and_is_open(tmp_path: Path) -> None:
     rows = [_checked("p.a"), _checked("p.b"), OPEN]
     for row in rows[:2]:
         save_record(tmp_path, row)
-    save_run(tmp_path, RUN, [], rows)
+    save_run(tmp_path, RUN, rows)
     damaged = tmp_path / "statements" / "p.b.json"
     damaged.write_text(damaged.read_text()[:-30])
-    run, _, loaded = load_run(tmp_path)
+    run, loaded, lost = load_run(tmp_path)
+    assert lost == ["statement"]
     assert [row.verdict for row in loaded] == ["refuted", "open", "open"]
     assert loaded[1].note == "not run: what was found is lost"
     assert loaded[1].statement == "x <= y"
@@ -427,7 +425,7 @@ def test_a_run_without_statements_is_of_an_earlier_version(tmp_path: Path) -> No
     save_run(tmp_path, RUN, [])
     path = tmp_path / "results.json"
     document = json.loads(path.read_text())
-    del document["statements"], document["run"]["statements"], document[CHECKSUM]
+    del document["statements"], document[CHECKSUM]
     write_sealed(path, document)
     with pytest.raises(StoreError, match="does not hold a run"):
         load_run(tmp_path)
@@ -436,7 +434,9 @@ def test_a_run_without_statements_is_of_an_earlier_version(tmp_path: Path) -> No
         load_run(tmp_path)
 
 
-@pytest.mark.parametrize("row", [3, {}, {"id": 3}, {**OPEN.row(), "note": None}])
+@pytest.mark.parametrize(
+    "row", [3, {}, {"id": 3}, OPEN.row(), {**OPEN.row(), "stored": False, "note": None}]
+)
 def test_odd_rows_are_not_trusted(tmp_path: Path, row: Any) -> None:
     save_run(tmp_path, RUN, [])
     path = tmp_path / "results.json"
@@ -504,14 +504,14 @@ def test_a_damaged_check_undoes_the_whole_function(tmp_path: Path) -> None:
 
 def test_words_that_were_changed_by_hand_are_not_trusted(tmp_path: Path) -> None:
     path = save_record(tmp_path, RESULT)
-    save_run(tmp_path, RUN, [RESULT], [OPEN])
+    save_run(tmp_path, RUN, [RESULT, OPEN])
     words = path.read_text()
     for old, new in [("audit_x::one", "audit_x::two"), ('"seed": 1', '"seed": 2')]:
         path.write_text(words.replace(old, new))
         with pytest.raises(StoreError, match="does not agree with its checksum: it was changed"):
             load_record(path)
-    run, results, _ = load_run(tmp_path)
-    assert results == []
+    run, records, _ = load_run(tmp_path)
+    assert records == [OPEN]
     assert run.problems[-1].endswith("set aside as audit_x.one.corrupt")
     document = json.loads(words)
     del document[CHECKSUM]
@@ -660,8 +660,8 @@ def _stored(out: Path, *results: AuditResult) -> Path:
 
 def test_a_whole_run_is_read_like_any_other(tmp_path: Path) -> None:
     _stored(tmp_path, _named("audit_x::a"), _named("audit_x::b"))
-    run, results, rows = read_whole_run(tmp_path)
-    assert (run, results, rows) == load_run(tmp_path)
+    run, results = read_whole_run(tmp_path)
+    assert (run, results, []) == load_run(tmp_path)
     assert [result.id for result in results] == ["audit_x::a", "audit_x::b"]
 
 

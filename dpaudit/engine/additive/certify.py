@@ -21,20 +21,20 @@ profile share the rest. Events, sides, epsilons and bets are frozen before the c
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.engine.additive import exact
+from dpaudit.engine.additive.exact import search_with_noise
 from dpaudit.engine.additive.plan import Budget, Centers, Plan, Question
 from dpaudit.engine.additive.values import CentreValues
 from dpaudit.engine.certificate import Bound, Certificate
-from dpaudit.engine.explore import explore, explore_budget, most_promising
-from dpaudit.engine.task import EXPLORE_SHARE, Task
+from dpaudit.engine.explore import explore_budget, most_promising
+from dpaudit.engine.task import Run, Task
 from dpaudit.mechanisms import AdditiveNoise, IndependenceCheck, Sampler
-from dpaudit.neighbors import NeighborPair, family
+from dpaudit.neighbors import NeighborPair
 from dpaudit.results import Witness
 from dpaudit.search import SearchRecord
 from dpaudit.stats import RateBounds
@@ -48,109 +48,112 @@ MAX_DRAWS = 4 * 10**6
 """Certifying draws per dataset, whose values are kept in memory."""
 
 
-def look(task: Task, mechanism: AdditiveNoise, role: str) -> Certificate:
-    """Look at a mechanism through its centres.
+@dataclass(frozen=True)
+class FrozenCentres:
+    """What is settled before the certifying centres.
 
-    Raises
-    ------
-    MechanismError
-        When the centres break their contract: NaN or inf, unequal lengths, outside the declared
-        ball, changed input, ignored `rng`, dependent draws.
+    Parameters
+    ----------
+    sampler : Sampler
+        Draws centres.
+    pair : NeighborPair
+        Where.
+    explored : int
+        Draws per dataset spent on exploring.
+    plan : Plan
+        Events, epsilons and bets.
+    search : SearchRecord, optional
+        How the pair was found.
     """
-    record: SearchRecord | None = None
-    if task.space is not None:
-        # The pair is searched for with noisy draws, as of any mechanism.
-        label = f"{role} search"
-        found = explore(task, task.sampler(mechanism, label), label, share=EXPLORE_SHARE)
-        record = found.search
-        task = replace(
-            task, pairs=family(found.pair), draws=task.draws - found.explored, space=None
+
+    sampler: Sampler
+    pair: NeighborPair
+    explored: int
+    plan: Plan
+    search: SearchRecord | None
+
+    @property
+    def weights(self) -> list[float]:
+        """Return the weight of each question."""
+        return self.plan.weights
+
+
+class ByCentres:
+    """Bet on the probabilities of events given random centres, with the noise integrated out."""
+
+    def explore(self, run: Run) -> FrozenCentres:
+        """Choose pair, events, epsilons and bets.
+
+        Raises
+        ------
+        MechanismError
+            When the centres break their contract: NaN or inf, unequal lengths, outside the declared
+            ball, changed input, ignored `rng`, dependent draws.
+        """
+        search = search_with_noise(run)
+        task = run.task = replace(run.task, draws=min(run.task.draws, MAX_DRAWS))
+        mechanism: AdditiveNoise = run.mechanism
+        # `AdditiveNoise.checked` refuses inf, in words of centres.
+        sampler = run.sampler(_CentersOnly(mechanism), finite=False)
+        first = next(iter(task.pairs))
+        sampler.begin(first.left, first.right)
+        budget = explore_budget(task, sampler, most=MAX_EXPLORE)
+
+        def plan(centers: Centers, explored: int, label: str) -> Plan:
+            return Plan.make(
+                mechanism.noise,
+                centers,
+                Budget.of(mechanism.noise, task.draws - explored, centers.left.shape[1]),
+                task,
+                rng=task.rng(label, "learn"),
+            )
+
+        pair, centers, explored = most_promising(
+            task.pairs,
+            sampler,
+            budget,
+            draw=lambda pair, draws, label: _draw(mechanism, sampler, pair, draws, label),
+            join=Centers.joined,
+            objective=lambda _, centers: plan(centers, budget, f"{run.role} pilot").objective,
         )
-    if not mechanism.is_random:
-        return replace(exact.look(task, mechanism), search=record)
-    task = replace(task, draws=min(task.draws, MAX_DRAWS))
-    # `AdditiveNoise.checked` refuses inf, in words of centres.
-    sampler = task.sampler(_CentersOnly(mechanism), role, finite=False)
-    pair, explored, plan = _explore(task, mechanism, sampler, role)
-    values = _evaluate(task, mechanism, sampler, role, pair, plan)
-    return replace(_certify(task, sampler, pair, explored, plan, values), search=record)
+        chosen = plan(centers, explored, run.role)
+        return FrozenCentres(sampler, pair, explored, chosen, search)
 
-
-def _explore(
-    task: Task, mechanism: AdditiveNoise, sampler: Sampler, role: str
-) -> tuple[NeighborPair, int, Plan]:
-    """Choose pair, events, epsilons and bets; nothing that is drawn here is used to certify."""
-    first = next(iter(task.pairs))
-    sampler.begin(first.left, first.right)
-    budget = explore_budget(task, sampler, most=MAX_EXPLORE)
-
-    def plan(centers: Centers, explored: int, label: str) -> Plan:
-        return Plan.make(
-            mechanism.noise,
-            centers,
-            Budget.of(mechanism.noise, task.draws - explored, centers.left.shape[1]),
-            task,
-            rng=task.rng(label, "learn"),
+    def certify(self, frozen: FrozenCentres, run: Run) -> Certificate:
+        """Evaluate the frozen events on fresh centres, call by call, and settle the bets."""
+        mechanism, sampler, pair, plan = run.mechanism, frozen.sampler, frozen.pair, frozen.plan
+        certifying = plan.budget.draws
+        values = CentreValues(plan)
+        checks = {side: IndependenceCheck(sampler.name) for side in ("left", "right")}
+        balls = plan.centers.balls
+        calls = run.task.calls(certifying)
+        chunks = zip(
+            sampler.chunks(pair.left, certifying, "certify", "left", calls=calls),
+            sampler.chunks(pair.right, certifying, "certify", "right", calls=calls),
+            strict=True,
         )
-
-    pair, centers, explored = most_promising(
-        task.pairs,
-        sampler,
-        budget,
-        draw=lambda pair, draws, label: _draw(mechanism, sampler, pair, draws, label),
-        join=Centers.joined,
-        objective=lambda _, centers: plan(centers, budget, f"{role} pilot").objective,
-    )
-    return pair, explored, plan(centers, explored, role)
-
-
-def _evaluate(
-    task: Task,
-    mechanism: AdditiveNoise,
-    sampler: Sampler,
-    role: str,
-    pair: NeighborPair,
-    plan: Plan,
-) -> CentreValues:
-    """Evaluate the frozen events on fresh centres, call by call."""
-    certifying = plan.budget.draws
-    values = CentreValues(plan)
-    checks = {side: IndependenceCheck(sampler.name) for side in ("left", "right")}
-    balls = plan.centers.balls
-    calls = task.calls(certifying)
-    chunks = zip(
-        sampler.chunks(pair.left, certifying, "certify", "left", calls=calls),
-        sampler.chunks(pair.right, certifying, "certify", "right", calls=calls),
-        strict=True,
-    )
-    for index, outputs in enumerate(chunks):
-        left, right = (
-            mechanism.checked(drawn, balls[side])
-            for side, drawn in zip(("left", "right"), outputs, strict=True)
-        )
-        rng = task.rng(role, "auxiliary", index)
-        above = values.add({"left": left, "right": right}, rng=rng)
-        for side, drawn in zip(("left", "right"), outputs, strict=True):
-            checks[side].add(drawn, above[side])
-    for check in checks.values():
-        check.judge()
-    return values
+        for index, outputs in enumerate(chunks):
+            left, right = (
+                mechanism.checked(drawn, balls[side])
+                for side, drawn in zip(("left", "right"), outputs, strict=True)
+            )
+            rng = run.rng("auxiliary", index)
+            above = values.add({"left": left, "right": right}, rng=rng)
+            for side, drawn in zip(("left", "right"), outputs, strict=True):
+                checks[side].add(drawn, above[side])
+        for check in checks.values():
+            check.judge()
+        return replace(_certify(run, frozen, values), search=frozen.search)
 
 
-def _certify(
-    task: Task,
-    sampler: Sampler,
-    pair: NeighborPair,
-    explored: int,
-    plan: Plan,
-    values: CentreValues,
-) -> Certificate:
+def _certify(run: Run, frozen: FrozenCentres, values: CentreValues) -> Certificate:
+    task, plan = run.task, frozen.plan
     point = plan.point
     bounds: list[RateBounds] = []
     epsilons: list[float] = []
-    for i, question in enumerate(plan.questions):
-        epsilon, delta = _answer(question, *values.pair(i))
-        bound = RateBounds.from_excess(epsilon, delta, question.failure_prob)
+    for i, (question, share) in enumerate(zip(plan.questions, run.failure_probs, strict=True)):
+        epsilon, delta = _answer(question, share, *values.pair(i))
+        bound = RateBounds.from_excess(epsilon, delta, share)
         bounds.append(bound)
         # At its own delta an excess says all of epsilon, which its rates alone do not.
         own = epsilon if delta >= point[1] else 0.0
@@ -164,14 +167,14 @@ def _certify(
     p, q = values.means(for_epsilon)
     return Certificate.of(
         task,
-        pair,
+        frozen.pair,
         point,
         epsilon=Bound(_loss(p, q, point[1]), epsilons[for_epsilon]),
         delta=Bound(_excess(*values.means(for_delta), point[0]), deltas[for_delta]),
         certified=[max(b.lower_delta(float(e)) for b in bounds) for e in task.grid],
         estimated=long.estimated_delta[: len(task.grid)],
         method=f"betting on event probabilities with the {plan.noise} integrated out",
-        explored=explored,
+        explored=frozen.explored,
         certifying=plan.budget.draws,
         witness=Witness(
             f"{event.words}, averaged over the noise (probabilities are estimates)",
@@ -181,7 +184,7 @@ def _certify(
             q,
         ),
         histogram=values.histogram(for_epsilon),
-        mechanism_seconds=sampler.seconds,
+        mechanism_seconds=frozen.sampler.seconds,
         refuted=refuted,
         p_value=_p_value(task, plan, values) if refuted else 1.0,
         bounds=tuple(bounds),
@@ -195,9 +198,9 @@ def _p_value(task: Task, plan: Plan, values: CentreValues) -> float:
     By Markov's inequality for each of the wealths.
     """
     logs = []
-    for i, question in enumerate(plan.questions):
+    for i, (question, weight) in enumerate(zip(plan.questions, plan.weights, strict=True)):
         wealth = question.bet.log_wealth(*values.pair(i), *plan.point)
-        logs.append(-wealth - math.log(question.failure_prob / task.failure_prob))
+        logs.append(-wealth - math.log(weight))
     return math.exp(min([*logs, math.log(task.failure_prob)]))
 
 
@@ -222,12 +225,12 @@ def _draw(
     return Centers(left, right, balls)
 
 
-def _answer(question: Question, x: Floats, y: Floats) -> tuple[float, float]:
+def _answer(question: Question, failure_prob: float, x: Floats, y: Floats) -> tuple[float, float]:
     """Return (epsilon, delta) with ``E[X] - e^epsilon E[Y] > delta`` certified; (0, 0) if none.
 
     A bound of 0 says that nothing was certified, not even the other half of its pair.
     """
-    target, bet, failure_prob = question.target, question.bet, question.failure_prob
+    target, bet = question.target, question.bet
     if target.delta is not None:
         epsilon = bet.lower_epsilon(x, y, target.delta, failure_prob)
         return (epsilon, target.delta) if epsilon > 0 else (0.0, 0.0)

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.engine.additive.profiles import extended
-from dpaudit.engine.certificate import Bound, Certificate, severity
-from dpaudit.engine.exact import SMALLEST_CLAIM
-from dpaudit.engine.task import Task
+from dpaudit.engine.additive.plan import extended
+from dpaudit.engine.certificate import Bound, Certificate
+from dpaudit.engine.exact import SMALLEST_CLAIM, FrozenPairs
+from dpaudit.engine.explore import explore
+from dpaudit.engine.task import EXPLORE_SHARE, Run, Task
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import AdditiveNoise
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results import Histogram, LongProfile, Witness
+from dpaudit.search import SearchRecord
 from dpaudit.stats import Noise, RateBounds, oracles
 from dpaudit.stats.oracles import Oracle
 
@@ -42,11 +44,31 @@ class _Look:
     method: str
 
 
-def look(task: Task, mechanism: AdditiveNoise) -> Certificate:
-    """Look at every pair and return the worst one; nothing is left to chance."""
-    start = time.perf_counter()
-    found = [_certify(task, _look(mechanism, pair), mechanism.noise, start) for pair in task.pairs]
-    return max(found, key=severity)  # the first of equals
+class ByClosedForm:
+    """Compute the privacy profile of centres that are not random, pair by pair."""
+
+    def explore(self, run: Run) -> FrozenPairs:
+        """Search a space or a portfolio with noisy draws, as for any mechanism."""
+        start = time.perf_counter()
+        search = search_with_noise(run)
+        return FrozenPairs(run.task.pairs, start, search)
+
+    def certify(self, frozen: FrozenPairs, run: Run) -> Certificate:
+        """Compute the profile of each pair and return the worst."""
+        mechanism = run.mechanism
+        return frozen.worst(
+            lambda pair: _certify(run.task, _look(mechanism, pair), mechanism.noise, frozen.start)
+        )
+
+
+def search_with_noise(run: Run) -> SearchRecord | None:
+    """Search with noisy draws where the pair is to be found, and turn the run to the pair found."""
+    if run.task.space is None:
+        return None
+    part = run.part("search")
+    exploration = explore(part, part.sampler(), share=EXPLORE_SHARE)
+    run.turn_to(exploration.pair, exploration.explored)
+    return exploration.search
 
 
 def _look(mechanism: AdditiveNoise, pair: NeighborPair) -> _Look:

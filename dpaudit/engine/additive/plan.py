@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,7 @@ from dpaudit.engine.additive.events import (
     IntegratedEvent,
     RatioEvent,
 )
-from dpaudit.engine.additive.profiles import extended
-from dpaudit.engine.task import Task
+from dpaudit.engine.task import Task, divide
 from dpaudit.stats import Noise, PairedBet, Target, expected_bound
 
 Floats = NDArray[np.float64]
@@ -42,6 +42,25 @@ _RATIO_CELLS = 1.5e8
 _AUXILIARY_CELLS = 2**23
 _MIN_MIXTURE = 32
 _MAX_RATIO_DIMENSION = 500
+
+
+NEGLIGIBLE = 1e-9
+MAX_EPSILON = 50.0
+_POINTS = 40
+
+
+def extended(grid: Floats, delta: Callable[[Any], Any]) -> Floats:
+    """Continue a grid of epsilons until `delta` is negligible, or epsilon is 50."""
+    end = float(grid[-1])
+    if end >= MAX_EPSILON or float(delta(end)) < NEGLIGIBLE:
+        return grid
+    low, high = end, min(2 * max(end, 0.5), MAX_EPSILON)
+    while high < MAX_EPSILON and float(delta(high)) >= NEGLIGIBLE:
+        low, high = high, min(2 * high, MAX_EPSILON)
+    while high - low > 0.01 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if float(delta(middle)) >= NEGLIGIBLE else (low, middle)
+    return np.concatenate([grid, np.linspace(end, max(high, end), _POINTS + 1)[1:]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +101,11 @@ class Budget:
 
 @dataclass(frozen=True)
 class Question:
-    """One certified number: an event, what is asked of it, the bet and its failure probability."""
+    """One certified number: an event, what is asked of it, and the bet."""
 
     candidate: Candidate
     target: Target
     bet: PairedBet
-    failure_prob: float
 
 
 @dataclass(frozen=True)
@@ -98,6 +116,8 @@ class Plan:
     ----------
     questions : tuple of Question
         The epsilon at the claimed delta, then the delta at the claimed epsilon, then the profile.
+    weights : list of float
+        Of the questions, in failure_prob.
     estimates : tuple of Candidate
         Events that serve the estimated profile only.
     point : tuple of float
@@ -112,6 +132,7 @@ class Plan:
     centers: Centers = field(repr=False)
     budget: Budget
     questions: tuple[Question, ...]
+    weights: list[float]
     estimates: tuple[Candidate, ...]
     point: tuple[float, float]
     long: Floats
@@ -129,9 +150,9 @@ class Plan:
     ) -> Plan:
         """Learn and choose on exploration centres."""
         judged = _judge(noise, centers, budget, rng)
-        rest_share = (1 - FIRST_SHARE) / (1 + PROFILE_EPSILONS)
-        grid, failure_prob = task.grid, task.failure_prob
-        cost = math.log(2 / (failure_prob * rest_share))
+        grid = task.grid
+        least = divide(task.failure_prob, [(1 - FIRST_SHARE) / (1 + PROFILE_EPSILONS)])[0]
+        cost = math.log(2 / least)
         point = task.claim.point
         best = np.zeros(len(grid))
         if point is None or not task.is_brief:
@@ -142,15 +163,13 @@ class Plan:
         if len(certifiable) and not task.is_brief:
             picks = np.linspace(0, len(certifiable) - 1, PROFILE_EPSILONS).round().astype(int)
             targets += [Target(epsilon=float(e)) for e in certifiable[np.unique(picks)]]
-        shares = [FIRST_SHARE] + [(1 - FIRST_SHARE) / (len(targets) - 1)] * (len(targets) - 1)
-        asked = [
-            judged.question(target, failure_prob * share)
-            for target, share in zip(targets, shares, strict=True)
-        ]
+        weights = [FIRST_SHARE] + [(1 - FIRST_SHARE) / (len(targets) - 1)] * (len(targets) - 1)
+        shares = divide(task.failure_prob, weights)
+        asked = list(map(judged.question, targets, shares))
         questions, objective = tuple(question for question, _ in asked), asked[0][1]
         long = grid if task.is_brief else extended(grid, judged.best_excess)
         estimates = () if task.is_brief else judged.estimating(long)
-        return cls(noise, centers, budget, questions, estimates, point, long, objective)
+        return cls(noise, centers, budget, questions, weights, estimates, point, long, objective)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +218,7 @@ class _Judge:
             target=target,
             largest=chosen.largest(self.noise, self.balls),
         )
-        return Question(chosen, target, bet, failure_prob), objectives[best]
+        return Question(chosen, target, bet), objectives[best]
 
     def _guesses(self, target: Target, cost: float) -> list[Candidate]:
         """Pair what looks best for either side, as for the draws of both together.

@@ -11,6 +11,7 @@ from dpaudit.engine.additive.plan import Plan, auxiliary_noise
 from dpaudit.results import Histogram, LongProfile
 
 Floats = NDArray[np.float64]
+
 Fired = NDArray[np.bool_]
 
 ESTIMATE_DRAWS = 200_000

@@ -1,0 +1,64 @@
+"""Mistakes planted in the search for counterexamples."""
+
+from __future__ import annotations
+
+from benchmarks.planted.mutant import Mutant
+
+JUDGING = (
+    "tests/ledger/test_mutants_of_the_ledger.py",
+    "tests/properties/test_judging.py",
+    "tests/ledger/test_ledger.py",
+)
+SEARCHES = (*JUDGING, "tests/ledger/test_attempts.py")
+
+MUTANTS = (
+    Mutant(
+        "properties/judging.py",
+        "NaN breaks no exact claim",
+        "broken = not lhs <= rhs",
+        "broken = lhs > rhs",
+        JUDGING,
+    ),
+    Mutant(
+        "properties/judging.py",
+        "rounding breaks a claim",
+        "return tight, left, right, tight > 1.0 + self.tolerance",
+        "return tight, left, right, tight > 1.0",
+        JUDGING,
+    ),
+    Mutant(
+        "properties/judging.py",
+        "NaN is set aside",
+        "return inequality if self.nan_breaks else None",
+        "return None",
+        JUDGING,
+    ),
+    Mutant(
+        "properties/falsifying.py",
+        "a mutant that survives its own search is killed",
+        "nan_breaks=False)).counterexample is not None",
+        "nan_breaks=False)).judged > 0",
+        SEARCHES,
+    ),
+    Mutant(
+        "properties/falsifying.py",
+        "the search leaves the unit cube",
+        "return np.clip(there, 0.0, 1.0)",
+        "return there",
+        SEARCHES,
+    ),
+    Mutant(
+        "properties/simplifying.py",
+        "a simpler case need not break the claim",
+        "if scratch.breaking is trial:",
+        "if scratch.breaking is not None or trial:",
+        SEARCHES,
+    ),
+    Mutant(
+        "properties/attempt.py",
+        "neighbouring doubles have the ratio 1",
+        "return max(found, math.nextafter(1.0, 2.0)) if lhs > rhs else found",
+        "return found",
+        JUDGING,
+    ),
+)

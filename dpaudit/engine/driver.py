@@ -1,0 +1,158 @@
+"""The order of every audit: explore, freeze, certify, test mutants, judge, report.
+
+1. **Explore.** An instrument chooses a pair, events, sides and thresholds. It may look at
+   exploration draws as often as it likes, because none of them certifies anything.
+2. **Freeze.** The instrument returns what it settled, with a weight for each bound that it will
+   compute. The driver divides `failure_prob` by these weights (:func:`dpaudit.engine.task.divide`)
+   before the first certifying draw.
+3. **Certify.** The instrument computes its bounds on fresh draws, each at its share. Given what is
+   frozen, the fresh draws are independent of it, so each bound is wrong with probability at most
+   its share, by the theorem in :mod:`dpaudit.stats` that it rests on. By the union bound, all
+   certified numbers of a result hold together, except with probability `failure_prob`. What is
+   reported of them (the witness, the point of a curve) may therefore be picked afterwards.
+4. **Test mutants.** Where the claim is not refuted, mutants of the mechanism take the same three
+   steps, and share one `failure_prob` of their own.
+5. **Judge and report.** :func:`dpaudit.engine.concluding.conclude` compares the certificate with
+   the claim and puts the result together. It computes no bound.
+
+An instrument is a class with two methods. Whatever draws or divides lies outside of it: samplers
+(:class:`dpaudit.mechanisms.Sampler`), generators (:meth:`Run.rng`) and shares are handed out by the
+:class:`Run`, and the samplers of a run refuse draws of the wrong stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from dpaudit.engine.additive.certify import ByCentres
+from dpaudit.engine.additive.exact import ByClosedForm
+from dpaudit.engine.bets import ByBets
+from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.concluding import conclude
+from dpaudit.engine.counts import ByCounts
+from dpaudit.engine.exact import ByComputation
+from dpaudit.engine.families import family_of
+from dpaudit.engine.mutation import Fates, fates_of, mutants_of
+from dpaudit.engine.task import Run, Task
+from dpaudit.errors import MechanismError
+from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Sampler, mechanism_name
+from dpaudit.neighbors import Portfolio, family
+from dpaudit.results import AuditResult
+
+
+class Frozen(Protocol):
+    """What exploration settled; nothing of it may change once certifying draws are made."""
+
+    @property
+    def weights(self) -> Sequence[float]:
+        """Weight of each bound in `failure_prob`; their sum is 1 at most."""
+
+
+Settled = TypeVar("Settled", bound=Frozen)
+
+
+@runtime_checkable
+class Instrument(Protocol[Settled]):
+    """A way to certify how much privacy a mechanism loses."""
+
+    def explore(self, run: Run) -> Settled:
+        """Choose what to certify, on exploration draws of the run."""
+
+    def certify(self, frozen: Settled, run: Run) -> Certificate:
+        """Compute bounds on fresh draws, the i-th at ``run.failure_probs[i]``."""
+
+
+def drive(instrument: Instrument[Any], run: Run) -> Certificate:
+    """Explore, freeze, certify."""
+    frozen = instrument.explore(run)
+    run.settle(frozen.weights)
+    return instrument.certify(frozen, run)
+
+
+def instrument_of(task: Task, mechanism: Any) -> Instrument[Any]:
+    """Return the instrument that suits a kind of mechanism."""
+    if isinstance(mechanism, ExactMechanism):
+        return ByComputation()
+    if isinstance(mechanism, AdditiveNoise):
+        return ByCentres() if mechanism.is_random else ByClosedForm()
+    if task.instrument is not None:
+        chosen: Instrument[Any] = task.instrument
+        return chosen
+    return ByBets() if task.sequential else ByCounts()
+
+
+def certificate_of(task: Task, mechanism: Any, role: str) -> Certificate:
+    """Certify one mechanism.
+
+    Parameters
+    ----------
+    task : Task
+        The claim, the pairs, the budget and the seed.
+    mechanism : callable, AdditiveNoise or ExactMechanism
+        The mechanism, a mutant of it, or a variant with less noise.
+    role : str
+        Which of them; names the streams of random numbers.
+
+    Raises
+    ------
+    MechanismError
+        When the mechanism breaks its contract, for example when it changes the datasets.
+    """
+    with task.data_unchanged(mechanism_name(mechanism)):
+        return drive(instrument_of(task, mechanism), Run(task, mechanism, role))
+
+
+def certificate_of_stored(task: Task, sampler: Sampler, role: str) -> Certificate:
+    """Certify a mechanism of which only outputs are known, which `sampler` hands out once each."""
+    return drive(ByCounts(), Run(task, None, role, stored=sampler))
+
+
+def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> AuditResult:
+    """Audit a mechanism and, where its claim is not refuted, its mutants.
+
+    Parameters
+    ----------
+    task : Task
+        The claim, the pairs, the budget and the seed.
+    mechanism : callable, AdditiveNoise or ExactMechanism
+        What is audited.
+    given : tuple or None
+        Mutants besides those that are made of the mechanism's noise; None for no mutant at all.
+    """
+    planned = 2 * task.draws * (1 if given is None else 2 + len(given))
+    task.watch.total = task.watch.done + planned  # an attempt that failed late has drawn already
+    certificate = certificate_of(task, mechanism, "mechanism")
+    fates, model = Fates(wanted=given is not None), None
+    if given is not None and not certificate.refuted:  # a refutation needs no proof of power
+        made = mutants_of(task, mechanism, certificate, given)
+        fates = fates_of(task, made, certificate, certify=certificate_of)
+        if task.instrument is None:
+            model = family_of(task, mechanism, certificate, made)
+    notes = _note_on_items(task, mechanism) if certificate.refuted else ()
+    task.watch.finish()
+    return conclude(task, certificate, fates, mechanism=mechanism, family=model, notes=notes)
+
+
+def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
+    """Say that a refuted claim may be meant for one item, where nobody said how many users hold.
+
+    The second search certifies nothing: it only finds no violation.
+    """
+    space = task.space
+    if not isinstance(space, Portfolio) or not space.items or space.variant is None:
+        return ()
+    single = space.variant(items=1)
+    example = single.example(rng=task.rng("one item", "example"))
+    try:
+        alone = replace(task, space=single, pairs=family(example), is_brief=True)
+        if certificate_of(alone, mechanism, "one item").refuted:
+            return ()
+    except MechanismError:
+        return ()
+    return (
+        f"refuted for users with {space.items} items; for users with one item each, the same "
+        "search found no violation. If the claim protects one item, say so with "
+        "neighbors.portfolio(m=1)",
+    )

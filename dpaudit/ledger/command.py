@@ -1,0 +1,155 @@
+"""What `dpaudit ledger` runs, prints and writes."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpaudit.run import (
+    FAILED,
+    NOTHING,
+    OK,
+    RunSelection,
+    RunSettings,
+    TextPath,
+    default_paths,
+    path_of,
+    run_options,
+)
+
+if TYPE_CHECKING:
+    from dpaudit.ledger import StatementResult
+
+_FOREIGN = {"site-packages", "node_modules", "build", "dist", "__pycache__", "venv"}
+
+
+def write_rows(path: Path, rows: Sequence[StatementResult]) -> None:
+    """Write the rows of a ledger as JSON."""
+    from dpaudit.ledger.coverage import STATEMENT
+    from dpaudit.store import write_atomic
+
+    text = json.dumps(STATEMENT.rows(rows), indent=1, allow_nan=False)
+    write_atomic(path, text + "\n")
+
+
+def ledgers_of(words: Sequence[str]) -> list[str]:
+    """Return the ledger files to run; the first word may name a paper."""
+    from dpaudit.ledger import paper_of
+
+    paper, paths = None, list(words) or default_paths()
+    if words:
+        known = {paper_of(path_of(target)) for target in _found(words[1:] or default_paths())}
+        if words[0] in known:
+            paper, paths = words[0], list(words[1:]) or default_paths()
+        elif not path_of(words[0]).exists():
+            there = ", ".join(sorted(known)) or "none"
+            raise click.UsageError(
+                f"PAPER: {words[0]!r} is neither a paper with a ledger nor a path; "
+                f"papers here: {there}"
+            )
+    targets = [target for target in _found(paths) if paper in (None, paper_of(path_of(target)))]
+    return list(dict.fromkeys(targets))
+
+
+def _found(paths: Sequence[str]) -> Iterator[str]:
+    """Yield the ledger files in some paths."""
+    for path in paths:
+        file = path_of(path)
+        if not file.exists():
+            raise click.UsageError(f"PATHS: {path!r} does not exist")
+        if file.is_dir():
+            for found in sorted(file.rglob("ledger_*.py")):
+                inside = found.relative_to(file).parts[:-1]
+                if not any(part in _FOREIGN or part.startswith(".") for part in inside):
+                    yield str(found)
+        elif file.match("ledger_*.py"):
+            yield path
+        else:
+            raise click.UsageError(f"PATHS: {path!r} is no ledger: its name is not ledger_*.py")
+
+
+def print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
+    """Print the rows of the last run in `out`."""
+    from dpaudit.ledger.coverage import STATEMENT
+    from dpaudit.ledger.display import print_ledger
+    from dpaudit.ledger.words import tally_lines
+    from dpaudit.store import by_kind, load_run
+
+    run_record, records, lost = load_run(out)
+    rows = by_kind(records)[STATEMENT.name]
+    papers = sorted({row.paper for row in rows})
+    if paper is not None:
+        if rows and paper not in papers:
+            raise click.UsageError(
+                f"PAPER: the last run in {out} has no {paper!r}; papers there: {', '.join(papers)}"
+            )
+        rows = [row for row in rows if row.paper == paper]
+    for problem in run_record.problems:
+        click.echo(f"problem: {problem}", err=True)
+    if not rows:
+        click.echo(f"the last run in {out} checked no statement", err=True)
+        return NOTHING
+    print_ledger(rows)
+    for line in tally_lines(rows):
+        click.echo(line)
+    if not run_record.complete:
+        click.echo("the run was interrupted")
+    if json_file is not None:
+        write_rows(json_file, rows)
+    failed = not run_record.complete or any(row.mismatch for row in rows)
+    failed |= STATEMENT.name in lost and paper is None
+    return FAILED if failed else OK
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[PAPER] [PATHS]...")
+@run_options
+@click.option(
+    "--json",
+    "json_file",
+    type=TextPath(dir_okay=False),
+    help="Also write the rows into this file.",
+)
+@click.option("--stored", is_flag=True, help="Run nothing: print what the last run in OUT found.")
+def ledger(
+    words: tuple[str, ...],
+    profile: str,
+    seed: int,
+    json_file: Path | None,
+    stored: bool,
+    **selection: Any,
+) -> int:
+    """Check the statements of PAPER, or of every ledger in PATHS (default: audits/).
+
+    Prints a table of the verdicts. The ledger of a paper is a folder of its name, with files
+    ledger_*.py and, where the paper has a table of its statements, statements.md.
+    """
+    chosen = RunSelection(**selection)
+    if stored:
+        if chosen.keyword or chosen.resume or len(words) > 1:
+            raise click.UsageError("--stored takes a PAPER and nothing that would be run")
+        if chosen.exports.words():
+            raise click.UsageError("--junit and --sarif of a stored run: `dpaudit report DIR`")
+        return print_stored(chosen.out, words[0] if words else None, json_file)
+    from dpaudit.ledger.display import LedgerDisplay
+    from dpaudit.run import Asked
+
+    settings = RunSettings(profile, seed)
+    targets = ledgers_of(words)
+    if not targets:
+        click.echo(LedgerDisplay.nothing, err=True)
+        return NOTHING
+    repeat = ["dpaudit", "ledger", *words, "--profile", profile, "--seed", str(seed)]
+    whole = not words and not chosen.keyword
+    command = shlex.join([*repeat, *chosen.words()])
+    asked = Asked(command, whole, ("ledger_*.py",), chosen.exports)
+    display = LedgerDisplay()
+    code = chosen.collect(targets, settings, asked, display)
+    if json_file is not None:
+        write_rows(json_file, display.rows)
+    return code

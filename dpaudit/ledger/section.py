@@ -1,0 +1,377 @@
+"""What reports say of statements: lines, cases for CI systems, and the page of the ledger."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from markupsafe import Markup, escape
+
+from dpaudit.ledger import words
+from dpaudit.ledger.coverage import BROKE_OFF, NOT_RUN, STATEMENT, papers_of
+from dpaudit.ledger.erratum import by_harm, fill_page, write_errata
+from dpaudit.ledger.premises import Shaken, shaken
+from dpaudit.ledger.rows import LedgerVerdict, StatementResult
+from dpaudit.properties import Attempt, Power, Role
+from dpaudit.report import (
+    ERROR,
+    FAILURE,
+    SKIPPED,
+    Alert,
+    Case,
+    Section,
+    VerdictChange,
+    What,
+    kept,
+    typed,
+)
+from dpaudit.results import charts, short, svg
+from dpaudit.store import Run, place_of, write_atomic
+
+_CASE = 400
+_SMALLER = (("full", "quick"), ("release", "quick"), ("release", "full"))
+"""Profiles before and now, where there are fewer cases now."""
+_ALWAYS = (LedgerVerdict.REFUTED, LedgerVerdict.OPEN, LedgerVerdict.HOLDS)
+_DECADES = 100.0  # ratios that differ more are shown on a logarithmic scale
+_LEAST_RATIO = 1e-6
+_WIDTH, _HEIGHT, _COLUMN, _LINE = 112.0, 17.0, 158.0, 23.0
+_SWEEPS = 6
+
+
+class StatementSection(Section[StatementResult]):
+    """Statements: they have a page of their own, and an erratum sheet for each paper."""
+
+    noun = "statement"
+    rules: ClassVar = {
+        "dpaudit/statement": ("Statement", "A statement of the ledger is not as declared.")
+    }
+
+    def facts(self, record: StatementResult) -> list[str]:
+        """Return method, ratio, cases, power and seconds."""
+        if record.method is None:
+            return [record.note]
+        parts = [words.method_words(record)]
+        if record.tightest is not None:
+            parts.append(f"ratio {words.ratio_words(record.tightest)}")
+        if record.examples:
+            parts.append(words.cases_words(record))
+        power = {
+            "survived": "a mutant survived",
+            "partly": "partly without a mutant",
+            "no mutant": "no mutant",
+            "weak": "weak",
+        }
+        parts += [power[word] for word in words.power_words(record).split(", ") if word in power]
+        return [*parts, f"{record.seconds:.1f} s"]
+
+    def finding(self, record: StatementResult, out: Path | None = None) -> str:
+        """Return a row with its counterexample and the line that replays it."""
+        lines = [f"{record.status.word}  {record.id}", f"  statement  {record.statement}"]
+        lines.append(f"  attacked   {', '.join(self.facts(record))}")
+        if record.repair_verdict is not None:
+            lines.append(f"  repair     {record.repair_verdict.words}: {record.repair}")
+        attempts = [*record.on_statement, *record.broken_steps, *record.made_on(Role.SHARPER)]
+        if record.verdict is record.expected:  # what is new is that the repair broke, if it did
+            attempts = [*record.made_on(Role.REPAIR), *attempts]
+        for attempt in attempts:
+            if (counterexample := attempt.counterexample) is not None:
+                lines.append(f"  broken     {attempt.claim}")
+                lines.append(f"  found      {words.counterexample_words(counterexample)}")
+                lines.append(f"  where      {short(words.case_line(counterexample.case), _CASE)}")
+                break
+        if record.note:
+            lines.append(f"  note       {record.note}")
+        if command := words.replay_words(record, out):
+            lines.append(f"  replay     {command}")
+        return "\n".join(lines)
+
+    def numbers(self, record: StatementResult) -> str:
+        """Return verdict, tightest ratio, cases and counterexample."""
+        parts = [f"{record.verdict.words}: ratio {record.tightest!r}", words.cases_words(record)]
+        if (counterexample := record.counterexample) is not None:
+            parts.append(words.counterexample_words(counterexample))
+        return ", ".join(parts)
+
+    def is_judged(self, record: StatementResult) -> bool:
+        """Whether it holds a verdict; the row of a check that broke off does not."""
+        return record.verdict is not LedgerVerdict.OPEN
+
+    def tally(self, records: Sequence[StatementResult]) -> list[str]:
+        """Count the verdicts, and what rests on less than it should."""
+        return words.tally_lines(records)
+
+    def summary(self, records: Sequence[StatementResult]) -> tuple[str, str]:
+        """Return what is not as declared, and the counts."""
+        told = [self.finding(row) + "\n" for row in records if self.is_told(row)]
+        return "ledger", "\n".join([*told, *words.tally_lines(records)])
+
+    def card(self, run: Run, records: Sequence[StatementResult]) -> Markup:
+        """Return counts and a link to the page of the ledger."""
+        return Markup(fill_page("ledger_card.html.j2", run, **counts(records)))
+
+    def write_pages(self, out: Path, run: Run, records: Sequence[StatementResult]) -> None:
+        """Write ``ledger.html`` and the errata; without rows, remove those of an earlier run."""
+        errata = write_errata(out, run, records)
+        if records:
+            write_atomic(out / STATEMENT.page, render(out, run, records, errata))
+        elif (out / STATEMENT.page).is_file():
+            (out / STATEMENT.page).unlink()
+
+    def page_lines(self, out: Path, records: Sequence[StatementResult]) -> list[str]:
+        """Return a line for the page of the ledger, and for each erratum."""
+        errata = (out / f"erratum-{paper}.md" for paper in dict.fromkeys(r.paper for r in records))
+        lines = [f"erratum: {erratum}" for erratum in errata if erratum.is_file()]
+        return [f"ledger: {out / STATEMENT.page}", *lines]
+
+    def case(self, record: StatementResult) -> Case:
+        """Return its verdict, and why it fails; an open row was skipped."""
+        declared = record.expected.value
+        facts = {"verdict": record.verdict.value, "declared": declared, "kind": record.kind}
+        case = Case(record.paper, record.id, facts=facts)
+        if record.note.startswith(BROKE_OFF):
+            bad = ERROR, "broke_off", record.note.removeprefix(BROKE_OFF)
+        elif record.mismatch is not None:
+            bad = FAILURE, "statement", record.mismatch
+        elif record.verdict is LedgerVerdict.OPEN:
+            reason = record.note.removeprefix(NOT_RUN)
+            return replace(case, outcome=SKIPPED, type="open", message=reason)
+        else:
+            return case
+        return Case(record.paper, record.id, *bad, self.finding(record), facts=facts)
+
+    def alert(self, record: StatementResult) -> Alert | None:
+        """Return what is not as declared; a check that broke off is no finding."""
+        if record.mismatch is None or record.note.startswith(BROKE_OFF):
+            return None
+        facts = {"verdict": record.verdict.value, "declared": record.expected.value}
+        text = f"{record.mismatch}\n{self.finding(record)}"
+        return Alert("dpaudit/statement", "error", text, facts)
+
+    def is_compared(self, record: StatementResult) -> bool:
+        """Whether its check was run."""
+        return not words.is_left_out(record)
+
+    def changes(self, old: StatementResult, new: StatementResult) -> Iterator[VerdictChange]:
+        """Yield what changed in the verdict of a statement."""
+        both = old.status.word, new.status.word
+        if old.verdict is not new.verdict:
+            reason = new.mismatch or new.note or new.verdict.meaning
+            reason += " (its words changed)" * (old.stated.text != new.stated.text)
+            what = What.STATEMENT
+            profiles = old.origin.get("profile"), new.origin.get("profile")
+            if old.verdict is LedgerVerdict.OPEN and new.mismatch is None:
+                what, reason = What.NEW, "it was open, and is checked now"
+            elif old.verdict is LedgerVerdict.REFUTED and profiles in _SMALLER:
+                what, reason = What.OTHER, f"profile {profiles[0]} before, {profiles[1]} now"
+        elif old.mismatch is None and new.mismatch is not None:
+            what, reason = What.UNDECLARED, new.mismatch
+        elif old.mismatch is not None and new.mismatch is None:
+            what, reason = What.MENDED, "it is as declared now"
+        elif old.stated.text != new.stated.text:
+            what, reason = What.OTHER, "its words changed"
+        else:
+            return
+        yield VerdictChange(STATEMENT.name, new.id, what, *both, reason)
+
+
+STATEMENTS = StatementSection()
+
+
+# --- the page ---------------------------------------------------------------------------------
+
+
+def render(out: Path, run: Run, rows: Sequence[StatementResult], errata: Sequence[str] = ()) -> str:
+    """Return the page as text.
+
+    Parameters
+    ----------
+    out : Path
+        Directory of the results, for the commands that replay them.
+    run : Run
+        What was asked for.
+    rows : sequence of StatementResult
+        In the order of their papers.
+    errata : sequence of str
+        Names of the pages of errata beside it.
+    """
+    order = list(LedgerVerdict)
+    older = kept(run, STATEMENT.name)
+    rows_in_order = sorted(rows, key=lambda row: (order.index(row.verdict), by_harm(row)))
+    shaky = shaken(rows)
+    shown = [{**_row(out, row, shaky[row.id]), "older": older.get(row.id)} for row in rows_in_order]
+    anchors: set[str] = set()
+    for row in shown:  # an id that occurs in two papers must not break the links
+        while row["anchor"] in anchors:
+            row["anchor"] += "-again"
+        anchors.add(row["anchor"])
+    by_name: dict[str, list[StatementResult]] = {}  # of a paper, or of a version of it
+    for result in rows:
+        by_name.setdefault(result.id.partition(".")[0], []).append(result)
+    places = {row["result"].id: row["anchor"] for row in shown}
+    graphs = {name: premises_picture(own, places) for name, own in by_name.items()}
+    return fill_page(
+        "ledger.html.j2",
+        run,
+        rows=shown,
+        errata=errata,
+        conventions=[paper for paper in papers_of(run) if paper.conventions],
+        premises={name: graph for name, graph in graphs.items() if graph},
+        mismatches=[row for row in shown if row["mismatch"]],
+        **counts(rows),
+    )
+
+
+def counts(rows: Sequence[StatementResult]) -> dict[str, Any]:
+    """Return what both pages say of the whole ledger."""
+    found = words.tally(rows)
+    return {
+        "tally": found,
+        "verdicts": [v for v in LedgerVerdict if v in found.verdicts or v in _ALWAYS],
+        "papers": list(dict.fromkeys(row.paper for row in rows)),
+    }
+
+
+def _row(out: Path, result: StatementResult, shaky: Sequence[Shaken]) -> dict[str, Any]:
+    """Gather what the template shows of one row."""
+    held = [attempt for attempt in result.on_statement if attempt.tightest is not None]
+    tightest = max(held, key=lambda attempt: attempt.tightest or 0.0, default=None)
+    broken = [attempt for attempt in result.attempts if attempt.violated and attempt.trace]
+    pictured = next((a for a in [*broken, tightest] if a is not None and a.trace), None)
+    found = result.counterexample
+    if tightest is not None and (not tightest.where or (found and tightest.where == found.case)):
+        tightest = None  # nothing to tell that does not stand elsewhere
+    return {
+        "result": result,
+        "anchor": re.sub(r"\s+", "-", result.id),
+        "method": words.method_words(result),
+        "power": _power(result),
+        "tightest": tightest,
+        "mismatch": result.mismatch,
+        "shaken": shaky,
+        "pictures": [] if pictured is None else ratio_pictures(pictured),
+        "pictured": "" if pictured is None else pictured.claim,
+        "file": place_of(result) if result.origin else "",
+        "replay": words.replay_words(result, typed(out)),
+        "alone": words.replay_words(result),
+    }
+
+
+def _power(result: StatementResult) -> str:
+    """Return the power where it says something: not of what was refuted or argued."""
+    if result.power is not Power.NONE:
+        return result.power.value
+    return "no mutant" if words.is_powerless(result) else ""
+
+
+# --- pictures ----------------------------------------------------------------------------------
+
+
+def ratio_pictures(attempt: Attempt) -> list[Markup]:
+    """Return lhs / rhs against each of one or two coordinates of the cases that were judged."""
+    trace, pictures = attempt.trace, list[Markup]()
+    if trace is None:
+        return pictures
+    raw = [point[-1] for point in trace.points]
+    positive, high = [ratio for ratio in raw if ratio > 0], max([1.0, *raw])
+    log = bool(positive) and max(positive) / min(positive) > _DECADES
+    low = max(min(positive), _LEAST_RATIO * high) if log else min([0.0, *raw])
+    y = charts.Axis(low, 1.08 * high, "lhs / rhs", log=log)
+    for at, name in enumerate(trace.names):
+        points = [(point[at], max(point[-1], low)) for point in trace.points]
+        first, last = min(points)[0], max(points)[0]
+        x = charts.Axis(first, last, name, log=trace.log[at])
+        if first == last:
+            x = charts.Axis(first - 1.0, last + 1.0, name, [(first, f"{first:.4g}")])
+        over = [point for point in points if point[1] > 1]
+        series = [
+            charts.level("muted", x, 1.0, "lhs = rhs"),
+            charts.Series("dots", "certified", [p for p in points if p[1] <= 1], size=1.8),
+            charts.Series("dots", "violation", over, size=1.8),
+        ]
+        if attempt.violated:
+            last_point, label = points[-1:], "counterexample"
+            series.append(charts.Series("rings", "violation", last_point, label, size=4.5))
+        panel, title = charts.Panel(x, y, series), f"Ratio against {name}"
+        chart = charts.Chart(title, [panel], width=330.0, height=210.0)
+        pictures.append(Markup(svg.svg_of(chart)))
+    return pictures
+
+
+def premises_picture(rows: Sequence[StatementResult], anchors: Mapping[str, str]) -> Markup:
+    """Return the graph of what rests on what; empty where nothing does.
+
+    Premises stand to the left of what rests on them, and each node links to its row.
+
+    Parameters
+    ----------
+    rows : sequence of StatementResult
+        Of all papers.
+    anchors : mapping
+        Name of the place of each row on the page, by id.
+    """
+    known = {row.id: row for row in rows}
+    links = [(id, row.id) for row in rows for id in row.stated.premises if id in known]
+    nodes = [id for id in known if any(id in link for link in links)]
+    if not nodes:
+        return Markup("")
+    columns = _columns(nodes, links)
+    most = max(map(len, columns))
+    places = {
+        id: (at * _COLUMN, (line + (most - len(column)) / 2) * _LINE)
+        for at, column in enumerate(columns)
+        for line, id in enumerate(column)
+    }
+    width = (len(columns) - 1) * _COLUMN + _WIDTH + 2
+    height = most * _LINE
+    lines = "".join(_arrow(places[a], places[b], known[a]) for a, b in links)
+    boxes = "".join(_node(known[id], places[id], anchors[id]) for id in nodes)
+    return Markup(svg.wrap(lines + boxes, "What rests on what", width, height))
+
+
+def _columns(nodes: Sequence[str], links: Sequence[tuple[str, str]]) -> list[list[str]]:
+    """Return layers, in which every premise stands before what rests on it; few lines cross."""
+    depth = dict.fromkeys(nodes, 0)
+    for _ in nodes:  # the longest path has no more steps; a circle ends here
+        for premise, id in links:
+            depth[id] = min(max(depth[id], depth[premise] + 1), len(nodes))
+    above = {id: [b for a, b in links if a == id] for id in nodes}
+    for id in sorted(nodes, key=lambda id: -depth[id]):  # as close to what rests on it as may be
+        if above[id]:
+            depth[id] = max(min(depth[other] for other in above[id]) - 1, 0)
+    columns = [[id for id in nodes if depth[id] == d] for d in range(max(depth.values()) + 1)]
+    columns = [column for column in columns if column]
+    around = {id: [a if b == id else b for a, b in links if id in (a, b)] for id in nodes}
+    for _ in range(_SWEEPS):
+        for column in columns:
+            height = {id: line - len(c) / 2 for c in columns for line, id in enumerate(c)}
+            column.sort(key=lambda id: sum(height[o] for o in around[id]) / len(around[id]))
+    return columns
+
+
+def _arrow(start: tuple[float, float], end: tuple[float, float], premise: StatementResult) -> str:
+    x1, y1 = start[0] + _WIDTH, start[1] + _HEIGHT / 2
+    x2, y2 = end[0], end[1] + _HEIGHT / 2
+    bend = (x2 - x1) / 2
+    path = f"M{x1:.0f} {y1:.0f}C{x1 + bend:.0f} {y1:.0f} {x2 - bend:.0f} {y2:.0f} {x2:.0f} {y2:.0f}"
+    shaky = premise.verdict in ("refuted", "holds_proof_broken")
+    colour = "var(--tone)" if shaky else svg.themed("rule")
+    return (
+        f'<path class="{premise.verdict}" fill="none" stroke="{colour}" '
+        f'stroke-width="{1.3 if shaky else 1}" d="{path}"/>'
+    )
+
+
+def _node(row: StatementResult, place: tuple[float, float], anchor: str) -> str:
+    x, y = place
+    name = row.id.partition(".")[2]
+    return (
+        f'<a href="#{escape(anchor)}" class="{row.verdict}"><title>{escape(row.id)}: '
+        f"{escape(row.verdict.words)}</title>"
+        f'<rect x="{x + 0.5:.1f}" y="{y + 0.5:.1f}" width="{_WIDTH:g}" height="{_HEIGHT:g}" '
+        'rx="4" fill="var(--tone-soft)" stroke="var(--tone)"/>'
+        f'<text x="{x + _WIDTH / 2:.1f}" y="{y + 12.5:.1f}" text-anchor="middle" '
+        f'fill="var(--tone)">{escape(name)}</text></a>'
+    )

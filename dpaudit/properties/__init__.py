@@ -1,0 +1,12 @@
+"""Properties of deterministic functions: sensitivity, Lipschitz constants, contraction.
+
+Falsifiers search a :class:`Domain`, or any hypothesis strategy, for a case that breaks
+``lhs <= rhs``. The ledger attacks the statements of papers with them.
+
+Names are imported when they are first used: what was tried can be read and stored without
+hypothesis, which takes a second to import.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,208 @@
+"""Domains: named numbers and arrays between bounds, which both searches of a falsifier can walk.
+
+hypothesis draws from a domain and shrinks inside it; the numeric search moves in its unit cube.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import _validate
+from dpaudit.errors import ArgumentError
+from dpaudit.neighbors import Choice, Integer, Interval
+from dpaudit.properties.generating import hnp, st
+
+Range = Interval | Integer | Choice
+
+_MOST_LENGTHS = 8  # of one axis
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array whose entries lie in one interval.
+
+    Parameters
+    ----------
+    entries : Interval
+        Range of every entry.
+    shape : tuple of int or str
+        Of the array; no axis is empty. A name stands for another part of the domain, an Integer or
+        a Choice of integers: ``Domain(points=Array(UNIT, ("n", "d")), n=Integer(1, 6), d=2)``.
+    """
+
+    entries: Interval
+    shape: tuple[int | str, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.entries, Interval):
+            raise TypeError(f"entries must be an Interval, got {_validate.shown(self.entries)}")
+        axes = self.shape if isinstance(self.shape, tuple) else ()
+        if not axes or any(not isinstance(s, str) and not _is_length(s) for s in axes):
+            raise ArgumentError(
+                "shape must hold integers >= 1 and names of other parts, got "
+                f"{_validate.shown(self.shape)}"
+            )
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of those axes whose length another part of the domain gives."""
+        return tuple(axis for axis in self.shape if isinstance(axis, str))
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The shape, where no axis is named."""
+        return tuple(axis for axis in self.shape if not isinstance(axis, str))
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return math.prod(self.lengths)
+
+    def sized(self, lengths: Mapping[str, int]) -> Array:
+        """Return the array with its named axes given."""
+        return Array(
+            self.entries, tuple(lengths[s] if isinstance(s, str) else s for s in self.shape)
+        )
+
+    def at(self, u: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the array at `u` in the unit cube, shape ``[size]``."""
+        return np.array([self.entries.at(float(x)) for x in u]).reshape(self.lengths)
+
+
+class Domain:
+    """Cases with named parts: ``Domain(epsilon=Interval(0.01, 1), n=Integer(2, 50), d=3)``.
+
+    Parameters
+    ----------
+    **parts
+        Interval, Integer, Choice or Array; anything else is a constant of every case. A part that
+        names an axis is one of the case too.
+    """
+
+    def __init__(self, **parts: Any) -> None:
+        self.parts: Mapping[str, Any] = parts
+        if not any(isinstance(part, Range | Array) for part in parts.values()):
+            raise ArgumentError(
+                f"parts ({', '.join(parts)}) of a domain must hold at least one Interval, Integer, "
+                "Choice or Array"
+            )
+
+        for name, part in parts.items():
+            for axis in part.axes if isinstance(part, Array) else ():
+                if not all(map(_is_length, _values(parts.get(axis)))):
+                    raise ArgumentError(
+                        f"axis {axis!r} of {name} must be another part of the domain: an Integer, "
+                        f"a Choice of integers or an integer, >= 1; got {parts.get(axis)!r}"
+                    )
+
+    def sized(self) -> list[Domain]:
+        """Return the domains in which every axis has a length: few, the ends among them."""
+        arrays = {key: part for key, part in self.parts.items() if isinstance(part, Array)}
+        axes = list(dict.fromkeys(axis for array in arrays.values() for axis in array.axes))
+        if not axes:
+            return [self]
+        choices = [_few(_values(self.parts[axis])) for axis in axes]
+        some = []
+        for lengths in itertools.product(*choices):
+            given = dict(zip(axes, lengths, strict=True))
+            parts = {**self.parts, **given}
+            some.append(
+                Domain(
+                    **{k: arrays[k].sized(given) if k in arrays else p for k, p in parts.items()}
+                )
+            )
+        return some
+
+    def __repr__(self) -> str:
+        return f"Domain({', '.join(f'{key}={part!r}' for key, part in self.parts.items())})"
+
+    def _spans(self) -> Iterator[tuple[str, Any, int]]:
+        for key, part in self.parts.items():
+            yield key, part, part.size if isinstance(part, Array) else int(isinstance(part, Range))
+
+    @property
+    def dimension(self) -> int:
+        """Of the unit cube."""
+        return sum(span for _, _, span in self._spans())
+
+    def at(self, u: NDArray[np.float64]) -> dict[str, Any]:
+        """Return the case at a point of the unit cube."""
+        case, start = {}, 0
+        for key, part, span in self._spans():
+            if isinstance(part, Array):
+                case[key] = part.at(u[start : start + span])
+            else:
+                case[key] = part.at(float(u[start])) if span else part
+            start += span
+        return case
+
+    def __contains__(self, case: Any) -> bool:
+        """Whether a case is one of the domain, constants included."""
+        if not isinstance(case, Mapping) or set(case) != set(self.parts):
+            return False
+        return all(_holds(part, case[key]) for key, part in self.parts.items())
+
+    def strategy(self) -> st.SearchStrategy[dict[str, Any]]:
+        """Return the hypothesis strategy of the cases; it shrinks towards simple numbers."""
+        return st.fixed_dictionaries({key: _strategy(part) for key, part in self.parts.items()})
+
+
+def _is_length(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _values(part: Any) -> tuple[Any, ...]:
+    """Return the lengths that a part allows; one that is none where it allows none."""
+    if isinstance(part, Integer):
+        return tuple(range(part.low, part.high + 1))
+    return tuple(part.values) if isinstance(part, Choice) else (part,)
+
+
+def _few(values: tuple[int, ...]) -> list[int]:
+    """Return all values, or some: both ends, and those near the lower one rather than others."""
+    if len(values) <= _MOST_LENGTHS:
+        return list(values)
+    at = np.geomspace(1, len(values), _MOST_LENGTHS).round().astype(int) - 1
+    return [values[i] for i in np.unique(at)]
+
+
+def _holds(part: Any, value: Any) -> bool:
+    if isinstance(part, Array):
+        return np.shape(value) == part.lengths and _between(part.entries, value)
+    if isinstance(part, Interval):
+        return _between(part, value)
+    if isinstance(part, Integer):
+        return isinstance(value, int | np.integer) and bool(part.low <= value <= part.high)
+    if isinstance(part, Choice):
+        return any(value is known or value == known for known in part.values)
+    return value is part or bool(np.array_equal(value, part))
+
+
+def _between(interval: Interval, value: Any) -> bool:
+    return bool(np.all((np.asarray(value) >= interval.low) & (np.asarray(value) <= interval.high)))
+
+
+def _strategy(part: Any) -> st.SearchStrategy[Any]:
+    if isinstance(part, Integer):
+        return st.integers(part.low, part.high)
+    if isinstance(part, Choice):
+        return st.sampled_from(part.values)
+    if isinstance(part, Interval):
+        return _floats(part)
+    if isinstance(part, Array):
+        return hnp.arrays(np.float64, part.lengths, elements=_floats(part.entries))
+    return st.just(part)
+
+
+def _floats(interval: Interval) -> st.SearchStrategy[float]:
+    plain = st.floats(interval.low, interval.high, allow_subnormal=False)
+    if not interval.log:
+        return plain
+    return plain | st.floats(0, 1, allow_subnormal=False).map(interval.at)

@@ -1,0 +1,345 @@
+"""Falsifiers: find the case in which ``lhs <= rhs`` fails, or how close it comes to failing.
+
+Hand-built extremal cases come first, where a proof is tight or a definition has an edge. Then:
+
+- on a :class:`~dpaudit.properties.Domain`, simple cases and corners, and an evolution strategy in
+  the unit cube with restarts, which climbs the ratio lhs / rhs;
+- on any other hypothesis strategy, hypothesis, which draws and shrinks but does not climb: its
+  hill climb has no budget, and was seen to try parts of a case against each other for ten minutes.
+
+A case that breaks the claim is then made readable. What a violation is, and what only rounding,
+:mod:`dpaudit.properties.judging` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpaudit import _validate
+from dpaudit.errors import ArgumentError
+from dpaudit.neighbors import Interval
+from dpaudit.properties.attempt import Attempt, Method, Power
+from dpaudit.properties.domains import Domain
+from dpaudit.properties.generating import hypothesis, st
+from dpaudit.properties.judging import DEFAULT_TOLERANCE, Inequality, Judge, record
+from dpaudit.properties.seeding import SEEDED
+from dpaudit.properties.simplifying import simplify
+from dpaudit.properties.tracing import trace_of
+
+MUTANT_FACTOR = 0.5
+
+_SHRINKS = 500  # cases in which a counterexample is made small
+_REJECTED_TOO_MANY = 0.9
+_ATTEMPTS = 10
+_PLATEAU = 1e-9
+_LEAST_STEP = 1e-4
+
+
+def falsify(
+    cases: st.SearchStrategy[Any] | Domain | Sequence[Domain],
+    inequality: Inequality,
+    *,
+    seed: int,
+    examples: int = 300,
+    extremal: Iterable[Any] = (),
+    exact: Inequality | None = None,
+    tolerance: float = DEFAULT_TOLERANCE,
+    mutant: Inequality | float | None = MUTANT_FACTOR,
+    claim: str = "the statement",
+) -> Attempt:
+    """Search for a case in which ``lhs <= rhs`` fails.
+
+    Parameters
+    ----------
+    cases : SearchStrategy, Domain or sequence of Domain
+        Where to look. Domains are searched numerically as well.
+    inequality : callable
+        ``inequality(case) -> (lhs, rhs)``; None where the case lies outside the hypotheses.
+    seed : int
+        Of both searches.
+    examples : int
+        Cases that each search must judge at least; fewer make the attempt weak.
+    extremal : iterable
+        Hand-built cases, judged first.
+    exact : callable, optional
+        As `inequality`, in exact or high-precision arithmetic; the last word on every case that is
+        broken in floats, or nearly. It may return None too.
+    tolerance : float
+        Relative excess of floats that is put down to rounding where `exact` is not given.
+    mutant : float or callable or None
+        A mutant of the claim that the same search must refute: rhs times this factor below
+        1, where rhs is positive, or another inequality altogether.
+    claim : str
+        What is attacked, in words.
+
+    Returns
+    -------
+    Attempt
+    """
+    examples = _validate.integer(1, examples=examples)
+    _validate.nonnegative(tolerance=tolerance)
+    domains, extremal = _domains(cases), list(extremal)
+    judge = _search(cases, domains, Judge(inequality, tolerance, exact), seed, examples, extremal)
+    weak = []
+    if judge.counterexample is None:
+        if judge.judged < examples:
+            weak.append(f"{judge.judged} of {examples} examples were judged")
+        share = judge.rejected / max(judge.rejected + judge.judged, 1)
+        if share > _REJECTED_TOO_MANY:
+            weak.append(f"{share:.0%} of the cases lie outside the hypotheses")
+
+    def again(other: Judge) -> Judge:
+        starts = [*extremal, *(case for _, case in judge.best)]
+        return _search(cases, domains, other, seed, examples, starts, shrinks=0)
+
+    logarithmic = frozenset(
+        name
+        for domain in domains
+        for name, part in domain.parts.items()
+        if isinstance(part, Interval) and part.log
+    )
+    return _attempt(judge, Method.PROPERTY, claim, mutant, again, weak, logarithmic)
+
+
+def sweep(
+    cases: Iterable[Any],
+    inequality: Inequality,
+    *,
+    method: Method = Method.EXACT,
+    exact: Inequality | None = None,
+    tolerance: float = DEFAULT_TOLERANCE,
+    mutant: Inequality | float | None = MUTANT_FACTOR,
+    claim: str = "the statement",
+) -> Attempt:
+    """Judge every given case: an enumeration (method exact) or a grid (method numeric).
+
+    Parameters
+    ----------
+    cases : iterable
+        All of them, or a grid; gone through twice where `mutant` is a callable.
+    method : Method
+        EXACT only where the cases are all there are and the sides are computed without error
+        that matters.
+    inequality, exact, tolerance, mutant, claim
+        As for :func:`falsify`.
+    """
+    cases = list(cases)
+    _validate.nonnegative(tolerance=tolerance)
+    if not cases:
+        raise ArgumentError("cases must hold at least one case, got none")
+
+    def run(judge: Judge) -> Judge:
+        for case in cases:
+            judge(case)
+            if judge.counterexample is not None:
+                break
+        return judge
+
+    judge = run(Judge(inequality, tolerance, exact))
+    weak = []
+    if judge.rejected > _REJECTED_TOO_MANY * len(cases) and judge.counterexample is None:
+        weak.append(f"{judge.rejected} of {len(cases)} cases lie outside the hypotheses")
+    if method is Method.MONTE_CARLO:
+        weak.append("the sides are estimates from draws, without a certified probability of error")
+    return _attempt(judge, method, claim, mutant, run, weak)
+
+
+def _attempt(
+    judge: Judge,
+    method: Method,
+    claim: str,
+    mutant: Inequality | float | None,
+    again: Callable[[Judge], Judge],
+    weak: list[str],
+    logarithmic: frozenset[str] = frozenset(),
+) -> Attempt:
+    if mutant is not None and not callable(mutant):
+        mutant = _validate.failure_prob(mutant=mutant)
+    power, words = Power.NONE, ""
+    if judge.counterexample is None:
+        power, words = _power(judge, mutant, again)
+        if power is Power.SURVIVED and not callable(mutant) and judge.judged and not judge.share:
+            weak.append(
+                "no right side was positive and finite: give the mutant inequality of its own"
+            )
+    return Attempt(
+        claim,
+        method,
+        judge.judged,
+        judge.rejected,
+        judge.tightest if judge.judged else None,
+        where=record(judge.where) if judge.judged else {},
+        counterexample=judge.counterexample,
+        power=power,
+        mutant=words,
+        weak=tuple(weak),
+        trace=trace_of(judge.seen, judge.counterexample, logarithmic),
+    )
+
+
+def _power(
+    judge: Judge, mutant: Inequality | float | None, again: Callable[[Judge], Judge]
+) -> tuple[Power, str]:
+    """Refute the mutant with the same search, or say that it survived."""
+    if mutant is None:
+        return Power.NONE, ""
+    if callable(mutant):
+        killed = again(Judge(mutant, judge.tolerance, nan_breaks=False)).counterexample is not None
+        return (Power.KILLED if killed else Power.SURVIVED), "a mutant of its own"
+    words = "the constant halved" if mutant == MUTANT_FACTOR else f"the right side times {mutant:g}"
+    # What judging lhs <= mutant * rhs at the same cases would give.
+    killed = judge.share > mutant * (1 + judge.tolerance)
+    return (Power.KILLED if killed else Power.SURVIVED), words
+
+
+# --- the searches ---
+
+
+def _domains(cases: Any) -> list[Domain]:
+    if isinstance(cases, Domain):
+        return [cases]
+    if isinstance(cases, st.SearchStrategy):
+        return []
+    if (
+        isinstance(cases, Sequence)
+        and cases
+        and all(isinstance(domain, Domain) for domain in cases)
+    ):
+        return list(cases)
+    raise TypeError(
+        f"cases must be a hypothesis strategy, a Domain or a sequence of domains, got {cases!r}"
+    )
+
+
+def _search(
+    cases: Any,
+    domains: list[Domain],
+    judge: Judge,
+    seed: int,
+    examples: int,
+    extremal: Iterable[Any],
+    shrinks: int = _SHRINKS,
+) -> Judge:
+    """Run the three searches until one of them breaks the claim; then make the case readable."""
+    for case in extremal:
+        judge(case)
+        if judge.counterexample is not None:
+            break
+    if not domains and judge.counterexample is None:
+        _hypothesis(cases, judge, seed, examples, shrinks)
+    wanted = judge.judged + examples
+    for attempt in range(_ATTEMPTS * bool(domains)):  # again where many cases were rejected
+        for number, domain in enumerate(domains):
+            left = wanted - judge.judged
+            if judge.counterexample is None and left > 0:
+                rng = np.random.default_rng([seed, number, attempt])
+                _evolve(domain, judge, max(left // (len(domains) - number), 1), rng)
+    if judge.counterexample is not None and shrinks:
+        simplify(judge, domains, shrinks)
+    return judge
+
+
+class _Broken(Exception):
+    """Tells hypothesis that a case breaks the claim, so that it shrinks it."""
+
+
+class _Enough(BaseException):
+    """Ends hypothesis at once: it catches no exception that is not an ``Exception``."""
+
+
+def _hypothesis(
+    strategy: st.SearchStrategy[Any], judge: Judge, seed: int, examples: int, shrinks: int
+) -> None:
+    left = shrinks
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        derandomize=False,
+        print_blob=False,
+        verbosity=hypothesis.Verbosity.quiet,
+        suppress_health_check=list(hypothesis.HealthCheck),
+        report_multiple_bugs=False,
+        phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
+        backend=SEEDED,
+    )
+    @hypothesis.given(strategy)
+    def attempt(case: Any) -> None:
+        nonlocal left
+        if judge.counterexample is not None:
+            left -= 1
+            if left < 0:
+                raise _Enough
+        if judge(case) is None:
+            hypothesis.reject()
+        if judge.counterexample is not None and judge.breaking is case:
+            raise _Broken
+
+    try:
+        attempt()
+    except (_Broken, _Enough):
+        pass  # what it shrank to was judged last
+    except hypothesis.errors.Unsatisfiable:
+        pass  # told by the number of rejected cases
+
+
+def _evolve(domain: Domain, judge: Judge, budget: int, rng: np.random.Generator) -> None:
+    """Climb the ratio in the unit cube: (1 + 1) evolution with restarts and sparse steps."""
+    dimension = domain.dimension
+    for u in _corners(dimension, budget // 4):
+        judge(domain.at(u))
+        if judge.counterexample is not None:
+            return
+    restarts = max(2, min(8, budget // 50))
+    for _ in range(restarts):
+        tries = [rng.random(dimension) for _ in range(max(budget // (4 * restarts), 1))]
+        ranked = [(judge(domain.at(u)), u) for u in tries]
+        inside = [(tight, u) for tight, u in ranked if tight is not None]
+        if judge.counterexample is not None:
+            return
+        if not inside:
+            continue
+        value, here = max(inside, key=lambda pair: pair[0])
+        step = 0.3
+        for _ in range(max(budget // restarts - len(tries), 1)):
+            there = _step(here, step, rng)
+            tight = judge(domain.at(there))
+            if judge.counterexample is not None:
+                return
+            if tight is None:
+                continue
+            better = tight > value + _PLATEAU * abs(value)
+            if tight >= value - _PLATEAU * abs(value):  # a plateau is crossed, not sat upon
+                value, here = max(tight, value), there
+            step = min(max(step * (1.5 if better else 0.93), _LEAST_STEP), 0.5)
+
+
+def _corners(dimension: int, most: int) -> Iterable[Any]:
+    """Yield the middle of the unit cube, two ends, and what differs from an end in one place."""
+    ends = (np.zeros(dimension), np.ones(dimension))
+    some = [np.full(dimension, 0.5), *ends]
+    for end in ends:
+        for j in range(dimension):
+            other = end.copy()
+            other[j] = 1.0 - other[j]
+            some.append(other)
+    return some[: max(most, 3)]
+
+
+def _step(here: Any, step: float, rng: np.random.Generator) -> Any:
+    """Move some coordinates; now and then to an edge, or onto another coordinate (ties)."""
+    there = here.copy()
+    moved = rng.random(len(here)) < max(1.5 / len(here), 0.25)
+    moved[rng.integers(len(here))] = True
+    there[moved] += step * rng.normal(size=int(moved.sum()))
+    kind = rng.random()
+    if kind < 0.1:
+        there[rng.integers(len(here))] = rng.integers(2)
+    elif kind < 0.2:
+        there[rng.integers(len(here))] = here[rng.integers(len(here))]
+    return np.clip(there, 0.0, 1.0)

@@ -1,0 +1,197 @@
+"""Judging cases: whether ``lhs <= rhs`` fails at one, beyond rounding, and how tight it is.
+
+Rounding is where a careless judge lies both ways. So:
+
+- integers and fractions are compared as they are, with no tolerance;
+- floats must exceed the right side by more than `tolerance` relatively;
+- where `exact` computes the sides in exact or high-precision arithmetic, it has the last word
+on
+  every case that floats call broken, or so tight that they might hide a violation;
+- two infinities of one sign compare nothing, and are set aside like a case outside the hypotheses.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpaudit.errors import ArgumentError
+from dpaudit.properties.attempt import Counterexample, plain_case, ratio
+
+Inequality = Callable[..., tuple[Any, Any] | None]
+"""``inequality(case) -> (lhs, rhs)``, or None where the case lies outside the hypotheses.
+
+A case that is a dict is handed over as keyword arguments.
+"""
+
+DEFAULT_TOLERANCE = 1e-9
+
+_STEADY = 3  # first cases that are computed twice
+_NEAR = 1e-6  # relative: where floats come so close, exact arithmetic is asked
+_KEPT = 6
+_FLOATS = 1e300
+_PICTURE = 150  # cases, at least, where so many are judged
+
+
+@dataclass
+class Judge:
+    """Judges cases one by one and remembers the tightest and the first that broke the claim.
+
+    Parameters
+    ----------
+    inequality : callable
+        As :data:`Inequality`.
+    tolerance : float
+        Relative excess of lhs over rhs that is still put down to rounding.
+    exact : callable, optional
+        The same sides in exact or high-precision arithmetic: Fraction, Decimal, mpmath.
+    nan_breaks : bool
+        Whether a NaN breaks the claim; of a mutant it does not, or a mutant that computes nothing
+        would always be killed.
+    """
+
+    inequality: Inequality
+    tolerance: float = DEFAULT_TOLERANCE
+    exact: Inequality | None = None
+    nan_breaks: bool = True
+    judged: int = 0
+    rejected: int = 0
+    tightest: float = -math.inf
+    where: Any = None
+    share: float = 0.0
+    """Largest lhs / rhs over the cases with 0 < rhs < inf: the factor that rhs could lose."""
+    counterexample: Counterexample | None = None
+    breaking: Any = None
+    best: list[tuple[float, Any]] = field(default_factory=list)
+    seen: list[tuple[dict[str, float], float]] = field(default_factory=list)
+    """The numbers of some of the cases, with their ratios: every so many, as they came."""
+    _every: int = 1
+
+    def __call__(self, case: Any) -> float | None:
+        """Return the ratio of a case; None where it says nothing."""
+        found = self._judged(case)
+        if found is None:
+            self.rejected += 1
+            return None
+        tight, lhs, rhs, broken = found
+        self.judged += 1
+        self._remember(case, tight)
+        if tight > self.tightest:
+            self.tightest, self.where = tight, case
+            self.best = [*self.best[1 - _KEPT :], (tight, case)]
+        if 0 < rhs < math.inf:
+            self.share = max(self.share, lhs / rhs)
+        if broken:
+            self.counterexample = Counterexample(record(case), lhs, rhs, self.exact is not None)
+            self.breaking = case
+        return tight
+
+    def _remember(self, case: Any, tight: float) -> None:
+        """Keep enough for a picture, and no more."""
+        if self.judged % self._every or not isinstance(case, Mapping):
+            return
+        self.seen.append(({k: float(v) for k, v in case.items() if _is_number(v)}, tight))
+        if len(self.seen) >= 2 * _PICTURE:
+            self.seen, self._every = self.seen[1::2], 2 * self._every
+
+    def _judged(self, case: Any) -> tuple[float, float, float, bool] | None:
+        """Return ratio, both sides, and whether the claim fails; None where nothing is said."""
+        found = call(self.inequality, case)
+        if self.judged + self.rejected < _STEADY and not _alike(found, call(self.inequality, case)):
+            raise TypeError(
+                f"the inequality has other sides when it is computed again, first {found!r}: hold "
+                "its randomness fixed, as with np.random.default_rng(0); in the case "
+                f"{plain_case(case)}"
+            )
+        if found is None:
+            return None
+        if not isinstance(found, tuple | list) or len(found) != 2:
+            raise TypeError(f"inequality must return (lhs, rhs) or None, got {found!r}")
+        inequality = tight, lhs, rhs, _ = self._compared(*found)
+        if math.isnan(lhs) or math.isnan(rhs):
+            return inequality if self.nan_breaks else None
+        alike = math.isinf(lhs) and lhs == rhs and not _are_rational(*found)
+        if self.exact is not None and (alike or tight > 1.0 - _NEAR):
+            found = call(self.exact, case)
+            return None if found is None else self._compared(*found, exact=True)
+        return None if alike else inequality
+
+    def _compared(
+        self, lhs: Any, rhs: Any, *, exact: bool = False
+    ) -> tuple[float, float, float, bool]:
+        left, right = _float(lhs), _float(rhs)
+        tight = ratio(left, right)
+        if exact or _are_rational(lhs, rhs):
+            broken = not lhs <= rhs  # a NaN is not at most anything
+            # Floats of the two sides may be equal, or the other way round.
+            tight = max(tight, math.nextafter(1.0, 2.0)) if broken else min(tight, 1.0)
+            return tight, left, right, broken
+        return tight, left, right, tight > 1.0 + self.tolerance
+
+
+def apart(a: Any, b: Any, floor: float) -> float:
+    """Return the largest difference of two entries, relative to the larger.
+
+    Infinite where one is NaN; relative to `floor`, where both are smaller.
+    """
+    left, right = np.asarray(a), np.asarray(b)
+    if np.iscomplexobj(left) or np.iscomplexobj(right) or left.size == 0:
+        raise ArgumentError(f"values must be real numbers, at least one; got {a!r} and {b!r}")
+    if left.shape != right.shape:
+        raise ArgumentError(f"values must have one shape, got {left.shape} and {right.shape}")
+    left, right = left.astype(float), right.astype(float)
+    different = ~(left == right)  # equal infinities agree, a NaN agrees with nothing
+    left, right = left[different], right[different]
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(left - right) / np.maximum(np.maximum(np.abs(left), np.abs(right)), floor)
+    return math.inf if np.isnan(apart).any() else float(apart.max(initial=0.0))
+
+
+def call(inequality: Inequality, case: Any) -> tuple[Any, Any] | None:
+    """Return the two sides of a case."""
+    try:
+        with np.errstate(all="ignore"):
+            return inequality(**case) if isinstance(case, Mapping) else inequality(case)
+    except Exception as error:
+        error.add_note(f"in the case {plain_case(case)}")
+        raise
+
+
+def _alike(one: Any, two: Any) -> bool:
+    """Whether two computations of one case gave the same sides; NaN is the same as NaN."""
+    if one is None or two is None:
+        return one is two
+    try:
+        return all(x == y or (x != x and y != y) for x, y in zip(one, two, strict=True))
+    except (TypeError, ValueError):  # no sides at all, which is refused elsewhere
+        return True
+
+
+def record(case: Any) -> dict[str, Any]:
+    """Return a case as plain data that can be handed over again."""
+    found = plain_case(case)
+    return found if isinstance(found, dict) else {"case": found}
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        return False
+    return abs(_float(value)) < _FLOATS
+
+
+def _are_rational(*inequality: Any) -> bool:
+    return all(isinstance(side, numbers.Rational) for side in inequality)
+
+
+def _float(side: Any) -> float:
+    if np.iscomplexobj(side) or np.size(side) != 1:
+        raise TypeError(f"a side of an inequality must be one real number, got {side!r}")
+    try:
+        return float(side)
+    except OverflowError:
+        return math.inf if side > 0 else -math.inf

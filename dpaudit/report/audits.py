@@ -1,0 +1,143 @@
+"""What reports say of audits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from dpaudit.report.sections import FAILURE, Alert, Case, Section, replay_command
+from dpaudit.report.verdict_changes import VerdictChange, What, audit_changes
+from dpaudit.results import (
+    STATUSES,
+    AuditResult,
+    Verdict,
+    beside,
+    mutation_score,
+    score_words,
+    unnoticed_words,
+)
+
+_LEVELS = {
+    "refuted": ("dpaudit/refuted", "error"),
+    "known": ("dpaudit/refuted", "note"),
+    "no_power": ("dpaudit/no-power", "error"),
+    "powerless": ("dpaudit/no-power", "warning"),
+    "lost": ("dpaudit/violation-lost", "error"),
+}
+"""Rule and level of an audit, by the key of its status; others are no finding."""
+
+
+class AuditSection(Section[AuditResult]):
+    """Audits: their page is the first page of a run."""
+
+    noun = "audit"
+    rules: ClassVar = {
+        "dpaudit/refuted": ("Refuted", "A violation of the claimed privacy is certified."),
+        "dpaudit/no-power": ("NoPower", "Nothing was found, and silence means nothing."),
+        "dpaudit/violation-lost": ("ViolationLost", "A known violation was not found again."),
+    }
+
+    def facts(self, record: AuditResult) -> list[str]:
+        """Return certified epsilon, mutants and seconds."""
+        claimed = record.claimed_epsilon
+        certified = beside(record.certified_epsilon, claimed, 3, ">= ")
+        words = [f"epsilon {certified} of {claimed:.3g} claimed"]
+        if record.mutants:
+            silent = record.verdict is Verdict.NOT_REFUTED and unnoticed_words(record.mutants)
+            words.append(
+                f"mutants {score_words(record.mutants)}" + ", some noise unnoticed" * bool(silent)
+            )
+        if record.diagnostics.sequential is not None:
+            spent = sum(record.draws.values())
+            words.append(f"{spent:,} of {record.diagnostics.sequential.budget:,} draws")
+        return [*words, f"{record.seconds:.1f} s"]
+
+    def finding(self, record: AuditResult, out: Path | None = None) -> str:
+        """Return the summary of an audit, and why a violation is known."""
+        lines = record.summary(record.status.word, replay_command(record, out)).splitlines()
+        if reason := record.origin.get("reason"):
+            lines.insert(1, f"  known      {reason}")
+        return "\n".join(lines)
+
+    def numbers(self, record: AuditResult) -> str:
+        """Return verdict, certified numbers and hits."""
+        counts, right = record.witness.counts, record.witness.right
+        hits = "" if counts is None else f", {counts.hits_left} and {counts.hits_right} hits"
+        if right is not None:
+            hits += f" guessing left, {right.hits_left} and {right.hits_right} hits guessing right"
+        return (
+            f"{record.verdict.words}: epsilon >= {record.certified_epsilon!r}, "
+            f"delta >= {record.certified_delta!r}{hits}"
+        )
+
+    def is_told(self, record: AuditResult) -> bool:
+        """Whether it was anything but not refuted."""
+        return record.status.key != "not_refuted"
+
+    def rank(self, record: AuditResult) -> int:
+        """Return the place of its status."""
+        return list(STATUSES).index(record.status.key)
+
+    def tally(self, records: Sequence[AuditResult]) -> list[str]:
+        """Count the statuses in one line."""
+        keys = [result.status.key for result in records]
+        counts = [f"{keys.count(k)} {status.word}" for k, status in STATUSES.items() if k in keys]
+        return [", ".join(counts)]
+
+    def summary(self, records: Sequence[AuditResult]) -> tuple[str, str] | None:
+        """Return the findings that a reader should see."""
+        told = [self.finding(r) for r in sorted(records, key=self.rank) if self.is_told(r)]
+        return ("privacy", "\n\n".join(told)) if told else None
+
+    def case(self, record: AuditResult) -> Case:
+        """Return its numbers, and why it fails."""
+        killed, judged = mutation_score(record.mutants)
+        facts: dict[str, Any] = {
+            "verdict": record.verdict.value,
+            "status": record.status.word,
+            "claimed_epsilon": repr(record.claimed_epsilon),
+            "claimed_delta": repr(record.claimed_delta),
+            "certified_epsilon": repr(record.certified_epsilon),
+            "estimated_epsilon": repr(record.estimated_epsilon),
+            "failure_prob": repr(record.failure_prob),
+            "mutants_killed": f"{killed} of {judged}",
+            "seed": record.seed,
+        }
+        if reason := record.origin.get("reason"):
+            facts["known_violation"] = reason
+        if record.mismatch is None:
+            return Case("", record.id, facts=facts)
+        bad = FAILURE, record.status.key, record.mismatch, self.finding(record)
+        return Case("", record.id, *bad, facts=facts)
+
+    def alert(self, record: AuditResult) -> Alert | None:
+        """Return a finding where a claim is refuted, an audit has no power, or a bug is lost."""
+        key = record.status.key
+        if key not in _LEVELS:
+            return None
+        facts = {
+            "verdict": record.verdict.value,
+            "claimedEpsilon": _number(record.claimed_epsilon),
+            "claimedDelta": record.claimed_delta,
+            "certifiedEpsilon": _number(record.certified_epsilon),
+            "failureProb": record.failure_prob,
+        }
+        reason = str(record.origin.get("reason") or "marked as a known violation")
+        return Alert(*_LEVELS[key], self.finding(record), facts, reason if key == "known" else "")
+
+    def changes(self, old: AuditResult, new: AuditResult) -> Iterator[VerdictChange]:
+        """Yield what changed in the verdict, and among the mutants."""
+        return audit_changes(old, new)
+
+    def fault(self, record: AuditResult) -> What:
+        """Return that it is refuted, if it is."""
+        return What.REFUTED if record.status.key == "refuted" else What.UNDECLARED
+
+
+def _number(value: float) -> float | str:
+    """Return a number as strict JSON has it."""
+    return value if abs(value) < float("inf") else "inf"
+
+
+AUDITS = AuditSection()

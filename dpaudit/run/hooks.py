@@ -1,0 +1,39 @@
+"""Hooks of pytest by which a package brings its own kind of records into a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from dpaudit.properties import FunctionCheck
+    from dpaudit.run.jobs import Job
+    from dpaudit.run.session import AuditSession
+    from dpaudit.store import Record
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_dpaudit_job(item: pytest.Item) -> type[Job] | None:
+    """Return the job of a function whose records a run stores; None for any other test."""
+
+
+@pytest.hookspec(firstresult=True)
+def pytest_dpaudit_functions(job: Job, checks: Sequence[FunctionCheck]) -> Record | None:
+    """Return the record of the deterministic functions that one audit function checked."""
+
+
+@pytest.hookspec
+def pytest_dpaudit_complete(
+    session: AuditSession, records: list[Record]
+) -> tuple[dict[str, Any], Sequence[str]] | None:
+    """Add to the records of a run those that no function made, in order.
+
+    Returns
+    -------
+    facts : dict
+        What a run stores beside its records, by the name of a kind.
+    problems : sequence of str
+        Of the run.
+    """
