@@ -4,8 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= reports
 
+# Tests start hundreds of processes: without byte code each of them compiles dpaudit anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
-.PHONY: help audit reference test test-slow test-faults test-adapters test-lowest test-newest lint types check docs dist bench clean
+.PHONY: help audit reference test test-slow test-faults test-adapters test-lowest test-newest nightly coverage lint types check docs dist bench clean
 
 help:
 	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
@@ -13,6 +16,8 @@ help:
 	@echo "make test-slow   run the slow ones: thousands of whole audits, doors of the command line"
 	@echo "make test-faults   inject faults: hostile files, full disks, killed processes (five minutes at most)"
 	@echo "make test-adapters   run the adapters with the packages that they adapt, a group at a time"
+	@echo "make nightly   slow tests, faults, adapters and planted mistakes; a skipped test is a failure"
+	@echo "make coverage   branch coverage of dpaudit/ by the tests, but for the slow ones"
 	@echo "make reference   make the run in reports/reference again; git keeps its summary, errata and first page"
 	@echo "make check   lint and types"
 	@echo "make docs    build the site: docs/_build/html/index.html"
@@ -63,6 +68,15 @@ test-slow: $(VENV)/.test
 # pyproject.toml keeps tests/faults out of the other targets.
 test-faults: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 tests/faults
+
+nightly: $(VENV)/.test test-adapters
+	DPAUDIT_NO_SKIPS=1 $(BIN)/python -m pytest -n auto -m slow
+	DPAUDIT_NO_SKIPS=1 $(BIN)/python -m pytest -n 2 tests/faults
+	$(BIN)/python -m benchmarks.mutation
+
+# Workers and subprocesses included: [tool.coverage.run] of pyproject.toml.
+coverage: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term:skip-covered
 
 # Each group in an environment of its own: their packages do not agree on versions of others.
 ADAPTERS := pipelinedp smartnoise jax opacus
