@@ -1,7 +1,7 @@
 """Time of whole audits, and how much of the true epsilon they certify.
 
-    asv run --quick --python=same      # this checkout, in this environment
-    asv run v0.1.0..main               # a history, each revision in an environment of its own
+asv run --quick --python=same      # this checkout, in this environment
+asv run v0.1.0..main               # a history, each revision in an environment of its own
 """
 
 from __future__ import annotations
