@@ -1,9 +1,10 @@
-from .changes import FALSE_ALARM as FALSE_ALARM
-from .changes import compare as compare
-from .changes import read_side as read_side
+from .changes import VerdictChange as VerdictChange
+from .changes import What as What
+from .comparison import compare as compare
 from .comparison import comparison_json as comparison_json
 from .comparison import comparison_lines as comparison_lines
 from .comparison import comparison_markdown as comparison_markdown
+from .comparison import read_side as read_side
 from .junit import junit as junit
 from .page import fill as fill
 from .page import kept as kept
@@ -21,5 +22,3 @@ from .sections import in_order as in_order
 from .sections import replay_command as replay_command
 from .sections import section_of as section_of
 from .terminal import run_lines as run_lines
-from .verdict_changes import VerdictChange as VerdictChange
-from .verdict_changes import What as What

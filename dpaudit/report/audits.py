@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from dpaudit.report.changes import VerdictChange, What, audit_changes
 from dpaudit.report.sections import FAILURE, Alert, Case, Section, replay_command
-from dpaudit.report.verdict_changes import VerdictChange, What, audit_changes
 from dpaudit.results import (
     STATUSES,
     AuditResult,

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from markupsafe import Markup
 
-from dpaudit.report.verdict_changes import VerdictChange, What
+from dpaudit.report.changes import VerdictChange, What
 from dpaudit.store import Record, Run, by_kind, extensions, kind_of, place_of
 
 PASSED, FAILURE, ERROR, SKIPPED = "passed", "failure", "error", "skipped"

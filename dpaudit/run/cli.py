@@ -294,13 +294,6 @@ def plan(
 @click.option("--json", "json_file", type=TextPath(dir_okay=False), help="Also write plain data.")
 @click.option("--allow-missing", "may_be_missing", is_flag=True, help="What is gone is not worse.")
 @click.option("--fail-on-less-power", "power_counts", is_flag=True, help="Less power is worse.")
-@click.option(
-    "--false-alarm",
-    default=1e-3,
-    show_default=True,
-    type=float,
-    help="Probability, at most, that any epsilon is said to have moved that has not, in (0, 1).",
-)
 def compare(old: Path, new: Path, **asked: Any) -> int:
     """Say what changed between the stored runs OLD and NEW, and exit with 1 if anything is worse.
 

@@ -108,7 +108,6 @@ def open_doors(out: Path) -> None:
             json_file=out / "x.json",
             may_be_missing=False,
             power_counts=False,
-            false_alarm=1e-3,
         )
     with contextlib.suppress(StoreError):
         print_stored(out, None, out / "rows.json")
