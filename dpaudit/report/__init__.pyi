@@ -5,17 +5,12 @@ from .comparison import comparison_json as comparison_json
 from .comparison import comparison_lines as comparison_lines
 from .comparison import comparison_markdown as comparison_markdown
 from .comparison import read_side as read_side
-from .junit import junit as junit
 from .page import fill as fill
 from .page import kept as kept
 from .page import typed as typed
 from .pages import write_report as write_report
 from .sarif import sarif as sarif
-from .sections import ERROR as ERROR
-from .sections import FAILURE as FAILURE
-from .sections import SKIPPED as SKIPPED
 from .sections import Alert as Alert
-from .sections import Case as Case
 from .sections import Section as Section
 from .sections import by_section as by_section
 from .sections import in_order as in_order

@@ -113,7 +113,7 @@ def open_doors(out: Path) -> None:
         print_stored(out, None, out / "rows.json")
         run, records, _ = load_run(out)  # `dpaudit report` and `dpaudit run`
         write_report(out, run, records)
-        Exports(out / "junit.xml", out / "x.sarif").write(run, records)
+        Exports(sarif=out / "x.sarif").write(run, records)
         run_lines(run, records, None)
         for record in records:
             section = section_of(record)
