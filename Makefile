@@ -4,8 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= reports
 
+# Tests start hundreds of processes: without byte code each of them compiles dpaudit anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
-.PHONY: help audit reference test test-slow test-faults test-adapters test-lowest test-newest lint types check docs dist bench clean
+.PHONY: help audit reference test test-slow test-faults test-adapters test-lowest test-newest nightly coverage lint types check docs dist bench clean
 
 help:
 	@echo "make audit   audit the mechanisms in audits/ and write $(OUT)/index.html"
@@ -13,7 +16,9 @@ help:
 	@echo "make test-slow   run the slow ones: thousands of whole audits, doors of the command line"
 	@echo "make test-faults   inject faults: hostile files, full disks, killed processes (five minutes at most)"
 	@echo "make test-adapters   run the adapters with the packages that they adapt, a group at a time"
-	@echo "make reference   make the run in reports/reference again, which is kept in git"
+	@echo "make nightly   slow tests, faults, adapters and planted mistakes; a skipped test is a failure"
+	@echo "make coverage   branch coverage of dpaudit/ by the tests, but for the slow ones"
+	@echo "make reference   make the run in reports/reference again; git keeps its summary, errata and first page"
 	@echo "make check   lint and types"
 	@echo "make docs    build the site: docs/_build/html/index.html"
 	@echo "make dist    build sdist and wheel, and try the wheel in an empty environment"
@@ -49,7 +54,7 @@ $(VENV)/.release: pyproject.toml constraints.txt | $(BIN)/python
 audit: $(VENV)/.audit
 	$(BIN)/dpaudit run audits --profile quick --out $(OUT)
 
-# The run that the README links to: the same audits, in a directory that git keeps.
+# The run that the README links to: the same audits, in a directory of which git keeps a summary.
 reference: $(VENV)/.audit
 	rm -rf reports/reference
 	$(BIN)/dpaudit run audits --profile quick --out reports/reference
@@ -63,6 +68,15 @@ test-slow: $(VENV)/.test
 # pyproject.toml keeps tests/faults out of the other targets.
 test-faults: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 tests/faults
+
+nightly: $(VENV)/.test test-adapters
+	DPAUDIT_NO_SKIPS=1 $(BIN)/python -m pytest -n auto -m slow
+	DPAUDIT_NO_SKIPS=1 $(BIN)/python -m pytest -n 2 tests/faults
+	$(BIN)/python -m benchmarks.mutation
+
+# Workers and subprocesses included: [tool.coverage.run] of pyproject.toml.
+coverage: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term:skip-covered
 
 # Each group in an environment of its own: their packages do not agree on versions of others.
 ADAPTERS := pipelinedp smartnoise jax opacus
@@ -94,7 +108,7 @@ types: $(VENV)/.dev
 
 check: lint types
 
-# Needs no network once its packages are here; a warning is an error.
+# Shows the run of `make audit` or `make reference`; a warning is an error.
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html

@@ -151,7 +151,7 @@ def main():
     args = parser.parse_args()
     if args.blind:
         claim = PureDP(EPSILON)
-        rows = [(name, m, claim, pair, oracle) for name, m, pair, oracle in blind_spots.cases()]
+        rows = [(name, m, claim, pair, oracle()) for name, m, pair, oracle in blind_spots.cases()]
         table(rows, 10**5, args.seeds, 1e-6)
         return
     for draws in args.draws:

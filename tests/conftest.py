@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Generator
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -11,6 +15,28 @@ settings.register_profile("dpaudit", derandomize=True, deadline=None, database=N
 settings.load_profile("dpaudit")
 
 pytest_plugins = ["pytester"]
+
+NO_SKIPS = bool(os.environ.get("DPAUDIT_NO_SKIPS"))
+"""Whether a skipped test is a failure, as in `make nightly`."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Fail a test that is skipped, if `NO_SKIPS`."""
+    return _without_skips((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    """Fail a file that is skipped, if `NO_SKIPS`."""
+    return _without_skips((yield))
+
+
+def _without_skips(report: Any) -> Any:
+    if NO_SKIPS and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome, report.longrepr = "failed", f"{reason} (a skip is a failure here)"
+    return report
 
 
 @pytest.fixture(autouse=True)

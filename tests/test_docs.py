@@ -41,6 +41,8 @@ WITH_CODE = [
         for block in snippets.blocks_of(path.read_text(encoding="utf-8"))
     )
 ]
+SLOW = {"guides/frames.md", "guides/one-run.md", "guides/sparse-vector.md", "tutorial.md"}
+"""Pages whose code takes more than three seconds."""
 
 
 def named(path):
@@ -50,12 +52,20 @@ def named(path):
 # --- code --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", WITH_CODE, ids=named)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=[pytest.mark.slow] * (named(p) in SLOW)) for p in WITH_CODE],
+    ids=named,
+)
 def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for block, printed in snippets.Page(path).run():
         shown = f"{named(path)}:{block.line} shows\n{block.text}\nand this was printed\n{printed}"
         assert snippets.agrees(block.text, printed), shown
+
+
+def test_slow_pages_are_pages():
+    assert {named(path) for path in WITH_CODE} > SLOW
 
 
 def test_all_pages_of_guides_have_code():

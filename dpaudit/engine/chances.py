@@ -13,6 +13,7 @@ draws there are. The table of docs/measured.md on detectable epsilons tests it.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from scipy import stats
 from dpaudit.engine.tally import RANKED_SHARE
 from dpaudit.engine.task import EXPLORE_SHARE, FEW_DRAWS, PRIMARY_SHARE
 from dpaudit.stats import (
+    Looks,
     crossing_prob,
     guess_refutation_prob,
     ranked_heights,
@@ -391,6 +393,15 @@ def by_guess(
     return best
 
 
+@functools.lru_cache(maxsize=32)
+def _ranked_heights(
+    looks: Looks, draws: int, epsilon: float, delta: float, failure_prob: float
+) -> tuple[int, ...]:
+    """Return the heights that refute a claim; a search over strengths asks for them each time."""
+    heights = ranked_heights(looks, draws, epsilon=epsilon, delta=delta, failure_prob=failure_prob)
+    return tuple(heights.tolist())
+
+
 def by_rank(
     p: Floats, q: Floats, draws: int, epsilon: float, delta: float, failure_prob: float
 ) -> Chance:
@@ -406,9 +417,7 @@ def by_rank(
         The claim, and what guesses in this direction are given.
     """
     looks = ranked_looks(draws)
-    heights = ranked_heights(
-        looks, draws, epsilon=epsilon, delta=delta, failure_prob=failure_prob
-    ).tolist()
+    heights = _ranked_heights(looks, draws, epsilon, delta, failure_prob)
     shares = np.array(looks.guesses) / draws
     mass = (p + q) / 2
     right = np.interp(shares / 2, mass, p / 2) + 0.5 - np.interp(1 - shares / 2, mass, q / 2)

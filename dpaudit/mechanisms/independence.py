@@ -152,8 +152,8 @@ class _Segment:
         """Count what followed on a context of two values."""
         if then.shape[1] == 0:
             return
-        both = np.count_nonzero(context & then, axis=1)
-        known, after = np.count_nonzero(context, axis=1), np.count_nonzero(then, axis=1)
+        both = (context & then).sum(axis=1)
+        known, after = context.sum(axis=1), then.sum(axis=1)
         table = self.counts[row]
         table[:, 1, 1] += both
         table[:, 1, 0] += known - both

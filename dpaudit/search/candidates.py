@@ -320,7 +320,9 @@ class Candidates:
                 for c in centres
             ):
                 centres.append(candidate)
-        return centres[:CENTRES]
+            if len(centres) == CENTRES:
+                break
+        return centres
 
     # --- the record ---
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -402,33 +403,31 @@ every_row = pytest.mark.parametrize("row", ROWS + MUTANTS, ids=label)
 every_algorithm = pytest.mark.parametrize("row", ROWS, ids=label)
 
 
-@every_row
-@pytest.mark.parametrize("size", [0, 1, 7, np.int64(2)])
-def test_shape_and_dtype(row: Row, size: int) -> None:
-    draws = row(size)
-    assert draws.shape == (size, *row.shape)
-    assert draws.dtype == row.dtype
+def assert_refused(
+    row: Row, words: str, errors: Any = (ValueError, TypeError), **changes: Any
+) -> None:
+    """Fail unless a call with these changes raises one of `errors` whose message has `words`."""
+    try:
+        row(**changes)
+    except errors as error:
+        assert re.search(words, str(error)), f"{changes}: {error}"  # noqa: PT017
+    else:
+        pytest.fail(f"{changes} was accepted")
 
 
 @every_row
-def test_the_seed_is_all_that_matters(row: Row) -> None:
+def test_draws_have_the_shape_and_dtype_and_follow_the_seed_alone(row: Row) -> None:
+    for size in (0, 1, 7, np.int64(2)):
+        draws = row(size)
+        assert draws.shape == (size, *row.shape), size
+        assert draws.dtype == row.dtype, size
+    before = np.random.get_state()  # noqa: NPY002
     first = row(50, seed=3)
     np.testing.assert_array_equal(row(50, seed=3), first)
     if row.mechanism is not selection_mutants.report_noisy_max_shared_noise:
-        assert not np.array_equal(row(50, seed=4), first, equal_nan=first.dtype == np.float64)
-
-
-@every_row
-def test_draws_differ_from_each_other(row: Row) -> None:
-    if row.mechanism is selection_mutants.report_noisy_max_shared_noise:
-        return
-    assert len(np.unique(row(50), axis=0)) > 1
-
-
-@every_row
-def test_global_generator_is_not_touched(row: Row) -> None:
-    before = np.random.get_state()  # noqa: NPY002
-    row(10)
+        other = row(50, seed=4)
+        assert not np.array_equal(other, first, equal_nan=first.dtype == np.float64)
+        assert len(np.unique(first, axis=0)) > 1
     after = np.random.get_state()  # noqa: NPY002
     np.testing.assert_array_equal(after[1], before[1])
     assert after[2:] == before[2:]
@@ -453,79 +452,41 @@ def test_lists_and_other_number_types_are_welcome(row: Row) -> None:
 
 
 @every_algorithm
-@pytest.mark.parametrize("rng", [None, 0, np.random, np.random.RandomState(0)])
-def test_only_a_generator_will_do(row: Row, rng: Any) -> None:
-    with pytest.raises(TypeError, match=r"rng must be a numpy.random.Generator, got"):
-        row(rng=rng)
-
-
-@every_algorithm
-def test_rng_has_no_default(row: Row) -> None:
-    with pytest.raises(TypeError, match="rng"):
+def test_only_a_generator_and_a_size_will_do(row: Row) -> None:
+    for rng in (None, 0, np.random, np.random.RandomState(0)):
+        assert_refused(row, r"rng must be a numpy.random.Generator, got", TypeError, rng=rng)
+    with pytest.raises(TypeError, match="rng"):  # it has no default
         row.mechanism(row.data, 3, **row.kwargs)
+    assert_refused(row, "size must be", ValueError, size=-1)
+    for size in (1.5, True, "3"):
+        assert_refused(row, "size must be", TypeError, size=size)
 
 
 @every_algorithm
-@pytest.mark.parametrize(
-    ("size", "error"), [(-1, ValueError), (1.5, TypeError), (True, TypeError), ("3", TypeError)]
-)
-def test_bad_sizes(row: Row, size: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match="size must be"):
-        row(size)
-
-
-POSITIVE = [
-    pytest.param(row, name, id=f"{label(row)}-{name}")
-    for row in ROWS
-    for name in ("epsilon", "sensitivity", "sigma", "clip_norm")
-    if name in row.kwargs
-]
-
-
-@pytest.mark.parametrize(("row", "name"), POSITIVE)
-@pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, "1", True, None])
-def test_bad_positive_parameters(row: Row, name: str, value: Any) -> None:
-    with pytest.raises((ValueError, TypeError), match=f"{name} must be"):
-        row(**{name: value})
-
-
-@every_algorithm
-def test_empty_data(row: Row) -> None:
-    empty = np.zeros((0,) * max(1, np.ndim(row.data)), dtype=np.asarray(row.data).dtype)
-    with pytest.raises(ValueError, match=f"{row.data_name} must not be empty"):
-        row(data=empty)
-
-
-@every_algorithm
-def test_data_of_the_wrong_rank(row: Row) -> None:
-    deep = np.ones((1, 1, 1, 1), dtype=np.asarray(row.data).dtype)
-    with pytest.raises(ValueError, match=f"{row.data_name} must have .* dimensions"):
-        row(data=deep)
-
-
-@every_algorithm
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_data_that_is_not_finite(row: Row, value: float) -> None:
-    data = np.array(row.data, dtype=float)
-    data.flat[0] = value
-    with pytest.raises((ValueError, TypeError), match=f"{row.data_name} must"):
-        row(data=data)
-
-
-@every_algorithm
-@pytest.mark.parametrize("dtype", [bool, complex, object, str])
-def test_data_that_is_not_numeric(row: Row, dtype: type) -> None:
-    with pytest.raises(TypeError, match=f"{row.data_name} must hold"):
-        row(data=np.asarray(row.data).astype(dtype))
-
-
-@every_algorithm
-def test_bad_parameters_of_its_own(row: Row) -> None:
+def test_bad_parameters_are_refused_by_name(row: Row) -> None:
+    for name in {"epsilon", "sensitivity", "sigma", "clip_norm"} & set(row.kwargs):
+        for value in (0.0, -1.0, math.nan, math.inf, "1", True, None):
+            assert_refused(row, f"{name} must be", **{name: value})
     for name, values in row.bad.items():
-        said = row.data_name if name == "data" else name
         for value in values:
-            with pytest.raises((ValueError, TypeError), match=f"{said} must"):
-                row(**{name: value})
+            assert_refused(
+                row, f"{row.data_name if name == 'data' else name} must", **{name: value}
+            )
+
+
+@every_algorithm
+def test_bad_data_are_refused_by_name(row: Row) -> None:
+    data, name = np.asarray(row.data), row.data_name
+    empty = np.zeros((0,) * max(1, data.ndim), dtype=data.dtype)
+    assert_refused(row, f"{name} must not be empty", ValueError, data=empty)
+    deep = np.ones((1, 1, 1, 1), dtype=data.dtype)
+    assert_refused(row, f"{name} must have .* dimensions", ValueError, data=deep)
+    for value in (math.nan, math.inf, -math.inf):
+        broken = np.array(row.data, dtype=float)
+        broken.flat[0] = value
+        assert_refused(row, f"{name} must", data=broken)
+    for dtype in (bool, complex, object, str):
+        assert_refused(row, f"{name} must hold", TypeError, data=data.astype(dtype))
 
 
 @every_algorithm
@@ -541,15 +502,10 @@ def test_an_epsilon_next_to_zero_is_refused_or_finite(row: Row) -> None:
         assert np.isfinite(draws).all()
 
 
-@every_algorithm
-def test_the_docstring_has_its_paragraphs(row: Row) -> None:
-    doc = row.mechanism.__doc__ or ""
-    for paragraph in ("**Guarantee**", "**Requires**", "**Departs**", "**Symbols**"):
-        assert paragraph in doc
-
-
-@pytest.mark.parametrize("row", MUTANTS, ids=label)
-def test_a_mutant_names_its_mistake_and_pair(row: Row) -> None:
-    doc = row.mechanism.__doc__ or ""
-    assert "**Mistake**" in doc
-    assert "**Breaks at**" in doc
+def test_docstrings_have_their_paragraphs() -> None:
+    for row in ROWS:
+        for paragraph in ("**Guarantee**", "**Requires**", "**Departs**", "**Symbols**"):
+            assert paragraph in (row.mechanism.__doc__ or ""), label(row)
+    for row in MUTANTS:
+        for paragraph in ("**Mistake**", "**Breaks at**"):
+            assert paragraph in (row.mechanism.__doc__ or ""), label(row)

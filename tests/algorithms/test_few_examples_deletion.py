@@ -120,7 +120,9 @@ def written_out(items, algorithm, epsilon, delta, sharp):
     return found
 
 
-@pytest.mark.parametrize(("ones", "n"), [(0, 17), (2, 17), (6, 17), (3, 18)])
+@pytest.mark.parametrize(
+    ("ones", "n"), [(0, 17), (2, 17), (6, 17), pytest.param(3, 18, marks=pytest.mark.slow)]
+)
 def test_written_out(ones, n):
     """Against the counted and the enumerated one; one user or two are kept."""
     items, learner = users(ones, n), noisy_majority(6.0)
@@ -131,8 +133,8 @@ def test_written_out(ones, n):
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 4.0, 9.0])
-@pytest.mark.parametrize("ones", [0, 1, 4, 9])
+@pytest.mark.parametrize("epsilon", [1.0, 9.0])
+@pytest.mark.parametrize("ones", [0, 1, 9])
 def test_counted_as_enumerated(ones, epsilon):
     """Of 22 users two are kept; of two and of three kinds of users."""
     learner = noisy_majority(epsilon)
@@ -169,7 +171,7 @@ def excess(one, other, epsilon):
     return max(hockey_stick(one, other, epsilon), hockey_stick(other, one, epsilon))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(pmfs=tables(3), extra=st.integers(1, 3))
 def test_private_whatever_the_algorithm_is(pmfs, extra):
     """All neighbouring pairs of users with a bit each; kappa = 5."""
@@ -209,7 +211,7 @@ def test_truncating_the_noise_costs_nothing_and_gains_nothing():
         assert max(excess(a, b, 3.1) for a, b in itertools.pairwise(found)) <= budget.part_delta
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(pmfs=tables(21), ones=st.integers(0, 20), place=st.integers(0, 20))
 def test_private_whatever_order_it_sees(pmfs, ones, place):
     """An algorithm that sees at which place of what is left a bit is 1; n = 22."""

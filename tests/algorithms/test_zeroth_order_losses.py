@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import minimize
@@ -305,6 +305,7 @@ def test_smoothing_of_others_is_not_exact():
 # --- stationarity ---
 
 
+@settings(max_examples=30)
 @given(st.integers(1, 8), st.integers(1, 4), st.integers(0, 2**32 - 1))
 def test_the_shortest_point_of_a_hull(k, d, seed):
     vectors = np.random.default_rng(seed).normal(size=(k, d)) + 0.5

@@ -59,7 +59,7 @@ RENYI = ["zcdp", "zcdp small", "zcdp large", "renyi", "renyi small order", "reny
 
 @every_claim
 def test_delta_decreases_with_epsilon_and_is_convex_in_its_exponential(claim: Claim) -> None:
-    x = np.linspace(1.0, 40.0, 25)
+    x = np.linspace(1.0, 40.0, 12)
     deltas = np.array([claim.delta(math.log(v)) for v in x])
     assert ((deltas >= 0) & (deltas <= 1)).all()
     assert (np.diff(deltas) <= 1e-12).all()
@@ -68,7 +68,7 @@ def test_delta_decreases_with_epsilon_and_is_convex_in_its_exponential(claim: Cl
 
 @every_claim
 def test_epsilon_and_delta_invert_each_other(claim: Claim) -> None:
-    for delta in (1e-12, 1e-6, 1e-3, 0.1, 0.3, 0.7, 0.99):
+    for delta in (1e-12, 1e-3, 0.1, 0.7, 0.99):
         epsilon = claim.epsilon(delta)
         if epsilon == math.inf:
             assert claim.delta(1e6) > delta
@@ -290,13 +290,13 @@ def test_renyi_conversions_are_never_worse_than_those_of_dp_accounting(name: str
         assert claim.delta(epsilon) <= theirs * (1 + 1e-6) + 1e-12
 
 
-@pytest.mark.parametrize("rho", [1e-4, 0.02, 0.5, 8.0, 50.0])
+@pytest.mark.parametrize("rho", [1e-4, 0.5, 50.0])
 def test_the_gaussian_mechanism_keeps_the_zcdp_and_renyi_claims_about_it(rho: float) -> None:
     oracle = oracles.gaussian(math.sqrt(2 * rho), 1.0)
     orders = [1.5, 2.0, 4.0, 16.0, 64.0]
     renyi = RenyiDP(orders, [rho * a for a in orders])
     zcdp = ZeroConcentratedDP(rho)
-    for epsilon in np.linspace(0, zcdp.epsilon(1e-9), 12).tolist():
+    for epsilon in np.linspace(0, zcdp.epsilon(1e-9), 6).tolist():
         assert oracle.delta(epsilon) <= zcdp.delta(epsilon) * (1 + 1e-9)
         assert zcdp.delta(epsilon) <= renyi.delta(epsilon) * (1 + 1e-6)
     for delta in (1e-12, 1e-6, 0.01):

@@ -162,10 +162,11 @@ def test_accounted_keeps_what_every_claim_keeps() -> None:
 
 def test_equal_events_give_equal_claims_and_others_do_not() -> None:
     event = da.ComposedDpEvent([SAMPLED, GAUSSIAN])  # holds a list, which has no hash
-    assert Accounted(event) == Accounted(event)
-    assert len({Accounted(event), Accounted(event), Accounted(GAUSSIAN)}) == 2
-    assert Accounted(GAUSSIAN) != Accounted(GAUSSIAN, REPLACE)
-    assert Accounted(GAUSSIAN) != Accounted(GAUSSIAN, source="a paper")
+    one, same, other = Accounted(event), Accounted(event), Accounted(GAUSSIAN)
+    assert one == same
+    assert len({one, same, other}) == 2
+    assert other != Accounted(GAUSSIAN, REPLACE)
+    assert other != Accounted(GAUSSIAN, source="a paper")
     accountant = PLDAccountant().compose(GAUSSIAN)
     assert Accounted(accountant) != Accounted(accountant)
 

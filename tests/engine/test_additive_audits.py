@@ -78,7 +78,9 @@ def test_centres_that_happen_to_be_equal_are_data_like_any_other():
 @pytest.mark.parametrize("distance", [0.0, 1e3, 1e9])
 def test_events_that_are_impossible_or_sure_do_no_harm(distance):
     for ball in (None, lambda data: (data, 1.0)):
-        finding, long = look(AdditiveNoise(uniform, scale=1.0, ball=ball), CLAIM, pair(distance, 0))
+        finding, long = look(
+            AdditiveNoise(uniform, scale=1.0, ball=ball), CLAIM, pair(distance, 0), draws=5000
+        )
         if distance == 0:
             assert finding.epsilon.lower == 0
             assert finding.delta.lower == 0
@@ -99,10 +101,10 @@ def test_the_floor_without_a_ball_is_that_of_an_unseen_centre():
 @pytest.mark.parametrize("claim", [GaussianDP(0.5), PureDP(0.5), ApproxDP(0.5, 0.0)], ids=str)
 def test_every_kind_of_claim(claim):
     mechanism = AdditiveNoise(uniform, scale=1.0, ball=around)
-    finding, _ = look(mechanism, claim, pair(0.5, -0.5), draws=4000)
+    finding, _ = look(mechanism, claim, pair(0.5, -0.5), draws=2000)
     assert finding.refuted
     assert finding.epsilon.lower > finding.point[0]
-    kept, _ = look(mechanism, claim, pair(0.05, -0.05), draws=4000)
+    kept, _ = look(mechanism, claim, pair(0.05, -0.05), draws=2000)
     assert not kept.refuted
 
 
@@ -115,10 +117,10 @@ def test_the_best_of_several_pairs_is_certified():
 
 def test_results_are_functions_of_seed_name_and_role():
     mechanism = AdditiveNoise(signs, scale=1.0)
-    first, _ = look(mechanism, CLAIM, pair(1, -1), draws=3000)
-    again, _ = look(mechanism, CLAIM, pair(1, -1), draws=3000)
-    other, _ = look(mechanism, CLAIM, pair(1, -1), draws=3000, seed=2)
-    mutant, _ = look(mechanism, CLAIM, pair(1, -1), "mutant", draws=3000)
+    first, _ = look(mechanism, CLAIM, pair(1, -1), draws=1000)
+    again, _ = look(mechanism, CLAIM, pair(1, -1), draws=1000)
+    other, _ = look(mechanism, CLAIM, pair(1, -1), draws=1000, seed=2)
+    mutant, _ = look(mechanism, CLAIM, pair(1, -1), "mutant", draws=1000)
     assert first.profile == again.profile
     assert first.epsilon == again.epsilon
     assert first.diagnostics.histogram == again.diagnostics.histogram

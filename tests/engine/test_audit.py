@@ -124,7 +124,7 @@ CURVES: list[tuple[Claim, float]] = [
 def test_curves_are_refuted_when_broken_and_not_when_kept(claim: Claim, sigma: float) -> None:
     kept = functools.partial(gaussian, sigma=sigma)
     broken = functools.partial(gaussian, sigma=sigma / 2)
-    result = audit(kept, claim, ONE, draws=20_000, seed=1, mutants=[broken])
+    result = audit(kept, claim, ONE, draws=5000, seed=1, mutants=[broken])
     assert result.verdict is Verdict.NOT_REFUTED
     assert result.claimed_epsilon in result.profile.epsilon
     assert result.claimed_delta == pytest.approx(claim.delta(result.claimed_epsilon))
@@ -136,13 +136,13 @@ def test_the_reason_for_refuting_a_curve_is_true() -> None:
     """A curve may be broken elsewhere than at the point that was singled out."""
     mechanism = functools.partial(gaussian, sigma=0.75)
     refuted = 0
-    for seed in range(20):
+    for seed in range(12):
         task = Task(GaussianDP(1.0), family(ONE), 500, 0.05, seed, "gaussian(sigma=0.75)")
         found = certificate_of(task, mechanism, "mechanism")
         if found.refuted:
             refuted += 1
             assert found.epsilon.lower > found.point[0], judge(task, found, Fates(), None)[1]
-    assert refuted > 10
+    assert refuted > 6
 
 
 def test_a_curve_is_refuted_where_it_is_broken_whatever_was_singled_out(
@@ -369,7 +369,7 @@ def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("claim", [PureDP(1.0), GaussianDP(1.0)], ids=str)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_witness_is_the_event_that_certifies_epsilon(claim: Any, seed: int) -> None:
     """No rates that its counts leave possible have a smaller loss than the certified epsilon."""
     result = audit(laplace, claim, ONE, draws=3000, seed=seed, failure_prob=0.01, mutants=None)
@@ -384,9 +384,9 @@ def test_the_witness_is_the_event_that_certifies_epsilon(claim: Any, seed: int) 
 def test_more_certainty_certifies_less() -> None:
     levels = [
         audit(
-            laplace, PureDP(1.0), ONE, draws=10_000, seed=1, failure_prob=f, mutants=None
+            laplace, PureDP(1.0), ONE, draws=3000, seed=1, failure_prob=f, mutants=None
         ).certified_epsilon
-        for f in (0.1, 1e-5, 1e-30, 1e-200)
+        for f in (0.1, 1e-5, 1e-200)
     ]
     assert levels == sorted(levels, reverse=True)
 
@@ -394,11 +394,11 @@ def test_more_certainty_certifies_less() -> None:
 def test_many_draws_are_counted_in_bounded_memory() -> None:
     tracemalloc.start()
     try:
-        result = audit(laplace, PureDP(1.0), ONE, draws=3_000_000, seed=1, mutants=None)
+        result = audit(laplace, PureDP(1.0), ONE, draws=1_000_000, seed=1, mutants=None)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert result.draws["explore"] + result.draws["certify"] == 3_000_000
+    assert result.draws["explore"] + result.draws["certify"] == 1_000_000
     assert 0.98 < result.certified_epsilon <= 1.0
     assert peak < 300e6
 

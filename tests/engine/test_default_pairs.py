@@ -79,7 +79,7 @@ def without(held: Portfolio, *ideas: str) -> Portfolio:
     [
         ("the first users for a random sample", ("place", "which_", "few_")),
         ("no answer without data", ("empty_", "only_user", "missing_", "extreme")),
-        ("category released by its true count", ("holders",)),
+        pytest.param("category released by its true count", ("holders",), marks=pytest.mark.slow),
     ],
 )
 def test_a_portfolio_that_lacks_the_idea_misses_the_bug(story: str, ideas: tuple[str, ...]) -> None:
@@ -97,7 +97,7 @@ def leaves(data: Array, size: int, *, rng: Generator) -> Array:
 
 
 def test_the_default_follows_the_relation_of_the_claim() -> None:
-    for relation, draws in ((Relation.ADD_REMOVE_USER, DRAWS), (None, 5000)):
+    for relation, draws in ((Relation.ADD_REMOVE_USER, 5000), (None, 5000)):
         gone = audit(leaves, PureDP(1.0, relation), draws=draws, seed=1, mutants=None)
         assert gone.verdict is Verdict.REFUTED
         assert "add_remove_user" in gone.pair_words
@@ -113,7 +113,7 @@ def spends_a_fifth_too_much(data: Array, size: int, *, rng: Generator) -> Array:
     return users.mean() + rng.laplace(scale=100 / len(data), size=size)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_the_farthest_user_is_a_finalist_however_little_it_showed_at_first(seed: int) -> None:
     """A claim of 1 is exceeded on pairs that go beyond 120, and reached by half of all others."""
     claim = PureDP(1.0, Relation.REPLACE_USER)
@@ -146,10 +146,10 @@ def test_the_audit_follows_its_seed() -> None:
 
 def test_sequential_audits_and_curves_take_the_default() -> None:
     planted = case("the mean clipped, not the users")
-    early = audit(planted.bug, PureDP(1.0), draws=DRAWS, seed=1, method="sequential", mutants=None)
+    early = audit(planted.bug, PureDP(1.0), draws=5000, seed=1, method="sequential", mutants=None)
     assert early.verdict is Verdict.REFUTED
     assert early.diagnostics.search is not None
-    curve = audit(planted.bug, GaussianDP(1.0), draws=DRAWS, seed=1, mutants=None)
+    curve = audit(planted.bug, GaussianDP(1.0), draws=5000, seed=1, mutants=None)
     assert curve.verdict is Verdict.REFUTED
 
 

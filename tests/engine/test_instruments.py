@@ -181,7 +181,7 @@ def test_a_sequential_audit_takes_small_steps_after_a_long_search() -> None:
 
     space = nb.outlier(n_users=5)
     result = audit(
-        sensitive, PureDP(1.0), space, seed=1, draws=100_000, method="sequential", mutants=None
+        sensitive, PureDP(1.0), space, seed=1, draws=50_000, method="sequential", mutants=None
     )
     assert result.verdict is Verdict.REFUTED
     assert result.draws["certify"] < 3000

@@ -55,7 +55,7 @@ def test_a_fixed_seed_is_found_wherever_it_hides_the_user(seed: int | None, expe
         neighbors.portfolio(FRAME, schema=neighbors.Schema(user="user")),
         PureDP(1.0, REPLACE),
     )
-    found = audit(answers_by(seed), claim, where, draws=2000, seed=1, mutants=None)
+    found = audit(answers_by(seed), claim, where, draws=1500, seed=1, mutants=None)
     assert (found.verdict is Verdict.REFUTED) is expected
 
 
@@ -93,11 +93,11 @@ def counts(data: Array, size: int, *, rng: Generator) -> Array:
     return len(data) + rng.laplace(scale=0.5, size=size)
 
 
-@pytest.mark.parametrize("options", [{"m": 1}, {"low": 0.0, "high": 1.0}, {"n_users": 6}, {}])
+@pytest.mark.parametrize("options", [{"m": 1}, {"low": 0.0, "high": 1.0}, {"n_users": 6}])
 def test_the_claim_decides_which_relation_a_portfolio_searches(options: dict[str, Any]) -> None:
     held = neighbors.portfolio(**options)
     for relation, expected in ((REMOVE, True), (None, True), (REPLACE, False)):
-        found = audit(counts, PureDP(1.0, relation), held, draws=5000, seed=1, mutants=None)
+        found = audit(counts, PureDP(1.0, relation), held, draws=3000, seed=1, mutants=None)
         assert (found.verdict is Verdict.REFUTED) is expected
     named = neighbors.portfolio(**options).under(REPLACE)
     with pytest.raises(ValueError, match="claim speaks of add_remove_user"):
@@ -123,12 +123,14 @@ def noisy_mean_true_scale(data: Array, size: int, *, rng: Generator) -> Array:
     return mean * count / noisy + rng.laplace(scale=2 / count, size=size)
 
 
-@pytest.mark.parametrize("mechanism", [scale_of_the_true_count, noisy_mean_true_scale])
-@pytest.mark.parametrize("relation", [REMOVE, None])
+@pytest.mark.parametrize(
+    ("mechanism", "relation"), [(scale_of_the_true_count, REMOVE), (noisy_mean_true_scale, None)]
+)
 def test_a_scale_from_the_true_number_of_users_is_found(
     mechanism: Any, relation: Relation | None
 ) -> None:
-    found = audit(mechanism, PureDP(1.0, relation), seed=2, mutants=None)
+    claim = PureDP(1.0, relation)
+    found = audit(mechanism, claim, seed=2, draws=20_000, mutants=None)
     assert found.verdict is Verdict.REFUTED
     assert "few_users" in found.pair_words
 
@@ -141,9 +143,9 @@ def test_a_mechanism_need_not_answer_on_very_few_users() -> None:
             raise ValueError("too few")
         return np.clip(data, 0, 1).mean(axis=1).sum() + rng.laplace(scale=1.0, size=size)
 
-    found = audit(picky, PureDP(1.0), seed=1, draws=40_000)
+    found = audit(picky, PureDP(1.0), seed=1, draws=10_000)
     assert found.verdict is Verdict.NOT_REFUTED
-    assert "very few users (the mechanism gives no answer on few_users(1" in str(found.left_out)
+    assert "very few users (the mechanism gives no answer on few_users(" in str(found.left_out)
 
     class Exact:
         def pmf(self, data: Array) -> Array:
@@ -166,11 +168,11 @@ def record_mean(data: Array, size: int, *, rng: Generator) -> Array:
 
 def test_a_claim_that_holds_for_one_item_is_told_apart() -> None:
     claim = PureDP(1.0, REPLACE)
-    found = audit(record_mean, claim, seed=1, draws=20_000)
+    found = audit(record_mean, claim, seed=1, draws=5000)
     assert found.verdict is Verdict.REFUTED
     assert any("refuted for users with 8 items; for users with one" in note for note in found.notes)
-    broken = audit(counts, PureDP(1.0, REMOVE), seed=1, draws=20_000)
-    named = audit(record_mean, claim, neighbors.portfolio(m=4), seed=1, draws=20_000)
+    broken = audit(counts, PureDP(1.0, REMOVE), seed=1, draws=5000)
+    named = audit(record_mean, claim, neighbors.portfolio(m=4), seed=1, draws=5000)
     for result in (broken, named):
         assert result.verdict is Verdict.REFUTED
         assert not any("one item each" in note for note in result.notes)
@@ -180,7 +182,7 @@ def test_a_claim_that_holds_for_one_item_is_told_apart() -> None:
         return float(len(frame) + rng.laplace(scale=1.0))
 
     held = neighbors.portfolio(schema={"age": (0, 90)}).under(REMOVE)
-    frames = audit(rows, PureDP(1.0), held, seed=1, draws=4000)
+    frames = audit(rows, PureDP(1.0), held, seed=1, draws=3000)
     assert any("refuted for users with 4 items" in note for note in frames.notes)
 
 
@@ -228,8 +230,10 @@ SHOPS = pd.DataFrame(
 
 @one_draw
 def by_shop(frame: Any, *, rng: Generator) -> dict[str, float]:
-    totals = frame["paid"].clip(0, 10).groupby(frame["shop"]).sum()
-    return {shop: float(total + rng.laplace(scale=10)) for shop, total in totals.items()}
+    shops, at = np.unique(frame["shop"].to_numpy(dtype=str), return_inverse=True)
+    totals = np.bincount(at, np.clip(frame["paid"].to_numpy(), 0, 10), minlength=len(shops))
+    noisy = totals + rng.laplace(scale=10, size=len(shops))
+    return dict(zip(shops.tolist(), noisy.tolist(), strict=True))
 
 
 @pytest.mark.filterwarnings("ignore::dpaudit.errors.SlowAuditWarning")

@@ -59,7 +59,7 @@ def clipped_sum(data: Array, size: int, *, rng: Generator) -> Array:
 
 
 def audited(mechanism: Any, pair: Any = ONE, **options: Any) -> AuditResult:
-    options = {"draws": 20_000, "seed": 1, **options}
+    options = {"draws": 5000, "seed": 1, **options}
     return audit(mechanism, options.pop("claim", PureDP(1.0)), pair, **options)
 
 
@@ -115,7 +115,7 @@ def test_noise_that_can_be_removed_unnoticed_is_named() -> None:
 
 
 def test_noise_of_one_call_is_told_from_that_of_all() -> None:
-    result = audited(stepwise, claim=PureDP(1.0), draws=50_000)
+    result = audited(stepwise, claim=PureDP(1.0), draws=20_000)
     assert result.verdict is Verdict.NOT_REFUTED
     for words in ("removed", "removed in the first", "removed in the last", "not refreshed"):
         found = [m for m in result.mutants if m.name.endswith((words, f"{words} call"))]
@@ -233,10 +233,10 @@ def test_computed_mechanisms_have_computed_mutants() -> None:
 def test_a_search_and_families_are_gone_through_for_mutants_too() -> None:
     """On the pair of the mechanism, where all is equal, no mutant shows anything."""
     still = NeighborPair([[0.0], [0.0]], [[0.0], [1e-9]], recipe="hardly")
-    result = audited(laplace, [still, ONE], draws=20_000)
+    result = audited(laplace, [still, ONE], draws=5000)
     assert result.verdict is Verdict.NOT_REFUTED
     space = neighbors.outlier(n_users=5)
-    assert audited(laplace, space, draws=20_000).verdict is Verdict.NOT_REFUTED
+    assert audited(laplace, space, draws=5000).verdict is Verdict.NOT_REFUTED
 
 
 # --- what was found by somebody who wanted to break it ---
@@ -353,9 +353,8 @@ def test_a_mechanism_that_cannot_draw_once_is_audited_all_the_same() -> None:
 # --- what they cost ---
 
 
-@pytest.mark.parametrize("given", [(), [partial(laplace, scale=0.5)]])
-def test_all_mutants_together_cost_one_failure_prob(given: Any) -> None:
-    result = audited(stepwise, mutants=given, failure_prob=1e-5)
+def test_all_mutants_together_cost_one_failure_prob() -> None:
+    result = audited(stepwise, mutants=[partial(laplace, scale=0.5)], failure_prob=1e-5)
     assert result.total_failure_prob <= 2e-5 * (1 + 1e-9)
     assert all(0 < m.failure_prob < 1e-5 for m in result.mutants if m.draws)
 
@@ -382,7 +381,7 @@ def test_looks_at_one_mutant_are_at_most_as_many_as_are_paid_for(
 
 
 def test_mutants_of_the_noise_spend_as_much_as_the_audit_and_once_more_if_all_survive() -> None:
-    draws = 10_000
+    draws = 5000
     for pair, most in ((ONE, 1.0), (NeighborPair([[0.0]], [[0.0]]), 2.0)):
         result = audited(stepwise, pair, draws=draws, claim=ApproxDP(1.0, 1e-3))
         spent = sum(m.draws for m in result.mutants)

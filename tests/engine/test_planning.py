@@ -94,9 +94,10 @@ def test_more_is_needed_for_smaller_violations_and_more_certainty(delta: float) 
     def draws(**arguments: Any) -> int:
         return plan(ApproxDP(1.0, delta), **({"true_epsilon": 1.6} | arguments)).draws
 
-    assert draws(true_epsilon=1.3) > draws() > draws(true_epsilon=2.5)
-    assert draws(power=0.99) > draws() > draws(power=0.5)
-    assert draws(failure_prob=1e-9) > draws() > draws(failure_prob=0.05)
+    usual = draws()
+    assert draws(true_epsilon=1.3) > usual > draws(true_epsilon=2.5)
+    assert draws(power=0.99) > usual > draws(power=0.5)
+    assert draws(failure_prob=1e-9) > usual > draws(failure_prob=0.05)
 
 
 def test_the_power_curve_rises_through_the_wanted_power() -> None:

@@ -90,12 +90,12 @@ def test_the_ball_is_a_point_where_nobody_else_moves_along() -> None:
 
 
 def test_it_reaches_what_no_count_does() -> None:
-    """Of the epsilon of 7.44 that the accountant says at delta = 1e-5, by 20,000 draws."""
+    """Of the epsilon of 7.44 that the accountant says at delta = 1e-5, by 10,000 draws."""
     from audits.training.tasks import poisson
 
     true = Accounted(poisson(0.92)).epsilon(1e-5)
     claim: Claim = ApproxDP(0.1, 1e-5, ADD)
-    options: dict[str, Any] = {"draws": 20_000, "seed": 0, "mutants": None}
+    options: dict[str, Any] = {"draws": 10_000, "seed": 0, "mutants": None}
     run = run_of(release="last")
     apart = audit(along(run), claim, PAIR, **options)
     counted = audit(run, claim, PAIR, score=run.likelihood_ratio(PAIR), **options)

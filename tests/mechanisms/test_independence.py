@@ -33,48 +33,51 @@ def check_of(calls: Any, outputs: Any = None, keys: Any = None) -> IndependenceC
     return check
 
 
-def expectation(rate: float, shape: tuple[int, ...], statistic: Callable[..., float], **kind: Any):
-    """Expected e-value over all sequences of a Bernoulli event, cut into calls."""
-    total = 0.0
-    for sequence in itertools.product((0, 1), repeat=sum(shape)):
-        calls = np.split(np.array(sequence), np.cumsum(shape)[:-1])
+RATES = (0.5, 0.2, 0.01)
+
+
+def expectations(length: int, statistic: Callable[[tuple[int, ...]], float]) -> list[float]:
+    """Return the expected e-value at each of `RATES`, over all sequences of a Bernoulli event.
+
+    `statistic` takes a sequence and returns the logarithm of its e-value.
+    """
+    totals = np.zeros(len(RATES))
+    rates = np.array(RATES)
+    for sequence in itertools.product((0, 1), repeat=length):
         ones = sum(sequence)
-        probability = rate**ones * (1 - rate) ** (len(sequence) - ones)
-        total += probability * math.exp(statistic(check_of(calls, **kind)))
-    return total
+        totals += rates**ones * (1 - rates) ** (length - ones) * math.exp(statistic(sequence))
+    return totals.tolist()
+
+
+def foretold(shape: tuple[int, ...], **kind: Any) -> Callable[[tuple[int, ...]], float]:
+    """Return the evidence of the forecasters in a sequence, cut into calls of these sizes."""
+    ends = np.cumsum(shape)[:-1]
+    return lambda sequence: check_of(np.split(np.array(sequence), ends), **kind)._foretold()
 
 
 # --- never more than it says: by enumeration ---
 
 
-@pytest.mark.parametrize("rate", [0.5, 0.2, 0.01])
 @pytest.mark.parametrize("shape", [(10,), (5, 5), (4, 3, 3), (1, 2, 3, 4)])
-def test_the_forecasters_earn_nothing_on_independent_draws(rate, shape) -> None:
-    assert expectation(rate, shape, IndependenceCheck._foretold) <= 1 + 1e-12
+def test_the_forecasters_earn_nothing_on_independent_draws(shape) -> None:
+    assert max(expectations(10, foretold(shape))) <= 1 + 1e-12
 
 
-@pytest.mark.parametrize("rate", [0.5, 0.2])
-def test_nor_where_the_event_changes_on_the_way(rate) -> None:
+def test_nor_where_the_event_changes_on_the_way() -> None:
     keys = ["a", "a", "b", "c"]
-    assert expectation(rate, (3, 2, 3, 2), IndependenceCheck._foretold, keys=keys) <= 1 + 1e-12
+    assert max(expectations(10, foretold((3, 2, 3, 2), keys=keys))) <= 1 + 1e-12
 
 
-@pytest.mark.parametrize("rate", [0.5, 0.2, 0.01])
-def test_the_test_of_repeats_earns_nothing_on_independent_discrete_draws(rate) -> None:
+def test_the_test_of_repeats_earns_nothing_on_independent_discrete_draws() -> None:
     """Here the draws themselves are the coin, so that calls do begin alike, and often."""
 
-    def statistic(calls: Any) -> float:
+    def repeated(sequence: tuple[int, ...]) -> float:
         check = IndependenceCheck("f")
-        for call in calls:
+        for call in np.split(np.array(sequence), 4):
             check.add(call, np.zeros((1, len(call)), dtype=bool))
-        return math.exp(check._repeated())
+        return check._repeated()
 
-    total = 0.0
-    for sequence in itertools.product((0, 1), repeat=12):
-        ones = sum(sequence)
-        calls = np.split(np.array(sequence), 4)
-        total += rate**ones * (1 - rate) ** (12 - ones) * statistic(calls)
-    assert total <= 1 + 1e-12
+    assert max(expectations(12, repeated)) <= 1 + 1e-12
 
 
 def test_one_that_forgets_its_denominator_is_found_out(monkeypatch) -> None:
@@ -87,12 +90,18 @@ def test_one_that_forgets_its_denominator_is_found_out(monkeypatch) -> None:
         return np.concatenate([logs, self.calls[:, 0] + self.draws * math.log(2)])
 
     monkeypatch.setattr(independence._Segment, "log_evidence", wrong)
-    assert expectation(0.01, (5, 5), IndependenceCheck._foretold) > 1
+    assert max(expectations(10, foretold((5, 5)))) > 1
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("rate", [0.5, 0.1, 0.003])
-@pytest.mark.parametrize("calls", [4, 16, pytest.param(64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("calls", "rate"),
+    [
+        *[(4, 0.5), (4, 0.1), (4, 0.003), (16, 0.1)],
+        *[pytest.param(c, r, marks=pytest.mark.slow) for c in (16, 64) for r in (0.5, 0.003)],
+        pytest.param(64, 0.1, marks=pytest.mark.slow),
+    ],
+)
 def test_honest_calls_are_refused_no_more_often_than_said(monkeypatch, calls, rate) -> None:
     """At a level of 0.2, where refusals could be counted; false-alarm rate of this test 1e-6."""
     monkeypatch.setattr(independence, "FALSE_REFUSAL", 0.2 * 4)
@@ -125,17 +134,15 @@ def test_bytes_that_are_no_values_are_not_compared(dtype) -> None:
     assert check._copies == 0
 
 
-@pytest.mark.parametrize("rate", [0.5, 0.2])
-def test_the_width_of_a_text_foretells_nothing(rate) -> None:
+def test_the_width_of_a_text_foretells_nothing() -> None:
     """The longest text of a call sets the width of all: how a call begins must not tell it."""
-    total = 0.0
-    for sequence in itertools.product((0, 1), repeat=10):
-        ones = sum(sequence)
+
+    def evidence(sequence: tuple[int, ...]) -> float:
         calls = np.split(np.array(sequence), [5])
         outputs = [np.array(["yes, indeed" if fired else "no" for fired in call]) for call in calls]
-        evidence = check_of(calls, outputs)._foretold()
-        total += rate**ones * (1 - rate) ** (10 - ones) * math.exp(evidence)
-    assert total <= 1 + 1e-12
+        return check_of(calls, outputs)._foretold()
+
+    assert max(expectations(10, evidence)) <= 1 + 1e-12
 
 
 @pytest.mark.parametrize("shape", [(5, 5, 5), (3, 3, 3, 3, 3)])
@@ -224,7 +231,7 @@ def test_sequential_audits_refuse_shared_noise_and_never_certify_it(name) -> Non
 
 @pytest.mark.parametrize("name", SHARED)
 def test_fixed_audits_of_few_draws_refuse_shared_noise(name) -> None:
-    assert refusals(name, 30, draws=2000, failure_prob=0.05) == (30, 0)
+    assert refusals(name, 10, draws=2000, failure_prob=0.05) == (10, 0)
 
 
 @pytest.mark.parametrize("seed", [12, 106, 135])

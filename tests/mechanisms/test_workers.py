@@ -92,6 +92,7 @@ def test_a_worker_that_dies_is_replaced_and_its_chunks_are_drawn_again(tmp_path:
     )
 
 
+@pytest.mark.slow
 def test_a_worker_that_always_dies_is_given_up_with_a_reason() -> None:
     parent = os.getpid()
 

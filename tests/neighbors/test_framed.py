@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from math import inf, isnan, nan
 from typing import Any
 
@@ -44,6 +45,12 @@ def visits(n_users: int = 30) -> pd.DataFrame:
 VISITS = visits()
 
 
+@functools.cache
+def around_visits() -> Portfolio:
+    """All pairs around the frame, under both relations: they take seconds to make."""
+    return neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id"))
+
+
 def members(found: Portfolio) -> list[NeighborPair]:
     """All pairs, and some of each space."""
     rng = np.random.default_rng(1)
@@ -76,9 +83,7 @@ def test_polars_frames_stay_polars_frames() -> None:
 
 
 def test_users_hold_the_ends_of_columns_in_each_category() -> None:
-    found = neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id")).under(
-        Relation.REPLACE_USER
-    )
+    found = around_visits().under(Relation.REPLACE_USER)
     high = [pair for pair in found.pairs if pair.recipe.startswith("high against low")]
     assert {cells_of(pair, "city")[0] for pair in high} == set(CITIES)
     assert {cells_of(pair, "age")[0] for pair in high} == {VISITS["age"].max()}
@@ -91,9 +96,7 @@ def test_users_hold_the_ends_of_columns_in_each_category() -> None:
 
 
 def test_gaps_are_tried_where_the_frame_has_some() -> None:
-    found = neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id")).under(
-        Relation.ADD_REMOVE_USER
-    )
+    found = around_visits().under(Relation.ADD_REMOVE_USER)
     assert any(all(map(isnan, cells_of(pair, "paid"))) for pair in found.pairs)
     without = neighbors.portfolio(VISITS.dropna(), schema=neighbors.Schema(user="id")).under(
         Relation.ADD_REMOVE_USER
@@ -113,12 +116,10 @@ def test_columns_that_are_declared_go_further_than_the_frame() -> None:
 
 
 def test_the_relation_may_be_named() -> None:
-    both = neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id"))
+    both = around_visits()
     assert set(both.relations) == {Relation.ADD_REMOVE_USER, Relation.REPLACE_USER}
     for relation in both.relations:
-        assert neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id")).under(
-            relation
-        ).relations == (relation,)
+        assert both.under(relation).relations == (relation,)
 
 
 @pytest.mark.parametrize(
@@ -160,19 +161,14 @@ def mean_of_each_city(frame: Any, *, rng: np.random.Generator) -> dict[str, floa
 
 def test_a_mistake_that_users_of_the_frame_hide_is_found() -> None:
     calm = NeighborPair.from_frame(VISITS, user="id", drop="u7")
-    claim, options = PureDP(2.0), {"draws": 1400, "seed": 1}
+    claim, options = PureDP(2.0), {"draws": 1400, "seed": 1, "mutants": None}
     mechanism = Outcomes(mean_of_each_city, keys=CITIES)
     silent = audit(mechanism, claim, calm, **options)
     assert silent.verdict.words != "REFUTED"
     assert any(
         "neighbors.portfolio(frame, schema=Schema(user='id'))" in note for note in silent.notes
     )
-    found = audit(
-        mechanism,
-        claim,
-        neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id")),
-        **options,
-    )
+    found = audit(mechanism, claim, around_visits(), **options)
     assert found.verdict.words == "REFUTED"
     assert not any("Schema" in note for note in found.notes)
 
@@ -181,13 +177,7 @@ def test_keys_that_come_and_go_are_asked_for() -> None:
     with pytest.raises(
         MechanismError, match=r"Declare every key that there may be: Outcomes\(f, keys=\["
     ) as raised:
-        audit(
-            mean_of_each_city,
-            PureDP(2.0),
-            neighbors.portfolio(VISITS, schema=neighbors.Schema(user="id")),
-            draws=1400,
-            seed=1,
-        )
+        audit(mean_of_each_city, PureDP(2.0), around_visits(), draws=1400, seed=1)
     assert "say so by" not in str(raised.value)  # columns= would change nothing
 
 

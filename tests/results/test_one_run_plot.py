@@ -22,8 +22,8 @@ CLAIMS = [PureDP(1.0), ApproxDP(1.0, 1e-5), GaussianDP(1.0), PureDP(8.0)]
 @functools.cache
 def found(claim: Claim, side: str = "both") -> AuditResult:
     rng = np.random.default_rng(0)
-    included = rng.random(500) < 0.5
-    scores = 2 * included + rng.standard_normal(500)
+    included = rng.random(120) < 0.5
+    scores = 2 * included + rng.standard_normal(120)
     return audit_one_run(scores, included, claim, side=side, failure_prob=0.05)
 
 

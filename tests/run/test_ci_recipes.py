@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
+
+pytestmark = pytest.mark.slow  # whole runs of a shell, with workers
 
 PAGE = Path(__file__).parents[2] / "docs" / "ci.md"
 AUDIT = """
@@ -33,11 +36,19 @@ def recipe(title: str) -> Any:
     return yaml.safe_load(found.group(1))["jobs" if title == "GitHub Actions" else "audits"]
 
 
+@pytest.fixture(scope="module")
+def baseline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout with a stored run."""
+    path = tmp_path_factory.mktemp("baseline")
+    write(path, scale=1.0)
+    assert shell("dpaudit run --strict --out baseline", path) == 0
+    return path
+
+
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(baseline: Path, tmp_path: Path) -> Path:
     """A checkout whose noise was halved since the baseline was made."""
-    write(tmp_path, scale=1.0)
-    assert shell("dpaudit run --strict --out baseline", tmp_path) == 0
+    shutil.copytree(baseline, tmp_path, dirs_exist_ok=True)
     write(tmp_path, scale=0.5)
     return tmp_path
 

@@ -38,7 +38,7 @@ from mine import half, honest, unclipped
 PAIR = NeighborPair([[1.0]], [[0.0]])
 
 def audit_honest(auditor):
-    auditor.check(honest, PureDP(1.0), PAIR, mutants=[half], draws=2000)
+    auditor.check(honest, PureDP(1.0), PAIR, mutants=[half], draws=600)
 """
 
 BROKEN = """

@@ -54,10 +54,11 @@ def run(home, out, *more, scale=1.0, heads=0.6, audit=AUDIT, ledger=LEDGER):
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
-    """A home with the run `before`, made once."""
+    """A home with the run `before`, and `halved` with half of its noise, made once."""
     home = Home(tmp_path_factory.mktemp("first"))
-    done = run(home, "before")
-    assert done.code == 0, done.out + done.err
+    for name, scale in (("halved", 0.5), ("before", 1.0)):
+        done = run(home, name, scale=scale)
+        assert done.code == (name == "halved"), done.out + done.err
     return home
 
 
@@ -170,7 +171,7 @@ def test_a_verdict_of_the_ledger_that_changed_is_worse(stored):
 
 
 def test_files_of_single_results_and_results_json(stored):
-    run(stored, "after", scale=0.5)
+    (stored.path / "halved").rename(stored.path / "after")
     name = "audits/audit_mine.audit_noisy.json"
     for old, new in (
         (f"before/{name}", f"after/{name}"),
@@ -220,10 +221,9 @@ def _missing(home):
 
 
 def _of_another_run(home):
-    run(home, "other", scale=0.7)
     name = "audits/audit_mine.audit_noisy"
     for ending in (".json", ".npz"):
-        file = home.path / "other" / f"{name}{ending}"
+        file = home.path / "halved" / f"{name}{ending}"
         (home.path / "before" / f"{name}{ending}").write_bytes(file.read_bytes())
 
 
@@ -251,7 +251,7 @@ def _edited_summary(home):
     ],
 )
 def test_what_cannot_be_trusted_is_reported_and_left_where_it_is(stored, damage, words):
-    run(stored, "after")
+    shutil.copytree(stored.path / "before", stored.path / "after")
     damage(stored)
     files = sorted(str(file) for file in stored.path.rglob("*.*"))
     for args in (("before", "after"), ("after", "before")):
@@ -263,7 +263,7 @@ def test_what_cannot_be_trusted_is_reported_and_left_where_it_is(stored, damage,
 
 
 def test_lost_datasets_are_told_and_their_epsilon_is_not_compared(stored):
-    run(stored, "after", scale=0.5)
+    (stored.path / "halved").rename(stored.path / "after")
     (stored.path / "before" / "audits" / "audit_mine.audit_noisy.npz").unlink()
     done = stored.dpaudit("compare", "before", "after")
     assert "audit_mine::audit_noisy  not comparable: " in done.out

@@ -25,22 +25,38 @@ def unclipped(data, size, *, rng):
 
 def ending(data, size, *, rng):
     os._exit(3)
+
+class Coin:
+    # Computed, which takes no time: for tests of runs and not of audits.
+
+    def __init__(self, heads):
+        self.heads = heads
+
+    def pmf(self, data):
+        return [self.heads, 1 - self.heads] if data.sum() > 0 else [0.5, 0.5]
 """
 
 HEAD = """
 import pytest
 from dpaudit import NeighborPair, PureDP, Settings
-from mine import ending, half, honest
+from mine import Coin, ending, half, honest
 
 PAIR = NeighborPair([[1.0]], [[0.0]])
 """
 
 ONE = """
 def audit_one(auditor):
-    auditor.check(honest, PureDP(1.0), PAIR, mutants=[half], draws=3000)
+    auditor.check(honest, PureDP(1.0), PAIR, mutants=[half], draws=600)
 """
 
 TWO = ONE.replace("audit_one", "audit_two")
+
+COMPUTED = """
+def audit_one(auditor):
+    auditor.check(Coin(0.6), PureDP(1.0), PAIR, mutants=[Coin(0.9)])
+"""
+
+COMPUTED_TWO = COMPUTED.replace("audit_one", "audit_two")
 
 BARE = """
 def audit_bare(auditor):
@@ -85,7 +101,7 @@ def stored(home):
 
 def test_a_scheduler_that_does_not_answer_costs_an_earlier_run_nothing(make):
     pytest.importorskip("distributed")
-    home = make(ONE)
+    home = make(COMPUTED)
     run(home)
     before = home.json("reports/results.json")
     result = run(home, "--dask", "nowhere")
@@ -98,7 +114,7 @@ def test_a_scheduler_that_does_not_answer_costs_an_earlier_run_nothing(make):
 
 
 def test_an_audit_that_forgot_its_fixture_fails(make):
-    home = make(ONE, "\ndef audit_forgotten():\n    pass\n")
+    home = make(COMPUTED, "\ndef audit_forgotten():\n    pass\n")
     result = run(home)
     assert result.code == 1
     words = "audit_mine::audit_forgotten made no check: it does not take the fixture `auditor`; "
@@ -227,10 +243,10 @@ BREAKING = 'def honest(data, size, *, rng):\n    raise RuntimeError("disk on fir
 
 
 def test_a_run_of_a_file_replaces_what_it_no_longer_holds(make):
-    home = make(ONE, TWO)
-    home.put("audits/audit_other.py", HEAD + ONE)
+    home = make(COMPUTED, COMPUTED_TWO)
+    home.put("audits/audit_other.py", HEAD + COMPUTED)
     run(home)
-    home.put(FILE, HEAD + ONE)
+    home.put(FILE, HEAD + COMPUTED)
     run(home, FILE)
     ids, kept, _ = stored(home)
     assert ids == ["audit_mine::audit_one", "audit_other::audit_one"]
@@ -238,7 +254,7 @@ def test_a_run_of_a_file_replaces_what_it_no_longer_holds(make):
 
 
 def test_an_interrupted_run_is_not_made_complete_by_a_selection(make):
-    home = make(ONE, TWO)
+    home = make(COMPUTED, COMPUTED_TWO)
     run(home)
     facts = home.json("reports/results.json")["run"]
     home.reseal("reports/results.json", run={**facts, "complete": False})
@@ -262,7 +278,7 @@ def second(ledger):
 
 
 def test_ledger_keeps_audits_and_other_statements(make):
-    home = make(ONE)
+    home = make(COMPUTED)
     home.put("audits/p/ledger_part.py", CHECKS)
     home.put("audits/q/ledger_part.py", CHECKS.replace("p.", "q."))
     run(home)
@@ -282,7 +298,7 @@ def test_ledger_keeps_audits_and_other_statements(make):
 
 
 def test_two_runs_do_not_write_into_one_directory(make):
-    home = make(ONE)
+    home = make(COMPUTED)
     (home.path / "reports").mkdir()
     lock = hold(home.path / "reports", "another")
     result = run(home)
@@ -449,7 +465,7 @@ def test_only_what_is_refuted_is_exported(make):
     ],
 )  # fmt: skip
 def test_what_once_was_a_traceback_is_one_sentence(make, args, words):
-    home = make(ONE)
+    home = make(COMPUTED)
     home.put("deep.json", '{"a":' * 100_000)
     result = home.dpaudit(*args)
     assert result.code == 4, result.out + result.err
@@ -520,11 +536,11 @@ def test_an_audit_that_takes_too_long_is_broken_off(make):
 def test_a_run_of_everything_here_leaves_other_checkouts_alone(home):
     """Somebody who cloned dpaudit beside their audits had its hundreds collected too."""
     home.write(mine=MODULE)
-    home.put("audit_own.py", HEAD + ONE)
+    home.put("audit_own.py", HEAD + COMPUTED)
     for folder in ("theirs", "deps/theirs"):
         home.put(f"{folder}/.git/HEAD", "ref: refs/heads/main")
         home.put(f"{folder}/audits/audit_other.py", "import nothing_of_that_name")
-    home.put("nearby/audit_two.py", HEAD + TWO)
+    home.put("nearby/audit_two.py", HEAD + COMPUTED_TWO)
     home.put("nearby/.git", "gitdir: ../.git/modules/nearby")  # a submodule
     done = home.dpaudit("run", "--jobs", "0")
     assert done.code == 0

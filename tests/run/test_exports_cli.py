@@ -26,18 +26,18 @@ from mine import honest, wrong
 PAIR = NeighborPair([[1.0]], [[0.0]])
 
 def audit_honest(auditor):
-    auditor.check(honest, PureDP(1.0), PAIR, mutants=[wrong], draws=2000)
+    auditor.check(honest, PureDP(1.0), PAIR, mutants=[wrong], draws=300)
 
 def audit_blunt(auditor):
-    auditor.check(honest, PureDP(3.0), PAIR, mutants=[honest], draws=2000)
+    auditor.check(honest, PureDP(3.0), PAIR, mutants=[honest], draws=300)
 
 @pytest.mark.known_violation("a tenth of the noise")
 def audit_known(auditor):
-    auditor.check(wrong, PureDP(1.0), PAIR, draws=2000)
+    auditor.check(wrong, PureDP(1.0), PAIR, draws=300)
 
 @pytest.mark.parametrize("scale", [1, 2])
 def audit_wrong(auditor, scale):
-    auditor.check(wrong, PureDP(scale), PAIR, draws=2000)
+    auditor.check(wrong, PureDP(scale), PAIR, draws=300)
 
 def audit_broken(auditor):
     raise RuntimeError("disk on fire")

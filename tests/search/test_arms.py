@@ -139,8 +139,8 @@ def test_the_worst_pair_wins_whatever_arm_it_is_of(held: Portfolio, arm: str) ->
     def clear(data: Array, size: int, *, rng: Generator) -> Array:
         return data.sum() + rng.laplace(scale=0.1, size=size)
 
-    for seed in range(3):
-        outcome = run(held, clear, budget=2000, seed=seed)
+    for seed in range(2):
+        outcome = run(held, clear, budget=1500, seed=seed)
         assert ranking(outcome.record, 1)[0].arm.startswith(arm)
         assert outcome.pair.left.max() >= 0.5
 
@@ -173,7 +173,7 @@ def test_finalists_do_not_win_by_luck() -> None:
     """Nothing happens on any pair; on the draws that chose it, some event always looks good."""
 
     def blank(data: Array, size: int, *, rng: Generator) -> Array:
-        return rng.laplace(size=(size, 6))
+        return rng.laplace(size=(size, 4))
 
     records = [
         run(neighbors.edge(n_users=9), blank, budget=1200, seed=seed).record for seed in range(3)

@@ -55,7 +55,7 @@ def worst_miss(n: int, m: int, failure_prob: float, target: Target) -> float:
 
 
 @pytest.mark.parametrize("target", AIMS, ids=str)
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 5), (12, 12), (20, 6)])
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 5), (9, 9), (14, 5)])
 def test_the_rates_lie_outside_at_most_as_often_as_promised(n: int, m: int, target: Target) -> None:
     for failure_prob in (0.3, 0.05, 1e-3):
         assert worst_miss(n, m, failure_prob, target) <= failure_prob
@@ -64,7 +64,7 @@ def test_the_rates_lie_outside_at_most_as_often_as_promised(n: int, m: int, targ
 @pytest.mark.parametrize("failure_prob", [0.4999, 0.5, 0.6, 0.95])
 def test_large_failure_probabilities_are_kept_too(failure_prob: float) -> None:
     """At 1/2 the evidence would vanish, and with it the order of the outcomes."""
-    assert worst_miss(14, 14, failure_prob, Target(delta=0.0)) <= failure_prob
+    assert worst_miss(9, 9, failure_prob, Target(delta=0.0)) <= failure_prob
 
 
 @pytest.mark.parametrize("draws", [10**8, 10**9, 10**10])

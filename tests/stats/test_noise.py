@@ -73,7 +73,7 @@ def noncentral_chi_square(x, d, nc, upper):
         return float(total)
 
 
-@pytest.mark.parametrize("d", [1, 2, 5, 40])
+@pytest.mark.parametrize("d", [1, 2, 40])
 @pytest.mark.parametrize(("radius", "away"), [(0.5, 4.0), (3.0, 3.0), (8.0, 1.0), (2.0, 9.0)])
 @pytest.mark.parametrize("outside", [False, True])
 def test_balls_agree_with_the_noncentral_chi_square_series(d, radius, away, outside):
