@@ -33,7 +33,7 @@ from dpaudit.store.files import CHECKSUM, write_atomic, write_sealed
 from dpaudit.store.lock import HOLDER, LOCK, hold
 from dpaudit.store.records import (
     is_same_pair,
-    kind_of,
+    kind_of_record,
     kinds,
     load_finished,
     load_record,
@@ -44,8 +44,8 @@ from dpaudit.store.records import (
     unpack,
 )
 from dpaudit.store.runs import (
-    Kept,
-    Run,
+    KeptRecord,
+    StoredRun,
     check_writable,
     family_wise_error,
     load_run,
@@ -66,7 +66,7 @@ class Exact:
 
 
 RESULT = audit(laplace, PureDP(1.0), PAIR, draws=100, seed=1, mutants=[laplace], id="audit_x::one")
-RUN = Run(
+RUN = StoredRun(
     profile="quick",
     seed=1,
     failure_prob=1e-5,
@@ -76,7 +76,9 @@ RUN = Run(
     started="2025-01-01T00:00:00+00:00",
     seconds=1.5,
     problems=("one problem",),
-    kept=(Kept("audit", "a", "2024-01-01T00:00:00+00:00", "dpaudit run -k a", current=False),),
+    kept=(
+        KeptRecord("audit", "a", "2024-01-01T00:00:00+00:00", "dpaudit run -k a", current=False),
+    ),
 )
 
 
@@ -363,7 +365,7 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     path = save_record(tmp_path, ROW)
     assert path == tmp_path / "statements" / "p.lemma1.json"
     assert load_record(path) == (ROW, [])
-    assert kind_of(ROW).name == "statement"
+    assert kind_of_record(ROW).name == "statement"
     assert place_of(RESULT) == "audits/audit_x.one.json"
     with pytest.raises(StoreError, match="holds a statement, and no result of an audit"):
         load_result(path)
