@@ -96,7 +96,7 @@ def copy_reference_run(app: Any, exception: Exception | None) -> None:
             Path(app.outdir) / "reference-run",
             dirs_exist_ok=True,
             # What pages link to: not the datasets of pairs, which are for replays.
-            ignore=shutil.ignore_patterns("*.npz", ".lock", "reference"),
+            ignore=shutil.ignore_patterns("*.npz", ".lock*", "reference"),
         )
 
 

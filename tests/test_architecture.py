@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import re
 import subprocess
 import sys
@@ -114,6 +115,15 @@ def test_the_table_is_read_and_a_wrong_arrow_is_found():
 
 def test_every_module_has_a_room_and_every_room_a_module():
     assert {room_of(module) for module in INNER} == set(ROOMS)
+
+
+def test_no_two_packages_export_one_name_for_different_things():
+    exported = {}
+    for room in set(ROOMS) - {BASE}:
+        package = importlib.import_module(f"dpaudit.{room}")
+        for name in getattr(package, "__all__", ()):
+            exported.setdefault(name, {})[id(getattr(package, name))] = room
+    assert {name: [*of.values()] for name, of in exported.items() if len(of) > 1} == {}
 
 
 def test_rooms_stand_on_few_floors_without_a_circle():

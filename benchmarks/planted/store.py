@@ -38,15 +38,15 @@ MUTANTS = (
     Mutant(
         "store/lock.py",
         "two runs take one lock",
-        "os.O_CREAT | os.O_EXCL | os.O_WRONLY",
-        "os.O_CREAT | os.O_WRONLY",
+        "        locked.acquire()\n",
+        "",
         STORE,
     ),
     Mutant(
         "store/lock.py",
-        "the lock of a process that has ended is kept for ever",
-        "    except ProcessLookupError:\n        return False",
-        "    except ProcessLookupError:\n        return True",
+        "a run releases the lock of the run that replaced its directory",
+        "        if self.is_held():\n            for",
+        "        if True:\n            for",
         STORE,
     ),
 )

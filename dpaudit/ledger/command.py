@@ -31,7 +31,7 @@ from dpaudit.run import (
     path_of,
     run_options,
 )
-from dpaudit.store import Record, Run, by_kind
+from dpaudit.store import Record, StoredRun, by_kind
 
 if TYPE_CHECKING:
     from dpaudit.ledger import StatementResult
@@ -63,7 +63,7 @@ class LedgerDisplay(RunDisplay):
         if not isinstance(record, StatementResult):
             super()._print_result(record)
 
-    def _close(self, session: AuditSession, run: Run) -> None:
+    def _close(self, session: AuditSession, run: StoredRun) -> None:
         self.rows = by_kind(session.records)[STATEMENT.name]
         if self.rows:
             print_ledger(self.rows, self._file)

@@ -15,7 +15,7 @@ from dpaudit import _json
 from dpaudit.errors import StoreError
 from dpaudit.ledger.paper import Paper, Statement, ledger_files, paper_at, paper_of
 from dpaudit.ledger.rows import LEDGER_SCHEMA, LedgerVerdict, StatementResult, shaken
-from dpaudit.store import Kind, Run
+from dpaudit.store import Kind, StoredRun
 
 NOT_RUN = "not run: "
 """How the note of a row begins whose check was not run."""
@@ -180,7 +180,7 @@ STATEMENT = StatementKind(
 )
 
 
-def papers_of(run: Run) -> tuple[Paper, ...]:
+def papers_of(run: StoredRun) -> tuple[Paper, ...]:
     """Return the papers whose statements a run shows: titles and conventions."""
     papers: tuple[Paper, ...] = run.facts.get(STATEMENT.name, ())
     return papers

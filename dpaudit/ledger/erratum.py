@@ -20,7 +20,7 @@ from dpaudit.ledger.words import as_python, case_line, exact, parts_of, ratio_wo
 from dpaudit.properties import Attempt, Role
 from dpaudit.report import fill
 from dpaudit.results import short, words
-from dpaudit.store import Run, write_atomic
+from dpaudit.store import StoredRun, write_atomic
 
 _WRONG = (LedgerVerdict.REFUTED, LedgerVerdict.HOLDS_PROOF_BROKEN)
 _CASE = 300
@@ -61,7 +61,7 @@ class Erratum:
     loose: tuple[tuple[StatementResult, Attempt], ...]
 
 
-def fill_page(template: str, run: Run, **values: Any) -> str:
+def fill_page(template: str, run: StoredRun, **values: Any) -> str:
     """Return a page about statements, or a part of one, as text."""
     return fill(
         template,
@@ -79,7 +79,7 @@ def fill_page(template: str, run: Run, **values: Any) -> str:
     )
 
 
-def errata(run: Run, rows: Sequence[StatementResult]) -> list[Erratum]:
+def errata(run: StoredRun, rows: Sequence[StatementResult]) -> list[Erratum]:
     """Return an erratum for each paper in which something is wrong."""
     known = {paper.name: paper for paper in papers_of(run)}
     found = []
@@ -132,7 +132,7 @@ def readings(row: StatementResult) -> list[tuple[str, bool]]:
     return list(found.items())
 
 
-def write_errata(out: Path, run: Run, rows: Sequence[StatementResult]) -> list[str]:
+def write_errata(out: Path, run: StoredRun, rows: Sequence[StatementResult]) -> list[str]:
     """Write ``erratum-PAPER.html`` and ``.md`` for each paper; return the names of the pages.
 
     Those of earlier runs, of which nothing is left, are removed.

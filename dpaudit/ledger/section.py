@@ -23,7 +23,7 @@ from dpaudit.report import (
     typed,
 )
 from dpaudit.results import charts, short, svg
-from dpaudit.store import Run, place_of, write_atomic
+from dpaudit.store import StoredRun, place_of, write_atomic
 
 _CASE = 400
 _SMALLER = (("full", "quick"), ("release", "quick"), ("release", "full"))
@@ -102,11 +102,11 @@ class StatementSection(Section[StatementResult]):
         told = [self.finding(row) + "\n" for row in records if self.is_told(row)]
         return "ledger", "\n".join([*told, *words.tally_lines(records)])
 
-    def card(self, run: Run, records: Sequence[StatementResult]) -> Markup:
+    def card(self, run: StoredRun, records: Sequence[StatementResult]) -> Markup:
         """Return counts and a link to the page of the ledger."""
         return Markup(fill_page("ledger_card.html.j2", run, **counts(records)))
 
-    def write_pages(self, out: Path, run: Run, records: Sequence[StatementResult]) -> None:
+    def write_pages(self, out: Path, run: StoredRun, records: Sequence[StatementResult]) -> None:
         """Write ``ledger.html`` and the errata; without rows, remove those of an earlier run."""
         errata = write_errata(out, run, records)
         if records:
@@ -161,14 +161,16 @@ STATEMENTS = StatementSection()
 # --- the page ---------------------------------------------------------------------------------
 
 
-def render(out: Path, run: Run, rows: Sequence[StatementResult], errata: Sequence[str] = ()) -> str:
+def render(
+    out: Path, run: StoredRun, rows: Sequence[StatementResult], errata: Sequence[str] = ()
+) -> str:
     """Return the page as text.
 
     Parameters
     ----------
     out : Path
         Directory of the results, for the commands that replay them.
-    run : Run
+    run : StoredRun
         What was asked for.
     rows : sequence of StatementResult
         In the order of their papers.

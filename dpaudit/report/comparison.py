@@ -14,7 +14,7 @@ from dpaudit.errors import ArgumentError, StoreError
 from dpaudit.report.changes import EpsilonChange, Movement, VerdictChange, What, epsilon_change
 from dpaudit.report.sections import section_of, sections
 from dpaudit.results import AuditResult, at_most, beyond, number, short
-from dpaudit.store import RESULTS, Record, Run, by_kind, kinds, load_record, read_whole_run
+from dpaudit.store import RESULTS, Record, StoredRun, by_kind, kinds, load_record, read_whole_run
 
 COMPARISON_SCHEMA = 1
 LARGEST_COMMENT = 60_000
@@ -47,18 +47,18 @@ class Side:
     ----------
     name : str
         As it was given.
-    run : Run or None
+    run : StoredRun or None
         None for the file of one record.
     records : dict
         By kind and id; without those of which a comparison does not speak.
     """
 
     name: str
-    run: Run | None
+    run: StoredRun | None
     records: dict[_Key, Record]
 
     @classmethod
-    def of(cls, name: str, run: Run | None, records: Sequence[Record]) -> Side:
+    def of(cls, name: str, run: StoredRun | None, records: Sequence[Record]) -> Side:
         """Sort records by what they are."""
         return cls(
             name,
@@ -223,7 +223,7 @@ def _gone_and_new(old: Side, new: Side) -> Iterator[VerdictChange]:
             yield VerdictChange(kind, id, what, "", record.status.word, reason)
 
 
-def _why_gone(record: Record, run: Run | None) -> str:
+def _why_gone(record: Record, run: StoredRun | None) -> str:
     """Say what the later run tells of the function that made a record."""
     node = f"{record.origin.get('path')}::{record.origin.get('item')}: "
     if run is None:
@@ -245,7 +245,7 @@ def _notes(old: Side, new: Side) -> Iterator[str]:
     if old.run is None or new.run is None:
         yield from _settings(old, new)
         return
-    asked: tuple[tuple[str, Callable[[Run], Any]], ...] = (
+    asked: tuple[tuple[str, Callable[[StoredRun], Any]], ...] = (
         ("profile", lambda run: run.profile),
         ("seed", lambda run: run.seed),
         ("failure_prob", lambda run: run.failure_prob),

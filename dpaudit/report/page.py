@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dpaudit.results import words
-from dpaudit.store import Kept, Run
+from dpaudit.store import KeptRecord, StoredRun
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -72,7 +72,7 @@ def _environment(assets: Path) -> Environment:
     return environment
 
 
-def kept(run: Run, kind: str) -> Mapping[str, Kept]:
+def kept(run: StoredRun, kind: str) -> Mapping[str, KeptRecord]:
     """Return what a run of a selection kept of older ones, by id: the records of one kind."""
     return {older.id: older for older in run.kept if older.kind == kind}
 

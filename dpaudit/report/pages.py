@@ -28,7 +28,7 @@ from dpaudit.results import (
     unnoticed_words,
     words,
 )
-from dpaudit.store import AUDIT, Record, Run, by_kind, place_of, write_atomic
+from dpaudit.store import AUDIT, Record, StoredRun, by_kind, place_of, write_atomic
 
 _RENYI_ORDER = 2.0
 NEEDS_WORK = ("refuted", "lost", "no_power", "powerless")
@@ -39,7 +39,7 @@ Progress = Callable[[int, int], object]
 
 
 def write_report(
-    out: Path, run: Run, records: Sequence[Record], *, progress: Progress | None = None
+    out: Path, run: StoredRun, records: Sequence[Record], *, progress: Progress | None = None
 ) -> Path:
     """Write ``out/index.html``: one page that needs no other file.
 
@@ -53,7 +53,7 @@ def write_report(
     ----------
     out : Path
         Directory of the run; made when it is missing.
-    run : Run
+    run : StoredRun
         What was asked for.
     records : sequence of Record
         What was found; may be empty.
@@ -79,7 +79,7 @@ def write_report(
 
 
 def render(
-    out: Path, run: Run, records: Sequence[Record], *, progress: Progress | None = None
+    out: Path, run: StoredRun, records: Sequence[Record], *, progress: Progress | None = None
 ) -> str:
     """Return the first page of a run as text.
 
@@ -87,7 +87,7 @@ def render(
     ----------
     out : Path
         Directory of the results, for the commands that replay them.
-    run : Run
+    run : StoredRun
         What was asked for.
     records : sequence of Record
         What was found. Audits are told in full; other kinds have a card, and pages of their own.
@@ -121,7 +121,7 @@ def render(
     )
 
 
-def _audit(out: Path, run: Run, result: AuditResult) -> dict[str, Any]:
+def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
     """Gather what the template shows of one audit."""
     file, chance = place_of(result), number(result.failure_prob)
     return {

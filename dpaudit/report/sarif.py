@@ -22,7 +22,7 @@ from dpaudit._files import inside, read_regular
 from dpaudit.errors import StoreError
 from dpaudit.report.page import kept
 from dpaudit.report.sections import Alert, sections
-from dpaudit.store import Record, Run, by_kind
+from dpaudit.store import Record, StoredRun, by_kind
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -32,12 +32,12 @@ _LARGEST = 2**24  # bytes of a file with audits
 _NODE = re.compile(r"(?P<node>.+?\.py(?:::[^:\[]+(?:\[.*?\])?)*): (?P<reason>.*)", re.DOTALL)
 
 
-def sarif(run: Run, records: Sequence[Record]) -> str:
+def sarif(run: StoredRun, records: Sequence[Record]) -> str:
     """Return the SARIF log of a run, as JSON.
 
     Parameters
     ----------
-    run : Run
+    run : StoredRun
         What was asked for.
     records : sequence of Record
         What was found.
@@ -101,7 +101,7 @@ def _rules() -> dict[str, tuple[str, str]]:
     return {id: rule for section in sections().values() for id, rule in section.rules.items()}
 
 
-def _results(run: Run, records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+def _results(run: StoredRun, records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     for name, own in by_kind(records).items():
         older = kept(run, name)
         for record in own:

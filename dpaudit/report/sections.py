@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from markupsafe import Markup
 
 from dpaudit.report.changes import VerdictChange, What
-from dpaudit.store import Record, Run, by_kind, extensions, kind_of, place_of
+from dpaudit.store import Record, StoredRun, by_kind, extensions, kind_of_record, place_of
 
 R = TypeVar("R", bound=Record)
 
@@ -92,11 +92,11 @@ class Section(abc.ABC, Generic[R]):
 
     # --- pages ---
 
-    def card(self, run: Run, records: Sequence[R]) -> Markup:
+    def card(self, run: StoredRun, records: Sequence[R]) -> Markup:
         """Return what the first page says of the records; empty where it holds them itself."""
         return Markup("")
 
-    def write_pages(self, out: Path, run: Run, records: Sequence[R]) -> None:
+    def write_pages(self, out: Path, run: StoredRun, records: Sequence[R]) -> None:
         """Write the pages beside the first one; remove those of an earlier run."""
 
     def page_lines(self, out: Path, records: Sequence[R]) -> list[str]:
@@ -131,7 +131,7 @@ def sections() -> dict[str, Section[Any]]:
 
 def section_of(record: Record) -> Section[Any]:
     """Return the section of the kind of a record."""
-    return sections()[kind_of(record).name]
+    return sections()[kind_of_record(record).name]
 
 
 def by_section(records: Iterable[Record]) -> list[tuple[Section[Any], list[Any]]]:

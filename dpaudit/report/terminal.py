@@ -7,10 +7,10 @@ from pathlib import Path
 
 from dpaudit.report.sections import by_section, counted
 from dpaudit.results import holm
-from dpaudit.store import AUDIT, Record, Run, by_kind
+from dpaudit.store import AUDIT, Record, StoredRun, by_kind
 
 
-def run_lines(run: Run, records: Sequence[Record], report: Path | None) -> list[str]:
+def run_lines(run: StoredRun, records: Sequence[Record], report: Path | None) -> list[str]:
     """Return the closing lines of a run."""
     lines = [f"problem: {problem}" for problem in run.problems]
     found = by_section(records)

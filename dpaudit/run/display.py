@@ -21,7 +21,7 @@ from dpaudit.report import in_order, run_lines, section_of
 from dpaudit.run.carry import cargo_of, reason_of, skip_reason, took_process_down
 from dpaudit.run.progress import Progress, ProgressPoll
 from dpaudit.run.session import AuditSession
-from dpaudit.store import Record, Run
+from dpaudit.store import Record, StoredRun
 
 _WIDTH = 18
 """Of the column of verdicts; longer ones push their line to the right."""
@@ -164,7 +164,7 @@ class RunDisplay:
             self._close(session, session.run)
         self._file.close()
 
-    def _close(self, session: AuditSession, run: Run) -> None:
+    def _close(self, session: AuditSession, run: StoredRun) -> None:
         """Print the closing lines."""
         if run.kept:
             old = sum(not kept.current for kept in run.kept)

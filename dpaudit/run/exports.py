@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dpaudit.errors import StoreError
 
 if TYPE_CHECKING:
-    from dpaudit.store import Record, Run
+    from dpaudit.store import Record, StoredRun
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Exports:
         settings = ("junit_suite_name=dpaudit", "junit_duration_report=call")
         return [f"--junitxml={self.junit}", *(word for own in settings for word in ("-o", own))]
 
-    def write(self, run: Run, records: Sequence[Record]) -> None:
+    def write(self, run: StoredRun, records: Sequence[Record]) -> None:
         """Write the SARIF file of a run, whole or not at all."""
         from dpaudit.report import sarif
         from dpaudit.store import write_atomic

@@ -18,7 +18,7 @@ from dpaudit.run.direct import audit_function, file_of, is_code
 from dpaudit.run.invoke import FAILED, OK, run_pytest
 from dpaudit.run.provenance import changed_sources, changed_versions, is_installed
 from dpaudit.run.settings import RunSettings
-from dpaudit.store import Record, kind_of, load_record, place_of
+from dpaudit.store import Record, kind_of_record, load_record, place_of
 
 if TYPE_CHECKING:
     from dpaudit.neighbors import NeighborPair
@@ -164,7 +164,9 @@ def load_audit(path: Path) -> AuditResult:
     """Return the result of an audit with its pair; refuse what has none."""
     record, problems = load_record(path)
     if not isinstance(record, AuditResult):
-        raise click.UsageError(f"{path} holds a {kind_of(record).name}; only audits have a pair")
+        raise click.UsageError(
+            f"{path} holds a {kind_of_record(record).name}; only audits have a pair"
+        )
     if record.pair is None:
         raise StoreError(problems[0] if problems else f"{path} was stored without its pair")
     return record

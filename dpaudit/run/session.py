@@ -22,21 +22,21 @@ from dpaudit.run.provenance import is_current
 from dpaudit.run.settings import RunSettings
 from dpaudit.store import (
     RESULTS,
-    Kept,
+    KeptRecord,
     Record,
-    Run,
+    StoredRun,
     append,
     check_writable,
+    drop_rerun,
     family_wise_error,
     hold,
-    kind_of,
+    kind_of_record,
     kinds,
     load_run,
     rows_of,
     save_packed,
     save_record,
     save_run,
-    without,
 )
 
 _Key = tuple[str, str]
@@ -73,7 +73,8 @@ class Asked:
 class AuditSession:
     """Collects records from all workers and writes them; one writer, so no file is torn.
 
-    A run of a selection leaves what earlier runs found, and says so: see :class:`~store.Kept`.
+    A run of a selection leaves what earlier runs found, and says so:
+    see :class:`~store.KeptRecord`.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ class AuditSession:
     def __init__(self, config: pytest.Config, out: Path, settings: RunSettings) -> None:
         self.config, self.out, self.settings = config, out, settings
         self.records: list[Record] = []
-        self.run: Run | None = None
+        self.run: StoredRun | None = None
         self.report: Path | None = None
         self.asked = asked_of(config, settings)
         check_writable(out)
@@ -148,10 +149,10 @@ class AuditSession:
         for record, packed in zip(cargo.records, cargo.packed, strict=True):
             if record.origin:
                 save_packed(self.out, record, *packed)
-                for copy in kind_of(record).copies(record):
+                for copy in kind_of_record(record).copies(record):
                     save_record(self.out, copy)
                     yield copy
-            self._made[kind_of(record).name, record.id] = record
+            self._made[kind_of_record(record).name, record.id] = record
             yield record
 
     def _note(self, ran: str, made: list[Record], problems: list[str], skipped: list[str]) -> None:
@@ -242,12 +243,12 @@ class AuditSession:
 
     # --- what is stored ---
 
-    def _save(self, *, complete: bool) -> Run:
+    def _save(self, *, complete: bool) -> StoredRun:
         run = self._as_run(complete=complete)
         save_run(self.out, run, self.records)
         return run
 
-    def _as_run(self, *, complete: bool) -> Run:
+    def _as_run(self, *, complete: bool) -> StoredRun:
         """Return the run as it is now, and sort what it found."""
         before, kept = self.before.run, self.before.kept(self._made, self._homes)
         records = [*self._made.values(), *(record for record, _ in kept)]
@@ -258,7 +259,7 @@ class AuditSession:
         for more, unread in hook(session=self, records=self.records):
             facts |= more
             problems += unread
-        return Run(
+        return StoredRun(
             profile=self.settings.profile,
             seed=self.settings.seed,
             failure_prob=self.settings.failure_prob,
@@ -294,12 +295,12 @@ class Before:
     """What earlier runs left in the directory, as far as this run does not replace it."""
 
     def __init__(self, session: AuditSession) -> None:
-        self.records: list[tuple[Record, Kept]] = []
+        self.records: list[tuple[Record, KeptRecord]] = []
         """Records that are kept as far as is known, and what is to be reported of each."""
         self._homes: dict[_Key, tuple[Path, str]] = {}
         self.bare: list[Record] = []
         """Records that no function made."""
-        self.run: Run | None = None
+        self.run: StoredRun | None = None
         """The run that left the records; None where none are kept."""
         self._lost: list[str] = []
         asked = session.asked
@@ -316,14 +317,14 @@ class Before:
             if not {"path", "item"} <= set(record.origin):
                 self.bare.append(record)
             elif not session.covers(record):
-                kind = kind_of(record).name
+                kind = kind_of_record(record).name
                 made = known.get((kind, record.id))
-                facts = Kept(
+                facts = KeptRecord(
                     kind,
                     record.id,
                     run.started if made is None else made.made,
                     run.command if made is None else made.command,
-                    kind_of(record).is_current(record)
+                    kind_of_record(record).is_current(record)
                     and is_current(record, session.settings, session.config.rootpath),
                 )
                 home = (Path(record.origin["path"]).resolve(), record.origin["item"])
@@ -334,7 +335,7 @@ class Before:
 
     def kept(
         self, made: dict[_Key, Record], homes: set[tuple[Path, str]]
-    ) -> list[tuple[Record, Kept]]:
+    ) -> list[tuple[Record, KeptRecord]]:
         """Return the records whose functions were not run, and what is to be told of each."""
         self.records = [
             (record, facts)
@@ -345,11 +346,11 @@ class Before:
 
     def problems(self, ran: set[str]) -> list[str]:
         """Return what went wrong in earlier runs with functions that were not run again."""
-        return self._lost + without(() if self.run is None else self.run.problems, ran)
+        return self._lost + drop_rerun(() if self.run is None else self.run.problems, ran)
 
     def skipped(self, ran: set[str]) -> list[str]:
         """Return what earlier runs skipped."""
-        return without(() if self.run is None else self.run.skipped, ran)
+        return drop_rerun(() if self.run is None else self.run.skipped, ran)
 
 
 def _once(sentences: Iterable[str]) -> tuple[str, ...]:

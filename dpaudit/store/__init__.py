@@ -1,7 +1,7 @@
 """Results on disk: versioned, atomic, sealed, and never silently trusted."""
 
 from dpaudit._files import write_atomic
-from dpaudit.store.journal import JOURNAL, append, without
+from dpaudit.store.journal import JOURNAL, append, drop_rerun
 from dpaudit.store.lock import Lock, hold
 from dpaudit.store.records import (
     AUDIT,
@@ -10,7 +10,7 @@ from dpaudit.store.records import (
     by_kind,
     extensions,
     is_same_pair,
-    kind_of,
+    kind_of_record,
     kinds,
     load_finished,
     load_record,
@@ -25,8 +25,8 @@ from dpaudit.store.records import (
 )
 from dpaudit.store.runs import (
     RESULTS,
-    Kept,
-    Run,
+    KeptRecord,
+    StoredRun,
     check_writable,
     family_wise_error,
     load_run,
@@ -38,19 +38,20 @@ __all__ = [
     "AUDIT",
     "JOURNAL",
     "RESULTS",
-    "Kept",
+    "KeptRecord",
     "Kind",
     "Lock",
     "Record",
-    "Run",
+    "StoredRun",
     "append",
     "by_kind",
     "check_writable",
+    "drop_rerun",
     "extensions",
     "family_wise_error",
     "hold",
     "is_same_pair",
-    "kind_of",
+    "kind_of_record",
     "kinds",
     "load_finished",
     "load_record",
@@ -65,6 +66,5 @@ __all__ = [
     "save_record",
     "save_run",
     "unpack",
-    "without",
     "write_atomic",
 ]

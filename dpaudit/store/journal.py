@@ -81,7 +81,7 @@ def entries(out: Path, run: str) -> list[Entry]:
     return found
 
 
-def without(sentences: Iterable[str], ran: Sequence[str] | set[str]) -> list[str]:
+def drop_rerun(sentences: Iterable[str], ran: Sequence[str] | set[str]) -> list[str]:
     """Return the sentences that do not speak of functions that ran again, or of their files."""
     again = {*ran, *(node.partition("::")[0] for node in ran)}
     return [s for s in sentences if not any(s.startswith(f"{node}: ") for node in again)]

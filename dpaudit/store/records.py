@@ -112,7 +112,7 @@ class Kind:
     page : str
         File of its page inside the directory of a run.
     facts : type
-        Of what a run stores beside the records, in :attr:`Run.facts`.
+        Of what a run stores beside the records, in :attr:`StoredRun.facts`.
     """
 
     name: str
@@ -174,7 +174,7 @@ def kinds() -> dict[str, Kind]:
     return extensions("kinds")
 
 
-def kind_of(record: Record) -> Kind:
+def kind_of_record(record: Record) -> Kind:
     """Return the kind of a record."""
     return next(kind for kind in kinds().values() if isinstance(record, kind.type))
 
@@ -183,7 +183,7 @@ def by_kind(records: Iterable[Record]) -> dict[str, list[Any]]:
     """Return the records of each kind, by its name."""
     found: dict[str, list[Any]] = {name: [] for name in kinds()}
     for record in records:
-        found[kind_of(record).name].append(record)
+        found[kind_of_record(record).name].append(record)
     return found
 
 
@@ -213,7 +213,7 @@ def place_of(record: Record) -> str:
     --------
     ``audits/audit_basics.audit_laplace.json``
     """
-    kind = kind_of(record)
+    kind = kind_of_record(record)
     return f"{kind.folder}/{kind.file_name(record.id)}"
 
 
@@ -228,7 +228,7 @@ def pack(record: Record) -> tuple[dict[str, Any], bytes | None]:
     StoreError
         When it could not be read again.
     """
-    document = {_KIND: kind_of(record).name, **record.to_json()}
+    document = {_KIND: kind_of_record(record).name, **record.to_json()}
     try:
         unpack(_json.loads(json.dumps(document, allow_nan=False)))
     except (TypeError, ValueError) as error:
@@ -389,7 +389,7 @@ def load_result(path: str | os.PathLike[str]) -> AuditResult:
     """
     record, _ = load_record(_validate.path(path=path))
     if not isinstance(record, AuditResult):
-        raise StoreError(f"{path} holds a {kind_of(record).name}, and no result of an audit")
+        raise StoreError(f"{path} holds a {kind_of_record(record).name}, and no result of an audit")
     return record
 
 

@@ -40,7 +40,7 @@ RESULTS = "results.json"
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptRecord:
     """A record that an earlier run made, and that the last one, of a selection, left as it was.
 
     Parameters
@@ -65,7 +65,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Run:
+class StoredRun:
     """One run of many audits: what was asked for, and what became of it.
 
     Parameters
@@ -91,7 +91,7 @@ class Run:
         Audits that ended in an error, and stored files that were set aside, a sentence each.
     skipped : tuple of str
         Audits that were not made, each with the reason.
-    kept : tuple of Kept
+    kept : tuple of KeptRecord
         What earlier runs found, and this one did not look at.
     facts : dict
         What kinds of records store beside them, by the name of the kind.
@@ -109,7 +109,7 @@ class Run:
     seconds: _json.Seconds
     problems: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
-    kept: tuple[Kept, ...] = field(default=(), repr=False)
+    kept: tuple[KeptRecord, ...] = field(default=(), repr=False)
     facts: dict[str, Any] = field(default_factory=dict, repr=False)
     complete: bool = False
 
@@ -142,7 +142,7 @@ def check_writable(out: Path) -> None:
             raise StoreError(f"cannot write {target}: it is a directory")
 
 
-def save_run(out: Path, run: Run, records: Iterable[Record]) -> Path:
+def save_run(out: Path, run: StoredRun, records: Iterable[Record]) -> Path:
     """Write ``results.json``: the run, and a summary row for each record."""
     path = out / RESULTS
     write_sealed(path, {"schema": RUN_SCHEMA, "run": asdict(run), **rows_of(records)})
@@ -150,12 +150,12 @@ def save_run(out: Path, run: Run, records: Iterable[Record]) -> Path:
     return path
 
 
-def load_run(out: str | os.PathLike[str]) -> tuple[Run, list[Record], list[str]]:
+def load_run(out: str | os.PathLike[str]) -> tuple[StoredRun, list[Record], list[str]]:
     """Read a run and its records; a record that cannot be trusted is set aside and reported.
 
     Returns
     -------
-    run : Run
+    run : StoredRun
         Lost files and datasets are among its problems.
     records : list of Record
         Those of a kind follow one another, in the order in which they were stored.
@@ -171,7 +171,7 @@ def load_run(out: str | os.PathLike[str]) -> tuple[Run, list[Record], list[str]]
     return _load(_validate.path(out=out), whole=False)
 
 
-def read_whole_run(out: Path) -> tuple[Run, list[Record]]:
+def read_whole_run(out: Path) -> tuple[StoredRun, list[Record]]:
     """Read a run all of which can be trusted; change nothing on disk.
 
     Datasets that are lost are problems of the run, as of :func:`load_run`.
@@ -186,7 +186,7 @@ def read_whole_run(out: Path) -> tuple[Run, list[Record]]:
     return run, records
 
 
-def _load(out: Path, *, whole: bool) -> tuple[Run, list[Record], list[str]]:
+def _load(out: Path, *, whole: bool) -> tuple[StoredRun, list[Record], list[str]]:
     run, rows = _read(out)
     problems: list[str] = []
     records: list[Record] = []
@@ -230,12 +230,12 @@ def _check_agreement(path: Path, record: Record, row: Mapping[str, Any]) -> None
         )
 
 
-def _read(out: Path) -> tuple[Run, list[tuple[Kind, Row, Record | None]]]:
+def _read(out: Path) -> tuple[StoredRun, list[tuple[Kind, Row, Record | None]]]:
     """Read ``results.json`` and the journal: the run, and each row with its bare record."""
     path = inside(out, RESULTS)
     data = read_sealed(path, schema=RUN_SCHEMA)
     try:
-        run: Run = _json.decode(Run, data.get("run"))
+        run: StoredRun = _json.decode(StoredRun, data.get("run"))
         rows = read_rows(data)
         if not run.complete and (more := journal.entries(out, run.started)):
             run, rows = _together(run, rows, more)
@@ -253,8 +253,8 @@ def _read(out: Path) -> tuple[Run, list[tuple[Kind, Row, Record | None]]]:
 
 
 def _together(
-    run: Run, rows: Mapping[str, Sequence[Row]], more: Sequence[journal.Entry]
-) -> tuple[Run, dict[str, tuple[Row, ...]]]:
+    run: StoredRun, rows: Mapping[str, Sequence[Row]], more: Sequence[journal.Entry]
+) -> tuple[StoredRun, dict[str, tuple[Row, ...]]]:
     """Add to a run that was interrupted what its journal holds."""
     found = {name: {row["id"]: row for row in own} for name, own in rows.items()}
     problems, skipped = list(run.problems), list(run.skipped)
@@ -268,8 +268,8 @@ def _together(
             found[name] |= {row["id"]: row for row in new}
             renewed |= {(name, row["id"]) for row in new}
         renewed |= {*entry["dropped"]}
-        problems = [*journal.without(problems, entry["ran"]), *entry["problems"]]
-        skipped = [*journal.without(skipped, entry["ran"]), *entry["skipped"]]
+        problems = [*journal.drop_rerun(problems, entry["ran"]), *entry["problems"]]
+        skipped = [*journal.drop_rerun(skipped, entry["ran"]), *entry["skipped"]]
     run = replace(
         run,
         seconds=more[-1]["seconds"],

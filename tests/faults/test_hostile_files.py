@@ -141,7 +141,7 @@ def test_pipes_and_devices_are_neither_waited_for_nor_read(
     path.unlink(missing_ok=True)
     make(path)
     if name == ".lock":
-        with pytest.raises(StoreError, match="a run that left no name"):
+        with pytest.raises(StoreError, match="must name a regular file"):
             hold(tmp_path, "dpaudit run")
     elif name == "results.json":
         with pytest.raises(StoreError, match="regular file"):

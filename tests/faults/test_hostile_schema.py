@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpaudit.store import Kept, load_run, read_whole_run
+from dpaudit.store import KeptRecord, load_run, read_whole_run
 from dpaudit.store.records import kinds
 from tests.faults.hostile import (
     BAD,
@@ -67,7 +67,7 @@ def run_of(*records: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[st
         whole[kind.folder] = [r for r in whole[kind.folder] if r["id"] in map(id_of, records)]
     run = {**whole["run"], "problems": ["one problem"]}
     run["facts"] = {name: held[:1] for name, held in run["facts"].items()}
-    run["kept"] = [asdict(Kept("audit", "x", run["started"], "dpaudit run", current=True))]
+    run["kept"] = [asdict(KeptRecord("audit", "x", run["started"], "dpaudit run", current=True))]
     return files, {**whole, "run": run}
 
 

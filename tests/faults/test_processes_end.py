@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from dpaudit.errors import StoreError
-from dpaudit.store import Run, load_run
+from dpaudit.store import StoredRun, load_run
 from tests.run.conftest import ROOT, Home
 
 HEAD = """
@@ -83,7 +83,7 @@ def stored(home: Home) -> list[str]:
         return []
 
 
-def the_run(home: Home) -> Run:
+def the_run(home: Home) -> StoredRun:
     return load_run(home.path / "reports")[0]
 
 

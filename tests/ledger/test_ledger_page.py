@@ -30,7 +30,7 @@ from dpaudit.ledger.words import (
 from dpaudit.properties.attempt import Attempt, Counterexample, Method, Power, Role, Trace
 from dpaudit.report.pages import write_report
 from dpaudit.results import Fate, MutantResult
-from dpaudit.store import Kept
+from dpaudit.store import KeptRecord
 from tests.report.test_browser import act, in_browser, needs_browser
 from tests.report.test_pages import Reader, run_of
 
@@ -286,9 +286,9 @@ def test_interruption_problems_and_skips_are_told_on_this_page_too(tmp_path):
 def test_rows_of_older_runs_are_marked(tmp_path):
     made = "2026-11-19T08:01:00+00:00"
     kept = (
-        Kept("statement", "p.one", made, "dpaudit ledger", current=True),
-        Kept("statement", "p.six", made, "dpaudit ledger", current=False),
-        Kept("audit", "p.two", made, "dpaudit run", current=False),
+        KeptRecord("statement", "p.one", made, "dpaudit ledger", current=True),
+        KeptRecord("statement", "p.six", made, "dpaudit ledger", current=False),
+        KeptRecord("audit", "p.two", made, "dpaudit run", current=False),
     )
     write_report(tmp_path, run_of([], kept=kept), ROWS)
     page = (tmp_path / "ledger.html").read_text()

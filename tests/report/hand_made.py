@@ -23,7 +23,7 @@ from dpaudit.results import (
     Witness,
 )
 from dpaudit.stats import Counts
-from dpaudit.store import Run
+from dpaudit.store import StoredRun
 from tests.records import DIAGNOSTICS
 
 PAIR = NeighborPair([[1.0]], [[0.0]])
@@ -125,7 +125,7 @@ def row(
     return StatementResult(**{**facts, **changes})
 
 
-def run(**changes: Any) -> Run:
+def run(**changes: Any) -> StoredRun:
     """A run that came to its end."""
     facts: dict[str, Any] = {
         "profile": "quick",
@@ -138,4 +138,4 @@ def run(**changes: Any) -> Run:
         "seconds": 1.5,
         "complete": True,
     }
-    return Run(**{**facts, **changes})
+    return StoredRun(**{**facts, **changes})

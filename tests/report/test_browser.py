@@ -14,7 +14,7 @@ import pytest
 
 from dpaudit.report.pages import write_report
 from dpaudit.results.result import AuditResult
-from dpaudit.store import Kept, kinds
+from dpaudit.store import KeptRecord, kinds
 from tests.report.test_pages import STRANGE, results_of_all_kinds, run_of
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
@@ -132,7 +132,7 @@ def test_nothing_is_cut_at_the_right(results, tmp_path, width):
         pair_words=long,
         advice=long,
     )
-    kept = Kept("audit", results[0].id, "2026-11-19T08:01:00+00:00", long, current=False)
+    kept = KeptRecord("audit", results[0].id, "2026-11-19T08:01:00+00:00", long, current=False)
     shown = [*results, named, replace(results[1], id=long)]
     page = write_report(tmp_path, run_of([], kept=(kept,)), shown)
     text = page.read_text(encoding="utf-8")

@@ -28,7 +28,7 @@ from dpaudit.results.status import STATUSES
 from dpaudit.results.verdicts import Expectation
 from dpaudit.results.words import beside, duration, least, most, number
 from dpaudit.stats import Counts
-from dpaudit.store import Kept, Run, family_wise_error, kinds
+from dpaudit.store import KeptRecord, StoredRun, family_wise_error, kinds
 from tests.records import changed
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
@@ -71,8 +71,8 @@ def results_of_all_kinds() -> list[AuditResult]:
     ]
 
 
-def run_of(results, **changes) -> Run:
-    run = Run(
+def run_of(results, **changes) -> StoredRun:
+    run = StoredRun(
         profile="quick",
         seed=7,
         failure_prob=1e-5,
@@ -466,7 +466,9 @@ def test_report_of_nothing(tmp_path):
 
 @pytest.mark.parametrize("current", [True, False])
 def test_results_of_older_runs_are_marked(results, tmp_path, current):
-    older = Kept("audit", "audit_x::kept", "2026-11-19T08:01:00+00:00", "dpaudit run <x>", current)
+    older = KeptRecord(
+        "audit", "audit_x::kept", "2026-11-19T08:01:00+00:00", "dpaudit run <x>", current
+    )
     other = replace(older, kind="statement", id="audit_x::refuted")
     text = text_of(results[:2], tmp_path, kept=(older, other))
     assert "1 of these results is older than this run, which made a selection only" in text

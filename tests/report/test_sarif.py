@@ -15,7 +15,7 @@ from dpaudit.ledger.coverage import BROKE_OFF, NOT_RUN, open_row
 from dpaudit.ledger.rows import LedgerVerdict
 from dpaudit.report.sarif import line_of, node_and_reason, sarif
 from dpaudit.results import Expectation, Fate, Verdict
-from dpaudit.store import Kept
+from dpaudit.store import KeptRecord
 from tests.report.hand_made import estimate, mutant, result, row, run
 
 REFUTED = result(verdict=Verdict.REFUTED, epsilon=estimate(1.8), mutants=(), id="x::refuted")
@@ -68,7 +68,7 @@ def test_an_interrupted_run_is_in_error():
 
 
 def test_findings_of_earlier_runs_say_when_they_were_made():
-    kept = (Kept("audit", "x::refuted", "2025-01-01", "dpaudit run", current=True),)
+    kept = (KeptRecord("audit", "x::refuted", "2025-01-01", "dpaudit run", current=True),)
     results = json.loads(sarif(run(kept=kept), [*AUDITS, *ROWS]))["runs"][0]["results"]
     made = {r["properties"].get("keptFrom") for r in results if name_of(r) == "x::refuted"}
     assert made == {"2025-01-01"}

@@ -15,7 +15,7 @@ from dpaudit.results.charts import Panel
 from dpaudit.results.svg import svg_of
 from dpaudit.results.tables import search_table
 from dpaudit.search.record import SearchRecord, Trial
-from dpaudit.store import Run
+from dpaudit.store import StoredRun
 from tests.records import changed
 
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
@@ -133,7 +133,7 @@ def test_ranking_has_ten_rows_at_most():
 
 
 def page_of(result, tmp_path) -> str:
-    run = Run(
+    run = StoredRun(
         profile="quick",
         seed=7,
         failure_prob=1e-5,

@@ -8,6 +8,7 @@ import os
 import pytest
 
 from dpaudit.run.replay import differences
+from dpaudit.store import hold
 
 MODULE = """
 import os
@@ -298,13 +299,13 @@ def test_ledger_keeps_audits_and_other_statements(make):
 
 def test_two_runs_do_not_write_into_one_directory(make):
     home = make(COMPUTED)
-    lock = {"pid": os.getpid(), "host": os.uname().nodename, "since": "now", "command": "another"}
-    home.put("reports/.lock", json.dumps({**lock, "pid": 1}))
+    (home.path / "reports").mkdir()
+    lock = hold(home.path / "reports", "another")
     result = run(home)
     assert result.code == 4
-    assert "reports is in use by `another`, process 1 on" in result.err
-    assert "if that run has ended, delete reports/.lock" in result.err
-    home.put("reports/.lock", json.dumps(lock))  # of this process, which holds none: stale
+    assert f"reports is in use by `another`, process {os.getpid()} on" in result.err
+    assert "delete reports/.lock" in result.err
+    lock.release()
     assert run(home).code == 0
     assert not list((home.path / "reports").glob(".*"))
     assert run(home, "--seed", "x").code == 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -29,10 +30,10 @@ from dpaudit.ledger.rows import LedgerVerdict, StatementResult
 from dpaudit.properties.attempt import Attempt, Counterexample, Method, Power, Role
 from dpaudit.results import Fate
 from dpaudit.store.files import CHECKSUM, write_atomic, write_sealed
-from dpaudit.store.lock import LOCK, hold
+from dpaudit.store.lock import HOLDER, LOCK, hold
 from dpaudit.store.records import (
     is_same_pair,
-    kind_of,
+    kind_of_record,
     kinds,
     load_finished,
     load_record,
@@ -43,8 +44,8 @@ from dpaudit.store.records import (
     unpack,
 )
 from dpaudit.store.runs import (
-    Kept,
-    Run,
+    KeptRecord,
+    StoredRun,
     check_writable,
     family_wise_error,
     load_run,
@@ -65,7 +66,7 @@ class Exact:
 
 
 RESULT = audit(laplace, PureDP(1.0), PAIR, draws=100, seed=1, mutants=[laplace], id="audit_x::one")
-RUN = Run(
+RUN = StoredRun(
     profile="quick",
     seed=1,
     failure_prob=1e-5,
@@ -75,7 +76,9 @@ RUN = Run(
     started="2025-01-01T00:00:00+00:00",
     seconds=1.5,
     problems=("one problem",),
-    kept=(Kept("audit", "a", "2024-01-01T00:00:00+00:00", "dpaudit run -k a", current=False),),
+    kept=(
+        KeptRecord("audit", "a", "2024-01-01T00:00:00+00:00", "dpaudit run -k a", current=False),
+    ),
 )
 
 
@@ -362,7 +365,7 @@ def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     path = save_record(tmp_path, ROW)
     assert path == tmp_path / "statements" / "p.lemma1.json"
     assert load_record(path) == (ROW, [])
-    assert kind_of(ROW).name == "statement"
+    assert kind_of_record(ROW).name == "statement"
     assert place_of(RESULT) == "audits/audit_x.one.json"
     with pytest.raises(StoreError, match="holds a statement, and no result of an audit"):
         load_result(path)
@@ -597,30 +600,50 @@ def test_one_run_at_a_time_writes_into_a_directory(tmp_path: Path) -> None:
     assert _files(tmp_path) == []
 
 
-def test_the_lock_of_a_process_that_has_ended_is_taken_over(tmp_path: Path) -> None:
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    lock = hold(tmp_path, "dpaudit run")
-    facts = json.loads((tmp_path / LOCK).read_text())
-    lock.release()
-    stale = {
-        "of a process that is gone": {**facts, "pid": ended.pid},
-        "of an earlier container": {**facts, "pid": os.getpid()},
-    }
-    for said in stale.values():
-        (tmp_path / LOCK).write_text(json.dumps(said))
-        hold(tmp_path, "dpaudit run").release()
-        assert _files(tmp_path) == []
-    held = {
-        "of another machine": json.dumps({**facts, "host": "elsewhere", "pid": ended.pid}),
-        "of another user": json.dumps({**facts, "pid": 1}),
-        "without a name": "",
-    }
-    for words in held.values():
-        (tmp_path / LOCK).write_text(words)
-        with pytest.raises(StoreError, match=f"if that run has ended, delete {tmp_path / LOCK}"):
+HOLDS = """
+import sys, time; from pathlib import Path; from dpaudit.store import hold
+lock = hold(Path({out!r}), "dpaudit run others"); print("held", flush=True); time.sleep(60)
+"""
+
+
+def test_the_lock_of_a_process_that_has_ended_is_free(tmp_path: Path) -> None:
+    code = HOLDS.format(out=str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        with pytest.raises(StoreError, match=rf"`dpaudit run others`, process {other.pid} on "):
             hold(tmp_path, "dpaudit run")
-        assert (tmp_path / LOCK).read_text() == words
+        other.kill()
+    assert {path.name for path in tmp_path.iterdir()} == {LOCK, HOLDER}
+    lock = hold(tmp_path, "dpaudit run")
+    assert lock.is_held()
+    lock.release()
+    assert _files(tmp_path) == []
+
+
+def test_a_lock_is_lost_with_its_directory(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    first = hold(out, "dpaudit run")
+    shutil.rmtree(out)
+    assert not first.is_held()
+    out.mkdir()
+    second = hold(out, "dpaudit run")
+    assert not first.is_held()
+    first.release()  # which leaves the files of the second alone
+    assert second.is_held()
+    with pytest.raises(StoreError, match="in use"):
+        hold(out, "dpaudit run")
+
+
+@pytest.mark.parametrize("words", ["", "[]", "{}", "\xff"])
+def test_a_holder_whose_name_is_damaged_holds_all_the_same(tmp_path: Path, words: str) -> None:
+    lock = hold(tmp_path, "dpaudit run")
+    (tmp_path / HOLDER).write_text(words, encoding="latin-1")
+    with pytest.raises(StoreError, match="is in use by a run that left no name"):
+        hold(tmp_path, "dpaudit run")
+    lock.release()
+    hold(tmp_path, "dpaudit run").release()
 
 
 def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
