@@ -23,8 +23,11 @@ from dpaudit.store import Record, kind_of_record, load_record, place_of
 if TYPE_CHECKING:
     from dpaudit.neighbors import NeighborPair
 
-_IGNORED = {"seconds", "mechanism_seconds", "versions", "origin", "expected", "schema"}
-"""What differs between two runs of the same."""
+_TIMES = {"seconds", "mechanism_seconds", "versions"}
+"""What differs between two runs of the same, wherever it stands in a record."""
+
+_IGNORED = _TIMES | {"origin", "expected", "schema"}
+"""Fields of a record that a replay does not compare."""
 
 _LONGEST = 300
 
@@ -147,7 +150,7 @@ def differences(name: str, a: Any, b: Any) -> list[str]:
     if isinstance(a, dict) and isinstance(b, dict):
         return [
             line
-            for key in sorted({*a, *b} - {"seconds"})
+            for key in sorted({*a, *b} - _TIMES)
             for line in differences(f"{name}.{key}", a.get(key), b.get(key))
         ]
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
