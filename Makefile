@@ -18,7 +18,7 @@ help:
 	@echo "make test-adapters   run the adapters with the packages that they adapt, a group at a time"
 	@echo "make nightly   slow tests, faults, adapters and planted mistakes; a skipped test is a failure"
 	@echo "make coverage   branch coverage of dpaudit/ by the tests, but for the slow ones"
-	@echo "make reference   make the run in reports/reference again, which is kept in git"
+	@echo "make reference   make the run in reports/reference again; git keeps its summary, errata and first page"
 	@echo "make check   lint and types"
 	@echo "make docs    build the site: docs/_build/html/index.html"
 	@echo "make dist    build sdist and wheel, and try the wheel in an empty environment"
@@ -54,7 +54,7 @@ $(VENV)/.release: pyproject.toml constraints.txt | $(BIN)/python
 audit: $(VENV)/.audit
 	$(BIN)/dpaudit run audits --profile quick --out $(OUT)
 
-# The run that the README links to: the same audits, in a directory that git keeps.
+# The run that the README links to: the same audits, in a directory of which git keeps a summary.
 reference: $(VENV)/.audit
 	rm -rf reports/reference
 	$(BIN)/dpaudit run audits --profile quick --out reports/reference
@@ -108,7 +108,7 @@ types: $(VENV)/.dev
 
 check: lint types
 
-# Needs no network once its packages are here; a warning is an error.
+# Shows the run of `make audit` or `make reference`; a warning is an error.
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W --keep-going -n -b html docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html

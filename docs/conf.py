@@ -92,11 +92,11 @@ def copy_reference_run(app: Any, exception: Exception | None) -> None:
     """Put the pages of the reference run beside those of the site, as they are."""
     if exception is None and app.builder.format == "html":
         shutil.copytree(
-            ROOT / "reports" / "reference",
+            make_papers.stored_run(ROOT),
             Path(app.outdir) / "reference-run",
             dirs_exist_ok=True,
             # What pages link to: not the datasets of pairs, which are for replays.
-            ignore=shutil.ignore_patterns("*.npz", ".lock"),
+            ignore=shutil.ignore_patterns("*.npz", ".lock", "reference"),
         )
 
 

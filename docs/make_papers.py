@@ -1,6 +1,6 @@
 """A page for each paper of the reference run: counts, what is wrong, what rests on what.
 
-Made when the site is built, from `reports/reference`, so that it says what the run says. The run's
+Made when the site is built, from a stored run, so that it says what the run says. The run's
 own pages (every statement, the erratum sheets) are copied beside the site, and linked here.
 """
 
@@ -19,12 +19,13 @@ from dpaudit.ledger.section import premises_picture
 from dpaudit.store import load_record
 
 RUN = "../reference-run"
+"""Where the site has the pages of the run."""
 _COMMON = (LedgerVerdict.HOLDS, LedgerVerdict.HOLDS_PROOF_BROKEN, LedgerVerdict.REFUTED)
 
 
 def write(root: Path, out: Path) -> None:
     """Write `out/index.md` and a page for each paper; remove what is no longer there."""
-    stored = root / "reports" / "reference"
+    stored = stored_run(root)
     run = json.loads((stored / "results.json").read_text(encoding="utf-8"))["run"]
     rows = [_row(path) for path in sorted((stored / "statements").glob("*.json"))]
     rows = [row for row in rows if row.kind != "function"]
@@ -43,6 +44,14 @@ def write(root: Path, out: Path) -> None:
         # An unchanged page keeps its time, so that Sphinx need not read it again.
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
+
+
+def stored_run(root: Path) -> Path:
+    """Return a directory with a whole run: of `make reference`, or else of `make audit`."""
+    for stored in (root / "reports" / "reference", root / "reports"):
+        if (stored / "statements").is_dir():
+            return stored
+    raise FileNotFoundError("the site shows a stored run: make one with `make audit`")
 
 
 def _row(path: Path) -> StatementResult:

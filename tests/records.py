@@ -1,9 +1,12 @@
-"""Change the fields of a result, wherever they stand."""
+"""Change fields of a result wherever they stand; find the last run that is stored."""
 
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from dpaudit.results import AuditResult, Diagnostics
 
@@ -14,3 +17,13 @@ def changed(result: AuditResult, **changes: Any) -> AuditResult:
     """Return a result with other fields, those of its diagnostics among them."""
     inner = {name: changes.pop(name) for name in DIAGNOSTICS & changes.keys()}
     return replace(result, diagnostics=replace(result.diagnostics, **inner), **changes)
+
+
+ROOT = Path(__file__).parents[1]
+RUNS = ROOT / "reports" / "reference", ROOT / "reports"
+STORED_RUN = next((run for run in RUNS if (run / "statements").is_dir()), None)
+"""A whole run: of `make reference`, or else of `make audit`. Git keeps only a summary."""
+
+needs_a_run = pytest.mark.skipif(
+    STORED_RUN is None, reason="needs a stored run: `make audit` or `make reference` makes one"
+)

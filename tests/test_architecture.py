@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import dpaudit
+from tests.records import STORED_RUN, needs_a_run
 
 ROOT = Path(__file__).parents[1]
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
@@ -182,7 +183,7 @@ def test_plugin_alone_does_not_import_the_engine():
 
 def test_rows_of_a_ledger_are_read_stored_and_shown_without_hypothesis():
     code = (
-        "import dpaudit.ledger.section, dpaudit.ledger.display, dpaudit.store, dpaudit.run.display;"
+        "import dpaudit.ledger.section, dpaudit.ledger.command, dpaudit.store, dpaudit.run.display;"
         "from dpaudit import statement; from dpaudit.ledger import LedgerVerdict, StatementResult;"
         "import dpaudit.run.cli"
     )
@@ -195,12 +196,13 @@ def test_audits_and_statements_are_registered_alike():
     assert names == [["audit", "statement"]] * 2
 
 
+@needs_a_run
 def test_a_stored_run_is_read_and_shown_without_the_extra_of_the_ledger(tmp_path):
     code = (
         "import sys; sys.modules['hypothesis'] = sys.modules['latex2mathml'] = None\n"
         "from pathlib import Path; from dpaudit.report import write_report\n"
         "from dpaudit.store import by_kind, read_whole_run\n"
-        "run, records = read_whole_run(Path('reports/reference'))\n"
+        f"run, records = read_whole_run(Path({str(STORED_RUN)!r}))\n"
         "rows = by_kind(records)['statement'][:9]\n"
         f"write_report(Path({str(tmp_path)!r}), run, rows); print(len(rows))"
     )

@@ -51,7 +51,7 @@ MUTANTS = (
         LEDGER,
     ),
     Mutant(
-        "ledger/premises.py",
+        "ledger/rows.py",
         "what was attacked end to end rests on its premises",
         "for id in () if row.stands_alone else row.stated.premises:",
         "for id in row.stated.premises:",

@@ -48,7 +48,7 @@ MUTANTS = (
         SEARCHES,
     ),
     Mutant(
-        "properties/simplifying.py",
+        "properties/falsifying.py",
         "a simpler case need not break the claim",
         "if scratch.breaking is trial:",
         "if scratch.breaking is not None or trial:",

@@ -13,20 +13,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpaudit import _validate
-from dpaudit.data.compare import added, replaced
-from dpaudit.data.failures import Failure, words_of_shape
 from dpaudit.data.forms import (
     ArrayForm,
     Census,
+    Failure,
     Form,
     OtherForm,
     Packed,
     dataset_array,
     locked,
     plain,
+    words_of_shape,
 )
 from dpaudit.data.sequences import SequenceForm, content, object_array
 from dpaudit.data.sequences import unpacked as _sequence
+from dpaudit.data.sides import added, replaced
 from dpaudit.data.tables import TablesForm, is_constant, parts_of
 from dpaudit.errors import PairError
 

@@ -2,11 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from dpaudit.data import frames
+from dpaudit.data.forms import Census
 from dpaudit.errors import ArgumentError, PairError
+
+# --- which users differ between two datasets, and whether a relation allows it -----------------
+
+
+def replaced(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
+    """Return the users who were replaced, at most `most` of them.
+
+    Users with names may be replaced by users of other names; both are returned.
+
+    Raises
+    ------
+    PairError
+        When the datasets differ in anything else.
+    """
+    if len(left.held) != len(right.held):
+        raise PairError(
+            "replace_user needs datasets of equally many users, got "
+            f"left {len(left.held)} and right {len(right.held)}; add_remove_user is another "
+            "relation"
+        )
+    if not left.held:
+        raise PairError("replace_user needs at least one user, got empty datasets")
+    gone = [user for user in left.held if user not in right.held]
+    come = [user for user in right.held if user not in left.held]
+    changed = [u for u in left.held if u in right.held and left.held[u] != right.held[u]]
+    count = len(changed) + max(len(gone), len(come))
+    _at_most(count, most, [*changed, *gone, *come])
+    found = (*changed, *gone, *come)
+    _same_rest(left, right, set(found))
+    return found
+
+
+def added(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
+    """Return the users whom one side lacks, from 1 to `most` of them.
+
+    Raises
+    ------
+    PairError
+        When the datasets differ in anything else.
+    """
+    large, small = (left, right) if len(left.held) > len(right.held) else (right, left)
+    count = len(large.held) - len(small.held)
+    if not 1 <= count <= most:
+        raise PairError(
+            f"add_remove_user needs datasets that differ by {_count(most)}, got "
+            f"left {len(left.held)} and right {len(right.held)} users"
+        )
+    found = _extra(large, small)
+    if large.is_named:
+        strange = [user for user in small.held if user not in large.held]
+        if strange:
+            raise PairError(
+                "add_remove_user needs one side to hold all users of the other, but "
+                f"{strange[0]!r} is in the smaller one only"
+            )
+        _same_rest(large, small, set(found))
+    elif len(found) != count or large.public != small.public:
+        raise PairError(
+            f"without {_count(count)} the larger dataset must equal the smaller one, but it "
+            "does not"
+        )
+    return found
+
+
+def _extra(large: Census, small: Census) -> tuple[Hashable, ...]:
+    """Users of the larger side that the smaller one lacks."""
+    if large.is_named:
+        return tuple(user for user in large.held if user not in small.held)
+    # Without names: the smaller must be the larger with some rows left out, and it is no loss to
+    # match each of its rows with the first that equals it.
+    rest = iter(small.held.values())
+    wanted = next(rest, None)
+    found = []
+    for user, held in large.held.items():
+        if wanted is not None and held == wanted:
+            wanted = next(rest, None)
+        else:
+            found.append(user)
+    return tuple(found)
+
+
+def _same_rest(left: Census, right: Census, users: set[Hashable]) -> None:
+    if left.public != right.public:
+        raise PairError(
+            "left and right must have the same columns, dtypes and constants, or a mechanism "
+            f"tells them apart by those; got {left.public} and {right.public}"
+        )
+    a, b = left.without(users), right.without(users)
+    if a.held != b.held:
+        odd = next(user for user, held in a.held.items() if b.held.get(user) != held)
+        raise PairError(f"the datasets of a pair may differ in nothing else, but {odd!r} differs")
+    if a.order != b.order:
+        raise PairError(
+            "the rows of all other users must stand in the same order on both sides: sort both, "
+            "or make the pair of one frame, with NeighborPair.from_frame"
+        )
+
+
+def _at_most(count: int, most: int, users: list[Hashable]) -> None:
+    if count > most:
+        told = ", ".join(repr(user) for user in users[:5]) + (" ..." if len(users) > 5 else "")
+        raise PairError(
+            f"the datasets of a pair may differ in {_count(most)}, got differences in {count}: "
+            f"{told}; a group is Relation.REPLACE_USER.of_group(k)"
+        )
+
+
+def _count(most: int) -> str:
+    return "one user" if most == 1 else f"up to {most} users"
 
 
 def sides(

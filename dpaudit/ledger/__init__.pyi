@@ -13,12 +13,12 @@ from .paper import ledger_files as ledger_files
 from .paper import paper_at as paper_at
 from .paper import paper_of as paper_of
 from .paper import read_paper as read_paper
-from .premises import Shaken as Shaken
-from .premises import shaken as shaken
 from .rows import LEDGER_SCHEMA as LEDGER_SCHEMA
 from .rows import Harm as Harm
 from .rows import LedgerVerdict as LedgerVerdict
+from .rows import Shaken as Shaken
 from .rows import StatementResult as StatementResult
+from .rows import shaken as shaken
 from .rows import verdict_of as verdict_of
 from .statements import Mark as Mark
 from .statements import marked as marked

@@ -6,14 +6,24 @@ import json
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
+from dpaudit.ledger import words
+from dpaudit.ledger.coverage import STATEMENT
+from dpaudit.ledger.rows import StatementResult
+from dpaudit.results import short
 from dpaudit.run import (
     FAILED,
     NOTHING,
     OK,
+    AuditSession,
+    RunDisplay,
     RunSelection,
     RunSettings,
     TextPath,
@@ -21,9 +31,88 @@ from dpaudit.run import (
     path_of,
     run_options,
 )
+from dpaudit.store import Record, Run, by_kind
 
 if TYPE_CHECKING:
     from dpaudit.ledger import StatementResult
+
+
+# --- what `dpaudit ledger` shows: the rows of a ledger as a table ------------------------------
+
+
+_FILE_WIDTH = 160
+"""Of tables that go to no terminal."""
+
+_LEAST_NOTE = 20
+"""Width from which the remarks of a table get a column."""
+
+_HEADINGS = ("statement", "verdict", "method", "LHS/RHS", "examples", "power")
+
+
+class LedgerDisplay(RunDisplay):
+    """Prints a table of the statements at the end, and before it only what went wrong."""
+
+    nothing = "no check was collected: checks are functions with @statement in files ledger_*.py"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[StatementResult] = []
+
+    def _print_result(self, record: Record) -> None:
+        """Leave statements to the table."""
+        if not isinstance(record, StatementResult):
+            super()._print_result(record)
+
+    def _close(self, session: AuditSession, run: Run) -> None:
+        self.rows = by_kind(session.records)[STATEMENT.name]
+        if self.rows:
+            print_ledger(self.rows, self._file)
+        super()._close(session, run)
+
+
+def print_ledger(rows: Sequence[StatementResult], file: IO[str] | None = None) -> None:
+    """Print the rows of a ledger as a table, but for those that were not run.
+
+    Parameters
+    ----------
+    rows : sequence of StatementResult
+        In the order of their papers.
+    file : file, optional
+        Where to; by default standard output.
+    """
+    console = Console(file=file, highlight=False)
+    if not console.is_terminal:
+        console = Console(file=file, highlight=False, width=_FILE_WIDTH)
+    shown = [row for row in rows if not words.is_left_out(row)]
+    cells = [_cells(row) for row in shown]
+    widths = [max(map(len, column)) for column in zip(_HEADINGS, *cells, strict=True)]
+    room = console.width - sum(widths) - 3 * len(widths) - 2
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for name in _HEADINGS:
+        numbers = name in ("LHS/RHS", "examples")
+        table.add_column(name, no_wrap=True, justify="right" if numbers else "left")
+    if room >= _LEAST_NOTE:
+        table.add_column("note", no_wrap=True, style="dim")
+    for row, (name, verdict, *rest) in zip(shown, cells, strict=True):
+        line = [escape(name), f"[{row.status.style}]{verdict}[/]", *rest]
+        if room >= _LEAST_NOTE:
+            line.append(escape(short(" ".join(words.remark(row).split()), room)))
+        table.add_row(*line)
+    if shown:
+        console.print(table)
+
+
+def _cells(row: StatementResult) -> list[str]:
+    """Return what stands below the headings."""
+    return [
+        row.id,
+        row.verdict.words + " !" * (row.mismatch is not None),
+        words.method_words(row),
+        words.ratio_words(row.tightest),
+        words.examples_words(row),
+        words.power_words(row),
+    ]
+
 
 _FOREIGN = {"site-packages", "node_modules", "build", "dist", "__pycache__", "venv"}
 
@@ -76,7 +165,6 @@ def _found(paths: Sequence[str]) -> Iterator[str]:
 def print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
     """Print the rows of the last run in `out`."""
     from dpaudit.ledger.coverage import STATEMENT
-    from dpaudit.ledger.display import print_ledger
     from dpaudit.ledger.words import tally_lines
     from dpaudit.store import by_kind, load_run
 
@@ -136,7 +224,6 @@ def ledger(
         if chosen.exports.words():
             raise click.UsageError("--junit and --sarif of a stored run: `dpaudit report DIR`")
         return print_stored(chosen.out, words[0] if words else None, json_file)
-    from dpaudit.ledger.display import LedgerDisplay
     from dpaudit.run import Asked
 
     settings = RunSettings(profile, seed)

@@ -14,8 +14,7 @@ from typing import Any, TypedDict
 from dpaudit import _json
 from dpaudit.errors import StoreError
 from dpaudit.ledger.paper import Paper, Statement, ledger_files, paper_at, paper_of
-from dpaudit.ledger.premises import shaken
-from dpaudit.ledger.rows import LEDGER_SCHEMA, LedgerVerdict, StatementResult
+from dpaudit.ledger.rows import LEDGER_SCHEMA, LedgerVerdict, StatementResult, shaken
 from dpaudit.store import Kind, Run
 
 NOT_RUN = "not run: "

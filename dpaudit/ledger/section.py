@@ -13,8 +13,7 @@ from markupsafe import Markup, escape
 from dpaudit.ledger import words
 from dpaudit.ledger.coverage import BROKE_OFF, NOT_RUN, STATEMENT, papers_of
 from dpaudit.ledger.erratum import by_harm, fill_page, write_errata
-from dpaudit.ledger.premises import Shaken, shaken
-from dpaudit.ledger.rows import LedgerVerdict, StatementResult
+from dpaudit.ledger.rows import LedgerVerdict, Shaken, StatementResult, shaken
 from dpaudit.properties import Attempt, Power, Role
 from dpaudit.report import (
     ERROR,

@@ -22,8 +22,9 @@ from dpaudit.run.exports import Exports
 from dpaudit.run.replay import check_inside, show_pair
 from dpaudit.store import Record, load_record, load_run
 from dpaudit.store.files import CHECKSUM, write_sealed
+from tests.records import RUNS, STORED_RUN
 
-REFERENCE = Path(__file__).parents[2] / "reports" / "reference"
+REFERENCE = STORED_RUN or RUNS[0]
 BAD: tuple[Any, ...] = (
     None, True, -1, 0, 1, 7, 10**60, 1e-300, -0.5, 0.5, 1.0, 1e300, "inf", "-inf", "", "x",
     "../../x", "a\nb\x00\x1b[31m", [], [1], ["x"], [[]], {}, {"x": 1}, {"float": "inf"}, [None],

@@ -28,6 +28,7 @@ from tests.faults.hostile import (
     samples,
     write_run,
 )
+from tests.records import needs_a_run
 
 MANY = settings(
     max_examples=200,
@@ -42,6 +43,9 @@ VALUES = st.sampled_from(BAD) | st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner),
     max_leaves=4,
 )  # fmt: skip
+
+
+pytestmark = needs_a_run
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,7 @@ import pytest
 
 from dpaudit import ArgumentError, StoreError
 from dpaudit.ledger.paper import Convention, Statement, paper_at, read_paper
-from dpaudit.ledger.premises import shaken
-from dpaudit.ledger.rows import LedgerVerdict, StatementResult
+from dpaudit.ledger.rows import LedgerVerdict, StatementResult, shaken
 from dpaudit.ledger.statements import marked, statement
 from dpaudit.properties.attempt import Attempt, Method
 

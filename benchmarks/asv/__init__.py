@@ -1,0 +1,1 @@
+"""Benchmarks in the format of airspeed velocity: `asv run`, `asv publish`."""
