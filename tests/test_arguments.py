@@ -650,8 +650,8 @@ READ_ONLY = set(
     mechanisms.SampledMechanism mechanisms.ExactMechanism mechanisms.Cluster neighbors.Portfolio
     oracles.Oracle oracles.DiscreteOracle oracles.GaussianOracle oracles.LaplaceOracle
     oracles.LaplaceVectorOracle oracles.PatternDistribution results.CanaryGuesses
-    results.Estimate results.Witness results.Profile results.MutantResult results.Fate
-    results.NoiseMargin results.MarginPoint results.SequentialPath results.Expectation store.Run
+    results.Diagnostics results.Estimate results.Witness results.Profile results.MutantResult
+    results.Fate results.NoiseMargin results.MarginPoint results.SequentialPath results.Expectation store.Run
     search.SearchRecord search.Trial search.ranking search.landscape run.auditor.Auditor""".split()  # noqa: SIM905
 )
 """What dpaudit hands out: users read it, and make none."""

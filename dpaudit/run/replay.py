@@ -23,8 +23,9 @@ from dpaudit.store import Record, kind_of, load_record, place_of
 if TYPE_CHECKING:
     from dpaudit.neighbors import NeighborPair
 
-_IGNORED = {"seconds", "mechanism_seconds", "versions", "origin", "expected", "schema"}
-"""What differs between two runs of the same."""
+_UNLIKE = {"seconds", "mechanism_seconds", "versions"}
+_IGNORED = _UNLIKE | {"origin", "expected", "schema"}
+"""What differs between two runs of the same, anywhere in a record and at its top."""
 
 _LONGEST = 300
 
@@ -147,7 +148,7 @@ def differences(name: str, a: Any, b: Any) -> list[str]:
     if isinstance(a, dict) and isinstance(b, dict):
         return [
             line
-            for key in sorted({*a, *b} - {"seconds"})
+            for key in sorted({*a, *b} - _UNLIKE)
             for line in differences(f"{name}.{key}", a.get(key), b.get(key))
         ]
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):

@@ -123,13 +123,9 @@ def test_results_are_functions_of_seed_name_and_role():
     mutant, _ = look(mechanism, CLAIM, pair(1, -1), "mutant", draws=1000)
     assert first.profile == again.profile
     assert first.epsilon == again.epsilon
-    assert first.diagnostics.histogram == again.diagnostics.histogram
+    assert first.histogram == again.histogram
     assert len({first.epsilon.lower, other.epsilon.lower, mutant.epsilon.lower}) == 3
-    assert (
-        sum(first.diagnostics.histogram.left)
-        == sum(first.diagnostics.histogram.right)
-        == first.draws["certify"]
-    )
+    assert sum(first.histogram.left) == sum(first.histogram.right) == first.draws["certify"]
 
 
 @pytest.mark.parametrize("draws", [20, 100])

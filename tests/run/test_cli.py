@@ -257,7 +257,7 @@ def test_replay_names_the_kernels_where_numbers_differ_and_they_do(home):
     name = "reports/audits/audit_mine.audit_honest.json"
     record = home.json(name)
     now = record["origin"]["versions"]["blas"]
-    assert record["versions"]["blas"] == now
+    assert record["diagnostics"]["versions"]["blas"] == now
     record["origin"]["versions"]["blas"] = "openblas 0.3 Other"
     home.reseal(name, **record)
     same = dpaudit(home, "replay", name)  # other kernels need not change anything
