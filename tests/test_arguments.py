@@ -643,16 +643,18 @@ def _measurement() -> Any:
 
 
 READ_ONLY = set(
-    """AuditResult Verdict engine.Plan engine.OneRunPlan engine.Frozen engine.Instrument engine.Run
-    engine.Certificate engine.Bound events.Event events.Guess
-    ledger.LedgerVerdict ledger.StatementResult properties.FunctionCheck ledger.Ledger
-    properties.strategies.Loss mutants.NoiseMutants mutants.Mutant mutants.Treatment
-    mechanisms.SampledMechanism mechanisms.ExactMechanism mechanisms.Cluster neighbors.Portfolio
-    oracles.Oracle oracles.DiscreteOracle oracles.GaussianOracle oracles.LaplaceOracle
+    """AuditResult Verdict engine.Plan engine.OneRunPlan engine.Frozen engine.Instrument
+    engine.Run engine.Certificate engine.Bound events.Event events.Guess ledger.LedgerVerdict
+    ledger.StatementResult properties.FunctionCheck ledger.Ledger properties.strategies.Loss
+    mutants.NoiseMutants mutants.Mutant mutants.Treatment mechanisms.SampledMechanism
+    mechanisms.ExactMechanism mechanisms.Cluster neighbors.Portfolio oracles.Oracle
+    oracles.DiscreteOracle oracles.GaussianOracle oracles.LaplaceOracle
     oracles.LaplaceVectorOracle oracles.PatternDistribution results.CanaryGuesses
     results.Diagnostics results.Estimate results.Witness results.Profile results.MutantResult
-    results.Fate results.NoiseMargin results.MarginPoint results.SequentialPath results.Expectation store.Run
-    search.SearchRecord search.Trial search.ranking search.landscape run.auditor.Auditor""".split()  # noqa: SIM905
+    results.Fate results.NoiseMargin results.MarginPoint results.SequentialPath
+    results.Expectation store.Run search.SearchRecord search.Trial search.ranking
+    search.landscape run.auditor.Auditor
+    """.split()  # noqa: SIM905
 )
 """What dpaudit hands out: users read it, and make none."""
 
