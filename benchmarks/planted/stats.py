@@ -45,14 +45,14 @@ MUTANTS = (
         JOINT,
     ),
     Mutant(
-        "stats/proportions.py",
+        "stats/joint.py",
         "the complement forgets one side",
         "self.draws_right - self.hits_right,",
         "self.hits_right,",
         ("tests/stats/test_proportions.py",),
     ),
     Mutant(
-        "stats/proportions.py",
+        "stats/joint.py",
         "an upper bound one success too low",
         "a = np.asarray(successes, dtype=float) + 1.0",
         "a = np.asarray(successes, dtype=float)",

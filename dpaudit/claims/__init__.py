@@ -3,17 +3,15 @@
 from dpaudit.claims.libraries import Accounted, from_opendp
 from dpaudit.claims.notions import (
     LARGEST_EPSILON,
+    NORMS,
     ApproxDP,
     ApproxZCDP,
     Claim,
     GaussianDP,
     PureDP,
+    Relation,
     RenyiDP,
     ZeroConcentratedDP,
-)
-from dpaudit.claims.relations import (
-    NORMS,
-    Relation,
     checked_relation,
     custom_relation,
     replace_label,

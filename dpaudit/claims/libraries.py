@@ -19,10 +19,11 @@ from dpaudit.claims.notions import (
     ApproxZCDP,
     Claim,
     PureDP,
+    Relation,
     ZeroConcentratedDP,
     _Claim,
+    within_sensitivity,
 )
-from dpaudit.claims.relations import Relation, within_sensitivity
 from dpaudit.errors import ArgumentError
 
 _RELATIONS = {

@@ -33,11 +33,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from dpaudit.engine.certificate import Bound, Certificate
+from dpaudit.engine.certificate import Bound, Certificate, Tally, tally_of
 from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.notes import left_out, notes_on_draws, notes_on_outputs
 from dpaudit.engine.pictures import Pictures
-from dpaudit.engine.tally import Tally, tally_of
 from dpaudit.engine.task import EXPLORE_SHARE, Run, Task
 from dpaudit.events import Event, Guess, approximate_lower, approximate_upper, learn
 from dpaudit.mechanisms import (

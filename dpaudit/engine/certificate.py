@@ -1,4 +1,12 @@
-"""What one look at one mechanism certifies, before it is judged."""
+"""What an instrument certifies, before it is judged, and the counts behind it.
+
+*Guesses by rank.* A training run gives one number, a score, and there are hundreds of runs at most.
+Then most is lost by the draws on which thresholds are learnt. Guesses by rank need none: the side
+of each output is guessed by where it stands among all others, in either direction, and
+:mod:`dpaudit.stats.ranked` tells what the right ones prove. Half of failure_prob pays for that, the
+other half for events that are learnt as ever, which see what no order sees. Whether outputs are
+numbers is told by the outputs alone, and not by the sides that they were drawn from.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +15,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dpaudit.engine.tally import RankedTally, Tally
-from dpaudit.engine.task import Task
-from dpaudit.events import Event
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.engine.task import Run, Task
+from dpaudit.events import Encoder, Event, Guess, scalar_score
+from dpaudit.mechanisms import joined
 from dpaudit.neighbors import NeighborPair
 from dpaudit.results import (
+    BY_RANK,
     CanaryGuesses,
     Estimate,
     Histogram,
@@ -21,7 +33,287 @@ from dpaudit.results import (
     Witness,
 )
 from dpaudit.search import SearchRecord
-from dpaudit.stats import Counts, RateBounds
+from dpaudit.stats import (
+    LEFT,
+    RIGHT,
+    Counts,
+    GuessCounts,
+    Looks,
+    RateBounds,
+    Target,
+    guess_bounds,
+    ranked_epsilon,
+    ranked_looks,
+    ranked_p_value,
+)
+
+# --- what was counted of an event or a guess, and what the counts bound ------------------------
+
+
+_METHODS = (
+    "exact joint bound of two binomials, on fresh draws",
+    "exact bound of right guesses among all guesses, on fresh draws at fair coins",
+)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How often a frozen event fired, or where a guess was made, in the certifying draws.
+
+    Parameters
+    ----------
+    chosen : Event or Guess
+        What was counted.
+    counts : Counts
+        Of the event; of a guess, where left is guessed.
+    right : Counts, optional
+        Of a guess, where right is guessed.
+    """
+
+    chosen: Event | Guess
+    counts: Counts
+    right: Counts | None = None
+
+    @property
+    def likelier(self) -> str:
+        """The side on which `pair_counts` calls it likelier."""
+        return "left" if isinstance(self.chosen, Guess) else self.chosen.likelier
+
+    @property
+    def guesses(self) -> GuessCounts | None:
+        """Right and wrong guesses, of a guess."""
+        if self.right is None:
+            return None
+        c, d = self.counts, self.right
+        return GuessCounts(
+            c.hits_left + d.hits_right, c.hits_right + d.hits_left, c.draws_left + c.draws_right
+        )
+
+    @property
+    def pair_counts(self) -> Counts:
+        """Two counts whose rates bound privacy: of the event, or of right and wrong guesses."""
+        seen = self.guesses
+        return self.counts if seen is None else seen.as_counts()
+
+    def bounds(self, failure_prob: float) -> RateBounds:
+        """Bound the rates, except with probability `failure_prob`."""
+        seen = self.guesses
+        if seen is not None:
+            return guess_bounds(seen, failure_prob)
+        assert isinstance(self.chosen, Event)
+        return RateBounds.from_counts(
+            self.counts, self.chosen.likelier, failure_prob, self.chosen.target
+        )
+
+    def seen(self) -> RateBounds:
+        """Rates as observed; no guarantee."""
+        return rates_seen(self.pair_counts, self.likelier)
+
+    @property
+    def method(self) -> str:
+        """How the bounds are obtained."""
+        return _METHODS[isinstance(self.chosen, Guess)]
+
+
+def tally_of(chosen: Event | Guess, left: NDArray[np.int64], right: NDArray[np.int64]) -> Tally:
+    """Return the tally of how often left, right and neither was guessed on either side.
+
+    Of an event, the guess is its likelier side where it fires, and the other one elsewhere.
+    """
+    n, m = int(left.sum()), int(right.sum())
+    guessed = [Counts(int(left[at]), n, int(right[at]), m) for at in (LEFT, RIGHT)]
+    if isinstance(chosen, Guess):
+        return Tally(chosen, *guessed)
+    return Tally(chosen, guessed[0 if chosen.likelier == "left" else 1])
+
+
+def parts_of(chosen: Event | Guess) -> tuple[Event, ...]:
+    """Return the events whose counts tell what there is to know."""
+    return (chosen.left, chosen.right) if isinstance(chosen, Guess) else (chosen,)
+
+
+def rates_seen(counts: Counts, likelier: str) -> RateBounds:
+    """Rates as observed, half a draw away from 0 and 1 so that estimates stay finite."""
+    c = counts if likelier == "left" else counts.swapped()
+    likely = np.array([(c.hits_left + 0.5) / (c.draws_left + 1)])
+    rare = np.array([(c.hits_right + 0.5) / (c.draws_right + 1)])
+    return RateBounds(likely, rare, 1.0)
+
+
+# --- few draws of a number: guesses by rank, on all draws at once, beside the events that were le
+
+
+Floats = NDArray[np.float64]
+
+RANKED_SHARE = 0.5
+"""Part of failure_prob that guesses by rank get, in both directions together."""
+
+
+@dataclass(frozen=True)
+class Excess:
+    """What is known of one point: more than `epsilon` is needed at `delta`.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        0 where nothing is known.
+    """
+
+    epsilon: float
+    delta: float
+
+    def lower_epsilon(self, delta: float) -> float:
+        """Lower bound of the epsilon that the mechanism needs at `delta`."""
+        return self.epsilon if delta <= self.delta else 0.0
+
+    def lower_delta(self, epsilon: float) -> float:
+        """Lower bound of the delta that the mechanism needs at `epsilon`."""
+        return self.delta if epsilon < self.epsilon else 0.0
+
+
+@dataclass(frozen=True)
+class RankedTally:
+    """Guesses by rank in one direction, and how many of them were right.
+
+    Parameters
+    ----------
+    chosen : Guess
+        At the look that shows most, as cuts of the output: for a reader.
+    counts, right : Counts
+        Of that look: where left was guessed, and where right was.
+    correct : tuple of int
+        Right guesses at each look.
+    looks : Looks
+        After how many guesses.
+    draws : int
+        On both sides together.
+    point : (float, float)
+        The claim.
+    """
+
+    chosen: Guess
+    counts: Counts
+    right: Counts
+    correct: tuple[int, ...]
+    looks: Looks
+    draws: int
+    point: tuple[float, float]
+
+    likelier = "left"
+    method = BY_RANK
+
+    @property
+    def pair_counts(self) -> Counts:
+        """Right guesses and wrong ones at the look that shows most, each of all draws."""
+        c, d = self.counts, self.right
+        correct, wrong = c.hits_left + d.hits_right, c.hits_right + d.hits_left
+        return GuessCounts(correct, wrong, self.draws).as_counts()
+
+    def bounds(self, failure_prob: float) -> Excess:
+        """Return what the guesses certify, except with probability `failure_prob`."""
+        delta = self.point[1]
+        found = ranked_epsilon(
+            self.correct, self.looks, self.draws, delta=delta, failure_prob=failure_prob
+        )
+        return Excess(found, delta)
+
+    def p_value(self) -> float:
+        """P-value of the claim."""
+        epsilon, delta = self.point
+        return ranked_p_value(self.correct, self.looks, self.draws, epsilon=epsilon, delta=delta)
+
+    def seen(self) -> RateBounds:
+        """Rates of right and wrong guesses as observed at the best look; no guarantee."""
+        c = self.pair_counts
+        return RateBounds(
+            np.array([(c.hits_left + 0.5) / (c.draws_left + 1)]),
+            np.array([(c.hits_right + 0.5) / (c.draws_right + 1)]),
+            1.0,
+        )
+
+
+def is_number(encoder: Encoder) -> bool:
+    """Tell whether outputs are one number each, which have an order."""
+    return len(encoder.columns) == 1 and encoder.columns[0].labels is None
+
+
+def ranked(
+    run: Run, encoder: Encoder, left: NDArray[Any], right: NDArray[Any]
+) -> list[RankedTally]:
+    """Guess by rank in either direction.
+
+    Parameters
+    ----------
+    run : Run
+        Its claim is a point; its generator breaks ties.
+    encoder : Encoder
+        Of outputs that are one number each.
+    left, right : ndarray
+        All draws of the pair, as many on either side as fair coins fell.
+    """
+    point = run.task.claim.point
+    assert point is not None
+    outputs = joined([left, right])
+    encoded = encoder(outputs)
+    score = scalar_score(encoder, encoded)
+    scores = score(encoded)
+    is_left = np.arange(len(outputs)) < len(left)
+    # The draws are shuffled: among equal scores, no place may tell of the coin.
+    order = run.rng("ties").permutation(len(outputs))
+    order = order[np.argsort(scores[order], kind="stable")]
+    n = len(order)
+    looks = ranked_looks(n)
+    # The highest, the lowest, the second highest, ...
+    place = np.where(np.arange(n) % 2 == 0, n - 1 - np.arange(n) // 2, np.arange(n) // 2)
+    high = np.arange(n) % 2 == 0
+    at = np.array(looks.guesses)
+    found = []
+    ordered = scores[order]
+    # An output that both ends reach is guessed neither way: from there on no guess is right.
+    met = (ordered[place] == ordered[n - 1 - place]) & (place != n - 1 - place)
+    guessed = int(met.argmax()) if met.any() else n
+    for rising in (True, False):
+        guessed_left = high if rising else ~high
+        is_right = (is_left[order[place]] == guessed_left) & (np.arange(n) < guessed)
+        correct = np.cumsum(is_right)[at - 1]
+        best = min(int(at[np.argmax(_surprise(correct, at))]), guessed)
+        sides = is_left[order[place[:best]]]
+        counts = [
+            Counts(
+                int((sides & where).sum()),
+                len(left),
+                int((~sides & where).sum()),
+                len(right),
+            )
+            for where in (guessed_left[:best], ~guessed_left[:best])
+        ]
+        top = float(ordered[min(n - (best + 1) // 2, n - 1)])
+        bottom = float(ordered[min(best // 2, n - 1)])
+        left_from, right_from = (top, bottom) if rising else (bottom, top)
+        cuts = (
+            Event(score, left_from, rising, "left", encoder, _AIM),
+            Event(score, right_from, not rising, "right", encoder, _AIM),
+        )
+        found.append(
+            RankedTally(
+                Guess(*cuts),
+                counts[0],
+                counts[1],
+                tuple(correct.tolist()),
+                looks,
+                n,
+                point,
+            )
+        )
+    return found
+
+
+_AIM = Target(delta=0.0)
+
+
+def _surprise(correct: NDArray[np.intp], guesses: NDArray[np.intp]) -> Floats:
+    """Right guesses above one half, in standard deviations."""
+    return np.asarray((2 * correct - guesses) / np.sqrt(guesses))
 
 
 class Bound(NamedTuple):

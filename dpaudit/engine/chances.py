@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpaudit.engine.tally import RANKED_SHARE
+from dpaudit.engine.certificate import RANKED_SHARE
 from dpaudit.engine.task import EXPLORE_SHARE, FEW_DRAWS, PRIMARY_SHARE
 from dpaudit.stats import (
     Looks,

@@ -27,11 +27,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dpaudit.engine.certificate import Bound, Certificate
+from dpaudit.engine.certificate import (
+    RANKED_SHARE,
+    Bound,
+    Certificate,
+    RankedTally,
+    Tally,
+    is_number,
+    parts_of,
+    ranked,
+)
 from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.notes import left_out, notes_on_draws, notes_on_outputs
 from dpaudit.engine.pictures import Pictures
-from dpaudit.engine.tally import RANKED_SHARE, RankedTally, Tally, is_number, parts_of, ranked
 from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Run, Task, divide
 from dpaudit.events import Event, Guess
 from dpaudit.mechanisms import Call, IndependenceCheck, Sampler, is_constant, joined

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.certificate import Certificate, parts_of
 from dpaudit.engine.chances import WITHIN_REACH, Chances, smallest
 from dpaudit.engine.mutation import Fates, patience
-from dpaudit.engine.tally import parts_of
 from dpaudit.engine.task import EXPLORE_SHARE, Task
 from dpaudit.errors import MechanismError
 from dpaudit.events import LEARN_SHARE, OutcomeScore

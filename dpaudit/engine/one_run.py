@@ -20,11 +20,10 @@ from scipy import special, stats
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, custom_relation
-from dpaudit.engine.certificate import Bound, Certificate
+from dpaudit.engine.certificate import Bound, Certificate, rates_seen
 from dpaudit.engine.concluding import conclude
 from dpaudit.engine.driver import drive
 from dpaudit.engine.mutation import Fates
-from dpaudit.engine.tally import rates_seen
 from dpaudit.engine.task import PRIMARY_SHARE, Run, Task, divide
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors import NeighborPair, family

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.engine.tally import parts_of
+from dpaudit.engine.certificate import parts_of
 from dpaudit.events import Column, Event, Guess, OutcomeScore, TableScore, number_words, row_words
 from dpaudit.results import Histogram
 

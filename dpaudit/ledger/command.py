@@ -222,7 +222,9 @@ def ledger(
         if chosen.keyword or chosen.resume or len(words) > 1:
             raise click.UsageError("--stored takes a PAPER and nothing that would be run")
         if chosen.exports.words():
-            raise click.UsageError("--junit and --sarif of a stored run: `dpaudit report DIR`")
+            raise click.UsageError(
+                "--stored runs nothing: `dpaudit report DIR --sarif FILE` reads it"
+            )
         return print_stored(chosen.out, words[0] if words else None, json_file)
     from dpaudit.run import Asked
 

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from markupsafe import Markup, escape
 
 from dpaudit.ledger import words
-from dpaudit.ledger.coverage import BROKE_OFF, NOT_RUN, STATEMENT, papers_of
+from dpaudit.ledger.coverage import BROKE_OFF, STATEMENT, papers_of
 from dpaudit.ledger.erratum import by_harm, fill_page, write_errata
 from dpaudit.ledger.rows import LedgerVerdict, Shaken, StatementResult, shaken
 from dpaudit.properties import Attempt, Power, Role
 from dpaudit.report import (
-    ERROR,
-    FAILURE,
-    SKIPPED,
     Alert,
-    Case,
     Section,
     VerdictChange,
     What,
@@ -124,22 +119,6 @@ class StatementSection(Section[StatementResult]):
         errata = (out / f"erratum-{paper}.md" for paper in dict.fromkeys(r.paper for r in records))
         lines = [f"erratum: {erratum}" for erratum in errata if erratum.is_file()]
         return [f"ledger: {out / STATEMENT.page}", *lines]
-
-    def case(self, record: StatementResult) -> Case:
-        """Return its verdict, and why it fails; an open row was skipped."""
-        declared = record.expected.value
-        facts = {"verdict": record.verdict.value, "declared": declared, "kind": record.kind}
-        case = Case(record.paper, record.id, facts=facts)
-        if record.note.startswith(BROKE_OFF):
-            bad = ERROR, "broke_off", record.note.removeprefix(BROKE_OFF)
-        elif record.mismatch is not None:
-            bad = FAILURE, "statement", record.mismatch
-        elif record.verdict is LedgerVerdict.OPEN:
-            reason = record.note.removeprefix(NOT_RUN)
-            return replace(case, outcome=SKIPPED, type="open", message=reason)
-        else:
-            return case
-        return Case(record.paper, record.id, *bad, self.finding(record), facts=facts)
 
     def alert(self, record: StatementResult) -> Alert | None:
         """Return what is not as declared; a check that broke off is no finding."""

@@ -61,8 +61,15 @@ class FunctionCheck:
         return self.attempt.violated
 
     def __bool__(self) -> bool:
-        """Whether the bound stood."""
-        return not self.violated
+        raise TypeError(
+            "a FunctionCheck has no truth value: pairs that keep a bound do not prove it. Call "
+            "check.assert_not_violated(), or read check.violated"
+        )
+
+    def assert_not_violated(self) -> None:
+        """Raise ``AssertionError`` with the pair, if one breaks the bound."""
+        if self.violated:
+            raise AssertionError(f"\n{self}")
 
     def __str__(self) -> str:
         attempt = self.attempt

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from dpaudit.report.sections import FAILURE, Alert, Case, Section, replay_command
-from dpaudit.report.verdict_changes import VerdictChange, What, audit_changes
+from dpaudit.report.changes import VerdictChange, What, audit_changes
+from dpaudit.report.sections import Alert, Section, replay_command
 from dpaudit.results import (
     STATUSES,
     AuditResult,
     Verdict,
     beside,
-    mutation_score,
     score_words,
     unnoticed_words,
 )
@@ -89,27 +88,6 @@ class AuditSection(Section[AuditResult]):
         """Return the findings that a reader should see."""
         told = [self.finding(r) for r in sorted(records, key=self.rank) if self.is_told(r)]
         return ("privacy", "\n\n".join(told)) if told else None
-
-    def case(self, record: AuditResult) -> Case:
-        """Return its numbers, and why it fails."""
-        killed, judged = mutation_score(record.mutants)
-        facts: dict[str, Any] = {
-            "verdict": record.verdict.value,
-            "status": record.status.word,
-            "claimed_epsilon": repr(record.claimed_epsilon),
-            "claimed_delta": repr(record.claimed_delta),
-            "certified_epsilon": repr(record.certified_epsilon),
-            "estimated_epsilon": repr(record.estimated_epsilon),
-            "failure_prob": repr(record.failure_prob),
-            "mutants_killed": f"{killed} of {judged}",
-            "seed": record.seed,
-        }
-        if reason := record.origin.get("reason"):
-            facts["known_violation"] = reason
-        if record.mismatch is None:
-            return Case("", record.id, facts=facts)
-        bad = FAILURE, record.status.key, record.mismatch, self.finding(record)
-        return Case("", record.id, *bad, facts=facts)
 
     def alert(self, record: AuditResult) -> Alert | None:
         """Return a finding where a claim is refuted, an audit has no power, or a bug is lost."""

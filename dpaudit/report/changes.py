@@ -1,326 +1,260 @@
-"""What changed between two stored runs, and which of it is worse.
+"""What changed between two results of one audit: its verdict, its mutants and its epsilon.
 
-Verdicts are compared in :mod:`dpaudit.report.verdict_changes`. What epsilons do is told by
-:func:`dpaudit.results.shift_of`, whose false-alarm rate is divided over all audits that both runs
-hold; it is neither worse nor better by itself.
+**Verdicts.** REFUTED is certified; the other verdicts say less. A violation that is no longer
+found may mean a fixed mechanism or a smaller budget. So a step away from REFUTED counts as better
+or worse only if the later audit had the same claim and no smaller budget. Otherwise the change is
+reported as one that cannot be compared.
+
+Mutants that are barely killed may survive other draws by chance. So a mutant that survives now, and
+an audit that has less power, are reported and fail nothing by default. A run itself fails where a
+mutant that was given survives.
+
+**Epsilons.** Certified epsilons are lower bounds. That one lies above the other says nothing about
+the epsilon that the mechanism needs. So an epsilon moved only if the certified interval of one
+result excludes that of the other, on the same pair and at the same delta. The interval ends at the
+upper bound that the result knows. Computed audits know one. Audits by draws do not, so of two such
+audits only the estimates are reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-from dpaudit import _validate
-from dpaudit.errors import ArgumentError, StoreError
-from dpaudit.report.sections import section_of, sections
-from dpaudit.report.verdict_changes import VerdictChange, What
-from dpaudit.results import AuditResult, Movement, Shift, shift_of, words
-from dpaudit.store import (
-    AUDIT,
-    RESULTS,
-    Record,
-    Run,
-    by_kind,
-    is_same_pair,
-    load_record,
-    read_whole_run,
-)
+from dpaudit.results import AuditResult, Fate, Verdict
+from dpaudit.store import is_same_pair
 
-FALSE_ALARM = 1e-3
-"""Probability, at most, that any epsilon is said to have moved that has not, of one comparison."""
+_ROUNDING = 1e-9
+"""Relative error of a computed epsilon."""
 
-_UNLIKE = {
-    What.REFUTED: (Movement.WITHIN_CHANCE, Movement.FELL),
-    What.LOST: (Movement.WITHIN_CHANCE, Movement.ROSE),
-    What.MENDED: (Movement.WITHIN_CHANCE, Movement.ROSE),
-}
-"""Movements of an epsilon that would contradict what is said of the verdict."""
 
-_UNTOLD = {"seconds", "mechanism_seconds", "versions", "origin", "expected"}
-"""What differs between two runs of the same code."""
+class What(StrEnum):
+    """What became of an audit or a statement, in the order in which a reader should look at it."""
+
+    REFUTED = "newly refuted"
+    LOST = "known violation lost"
+    STATEMENT = "statement changed"
+    UNDECLARED = "not as declared"
+    GONE = "gone"
+    POWER = "less power"
+    SURVIVED = "mutant survives"
+    MENDED = "mended"
+    KILLED = "mutant killed"
+    NEW = "new"
+    OTHER = "changed"
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether it fails the comparison by default."""
+        return self not in _NOT_WORSE
+
+
+_NOT_WORSE = {What.POWER, What.SURVIVED, What.MENDED, What.KILLED, What.NEW, What.OTHER}
 
 
 @dataclass(frozen=True)
-class Moved:
-    """An audit whose numbers are not the same, and whether its epsilon moved."""
+class VerdictChange:
+    """One change.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the kind of the record.
+    id : str
+    what : What
+    before, now : str
+        The verdicts as people read them; empty where there is none.
+    reason : str
+        In one sentence.
+    """
+
+    kind: str
+    id: str
+    what: What
+    before: str
+    now: str
+    reason: str
+
+
+def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[VerdictChange]:
+    """Yield what changed in the verdict of an audit, and among its mutants."""
+    found = _verdict_change(old, new)
+    if found is not None:
+        what, reason = found
+        yield VerdictChange("audit", new.id, what, old.status.word, new.status.word, reason)
+    before, now = _fates(old), _fates(new)
+    less = less_than_before(old, new)
+    for was, is_, what in (
+        (Fate.KILLED, Fate.SURVIVED, What.OTHER if less else What.SURVIVED),
+        (Fate.SURVIVED, Fate.KILLED, What.KILLED),
+    ):
+        names = [key[0] for key in before if (before[key], now.get(key)) == (was, is_)]
+        if names:
+            reason = f"{', '.join(names)}" + f" ({less})" * (what is What.OTHER)
+            yield VerdictChange("audit", new.id, what, was.value, is_.value, reason)
+
+
+def _fates(result: AuditResult) -> dict[tuple[str, int], Fate]:
+    """Return the fate of each mutant by its name, and by which of that name it is."""
+    seen: dict[str, int] = {}
+    found = {}
+    for mutant in result.mutants:
+        seen[mutant.name] = seen.get(mutant.name, 0) + 1
+        found[mutant.name, seen[mutant.name]] = mutant.fate
+    return found
+
+
+def _verdict_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | None:
+    """Tell what became of the verdict; None where it and what it means are the same."""
+    if Verdict.REFUTED in (old.verdict, new.verdict):
+        return _refutation_change(old, new)
+    less = less_than_before(old, new)
+    if old.verdict is not new.verdict:
+        if new.verdict is Verdict.NO_POWER:
+            return (What.OTHER, less) if less else (What.POWER, new.reason)
+        if _claim(old) != _claim(new):
+            return What.OTHER, "another claim is audited"
+        return What.MENDED, "mutants are killed now: silence means something again"
+    return _declaration_change(old, new)
+
+
+def _refutation_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | None:
+    """Tell what became of a claim that is refuted before, now or both times."""
+    if old.verdict is new.verdict:
+        return _declaration_change(old, new)
+    if new.verdict is Verdict.REFUTED:
+        if new.mismatch is None:
+            return What.OTHER, "a known violation is found now, as declared"
+        other = "; another claim was audited before" * (_claim(old) != _claim(new))
+        return What.REFUTED, new.reason + other
+    if new.mismatch is not None and new.status.key == "lost":
+        return What.LOST, new.mismatch
+    if less := less_than_before(old, new):
+        return What.OTHER, f"the claim is not refuted now: {less}"
+    if new.epsilon.upper <= new.claimed_epsilon:
+        return What.MENDED, "no more than is claimed is needed now, as was computed"
+    if new.verdict is Verdict.NO_POWER:
+        words = f"the claim is not refuted now, and silence means nothing: {new.reason}"
+        return (What.OTHER if new.mismatch is None else What.POWER), words
+    return What.MENDED, "the claim is not refuted now, by an audit that kills mutants"
+
+
+def _declaration_change(old: AuditResult, new: AuditResult) -> tuple[What, str] | None:
+    """Tell what became of an audit whose verdict is the same: what was declared may be another."""
+    if old.mismatch is None and new.mismatch is not None:
+        worse = {"refuted": What.REFUTED, "lost": What.LOST, "no_power": What.POWER}
+        sentence = f"{new.mismatch} (before, as declared: {old.status.word})"
+        return worse.get(new.status.key, What.UNDECLARED), sentence
+    if old.mismatch is not None and new.mismatch is None:
+        return What.OTHER, "the verdict is as declared now"
+    return None
+
+
+def less_than_before(old: AuditResult, new: AuditResult) -> str:
+    """Say why silence of the later audit need not mean what it meant; nothing where it does."""
+    if _claim(old) != _claim(new):
+        return f"another claim is audited: {old.claim['words']} before, {new.claim['words']} now"
+    budgets = budget(old), budget(new)
+    if budgets[1] > 0 and (budgets[0] == 0 or budgets[1] < budgets[0]):
+        told = [f"{count:,} draws" if count else "computed exactly" for count in budgets]
+        return f"there was more to find it with: {told[0]} before, {told[1]} now"
+    if 0 < new.failure_prob < old.failure_prob:
+        return f"failure_prob was {old.failure_prob:g} before, and is {new.failure_prob:g} now"
+    return ""
+
+
+def budget(result: AuditResult) -> int:
+    """Return the draws per dataset that an audit might have taken; 0 where it was computed."""
+    return (
+        result.diagnostics.sequential.budget
+        if result.diagnostics.sequential
+        else sum(result.draws.values())
+    )
+
+
+def _claim(result: AuditResult) -> dict[str, Any]:
+    """Return what is claimed; of a curve, without the point at which it was compared."""
+    names = ["parameters"] if "parameters" in result.claim else ["epsilon", "delta"]
+    return {name: result.claim[name] for name in ["notion", "relation", *names]}
+
+
+# --- the epsilon of one audit -------------------------------------------------------------------
+
+
+class Movement(StrEnum):
+    """How the epsilon of an audit changed between two results."""
+
+    ROSE = "rose"
+    FELL = "fell"
+    NOT_COMPARABLE = "not comparable"
+    ESTIMATE = "estimate only"
+    """No upper bound is known on either side."""
+
+    OVERLAP = "no move certified"
+    """An upper bound is known, and the intervals overlap."""
+
+
+@dataclass(frozen=True)
+class EpsilonChange:
+    """How the epsilon of one audit changed.
+
+    Parameters
+    ----------
+    old, new : AuditResult
+    movement : Movement
+    reason : str
+        In one sentence.
+    """
 
     old: AuditResult
     new: AuditResult
-    shift: Shift
-
-
-_Key = tuple[str, str]
-"""Kind and id of a record."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """One of the two runs.
-
-    Parameters
-    ----------
-    name : str
-        As it was given.
-    run : Run or None
-        None for the file of one record.
-    records : dict
-        By kind and id; without those of which a comparison does not speak.
-    """
-
-    name: str
-    run: Run | None
-    records: dict[_Key, Record]
-
-    @classmethod
-    def of(cls, name: str, run: Run | None, records: Sequence[Record]) -> Side:
-        """Sort records by what they are."""
-        return cls(
-            name,
-            run,
-            {
-                (kind, record.id): record
-                for kind, own in by_kind(records).items()
-                for record in own
-                if sections()[kind].is_compared(record)
-            },
-        )
-
-    def only(self, other: Side) -> Side:
-        """Return what is in the other one, which holds a single record, too."""
-        both = {key: found for key, found in self.records.items() if key in other.records}
-        return replace(self, records=both)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What changed between two runs.
-
-    Parameters
-    ----------
-    old, new : Side
-    changes : tuple of VerdictChange
-        What is worse first.
-    moved : tuple of Moved
-        Audits whose numbers are not the same, as they were told by `shift_of`.
-    same : int
-        Audits and statements that are the same to the last bit.
-    notes : tuple of str
-        How the two runs differ, a sentence each.
-    false_alarm : float
-        Of all comparisons of epsilons together.
-    compared : int
-        Audits over which that is divided.
-    may_be_missing : bool
-        Whether what is gone is not worse.
-    power_counts : bool
-        Whether less power is worse.
-    """
-
-    old: Side
-    new: Side
-    changes: tuple[VerdictChange, ...]
-    moved: tuple[Moved, ...]
-    same: int
-    notes: tuple[str, ...]
-    false_alarm: float
-    compared: int
-    may_be_missing: bool
-    power_counts: bool
+    movement: Movement
+    reason: str
 
     @property
-    def worse(self) -> tuple[VerdictChange, ...]:
-        """What fails the comparison."""
-        return tuple(change for change in self.changes if self._is_worse(change))
+    def has_moved(self) -> bool:
+        """Whether the certified intervals exclude each other."""
+        return self.movement in (Movement.ROSE, Movement.FELL)
 
     @property
-    def others(self) -> tuple[VerdictChange, ...]:
-        """All other changes."""
-        return tuple(change for change in self.changes if not self._is_worse(change))
-
-    def _is_worse(self, change: VerdictChange) -> bool:
-        if change.what is What.POWER:
-            return self.power_counts
-        return change.what.is_worse and not (self.may_be_missing and change.what is What.GONE)
+    def failure_prob(self) -> float:
+        """Probability, at most, that one of the two intervals is wrong."""
+        return self.old.epsilon.failure_prob + self.new.epsilon.failure_prob
 
 
-def read_side(path: Path) -> Side:
-    """Read a directory of a run, its ``results.json``, or the file of one record.
+def epsilon_change(old: AuditResult, new: AuditResult) -> EpsilonChange:
+    """Compare the certified intervals of the epsilon in two results of one audit."""
 
-    Raises
-    ------
-    StoreError
-        When anything in it is missing, damaged or was changed after it was written; nothing is
-        compared then, and nothing is set aside.
-    """
-    if path.is_dir() or path.name == RESULTS:
-        run, records = read_whole_run(path if path.is_dir() else path.parent)
-        return Side.of(str(path), run, records)
-    record, problems = load_record(path)
-    if problems:
-        raise StoreError(problems[0])
-    return Side.of(str(path), None, [record])
+    def change(movement: Movement, reason: str) -> EpsilonChange:
+        return EpsilonChange(old, new, movement, reason)
 
-
-def compare(
-    old: Side,
-    new: Side,
-    *,
-    false_alarm: float = FALSE_ALARM,
-    may_be_missing: bool = False,
-    power_counts: bool = False,
-) -> Comparison:
-    """Say what changed.
-
-    Parameters
-    ----------
-    old, new : Side
-        Where either is the file of one record, that one alone is compared.
-    false_alarm : float
-        Probability, at most, that any epsilon is said to have moved that has not; in (0, 1).
-    may_be_missing : bool
-        Whether what is gone is not worse.
-    power_counts : bool
-        Whether less power is worse.
-    """
-    _validate.failure_prob(false_alarm=false_alarm)
-    if new.run is None:
-        old = old.only(new)
-    elif old.run is None:
-        new = new.only(old)
-    both = _in_both(old, new)
-    if (old.run is None or new.run is None) and not both:
-        raise ArgumentError(
-            f"OLD and NEW must hold the same audit or statement, got {old.name} and {new.name}"
-        )
-    changes: list[VerdictChange] = []
-    for before, now in both:
-        changes += section_of(now).changes(before, now)
-    changes += _gone_and_new(old, new)
-    order = list(What)
-    audits = [(a, b) for a, b in both if isinstance(a, AuditResult) and isinstance(b, AuditResult)]
-    share = false_alarm / max(len(audits), 1)
-    unlike = [pair for pair in audits if not is_same(*pair)]
-    return Comparison(
-        old,
-        new,
-        tuple(sorted(changes, key=lambda change: (order.index(change.what), change.id))),
-        tuple(_moved(a, b, share, changes) for a, b in unlike),
-        sum(is_same(*pair) for pair in both),
-        tuple(_notes(old, new)),
-        false_alarm,
-        len(audits),
-        may_be_missing,
-        power_counts,
-    )
+    if not is_same_pair(old.pair, new.pair):
+        return change(Movement.NOT_COMPARABLE, "the pairs differ, or were not stored")
+    if old.claimed_delta != new.claimed_delta:
+        words = f"epsilon at delta = {old.claimed_delta:g} before and at {new.claimed_delta:g} now"
+        return change(Movement.NOT_COMPARABLE, words)
+    (before, now), known = (old.epsilon, new.epsilon), [*map(_has_upper_bound, (old, new))]
+    if not any(known):
+        return change(Movement.ESTIMATE, "no upper bound is known, so this is no certified change")
+    if not before.certified or not now.certified:
+        return change(Movement.NOT_COMPARABLE, "one of the bounds is not certified")
+    if _exceeds(now.lower, before.upper):
+        return change(Movement.ROSE, "the lower bound now lies above the upper bound before")
+    if _exceeds(before.lower, now.upper):
+        return change(Movement.FELL, "the upper bound now lies below the lower bound before")
+    rest = "" if all(known) else f"; no upper bound is known {'now' if known[0] else 'before'}"
+    return change(Movement.OVERLAP, f"the certified intervals overlap{rest}")
 
 
-def _moved(
-    old: AuditResult, new: AuditResult, share: float, changes: Sequence[VerdictChange]
-) -> Moved:
-    """Say what became of an epsilon, in words that do not contradict those of the verdict."""
-    shift = shift_of(old, new, share, same_pair=is_same_pair(old.pair, new.pair))
-    verdicts = {
-        change.what for change in changes if (change.kind, change.id) == (AUDIT.name, new.id)
-    }
-    if any(shift.movement in _UNLIKE.get(what, ()) for what in verdicts):
-        reason = f"the verdict changed, but epsilon: {shift.movement.value}; {shift.reason}"
-        shift = replace(shift, movement=Movement.NOT_WITH_VERDICT, reason=reason)
-    return Moved(old, new, shift)
+def _has_upper_bound(result: AuditResult) -> bool:
+    """Whether the interval has an upper end; a computed epsilon may be infinite."""
+    epsilon = result.epsilon
+    is_computed = epsilon.failure_prob == 0 and epsilon.lower == epsilon.upper
+    return is_computed or epsilon.upper < math.inf
 
 
-def _in_both(old: Side, new: Side) -> list[tuple[Record, Record]]:
-    """Return the records that both hold."""
-    return [(old.records[key], new.records[key]) for key in old.records if key in new.records]
-
-
-# --- the same -----------------------------------------------------------------------------------
-
-
-def is_same(old: Record, new: Record) -> bool:
-    """Whether two records are the same to the last bit, but for times and where they were made."""
-
-    def told(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: told(item) for key, item in value.items() if key not in _UNTOLD}
-        return [told(item) for item in value] if isinstance(value, list) else value
-
-    return bool(told(old.to_json()) == told(new.to_json()))
-
-
-# --- what one of them lacks ---------------------------------------------------------------------
-
-
-def _gone_and_new(old: Side, new: Side) -> Iterator[VerdictChange]:
-    """Yield what only one of the runs holds."""
-    for (kind, id), record in old.records.items():
-        if (kind, id) not in new.records:
-            reason = _why_gone(record, new.run)
-            yield VerdictChange(kind, id, What.GONE, record.status.word, "", reason)
-    for (kind, id), record in new.records.items():
-        if (kind, id) not in old.records:
-            what, reason = What.NEW, "it was not there before"
-            if record.mismatch is not None:
-                what, reason = section_of(record).fault(record), f"it is new; {record.mismatch}"
-            yield VerdictChange(kind, id, what, "", record.status.word, reason)
-
-
-def _why_gone(record: Record, run: Run | None) -> str:
-    """Say what the later run tells of the function that made a record."""
-    node = f"{record.origin.get('path')}::{record.origin.get('item')}: "
-    if run is None:
-        return "it is not there"
-    for word, sentences in (("it failed", run.problems), ("it was skipped", run.skipped)):
-        for sentence in sentences:
-            if sentence.startswith(node):
-                return f"{word}: {sentence.removeprefix(node)}"
-    if not run.complete:
-        return "it is not there, in a run that was interrupted"
-    return "it is not there"
-
-
-# --- the runs -----------------------------------------------------------------------------------
-
-
-def _notes(old: Side, new: Side) -> Iterator[str]:
-    """Yield how the two runs differ as wholes."""
-    if old.run is None or new.run is None:
-        yield from _settings(old, new)
-        return
-    asked: tuple[tuple[str, Callable[[Run], Any]], ...] = (
-        ("profile", lambda run: run.profile),
-        ("seed", lambda run: run.seed),
-        ("failure_prob", lambda run: run.failure_prob),
-    )
-    for name, read in asked:
-        if (before := read(old.run)) != (now := read(new.run)):
-            yield f"{name} {before} before, {now} now"
-    for side, when in ((old, "before"), (new, "now")):
-        assert side.run is not None
-        if not side.run.complete:
-            yield f"the run {when} was interrupted: it does not hold all"
-        if side.run.kept:
-            yield f"the run {when} kept {len(side.run.kept)} records of earlier runs"
-    fresh = [problem for problem in new.run.problems if problem not in old.run.problems]
-    yield from (f"a problem of the run now: {words.short(problem, 200)}" for problem in fresh)
-    yield from _settings(old, new)
-
-
-def _settings(old: Side, new: Side) -> Iterator[str]:
-    """Yield which versions and files the records of both were not made with alike."""
-    origins = [(a.origin, b.origin) for a, b in _in_both(old, new)]
-    for name, title in (("versions", "versions"), ("sources", "files")):
-        unlike: dict[str, None] = {}
-        for a, b in origins:
-            before, now = a.get(name) or {}, b.get(name) or {}
-            for key in sorted({*before, *now}):
-                if before.get(key) != now.get(key):
-                    told = f"{key} {before.get(key, 'none')} before, {now.get(key, 'none')} now"
-                    unlike[told if name == "versions" else key] = None
-        if unlike:
-            rest = f", and {len(unlike) - _SHOWN} more" if len(unlike) > _SHOWN else ""
-            yield f"{title} that differ: {', '.join(list(unlike)[:_SHOWN])}{rest}"
-
-
-_SHOWN = 8
+def _exceeds(low: float, high: float) -> bool:
+    return low > high * (1 + _ROUNDING) + 1e-12

@@ -1,29 +1,283 @@
-"""What changed between two runs: lines of text, the comment of a pull request, plain data."""
+"""What changed between two stored runs: text, the comment of a pull request and JSON."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from dpaudit import _json
-from dpaudit.report.changes import Comparison, Moved, Side
-from dpaudit.report.verdict_changes import VerdictChange
-from dpaudit.results import Movement, RegionShown, at_least, at_most, beyond, number, short
-from dpaudit.store import kinds
+from dpaudit.errors import ArgumentError, StoreError
+from dpaudit.report.changes import EpsilonChange, Movement, VerdictChange, What, epsilon_change
+from dpaudit.report.sections import section_of, sections
+from dpaudit.results import AuditResult, at_most, beyond, number, short
+from dpaudit.store import RESULTS, Record, Run, by_kind, kinds, load_record, read_whole_run
 
 COMPARISON_SCHEMA = 1
 LARGEST_COMMENT = 60_000
 """Characters of a comment; GitHub takes 65,536."""
 
 _LONGEST = 300
+_SHOWN = 8
+_MOVED = (Movement.ROSE, Movement.FELL)
 _SECTIONS = (
-    ("epsilon moved beyond chance", (Movement.ROSE, Movement.FELL, Movement.BOTH_WAYS)),
-    ("epsilon not comparable, so only estimates stand here", (Movement.NOT_COMPARABLE,)),
-    ("epsilon did not move with the verdict", (Movement.NOT_WITH_VERDICT,)),
-    ("epsilon within chance", (Movement.WITHIN_CHANCE,)),
+    ("epsilon moved", _MOVED),
+    ("epsilon not comparable", (Movement.NOT_COMPARABLE,)),
+    ("no move of epsilon certified: the intervals overlap", (Movement.OVERLAP,)),
+    ("estimated epsilon differs, which certifies no change", (Movement.ESTIMATE,)),
 )
 _FREE = re.compile(r"[^A-Za-z0-9 .,:;=%+/'>-]|:(?=//)|(?<=www)\.")
+
+_UNTOLD = {"seconds", "mechanism_seconds", "versions", "origin", "expected"}
+"""What differs between two runs of the same code."""
+
+
+_Key = tuple[str, str]
+"""Kind and id of a record."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two runs.
+
+    Parameters
+    ----------
+    name : str
+        As it was given.
+    run : Run or None
+        None for the file of one record.
+    records : dict
+        By kind and id; without those of which a comparison does not speak.
+    """
+
+    name: str
+    run: Run | None
+    records: dict[_Key, Record]
+
+    @classmethod
+    def of(cls, name: str, run: Run | None, records: Sequence[Record]) -> Side:
+        """Sort records by what they are."""
+        return cls(
+            name,
+            run,
+            {
+                (kind, record.id): record
+                for kind, own in by_kind(records).items()
+                for record in own
+                if sections()[kind].is_compared(record)
+            },
+        )
+
+    def only(self, other: Side) -> Side:
+        """Return what is in the other one, which holds a single record, too."""
+        both = {key: found for key, found in self.records.items() if key in other.records}
+        return replace(self, records=both)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What changed between two runs.
+
+    Parameters
+    ----------
+    old, new : Side
+    changes : tuple of VerdictChange
+        What is worse first.
+    epsilons : tuple of EpsilonChange
+        Of the audits that are not the same to the last bit.
+    same : int
+        Audits and statements that are the same to the last bit.
+    notes : tuple of str
+        How the two runs differ, a sentence each.
+    may_be_missing : bool
+        Whether what is gone is not worse.
+    power_counts : bool
+        Whether less power is worse.
+    """
+
+    old: Side
+    new: Side
+    changes: tuple[VerdictChange, ...]
+    epsilons: tuple[EpsilonChange, ...]
+    same: int
+    notes: tuple[str, ...]
+    may_be_missing: bool
+    power_counts: bool
+
+    @property
+    def worse(self) -> tuple[VerdictChange, ...]:
+        """What fails the comparison."""
+        return tuple(change for change in self.changes if self._is_worse(change))
+
+    @property
+    def others(self) -> tuple[VerdictChange, ...]:
+        """All other changes."""
+        return tuple(change for change in self.changes if not self._is_worse(change))
+
+    def _is_worse(self, change: VerdictChange) -> bool:
+        if change.what is What.POWER:
+            return self.power_counts
+        return change.what.is_worse and not (self.may_be_missing and change.what is What.GONE)
+
+
+def read_side(path: Path) -> Side:
+    """Read a directory of a run, its ``results.json``, or the file of one record.
+
+    Raises
+    ------
+    StoreError
+        When anything in it is missing, damaged or was changed after it was written; nothing is
+        compared then, and nothing is set aside.
+    """
+    if path.is_dir() or path.name == RESULTS:
+        run, records = read_whole_run(path if path.is_dir() else path.parent)
+        return Side.of(str(path), run, records)
+    record, problems = load_record(path)
+    if problems:
+        raise StoreError(problems[0])
+    return Side.of(str(path), None, [record])
+
+
+def compare(
+    old: Side,
+    new: Side,
+    *,
+    may_be_missing: bool = False,
+    power_counts: bool = False,
+) -> Comparison:
+    """Say what changed.
+
+    Parameters
+    ----------
+    old, new : Side
+        Where either is the file of one record, that one alone is compared.
+    may_be_missing : bool
+        Whether what is gone is not worse.
+    power_counts : bool
+        Whether less power is worse.
+    """
+    if new.run is None:
+        old = old.only(new)
+    elif old.run is None:
+        new = new.only(old)
+    both = _in_both(old, new)
+    if (old.run is None or new.run is None) and not both:
+        raise ArgumentError(
+            f"OLD and NEW must hold the same audit or statement, got {old.name} and {new.name}"
+        )
+    changes: list[VerdictChange] = []
+    for before, now in both:
+        changes += section_of(now).changes(before, now)
+    changes += _gone_and_new(old, new)
+    order = list(What)
+    audits = [(a, b) for a, b in both if isinstance(a, AuditResult) and isinstance(b, AuditResult)]
+    unlike = [pair for pair in audits if not is_same(*pair)]
+    return Comparison(
+        old,
+        new,
+        tuple(sorted(changes, key=lambda change: (order.index(change.what), change.id))),
+        tuple(epsilon_change(a, b) for a, b in unlike),
+        sum(is_same(*pair) for pair in both),
+        tuple(_notes(old, new)),
+        may_be_missing,
+        power_counts,
+    )
+
+
+def _in_both(old: Side, new: Side) -> list[tuple[Record, Record]]:
+    """Return the records that both hold."""
+    return [(old.records[key], new.records[key]) for key in old.records if key in new.records]
+
+
+# --- the same -----------------------------------------------------------------------------------
+
+
+def is_same(old: Record, new: Record) -> bool:
+    """Whether two records are the same to the last bit, but for times and where they were made."""
+
+    def told(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: told(item) for key, item in value.items() if key not in _UNTOLD}
+        return [told(item) for item in value] if isinstance(value, list) else value
+
+    return bool(told(old.to_json()) == told(new.to_json()))
+
+
+# --- what one of them lacks ---------------------------------------------------------------------
+
+
+def _gone_and_new(old: Side, new: Side) -> Iterator[VerdictChange]:
+    """Yield what only one of the runs holds."""
+    for (kind, id), record in old.records.items():
+        if (kind, id) not in new.records:
+            reason = _why_gone(record, new.run)
+            yield VerdictChange(kind, id, What.GONE, record.status.word, "", reason)
+    for (kind, id), record in new.records.items():
+        if (kind, id) not in old.records:
+            what, reason = What.NEW, "it was not there before"
+            if record.mismatch is not None:
+                what, reason = section_of(record).fault(record), f"it is new; {record.mismatch}"
+            yield VerdictChange(kind, id, what, "", record.status.word, reason)
+
+
+def _why_gone(record: Record, run: Run | None) -> str:
+    """Say what the later run tells of the function that made a record."""
+    node = f"{record.origin.get('path')}::{record.origin.get('item')}: "
+    if run is None:
+        return "it is not there"
+    for word, sentences in (("it failed", run.problems), ("it was skipped", run.skipped)):
+        for sentence in sentences:
+            if sentence.startswith(node):
+                return f"{word}: {sentence.removeprefix(node)}"
+    if not run.complete:
+        return "it is not there, in a run that was interrupted"
+    return "it is not there"
+
+
+# --- the runs -----------------------------------------------------------------------------------
+
+
+def _notes(old: Side, new: Side) -> Iterator[str]:
+    """Yield how the two runs differ as wholes."""
+    if old.run is None or new.run is None:
+        yield from _settings(old, new)
+        return
+    asked: tuple[tuple[str, Callable[[Run], Any]], ...] = (
+        ("profile", lambda run: run.profile),
+        ("seed", lambda run: run.seed),
+        ("failure_prob", lambda run: run.failure_prob),
+    )
+    for name, read in asked:
+        if (before := read(old.run)) != (now := read(new.run)):
+            yield f"{name} {before} before, {now} now"
+    for side, when in ((old, "before"), (new, "now")):
+        assert side.run is not None
+        if not side.run.complete:
+            yield f"the run {when} was interrupted: it does not hold all"
+        if side.run.kept:
+            yield f"the run {when} kept {len(side.run.kept)} records of earlier runs"
+    fresh = [problem for problem in new.run.problems if problem not in old.run.problems]
+    yield from (f"a problem of the run now: {short(problem, 200)}" for problem in fresh)
+    yield from _settings(old, new)
+
+
+def _settings(old: Side, new: Side) -> Iterator[str]:
+    """Yield which versions and files the records of both were not made with alike."""
+    origins = [(a.origin, b.origin) for a, b in _in_both(old, new)]
+    for name, title in (("versions", "versions"), ("sources", "files")):
+        unlike: dict[str, None] = {}
+        for a, b in origins:
+            before, now = a.get(name) or {}, b.get(name) or {}
+            for key in sorted({*before, *now}):
+                if before.get(key) != now.get(key):
+                    told = f"{key} {before.get(key, 'none')} before, {now.get(key, 'none')} now"
+                    unlike[told if name == "versions" else key] = None
+        if unlike:
+            rest = f", and {len(unlike) - _SHOWN} more" if len(unlike) > _SHOWN else ""
+            yield f"{title} that differ: {', '.join(list(unlike)[:_SHOWN])}{rest}"
 
 
 # --- words --------------------------------------------------------------------------------------
@@ -31,51 +285,56 @@ _FREE = re.compile(r"[^A-Za-z0-9 .,:;=%+/'>-]|:(?=//)|(?<=www)\.")
 
 def headline(found: Comparison) -> str:
     """Return what changed in one line."""
-    moved = sum(one.shift.is_beyond_chance for one in found.moved)
+    moved = sum(one.has_moved for one in found.epsilons)
     parts = [f"{len(found.worse)} worse", _many(len(found.others), "other change")]
-    parts += [f"{_many(moved, 'epsilon')} moved beyond chance", f"{found.same} the same"]
+    parts += [f"{_many(moved, 'epsilon')} moved", f"{found.same} the same"]
     return ", ".join(parts)
 
 
 def method(found: Comparison) -> str:
-    """Return how it was told that an epsilon moved, and how often that is wrong."""
-    if not found.moved and not found.same:
+    """Return how epsilons were compared."""
+    if not found.epsilons and not found.same:
         return "no epsilon could be compared: no audit is in both runs"
-    if not found.moved:
+    if not found.epsilons:
         return "no epsilon had to be compared: all audits of both runs are the same to the last bit"
     return (
-        "an epsilon moved where bounds exclude one another: a lower bound and a known upper one, "
-        "or the intervals of what one region of outputs shows; that any of "
-        f"{found.compared} is told to have moved that has not has probability <= "
-        f"{found.false_alarm:g}, each {number(found.false_alarm / max(found.compared, 1))}"
+        "an epsilon moved where the certified interval of one run excludes that of the other, on "
+        "the same pair; audits by draws know no upper bound, so their estimates certify no change"
     )
 
 
-def moved_words(one: Moved) -> str:
-    """Return what became of the epsilon of one audit."""
+def epsilon_words(one: EpsilonChange) -> str:
+    """Return how the epsilon of one audit changed."""
     old, new = one.old, one.new
-    lines = [
+    parts = [
         f"estimated {number(old.estimated_epsilon)} before, {number(new.estimated_epsilon)} now",
-        f"certified {beyond(old.certified_epsilon, old.claimed_epsilon)} before, "
-        f"{beyond(new.certified_epsilon, new.claimed_epsilon)} now",
+        f"certified {_interval(old)} before, {_interval(new)} now",
     ]
-    if old.claimed_delta != new.claimed_delta:
-        lines.append(f"at delta = {number(old.claimed_delta)} and {number(new.claimed_delta)}")
-    lines += map(_region_words, one.shift.shown)
-    return f"{one.shift.movement.value}: {'; '.join(lines)} ({one.shift.reason})"
+    chance = f"; wrong with probability <= {number(one.failure_prob)}"
+    reason = one.reason + chance * (one.has_moved and one.failure_prob > 0)
+    return f"{one.movement.value}: {'; '.join(parts)} ({reason})"
 
 
-def _region_words(shown: RegionShown) -> str:
-    before, now = (f"{at_least(low)} to {at_most(high)}" for low, high in (shown.old, shown.new))
-    return f"{shown.region} shows {before} before, {now} now"
+def _interval(result: AuditResult) -> str:
+    lower = beyond(result.certified_epsilon, result.claimed_epsilon)
+    upper = result.epsilon.upper
+    return lower if math.isinf(upper) else f"{lower} and <= {at_most(upper)}"
 
 
 def _many(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
-def _of(found: Comparison, movements: Iterable[Movement]) -> list[Moved]:
-    return [one for one in found.moved if one.shift.movement in movements]
+def _of(found: Comparison, movements: Sequence[Movement]) -> list[EpsilonChange]:
+    """Return the changes of these kinds, the largest change of an estimate first."""
+    return sorted(
+        (one for one in found.epsilons if one.movement in movements), key=_size, reverse=True
+    )
+
+
+def _size(one: EpsilonChange) -> float:
+    before, now = one.old.estimated_epsilon, one.new.estimated_epsilon
+    return 0.0 if before == now else abs(now - before)
 
 
 # --- a terminal ---------------------------------------------------------------------------------
@@ -91,11 +350,11 @@ def comparison_lines(found: Comparison) -> list[str]:
             for change in changes
         ]
     for _, movements in _SECTIONS:
-        told = _of(found, movements)
-        if Movement.WITHIN_CHANCE in movements:
-            lines += [f"epsilon  within chance: {_many(len(told), 'audit')}"] * bool(told)
-        else:
-            lines += [f"epsilon  {one.new.id}  {moved_words(one)}" for one in told]
+        own = _of(found, movements)
+        few = own if movements == _MOVED else own[:_SHOWN]
+        lines += [f"epsilon  {one.new.id}  {epsilon_words(one)}" for one in few]
+        if rest := len(own) - len(few):
+            lines.append(f"epsilon  {movements[0].value}: {_many(rest, 'more audit')}")
     return [*lines, method(found), headline(found)]
 
 
@@ -120,9 +379,9 @@ def comparison_markdown(found: Comparison, limit: int = LARGEST_COMMENT) -> str:
         (_many(len(found.others), "other change"), columns, [_row(c) for c in found.others]),
     ]
     for title, movements in _SECTIONS:
-        told = _of(found, movements)
-        rows = [[_code(one.new.id), _plain(moved_words(one))] for one in told]
-        parts.append((f"{title}: {len(told)}", ("audit", "what is known"), rows))
+        own = _of(found, movements)
+        rows = [[_code(one.new.id), _plain(epsilon_words(one))] for one in own]
+        parts.append((f"{title}: {len(own)}", ("audit", "what is known"), rows))
     room = limit - sum(len(line) + 1 for line in [*head, *foot])
     body: list[str] = []
     for title, names, rows in parts:
@@ -180,10 +439,8 @@ def comparison_json(found: Comparison) -> dict[str, Any]:
         "worse": [_change(change) for change in found.worse],
         "others": [_change(change) for change in found.others],
         "epsilons": {
-            "false_alarm": found.false_alarm,
-            "compared": found.compared,
             "method": method(found),
-            "audits": [_moved(one) for one in found.moved],
+            "audits": [_epsilon(one) for one in found.epsilons],
         },
     }
     return {key: _strict(value) for key, value in data.items()}
@@ -220,24 +477,19 @@ def _change(change: VerdictChange) -> dict[str, Any]:
     }
 
 
-def _moved(one: Moved) -> dict[str, Any]:
+def _epsilon(one: EpsilonChange) -> dict[str, Any]:
     return {
         "id": one.new.id,
-        "movement": one.shift.movement.value,
-        "is_beyond_chance": one.shift.is_beyond_chance,
-        "reason": one.shift.reason,
-        "false_alarm": one.shift.false_alarm,
-        "delta": one.shift.delta,
+        "movement": one.movement.value,
+        "has_moved": one.has_moved,
+        "reason": one.reason,
+        "failure_prob": one.failure_prob,
         "before": _numbers(one.old),
         "now": _numbers(one.new),
-        "regions": [
-            {"region": shown.region, "before": list(shown.old), "now": list(shown.new)}
-            for shown in one.shift.shown
-        ],
     }
 
 
-def _numbers(result: Any) -> dict[str, Any]:
+def _numbers(result: AuditResult) -> dict[str, Any]:
     names = ("certified_epsilon", "estimated_epsilon", "claimed_epsilon", "claimed_delta", "seed")
     upper = result.epsilon.upper
     return {name: getattr(result, name) for name in names} | {"upper_epsilon": upper}

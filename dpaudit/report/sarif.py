@@ -7,6 +7,8 @@ is a notification of the tool, for it is no finding.
 
 from __future__ import annotations
 
+import ast
+import functools
 import hashlib
 import json
 import re
@@ -16,17 +18,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from dpaudit._files import inside
+from dpaudit._files import inside, read_regular
 from dpaudit.errors import StoreError
-from dpaudit.report.cases import cases_of, line_of, node_and_reason
 from dpaudit.report.page import kept
-from dpaudit.report.sections import ERROR, Alert, sections
+from dpaudit.report.sections import Alert, sections
 from dpaudit.store import Record, Run, by_kind
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 _ROOT = "%SRCROOT%"
+_LARGEST = 2**24  # bytes of a file with audits
+_NODE = re.compile(r"(?P<node>.+?\.py(?:::[^:\[]+(?:\[.*?\])?)*): (?P<reason>.*)", re.DOTALL)
 
 
 def sarif(run: Run, records: Sequence[Record]) -> str:
@@ -39,11 +42,11 @@ def sarif(run: Run, records: Sequence[Record]) -> str:
     records : sequence of Record
         What was found.
     """
-    failed = [case for case in cases_of(run, records) if case.outcome == ERROR]
-    notifications = [
-        _notification("error", f"{case.name}: {case.message}", case.path, case.line)
-        for case in failed
-    ]
+    notifications = [_problem(sentence) for sentence in run.problems]
+    if not run.complete:
+        words = "the run was interrupted: what it did not reach is not here"
+        notifications.append(_notification("error", words, "", None))
+    failed = bool(notifications)
     for sentence in run.skipped:
         path = node_and_reason(sentence)[0].partition("::")[0]
         notifications.append(_notification("note", f"skipped: {sentence}", path, None))
@@ -141,6 +144,11 @@ def _physical(path: str, line: int | None) -> dict[str, Any]:
     return {"physicalLocation": made}
 
 
+def _problem(sentence: str) -> dict[str, Any]:
+    path, _, item = node_and_reason(sentence)[0].partition("::")
+    return _notification("error", sentence, path, line_of(path, item))
+
+
 def _notification(level: str, text: str, path: str, line: int | None) -> dict[str, Any]:
     made: dict[str, Any] = {"level": level, "message": _message(text)}
     place = _physical(path, line)
@@ -151,3 +159,43 @@ def _message(text: str) -> dict[str, str]:
     """Return a message that is plain text: no placeholder (3.11.5) and no link (3.11.6)."""
     escaped = re.sub(r"[\\\[\]]", r"\\\g<0>", text)
     return {"text": escaped.replace("{", "{{").replace("}", "}}")}
+
+
+# --- places of functions ---
+
+
+def node_and_reason(sentence: str) -> tuple[str, str]:
+    """Split a sentence of a run into what pytest calls the function or file, and the rest.
+
+    Examples
+    --------
+    >>> node_and_reason("audits/audit_x.py::audit_y[a: b]: it is not installed")
+    ('audits/audit_x.py::audit_y[a: b]', 'it is not installed')
+    >>> node_and_reason("what an earlier run found is not shown")
+    ('', 'what an earlier run found is not shown')
+    """
+    found = _NODE.fullmatch(sentence)
+    return (found["node"], found["reason"]) if found else ("", sentence)
+
+
+def line_of(path: str, item: str) -> int | None:
+    """Return the line on which a function stands now, from 1; None where it is not there."""
+    if not path or not item:
+        return None
+    try:
+        file = inside(Path.cwd(), path)
+        changed = file.stat().st_mtime_ns
+    except (StoreError, OSError):
+        return None
+    return _functions(file, changed).get(item.partition("[")[0].split("::")[-1])
+
+
+@functools.lru_cache(maxsize=64)
+def _functions(file: Path, changed: int) -> dict[str, int]:
+    """Return the lines of all functions of a file, by name; none of a file that cannot be read."""
+    try:
+        tree = ast.parse(read_regular(file, _LARGEST))
+    except (OSError, StoreError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {node.name: node.lineno for node in ast.walk(tree) if isinstance(node, kinds)}

@@ -1,4 +1,4 @@
-"""What reports say of each kind of record: lines, cases and alerts for CI systems, pages, changes.
+"""What reports say of each kind of record: lines, alerts for CI systems, pages, changes.
 
 A package registers one :class:`Section` for each kind of its records under the entry-point group
 ``dpaudit.sections``, by the name of the kind.
@@ -15,45 +15,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from markupsafe import Markup
 
-from dpaudit.report.verdict_changes import VerdictChange, What
+from dpaudit.report.changes import VerdictChange, What
 from dpaudit.store import Record, Run, by_kind, extensions, kind_of, place_of
 
-PASSED, FAILURE, ERROR, SKIPPED = "passed", "failure", "error", "skipped"
-"""What may become of a case."""
-
 R = TypeVar("R", bound=Record)
-
-
-@dataclass(frozen=True)
-class Case:
-    """What became of one record, or of a function that left none.
-
-    Parameters
-    ----------
-    group, name : str
-        Of its paper, or its file where that is empty; of the record in it.
-    outcome : {"passed", "failure", "error", "skipped"}
-    type : str
-        Of a failure: a key of a status, such as "refuted".
-    message, text : str
-        Why it did not pass, in one sentence and in some lines.
-    seconds : float
-    path, line : str, int or None
-        Where its function stands, as far as that is known.
-    facts : dict
-        What else there is to say.
-    """
-
-    group: str
-    name: str
-    outcome: str = PASSED
-    type: str = ""
-    message: str = ""
-    text: str = ""
-    seconds: float = 0.0
-    path: str = ""
-    line: int | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -139,10 +104,6 @@ class Section(abc.ABC, Generic[R]):
         return []
 
     # --- CI systems ---
-
-    @abc.abstractmethod
-    def case(self, record: R) -> Case:
-        """Return what became of a record; what all kinds have in common is added later."""
 
     @abc.abstractmethod
     def alert(self, record: R) -> Alert | None:

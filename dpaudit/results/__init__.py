@@ -14,7 +14,6 @@ from dpaudit.results.estimates import (
     Witness,
 )
 from dpaudit.results.family import holm
-from dpaudit.results.moving import Movement, RegionShown, Shift, shift_of
 from dpaudit.results.mutants import (
     Fate,
     MutantResult,
@@ -43,14 +42,11 @@ __all__ = [
     "Histogram",
     "LongProfile",
     "MarginPoint",
-    "Movement",
     "MutantResult",
     "NoiseMargin",
     "Origin",
     "Profile",
-    "RegionShown",
     "SequentialPath",
-    "Shift",
     "Status",
     "Verdict",
     "Witness",
@@ -64,7 +60,6 @@ __all__ = [
     "mutation_score",
     "number",
     "score_words",
-    "shift_of",
     "short",
     "unnoticed",
     "unnoticed_words",

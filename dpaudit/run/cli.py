@@ -29,11 +29,11 @@ from dpaudit.run.invoke import (
     TextPath,
     data_options,
     default_paths,
-    export_options,
     failure_prob_option,
     mechanism_options,
     path_of,
     run_options,
+    sarif_option,
     workers_options,
 )
 from dpaudit.run.settings import RunSettings
@@ -294,13 +294,6 @@ def plan(
 @click.option("--json", "json_file", type=TextPath(dir_okay=False), help="Also write plain data.")
 @click.option("--allow-missing", "may_be_missing", is_flag=True, help="What is gone is not worse.")
 @click.option("--fail-on-less-power", "power_counts", is_flag=True, help="Less power is worse.")
-@click.option(
-    "--false-alarm",
-    default=1e-3,
-    show_default=True,
-    type=float,
-    help="Probability, at most, that any epsilon is said to have moved that has not, in (0, 1).",
-)
 def compare(old: Path, new: Path, **asked: Any) -> int:
     """Say what changed between the stored runs OLD and NEW, and exit with 1 if anything is worse.
 
@@ -339,9 +332,9 @@ def compare_runs(
 
 @cli.command()
 @click.argument("out", default=DEFAULT_OUT, type=TextPath())
-@export_options
-def report(out: Path, junit: Path | None, sarif: Path | None) -> int:
-    """Render the report of the run in OUT (default: reports) again, and files for CI systems."""
+@sarif_option
+def report(out: Path, sarif: Path | None) -> int:
+    """Render the report of the run in OUT (default: reports) again, and its SARIF file."""
     from dpaudit.report import write_report
     from dpaudit.run.exports import Exports
     from dpaudit.store import load_run
@@ -350,7 +343,7 @@ def report(out: Path, junit: Path | None, sarif: Path | None) -> int:
     for problem in run_record.problems:
         click.echo(f"problem: {problem}", err=True)
     click.echo(f"report: {write_report(out, run_record, records)}")
-    exports = Exports(junit, sarif)
+    exports = Exports(sarif=sarif)
     exports.write(run_record, records)
     for line in exports.words():
         click.echo(line)

@@ -1,4 +1,4 @@
-"""Files for CI systems, which a run writes at its end: JUnit XML and SARIF."""
+"""Files for CI systems: JUnit XML, which pytest writes, and SARIF."""
 
 from __future__ import annotations
 
@@ -42,13 +42,22 @@ class Exports:
             write_atomic(path, "")
             path.unlink()
 
+    def pytest_options(self) -> list[str]:
+        """Return the options by which pytest writes its file.
+
+        A process that was restarted reports its last function again, which takes no time. With the
+        time of the call alone, pytest makes no second test case of that report.
+        """
+        if self.junit is None:
+            return []
+        settings = ("junit_suite_name=dpaudit", "junit_duration_report=call")
+        return [f"--junitxml={self.junit}", *(word for own in settings for word in ("-o", own))]
+
     def write(self, run: Run, records: Sequence[Record]) -> None:
-        """Write the files of a run, whole or not at all."""
-        from dpaudit.report import junit, sarif
+        """Write the SARIF file of a run, whole or not at all."""
+        from dpaudit.report import sarif
         from dpaudit.store import write_atomic
 
-        if self.junit is not None:
-            write_atomic(self.junit, junit(run, records))
         if self.sarif is not None:
             write_atomic(self.sarif, sarif(run, records))
 

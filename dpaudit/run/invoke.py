@@ -165,15 +165,15 @@ def run_options(command: F) -> F:
     )
     for option in reversed(options):
         command = option(command)
-    return export_options(command)
+    junit = "Also have pytest write JUnit XML into this file."
+    command = click.option("--junit", type=TextPath(dir_okay=False), help=junit)(command)
+    return sarif_option(command)
 
 
-def export_options(command: F) -> F:
-    """Add the options that ask for files which CI systems read."""
-    for name, words in (("--sarif", "SARIF 2.1.0"), ("--junit", "JUnit XML")):
-        kind = TextPath(dir_okay=False)
-        command = click.option(name, type=kind, help=f"Also write {words} into this file.")(command)
-    return command
+def sarif_option(command: F) -> F:
+    """Add the option that asks for the file of code scanning."""
+    words = "Also write SARIF 2.1.0 into this file."
+    return click.option("--sarif", type=TextPath(dir_okay=False), help=words)(command)
 
 
 def failure_prob_option(meaning: str) -> Callable[[F], F]:
@@ -227,6 +227,7 @@ class RunSelection:
         # One file that cannot be collected is told, and costs the others nothing.
         arguments.append("--continue-on-collection-errors")
         arguments += [*settings.pytest_options(), *jobs_arguments(self.jobs), *self.words()]
+        arguments += self.exports.pytest_options()
         if self.resume:
             arguments.append("--dpaudit-resume")
         return run_pytest(arguments, [asked, display])

@@ -260,6 +260,11 @@ def pytest_runtest_makereport(
     records = job.records if whole else job.broken_off(report)
     full = isinstance(error, StoreError) and isinstance(error.__cause__, OSError)
     load_cargo(report, records, job.problems, whole=whole, disk=str(error) if full else "")
+    from dpaudit.report import section_of
+
+    for record in records:  # pytest writes them as properties of the test case into JUnit files
+        facts = ", ".join(section_of(record).facts(record))
+        item.user_properties.append((record.id, f"{record.status.word}: {facts}"))
     return report
 
 

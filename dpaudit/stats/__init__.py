@@ -13,7 +13,15 @@ from dpaudit.stats.divergence import (
     hockey_stick_inverse,
     renyi_divergence,
 )
-from dpaudit.stats.joint import Target, joint_region, refutation_prob
+from dpaudit.stats.joint import (
+    Counts,
+    Target,
+    joint_region,
+    lower_proportion,
+    lower_rates,
+    refutation_prob,
+    upper_rates,
+)
 from dpaudit.stats.noise import Ball, Box, HalfSpace, Noise, Region, Slab
 from dpaudit.stats.one_run import (
     Allowance,
@@ -30,12 +38,6 @@ from dpaudit.stats.one_run_walk import (
     walk_p_value,
 )
 from dpaudit.stats.paired import PairedBet, expected_bound
-from dpaudit.stats.proportions import (
-    Counts,
-    lower_proportion,
-    lower_rates,
-    upper_rates,
-)
 from dpaudit.stats.ranked import (
     ranked_epsilon,
     ranked_heights,

@@ -45,7 +45,7 @@ from scipy import special, stats
 
 from dpaudit import _validate
 from dpaudit.stats.betting import last_nonnegative
-from dpaudit.stats.proportions import lower_rates
+from dpaudit.stats.joint import lower_rates
 from dpaudit.stats.walks import (
     LARGEST_EPSILON,
     Looks,

@@ -37,8 +37,7 @@ from scipy import special, stats
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
-from dpaudit.stats.joint import Target, joint_region
-from dpaudit.stats.proportions import Counts, lower_rates
+from dpaudit.stats.joint import Counts, Target, joint_region, lower_rates
 
 # --- guesses of the side that an output was drawn from, made at fair coins: one binomial, both ta
 

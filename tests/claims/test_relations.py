@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.claims.relations import NORMS, Relation, within_sensitivity
+from dpaudit.claims.notions import NORMS, Relation, within_sensitivity
 
 
 def test_constants_are_the_relations_of_their_names() -> None:

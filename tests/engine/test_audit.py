@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import dpaudit.engine.certificate
 import dpaudit.engine.counts
-import dpaudit.engine.tally
 from dpaudit import (
     ApproxDP,
     AuditResult,
@@ -29,10 +29,10 @@ from dpaudit import (
     audit,
 )
 from dpaudit.claims.notions import Claim
+from dpaudit.engine.certificate import Tally
 from dpaudit.engine.concluding import judge
 from dpaudit.engine.driver import certificate_of
 from dpaudit.engine.mutation import FIRST_LOOK, Fates
-from dpaudit.engine.tally import Tally
 from dpaudit.engine.task import FEW_DRAWS, Task
 from dpaudit.mechanisms.sampler import PROBE_SIZE
 from dpaudit.neighbors import family
@@ -347,7 +347,7 @@ def test_certifying_draws_have_no_part_in_the_choice_of_events(
 
 def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[float] = []
-    original = dpaudit.engine.tally.RateBounds.from_counts
+    original = dpaudit.engine.certificate.RateBounds.from_counts
 
     def recording(counts: Any, likelier: str, failure_prob: float, target: Any) -> Any:
         given.append(failure_prob)
@@ -357,8 +357,8 @@ def test_failure_prob_is_divided_over_all_events(monkeypatch: pytest.MonkeyPatch
         given.append(failure_prob)
         return guess_bounds(counts, failure_prob)
 
-    monkeypatch.setattr(dpaudit.engine.tally.RateBounds, "from_counts", recording)
-    monkeypatch.setattr(dpaudit.engine.tally, "guess_bounds", recording_guesses)
+    monkeypatch.setattr(dpaudit.engine.certificate.RateBounds, "from_counts", recording)
+    monkeypatch.setattr(dpaudit.engine.certificate, "guess_bounds", recording_guesses)
     # A p-value looks at smaller failure probabilities of one event; it certifies nothing.
     monkeypatch.setattr(dpaudit.engine.counts, "_p_value", lambda *_: 1.0)
     for claim in (PureDP(1.0), GaussianDP(1.0)):

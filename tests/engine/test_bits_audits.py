@@ -15,8 +15,7 @@ from dpaudit.events.bits import FloatAttack
 from dpaudit.events.encoding import Encoder
 from dpaudit.events.features import Feature
 from dpaudit.events.scores import FeatureScore, Score, TableScore
-from dpaudit.stats.joint import Target
-from dpaudit.stats.proportions import Counts
+from dpaudit.stats.joint import Counts, Target
 from dpaudit.stats.rates import RateBounds
 from tests.events.test_bits import (
     ALARM,

@@ -9,6 +9,7 @@ import pytest
 from scipy.special import expit, ndtr
 
 from dpaudit import PureDP, plan
+from dpaudit.engine.certificate import RANKED_SHARE
 from dpaudit.engine.chances import (
     BY_EVENT,
     BY_GUESS,
@@ -21,7 +22,6 @@ from dpaudit.engine.chances import (
     guesses_of,
     learning_share,
 )
-from dpaudit.engine.tally import RANKED_SHARE
 from dpaudit.engine.task import FEW_DRAWS
 from dpaudit.stats import oracles, ranked_heights, ranked_looks, wager
 

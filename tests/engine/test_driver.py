@@ -22,7 +22,7 @@ from dpaudit import (
     PureDP,
     audit,
 )
-from dpaudit.engine import bets, counts, driver, exact, tally
+from dpaudit.engine import bets, certificate, counts, driver, exact
 from dpaudit.engine.additive import certify as centres
 from dpaudit.engine.additive import exact as closed_form
 from dpaudit.engine.additive import plan
@@ -33,7 +33,7 @@ from dpaudit.neighbors import family
 from dpaudit.results import AuditResult
 from tests.statistical import FALSE_ALARM
 
-INSTRUMENTS = bets, counts, exact, tally, centres, closed_form, plan
+INSTRUMENTS = bets, certificate, counts, exact, centres, closed_form, plan
 PAIR = NeighborPair(np.array([[0.0], [1.0]]), np.array([[0.0], [0.0]]))
 
 

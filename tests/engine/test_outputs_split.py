@@ -20,10 +20,9 @@ from scipy.stats import binom
 from dpaudit import ApproxDP, GaussianDP, PureDP
 from dpaudit.claims import Claim
 from dpaudit.engine import counts
-from dpaudit.engine.certificate import Certificate
+from dpaudit.engine.certificate import Certificate, Tally, parts_of
 from dpaudit.engine.driver import certificate_of_stored
 from dpaudit.engine.outputs import StoredDraws, _prepared
-from dpaudit.engine.tally import Tally, parts_of
 from dpaudit.engine.task import EXPLORE_SHARE, Run, Task
 from dpaudit.events import Event, Guess
 from dpaudit.mechanisms import IndependenceCheck, joined

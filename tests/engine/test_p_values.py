@@ -16,10 +16,9 @@ import pytest
 from scipy.stats import binom
 
 from dpaudit.engine import counts
-from dpaudit.engine.tally import Tally
+from dpaudit.engine.certificate import Tally
 from dpaudit.events import Event
-from dpaudit.stats.joint import Target
-from dpaudit.stats.proportions import Counts
+from dpaudit.stats.joint import Counts, Target
 from dpaudit.stats.rates import RateBounds
 
 DRAWS, FAILURE_PROB = 12, 0.45

@@ -15,8 +15,7 @@ from dpaudit.engine.chances import BY_GUESS
 from dpaudit.engine.task import FEW_DRAWS, Task
 from dpaudit.neighbors import family
 from dpaudit.stats import oracles
-from dpaudit.stats.joint import Target, joint_region, refutation_prob
-from dpaudit.stats.proportions import Counts
+from dpaudit.stats.joint import Counts, Target, joint_region, refutation_prob
 
 ONE = nb.value_pattern("one_above", 1)
 

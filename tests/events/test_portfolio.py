@@ -17,7 +17,7 @@ from dpaudit.events import Event, Goal, Guess, Selection, expectation, learn
 from dpaudit.events.cuts import ExpectedBounds, approximate_lower, approximate_upper
 from dpaudit.events.scores import FeatureScore
 from dpaudit.stats import oracles
-from dpaudit.stats.proportions import lower_rates, upper_rates
+from dpaudit.stats.joint import lower_rates, upper_rates
 from dpaudit.stats.rates import excess_of_rates, loss_of_rates
 
 Generator = np.random.Generator

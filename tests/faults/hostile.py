@@ -109,13 +109,12 @@ def open_doors(out: Path) -> None:
             json_file=out / "x.json",
             may_be_missing=False,
             power_counts=False,
-            false_alarm=1e-3,
         )
     with contextlib.suppress(StoreError):
         print_stored(out, None, out / "rows.json")
         run, records, _ = load_run(out)  # `dpaudit report` and `dpaudit run`
         write_report(out, run, records)
-        Exports(out / "junit.xml", out / "x.sarif").write(run, records)
+        Exports(sarif=out / "x.sarif").write(run, records)
         run_lines(run, records, None)
         for record in records:
             section = section_of(record)

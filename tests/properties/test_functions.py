@@ -29,7 +29,7 @@ def clipped_mean(data):
 
 def test_the_exact_sensitivity_stands_and_is_reached():
     check = check_sensitivity(clipped_mean, 2 / 5, pairs=FIVE)
-    assert check
+    check.assert_not_violated()
     assert check.attempt.tightest == pytest.approx(1.0)
     assert check.attempt.examples >= 1000
 
@@ -48,7 +48,7 @@ def test_by_default_nan_and_infinities_are_tried():
     assert check.violated
     assert "nan" in str(check.attempt.counterexample.case)
     robust = check_sensitivity(lambda data: clipped_mean(np.nan_to_num(data)), 2.0, examples=FEW)
-    assert robust, str(robust)
+    robust.assert_not_violated()
 
 
 def test_an_empty_user_is_found():
@@ -62,7 +62,7 @@ def test_an_empty_user_is_found():
         means = [np.nanmean(user) for user in data if np.isfinite(user).any()]
         return np.mean(means) if means else 0.0
 
-    assert check_sensitivity(mean_of_users, 2 / 3, pairs=pairs, examples=FEW)
+    assert not check_sensitivity(mean_of_users, 2 / 3, pairs=pairs, examples=FEW).violated
     check = check_sensitivity(mean_of_users_with_items, 2 / 3, pairs=pairs)
     assert check.violated
     assert check.attempt.counterexample.lhs > 0.7
@@ -73,32 +73,34 @@ def test_norms_differ():
         return np.histogram(data, bins=[-1, 0, 1])[0]
 
     pairs = strategies.neighbor_pairs(n_users=4, bound=0.9)
-    assert check_sensitivity(histogram, 2.0, norm="l1", pairs=pairs, examples=FEW)
-    assert not check_sensitivity(histogram, 1.9, norm="l1", pairs=pairs)
-    assert check_sensitivity(histogram, math.sqrt(2), pairs=pairs, examples=FEW)
-    assert check_sensitivity(histogram, 1.0, norm="linf", pairs=pairs, examples=FEW)
+    assert not check_sensitivity(histogram, 2.0, norm="l1", pairs=pairs, examples=FEW).violated
+    assert check_sensitivity(histogram, 1.9, norm="l1", pairs=pairs).violated
+    assert not check_sensitivity(histogram, math.sqrt(2), pairs=pairs, examples=FEW).violated
+    assert not check_sensitivity(histogram, 1.0, norm="linf", pairs=pairs, examples=FEW).violated
 
 
 def test_given_pairs_are_all_tried():
     pairs = [NeighborPair([[0.0], [x]], [[0.0], [0.0]]) for x in (0.1, 5.0, 0.2)]
     check = check_sensitivity(np.sum, 1.0, pairs=pairs)
     assert check.attempt.counterexample.case["left"] == [[0.0], [5.0]]
-    assert check_sensitivity(np.sum, 1.0, pairs=pairs[0])
+    assert not check_sensitivity(np.sum, 1.0, pairs=pairs[0]).violated
 
 
 def test_adding_and_removing_users():
     pairs = strategies.neighbor_pairs(relation=Relation.ADD_REMOVE_USER)
-    assert check_sensitivity(len, 1.0, pairs=pairs, examples=FEW)
-    assert not check_sensitivity(len, 0.5, pairs=pairs)
+    assert not check_sensitivity(len, 1.0, pairs=pairs, examples=FEW).violated
+    assert check_sensitivity(len, 0.5, pairs=pairs).violated
 
 
 def test_lipschitz_constants():
-    assert check_lipschitz(lambda x: np.abs(x).sum(), 1.0, norm="l1", d=3, examples=FEW)
+    assert not check_lipschitz(
+        lambda x: np.abs(x).sum(), 1.0, norm="l1", d=3, examples=FEW
+    ).violated
     check = check_lipschitz(lambda x: np.abs(x).sum(), 1.0, d=3)
     assert check.violated
     assert check.attempt.counterexample.lhs > check.attempt.counterexample.rhs
-    assert check_lipschitz(lambda x: np.abs(x).sum(), math.sqrt(3), d=3, examples=FEW)
-    assert not check_lipschitz(lambda x: np.sqrt(np.abs(x)), 10.0)
+    assert not check_lipschitz(lambda x: np.abs(x).sum(), math.sqrt(3), d=3, examples=FEW).violated
+    assert check_lipschitz(lambda x: np.sqrt(np.abs(x)), 10.0).violated
 
 
 def toward_zero(x, step=0.3):
@@ -110,17 +112,19 @@ def toward_zero(x, step=0.3):
 def test_contraction_down_to_a_distance():
     check = check_contraction(toward_zero, d=2)
     assert check.violated  # two points on either side of 0
-    assert check_contraction(toward_zero, slack=0.6, d=2, examples=FEW)
-    assert not check_contraction(toward_zero, slack=0.5, d=2)
-    assert check_contraction(lambda x: x / 2, 0.5, d=2, examples=FEW)
-    assert not check_contraction(lambda x: x / 2, 0.4, d=2)
+    assert not check_contraction(toward_zero, slack=0.6, d=2, examples=FEW).violated
+    assert check_contraction(toward_zero, slack=0.5, d=2).violated
+    assert not check_contraction(lambda x: x / 2, 0.5, d=2, examples=FEW).violated
+    assert check_contraction(lambda x: x / 2, 0.4, d=2).violated
 
 
 def test_points_may_be_given():
     points = [(np.zeros(1), np.ones(1))]
-    assert not check_contraction(lambda x: 2 * x, points=points)
-    assert check_contraction(lambda x: 2 * x, 2.0, points=points)
-    assert check_lipschitz(lambda x: x, 1.0, points=point_pairs(d=2, bound=100.0), examples=FEW)
+    assert check_contraction(lambda x: 2 * x, points=points).violated
+    assert not check_contraction(lambda x: 2 * x, 2.0, points=points).violated
+    assert not check_lipschitz(
+        lambda x: x, 1.0, points=point_pairs(d=2, bound=100.0), examples=FEW
+    ).violated
 
 
 def test_exceptions_name_the_input():
@@ -136,7 +140,7 @@ def test_the_function_cannot_change_what_it_is_given():
         data[:] = 0
         return 0.0
 
-    assert check_sensitivity(greedy, 0.0, pairs=FIVE, examples=FEW)
+    assert not check_sensitivity(greedy, 0.0, pairs=FIVE, examples=FEW).violated
 
 
 @pytest.mark.parametrize(
@@ -173,7 +177,7 @@ def mean(data):
 
 
 def audit_good(auditor):
-    assert auditor.check_sensitivity(mean, 2 / 5, pairs=PAIRS)
+    auditor.check_sensitivity(mean, 2 / 5, pairs=PAIRS).assert_not_violated()
 
 
 def audit_bad(auditor):
@@ -252,8 +256,21 @@ def test_rounding_among_the_smallest_doubles_is_no_expansion():
     """Half of three units in the last place is two of them: 1e-323 apart, 7e-324 allowed."""
     zero = np.zeros(2)
     for size in (1.5e-323, 2.3030012943022205e-161, 1e-300, 1e200):
-        assert check_contraction(lambda x: x / 2, 0.5, points=[(np.array([size, 0.0]), zero)])
+        assert not check_contraction(
+            lambda x: x / 2, 0.5, points=[(np.array([size, 0.0]), zero)]
+        ).violated
     for size in (1e-161, 1e-300, 1e200):
         apart = [(np.array([size, size]), zero)]
-        assert check_contraction(lambda x: 0.999 * x, 1.0, points=apart)
-        assert not check_contraction(lambda x: x, 0.999, points=apart)
+        assert not check_contraction(lambda x: 0.999 * x, 1.0, points=apart).violated
+        assert check_contraction(lambda x: x, 0.999, points=apart).violated
+
+
+def test_a_check_has_no_truth_value_and_raises_where_it_is_asked_to():
+    holds = check_sensitivity(clipped_mean, 2 / 5, pairs=FIVE, examples=FEW)
+    broken = check_sensitivity(clipped_mean, 1 / 5, pairs=FIVE)
+    for check in (holds, broken):
+        with pytest.raises(TypeError, match="has no truth value"):
+            bool(check)
+    holds.assert_not_violated()
+    with pytest.raises(AssertionError, match="clipped_mean"):
+        broken.assert_not_violated()

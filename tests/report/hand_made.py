@@ -74,19 +74,6 @@ def laplace(scale: float, draws: int, seed: int, cut: float = 0.96) -> Histogram
     return Histogram("output", bins, EDGES, tuple(left), tuple(right), inside)
 
 
-def values(left: dict[str, int], right: dict[str, int], inside: set[str]) -> Histogram:
-    """Counts of values that were told apart."""
-    bins = tuple(dict.fromkeys([*left, *right]))
-    return Histogram(
-        "output",
-        bins,
-        None,
-        tuple(left.get(word, 0) for word in bins),
-        tuple(right.get(word, 0) for word in bins),
-        tuple(word in inside for word in bins),
-    )
-
-
 def result(**changes: Any) -> AuditResult:
     """An audit that was not refuted, of 100,000 draws."""
     verdict = changes.get("verdict", Verdict.NOT_REFUTED)

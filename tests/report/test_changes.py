@@ -15,22 +15,30 @@ from dpaudit import ArgumentError
 from dpaudit.ledger.coverage import BROKE_OFF, NOT_RUN, open_row
 from dpaudit.ledger.rows import LedgerVerdict
 from dpaudit.ledger.section import STATEMENTS as SECTION
-from dpaudit.report.changes import Comparison, Side, compare
+from dpaudit.report.changes import (
+    EpsilonChange,
+    Movement,
+    What,
+    audit_changes,
+    epsilon_change,
+    less_than_before,
+)
 from dpaudit.report.comparison import (
     LARGEST_COMMENT,
+    Comparison,
+    Side,
+    compare,
     comparison_json,
     comparison_lines,
     comparison_markdown,
 )
-from dpaudit.report.verdict_changes import What, audit_changes, less_than_before
-from dpaudit.results import Expectation, Fate, Movement, SequentialPath, Verdict
+from dpaudit.results import AuditResult, Expectation, Fate, SequentialPath, Verdict
 from tests.records import changed
 from tests.report.hand_made import (
     INF,
     OTHER_PAIR,
     claim,
     estimate,
-    laplace,
     mutant,
     result,
     row,
@@ -225,61 +233,25 @@ def test_less_power_by_new_draws_fails_nothing_unless_asked():
     assert strict.worse == (changed,)
 
 
-CONTRARY = {
-    What.REFUTED: {"within chance", "fell"},
-    What.LOST: {"within chance", "rose"},
-    What.MENDED: {"within chance", "rose"},
-}
-
-
-@pytest.mark.parametrize("name", [name for name in AUDITS if AUDITS[name][2] in CONTRARY])
-@pytest.mark.parametrize("more", [0.0, 2.0])
-def test_no_audit_is_in_two_categories_that_contradict_each_other(name, more):
-    old, new, what = AUDITS[name]
-    histogram = laplace(1.0 + more, 20_000, 2)
-    new = changed(new, histogram=histogram, seed=9)
-    for before, now in ((old, new), (changed(old, histogram=histogram), new)):
-        found = both([before], [now])
-        (moved,) = found.moved
-        assert moved.shift.movement.value not in CONTRARY[what]
-        data = comparison_json(found)
-        assert data["epsilons"]["audits"][0]["movement"] not in CONTRARY[what]
-        assert "within chance: 1 audit" not in "\n".join(comparison_lines(found))
-        if moved.shift.movement is Movement.NOT_WITH_VERDICT:
-            assert "the verdict changed, but epsilon: " in moved.shift.reason
-
-
 def test_the_same_code_and_seed_are_the_same():
     again = changed(FINE, seconds=9.0, mechanism_seconds=8.0, versions={"numpy": "9"})
     found = both([FINE, HOLDS], [again, replace(HOLDS, seconds=3.0)])
     assert found.same == 2
-    assert found.changes == found.moved == ()
-    assert comparison_lines(found)[-1] == (
-        "0 worse, 0 other changes, 0 epsilons moved beyond chance, 2 the same"
-    )
+    assert found.changes == found.epsilons == ()
+    assert comparison_lines(found)[-1] == ("0 worse, 0 other changes, 0 epsilons moved, 2 the same")
     other = replace(FINE, epsilon=estimate(0.9000000000000001))
     assert both([FINE], [other]).same == 0
 
 
-def test_the_false_alarm_rate_is_divided_over_all_audits_of_both_runs():
+def test_an_epsilon_that_moved_is_counted_and_is_not_worse():
     names = [f"audit_x::a{i}" for i in range(4)]
-    old = [replace(FINE, id=name) for name in [*names, "gone"]]
-    new = [changed(FINE, id=name, histogram=laplace(0.3, 20_000, 2)) for name in names[:2]]
-    new += [replace(FINE, id=name) for name in [*names[2:], "new"]]
-    found = both(old, new, false_alarm=0.02)
-    assert found.compared == 4
-    assert [one.shift.false_alarm for one in found.moved] == [0.005, 0.005]
-    assert [one.shift.movement for one in found.moved] == [Movement.ROSE] * 2
-    assert found.worse == (found.changes[0],)  # gone; an epsilon that moved is not worse
-    assert "has probability <= 0.02, each 0.005" in comparison_lines(found)[-2]
-
-
-def test_datasets_that_differ_or_are_lost_are_not_compared():
-    loud = changed(FINE, histogram=laplace(0.3, 20_000, 2))
-    assert both([FINE], [loud]).moved[0].shift.movement is Movement.ROSE
-    for pair in (OTHER_PAIR, None):
-        (one,) = both([FINE], [replace(loud, pair=pair)]).moved
-        assert one.shift.movement is Movement.NOT_COMPARABLE
+    old = [computed(1.0, id=name) for name in names]
+    new = [computed(0.5, id=names[0]), drawn(0.7, id=names[1]), drawn(1.2, id=names[2]), old[3]]
+    found = both(old, new)
+    moves = [one.movement for one in found.epsilons]
+    assert moves == [Movement.FELL, Movement.OVERLAP, Movement.ROSE]
+    assert found.worse == ()
+    assert comparison_lines(found)[-1].endswith("2 epsilons moved, 1 the same")
 
 
 def test_statements_that_nobody_looked_at_are_gone_and_not_changed():
@@ -332,8 +304,6 @@ def test_one_record_is_compared_with_its_like_alone():
         assert compare(old, new).same == 1
     with pytest.raises(ArgumentError, match="OLD and NEW must hold the same audit or statement"):
         compare(Side.of("f", None, [FINE]), Side.of("g", None, [HOLDS]))
-    with pytest.raises(ValueError, match="false_alarm must be"):
-        compare(whole, whole, false_alarm=0.0)
 
 
 RECORDS = st.sampled_from([FINE, REFUTED, KNOWN, SILENT, BLUNT, HOLDS, BROKEN])
@@ -344,7 +314,7 @@ SIDES = st.lists(RECORDS, max_size=7)
 def test_a_comparison_is_whole(old, new):
     """Whatever is there: every record is the same, changed, gone or new; with itself, the same."""
     found = both(old, new)
-    assert both(new, new).changes == both(new, new).moved == ()
+    assert both(new, new).changes == both(new, new).epsilons == ()
     assert set(found.worse).isdisjoint(found.others)
     assert len(found.worse) + len(found.others) == len(found.changes)
     for side, other, what in ((found.old, found.new, What.GONE), (found.new, found.old, "")):
@@ -363,12 +333,7 @@ def test_a_comparison_is_whole(old, new):
 
 def many(count: int) -> Comparison:
     old = [replace(FINE, id=f"audit_x::a{i}[{'y' * 300}]") for i in range(count)]
-    new = [
-        changed(
-            REFUTED, id=one.id, reason="because " * 99, histogram=laplace(0.3, 1000, i, i % 4 - 1.5)
-        )
-        for i, one in enumerate(old)
-    ]
+    new = [replace(REFUTED, id=one.id, reason="because " * 99) for one in old]
     return both(old, new)
 
 
@@ -383,7 +348,7 @@ def test_a_comment_has_room_for_all_or_says_how_many_more():
         small = comparison_markdown(found, limit)
         assert len(small) <= limit
         assert small.startswith("### dpaudit: 120 worse")
-        assert "has probability" in small
+        assert "an epsilon moved where" in small
     assert " more |" not in comparison_markdown(many(3))
 
 
@@ -404,18 +369,91 @@ def test_json_holds_numbers_and_words_for_infinities():
     data = json.loads(json.dumps(comparison_json(both([old], [new])), allow_nan=False))
     (one,) = data["epsilons"]["audits"]
     assert (one["movement"], one["now"]["certified_epsilon"]) == ("rose", "inf")
+    assert (one["has_moved"], one["failure_prob"]) == (True, 0.0)
     assert data["old"]["profile"] == "quick"
     assert data["is_worse"] is False
     worse = comparison_json(both([FINE, HOLDS], [REFUTED]))
     assert worse["is_worse"] is True
     assert [change["what"] for change in worse["worse"]] == ["newly refuted", "gone"]
     assert worse["worse"][1]["now"] is None
-    assert data["epsilons"]["false_alarm"] == 1e-3
 
 
-def test_lines_show_both_numbers_where_they_cannot_be_compared():
-    learnt = changed(FINE, histogram=replace(FINE.diagnostics.histogram, label="logistic score"))
-    lines = comparison_lines(both([learnt], [replace(learnt, seed=1, epsilon=estimate(0.7))]))
-    (line,) = [line for line in lines if "not comparable" in line]
-    assert "estimated 0.9 before, 0.7 now; certified >= 0.9 before, >= 0.7 now" in line
-    assert "the events differ" in line
+def test_lines_call_an_estimate_an_estimate_and_give_the_chance_of_an_error():
+    lines = comparison_lines(both([FINE], [replace(FINE, seed=1, epsilon=estimate(0.7))]))
+    (line,) = [line for line in lines if FINE.id in line]
+    assert "estimate only: estimated 0.9 before, 0.7 now; certified >= 0.9 before, >= 0.7" in line
+    assert "no certified change" in line
+    text = "\n".join(comparison_lines(both([computed(0.5)], [FINE])))
+    assert "rose: " in text
+    assert ">= 0.5 and <= 0.5 before, >= 0.9 now" in text
+    assert "wrong with probability <= 1e-6" in text
+
+
+def test_lines_name_the_largest_estimates_and_count_the_others():
+    names = [f"audit_x::a{i}" for i in range(11)]
+    old = [replace(FINE, id=name) for name in names]
+    new = [replace(FINE, id=n, epsilon=estimate(1 + i / 10)) for i, n in enumerate(names)]
+    lines = [line for line in comparison_lines(both(old, new)) if line.startswith("epsilon")]
+    assert [line.split()[1] for line in lines[:-1]] == names[:2:-1]
+    assert lines[-1] == "epsilon  estimate only: 3 more audits"
+
+
+# --- epsilons -------------------------------------------------------------------------------------
+
+
+def computed(epsilon: float, **changes: Any) -> AuditResult:
+    return result(epsilon=estimate(epsilon, epsilon), **changes)
+
+
+def drawn(epsilon: float, upper: float = INF, **changes: Any) -> AuditResult:
+    return result(epsilon=estimate(epsilon, upper), **changes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "movement"),
+    [
+        (computed(1.0), computed(1.1), Movement.ROSE),
+        (computed(1.0), computed(1.0 + 1e-12), Movement.OVERLAP),
+        (computed(1.0), computed(INF), Movement.ROSE),
+        (computed(INF), computed(INF), Movement.OVERLAP),
+        (computed(INF), drawn(2.0), Movement.OVERLAP),
+        (computed(1.0), drawn(1.1), Movement.ROSE),
+        (computed(1.0), drawn(0.2), Movement.OVERLAP),  # a lower bound shows no fall
+        (drawn(0.2, 0.9), drawn(1.0, 1.5), Movement.ROSE),
+        (drawn(0.2, 1.1), drawn(1.0, 1.5), Movement.OVERLAP),
+        (drawn(0.2), drawn(5.0), Movement.ESTIMATE),
+    ],
+)
+def test_an_epsilon_moved_only_where_the_intervals_exclude_each_other(old, new, movement):
+    back = Movement.FELL if movement is Movement.ROSE else movement
+    assert epsilon_change(old, new).movement is movement
+    assert epsilon_change(new, old).movement is back
+
+
+def test_a_number_that_is_not_certified_moves_nothing():
+    new = result(epsilon=estimate(5.0, certified=False))
+    assert epsilon_change(computed(1.0), new).movement is Movement.NOT_COMPARABLE
+
+
+def test_datasets_and_deltas_that_differ_are_not_compared():
+    old = computed(1.0)
+    for pair in (OTHER_PAIR, None):
+        found = epsilon_change(old, computed(2.0, pair=pair))
+        assert found.movement is Movement.NOT_COMPARABLE
+        assert "pairs" in found.reason
+    found = epsilon_change(old, computed(2.0, claim=claim(1.0, 1e-5)))
+    assert found.movement is Movement.NOT_COMPARABLE
+    assert "at delta = 0 before and at 1e-05 now" in found.reason
+
+
+ENDS = st.tuples(st.floats(0, 10), st.floats(0, 10) | st.just(INF)).map(sorted)
+
+
+@given(ENDS, ENDS)
+def test_intervals_that_share_a_number_never_move(before, now):
+    """A true epsilon that lies in both intervals explains both results."""
+    found: EpsilonChange = epsilon_change(drawn(*before), drawn(*now))
+    if max(before[0], now[0]) <= min(before[1], now[1]):
+        assert not found.has_moved
+    elif found.movement is not Movement.OVERLAP:  # apart by no more than rounding
+        assert found.movement is (Movement.ROSE if now[0] > before[1] else Movement.FELL)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
 from dpaudit import AdditiveNoise, ApproxDP, NeighborPair, PureDP, audit
-from dpaudit.engine.tally import Tally
+from dpaudit.engine.certificate import Tally
 from dpaudit.results import holm
 from dpaudit.results.family import step_down
 

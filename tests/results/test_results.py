@@ -26,7 +26,7 @@ from dpaudit.results.mutants import Fate, MutantResult
 from dpaudit.results.result import Diagnostics
 from dpaudit.results.rounding import beyond, claimed_below
 from dpaudit.results.verdicts import Expectation
-from dpaudit.stats.proportions import Counts
+from dpaudit.stats.joint import Counts
 from tests.records import changed
 
 COUNTS = Counts(90, 100, 10, 100)

@@ -71,9 +71,19 @@ def home(home):
     return home
 
 
-def cases(home, name="ci/junit.xml"):
+def parsed(home):
+    """Return the only suite of the JUnit file, whose counts must be those of its cases."""
+    (suite,) = ElementTree.parse(home.path / "ci" / "junit.xml").getroot()
+    names = [(case.get("classname"), case.get("name")) for case in suite]
+    assert len(set(names)) == len(names) == int(suite.get("tests"))
+    for count, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        assert int(suite.get(count)) == len(suite.findall(f"testcase/{tag}"))
+    return suite
+
+
+def cases(home):
     """Return what the JUnit file says of each case: nothing where it passes."""
-    root = ElementTree.parse(home.path / name).getroot()
+    root = parsed(home)
     made = {}
     for case in root.iter("testcase"):
         tags = [child.tag for child in case if child.tag != "properties"]
@@ -94,22 +104,22 @@ def results(home, name="ci/dpaudit.sarif"):
 
 
 AUDITS = {
-    "audit_mine::audit_honest": "",
-    "audit_mine::audit_blunt": "failure",
-    "audit_mine::audit_known": "",
-    "audit_mine::audit_wrong[1]": "failure",
-    "audit_mine::audit_wrong[2]": "failure",
-    "audit_broken": "error",
+    "audit_honest": "",
+    "audit_blunt": "failure",
+    "audit_known": "",
+    "audit_wrong[1]": "failure",
+    "audit_wrong[2]": "failure",
+    "audit_broken": "failure",
     "audit_far": "skipped",
 }
-ROWS = {"p.one": "", "p.two": "failure"}
+ROWS = {"one": "", "two": "failure"}
 
 
 def line(file, text):
     return file.splitlines().index(text) + 1
 
 
-def test_run_writes_both_files_and_report_writes_them_again(home):
+def test_run_writes_both_files_and_report_writes_sarif_again(home):
     done = home.dpaudit("run", "--jobs", "0", *FILES)
     assert done.code == 1, done.out + done.err
     assert done.out.splitlines()[-2:] == ["junit: ci/junit.xml", "sarif: ci/dpaudit.sarif"]
@@ -123,11 +133,55 @@ def test_run_writes_both_files_and_report_writes_them_again(home):
         ("dpaudit/refuted", file, wrong),
         ("dpaudit/statement", ledger, line(LEDGER, "def two(ledger):")),
     ]
-    again = home.dpaudit("report", "--junit", "later.xml", "--sarif", "later.sarif")
-    assert again.out.splitlines()[-2:] == ["junit: later.xml", "sarif: later.sarif"]
-    for old, new in (("ci/junit.xml", "later.xml"), ("ci/dpaudit.sarif", "later.sarif")):
-        assert (home.path / old).read_bytes() == (home.path / new).read_bytes()
+    again = home.dpaudit("report", "--sarif", "later.sarif")
+    assert again.out.splitlines()[-1] == "sarif: later.sarif"
+    assert (home.path / "ci/dpaudit.sarif").read_bytes() == (home.path / "later.sarif").read_bytes()
     assert not list((home.path / "ci").glob(".*"))
+    assert home.dpaudit("report", "--junit", "later.xml").code == 4
+
+
+def test_a_case_says_why_it_fails_and_what_was_found(home):
+    home.dpaudit("run", "--jobs", "0", *FILES)
+    suite = parsed(home)
+    assert suite.get("name") == "dpaudit"
+    made = {case.get("name"): case for case in suite}
+    assert made["audit_wrong[1]"].get("classname") == "audits.audit_mine"
+    failure = made["audit_wrong[1]"].find("failure")
+    assert "audit_mine::audit_wrong[1]: the claim is refuted: " in failure.get("message")
+    assert "the mutant honest survived" in made["audit_blunt"].find("failure").get("message")
+    assert "disk on fire" in made["audit_broken"].find("failure").text
+    assert made["audit_far"].find("skipped").get("message") == "no such package"
+    found = {p.get("name"): p.get("value") for p in suite.iter("property")}
+    assert found["audit_mine::audit_known"].startswith("REFUTED (known): epsilon >= ")
+    assert found["p.two"].startswith("HOLDS (refuted was declared)")
+
+
+def test_a_file_that_cannot_be_collected_is_in_error(home):
+    home.put("audits/audit_torn.py", "def audit_x(")
+    home.dpaudit("run", "--jobs", "0", *FILES)
+    assert [name for name, word in cases(home).items() if word == "error"] == ["audits.audit_torn"]
+
+
+def test_a_process_that_dies_or_is_restarted_is_one_case(home):
+    damage = """
+import os
+
+def audit_dies(auditor):
+    os._exit(3)
+
+def audit_moves(auditor):
+    auditor.check(honest, PureDP(1.0), PAIR, mutants=[wrong], draws=2000)
+    os.chdir("/")
+
+def audit_more(auditor):
+    auditor.check(honest, PureDP(1.0), PAIR, mutants=[wrong], draws=2000)
+"""
+    home.put("audits/audit_mine.py", AUDIT[: AUDIT.index("def audit_blunt")] + damage)
+    done = home.dpaudit_process("run", "--jobs", "1", *FILES)
+    assert done.code == 1, done.out + done.err
+    assert cases(home) == {
+        "audit_honest": "", "audit_dies": "error", "audit_moves": "error", "audit_more": "", **ROWS,
+    }  # fmt: skip
 
 
 def test_workers_write_both_files(home):
@@ -135,9 +189,7 @@ def test_workers_write_both_files(home):
     home.put("audits/audit_mine.py", audit)
     done = home.dpaudit_process("run", "--jobs", "1", *FILES)
     assert done.code == 1, done.out + done.err
-    left = {
-        name: AUDITS[name] for name in ("audit_mine::audit_honest", "audit_broken", "audit_far")
-    }
+    left = {name: AUDITS[name] for name in ("audit_honest", "audit_broken", "audit_far")}
     assert cases(home) == {**left, **ROWS}
     assert [rule for rule, _, _ in results(home)] == ["dpaudit/statement"]
 
@@ -149,18 +201,14 @@ def test_ledger_writes_both_files(home):
     assert [rule for rule, _, _ in results(home)] == ["dpaudit/statement"]
     stored = home.dpaudit("ledger", "--stored", "--out", "l", "--junit", "x.xml")
     assert stored.code == 4
-    assert "`dpaudit report DIR`" in stored.err
+    assert "`dpaudit report DIR --sarif FILE`" in stored.err
 
 
-def test_a_selection_skips_what_it_keeps_and_leaves_its_findings(home):
+def test_a_selection_has_its_own_cases_and_all_findings(home):
     home.dpaudit("run", "--jobs", "0")
     done = home.dpaudit("run", "--jobs", "0", "-k", "honest", *FILES)
     assert done.code == 0, done.out
-    found = cases(home)
-    assert {name for name, word in found.items() if word in ("", "failure")} == {
-        "audit_mine::audit_honest"
-    }
-    assert found["audit_mine::audit_wrong[1]"] == "skipped"
+    assert cases(home) == {"audit_honest": ""}
     assert len(results(home)) == 5
 
 
@@ -173,9 +221,8 @@ def test_an_interrupted_run_writes_what_it_has(home):
     done = home.dpaudit("run", "--jobs", "0", *FILES)
     assert done.code == 2, done.out + done.err
     found = cases(home)
-    assert found["run"] == "error"
-    assert found["audit_mine::audit_honest"] == ""
-    assert found["audit_mine::audit_wrong[2]"] == "failure"
+    assert found["audit_honest"] == ""
+    assert found["audit_wrong[2]"] == "failure"
     assert "audit_far" not in found
     (only,) = home.json("ci/dpaudit.sarif")["runs"]
     assert only["invocations"][0]["executionSuccessful"] is False
@@ -186,7 +233,8 @@ def test_files_of_an_earlier_run_do_not_pass_for_those_of_this_one(home):
     for name in ("junit.xml", "dpaudit.sarif"):
         home.put(f"ci/{name}", "of an earlier run")
     assert home.dpaudit("run", "--jobs", "0", "-k", "nothing", *FILES).code == 5
-    assert os.listdir(home.path / "ci") == []
+    assert os.listdir(home.path / "ci") == ["junit.xml"]
+    assert cases(home) == {}
 
 
 @pytest.mark.parametrize("option", ["--junit", "--sarif"])

@@ -15,8 +15,7 @@ from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, audit
 from dpaudit.stats import oracles
 from dpaudit.stats.curves import ORDERS, TYPE_I_ERRORS, curves_of, tradeoff_of_profile
 from dpaudit.stats.divergence import renyi_divergence
-from dpaudit.stats.joint import Target
-from dpaudit.stats.proportions import Counts
+from dpaudit.stats.joint import Counts, Target
 from dpaudit.stats.rates import RateBounds
 
 Floats = NDArray[np.float64]

@@ -21,8 +21,7 @@ from dpaudit.stats.divergence import (
     hockey_stick_inverse,
     renyi_divergence,
 )
-from dpaudit.stats.joint import Target
-from dpaudit.stats.proportions import Counts
+from dpaudit.stats.joint import Counts, Target
 from dpaudit.stats.rates import RateBounds, excess_of_rates, loss_of_rates
 
 Floats = NDArray[np.float64]

@@ -16,8 +16,7 @@ from scipy import special
 from scipy.stats import binom
 
 from dpaudit.stats import joint, oracles
-from dpaudit.stats.joint import Target, joint_region
-from dpaudit.stats.proportions import Counts, lower_rates, upper_rates
+from dpaudit.stats.joint import Counts, Target, joint_region, lower_rates, upper_rates
 from dpaudit.stats.rates import RateBounds, loss_of_rates
 
 Floats = NDArray[np.float64]

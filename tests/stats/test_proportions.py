@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 from statsmodels.stats.proportion import proportion_confint
 
-from dpaudit.stats.proportions import (
+from dpaudit.stats.joint import (
     Counts,
     lower_proportion,
     lower_rates,

@@ -1,4 +1,4 @@
-"""Files for CI systems: what passes, fails, is in error and is skipped; JUnit XML and SARIF."""
+"""SARIF: what is a result, what is a notification, and where its function stands."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -14,10 +13,7 @@ from hypothesis import strategies as st
 
 from dpaudit.ledger.coverage import BROKE_OFF, NOT_RUN, open_row
 from dpaudit.ledger.rows import LedgerVerdict
-from dpaudit.report import Case
-from dpaudit.report.cases import cases_of, line_of, node_and_reason
-from dpaudit.report.junit import junit
-from dpaudit.report.sarif import sarif
+from dpaudit.report.sarif import line_of, node_and_reason, sarif
 from dpaudit.results import Expectation, Fate, Verdict
 from dpaudit.store import Kept
 from tests.report.hand_made import estimate, mutant, result, row, run
@@ -39,84 +35,40 @@ UNWRITTEN = open_row(row(id="p.unwritten").stated, "No check was written yet.")
 BROKE = row(LedgerVerdict.OPEN, "p.broke", note=f"{BROKE_OFF}boom", expected=LedgerVerdict.HOLDS)
 ROWS = [HOLDS, FAILS, UNREAD, UNWRITTEN, BROKE]
 
-OUTCOMES = {
-    "x::refuted": ("failure", "refuted"),
-    "x::known": ("passed", ""),
-    "x::lost": ("failure", "lost"),
-    "x::open": ("passed", ""),
-    "x::fine": ("passed", ""),
-    "x::powerless": ("passed", ""),
-    "x::blunt": ("failure", "no_power"),
-    "x::strict": ("failure", "no_power"),
-    "p.one": ("passed", ""),
-    "p.fails": ("failure", "statement"),
-    "p.unread": ("skipped", "open"),
-    "p.unwritten": ("skipped", "open"),
-    "p.broke": ("error", "broke_off"),
-}
 
-
-def found(cases: list[Case]) -> dict[str, tuple[str, str]]:
-    return {case.name: (case.outcome, case.type) for case in cases}
-
-
-def test_what_passes_fails_is_in_error_and_is_skipped():
-    cases = cases_of(run(), [*AUDITS, *ROWS])
-    assert found(cases) == OUTCOMES
-    by_name = {case.name: case for case in cases}
-    for record in [*AUDITS, *ROWS]:
-        is_error = record is BROKE
-        outcome = by_name[record.id].outcome
-        assert (outcome in ("failure", "error")) == (record.mismatch is not None), record.id
-        assert is_error == (outcome == "error")
-    assert by_name["x::known"].facts["known_violation"] == "it forgets to clip"
-    assert by_name["p.unread"].message == "its check is elsewhere"
-    assert by_name["p.broke"].message == "boom"
-
-
-def test_functions_that_left_no_record_have_a_case_of_their_own():
+def test_what_left_no_record_is_a_notification():
     asked = run(
         problems=(
             "audits/audit_x.py::audit_boom[a: b]: RuntimeError: boom",
             "audits/audit_y.py: SyntaxError: invalid syntax",
             "what an earlier run found is not shown",
-            "audits/ledger_p.py::broke: boom",
-            "audits/audit_x.py::audit_too: boom",
         ),
-        skipped=("audits/audit_x.py::audit_far: no polars", "audits/ledger_p.py::unread: far"),
+        skipped=("audits/audit_x.py::audit_far: no polars",),
     )
-    skipped = open_row(row(id="p.far").stated, f"{NOT_RUN}far")
-    cases = cases_of(asked, [BROKE, skipped])
-    assert [(case.group, case.name, case.outcome, case.message) for case in cases] == [
-        ("p", "p.broke", "error", "boom"),
-        ("p", "p.far", "skipped", "far"),
-        ("audit_x", "audit_boom[a: b]", "error", "RuntimeError: boom"),
-        ("audit_y", "audits/audit_y.py", "error", "SyntaxError: invalid syntax"),
-        ("dpaudit", "run", "error", "what an earlier run found is not shown"),
-        ("audit_x", "audit_too", "error", "boom"),
-        ("audit_x", "audit_far", "skipped", "no polars"),
+    (invocation,) = json.loads(sarif(asked, []))["runs"][0]["invocations"]
+    assert invocation["executionSuccessful"] is False
+    notes = invocation["toolExecutionNotifications"]
+    assert [(note["level"], note["message"]["text"]) for note in notes] == [
+        ("error", r"audits/audit_x.py::audit_boom\[a: b\]: RuntimeError: boom"),
+        ("error", "audits/audit_y.py: SyntaxError: invalid syntax"),
+        ("error", "what an earlier run found is not shown"),
+        ("note", "skipped: audits/audit_x.py::audit_far: no polars"),
     ]
+    places = [note.get("locations") for note in notes]
+    uris = [place and place[0]["physicalLocation"]["artifactLocation"]["uri"] for place in places]
+    assert uris == ["audits/audit_x.py", "audits/audit_y.py", None, "audits/audit_x.py"]
 
 
 def test_an_interrupted_run_is_in_error():
-    (case,) = cases_of(run(complete=False), [])
-    assert (case.outcome, case.type) == ("error", "interrupted")
-    log = json.loads(sarif(run(complete=False), []))["runs"][0]
-    assert log["invocations"][0]["executionSuccessful"] is False
+    (invocation,) = json.loads(sarif(run(complete=False), []))["runs"][0]["invocations"]
+    assert invocation["executionSuccessful"] is False
+    (note,) = invocation["toolExecutionNotifications"]
+    assert note["message"]["text"].startswith("the run was interrupted")
     assert json.loads(sarif(run(), []))["runs"][0]["invocations"][0]["executionSuccessful"]
 
 
-def test_what_earlier_runs_found_was_not_run():
-    kept = (
-        Kept("audit", "x::refuted", "2025-01-01", "dpaudit run", current=True),
-        Kept("statement", "p.fails", "2025-01-01", "dpaudit run", current=True),
-        Kept("statement", "x::lost", "2025-01-01", "dpaudit run", current=True),
-    )
-    cases = {case.name: case for case in cases_of(run(kept=kept), [*AUDITS, *ROWS])}
-    for name, word in (("x::refuted", "REFUTED"), ("p.fails", "HOLDS (refuted was declared)")):
-        assert cases[name].outcome == "skipped"
-        assert cases[name].message == f"not run now; an earlier run found: {word}"
-    assert cases["x::lost"].outcome == "failure"  # what was kept of that name is no audit
+def test_findings_of_earlier_runs_say_when_they_were_made():
+    kept = (Kept("audit", "x::refuted", "2025-01-01", "dpaudit run", current=True),)
     results = json.loads(sarif(run(kept=kept), [*AUDITS, *ROWS]))["runs"][0]["results"]
     made = {r["properties"].get("keptFrom") for r in results if name_of(r) == "x::refuted"}
     assert made == {"2025-01-01"}
@@ -153,50 +105,15 @@ def test_lines_are_those_of_the_function_as_it_stands(tmp_path, monkeypatch):
     assert line_of(str(file.resolve()), "audit_y") is None  # only what lies below is read
 
 
-# --- JUnit ----------------------------------------------------------------------------------------
-
-
-def parsed(*args: Any) -> ElementTree.Element:
-    return ElementTree.fromstring(junit(*args))
-
-
-def test_junit_counts_what_it_holds_and_says_why():
-    asked = run(skipped=("audits/audit_x.py::audit_far: no polars",), problems=("boom",))
-    root = parsed(asked, [*AUDITS, *ROWS])
-    (suite,) = root
-    cases = suite.findall("testcase")
-    for element in (root, suite):
-        assert int(element.get("tests")) == len(cases) == 15
-        for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-            assert int(element.get(name)) == len(suite.findall(f"testcase/{tag}"))
-    assert [root.get(name) for name in ("failures", "errors", "skipped")] == ["5", "2", "3"]
-    by_name = {case.get("name"): case for case in cases}
-    failure = by_name["x::refuted"].find("failure")
-    assert failure.get("type") == "dpaudit.refuted"
-    assert failure.get("message").startswith("the claim is refuted: ")
-    assert failure.text.startswith("REFUTED  x::refuted\n  mechanism  one\n")
-    facts = {p.get("name"): p.get("value") for p in by_name["x::known"].findall(".//property")}
-    assert facts["status"] == "REFUTED (known)"
-    assert facts["known_violation"] == "it forgets to clip"
-    assert facts["certified_epsilon"] == "1.8"
-    assert by_name["x::known"].find("failure") is None
-    assert by_name["x::fine"].get("file") == "audits/audit_x.py"
-    settings = {p.get("name"): p.get("value") for p in suite.find("properties")}
-    assert (settings["profile"], settings["complete"]) == ("quick", "true")
-    assert suite.get("timestamp") == "2026-01-01T00:00:00"
+# --- SARIF ----------------------------------------------------------------------------------------
 
 
 @given(st.text(), st.text(), st.text())
-def test_junit_and_sarif_are_whole_whatever_the_texts(id, reason, sentence):
+def test_sarif_is_whole_whatever_the_texts(id, reason, sentence):
     record = replace(REFUTED, id=f"x::{id}", reason=reason, pair_words=reason)
     asked = run(problems=(sentence,), skipped=(f"audits/audit_x.py::f: {reason}",))
-    root = parsed(asked, [record, replace(FAILS, note=reason)])
-    assert len(root.findall("testsuite/testcase")) == 4
     data = json.loads(sarif(asked, [record, replace(FAILS, note=reason)]))
     assert data["runs"][0]["results"][0]["message"]["text"].startswith("REFUTED")
-
-
-# --- SARIF ----------------------------------------------------------------------------------------
 
 
 def name_of(found: dict[str, Any]) -> str:
@@ -222,9 +139,8 @@ def test_sarif_has_a_result_for_what_is_refuted_powerless_lost_or_not_as_declare
     assert [name for name, found in suppressed.items() if found] == ["x::known"]
     assert suppressed["x::known"] == why
     (invocation,) = only["invocations"]
-    (failed,) = invocation["toolExecutionNotifications"]
-    assert failed["message"]["text"] == "p.broke: boom"
-    assert invocation["executionSuccessful"] is False
+    assert invocation["toolExecutionNotifications"] == []
+    assert invocation["executionSuccessful"] is True
 
 
 ALLOWED = {
