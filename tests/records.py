@@ -27,3 +27,14 @@ STORED_RUN = next((run for run in RUNS if (run / "statements").is_dir()), None)
 needs_a_run = pytest.mark.skipif(
     STORED_RUN is None, reason="needs a stored run: `make audit` or `make reference` makes one"
 )
+
+
+def plain(result: AuditResult) -> dict[str, Any]:
+    """Return everything that a result says but for seconds."""
+    said = without_seconds(result.to_json())
+    return {**said, "diagnostics": without_seconds(said["diagnostics"])}
+
+
+def without_seconds(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record without the times that it took."""
+    return {key: value for key, value in record.items() if "second" not in key}

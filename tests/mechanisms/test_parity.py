@@ -12,6 +12,7 @@ from dpaudit import PureDP, Settings, audit
 from dpaudit.mechanisms import Cluster, Processes, Workers
 from dpaudit.store import load_run
 from tests.mechanisms.catalogue import KINDS, Case
+from tests.records import plain
 from tests.run.conftest import Home
 
 CLAIM = PureDP(0.5)
@@ -30,11 +31,6 @@ FEW = (
 )
 """One kind of each form of output, data and audit: for what is the same for all kinds."""
 SETTINGS: dict[str, Any] = {"draws": 300, "seed": 1}
-
-
-def plain(result: Any) -> dict[str, Any]:
-    """Everything that a result says but for seconds."""
-    return {k: v for k, v in result.to_json().items() if "second" not in k}
 
 
 @pytest.fixture(scope="module")

@@ -26,17 +26,13 @@ from dpaudit import (
     audit,
 )
 from dpaudit.mechanisms import AdditiveNoise, Cluster, Processes
+from tests.records import plain
 
 PAIR = NeighborPair([[0.0]], [[1.0]])
 
 
 def noisy(data: Any, size: int, *, rng: np.random.Generator) -> Any:
     return data.sum() + rng.laplace(size=size)
-
-
-def plain(result: Any) -> dict[str, Any]:
-    """What a result says, but for seconds."""
-    return {k: v for k, v in result.to_json().items() if "second" not in k}
 
 
 @pytest.fixture(scope="module")
