@@ -122,10 +122,10 @@ def check_sensitivity(
     --------
     >>> import numpy as np
     >>> check = check_sensitivity(np.mean, 2 / 5, pairs=strategies.neighbor_pairs(n_users=5))
-    >>> bool(check), round(check.attempt.tightest, 3)
-    (True, 1.0)
-    >>> bool(check_sensitivity(np.sum, 1.0, pairs=strategies.neighbor_pairs(n_users=5)))
-    False
+    >>> check.violated, round(check.attempt.tightest, 3)
+    (False, 1.0)
+    >>> check_sensitivity(np.sum, 1.0, pairs=strategies.neighbor_pairs(n_users=5)).violated
+    True
     """
     bound, norm = _validate.nonnegative(bound=bound), _validate.choice(NORMS, norm=norm)
 
