@@ -27,6 +27,7 @@ from scipy.stats import binom
 from dpaudit import ApproxDP, NeighborPair, PureDP, within_sensitivity
 from dpaudit.claims.notions import Claim
 from dpaudit.engine import counts
+from dpaudit.engine.driver import certificate_of
 from dpaudit.engine.task import Task
 from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.neighbors import family
@@ -85,7 +86,7 @@ class Case:
         wrong = 0
         for seed in range(audits):
             task = Task(self.claim, family(pair), self.draws, FAILURE_PROB, seed, "lies")
-            found = counts.look(task, self.mechanism, "mechanism")
+            found = certificate_of(task, self.mechanism, "mechanism")
             exact = 1e-12 + (self.oracle.delta(task.grid) if self.oracle else 0.0 * task.grid)
             above = np.array(found.profile.certified_delta) > exact
             wrong += bool(found.epsilon.lower > truth or above.any())
