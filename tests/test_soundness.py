@@ -143,7 +143,10 @@ def test_an_engine_that_certifies_on_its_exploration_draws_is_found_out(
     ) -> Any:
         if role != "certify":
             return fresh(self, data, draws, role, side, step, function)
-        return iter([function(self.draw(data, draws, "explore", side), 0)])
+        self.certifies = False  # else the sampler refuses to explore now
+        outputs = self.draw(data, draws, "explore", side)
+        self.certifies = True
+        return iter([function(outputs, 0)])
 
     monkeypatch.setattr(Sampler, "_chunks", reused)
     monkeypatch.setattr(counts, "EXPLORE_SHARE", 0.5)
