@@ -27,6 +27,7 @@ from scipy.stats import binom
 from dpaudit import ApproxDP, NeighborPair, PureDP, within_sensitivity
 from dpaudit.claims.notions import Claim
 from dpaudit.engine import counts
+from dpaudit.engine.driver import certificate_of
 from dpaudit.engine.task import Task
 from dpaudit.mechanisms.sampler import Sampler
 from dpaudit.neighbors import family
@@ -85,7 +86,7 @@ class Case:
         wrong = 0
         for seed in range(audits):
             task = Task(self.claim, family(pair), self.draws, FAILURE_PROB, seed, "lies")
-            found = counts.look(task, self.mechanism, "mechanism")
+            found = certificate_of(task, self.mechanism, "mechanism")
             exact = 1e-12 + (self.oracle.delta(task.grid) if self.oracle else 0.0 * task.grid)
             above = np.array(found.profile.certified_delta) > exact
             wrong += bool(found.epsilon.lower > truth or above.any())
@@ -142,7 +143,10 @@ def test_an_engine_that_certifies_on_its_exploration_draws_is_found_out(
     ) -> Any:
         if role != "certify":
             return fresh(self, data, draws, role, side, step, function)
-        return iter([function(self.draw(data, draws, "explore", side), 0)])
+        self.certifies = False  # else the sampler refuses to explore now
+        outputs = self.draw(data, draws, "explore", side)
+        self.certifies = True
+        return iter([function(outputs, 0)])
 
     monkeypatch.setattr(Sampler, "_chunks", reused)
     monkeypatch.setattr(counts, "EXPLORE_SHARE", 0.5)

@@ -103,12 +103,12 @@ def _names_in(content: bytes) -> set[str]:
 def test_a_worker_with_another_version_of_a_file_refuses(
     release: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpaudit.mechanisms import shipping
+    from dpaudit.mechanisms import workers
 
     content = packed(release)
-    known = shipping._known_hash
+    known = workers._known_hash
     monkeypatch.setattr(
-        shipping,
+        workers,
         "_known_hash",
         lambda file: "0" * 64 if file and "helper_of_release" in file else known(file),
     )
