@@ -76,7 +76,10 @@ nightly: $(VENV)/.test $(VENV)/.docs test-adapters
 
 # Workers and subprocesses included: [tool.coverage.run] of pyproject.toml.
 coverage: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=term:skip-covered
+	rm -f .coverage .coverage.*
+	$(BIN)/python -m pytest -n auto -m "not slow" --cov --cov-report=
+	$(BIN)/coverage combine --quiet --append || true  # processes that ended after pytest
+	$(BIN)/coverage report --skip-covered
 
 # Each group in an environment of its own: their packages do not agree on versions of others.
 ADAPTERS := pipelinedp smartnoise jax opacus
@@ -133,4 +136,4 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks.storage
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest $(addprefix $(VENV)-,$(ADAPTERS)) build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest $(addprefix $(VENV)-,$(ADAPTERS)) build dist docs/_build docs/papers *.egg-info .pytest_cache .mypy_cache .ruff_cache .coverage .coverage.*
