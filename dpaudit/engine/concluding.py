@@ -15,7 +15,7 @@ import numpy as np
 from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.chances import WITHIN_REACH, Chances
-from dpaudit.engine.families import Added, Family, family_of_mutant
+from dpaudit.engine.families import Added, Family
 from dpaudit.engine.mutation import Fates
 from dpaudit.engine.notes import notes_on, notes_on_task
 from dpaudit.engine.reach import detectable, draws_to_begin_with, is_beyond_reach
@@ -74,8 +74,8 @@ _MANY = 10**9  # draws that nobody makes: then another pair is the better advice
 # Times the draws; what would take more is within the luck of those that were made: of a mutant, and
 # of what may well keep its claim, where an estimate so high is rare.
 _BY_LUCK, _BY_RARE_LUCK = 30, 10
-_CAREFUL = 0.05  # one-sided level at which rates are moved before draws are named for them
 _ROUNDING = 1e-6
+_CAREFUL = 0.05  # one-sided level at which rates are moved before draws are named for them
 _ADVICE_ON_MUTANTS = 'mutants="noise", the default: mutants made from the noise show power'
 
 
@@ -173,13 +173,7 @@ def _why(mutant: MutantResult, found: Certificate) -> str:
 
 
 def advice(
-    task: Task,
-    found: Certificate,
-    verdict: Verdict,
-    fates: Fates,
-    *,
-    family: Family | None = None,
-    of_mutant: Family | None = None,
+    task: Task, found: Certificate, verdict: Verdict, fates: Fates, family: Family | None = None
 ) -> str:
     """Say what to try next where nothing was refuted: the one thing that is likeliest to help.
 
@@ -195,8 +189,6 @@ def advice(
         What became of the mutants.
     family : Family, optional
         The mechanism with more or less noise.
-    of_mutant : Family, optional
-        The same of the likeliest mutant, where it was given.
     """
     if verdict is Verdict.REFUTED:
         return ""
@@ -206,10 +198,18 @@ def advice(
         return _advice_on_outputs(verdict, fates)
     if task.instrument is not None:
         return "" if fates.wanted else _ADVICE_ON_MUTANTS
-    known = _of_known_strength(family)
-    more = _more_draws(task, found, fates, known) if fates.wanted else ""
-    if more:
-        return more
+    known = family if isinstance(family, Added) and family.strength is not None else None
+    draws = _draws_that_would_do(task, found, task.failure_prob, _BY_RARE_LUCK)
+    if fates.wanted and known is not None:
+        more = _by_known_noise(task, found, fates, known)
+        if more:
+            return more
+    elif fates.wanted and draws is not None:
+        return (
+            f"more draws: what was seen violates the claim (estimated {found.epsilon.value:.4g} of "
+            f"{found.point[0]:.4g}), which may be luck; if it is none, about {draws:,} draws per "
+            f"dataset refute it (draws={draws})"
+        )
     if verdict is Verdict.NOT_REFUTED:
         return ""
     if task.space is None and all(pair.is_null for pair in task.pairs):
@@ -238,10 +238,18 @@ def advice(
             "of your own are mutants too"
         )
     given = any(m.is_given and not m.killed for m in fates.results)
-    if given or known is None:
-        more = _more_draws_for_mutant(task, mutant, fates, _of_known_strength(of_mutant))
-        if more:
-            return more
+    draws = _draws_that_would_do(task, mutant, fates.failure_prob, _BY_LUCK)
+    if draws is not None:
+        return (
+            "more draws: the mutant violates the claim by what was seen of it, and about "
+            f"{draws:,} draws per dataset would refute it (draws={draws})"
+        )
+    if mutant.epsilon.value > mutant.point[0]:
+        return (
+            "more draws: what was seen of the mutant violates the claim (estimated "
+            f"{mutant.epsilon.value:.4g} of {mutant.point[0]:.4g}), but with so few that may be "
+            "luck"
+        )
     data = mutant.pair.left
     if mutant.pair.user is not None and getattr(data, "ndim", 0) >= 2 and data.shape[1] == 1:
         return (
@@ -280,56 +288,6 @@ def _advice_on_outputs(verdict: Verdict, fates: Fates) -> str:
     )
 
 
-def _of_known_strength(family: Family | None) -> Added | None:
-    """Return a family of added noise if it is known how strong the noise is."""
-    return family if isinstance(family, Added) and family.strength is not None else None
-
-
-def _more_draws(task: Task, found: Certificate, fates: Fates, known: Added | None) -> str:
-    """Advise more draws where the mechanism may violate its claim; empty elsewhere."""
-    if known is not None:
-        return _by_known_noise(task, found, fates, known)
-    draws = _draws_that_would_do(task, found, task.failure_prob, _BY_RARE_LUCK)
-    if draws is None:
-        return ""
-    return (
-        f"more draws: what was seen violates the claim (estimated {found.epsilon.value:.4g} of "
-        f"{found.point[0]:.4g}), which may be luck; if it is none, about {draws:,} draws per "
-        f"dataset refute it (draws={draws})"
-    )
-
-
-def _more_draws_for_mutant(
-    task: Task, mutant: Certificate, fates: Fates, known: Added | None
-) -> str:
-    """Advise more draws where they would kill a mutant; empty elsewhere."""
-    epsilon, delta = mutant.point
-    if known is None:
-        draws = _draws_that_would_do(task, mutant, fates.failure_prob)
-    else:
-        assert known.strength is not None
-        try:
-            if known.epsilon(known.strength, delta) <= epsilon * (1 + _ROUNDING):
-                return ""
-            asked = replace(task, failure_prob=fates.failure_prob)
-            draws = _worth_saying(task, known.draws_for(known.strength, asked, mutant), _MANY)
-        except ArgumentError:
-            return ""
-        if draws is None:
-            return ""
-    if draws is not None:
-        return (
-            f"more draws: the mutant violates the claim by what was seen of it, and about "
-            f"{draws:,} draws per dataset would refute it (draws={draws})"
-        )
-    if mutant.epsilon.value <= epsilon:
-        return ""
-    return (
-        "more draws: what was seen of the mutant violates the claim (estimated "
-        f"{mutant.epsilon.value:.4g} of {epsilon:.4g}), but with so few that may be luck"
-    )
-
-
 def _by_known_noise(task: Task, found: Certificate, fates: Fates, family: Added) -> str:
     """Name the draws that refute what the noise says: of the mechanism, or with half of its noise.
 
@@ -362,16 +320,17 @@ def _by_known_noise(task: Task, found: Certificate, fates: Fates, family: Added)
 
 
 def _draws_that_would_do(
-    task: Task, mutant: Certificate, failure_prob: float, most: int = _BY_LUCK
+    task: Task, found: Certificate, failure_prob: float, most: int
 ) -> int | None:
-    """Return draws per dataset that would refute a mutant, by what was seen of it; or None.
+    """Return how many draws per dataset would refute what was seen; None where no number helps.
 
-    By rates that are moved against the violation first, as what stands out is partly luck.
+    The rates are first moved against the violation, because the event was chosen among many. None
+    too where the number is more than `most` times the draws that were made: that is luck.
     """
-    counts, point = mutant.epsilon.counts, mutant.point
+    counts, point = found.epsilon.counts, found.point
     if counts is None:
         return None
-    c = counts if mutant.witness.likelier == "left" else counts.swapped()
+    c = counts if found.witness.likelier == "left" else counts.swapped()
     likely = float(approximate_lower(c.hits_left, c.draws_left, _CAREFUL))
     rare = float(approximate_upper(c.hits_right, c.draws_right, _CAREFUL))
     if likely <= math.exp(min(point[0], 600.0)) * rare + point[1]:
@@ -380,8 +339,8 @@ def _draws_that_would_do(
         (likely, rare),
         point,
         failure_prob,
-        is_guess=isinstance(mutant.event, Guess),
-        is_sequential=mutant.sequential is not None,
+        is_guess=isinstance(found.event, Guess),
+        is_sequential=found.sequential is not None,
     )
     return _worth_saying(task, chances.draws_for(WITHIN_REACH), most)
 
@@ -426,10 +385,6 @@ def conclude(
     claim = task.claim
     epsilon, delta = found.point
     verdict, reason = judge(task, found, fates)
-    of_mutant = None
-    if verdict is Verdict.NO_POWER and fates.survivor is not None:
-        of_mutant = family_of_mutant(task, fates)
-    next_step = advice(task, found, verdict, fates, family=family, of_mutant=of_mutant)
     curves = None
     if found.bounds:
         grid, lower = (task.grid, task.claimed, delta), found.epsilon.lower
@@ -475,7 +430,7 @@ def conclude(
         + notes
         + notes_on_task(task, found),
         left_out=found.left_out,
-        advice=next_step,
+        advice=advice(task, found, verdict, fates, family),
         pair=None if pair_words else found.pair,
         event=found.event,
     )

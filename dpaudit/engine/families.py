@@ -18,11 +18,10 @@ from scipy import optimize, stats
 
 from dpaudit.engine.certificate import Certificate, parts_of
 from dpaudit.engine.chances import WITHIN_REACH, Chances, smallest
-from dpaudit.engine.mutation import Fates, patience
+from dpaudit.engine.mutation import patience
 from dpaudit.engine.task import EXPLORE_SHARE, Task
-from dpaudit.errors import MechanismError
 from dpaudit.events import LEARN_SHARE, OutcomeScore
-from dpaudit.mutants import LAPLACE, AddedNoise, NoiseMutants, added_noise, of_noise
+from dpaudit.mutants import LAPLACE, AddedNoise, NoiseMutants, added_noise
 from dpaudit.stats import oracles
 from dpaudit.stats.oracles import Oracle
 
@@ -284,20 +283,6 @@ def family_of(
         if added is not None:
             return _usable(Added.of(added))
     return Outcomes.of(found)
-
-
-def family_of_mutant(task: Task, fates: Fates) -> Family | None:
-    """Return the family of the likeliest mutant that was given; None where it is not known."""
-    found = fates.likeliest
-    if found is None or task.watch.is_spent():
-        return None
-    datasets = found.pair.left, found.pair.right
-    try:
-        with task.watch.calls_within(patience(found)):
-            made = of_noise(fates.survivor, datasets, seed=task.seed, watch=task.watch)
-    except MechanismError:
-        return None
-    return family_of(task, fates.survivor, found, made)
 
 
 def _usable(family: Added) -> Added | None:

@@ -69,10 +69,6 @@ class Fates:
         Why some randomness of the mechanism gave no mutants; empty where all did.
     likeliest : Certificate or None
         Of the survivors, the one that came closest; of those that were given, if there are any.
-    survivor : callable or None
-        The mechanism that it is of, where it was given.
-    killed_on : NeighborPair or None
-        A pair on which a mutant was killed that was not gross, if there is one.
     seconds : float
         Spent in the code of the mutants.
     failure_prob : float
@@ -84,8 +80,6 @@ class Fates:
     results: tuple[MutantResult, ...] = ()
     unseen: str = ""
     likeliest: Certificate | None = None
-    survivor: Any = None
-    killed_on: NeighborPair | None = None
     seconds: float = 0.0
     failure_prob: float = 0.0
     wanted: bool = True
@@ -155,6 +149,11 @@ class _Contender:
         return self.found is not None and self.found.refuted and not self.note
 
     @property
+    def is_removal(self) -> bool:
+        """Whether it takes noise away, or makes a choice certain."""
+        return self.mutant.change in CERTAIN
+
+    @property
     def draws_outputs(self) -> bool:
         """Whether it can be audited sequentially."""
         return not isinstance(self.mutant.mechanism, ExactMechanism | AdditiveNoise)
@@ -178,12 +177,9 @@ class _Contender:
         role = f"mutant {self.index} round {self.rounds}"
         try:
             found = certify(task, self.mutant.mechanism, role)
-        except MechanismTimeout as error:
-            if task.watch.is_over:
-                raise
-            self.note = short(str(error), _NOTE)
-            return
         except MechanismError as error:
+            if isinstance(error, MechanismTimeout) and task.watch.is_over:
+                raise
             own = f"{mechanism_name(self.mutant.mechanism)} "
             self.note = short(str(error).removeprefix(own), _NOTE)
             return
@@ -240,14 +236,24 @@ class _Contest:
         everything = [c for c in gone if c.mutant.noise == ALL_NOISE]
         self._first(everything)
         self._first([c for c in gone if c not in everything])
-        self._again([c for c in gone if not self._is_noticed(c)], _SHARE)
+        # Another mutant may have shown that the same removal is noticed.
+        noticed = {(c.mutant.noise, c.mutant.calls) for c in gone if c.is_killed and c.is_removal}
+        unsettled = [
+            c for c in gone if not (c.is_removal and (c.mutant.noise, c.mutant.calls) in noticed)
+        ]
+        self._again(unsettled, _SHARE)
         milder = [c for c in of_noise if c.mutant.calls == ALL and c not in gone]
         self._first(milder)
         self._again(milder, _SHARE)
         # Only now is it known which changes of all calls survive.
         single = [c for c in of_noise if c.mutant.calls != ALL]
+        survived = {
+            (c.mutant.noise, c.mutant.change)
+            for c in of_noise
+            if c.mutant.calls == ALL and c.found is not None and not c.is_killed and not c.note
+        }
         for contender in single:
-            contender.is_skipped = self._is_part_of_a_survivor(contender)
+            contender.is_skipped = (contender.mutant.noise, contender.mutant.change) in survived
         self._first(single)
         self._again(single, 1.0)
         given = [c for c in self.contenders if not c.mutant.noise]
@@ -270,7 +276,10 @@ class _Contest:
     def _again(self, contenders: list[_Contender], share: float) -> None:
         """Count on all pairs, as many as some of the pool allows for."""
         pool = int(share * self.pool)
-        alive = sorted((c for c in contenders if c.is_alive), key=_by_promise)
+        alive = [c for c in contenders if c.is_alive]
+        alive.sort(  # the grossest change first; of equals, the one that came closest
+            key=lambda c: (c.mutant.rank, c.mutant.change != REMOVED, -c.certified, -_estimated(c))
+        )
         least = min(2 * FIRST_LOOK, max(self.task.draws // _AGAIN, 2 * LEAST_LOOK))
         alive = alive[: max(pool, 0) // least]
         if alive:
@@ -298,34 +307,6 @@ class _Contest:
             before = contender.draws
             contender.look(betting if contender.draws_outputs else task, self.certify)
             self.pool -= (contender.draws - before) * bool(contender.mutant.noise)
-
-    def _is_noticed(self, contender: _Contender) -> bool:
-        """Whether another mutant showed that the same removal is noticed."""
-        mutant = contender.mutant
-        return mutant.change in CERTAIN and self._kills_removal(mutant.noise, mutant.calls)
-
-    def _is_part_of_a_survivor(self, contender: _Contender) -> bool:
-        """Whether one call is changed, of a noise whose every call can be changed unnoticed."""
-        mutant = contender.mutant
-        return mutant.calls != ALL and any(
-            c.found is not None and not c.is_killed and not c.note
-            for c in self.contenders
-            if (c.mutant.noise, c.mutant.change, c.mutant.calls)
-            == (mutant.noise, mutant.change, ALL)
-        )
-
-    def _kills_removal(self, noise: str, calls: str) -> bool:
-        return any(
-            c.is_killed
-            for c in self.contenders
-            if (c.mutant.noise, c.mutant.calls) == (noise, calls) and c.mutant.change in CERTAIN
-        )
-
-
-def _by_promise(contender: _Contender) -> tuple[int, bool, float, float]:
-    """Order of mutants: the grossest change first; of equals, the one that came closest."""
-    mutant = contender.mutant
-    return mutant.rank, mutant.change != REMOVED, -contender.certified, -_estimated(contender)
 
 
 def _estimated(contender: _Contender) -> float:
@@ -361,16 +342,10 @@ def fates_of(task: Task, made: NoiseMutants, found: Certificate, *, certify: Cer
     survivors = [c for c in seen if not c.is_killed]
     given = [c for c in survivors if not c.mutant.noise]
     likeliest = max(given or survivors, key=_estimated, default=None)
-    killed = [c for c in seen if c.found is not None and c.found.refuted]
-    subtle = [
-        c.found.pair for c in killed if c.found is not None and c.mutant.change not in CERTAIN
-    ]
     return Fates(
         tuple(contender.result(each) for contender in contest.contenders),
         made.unseen,
         None if likeliest is None else likeliest.found,
-        likeliest.mutant.mechanism if likeliest is not None and given else None,
-        subtle[0] if subtle else None,
         sum(c.seconds for c in contest.contenders),
         contest.task.failure_prob,
     )

@@ -68,10 +68,10 @@ def test_without_a_mutant_a_mutant() -> None:
 
 def test_where_the_mutant_shows_it_by_eye_more_draws() -> None:
     """The draws named do refute it."""
-    advice = advised(total, FAR, draws=60, mutants=[slightly_less])
+    advice = advised(total, FAR, draws=200, mutants=[slightly_less])
     assert advice.startswith("more draws: ")
     draws = int(advice.partition("(draws=")[2].rstrip(")"))
-    assert 60 < draws < 5000
+    assert 200 < draws < 5000
     assert audit(total, PureDP(1.0), FAR, seed=1, draws=draws, mutants=[slightly_less]).advice == ""
 
 
@@ -242,7 +242,7 @@ def test_with_half_of_the_noise_the_number_of_draws_is_that_of_a_plan() -> None:
     survived = MutantResult("half", Fate.SURVIVED, 1.0, 1e-3, 10, noise="it", change="halved")
     fates = Fates((survived,), likeliest=found, failure_prob=1e-3)
     family = Added.of(AddedNoise("Gaussian", (1.0,), 2.0))
-    words = advice(task, found, Verdict.NO_POWER, fates, family=family)
+    words = advice(task, found, Verdict.NO_POWER, fates, family)
     assert words.startswith("more draws: with half of its noise, this pair would need epsilon = ")
     planned = plan(ApproxDP(epsilon, 1e-5), half, failure_prob=1e-3)
     assert planned.draws < draws_named(words) < 1.1 * planned.draws  # two digits, rounded up
