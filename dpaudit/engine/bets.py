@@ -36,7 +36,7 @@ from scipy import special
 from dpaudit.engine.certificate import Bound, Certificate, Tally, tally_of
 from dpaudit.engine.explore import Draws, Exploration, explore
 from dpaudit.engine.notes import left_out, notes_on_draws, notes_on_outputs
-from dpaudit.engine.pictures import Pictures
+from dpaudit.engine.pictures import picture
 from dpaudit.engine.task import EXPLORE_SHARE, Run, Task
 from dpaudit.events import Event, Guess, approximate_lower, approximate_upper, learn
 from dpaudit.mechanisms import (
@@ -246,7 +246,7 @@ _POOL = 6  # guesses that are remembered
 # One-sided levels at which rates are hoped for, of a guess that never abstains and of one that
 # may: one moves two rates, the other four, and both come as far as luck of one in forty.
 _OPTIMISM, _OPTIMISM_OF_FOUR = 0.025, 0.083
-_SAMPLE = 2500
+
 _TIME_SHARE = 0.7  # of max_seconds, before mutants are looked at
 
 
@@ -480,9 +480,6 @@ def _certify(game: Game) -> Certificate:
     bounds = RateBounds.from_excess(certified, delta, game.run.failure_probs[0])
     left, right = game._everything()
     everything = _tally(seen.chosen, left, right).seen()
-    picture = Pictures([seen.chosen], joined([left[:_SAMPLE], right[:_SAMPLE]]))
-    for side, drawn in (("left", left), ("right", right)):
-        picture.add(side, seen.chosen.encoder(drawn))
     return Certificate.of(
         task,
         game.exploration.pair,
@@ -506,7 +503,7 @@ def _certify(game: Game) -> Certificate:
             *seen.seen().worst_case(delta),
             right=seen.right,
         ),
-        histogram=picture.done()[0],
+        histogram=picture(seen.chosen, left, right),
         mechanism_seconds=game.sampler.seconds,
         # Ville's inequality, at the level of the claim.
         p_value=math.exp(-float(game.most[game.claim_level])) if game.refuted else 1.0,

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -37,13 +37,13 @@ from dpaudit.engine.certificate import (
     parts_of,
     ranked,
 )
-from dpaudit.engine.explore import Draws, Exploration, explore
+from dpaudit.engine.explore import MAX_EXPLORE_CELLS, Draws, Exploration, all_draws, explore
 from dpaudit.engine.notes import left_out, notes_on_draws, notes_on_outputs
-from dpaudit.engine.pictures import Pictures
+from dpaudit.engine.pictures import picture
 from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Run, Task, divide
 from dpaudit.events import Event, Guess
 from dpaudit.mechanisms import Call, IndependenceCheck, Sampler, is_constant, joined
-from dpaudit.results import Histogram, Witness
+from dpaudit.results import Witness
 from dpaudit.stats import Counts, RateBounds
 
 _LEAST_LOG_PROB = math.log(1e-30)
@@ -126,32 +126,15 @@ class _Counted:
     ----------
     tallies : tuple of Tally or RankedTally
         Primary first, then the profile's, then guesses by rank.
-    histograms : tuple of Histogram
-        One for each.
+    drawn : list of (ndarray, ndarray)
+        Outputs for a picture, left and right: at coins, and beyond them.
     doubts : tuple of str
         About the independence of the draws.
-    certifying : int
-        Draws per dataset, on the average of both.
     """
 
     tallies: tuple[Tally | RankedTally, ...]
-    histograms: tuple[Histogram, ...]
+    drawn: list[Draws]
     doubts: tuple[str, ...]
-    certifying: int
-
-    def beside(self, by_rank: Sequence[RankedTally], drawn: Sequence[Draws]) -> _Counted:
-        """Return the same with guesses by rank, whose picture is of all draws."""
-        histograms: list[Histogram] = []
-        for tally in by_rank:
-            picture = Pictures([tally.chosen], joined([x for d in drawn for x in d]))
-            for side, at in (("left", 0), ("right", 1)):
-                picture.add(side, tally.chosen.encoder(joined([d[at] for d in drawn])))
-            histograms += picture.done()
-        return replace(
-            self,
-            tallies=(*self.tallies, *by_rank),
-            histograms=(*self.histograms, *histograms),
-        )
 
 
 @dataclass(frozen=True)
@@ -230,7 +213,7 @@ class _Fresh:
         for is_beyond, (role, draws) in enumerate(parts):
             calls = task.calls(draws)
             before = self.at_coins[side] if is_beyond else 0
-            looked = replace(look, before=before, keeps_all=look.keeps_all and not is_beyond)
+            looked = replace(look, keeps=look.keeps - before)
             for seen in sampler.mapped(data, draws, role, side, looked, calls=calls):
                 yield seen, bool(is_beyond)
 
@@ -250,15 +233,12 @@ class _Seen(NamedTuple):
     call : Call
         For the check of independence.
     outputs : ndarray
-        The draws, where they are wanted for a picture or by ranks; else none.
-    is_pictured : bool
-        Whether they belong to the picture.
+        The draws that are kept, for a picture or to be guessed by rank.
     """
 
     hits: NDArray[np.int64]
     call: Call
     outputs: NDArray[Any]
-    is_pictured: bool
 
 
 @dataclass(frozen=True)
@@ -269,28 +249,21 @@ class _Look:
     ----------
     events : tuple of Event
         What is counted, frozen.
-    keeps_all : bool
-        Whether all draws are wanted.
-    before : int
-        Draws of that side before the first of these.
+    keeps : int
+        How many draws of one side are kept.
     """
 
     events: tuple[Event, ...]
-    keeps_all: bool
-    before: int = 0
+    keeps: int
 
     def __call__(self, outputs: NDArray[Any], start: int) -> _Seen:
         """Look at draws, of which the first is the one numbered `start`."""
-        values = self.values(self.events[0].encoder(outputs))
-        fired = np.array([event.fires(values[id(event.score)]) for event in self.events])
-        is_pictured = self.before + start < _PICTURE_DRAWS
-        kept = outputs if is_pictured or self.keeps_all else outputs[:0]
-        return _Seen(fired.sum(axis=1), IndependenceCheck.call(outputs, fired), kept, is_pictured)
-
-    def values(self, encoded: NDArray[np.float64]) -> dict[int, NDArray[np.float64]]:
-        """Return the values of each score."""
+        encoded = self.events[0].encoder(outputs)
         scores = {id(event.score): event.score for event in self.events}
-        return {key: score(encoded) for key, score in scores.items()}
+        values = {key: score(encoded) for key, score in scores.items()}
+        fired = np.array([event.fires(values[id(event.score)]) for event in self.events])
+        kept = outputs[: max(self.keeps - start, 0)]
+        return _Seen(fired.sum(axis=1), IndependenceCheck.call(outputs, fired), kept)
 
 
 def _count(run: Run, frozen: FrozenCounts) -> _Counted:
@@ -301,55 +274,36 @@ def _count(run: Run, frozen: FrozenCounts) -> _Counted:
     """
     task, sampler, fresh = run.task, frozen.sampler, frozen.fresh
     exploration, chosen = frozen.exploration, frozen.chosen
-    pair, sample = exploration.pair, exploration.sample
-    # Of guesses, and of events, which count draws beyond the coins too.
-    pictures = {
-        at_coins: Pictures([one for one in chosen if isinstance(one, Guess) == at_coins], sample)
-        for at_coins in (True, False)
-    }
+    pair = exploration.pair
     events = [event for one in chosen for event in parts_of(one)]
     needs_coins = np.array([isinstance(one, Guess) for one in chosen for _ in parts_of(one)])
-    look = _Look(tuple(events), keeps_all=frozen.by_rank)
+    look = _Look(tuple(events), min(_PICTURE_DRAWS, int(MAX_EXPLORE_CELLS / sampler.width)))
     hits = {side: np.zeros(len(events), dtype=np.int64) for side in _SIDES}
     doubts: list[str] = []
-    kept: list[NDArray[Any]] = []
-    for side, data in (("left", pair.left), ("right", pair.right)):
+    kept: list[list[NDArray[Any]]] = []
+    for at, (side, data) in enumerate(zip(_SIDES, (pair.left, pair.right), strict=True)):
         check = IndependenceCheck(sampler.name)
-        few: list[NDArray[Any]] = []
+        drawn: tuple[list[NDArray[Any]], list[NDArray[Any]]] = ([], [])
         for seen, is_beyond in fresh.seen(task, sampler, data, side, look):
             hits[side] += np.where(is_beyond & needs_coins, 0, seen.hits)
             check.take(seen.call)
-            if seen.is_pictured:
-                encoded = events[0].encoder(seen.outputs)
-                values = look.values(encoded)
-                for at_coins, picture in pictures.items():
-                    if not (is_beyond and at_coins):
-                        picture.add(side, encoded, values)
-            if frozen.by_rank and not is_beyond:
-                few.append(seen.outputs)
+            drawn[is_beyond].append(seen.outputs)
         check.judge()
         doubts += [check.note] * bool(check.note)
-        kept.append(joined(few) if few else np.empty(0))
+        kept.append([joined(calls or [exploration.draws[at][:0]]) for calls in drawn])
     both = iter(zip(hits["left"], hits["right"], strict=True))
-    tallies = []
+    tallies: list[Tally | RankedTally] = []
     for one in chosen:
         n, m = fresh.counted_by(one)
         of_one = [
             Counts(int(a), n, int(b), m) for a, b in itertools.islice(both, len(parts_of(one)))
         ]
         tallies.append(Tally(one, *of_one))
-    done = {at_coins: iter(picture.done()) for at_coins, picture in pictures.items()}
-    counted = _Counted(
-        tuple(tallies),
-        tuple(next(done[isinstance(one, Guess)]) for one in chosen),
-        tuple(doubts),
-        (sum(fresh.at_coins.values()) + sum(fresh.beyond.values())) // 2,
-    )
-    if not frozen.by_rank:
-        return counted
-    drawn = exploration.draws, (kept[0], kept[1])
-    left, right = (joined([part[side] for part in drawn]) for side in (0, 1))
-    return counted.beside(ranked(run, events[0].encoder, left, right), drawn)
+    by_coins, beyond = zip(*kept, strict=True)
+    if frozen.by_rank:
+        by_coins = all_draws(exploration.draws, by_coins)
+        tallies += ranked(run, events[0].encoder, *by_coins)
+    return _Counted(tuple(tallies), [by_coins, beyond], tuple(doubts))
 
 
 def _certify(run: Run, frozen: FrozenCounts, counted: _Counted) -> Certificate:
@@ -377,6 +331,9 @@ def _certify(run: Run, frozen: FrozenCounts, counted: _Counted) -> Certificate:
     refuted = epsilons[for_epsilon] > point[0] or deltas[for_delta] > point[1]
     weights = frozen.weights
     rates = bound if isinstance(bound, RateBounds) else seen[for_epsilon]
+    drawn = counted.drawn[0]
+    if isinstance(tally.chosen, Event):
+        drawn = all_draws(*counted.drawn)
     return Certificate.of(
         task,
         exploration.pair,
@@ -393,7 +350,7 @@ def _certify(run: Run, frozen: FrozenCounts, counted: _Counted) -> Certificate:
         estimated=estimated,
         method=tally.method,
         explored=exploration.explored,
-        certifying=counted.certifying,
+        certifying=(sum(frozen.fresh.at_coins.values()) + sum(frozen.fresh.beyond.values())) // 2,
         witness=Witness(
             tally.chosen.description,
             tally.likelier,
@@ -401,7 +358,7 @@ def _certify(run: Run, frozen: FrozenCounts, counted: _Counted) -> Certificate:
             *rates.worst_case(point[1]),
             right=tally.right,
         ),
-        histogram=counted.histograms[for_epsilon],
+        histogram=picture(tally.chosen, *drawn),
         mechanism_seconds=sampler.seconds,
         refuted=refuted,
         p_value=_p_value(task, tallies[best], weights[best], point) if refuted else 1.0,

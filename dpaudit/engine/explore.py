@@ -33,8 +33,6 @@ MAX_EXPLORE_CELLS, MAX_EXPLORE_DRAWS = 2e7, 3e6
 FINALS = 3
 """Of a search: one in so many exploration draws is for its finalists."""
 
-_PICTURE_SAMPLE = 5000
-
 
 @dataclass(frozen=True)
 class Exploration:
@@ -59,11 +57,6 @@ class Exploration:
     draws: Draws
     explored: int
     search: SearchRecord | None = None
-
-    @property
-    def sample(self) -> NDArray[Any]:
-        """Some draws of both sides together, to lay out a picture."""
-        return joined([side[:_PICTURE_SAMPLE] for side in self.draws])
 
 
 def explore(
@@ -110,7 +103,7 @@ def explore(
             sampler,
             budget,
             draw=lambda pair, draws, role: _draw(sampler, pair, draws, role, coins),
-            join=_joined,
+            join=all_draws,
             objective=objective,
         )
     return Exploration(pair, learnt(pair, draws, explored, role), draws, explored, record)
@@ -189,7 +182,7 @@ def _searched(
     check_relation(task.claim, found.pair)
     sampler.turn()
     fresh = _draw(sampler, found.pair, budget - budget // 2 - finals, "explore")
-    return found.pair, _joined(found.drawn, fresh), budget, found.record
+    return found.pair, all_draws(found.drawn, fresh), budget, found.record
 
 
 @contextmanager
@@ -238,6 +231,7 @@ def _draw(
     return left, sampler.draw(pair.right, 2 * draws - of_left, role, "right")
 
 
-def _joined(some: Draws, more: Draws) -> Draws:
+def all_draws(some: Draws, more: Draws) -> Draws:
+    """Return the draws of both, side by side."""
     left, right = (joined(both) for both in zip(some, more, strict=True))
     return left, right

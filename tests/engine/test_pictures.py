@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpaudit.engine.pictures import Pictures
+from dpaudit.engine.pictures import picture
 from dpaudit.events import Encoder, Event, Guess, scalar_score
-from dpaudit.results import Histogram
 from dpaudit.stats import Target
 
 Floats = NDArray[np.float64]
@@ -26,13 +25,6 @@ def _guess(outputs: NDArray[Any], lower: float, upper: float, *, rising: bool = 
         Event(score, left, rising, "left", encoder, AIM),
         Event(score, right, not rising, "right", encoder, AIM),
     )
-
-
-def _picture(chosen: Event | Guess, left: NDArray[Any], right: NDArray[Any]) -> Histogram:
-    picture = Pictures([chosen], np.concatenate([left, right]))
-    for side, outputs in (("left", left), ("right", right)):
-        picture.add(side, chosen.encoder(outputs))
-    return picture.done()[0]
 
 
 def _draws(size: int = 5000) -> tuple[Floats, Floats]:
@@ -53,7 +45,7 @@ def test_both_regions_of_a_guess_hold_exactly_what_is_guessed(
 ) -> None:
     left, right = _draws()
     guess = _guess(left, lower, upper, rising=rising)
-    shown = _picture(guess, left, right)
+    shown = picture(guess, left, right)
     for outputs, counts in ((left, shown.left), (right, shown.right)):
         said = guess(outputs)
         assert _within(counts, shown.inside) == (said == 1).sum()
@@ -68,7 +60,7 @@ def test_both_regions_of_a_guess_hold_exactly_what_is_guessed(
 
 def test_cuts_nearer_than_half_a_bin_keep_their_bins() -> None:
     left, right = _draws()
-    shown = _picture(_guess(left, 0.5, 0.501), left, right)
+    shown = picture(_guess(left, 0.5, 0.501), left, right)
     assert shown.edges is not None
     assert 0.501 in shown.edges
     assert len(shown.bins) == 48
@@ -77,7 +69,7 @@ def test_cuts_nearer_than_half_a_bin_keep_their_bins() -> None:
 
 def test_a_guess_among_few_values_shades_both_kinds() -> None:
     left, right = np.array([0, 1, 2, 2, 3]), np.array([0, 0, 1, 1, 2])
-    shown = _picture(_guess(left, 1.0, 2.0), left, right)
+    shown = picture(_guess(left, 1.0, 2.0), left, right)
     assert shown.edges is None
     assert shown.bins == ("0", "1", "2", "3")
     assert shown.inside == (False, False, True, True)
@@ -86,7 +78,7 @@ def test_a_guess_among_few_values_shades_both_kinds() -> None:
 
 def test_an_event_has_one_region() -> None:
     left, right = _draws()
-    shown = _picture(_guess(left, 0.0, 1.0).left, left, right)
+    shown = picture(_guess(left, 0.0, 1.0).left, left, right)
     assert shown.inside_right == ()
     assert _within(shown.left, shown.inside) == (left >= 1.0).sum()
 
@@ -95,7 +87,7 @@ def test_an_event_has_one_region() -> None:
 def test_edges_rise_at_any_scale(scale: float) -> None:
     left, right = (scale * outputs for outputs in _draws(500))
     cuts = scale * -0.3, scale * 1.3
-    shown = _picture(_guess(left, *cuts), left, right)
+    shown = picture(_guess(left, *cuts), left, right)
     assert shown.edges is not None
     assert (np.diff(shown.edges) > 0).all()
     assert sum(shown.left) == sum(shown.right) == 500

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpaudit.engine.pictures import Pictures
+from dpaudit.engine.pictures import picture
 from dpaudit.events import Event, Goal, Guess, Selection, expectation, learn
 from dpaudit.events.cuts import ExpectedBounds, approximate_lower, approximate_upper
 from dpaudit.events.scores import FeatureScore
@@ -241,10 +241,7 @@ def test_any_outputs_give_events_with_words_and_pictures(name: str, delta: float
             scores = event.score(event.encoder(side))
             assert not np.isnan(scores).any()
             assert event(side).tolist() == event.fires(scores).tolist()
-        picture = Pictures([event], np.concatenate([left, right]))
-        for label, side in (("left", left), ("right", right)):
-            picture.add(label, event.encoder(side))
-        (histogram,) = picture.done()
+        histogram = picture(event, left, right)
         assert sum(histogram.left) == len(left)
         assert sum(histogram.right) == len(right)
         assert len(histogram.bins) == len(histogram.left) == len(histogram.inside)
