@@ -115,26 +115,7 @@ class ByCounts:
 
     def certify(self, frozen: FrozenCounts, run: Run) -> Certificate:
         """Count on fresh draws, and bound the rates."""
-        return _certify(run, frozen, _count(run, frozen))
-
-
-@dataclass(frozen=True)
-class _Counted:
-    """What the certifying draws gave.
-
-    Parameters
-    ----------
-    tallies : tuple of Tally or RankedTally
-        Primary first, then the profile's, then guesses by rank.
-    drawn : list of (ndarray, ndarray)
-        Outputs for a picture, left and right: at coins, and beyond them.
-    doubts : tuple of str
-        About the independence of the draws.
-    """
-
-    tallies: tuple[Tally | RankedTally, ...]
-    drawn: list[Draws]
-    doubts: tuple[str, ...]
+        return _certify(run, frozen, *_count(run, frozen))
 
 
 @dataclass(frozen=True)
@@ -266,11 +247,22 @@ class _Look:
         return _Seen(fired.sum(axis=1), IndependenceCheck.call(outputs, fired), kept)
 
 
-def _count(run: Run, frozen: FrozenCounts) -> _Counted:
+def _count(
+    run: Run, frozen: FrozenCounts
+) -> tuple[list[Tally | RankedTally], list[Draws], tuple[str, ...]]:
     """Count what is frozen on fresh draws, call by call.
 
     Given how the coins fell, the draws of either side are independent and as many as these say; so
     joint regions of events hold beside a guess, with other draws on either side.
+
+    Returns
+    -------
+    tallies : list of Tally or RankedTally
+        Primary first, then the profile's, then guesses by rank.
+    drawn : list of (ndarray, ndarray)
+        Outputs for a picture, left and right: at coins, and beyond them.
+    doubts : tuple of str
+        About the independence of the draws.
     """
     task, sampler, fresh = run.task, frozen.sampler, frozen.fresh
     exploration, chosen = frozen.exploration, frozen.chosen
@@ -303,12 +295,18 @@ def _count(run: Run, frozen: FrozenCounts) -> _Counted:
     if frozen.by_rank:
         by_coins = all_draws(exploration.draws, by_coins)
         tallies += ranked(run, events[0].encoder, *by_coins)
-    return _Counted(tuple(tallies), [by_coins, beyond], tuple(doubts))
+    return tallies, [by_coins, beyond], tuple(doubts)
 
 
-def _certify(run: Run, frozen: FrozenCounts, counted: _Counted) -> Certificate:
+def _certify(
+    run: Run,
+    frozen: FrozenCounts,
+    tallies: list[Tally | RankedTally],
+    drawn: list[Draws],
+    doubts: tuple[str, ...],
+) -> Certificate:
     task, sampler, exploration = run.task, frozen.sampler, frozen.exploration
-    grid, tallies = task.grid, counted.tallies
+    grid = task.grid
     bounds = [
         tally.bounds(failure_prob)
         for tally, failure_prob in zip(tallies, run.failure_probs, strict=True)
@@ -331,9 +329,7 @@ def _certify(run: Run, frozen: FrozenCounts, counted: _Counted) -> Certificate:
     refuted = epsilons[for_epsilon] > point[0] or deltas[for_delta] > point[1]
     weights = frozen.weights
     rates = bound if isinstance(bound, RateBounds) else seen[for_epsilon]
-    drawn = counted.drawn[0]
-    if isinstance(tally.chosen, Event):
-        drawn = all_draws(*counted.drawn)
+    pictured = all_draws(*drawn) if isinstance(tally.chosen, Event) else drawn[0]
     return Certificate.of(
         task,
         exploration.pair,
@@ -358,7 +354,7 @@ def _certify(run: Run, frozen: FrozenCounts, counted: _Counted) -> Certificate:
             *rates.worst_case(point[1]),
             right=tally.right,
         ),
-        histogram=picture(tally.chosen, *drawn),
+        histogram=picture(tally.chosen, *pictured),
         mechanism_seconds=sampler.seconds,
         refuted=refuted,
         p_value=_p_value(task, tallies[best], weights[best], point) if refuted else 1.0,
@@ -367,7 +363,7 @@ def _certify(run: Run, frozen: FrozenCounts, counted: _Counted) -> Certificate:
         share=weights[for_epsilon],
         bounds=tuple(bound for bound in bounds if isinstance(bound, RateBounds)),
         search=exploration.search,
-        notes=notes_on_draws(task, sampler) + notes_on_outputs(exploration.draws) + counted.doubts,
+        notes=notes_on_draws(task, sampler) + notes_on_outputs(exploration.draws) + doubts,
         left_out=left_out(task, sampler, exploration.search),
         is_constant=is_constant(joined(exploration.draws))
         and all(_is_certain(tally) for tally in tallies if isinstance(tally, Tally)),

@@ -9,7 +9,6 @@ from dpaudit.stats.curves import TYPE_I_ERRORS, Curves, curves_of, tradeoff_of_p
 from dpaudit.stats.divergence import (
     hockey_stick,
     hockey_stick_density,
-    hockey_stick_density_inverse,
     hockey_stick_inverse,
     renyi_divergence,
 )
@@ -92,7 +91,6 @@ __all__ = [
     "heights_refused",
     "hockey_stick",
     "hockey_stick_density",
-    "hockey_stick_density_inverse",
     "hockey_stick_inverse",
     "joint_region",
     "loss_of_rates",

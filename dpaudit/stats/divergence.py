@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import integrate, optimize
+from scipy import integrate
 
 from dpaudit import _validate
 from dpaudit.errors import ArgumentError
@@ -136,41 +136,6 @@ def hockey_stick_density(
         for low, high in itertools.pairwise(edges)
     ]
     return float(min(sum(pieces), 1.0))
-
-
-def hockey_stick_density_inverse(
-    left: Density, right: Density, delta: float, *, breakpoints: Sequence[float]
-) -> float:
-    """Smallest epsilon >= 0 at which the divergence of two densities is at most `delta`.
-
-    Parameters as in :func:`hockey_stick_density`; `delta` in (0, 1], because the divergence is
-    known up to about 1e-10 only. ``inf`` when it stays above `delta` up to epsilon = 100.
-
-    Examples
-    --------
-    >>> from scipy.stats import laplace
-    >>> points = [0.0, 0.5, 1.0]
-    >>> epsilon = hockey_stick_density_inverse(
-    ...     laplace(0, 1).pdf, laplace(1, 1).pdf, 0.1, breakpoints=points
-    ... )
-    >>> round(epsilon, 4)  # 1 + 2 log(1 - 0.1)
-    0.7893
-    """
-    delta = _validate.delta(delta=delta)
-    if delta == 0.0:
-        raise ArgumentError("delta must be a number in (0, 1], got 0.0")
-
-    def excess(epsilon: float) -> float:
-        return hockey_stick_density(left, right, epsilon, breakpoints=breakpoints) - delta
-
-    if excess(0.0) <= 0:
-        return 0.0
-    high = 1.0
-    while excess(high) > 0:
-        high *= 2
-        if high > 100:
-            return math.inf
-    return float(optimize.brentq(excess, 0.0, high, xtol=1e-12))
 
 
 def renyi_divergence(left: ArrayLike, right: ArrayLike, alpha: float) -> float:
