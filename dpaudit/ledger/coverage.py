@@ -93,7 +93,11 @@ def account(
             if row.same_as and not any(id in part.checks for part in parts.values()):
                 # whatever an earlier run stored of it
                 found = _taken_over(row, made.get((paper, row.same_as)))
-            rows.append(found or open_row(row, _why_open(id, parts, lost or {}, partly=partly)))
+            rows.append(
+                found
+                if found is not None
+                else open_row(row, _why_open(id, parts, lost or {}, partly=partly))
+            )
     return rows + list(left.values()), problems
 
 

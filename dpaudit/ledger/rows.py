@@ -125,6 +125,12 @@ class StatementResult:
     origin: Annotated[dict[str, Any], Origin] = field(default_factory=dict)
     needs_power: bool = True
 
+    def __bool__(self) -> bool:
+        raise TypeError(
+            "a StatementResult is no truth value: a row may hold, fail or not be tested. Compare "
+            "row.verdict"
+        )
+
     @property
     def id(self) -> str:
         """Such as "gm.lemma11"."""

@@ -36,3 +36,9 @@ def test_one_mutant_that_survived_fails_a_row_whatever_others_did(role: Role) ->
     row = StatementResult(stated, LedgerVerdict.HOLDS, Method.PROPERTY, made)
     assert row.power is Power.SURVIVED
     assert row.mismatch == "a mutant survived, so an attempt has no power"
+
+
+def test_a_row_is_no_truth_value_because_a_refuted_one_would_be_true() -> None:
+    stated = Statement("p.a", "p", "lemma", "x <= 1")
+    with pytest.raises(TypeError, match="a StatementResult is no truth value"):
+        bool(StatementResult(stated, LedgerVerdict.REFUTED))
