@@ -127,7 +127,7 @@ class StatementResult:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "a StatementResult is no truth value: a row may hold, fail or not be tested. Compare "
+            "a StatementResult has no truth value: a row may hold, fail or not be tested. Compare "
             "row.verdict"
         )
 

@@ -62,7 +62,7 @@ class FunctionCheck:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "a FunctionCheck is no truth value: pairs that keep a bound do not prove it. Call "
+            "a FunctionCheck has no truth value: pairs that keep a bound do not prove it. Call "
             "check.assert_not_violated(), or read check.violated"
         )
 

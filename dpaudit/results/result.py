@@ -181,7 +181,7 @@ class AuditResult:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "an AuditResult is no truth value: a refuted claim would pass `assert audit(...)`. "
+            "an AuditResult has no truth value: a refuted claim would pass `assert audit(...)`. "
             "Call result.assert_not_refuted(), or compare result.verdict"
         )
 

@@ -40,5 +40,5 @@ def test_one_mutant_that_survived_fails_a_row_whatever_others_did(role: Role) ->
 
 def test_a_row_is_no_truth_value_because_a_refuted_one_would_be_true() -> None:
     stated = Statement("p.a", "p", "lemma", "x <= 1")
-    with pytest.raises(TypeError, match="a StatementResult is no truth value"):
+    with pytest.raises(TypeError, match="a StatementResult has no truth value"):
         bool(StatementResult(stated, LedgerVerdict.REFUTED))

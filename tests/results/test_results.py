@@ -321,7 +321,7 @@ def test_the_runner_adds_origin_and_expectation_only() -> None:
     assert replace(known, origin={}, expected=None) == result
 
 
-# --- a result is no truth value ---
+# --- a result has no truth value ---
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
