@@ -41,6 +41,7 @@ def test_success_is_that_of_the_algorithm(number):
     assert found[1] == pytest.approx(pmf[task.right].sum())
 
 
+@pytest.mark.slow
 def test_more_examples_need_fewer_users():
     for number in (0, 1):
         few, many = (
@@ -49,6 +50,7 @@ def test_more_examples_need_fewer_users():
         assert many < 0.7 * few
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers():
     one, two = (measure.users_needed(1, measure.GROUP, 4, TINY, seed=3) for _ in range(2))
     assert one == two

@@ -41,6 +41,7 @@ def test_the_same_seed_gives_the_same_numbers():
     assert rows[0] != measure.compared(SETTING, TINY, seed=4)
 
 
+@pytest.mark.slow
 def test_what_is_promised():
     row = measure.promised(5, 1.0)
     assert int(row["says something from M"].replace(",", "")) > 10_000

@@ -181,6 +181,7 @@ def test_functions_that_make_measurements_travel_and_measurements_take_no_parame
         adapters.opendp(3)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_opendp")
 @pytest.mark.statistical
 def test_an_audit_kills_the_mutant_of_a_measurement() -> None:

@@ -171,6 +171,7 @@ def excess(one, other, epsilon):
     return max(hockey_stick(one, other, epsilon), hockey_stick(other, one, epsilon))
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(pmfs=tables(3), extra=st.integers(1, 3))
 def test_private_whatever_the_algorithm_is(pmfs, extra):
@@ -211,6 +212,7 @@ def test_truncating_the_noise_costs_nothing_and_gains_nothing():
         assert max(excess(a, b, 3.1) for a, b in itertools.pairwise(found)) <= budget.part_delta
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(pmfs=tables(21), ones=st.integers(0, 20), place=st.integers(0, 20))
 def test_private_whatever_order_it_sees(pmfs, ones, place):
@@ -348,6 +350,7 @@ def test_deletion_moves_all_later_users():
     assert not is_locally_private(alternating, algorithm=AlternatingMajority(0.5), **asked)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", [
     noisy_majority(1.0), NoisyArgmax(2, 1.0), NoisyArgmax(3, 0.7), HeavyItems(2, 1.0, 0.4),
     HeavyItems(3, 2.0, 0.3), TruncatedMajority(1.0, 0.05), AlternatingMajority(1.0),

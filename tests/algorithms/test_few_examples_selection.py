@@ -254,6 +254,7 @@ def test_scheffe_by_its_definition():
         assert psi[i, j] @ q == pytest.approx(total_variation(p, q))
 
 
+@pytest.mark.slow
 def test_gaussian_comparison_against_scipy():
     means = np.array([[0.0, 0.0], [1.0, 0.5], [-0.5, 0.25]])
     items = np.random.default_rng(2).normal(size=(7, 3, 2))

@@ -194,6 +194,7 @@ def test_two_is_sharp() -> None:
     assert abs(moved[0] - moved[1]) == pytest.approx(2.0, abs=1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(
     data=arrays(float, (4, 2), elements=st.integers(-2, 2)),
@@ -340,6 +341,7 @@ def test_fixed_order_centers_are_a_function_of_the_data() -> None:
 # Mutants: points so far away that every step is 1 up or 1 down.
 
 
+@pytest.mark.slow
 def test_the_stable_mutant_breaks_where_it_says() -> None:
     rho = schedule.stable_dpsgd_rho(1.0, 1e-6)
     plan = schedule.stable_dpsgd_schedule(5, 1, rho=rho, **_plan(FAR))

@@ -203,6 +203,7 @@ def test_an_index_is_drawn_too_often_with_probability_delta(n, n_radii, delta) -
     assert n_radii * binom.sf(2 * k, (n - 1) * k, 1 / n) <= delta / 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", [PAIR, TRIPLE], ids=["pair", "triple"])
 @pytest.mark.parametrize(("route", "size"), [("counts", 200_000), ("samples", 20_000)])
 @pytest.mark.statistical

@@ -32,6 +32,7 @@ SIZES = {"lipschitz": 1.0, "radius": 1.0, "smoothness": 0.5}
 BUDGETS = [(1.0, 1e-6), (4.0, 1e-3), (8.0, 1e-2), (16.0, 0.05)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 @pytest.mark.parametrize("samples", [None, 1600])
 def test_every_phase_of_a_plan_keeps_its_promise(epsilon, delta, samples):
@@ -63,6 +64,7 @@ def test_every_phase_of_the_other_version_keeps_its_promise(epsilon, delta, stat
     assert accounts.coordinatewise_account(low, 3, epsilon).delta > delta
 
 
+@pytest.mark.slow
 def test_larger_steps_on_rough_losses_need_larger_batches():
     options = {"epsilon": 8.0, "delta": 1e-2, "lipschitz": 1.0, "radius": 1.0, "spread": 0.05}
     free = scaled.scaled_euclidean(40_000, 4, 1, step=1.0, **options)

@@ -305,6 +305,7 @@ def test_smoothing_of_others_is_not_exact():
 # --- stationarity ---
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.integers(1, 8), st.integers(1, 4), st.integers(0, 2**32 - 1))
 def test_the_shortest_point_of_a_hull(k, d, seed):

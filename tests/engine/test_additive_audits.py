@@ -118,6 +118,7 @@ def test_the_best_of_several_pairs_is_certified():
     assert finding.draws["explore"] + finding.draws["certify"] == 6000
 
 
+@pytest.mark.slow
 def test_results_are_functions_of_seed_name_and_role():
     mechanism = AdditiveNoise(signs, scale=1.0)
     first, _ = look(mechanism, CLAIM, pair(1, -1), draws=1000)

@@ -79,6 +79,7 @@ def test_where_each_user_has_one_item_more_items() -> None:
     assert advised(total, FAR, draws=2000, mutants=[total]).startswith("more items per user (m=8")
 
 
+@pytest.mark.slow
 def test_then_a_search_and_after_it_a_larger_mistake() -> None:
     assert advised(total, MANY, draws=2000, mutants=[total]).startswith("another pair: search")
     space = neighbors.outlier(n_users=5, m=2, high=0.5)
@@ -198,6 +199,7 @@ def two_answers(data, size, *, rng, each=0.6):
     return np.stack([total(data, size, rng=rng, scale=1 / each) for _ in range(2)], axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", [300, 3000])
 def test_a_budget_that_is_split_wrongly_is_told_by_its_noise(draws: int) -> None:
     short = audit(two_answers, PureDP(1.0), NEAR, draws=draws, seed=1)
@@ -307,6 +309,7 @@ def test_low_bits_are_left_out_unless_somebody_asks_for_them() -> None:
     assert left_out(whole) == ""
 
 
+@pytest.mark.slow
 def test_missing_items_are_left_out_of_a_portfolio_that_has_none() -> None:
     words = "data with missing items (missing=True)"
     assert words in left_out(total, neighbors.portfolio())
@@ -315,6 +318,7 @@ def test_missing_items_are_left_out_of_a_portfolio_that_has_none() -> None:
     assert words not in left_out(total)
 
 
+@pytest.mark.slow
 def test_pairs_for_which_draws_were_too_few_are_named() -> None:
     held = neighbors.portfolio()
     few, many = (

@@ -113,6 +113,7 @@ def spends_a_fifth_too_much(data: Array, size: int, *, rng: Generator) -> Array:
     return users.mean() + rng.laplace(scale=100 / len(data), size=size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_farthest_user_is_a_finalist_however_little_it_showed_at_first(seed: int) -> None:
     """A claim of 1 is exceeded on pairs that go beyond 120, and reached by half of all others."""
@@ -253,6 +254,7 @@ def test_exact_mechanisms_find_the_worst_pair_of_a_space() -> None:
     assert "40 pairs tried by computation" in result.summary()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(1.0, 0.01), GaussianDP(0.5)])
 def test_exact_mechanisms_take_the_default(claim: Any) -> None:
     result = audit(Threshold(), claim, seed=1, mutants=[Threshold()])

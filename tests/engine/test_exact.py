@@ -135,6 +135,7 @@ def test_laws_that_only_just_keep_a_renyi_claim_are_not_refuted(
         assert result.verdict is Verdict.NO_POWER, result.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", [GaussianDP(0.5), ZeroConcentratedDP(0.1), RenyiDP(4.0, 0.3)])
 def test_curves_are_refuted_by_what_exceeds_them_anywhere(claim: Claim) -> None:
     spread = _audit(_two([0.75, 0.25], [0.25, 0.75]), claim)

@@ -82,6 +82,7 @@ def test_a_gaussian_claim_is_kept_exactly(mu: float, factor: float) -> None:
     assert result.claimed_epsilon > 0 or factor < 1 or mu < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", [ZeroConcentratedDP(0.5), RenyiDP([2.0], [1.0])], ids=str)
 def test_an_exact_profile_is_compared_away_from_epsilon_zero(claim: Any) -> None:
     result = audit(AdditiveNoise(total, scale=1.0), claim, ONE, seed=1, mutants=None)

@@ -37,6 +37,7 @@ CLAIM = PureDP(1.0)
 AUDITED = audit(laplace_with(1.0), CLAIM, PAIR, draws=20_000, seed=1, mutants=None)
 
 
+@pytest.mark.slow
 def test_the_margin_tells_how_far_the_noise_could_shrink():
     """The noise is twice what 1-DP needs: 0.6 of it suffices, 0.4 does not."""
     margin = noise_margin(AUDITED, CLAIM, {x: laplace_with(x) for x in (0.4, 0.8, 0.6)})

@@ -48,6 +48,7 @@ def answers_by(seed: int | None) -> Any:
     return release
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "expected"), [(0, True), (None, False)])
 def test_a_fixed_seed_is_found_wherever_it_hides_the_user(seed: int | None, expected: bool) -> None:
     """At most places of the order the fixed noise lies about whoever stands there."""
@@ -93,6 +94,7 @@ def counts(data: Array, size: int, *, rng: Generator) -> Array:
     return len(data) + rng.laplace(scale=0.5, size=size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"m": 1}, {"low": 0.0, "high": 1.0}, {"n_users": 6}])
 def test_the_claim_decides_which_relation_a_portfolio_searches(options: dict[str, Any]) -> None:
     held = neighbors.portfolio(**options)
@@ -123,6 +125,7 @@ def noisy_mean_true_scale(data: Array, size: int, *, rng: Generator) -> Array:
     return mean * count / noisy + rng.laplace(scale=2 / count, size=size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mechanism", "relation"), [(scale_of_the_true_count, REMOVE), (noisy_mean_true_scale, None)]
 )
@@ -166,6 +169,7 @@ def record_mean(data: Array, size: int, *, rng: Generator) -> Array:
     return items.sum() / count + rng.laplace(scale=1 / count, size=size)
 
 
+@pytest.mark.slow
 def test_a_claim_that_holds_for_one_item_is_told_apart() -> None:
     claim = PureDP(1.0, REPLACE)
     found = audit(record_mean, claim, seed=1, draws=5000)
@@ -189,6 +193,7 @@ def test_a_claim_that_holds_for_one_item_is_told_apart() -> None:
 # --- outputs of a search ---
 
 
+@pytest.mark.slow
 def test_lists_of_texts_and_exceptions_are_searched() -> None:
     frame = pd.DataFrame({"user": [1, 1, 2, 3, 4], "city": list("abcab")})
 
@@ -254,6 +259,7 @@ def test_keys_are_compared_before_the_search_spends_its_draws() -> None:
         audit(Outcomes(by_shop, keys=["x", "y"]), PureDP(1.0), where, draws=3000, seed=1)
 
 
+@pytest.mark.slow
 def test_every_kind_of_leak_is_named() -> None:
     where = neighbors.portfolio(SHOPS, schema=neighbors.Schema(user="user"))
     found = audit(Outcomes(by_shop, keys=["a", "b", "d"]), PureDP(1.0), where, draws=4000, seed=1)

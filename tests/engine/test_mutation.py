@@ -104,6 +104,7 @@ def test_an_audit_that_notices_nothing_has_no_power() -> None:
     assert "all 2 mutants survived" in result.reason
 
 
+@pytest.mark.slow
 def test_noise_that_can_be_removed_unnoticed_is_named() -> None:
     result = audited(two_answers)
     assert result.verdict is Verdict.NOT_REFUTED
@@ -114,6 +115,7 @@ def test_noise_that_can_be_removed_unnoticed_is_named() -> None:
     assert f"\n  unnoticed  {missed} removed, in {draws:,} draws\n" in result.summary()
 
 
+@pytest.mark.slow
 def test_noise_of_one_call_is_told_from_that_of_all() -> None:
     result = audited(stepwise, claim=PureDP(1.0), draws=20_000)
     assert result.verdict is Verdict.NOT_REFUTED
@@ -122,6 +124,7 @@ def test_noise_of_one_call_is_told_from_that_of_all() -> None:
         assert [m.fate for m in found if "all of" not in m.name] == [Fate.KILLED], words
 
 
+@pytest.mark.slow
 def test_one_call_is_left_out_only_where_the_same_change_of_all_calls_survives() -> None:
     """Two noises where one is enough: that both are halved is seen by the longer look alone."""
 
@@ -141,6 +144,7 @@ def test_one_call_is_left_out_only_where_the_same_change_of_all_calls_survives()
 # --- those that are given ---
 
 
+@pytest.mark.slow
 def test_a_given_mutant_comes_first_and_must_be_killed() -> None:
     caught = audited(laplace, mutants=[partial(laplace, scale=0.5)])
     assert caught.verdict is Verdict.NOT_REFUTED

@@ -52,6 +52,7 @@ def worst(found: np.ndarray[Any, Any], epsilon: float) -> float:
     return float(max(ratios))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.0, 1.0])
 def test_p_values_are_small_no_more_often_than_they_say(epsilon: float) -> None:
     found = p_values(epsilon)

@@ -88,6 +88,7 @@ def test_audits_of_the_planned_size_refute_about_as_often_as_planned() -> None:
     assert refutations(1.8, planned.draws // 5, 1e-3) < OFTEN  # of a plan that is far too small
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_more_is_needed_for_smaller_violations_and_more_certainty(delta: float) -> None:
     def draws(**arguments: Any) -> int:

@@ -258,6 +258,7 @@ def test_a_search_that_ignores_scores_does_not_find_it(monkeypatch: pytest.Monke
     assert found(10) < 9
 
 
+@pytest.mark.slow
 def test_the_audit_refutes_on_the_pair_that_the_search_found() -> None:
     for seed in range(2):
         finding = certificate_of(
@@ -284,6 +285,7 @@ def test_the_search_of_an_audit_is_on_record_and_follows_the_seed() -> None:
     assert explored() == explored()
 
 
+@pytest.mark.slow
 def test_default_recipes_do_not_find_it() -> None:
     grid = [
         neighbors.far_user(n_users=USERS, high=1.0),

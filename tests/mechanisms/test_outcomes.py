@@ -716,6 +716,7 @@ def test_a_list_of_texts_and_numbers_is_named_as_what_it_is() -> None:
         audit(mechanism, PureDP(1.0), pair, draws=1000, seed=1)
 
 
+@pytest.mark.slow
 def test_mutants_of_single_calls_may_return_lists_of_any_length() -> None:
     """The mutants of one call draw one by one, and their lists need not be of one length."""
 

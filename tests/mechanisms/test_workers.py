@@ -69,6 +69,7 @@ def test_any_executor_will_do_and_is_left_open() -> None:
     assert plain(together) == plain(alone)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced_and_its_chunks_are_drawn_again(tmp_path: Path) -> None:
     flag = tmp_path / "died"
     parent = os.getpid()
@@ -360,6 +361,7 @@ print(result.certified_epsilon, result.draws)
 """
 
 
+@pytest.mark.slow
 def test_what_was_killed_goes_on_with_nothing_lost(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

@@ -67,6 +67,7 @@ def cells_of(pair: NeighborPair, column: str) -> list[Any]:
     return list(pair.left[pair.left["id"] == pair.user][column])
 
 
+@pytest.mark.slow
 def test_all_members_are_neighbours_that_differ_with_the_dtypes_of_the_frame() -> None:
     found = neighbors.portfolio(VISITS, schema=neighbors.Schema(special=(inf,), user="id"))
     assert len(found.pairs) == len({pair.describe() + str(pair.relation) for pair in found.pairs})
@@ -82,6 +83,7 @@ def test_polars_frames_stay_polars_frames() -> None:
         assert pair.left.schema == pair.right.schema == frame.schema
 
 
+@pytest.mark.slow
 def test_users_hold_the_ends_of_columns_in_each_category() -> None:
     found = around_visits().under(Relation.REPLACE_USER)
     high = [pair for pair in found.pairs if pair.recipe.startswith("high against low")]
@@ -95,6 +97,7 @@ def test_users_hold_the_ends_of_columns_in_each_category() -> None:
     assert [(side["city"] == "Caen").sum() for side in (two.left, two.right)] == [2, 1]
 
 
+@pytest.mark.slow
 def test_gaps_are_tried_where_the_frame_has_some() -> None:
     found = around_visits().under(Relation.ADD_REMOVE_USER)
     assert any(all(map(isnan, cells_of(pair, "paid"))) for pair in found.pairs)
@@ -104,6 +107,7 @@ def test_gaps_are_tried_where_the_frame_has_some() -> None:
     assert not any(any(map(isnan, cells_of(pair, "paid"))) for pair in without.pairs)
 
 
+@pytest.mark.slow
 def test_columns_that_are_declared_go_further_than_the_frame() -> None:
     found = neighbors.portfolio(
         VISITS, schema=neighbors.Schema(columns={"age": (0, 150), "city": [*CITIES]}, user="id")
@@ -159,6 +163,7 @@ def mean_of_each_city(frame: Any, *, rng: np.random.Generator) -> dict[str, floa
     }
 
 
+@pytest.mark.slow
 def test_a_mistake_that_users_of_the_frame_hide_is_found() -> None:
     calm = NeighborPair.from_frame(VISITS, user="id", drop="u7")
     claim, options = PureDP(2.0), {"draws": 1400, "seed": 1, "mutants": None}
@@ -181,6 +186,7 @@ def test_keys_that_come_and_go_are_asked_for() -> None:
     assert "say so by" not in str(raised.value)  # columns= would change nothing
 
 
+@pytest.mark.slow
 def test_a_mechanism_that_fails_on_a_frame_is_told_how_to_declare_columns() -> None:
     def strict(frame: Any, size: int, *, rng: np.random.Generator) -> Any:
         if frame["age"].max() > 120:

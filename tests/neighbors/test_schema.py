@@ -139,6 +139,7 @@ def test_a_nan_that_clipping_lets_through_is_found() -> None:
     assert any("the claim fails under" in note for note in found.notes)
 
 
+@pytest.mark.slow
 def test_a_city_that_one_user_alone_names_is_found() -> None:
     def per_city(data: pd.DataFrame, size: int, *, rng: np.random.Generator) -> Any:
         counts = data.groupby("city")["user"].nunique()

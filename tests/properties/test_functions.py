@@ -27,6 +27,7 @@ def clipped_mean(data):
     return np.clip(data, -1, 1).mean()
 
 
+@pytest.mark.slow
 def test_the_exact_sensitivity_stands_and_is_reached():
     check = check_sensitivity(clipped_mean, 2 / 5, pairs=FIVE)
     check.assert_not_violated()
@@ -68,6 +69,7 @@ def test_an_empty_user_is_found():
     assert check.attempt.counterexample.lhs > 0.7
 
 
+@pytest.mark.slow
 def test_norms_differ():
     def histogram(data):
         return np.histogram(data, bins=[-1, 0, 1])[0]

@@ -260,6 +260,7 @@ def test_rounding_of_large_values_hides_no_slope():
     assert not check_lipschitz(lambda x: 1e10 + x, 1.001).violated
 
 
+@pytest.mark.slow
 def test_rounding_is_no_expansion():
     assert not check_contraction(lambda x: x + 0.1, 1.0).violated
     assert not check_contraction(lambda x: x + 1e8, 1.0).violated
@@ -376,6 +377,7 @@ print(seen)
 """
 
 
+@pytest.mark.slow
 def test_other_modules_that_are_loaded_change_no_case(tmp_path):
     (tmp_path / "odd_numbers.py").write_text("NUMBERS = [123456.789, 987.654321, 31415.92]\n")
     seen = [

@@ -62,6 +62,7 @@ def test_without_a_pair_the_portfolio_is_searched(home):
     assert honest.code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -88,6 +89,7 @@ def test_options_say_what_is_claimed_and_where_to_look(home, args, words):
     assert words in result.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "args",
     [
@@ -160,6 +162,7 @@ def test_a_mechanism_for_other_data_is_told_what_to_say(home):
     assert "(--like, --range, --m, --dim, --users)" in result.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "args",
     [

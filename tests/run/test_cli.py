@@ -89,6 +89,7 @@ def test_run_exits_1_on_a_refutation_and_names_the_witness(home):
     assert only.code == 0
 
 
+@pytest.mark.slow
 def test_run_shows_live_progress_on_a_terminal_only(home):
     plain = dpaudit(home, "run", "--jobs", "0").out
     assert "\x1b" not in plain
@@ -191,6 +192,7 @@ def test_file_that_cannot_be_collected_is_a_failure_and_costs_the_others_nothing
     assert "interrupted" not in result.out
 
 
+@pytest.mark.slow
 def test_audit_of_one_function(home):
     honest = dpaudit(
         home, "audit", "mine:honest", "--epsilon", "1", "--m", "1",
@@ -216,6 +218,7 @@ def test_audit_of_one_function(home):
     assert list((home.path / "found" / "audits").glob("*.json"))
 
 
+@pytest.mark.slow
 def test_deterministic_function_gets_a_large_finite_epsilon(home):
     result = dpaudit(home, "audit", "mine:certain", "--epsilon", "1")
     assert result.code == 1
@@ -252,6 +255,7 @@ def test_replay_gives_the_same_numbers(home):
     assert named[-1] == "NOT the same: 1 value differs"
 
 
+@pytest.mark.slow
 def test_replay_names_the_kernels_where_numbers_differ_and_they_do(home):
     dpaudit(home, "run", "--jobs", "0")
     name = "reports/audits/audit_mine.audit_honest.json"
@@ -274,6 +278,7 @@ def test_replay_names_the_kernels_where_numbers_differ_and_they_do(home):
     assert "may round otherwise" not in dpaudit(home, "replay", name).out
 
 
+@pytest.mark.slow
 def test_replay_makes_the_mutants_again(home):
     dpaudit(home, "run", "--jobs", "0")
     stored = "reports/audits/audit_mine.audit_honest.json"

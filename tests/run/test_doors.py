@@ -180,6 +180,7 @@ def test_a_mechanism_that_ends_its_process_is_told_and_gone_past(make):
         ]
 
 
+@pytest.mark.slow
 def test_a_file_that_ends_its_process_when_imported_does_not_go_on_for_ever(make):
     result = make("\nimport os\nos._exit(3)\n").dpaudit_process("run", "--jobs", "1")
     assert result.code == 1
@@ -189,6 +190,7 @@ def test_a_file_that_ends_its_process_when_imported_does_not_go_on_for_ever(make
 # --- 7: selections, and two runs at a time ----------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_selected_run_leaves_the_others_and_says_so(make):
     home = make(ONE, TWO, ENDING.replace("ending", "skipped").replace("\ndef", SKIP))
     run(home)
@@ -377,6 +379,7 @@ def test_replay_runs_nothing_outside_of_its_project_without_trust(make):
 # --- 10: the pair -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_pair_of_a_result_is_handed_to_a_debugger(make):
     home = make(ONE)
     run(home)

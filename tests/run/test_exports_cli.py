@@ -162,6 +162,7 @@ def test_a_file_that_cannot_be_collected_is_in_error(home):
     assert [name for name, word in cases(home).items() if word == "error"] == ["audits.audit_torn"]
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_or_is_restarted_is_one_case(home):
     damage = """
 import os
@@ -184,6 +185,7 @@ def audit_more(auditor):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_workers_write_both_files(home):
     audit = AUDIT[: AUDIT.index("def audit_blunt")] + AUDIT[AUDIT.index("def audit_broken") :]
     home.put("audits/audit_mine.py", audit)

@@ -249,6 +249,7 @@ def first(ledger):
 """
 
 
+@pytest.mark.slow
 def test_two_audits_of_one_id_are_refused(project):
     here = project(HONEST)
     for folder in ("a", "b"):
@@ -356,6 +357,7 @@ def test_resume_takes_over_whole_results_and_redoes_the_rest(project):
     assert len(document["audits"]) == 2
 
 
+@pytest.mark.slow
 def test_resume_does_not_trust_results_of_another_seed(project):
     here = project(HONEST)
     run(here, "--dpaudit-out=out")

@@ -110,6 +110,7 @@ def test_half_a_file_is_no_progress(tmp_path):
     assert read_progress(tmp_path) == [whole]
 
 
+@pytest.mark.slow
 def test_an_auditor_tells_of_its_audit_and_of_its_end(tmp_path):
     seen = []
 

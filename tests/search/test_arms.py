@@ -169,6 +169,7 @@ def test_a_mechanism_that_breaks_is_placed_in_its_arm() -> None:
         run(Portfolio("mine", (NEAR, FAR)), brittle)
 
 
+@pytest.mark.slow
 def test_finalists_do_not_win_by_luck() -> None:
     """Nothing happens on any pair; on the draws that chose it, some event always looks good."""
 

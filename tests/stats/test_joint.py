@@ -92,6 +92,7 @@ def test_tiny_failure_probabilities_keep_their_power(failure_prob: float) -> Non
     assert least_loss(Counts(a, draws, b, draws), failure_prob) > math.log(low / high)
 
 
+@pytest.mark.slow
 def test_the_whole_failure_probability_is_nearly_used() -> None:
     assert worst_miss(24, 24, 0.1, Target(delta=0.0)) > 0.07
 

@@ -244,6 +244,7 @@ def counts_of_patterns(epsilon):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", GRID[::2])
 def test_the_extremal_mechanism_is_refuted_no_more_often_than_stated(epsilon):
     for alpha in (0.3, 0.05):

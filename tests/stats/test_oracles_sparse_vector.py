@@ -207,6 +207,7 @@ def _counts(query_scale: float, patterns: tuple[tuple[int, ...], ...]) -> list[i
     return [drawn[pattern] for pattern in patterns]
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_simulated_patterns_have_the_distribution() -> None:
     distribution = sparse_vector_patterns(
