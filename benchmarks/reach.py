@@ -164,10 +164,12 @@ class Setting:
         """Return the epsilon that an audit of what keeps its claim would see."""
         task, found = self.look(CLAIMED, seed)
         if self.is_stored:
-            return detectable(task, found, Outcomes.of(found))
-        mechanism = self.drawing(CLAIMED)
-        made = of_noise(mechanism, [PAIR.left, PAIR.right], seed=seed)
-        return detectable(task, found, family_of(task, mechanism, found, made))
+            family = Outcomes.of(found)
+        else:
+            mechanism = self.drawing(CLAIMED)
+            made = of_noise(mechanism, [PAIR.left, PAIR.right], seed=seed)
+            family = family_of(task, mechanism, found, made)
+        return None if family is None else detectable(task, found, family)
 
 
 def refuted(setting: Setting, named: Sequence[float], seed: int) -> bool:

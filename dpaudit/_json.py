@@ -229,11 +229,3 @@ def _record(record: Any, value: dict[str, Any]) -> Any:
         odd = sorted(set(value) ^ set(names))
         raise ValueError(f"{record.__name__} lacks or does not know {', '.join(odd)}")
     return record(**{name: _named(name, decode, hints[name], value[name]) for name in names})
-
-
-def same_length(record: Any, *names: str) -> None:
-    """Raise ``ValueError`` unless fields of a dataclass hold equally many values."""
-    lengths = {name: len(getattr(record, name)) for name in names}
-    if len(set(lengths.values())) > 1:
-        words = ", ".join(f"{length} in {name}" for name, length in lengths.items())
-        raise ValueError(f"{', '.join(names)} must hold equally many values, got {words}")

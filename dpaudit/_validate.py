@@ -189,3 +189,11 @@ def vector(**named: Any) -> NDArray[np.float64]:
             f"{name} must be a nonempty one-dimensional array of finite numbers, got {shown(value)}"
         )
     return array
+
+
+def same_length(record: Any, *names: str) -> None:
+    """Raise ``ValueError`` unless fields of a dataclass hold equally many values."""
+    lengths = {name: len(getattr(record, name)) for name in names}
+    if len(set(lengths.values())) > 1:
+        words = ", ".join(f"{length} in {name}" for name, length in lengths.items())
+        raise ValueError(f"{', '.join(names)} must hold equally many values, got {words}")

@@ -425,7 +425,7 @@ def conclude(
             found.long_profile,
             found.search,
         ),
-        detectable_epsilon=detectable(task, found, family),
+        detectable_epsilon=None if family is None else detectable(task, found, family),
         notes=notes_on(found, fates.unseen if fates.results else "")
         + notes
         + notes_on_task(task, found),

@@ -83,8 +83,7 @@ def notes_on_outputs(draws: Draws) -> tuple[str, ...]:
 
 def notes_on(found: Certificate, unseen: str) -> tuple[str, ...]:
     """Say what a reader of the certificate should know; `unseen` is what gave no mutants."""
-    told = explanation(found.witness.event)
-    said: tuple[str, ...] = (told,) if told and found.refuted else ()
+    said: tuple[str, ...] = ()
     if found.pair.is_null:
         said += ("The two datasets of the pair are equal: no mechanism shows anything on them.",)
     if unseen:
@@ -95,11 +94,18 @@ def notes_on(found: Certificate, unseen: str) -> tuple[str, ...]:
 def notes_on_task(task: Task, found: Certificate) -> tuple[str, ...]:
     """Say what of what was asked bears on what was found."""
     shifts = (_SHIFTS,) if found.refuted and found.pair.shifts_others else ()
-    return shifts + (
-        _on_other_pairs(found)
-        + _on_relations(task, found)
-        + _on_frames(task, found)
-        + _on_the_search(task, found)
+    bits = ""
+    if found.refuted and task.float_attack:
+        bits = explanation(found.witness.event)
+    return (
+        ((bits,) if bits else ())
+        + shifts
+        + (
+            _on_other_pairs(found)
+            + _on_relations(task, found)
+            + _on_frames(task, found)
+            + _on_the_search(task, found)
+        )
     )
 
 

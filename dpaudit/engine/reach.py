@@ -22,7 +22,7 @@ _STEP = 1.25  # factor by which a strength is raised in the search
 _LARGEST, _STRONGEST = 50.0, 1e6  # epsilon and strength beyond which nothing is looked for
 
 
-def detectable(task: Task, found: Certificate, family: Family | None) -> float | None:
+def detectable(task: Task, found: Certificate, family: Family) -> float | None:
     """Return the epsilon on this pair at which the claim would have been refuted, mostly.
 
     With probability about 0.9, by an audit as this one, of a mechanism of the same family.
@@ -33,7 +33,7 @@ def detectable(task: Task, found: Certificate, family: Family | None) -> float |
         What was asked.
     found : Certificate
         What was found.
-    family : Family or None
+    family : Family
         The mechanism with more or less noise.
 
     Returns
@@ -43,7 +43,7 @@ def detectable(task: Task, found: Certificate, family: Family | None) -> float |
         is known: of what was computed, of outputs whose family is not known, and of stored outputs
         of which there are many more on one side.
     """
-    if family is None or found.epsilon.counts is None:
+    if found.epsilon.counts is None:
         return None
     sides = () if task.stored is None else task.stored.values()
     if sides and max(sides) > _UNEVEN * min(sides):

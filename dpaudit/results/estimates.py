@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from dpaudit._json import LATER, Count, Name, Nonnegative, Probability, same_length
+from dpaudit._json import LATER, Count, Name, Nonnegative, Probability
+from dpaudit._validate import same_length
 from dpaudit.stats import Counts
 
 BY_RANK = "exact test of guesses by rank, on all draws at fair coins"

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit._json import Nonnegative, Probability, same_length
+from dpaudit._json import Nonnegative, Probability
+from dpaudit._validate import same_length
 from dpaudit.claims import GaussianDP
 from dpaudit.stats.rates import RateBounds
 

@@ -237,7 +237,8 @@ def looked_at(mechanism: Any, claim: Claim, draws: int, seed: int = 1, **options
 
 def named(mechanism: Any, claim: Claim, draws: int, **options: Any) -> float | None:
     task, found = looked_at(mechanism, claim, draws, **options)
-    return detectable(task, found, family_known(task, mechanism, found))
+    family = family_known(task, mechanism, found)
+    return None if family is None else detectable(task, found, family)
 
 
 def family_known(task: Task, mechanism: Any, found: Any) -> Family | None:
@@ -264,7 +265,6 @@ def test_where_no_family_is_known_nothing_is_named() -> None:
     assert named(OTHER["sampled"], ApproxDP(1.0, 1e-5), 1000) is None
     task, found = looked_at(laplace, PureDP(1.0), 1000)
     assert family_of(task, laplace, found, None) is None
-    assert detectable(task, found, None) is None
 
 
 def test_of_many_more_stored_outputs_on_one_side_nothing_is_named() -> None:
