@@ -59,8 +59,8 @@ MUTANTS = (
     Mutant(
         "engine/counts.py",
         "guesses by rank are told of draws beyond the coins",
-        "if frozen.by_rank and not is_beyond:",
-        "if frozen.by_rank:",
+        "by_coins = all_draws(exploration.draws, by_coins)",
+        "by_coins = all_draws(exploration.draws, all_draws(by_coins, beyond))",
         ("tests/engine/test_outputs_split.py",),
     ),
     Mutant(
