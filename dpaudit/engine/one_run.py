@@ -50,7 +50,7 @@ COINS = ("fair", "half")
 DELTAS = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)
 """At which epsilon is certified besides the claimed delta."""
 
-WALK_ROOM = 10.0
+_WALK_ROOM = 10.0
 """Times failure_prob: a larger budget of delta is too dear for the walk."""
 
 _CURVE_DELTA = 1e-5  # of claims that are curves, where nothing is certified
@@ -107,7 +107,7 @@ class GuessTest:
         if guesses is not None:
             return cls(Looks((guesses,), (1.0,)), False, *settled)
         point = claim.point
-        if point is not None and canaries * point[1] <= WALK_ROOM * failure_prob:
+        if point is not None and canaries * point[1] <= _WALK_ROOM * failure_prob:
             return cls(Looks.of(canaries, failure_prob), True, *settled)
         return cls(Looks.few(canaries, failure_prob), False, *settled)
 

@@ -3,8 +3,7 @@
 The scores of excluded and included canaries are taken to be independent, and one distance apart.
 Guesses between two looks are then right at the mean rate of that stretch of ranks, independently
 (what this leaves out, that ranks depend on each other, is of order 1 / canaries), and the chance
-that a walk of such rates reaches the heights of the test is that of a Markov chain. Limits of
-`one_run_limits` for fair coins hold for a random half too, whose tests are no more powerful.
+that a walk of such rates reaches the heights of the test is that of a Markov chain.
 """
 
 from __future__ import annotations
@@ -20,11 +19,10 @@ from scipy import optimize, special, stats
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
 from dpaudit.claims import ApproxDP, Claim, GaussianDP
-from dpaudit.engine.one_run import COINS, SIDES, WALK_ROOM, GuessTest
-from dpaudit.engine.one_run_limits import least_canaries, most_canaries
+from dpaudit.engine.one_run import COINS, SIDES, GuessTest
 from dpaudit.engine.task import PRIMARY_SHARE, divide
 from dpaudit.errors import ArgumentError
-from dpaudit.stats import FEW_LOOKS, Allowance, Looks, crossing_prob, heights_refused, tail_bound
+from dpaudit.stats import Allowance, crossing_prob, heights_refused, tail_bound
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -174,11 +172,6 @@ def plan_one_run(
         heights = _critical(tool, claim, rates).tolist()
         return crossing_prob(heights, tool.looks.guesses, rates)
 
-    def needed() -> int | None:
-        least = least_canaries(claim, beyond, one_sided=one_sided, power=wanted, failure_prob=share)
-        most = _most(claim, beyond, one_sided=one_sided, power=wanted, failure_prob=share)
-        return _smallest(lambda m: power_of(m) >= wanted, least, most)
-
     def certified(m: int) -> float:
         tool = test(ApproxDP(0.0, at), m)
         looks = np.array(tool.looks.guesses)
@@ -193,7 +186,7 @@ def plan_one_run(
         canaries=numbers,
         certified_epsilon=tuple(certified(m) for m in numbers),
         power=tuple(power_of(m) for m in numbers),
-        needed=needed(),
+        needed=_smallest(lambda m: power_of(m) >= wanted),
         wanted=wanted,
         failure_prob=failure_prob,
     )
@@ -282,48 +275,13 @@ def _critical(tool: GuessTest, claim: Claim, rates: Floats) -> Ints:
     return np.array(found, dtype=np.int64)
 
 
-def _most(
-    claim: Claim,
-    beyond: Callable[[float], tuple[float, float]],
-    *,
-    one_sided: bool,
-    power: float,
-    failure_prob: float,
-) -> int:
-    """Canaries from which on nothing is refuted often enough, whatever their number."""
-    start = 2
-    if claim.point is not None:
-        if claim.point[1] == 0.0:
-            return MAX_CANARIES  # a walk, whose looks suit any number
-        start = math.floor(min(WALK_ROOM * failure_prob / claim.point[1], MAX_CANARIES)) + 1
-    while len(Looks.few(start, failure_prob).guesses) < len(FEW_LOOKS):
-        start *= 2  # small numbers of canaries are not looked at so often
-    parts = {1 / part: share for part, share in FEW_LOOKS.items()}
-    return most_canaries(
-        claim,
-        beyond,
-        parts,
-        one_sided=one_sided,
-        power=power,
-        failure_prob=failure_prob,
-        start=start,
-        limit=MAX_CANARIES,
-    )
-
-
-def _smallest(enough: Callable[[int], bool], least: float, most: int) -> int | None:
-    """Smallest number of canaries that is enough, to a twentieth, from `least` to `most`; or None.
-
-    Less than `least` and more than `most` are known not to be enough.
-    """
-    if least > most:
-        return None
-    low = max(math.ceil(least) - 1, 4)
-    high = min(max(16, low + max(low // 4, 1)), most)
+def _smallest(enough: Callable[[int], bool]) -> int | None:
+    """Return the smallest number of canaries that is enough, to a twentieth; None if none is."""
+    low, high = 4, 16
     while not enough(high):
-        if high >= most:
+        if high == MAX_CANARIES:
             return None
-        low, high = high, min(high * 2, most)
+        low, high = high, min(high * 2, MAX_CANARIES)
     while high - low > max(low // 20, 1):
         middle = math.isqrt(low * high) if high > 2 * low else (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)

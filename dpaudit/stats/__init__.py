@@ -53,10 +53,9 @@ from dpaudit.stats.rates import (
     loss_of_rates,
 )
 from dpaudit.stats.wagers import LEFT, NEITHER, RIGHT, Wager, wager
-from dpaudit.stats.walks import FEW_LOOKS, Looks, crossing_prob
+from dpaudit.stats.walks import Looks, crossing_prob
 
 __all__ = [
-    "FEW_LOOKS",
     "LEFT",
     "NEITHER",
     "RIGHT",

@@ -421,6 +421,7 @@ def test_models_of_a_true_epsilon():
     assert 1.0 < gauss.certified_epsilon[0] < 4.0
 
 
+@pytest.mark.slow
 def test_a_claim_that_is_kept_is_out_of_reach():
     found = plan_one_run(PureDP(3.0), mu=0.2, canaries=[100], power=0.5, failure_prob=1e-3)
     assert found.needed is None
