@@ -69,7 +69,7 @@ test-slow: $(VENV)/.test
 test-faults: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 tests/faults
 
-nightly: $(VENV)/.test $(VENV)/.docs test-adapters
+nightly: audit $(VENV)/.test $(VENV)/.docs test-adapters
 	DPAUDIT_NO_SKIPS=1 $(BIN)/python -m pytest -n auto -m slow
 	DPAUDIT_NO_SKIPS=1 $(BIN)/python -m pytest -n 2 tests/faults
 	$(BIN)/python -m benchmarks.mutation
