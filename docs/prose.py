@@ -85,7 +85,7 @@ class Sentence:
 def split(text: str) -> Iterator[str]:
     """Yield the sentences of a paragraph."""
     begun = ""
-    for part in re.split(r"(?<=[.?!:])\s+(?=[\"'`(A-Z])", " ".join(text.split())):
+    for part in re.split(r"(?<=[.?!:])\s+(?=[\"'`(A-Z]|dpaudit\b)", " ".join(text.split())):
         begun = f"{begun} {part}".strip()
         if not _NOT_A_SENTENCE.search(begun):
             yield begun
@@ -102,7 +102,9 @@ def of_page(path: Path) -> Iterator[Sentence]:
         in_table = token.type == "table_open" or (in_table and token.type != "table_close")
         if token.type == "inline" and not in_table and token.map:
             words = "".join(
-                " " if child.type in ("softbreak", "hardbreak") else child.content
+                {"softbreak": " ", "hardbreak": " ", "code_inline": f"`{child.content}`"}.get(
+                    child.type, child.content
+                )
                 for child in token.children or []
             )
             if not words.startswith((":::", "{")):

@@ -34,8 +34,7 @@ def example(page, number):
     return names
 
 
-def test_first_example_runs_and_refutes_as_shown(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def test_first_example_runs_and_refutes_as_shown():
     names = example("README.md", 0)
     shown = re.search(r"```text\n(REFUTED.*?)```", text_of("README.md"), re.DOTALL)[1]
     for line in shown.splitlines():
@@ -43,12 +42,6 @@ def test_first_example_runs_and_refutes_as_shown(monkeypatch, tmp_path):
     result = names["result"]
     assert str(result).startswith("REFUTED")
     assert 2.8 <= result.certified_epsilon < 2.9
-    assert "certified lower bound" in (tmp_path / "profile.svg").read_text(encoding="utf-8")
-
-
-def test_a_frame_is_audited_as_shown(capsys):
-    example("README.md", 1)
-    assert capsys.readouterr().out.startswith("REFUTED")
 
 
 @pytest.mark.parametrize("page", PAGES)
