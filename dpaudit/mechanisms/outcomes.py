@@ -500,16 +500,6 @@ def failures_in(draws: Array) -> Counter[str]:
     return Counter(w.removeprefix(prefix) for w in words if w.startswith(prefix))
 
 
-def has_declared_keys(draws: Array) -> bool:
-    """Whether any draw has any of the keys that were declared."""
-    return any(bool(draws[n].any()) for n in draws.dtype.names or () if n.startswith("has "))
-
-
-def has_other_keys(draws: Array) -> bool:
-    """Whether any draw held a key beside those that were declared."""
-    return OTHER_KEYS in (draws.dtype.names or ()) and bool(draws[OTHER_KEYS].any())
-
-
 def of_columns(outputs: Any, size: int) -> Array | None:
     """Return `size` draws that came as columns, a dict of arrays or a frame; None for others."""
     if isinstance(outputs, Mapping):
