@@ -119,7 +119,7 @@ def _count(most: int) -> str:
     return "one user" if most == 1 else f"up to {most} users"
 
 
-def sides(
+def frame_sides(
     frame: Any, by: str, drop: Any, replace: Mapping[Any, Any] | None
 ) -> tuple[Any, Any, tuple[Any, ...], str]:
     """Return the frame, the frame with another user or without one, who differs, and words.

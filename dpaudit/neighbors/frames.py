@@ -17,7 +17,7 @@ from typing import Any
 
 from dpaudit import _validate
 from dpaudit.claims import Relation
-from dpaudit.data import digest, user_table
+from dpaudit.data import UserTable, digest
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.pairs import NeighborPair
 from dpaudit.neighbors.spaces import Choice, Integer, Interval, Range, SearchSpace
@@ -367,7 +367,7 @@ class FrameTables(_Tables):
     space = "like"
 
     def __init__(self, frame: Any, schema: Schema, missing: bool) -> None:
-        self.table = user_table(frame, schema.user)
+        self.table = UserTable(frame, schema.user)
         self.by = schema.user
         declared = schema.columns or {}
         if not set(declared) <= set(self.table.cells):
