@@ -29,6 +29,7 @@ from dpaudit.mechanisms.protocols import (
     global_generators_kept,
     is_seeded,
     mechanism_name,
+    needed,
     seed_of,
     unseeded,
 )
@@ -82,6 +83,7 @@ __all__ = [
     "joined",
     "kind_of",
     "mechanism_name",
+    "needed",
     "one_draw",
     "same_draws",
     "seed_of",

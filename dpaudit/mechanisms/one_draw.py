@@ -24,6 +24,7 @@ from dpaudit.mechanisms.protocols import (
     is_seeded,
     lacks,
     mechanism_name,
+    needed,
     recorded_generators,
     seed_of,
 )
@@ -143,7 +144,7 @@ class OneDraw:
         self.dpaudit_unseeded = randomness is None
         functools.update_wrapper(self, function, updated=())
         self.__name__ = mechanism_name(function)
-        self._many: Callable[..., Any] | None = None
+        self._many: dict[str, Callable[..., Any]] = {}
 
     def __repr__(self) -> str:
         return f"one_draw({self.__name__}, randomness={self.randomness!r})"
@@ -179,15 +180,14 @@ class OneDraw:
         **arguments: Any,
     ) -> Sequence[Any]:
         """Return `size` independent draws as the function returns them; see :class:`Outcomes`."""
-        if arguments:  # of a partial around this mechanism
-            bound = self.of(functools.partial(self.function, **arguments))
-            return bound.draws_one_by_one(data, size, rng=rng, then=then, catches=catches)
+        function = functools.partial(self.function, **arguments) if arguments else self.function
         if self.vmap:
-            return applied(then, self._mapped(data, size, rng), catches=catches)
+            drawn = self._mapped(function, repr(sorted(arguments.items())), data, size, rng)
+            return applied(then, drawn, catches=catches)
         if self.randomness == "rng" and type(rng) is np.random.Generator:
             rng = Watched(rng.bit_generator)
         with _seeding(self.randomness) as draw:
-            run = functools.partial(draw, self.function)
+            run = functools.partial(draw, function)
             return [self._one(run, data, rng, then, catches) for _ in range(size)]
 
     def _one(
@@ -211,18 +211,26 @@ class OneDraw:
             rng.seeded = 0
         return drawn
 
-    def _mapped(self, data: Any, size: int, rng: np.random.Generator) -> Sequence[Any]:
+    def _mapped(
+        self,
+        function: Callable[..., Any],
+        arguments: str,
+        data: Any,
+        size: int,
+        rng: np.random.Generator,
+    ) -> Sequence[Any]:
         """Draw by one compiled call; sizes are padded to few, each of which compiles once."""
-        jax = _imported("jax")
-        if self._many is None:
-            many = jax.vmap(lambda data, key: self.function(data, key=key), in_axes=(None, 0))
-            self._many = jax.jit(many)
+        jax = needed("jax", 'randomness="jax"')
+        if arguments not in self._many:
+            many = jax.vmap(lambda data, key: function(data, key=key), in_axes=(None, 0))
+            self._many[arguments] = jax.jit(many)
         padded = 1
         while padded < size:
             padded *= _PADDED_TO
         key = jax.random.fold_in(jax.random.PRNGKey(seed_of(rng)), seed_of(rng))
         keys = jax.random.split(key, padded)
-        drawn = self._many(np.asarray(data), keys)
+        given = data if isinstance(data, dict) else np.asarray(data)
+        drawn = self._many[arguments](given, keys)
         if isinstance(drawn, dict):
             columns = {key: np.asarray(values)[:size] for key, values in drawn.items()}
             return [{key: values[at] for key, values in columns.items()} for at in range(size)]
@@ -308,10 +316,10 @@ def _seeding(randomness: str | None) -> Iterator[Callable[..., Any]]:
     elif randomness is None:
         yield lambda function, data, rng: function(data)
     elif randomness == "jax":
-        jax = _imported("jax")
+        jax = needed("jax", 'randomness="jax"')
         yield lambda function, data, rng: function(data, key=jax.random.PRNGKey(seed_of(rng)))
     else:
-        torch = _imported("torch") if randomness == "torch" else None
+        torch = needed("torch", 'randomness="torch"') if randomness == "torch" else None
         theirs = None if torch is None else torch.random.get_rng_state()
 
         def seeded(function: Callable[..., Any], data: Any, rng: np.random.Generator) -> Any:
@@ -331,16 +339,6 @@ def _seeding(randomness: str | None) -> Iterator[Callable[..., Any]]:
         finally:
             if torch is not None:
                 torch.random.set_rng_state(theirs)
-
-
-def _imported(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MechanismError(
-            f'randomness="{name}" needs the package {name}, which is not installed here: '
-            f"pip install {name}"
-        ) from error
 
 
 def _find(mechanism: OneDraw) -> str | None:

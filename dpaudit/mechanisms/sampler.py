@@ -225,8 +225,8 @@ class Sampler:
         self.turn()
         self._kinds.is_probing = True
         try:
-            check_contract(self, left, "left")
-            check_contract(self, right, "right")
+            self._probe(left, "left")
+            self._probe(right, "right")
         finally:
             self._kinds.is_probing = False
         if self.has_other_keys and not self._has_declared_keys:
@@ -235,6 +235,9 @@ class Sampler:
                 "draw, and others instead. The keys of a frame are the labels of its rows, or "
                 "(row, column) pairs where it has several columns"
             )
+
+    def _probe(self, data: Any, side: str) -> None:
+        check_contract(self, data, side)
 
     @property
     def draws_have_keys(self) -> bool:
