@@ -21,14 +21,13 @@ from dpaudit.data.forms import (
     Packed,
     dataset_array,
     locked,
-    plain,
     words_of_shape,
 )
 from dpaudit.data.frames import FrameForm, is_frame
 from dpaudit.data.frames import unpacked as _frame
 from dpaudit.data.sequences import SequenceForm, content, object_array
 from dpaudit.data.sequences import unpacked as _sequence
-from dpaudit.data.sides import added, frame_sides, replaced
+from dpaudit.data.sides import added, at_most, frame_sides, replaced
 from dpaudit.data.tables import TablesForm, is_constant, parts_of
 from dpaudit.data.users import UserTable
 from dpaudit.errors import PairError
@@ -41,6 +40,7 @@ __all__ = [
     "Packed",
     "UserTable",
     "added",
+    "at_most",
     "common",
     "content",
     "dataset_array",
@@ -51,7 +51,6 @@ __all__ = [
     "is_frame",
     "locked",
     "object_array",
-    "plain",
     "replaced",
     "unpacked",
     "words_of_data",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import importlib
 import random
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
@@ -49,32 +50,9 @@ def global_functions_of(rng: np.random.Generator) -> Iterator[None]:
     handed a generator that records. Only the names in the modules are replaced: a function that
     was imported by its name, or a RandomState, draws from where it always does.
     """
-    with ExitStack() as stack:
-        for name in _SHARED:
-            stack.enter_context(patch.object(np.random, name, getattr(rng, name)))
-        for name, function in _other_names(rng).items():
-            stack.enter_context(patch.object(np.random, name, function))
-        for name, function in _of_python(rng).items():
-            stack.enter_context(patch.object(random, name, function))
-        yield
-
-
-def _other_names(rng: np.random.Generator) -> dict[str, Callable[..., Any]]:
-    """Return what ``numpy.random`` calls by names that a Generator does not have."""
 
     def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Any:
         return rng.integers(low, high, size, dtype)
-
-    return {
-        "rand": lambda *shape: rng.random(shape or None),
-        "randn": lambda *shape: rng.standard_normal(shape or None),
-        "randint": randint,
-        **dict.fromkeys(("random_sample", "ranf", "sample"), rng.random),
-    }
-
-
-def _of_python(rng: np.random.Generator) -> dict[str, Callable[..., Any]]:
-    """Return the functions of ``random`` that mechanisms draw noise and choices from."""
 
     def normal(mu: float = 0.0, sigma: float = 1.0) -> float:
         return rng.normal(mu, sigma)
@@ -83,7 +61,14 @@ def _of_python(rng: np.random.Generator) -> dict[str, Callable[..., Any]]:
         numbers = range(start) if stop is None else range(start, stop, step)
         return numbers[rng.integers(len(numbers))]
 
-    return {
+    of_numpy: dict[str, Any] = {
+        **{name: getattr(rng, name) for name in _SHARED},
+        "rand": lambda *shape: rng.random(shape or None),
+        "randn": lambda *shape: rng.standard_normal(shape or None),
+        "randint": randint,
+        **dict.fromkeys(("random_sample", "ranf", "sample"), rng.random),
+    }
+    of_python: dict[str, Any] = {
         "random": rng.random,
         "uniform": rng.uniform,
         "gauss": normal,
@@ -94,6 +79,8 @@ def _of_python(rng: np.random.Generator) -> dict[str, Callable[..., Any]]:
         "choice": lambda seq: seq[rng.integers(len(seq))],
         "shuffle": rng.shuffle,
     }
+    with patch.multiple(np.random, **of_numpy), patch.multiple(random, **of_python):
+        yield
 
 
 RANDOMNESS = {"rng": "rng", "integer": "seed", "legacy": "", "torch": "", "jax": "key"}
@@ -186,13 +173,12 @@ class OneDraw:
             return applied(then, drawn, catches=catches)
         if self.randomness == "rng" and type(rng) is np.random.Generator:
             rng = Watched(rng.bit_generator)
-        with _seeding(self.randomness) as draw:
-            run = functools.partial(draw, function)
-            return [self._one(run, data, rng, then, catches) for _ in range(size)]
+        with _global_state_kept(self.randomness):
+            return [self._one(function, data, rng, then, catches) for _ in range(size)]
 
     def _one(
         self,
-        run: Callable[..., Any],
+        function: Callable[..., Any],
         data: Any,
         rng: np.random.Generator,
         then: Then | None,
@@ -201,7 +187,7 @@ class OneDraw:
         given = handed(data)  # what one draw does to the data, the next must not see
 
         def finished() -> Any:
-            draw = run(given, rng)
+            draw = _drawn(self.randomness, function, given, rng)
             return draw if then is None else then(draw)
 
         drawn = attempt(finished) if catches else finished()
@@ -298,47 +284,45 @@ def one_draw(
     return make if function is None else make(function)
 
 
-@contextmanager
-def _seeding(randomness: str | None) -> Iterator[Callable[..., Any]]:
-    """Yield what calls a function once; global generators are left as they were found."""
+def _drawn(
+    randomness: str | None, function: Callable[..., Any], data: Any, rng: np.random.Generator
+) -> Any:
+    """Return one draw, of the randomness that a function takes."""
+    records = type(rng) is not np.random.Generator  # what is drawn, for mutants
     if randomness == "rng":
-        yield lambda function, data, rng: function(data, rng=rng)
-    elif randomness == "integer":
+        return function(data, rng=rng)
+    if randomness is None:
+        return function(data)
+    number = seed_of(rng)
+    if randomness == "jax":
+        return function(data, key=needed("jax", 'randomness="jax"').random.PRNGKey(number))
+    if randomness == "integer":
+        if not records:
+            return function(data, seed=number)
+        with _ONE_AT_A_TIME, recorded_generators(rng):
+            return function(data, seed=number)
+    np.random.seed(number)  # noqa: NPY002
+    random.seed(number)
+    if randomness == "torch":  # a seed of its own: it has numpy's generator, and so its numbers
+        sys.modules["torch"].manual_seed(seed_of(rng))
+    with global_functions_of(rng) if records else nullcontext():
+        return function(data)
 
-        def by_number(function: Callable[..., Any], data: Any, rng: np.random.Generator) -> Any:
-            number = seed_of(rng)
-            if type(rng) is np.random.Generator:
-                return function(data, seed=number)
-            with _ONE_AT_A_TIME, recorded_generators(rng):
-                return function(data, seed=number)
 
-        yield by_number
-    elif randomness is None:
-        yield lambda function, data, rng: function(data)
-    elif randomness == "jax":
-        jax = needed("jax", 'randomness="jax"')
-        yield lambda function, data, rng: function(data, key=jax.random.PRNGKey(seed_of(rng)))
-    else:
-        torch = needed("torch", 'randomness="torch"') if randomness == "torch" else None
-        theirs = None if torch is None else torch.random.get_rng_state()
-
-        def seeded(function: Callable[..., Any], data: Any, rng: np.random.Generator) -> Any:
-            number = seed_of(rng)
-            np.random.seed(number)  # noqa: NPY002
-            random.seed(number)
-            if torch is not None:  # a seed of its own: it has numpy's generator, and so its numbers
-                torch.manual_seed(seed_of(rng))
-            if type(rng) is np.random.Generator:
-                return function(data)
-            with global_functions_of(rng):  # it records what is drawn, for mutants
-                return function(data)
-
-        try:
-            with _ONE_AT_A_TIME, global_generators_kept():
-                yield seeded
-        finally:
-            if torch is not None:
-                torch.random.set_rng_state(theirs)
+@contextmanager
+def _global_state_kept(randomness: str | None) -> Iterator[None]:
+    """Leave global generators as they were found, where draws seed them."""
+    if randomness not in ("legacy", "torch"):
+        yield
+        return
+    torch = needed("torch", 'randomness="torch"') if randomness == "torch" else None
+    theirs = None if torch is None else torch.random.get_rng_state()
+    try:
+        with _ONE_AT_A_TIME, global_generators_kept():
+            yield
+    finally:
+        if torch is not None:
+            torch.random.set_rng_state(theirs)
 
 
 def _find(mechanism: OneDraw) -> str | None:

@@ -60,7 +60,7 @@ def as_rows(outputs: Any) -> Array | None:
         if row.dtype.kind not in "biuf":
             return None
         rows.append(row.astype(np.float64))
-    return _of(rows)
+    return object_array(rows)
 
 
 def as_made(outputs: Array) -> Any:
@@ -70,7 +70,7 @@ def as_made(outputs: Array) -> Any:
 
 def to_rows(draws: Array) -> Array:
     """Return draws of one shape, or rows, as rows."""
-    return draws if draws.dtype == object else _of(list(draws.astype(np.float64)))
+    return draws if draws.dtype == object else object_array(list(draws.astype(np.float64)))
 
 
 def joined(parts: Sequence[Array]) -> Array:
@@ -89,24 +89,20 @@ def joined(parts: Sequence[Array]) -> Array:
     return np.concatenate([to_rows(part) for part in parts])
 
 
-def kind_of(draws: Array) -> str:
-    """Kind of draws, as a word; numbers are one kind, widths of texts may vary.
+def kind_of(draws: Array | np.dtype[Any] | None) -> str:
+    """Kind of draws, or of a dtype, as a word; rows of objects are numbers, texts of any width.
 
     Examples
     --------
     >>> kind_of(np.array([1.0, 2.0])), kind_of(np.array(["yes", "no"]))
     ('number', 'text')
     """
-    return kind_of_dtype(draws.dtype)
-
-
-def kind_of_dtype(dtype: np.dtype[Any] | None) -> str:
-    """Kind of draws of a dtype, as a word; rows of objects are numbers."""
+    dtype = draws.dtype if isinstance(draws, np.ndarray) else draws
     if dtype is None or dtype.hasobject:
         return "number"
     if dtype.names:
         fields = (
-            f"{name}: {words_of(kind_of_dtype(dtype[name].base), dtype[name].shape)}"
+            f"{name}: {words_of(kind_of(dtype[name].base), dtype[name].shape)}"
             for name in dtype.names
         )
         return f"record ({', '.join(fields)})"
@@ -131,13 +127,6 @@ def words_of(kind: str, shape: tuple[int, ...] | None, each: str = "") -> str:
     if shape is None:
         return f"arrays of {kind}s of varying shape"
     return f"arrays of {kind}s of shape {shape}"
-
-
-def _of(rows: Sequence[Any]) -> Array:
-    array = np.empty(len(rows), dtype=object)
-    for at, row in enumerate(rows):  # assigned one by one: equal shapes would become an axis
-        array[at] = np.asarray(row)
-    return array
 
 
 Then = Callable[[Any], Any]
@@ -359,15 +348,18 @@ def as_array(
         return _records(draws, keys, catches)
     if any(isinstance(draw, str) for draw in held):
         # An empty list stands beside lists of texts, which are one text by now.
-        draws = ["" if _is_empty_list(draw) else draw for draw in draws]
-        held = ["" if _is_empty_list(draw) else draw for draw in held]
-    if held and all(isinstance(draw, str) for draw in held):
-        return np.array([_text(draw) for draw in draws])
-    if any(isinstance(draw, str) for draw in held):
-        texts = [_text(d) if isinstance(d, str | Failure) or _is_nothing(d) else "" for d in draws]
-        values = _numbers([math.nan if text else d for text, d in zip(texts, draws, strict=True)])
-        return value_or_text(values, np.array(texts))
-    if any(map(_has_texts, held)) and all(_is_list_of_texts(draw) for draw in held):
+        draws = [
+            "" if isinstance(d, list | tuple | np.ndarray) and np.shape(d) == (0,) else d
+            for d in draws
+        ]
+        texts = np.array(
+            [_text(d) if isinstance(d, str | Failure) or _is_nothing(d) else "" for d in draws]
+        )
+        if all(d is None or isinstance(d, str | Failure) for d in draws):
+            return texts
+        numbers = [math.nan if text else d for text, d in zip(texts, draws, strict=True)]
+        return value_or_text(_numbers(numbers), texts)
+    if all(_is_list_of_texts(draw) for draw in held) and any(held):
         return np.array(
             [_text(d) if d is None or isinstance(d, Failure) else "\x1f".join(d) for d in draws]
         )
@@ -385,10 +377,6 @@ def value_or_text(values: Array, texts: Array) -> Array:
     return _columns({"value": values, "text": texts})
 
 
-def _is_empty_list(draw: Any) -> bool:
-    return isinstance(draw, list | tuple | np.ndarray) and np.shape(draw) == (0,)
-
-
 def _is_nothing(draw: Any) -> bool:
     return draw is None or (isinstance(draw, float | np.floating) and math.isnan(draw))
 
@@ -401,7 +389,9 @@ def _numeric(draws: Sequence[Any], catches: bool) -> Array:
             array = np.array(plain)
         except ValueError:  # shapes differ
             array = np.empty(0, dtype=object)
-        if array.dtype.kind == "U" and any(map(_mixes_texts, plain)):
+        if array.dtype.kind == "U" and any(
+            isinstance(d, list | tuple) and not _is_list_of_texts(d) for d in plain
+        ):
             array = np.empty(0, dtype=object)  # numpy would make texts of the numbers
         if array.dtype != object and array.size:  # empty lists stand beside others in other calls
             return _finite(array) if catches else array
@@ -414,10 +404,6 @@ def _numeric(draws: Sequence[Any], catches: bool) -> Array:
             "or the numbers of a list with NaN in the place of other items"
         )
     return object_array([_finite(row) for row in rows]) if catches else rows
-
-
-def _mixes_texts(draw: Any) -> bool:
-    return isinstance(draw, list | tuple) and not all(isinstance(item, str) for item in draw)
 
 
 def _words_of_kind(draw: Any) -> str:
@@ -561,10 +547,6 @@ def _is_series(draw: Any) -> bool:
     return hasattr(draw, "to_dict") and hasattr(draw, "index") and not hasattr(draw, "columns")
 
 
-def _has_texts(draw: Any) -> bool:
-    return isinstance(draw, list | tuple) and len(draw) > 0 and isinstance(draw[0], str)
-
-
 def _is_list_of_texts(draw: Any) -> bool:
     return isinstance(draw, list | tuple) and all(isinstance(one, str) for one in draw)
 
@@ -626,7 +608,7 @@ class Kinds:
 
     def turn(self) -> None:
         """Turn to another pair; its draws may have another shape."""
-        if self._dtype is not None and kind_of_dtype(self._dtype) != "number":
+        if self._dtype is not None and kind_of(self._dtype) != "number":
             self._elsewhere = self._dtype
         self._dtype, self._shapes = None, {}
         self._only_missing = self._only_scalars = True
@@ -643,7 +625,7 @@ class Kinds:
         """
         self.is_bound &= bound
         array = self._brought_in(array)
-        kind, known_kind = kind_of(array), kind_of_dtype(self._dtype)
+        kind, known_kind = kind_of(array), kind_of(self._dtype)
         shape = None if array.dtype == object else array.shape[1:]
         known = self._shapes.setdefault(side if self._finite else "", shape)
         missing = _is_missing(array)
@@ -662,7 +644,11 @@ class Kinds:
         if known != shape:
             self._shapes[side] = None
             array = to_rows(array)
-        self.width = max(self.width, _cells(array), 1)
+        fields = [array.dtype[name].shape for name in array.dtype.names or ()] or [()]
+        cells = math.prod(array.shape[1:]) * sum(map(math.prod, fields))
+        if array.dtype == object:
+            cells = max((row.size for row in array), default=1)
+        self.width = max(self.width, cells, 1)
         return array
 
     def note(self, other: Kinds) -> None:
@@ -681,7 +667,7 @@ class Kinds:
             array = array if fit is None else fit
             self._dtype, self.width = array.dtype, 1
             return array
-        if kind_of(array) == kind_of_dtype(self._dtype):
+        if kind_of(array) == kind_of(self._dtype):
             return array
         fit = fitted(array, self._dtype)
         if fit is None and self.is_probing:
@@ -694,10 +680,10 @@ class Kinds:
     def _wider(self, array: Array) -> np.dtype[Any] | None:
         """Return the kind of which these draws and those before are; None where there is none."""
         assert self._dtype is not None
-        kinds = {kind_of(array), kind_of_dtype(self._dtype)}
+        kinds = {kind_of(array), kind_of(self._dtype)}
         if kinds == {"number", "text"} and self._only_missing:
             return array.dtype
-        if self._only_scalars and kinds <= {"number", "text", kind_of_dtype(_MIXED)}:
+        if self._only_scalars and kinds <= {"number", "text", kind_of(_MIXED)}:
             return _MIXED
         names = self._dtype.names
         if names is None or names != array.dtype.names:
@@ -716,10 +702,10 @@ def fitted(draws: Array, like: np.dtype[Any]) -> Array | None:
     >>> fitted(np.array([1.0, np.nan]), np.dtype("U3")) is None
     True
     """
-    kind = kind_of_dtype(like)
+    kind = kind_of(like)
     if kind_of(draws) == kind:
         return draws
-    if kind in ("text", kind_of_dtype(_MIXED)):
+    if kind in ("text", kind_of(_MIXED)):
         values, texts = _values_in(draws), _texts_in(draws)
         if texts is None or (kind == "text" and not np.isnan(values).all()):
             return None
@@ -767,7 +753,7 @@ def _text_of(row: Array) -> str | None:
 
 def _fitted_field(column: Array, like: np.dtype[Any]) -> Array | None:
     """Return one column of records as in other calls, of None where it holds nothing."""
-    if kind_of(column) == kind_of_dtype(like.base) and column.shape[1:] == like.shape:
+    if kind_of(column) == kind_of(like.base) and column.shape[1:] == like.shape:
         return column
     if column.shape[1:] != () or not _is_missing(column):
         return None
@@ -791,10 +777,3 @@ def _is_missing(draws: Array) -> bool:
     if draws.dtype.kind != "f" or draws.ndim != 1:
         return False
     return bool(np.isnan(draws[:1]).all() and np.isnan(draws).all())  # most end at the first
-
-
-def _cells(array: Array) -> int:
-    """Return how many cells a draw has."""
-    fields = [array.dtype[name].shape for name in array.dtype.names or ()] or [()]
-    cells = max((row.size for row in array), default=1) if array.dtype == object else 1
-    return int(cells * math.prod(array.shape[1:]) * sum(map(math.prod, fields)))

@@ -71,86 +71,6 @@ _UNSTEADY = (
 )
 
 
-def check_contract(sampler: Sampler, data: Any, side: str) -> None:
-    """Check the contract on a few small calls; raise :class:`MechanismError` if it is broken.
-
-    Refused: draws that do not follow the generator (replay would be impossible), draws that
-    repeat whatever the generator (chunks would be copies), and noise that is shared by the
-    draws of one call (they would not be independent).
-    """
-    given = handed(data)
-    before, one = digest(given), 0.0
-    if sampler.watch.total > 0:
-        alone = _first_draw(sampler, given, side)
-        one = sampler.fastest
-        if alone is not None and _is_dear(sampler) and digest(given) == before:
-            # That no noise is shared, and nothing repeats, is left to the check of independence.
-            again = sampler.call(data, 1, "probe", "alone", side=side, again=True)
-            _warn_of_slowness(sampler, 1, sampler.fastest, 0.0)
-            if is_seeded(sampler.mechanism) and not same_draws(alone, again):
-                raise MechanismError(f"{sampler.name} {_UNSTEADY}")
-            return
-        sampler.fastest = math.inf
-    calls = [sampler.call(given, PROBE_SIZE, "probe", 0, side=side, is_copy=True)]
-    if digest(given) != before:
-        raise MechanismError(
-            f"{sampler.name} changes its input: the data are not the same after the call; "
-            "a mechanism must leave them alone, and draw from a copy"
-        )
-    calls += [sampler.call(data, PROBE_SIZE, "probe", seed, side=side) for seed in (0, 1, 2, 3)]
-    per_draw = max(sampler.fastest - one, 0.0) / PROBE_SIZE
-    per_call = sampler.fastest - per_draw * PROBE_SIZE
-    _warn_of_slowness(sampler, PROBE_SIZE, per_draw, per_call)
-    first, again, *others = calls
-    if not is_seeded(sampler.mechanism):
-        others = [again, *others]
-    elif not same_draws(first, again):
-        raise MechanismError(f"{sampler.name} {_UNSTEADY}")
-    if all(same_draws(first, other) for other in others):
-        if not is_constant(first):
-            raise MechanismError(
-                f"{sampler.name} ignores rng: four calls with different generators gave the same "
-                f"{PROBE_SIZE} draws; draw from rng only"
-            )
-    elif all(is_constant(call) for call in calls):
-        raise MechanismError(
-            f"{sampler.name} shares its noise: all {PROBE_SIZE} draws of one call are equal, but "
-            "calls differ. Draw noise of shape [size, ...], so that draws are independent"
-        )
-
-
-def _first_draw(sampler: Sampler, given: Any, side: str) -> Array | None:
-    """Return one draw, which shows what draws cost before many are made; None where that fails.
-
-    What is wrong shows again in the call of many draws, and is told of that.
-    """
-    try:
-        return sampler.call(given, 1, "probe", "alone", side=side, is_copy=True)
-    except (MechanismTimeout, LateFailure):
-        raise
-    except MechanismError:
-        return None
-
-
-def _is_dear(sampler: Sampler) -> bool:
-    """Whether the only draw so far says that the whole probe would take too long."""
-    whole = sampler.fastest * _PROBES * PROBE_SIZE
-    bound = sampler.watch.max_seconds
-    return sampler.fastest >= SLOW or (bound is not None and whole > _PROBE_SHARE * bound)
-
-
-def _warn_of_slowness(sampler: Sampler, size: int, per_draw: float, per_call: float) -> None:
-    """Say so at once where the draws that are planned would take more than three minutes."""
-    watch = sampler.watch
-    seconds = per_draw * watch.total + per_call * 2 * CALLS
-    # Whoever bounds the time knows. A mutant is no news after its mechanism.
-    if watch.is_warned or watch.max_seconds is not None or watch.total == 0 or seconds <= LONG:
-        return
-    watch.is_warned = True
-    words = slow_words(sampler.name, sampler.fastest, size, watch.total, seconds)
-    warnings.warn(words, SlowAuditWarning, stacklevel=2)
-
-
 # --- draws in chunks, each from a generator of its own -----------------------------------------
 
 
@@ -237,7 +157,75 @@ class Sampler:
             )
 
     def _probe(self, data: Any, side: str) -> None:
-        check_contract(self, data, side)
+        """Check the contract on a few small calls; raise :class:`MechanismError` if it is broken.
+
+        Refused: draws that do not follow the generator (replay would be impossible), draws that
+        repeat whatever the generator (chunks would be copies), and noise that is shared by the
+        draws of one call (they would not be independent).
+        """
+        given = handed(data)
+        before = digest(given)
+        if self.watch.total > 0 and self._is_checked_alone(data, given, side):
+            return
+        one, self.fastest = self.fastest, math.inf
+        calls = [self.call(given, PROBE_SIZE, "probe", 0, side=side, is_copy=True)]
+        if digest(given) != before:
+            raise MechanismError(
+                f"{self.name} changes its input: the data are not the same after the call; "
+                "a mechanism must leave them alone, and draw from a copy"
+            )
+        calls += [self.call(data, PROBE_SIZE, "probe", seed, side=side) for seed in (0, 1, 2, 3)]
+        per_draw = max(self.fastest - one, 0.0) / PROBE_SIZE
+        self._warn_of_slowness(PROBE_SIZE, per_draw, self.fastest - per_draw * PROBE_SIZE)
+        first, again, *others = calls
+        if not is_seeded(self.mechanism):
+            others = [again, *others]
+        elif not same_draws(first, again):
+            raise MechanismError(f"{self.name} {_UNSTEADY}")
+        if all(same_draws(first, other) for other in others):
+            if not is_constant(first):
+                raise MechanismError(
+                    f"{self.name} ignores rng: four calls with different generators gave the same "
+                    f"{PROBE_SIZE} draws; draw from rng only"
+                )
+        elif all(is_constant(call) for call in calls):
+            raise MechanismError(
+                f"{self.name} shares its noise: all {PROBE_SIZE} draws of one call are equal, but "
+                "calls differ. Draw noise of shape [size, ...], so that draws are independent"
+            )
+
+    def _is_checked_alone(self, data: Any, given: Any, side: str) -> bool:
+        """Check by two draws a mechanism of which the whole probe would take too long.
+
+        That no noise is shared, and nothing repeats, is left to the check of independence.
+        """
+        before = digest(given)
+        try:
+            alone = self.call(given, 1, "probe", "alone", side=side, is_copy=True)
+        except (MechanismTimeout, LateFailure):
+            raise
+        except MechanismError:  # it shows again in the call of many draws, and is told of that
+            return False
+        whole, bound = self.fastest * _PROBES * PROBE_SIZE, self.watch.max_seconds
+        is_slow = self.fastest >= SLOW or (bound is not None and whole > _PROBE_SHARE * bound)
+        if not is_slow or digest(given) != before:
+            return False
+        again = self.call(data, 1, "probe", "alone", side=side, again=True)
+        self._warn_of_slowness(1, self.fastest, 0.0)
+        if is_seeded(self.mechanism) and not same_draws(alone, again):
+            raise MechanismError(f"{self.name} {_UNSTEADY}")
+        return True
+
+    def _warn_of_slowness(self, size: int, per_draw: float, per_call: float) -> None:
+        """Say so at once where the draws that are planned would take more than three minutes."""
+        watch = self.watch
+        seconds = per_draw * watch.total + per_call * 2 * CALLS
+        # Whoever bounds the time knows. A mutant is no news after its mechanism.
+        if watch.is_warned or watch.max_seconds is not None or not watch.total or seconds <= LONG:
+            return
+        watch.is_warned = True
+        words = slow_words(self.name, self.fastest, size, watch.total, seconds)
+        warnings.warn(words, SlowAuditWarning, stacklevel=2)
 
     @property
     def draws_have_keys(self) -> bool:
@@ -307,23 +295,19 @@ class Sampler:
             )
             return
         for index, start in enumerate(starts):
-            if self.watch.is_spent() and self._is_mutant:
+            if self.watch.is_spent() and self._labels[-1:] != ("mechanism",):
                 raise MechanismError(f"{self.name} {TIME_IS_OVER}")
             size = min(step, draws - start)
             outputs = self.call(data, size, role, side, index, side=side)
             self.watch.note(size)
             yield function(outputs, start)
 
-    @property
-    def _is_mutant(self) -> bool:
-        return self._labels[-1:] != ("mechanism",)
-
     def _can_travel(self, workers: Workers) -> bool:
         """Whether workers can have the mechanism; a mutant that they cannot have is drawn here."""
         try:
             workers.ship(self.mechanism, self.name)
         except MechanismError:
-            if not self._is_mutant:
+            if self._labels[-1:] == ("mechanism",):
                 raise
             return False
         return True

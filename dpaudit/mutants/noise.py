@@ -144,19 +144,12 @@ def of_noise(
     if isinstance(mechanism, ExactMechanism):
         return NoiseMutants((), tuple(_of_pmf(mechanism)))
     _validate.function("a function f(data, size, *, rng)", mechanism=mechanism)
-    return _of_noise(mechanism, held, seed, watch)
-
-
-def _of_noise(
-    mechanism: Any, datasets: Sequence[Array], seed: int, watch: Watch | None
-) -> NoiseMutants:
-    """Return the mutants of a mechanism that draws."""
     if not isinstance(mechanism, AdditiveNoise):
-        return _of_sampled(mechanism, datasets, seed, watch)
+        return _of_sampled(mechanism, held, seed, watch)
     final = _of_final_noise(mechanism)
     if not mechanism.is_random:
         return NoiseMutants((), tuple(final))
-    inner = _of_sampled(mechanism.centers, datasets, seed, watch, least=1)
+    inner = _of_sampled(mechanism.centers, held, seed, watch, least=1)
     mutants = [*final]
     for mutant in inner.mutants:
         outer = mechanism.with_centers(mutant.mechanism)

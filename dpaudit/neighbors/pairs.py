@@ -16,6 +16,7 @@ from dpaudit.data import (
     Census,
     Form,
     added,
+    at_most,
     common,
     digest,
     form_of,
@@ -331,12 +332,7 @@ def _users_of(differ: Any, left: Any, right: Any, relation: Relation) -> tuple[A
     if isinstance(answer, str) or not isinstance(answer, Iterable):
         raise TypeError(f"differ must return a list of the users that differ, got {answer!r}")
     users = tuple(answer)
-    if len(users) > relation.users:
-        raise PairError(
-            f"the datasets of a pair may differ in {relation.users} user"
-            f"{'s' * (relation.users > 1)}, got differences in {len(users)}: "
-            f"{', '.join(map(repr, users[:5]))}"
-        )
+    at_most(len(users), relation.users, users)
     return users
 
 

@@ -98,10 +98,6 @@ class Portfolio:
                     f"a pair of a portfolio must differ, got one whose sides are equal: {pair!r}"
                 )
         of_one_kind(self.pairs, "a portfolio")
-        for name, some in (("ends", self.ends), ("small", self.small)):
-            for one in some:
-                if not any(one is pair for pair in self.pairs):
-                    raise ArgumentError(f"{name} must be some of the pairs, got another: {one!r}")
 
     def example(self, *, rng: np.random.Generator) -> NeighborPair:
         """Return the first pair, or else one of the first space."""
