@@ -314,7 +314,7 @@ def needed(module: str, what: str = "this adapter", package: str = "") -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise MechanismError(
-            f"{what} needs {module}, which cannot be imported here ({error}): "
+            f"{what} needs the package {module}, which cannot be imported here ({error}): "
             f"pip install {package or module}"
         ) from error
 

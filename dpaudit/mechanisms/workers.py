@@ -450,19 +450,13 @@ def run_task(
     function: Callable[..., Any], shipped: tuple[Shipped, ...], task: tuple[Any, ...]
 ) -> Any:
     """Return what a function makes of shipped objects and a task."""
-    return function(*(_object(one) for one in shipped), *task)
-
-
-def _object(shipped: Shipped) -> Any:
-    """Return what was shipped; it is read once."""
-    if shipped.digest not in _HERE:
-        place = shipped.place
-        content = Path(place).read_bytes() if isinstance(place, str) else place
-        _HERE[shipped.digest] = unpacked(content)
-        while len(_HERE) > _KEPT:
-            _HERE.popitem(last=False)
-    _HERE.move_to_end(shipped.digest)
-    return _HERE[shipped.digest]
+    for digest, place in shipped:  # each is read once
+        if digest not in _HERE:
+            _HERE[digest] = unpacked(Path(place).read_bytes() if isinstance(place, str) else place)
+        _HERE.move_to_end(digest)
+    while len(_HERE) > _KEPT:
+        _HERE.popitem(last=False)
+    return function(*(_HERE[digest] for digest, _ in shipped), *task)
 
 
 # --- chunks drawn by the workers of a Dask scheduler -------------------------------------------

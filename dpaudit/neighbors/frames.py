@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
+from importlib import import_module
 from itertools import chain, zip_longest
 from math import isfinite, isnan, nan
 from typing import Any
@@ -75,13 +75,7 @@ class Schema:
         object.__setattr__(self, "columns", held)
         if _validate.text(user=self.user) in held:
             raise ArgumentError(f"user must name a column of its own, got {self.user!r}")
-        if isinstance(self.special, str | bytes | Mapping) or not isinstance(
-            self.special, Iterable
-        ):
-            raise TypeError(
-                f"special must be a list of values, got {_validate.shown(self.special)}"
-            )
-        values = tuple(self.special)
+        values = () if self.special == () else _validate.items("a list", special=self.special)
         for value in values:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise TypeError(f"special must hold numbers such as nan or 1e300, got {value!r}")
@@ -204,6 +198,18 @@ class _Tables:
         """Return the dataset of the others and a user, or of the others alone."""
         raise NotImplementedError
 
+    def pairs(self, relation: Relation) -> Iterator[NeighborPair]:
+        """Yield pairs that differ, those first that matter most."""
+        met = set()
+        for pair in self._pairs(relation):
+            sides = digest(pair.left), digest(pair.right)
+            if sides[0] != sides[1] and sides not in met:
+                met.add(sides)
+                yield pair
+
+    def _pairs(self, relation: Relation) -> Iterator[NeighborPair]:
+        raise NotImplementedError
+
     def ends(self, columns: Iterable[Column]) -> tuple[Row, Row]:
         """Return the highest values of columns, and the lowest."""
         columns = list(columns)
@@ -254,11 +260,13 @@ class SchemaTables(_Tables):
             )
         self.frame, self.user = schema.frame, schema.user
         self.by = None if self.frame == "dicts" else self.user
-        if self.by and not _is_installed(self.frame):
+        try:
+            self.library: Any = import_module(self.frame) if self.by else None
+        except ImportError:
             raise ArgumentError(
                 f"frame={self.frame!r} needs the package {self.frame}, which is not installed "
                 f"here: pip install {self.frame}; frame='dicts' needs none"
-            )
+            ) from None
         rows = "" if items is None else f"; items={items}"
         self.name = f"rows({', '.join(schema.columns)}{rows})"
 
@@ -287,26 +295,13 @@ class SchemaTables(_Tables):
         users = others if rows is None else [*others, rows]
         if self.frame == "dicts":
             return users
+        lows = [0, *(c.low for c in self.columns)]
         data: dict[str, list[Any]] = {self.user: [i for i, held in enumerate(users) for _ in held]}
         for c in self.columns:
             data[c.name] = [row[c.name] for held in users for row in held]
-        if self.frame == "polars":
-            import polars
-
-            kinds: dict[Any, Any] = {str: polars.String, float: polars.Float64, int: polars.Int64}
-            dtypes = {c.name: kinds.get(type(c.low), polars.Boolean) for c in self.columns}
-            return polars.DataFrame(data, schema={self.user: polars.Int64, **dtypes})
-        import pandas
-
-        table = pandas.DataFrame(data)
-        if not users:  # dtypes of columns without a row are the same as of others
-            one = pandas.DataFrame({self.user: [0]} | {c.name: [c.low] for c in self.columns})
-            table = table.astype(dict(one.dtypes))
-        return table
-
-    def pairs(self, relation: Relation) -> Iterator[NeighborPair]:
-        """Yield pairs that differ, those first that matter most."""
-        return (pair for pair in self._pairs(relation) if not pair.is_null)
+        # A row more, for its dtypes: those of columns without a row are the same as of others.
+        data = {name: [*cells, low] for (name, cells), low in zip(data.items(), lows, strict=True)}
+        return self.library.DataFrame(data)[:-1]
 
     def _pairs(self, relation: Relation) -> Iterator[NeighborPair]:
         others, make, held = self.others(), partial(self.pair, relation), self.held
@@ -427,15 +422,6 @@ class FrameTables(_Tables):
     def stacked(self, others: Any, rows: Any) -> Any:  # noqa: D102
         return others if rows is None else self.table.stacked(others, rows)
 
-    def pairs(self, relation: Relation) -> Iterator[NeighborPair]:
-        """Yield pairs that differ, those first that matter most."""
-        met = set()
-        for pair in self._pairs(relation):
-            sides = digest(pair.left), digest(pair.right)
-            if sides[0] != sides[1] and sides not in met:
-                met.add(sides)
-                yield pair
-
     def _pairs(self, relation: Relation) -> Iterator[NeighborPair]:
         make, held = partial(self.pair, relation), self.held
         others, one = self.table.without(self.who), self.table.rows_of(list(self.table.sizes)[-1])
@@ -512,13 +498,6 @@ class FrameTables(_Tables):
         if relation == Relation.REPLACE_USER:
             users |= {c.name: c.range for c in self.columns}
         yield SearchSpace(real, users, name=f"users, {relation}")
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ValueError:  # None among the modules, which forbids an import
-        return False
 
 
 def _words(name: str, parameters: Mapping[str, Any]) -> str:

@@ -199,7 +199,7 @@ def portfolio(
     >>> from math import inf, nan
     >>> columns = {"age": (0, 120), "income": (0.0, 1e5), "city": ["Aix", "Brest", "Caen"]}
     >>> portfolio(schema=Schema(columns, special=(nan, inf)))
-    Portfolio(rows(age, income, city): 42 pairs, 4 spaces)
+    Portfolio(rows(age, income, city): 40 pairs, 4 spaces)
     >>> import pandas as pd
     >>> visits = pd.DataFrame({"id": [1, 1, 2, 3], "paid": [3.0, 4.0, 5.0, 2.0]})
     >>> portfolio(visits, schema=Schema(user="id"))

@@ -155,14 +155,9 @@ def search(
             f"budget must be an integer >= {LEAST_BUDGET} draws per dataset, for one round of the "
             f"smallest search, got {budget}"
         )
-    return _Search(where, sampler, budget, finals, _primary_only(goal), rng).run()
-
-
-def _primary_only(goal: Goal) -> Goal:
-    """Drop the profile where the objective does not depend on it: most of the work of `learn`."""
-    if goal.delta is None:
-        return goal
-    return replace(goal, epsilons=goal.epsilons[:1], claimed_deltas=goal.claimed_deltas[:1])
+    if goal.delta is not None:  # the objective does not depend on the profile: most of the work
+        goal = replace(goal, epsilons=goal.epsilons[:1], claimed_deltas=goal.claimed_deltas[:1])
+    return _Search(where, sampler, budget, finals, goal, rng).run()
 
 
 def _score(left: Array, right: Array, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
