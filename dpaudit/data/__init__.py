@@ -27,7 +27,7 @@ from dpaudit.data.frames import FrameForm, is_frame
 from dpaudit.data.frames import unpacked as _frame
 from dpaudit.data.sequences import SequenceForm, content, object_array
 from dpaudit.data.sequences import unpacked as _sequence
-from dpaudit.data.sides import added, at_most, frame_sides, replaced
+from dpaudit.data.sides import added, check_count, frame_sides, replaced
 from dpaudit.data.tables import TablesForm, is_constant, parts_of
 from dpaudit.data.users import UserTable
 from dpaudit.errors import PairError
@@ -40,7 +40,7 @@ __all__ = [
     "Packed",
     "UserTable",
     "added",
-    "at_most",
+    "check_count",
     "common",
     "content",
     "dataset_array",

@@ -34,7 +34,7 @@ def replaced(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
     come = [user for user in right.held if user not in left.held]
     changed = [u for u in left.held if u in right.held and left.held[u] != right.held[u]]
     count = len(changed) + max(len(gone), len(come))
-    at_most(count, most, [*changed, *gone, *come])
+    check_count(count, most, [*changed, *gone, *come])
     found = (*changed, *gone, *come)
     _same_rest(left, right, set(found))
     return found
@@ -106,7 +106,7 @@ def _same_rest(left: Census, right: Census, users: set[Hashable]) -> None:
         )
 
 
-def at_most(count: int, most: int, users: Sequence[Any]) -> None:
+def check_count(count: int, most: int, users: Sequence[Any]) -> None:
     """Refuse differences in more users than a relation allows."""
     if count > most:
         told = ", ".join(repr(user) for user in users[:5]) + (" ..." if len(users) > 5 else "")

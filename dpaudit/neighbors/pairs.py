@@ -16,7 +16,7 @@ from dpaudit.data import (
     Census,
     Form,
     added,
-    at_most,
+    check_count,
     common,
     digest,
     form_of,
@@ -332,7 +332,7 @@ def _users_of(differ: Any, left: Any, right: Any, relation: Relation) -> tuple[A
     if isinstance(answer, str) or not isinstance(answer, Iterable):
         raise TypeError(f"differ must return a list of the users that differ, got {answer!r}")
     users = tuple(answer)
-    at_most(len(users), relation.users, users)
+    check_count(len(users), relation.users, users)
     return users
 
 
