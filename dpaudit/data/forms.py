@@ -41,11 +41,6 @@ class Failure:
 
     name: str
 
-    @classmethod
-    def of(cls, error: BaseException) -> Failure:
-        """Return what stands for an exception."""
-        return cls(type(error).__name__)
-
     @property
     def words(self) -> str:
         """What reports call it."""

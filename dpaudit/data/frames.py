@@ -125,6 +125,10 @@ def frame_of(value: Any, by: Any, name: str) -> Any:
     PairError
         Where it has no such column, or rows that belong to nobody.
     """
+    if not is_frame(value):
+        raise TypeError(
+            f"{name} must be a DataFrame of pandas or polars, got {type(value).__name__}"
+        )
     frame = nw.from_native(value, eager_only=True)
     if not all(isinstance(column, str) for column in frame.columns):
         raise PairError(f"{name} must have columns whose names are texts, got {frame.columns}")

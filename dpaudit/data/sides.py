@@ -129,10 +129,6 @@ def frame_sides(
 
     Parameters are those of :meth:`NeighborPair.from_frame`.
     """
-    if not frames.is_frame(frame):
-        raise TypeError(
-            f"frame must be a DataFrame of pandas or polars, got {type(frame).__name__}"
-        )
     if drop is None and replace is None:
         raise ArgumentError(f"give drop or replace, got drop={drop!r} and replace={replace!r}")
     left = frames.frame_of(frame, by, "frame")

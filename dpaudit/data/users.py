@@ -30,10 +30,6 @@ class UserTable:
     """
 
     def __init__(self, frame: Any, by: str) -> None:
-        if not frames.is_frame(frame):
-            raise TypeError(
-                f"frame must be a DataFrame of pandas or polars, got {type(frame).__name__}"
-            )
         self.frame = frames.frame_of(frame, by, "frame")
         self.by = by
         if len(self.sizes) < 2 or not self.cells:

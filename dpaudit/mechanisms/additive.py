@@ -71,12 +71,8 @@ class AdditiveNoise:
         *,
         ball: BallLike | None = None,
     ) -> None:
-        if not callable(centers):
-            raise TypeError(
-                f"centers must be a function centers(data, size, *, rng) or centers(data), "
-                f"got {centers!r}"
-            )
-        self.centers = centers
+        words = "a function centers(data, size, *, rng) or centers(data)"
+        self.centers = _validate.function(words, centers=centers)
         self.noise = Noise(noise, scale)
         self.is_random = _takes_rng(centers)
         self.name = mechanism_name(centers)

@@ -194,7 +194,11 @@ class Outcomes:
         apart: bool = False,
     ) -> None:
         self.mechanism = _validate.function("a function f(data, size, *, rng)", mechanism=mechanism)
-        self.keys = checked_keys(keys)
+        self.keys = None
+        if keys is not None:
+            self.keys = _validate.items("a list of the keys that draws may have", keys=keys)
+            if len({str(key) for key in self.keys}) < len(self.keys):
+                raise ArgumentError(f"keys must hold each key once, got {self.keys!r}")
         self.errors = _validate.choice(ERRORS, errors=errors)
         self.then = None if then is None else _validate.function("a function", then=then)
         self.apart = _validate.flag(apart=apart)
@@ -204,24 +208,19 @@ class Outcomes:
 
     def of(self, mechanism: Callable[..., Any], *, apart: bool | None = None) -> Outcomes:
         """Return another mechanism whose draws are treated alike."""
-        return Outcomes(
-            mechanism,
-            keys=self.keys,
-            errors=self.errors,
-            then=self.then,
-            apart=self.apart if apart is None else apart,
-        )
+        apart = self.apart if apart is None else apart
+        return Outcomes(mechanism, keys=self.keys, errors=self.errors, then=self.then, apart=apart)
 
     @property
     def may_fail_late(self) -> bool:
         """Whether a call may raise :class:`LateFailure`."""
-        one_by_one = _bound(self.mechanism)[0] is not None
+        one_by_one = _one_by_one(self.mechanism)[0] is not None
         return self.errors == "outcome" and not self.apart and not one_by_one
 
     def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent draws as an array, a record for each dict."""
         catches = self.errors == "outcome"
-        one_by_one, bound = _bound(self.mechanism)
+        one_by_one, bound = _one_by_one(self.mechanism)
         if one_by_one is not None:
             draws = one_by_one(data, size, rng=rng, then=self.then, catches=catches, **bound)
         elif catches and (self.apart or self._fails_on(data)):
@@ -280,7 +279,7 @@ def attempt(draw: Callable[[], Any]) -> Any:
     except _OURS:
         raise
     except Exception as error:
-        return Failure.of(error)
+        return Failure(type(error).__name__)
 
 
 def applied(then: Then | None, draws: Iterable[Any], *, catches: bool) -> list[Any]:
@@ -295,17 +294,7 @@ def applied(then: Then | None, draws: Iterable[Any], *, catches: bool) -> list[A
     ]
 
 
-def checked_keys(keys: Any) -> tuple[Hashable, ...] | None:
-    """Return the declared keys; refuse what is no list of different keys."""
-    if keys is None:
-        return None
-    held = _validate.items("a list of the keys that draws may have", keys=keys)
-    if len({str(key) for key in held}) < len(held):
-        raise ArgumentError(f"keys must hold each key once, got {held!r}")
-    return held
-
-
-def _bound(mechanism: Any) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
+def _one_by_one(mechanism: Any) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
     """Return what draws one by one, if anything does, and the arguments bound to it."""
     bound: dict[str, Any] = {}
     while isinstance(mechanism, functools.partial) and not mechanism.args:

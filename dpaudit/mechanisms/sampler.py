@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit import _validate
 from dpaudit.data import digest, handed
 from dpaudit.errors import MechanismError, MechanismTimeout, SlowAuditWarning, place
 from dpaudit.mechanisms.independence import is_constant, same_draws
@@ -116,11 +117,8 @@ class Sampler:
         workers: Workers | None = None,
         kept: Kept | None = None,
     ) -> None:
-        if not callable(mechanism):
-            raise TypeError(
-                f"mechanism must be a function f(data, size, *, rng), got {mechanism!r}"
-            )
-        self.mechanism = mechanism
+        words = "a function f(data, size, *, rng)"
+        self.mechanism: Any = _validate.function(words, mechanism=mechanism)
         self.name = mechanism_name(mechanism)
         self.seconds = 0.0
         self.saw_reals = False

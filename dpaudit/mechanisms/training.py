@@ -46,10 +46,7 @@ class LikelihoodRatio:
     scale: float
     steps: int
     last: tuple[Floats, float] | None = None
-
-    @property
-    def __name__(self) -> str:
-        return "likelihood_ratio"
+    __name__ = "likelihood_ratio"
 
     def __call__(self, outputs: Array) -> Floats:
         """Return the scores of sums ``[size, steps, d]``, or of last iterates ``[size, d]``."""
@@ -300,10 +297,8 @@ class DPSGD:
         release: str = "white_box",
         loss: Callable[[Floats], Any] | None = None,
     ) -> None:
-        for name, function in (("gradient", gradient), ("loss", loss)):
-            if not callable(function) and not (name == "loss" and function is None):
-                raise TypeError(f"{name} must be a function, got {function!r}")
-        self.gradient, self.loss = gradient, loss
+        self.gradient = _validate.function(gradient=gradient)
+        self.loss = None if loss is None else _validate.function(loss=loss)
         self.start = _validate.vector(start=start)
         self.clip_norm = _validate.positive(clip_norm=clip_norm)
         self.sigma = _validate.positive(sigma=sigma)

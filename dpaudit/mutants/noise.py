@@ -102,7 +102,7 @@ class NoiseMutants:
     unseen: str = ""
     recording: Recording | None = None
 
-    def summary(self) -> str:
+    def __str__(self) -> str:
         """Return where noise is drawn, how often, and what becomes of it, in a few lines."""
         often = {_noise_of(site): site.frequency for site in self.sites}
         lines = []
@@ -115,9 +115,6 @@ class NoiseMutants:
         if self.unseen:
             lines.append(f"  not all of its randomness gives mutants: {self.unseen}")
         return "\n".join(lines)
-
-    def __str__(self) -> str:
-        return self.summary()
 
 
 def of_noise(

@@ -20,7 +20,7 @@ from dpaudit.claims import Relation
 from dpaudit.data import UserTable, digest
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.pairs import NeighborPair
-from dpaudit.neighbors.spaces import Choice, Integer, Interval, Range, SearchSpace
+from dpaudit.neighbors.spaces import Choice, Integer, Interval, Range, SearchSpace, in_words
 
 FRAMES = ("pandas", "polars", "dicts")
 
@@ -75,7 +75,13 @@ class Schema:
         object.__setattr__(self, "columns", held)
         if _validate.text(user=self.user) in held:
             raise ArgumentError(f"user must name a column of its own, got {self.user!r}")
-        values = () if self.special == () else _validate.items("a list", special=self.special)
+        if isinstance(self.special, str | bytes | Mapping) or not isinstance(
+            self.special, Iterable
+        ):
+            raise TypeError(
+                f"special must be a list of values, got {_validate.shown(self.special)}"
+            )
+        values = tuple(self.special)
         for value in values:
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise TypeError(f"special must hold numbers such as nan or 1e300, got {value!r}")
@@ -224,7 +230,7 @@ class _Tables:
         right = {name: parameters.get(f"{name} right", usual[name]) for name in names}
         count = parameters.get("count")
         sides = self.held(count, **left), self.held(count, **right)
-        return self.pair(relation, others, *sides, _words(self.space, parameters))
+        return self.pair(relation, others, *sides, f"{self.space}({in_words(parameters)})")
 
     def ranges(self, relation: Relation) -> dict[str, Range]:
         """Return what the user may hold on the left, and where it is replaced on the right."""
@@ -491,14 +497,12 @@ class FrameTables(_Tables):
             values = dict(parameters)
             who = values.pop(self.table.by)
             sides = self.table.rows_of(who), self.rows(who, **values)
-            return self.pair(relation, self.table.without(who), *sides, _words("users", parameters))
+            return self.pair(
+                relation, self.table.without(who), *sides, f"users({in_words(parameters)})"
+            )
 
         yield SearchSpace(made, self.ranges(relation), name=f"like, {relation}")
         users: dict[str, Range] = {self.table.by: Choice(tuple(self.table.sizes)[:_USERS])}
         if relation == Relation.REPLACE_USER:
             users |= {c.name: c.range for c in self.columns}
         yield SearchSpace(real, users, name=f"users, {relation}")
-
-
-def _words(name: str, parameters: Mapping[str, Any]) -> str:
-    return f"{name}({', '.join(f'{key}={value}' for key, value in parameters.items())})"

@@ -287,8 +287,7 @@ class PairFamily:
         held = _validate.items("a list of NeighborPair objects", pairs=self.pairs)
         object.__setattr__(self, "pairs", held)
         for pair in self.pairs:
-            if not isinstance(pair, NeighborPair):
-                raise TypeError(f"pairs must hold NeighborPair objects, got {type(pair).__name__}")
+            _validate.instance(NeighborPair, "a list of NeighborPair objects", pairs=pair)
             if len(self.pairs) > 1 and pair.is_null:
                 raise ArgumentError(
                     f"pairs of a family must differ, got one whose sides are equal: {pair!r}"

@@ -26,7 +26,7 @@ from dpaudit.neighbors.recipes import (
     searched,
     value_patterns,
 )
-from dpaudit.neighbors.spaces import Interval, Magnitude, SearchSpace
+from dpaudit.neighbors.spaces import Interval, Magnitude, SearchSpace, in_words
 
 Array = NDArray[Any]
 
@@ -88,8 +88,7 @@ class Portfolio:
             held = tuple(getattr(self, field))
             object.__setattr__(self, field, held)
             for one in held:
-                if not isinstance(one, kind):
-                    raise TypeError(f"{field} must hold {kind.__name__} objects, got {one!r}")
+                _validate.instance(kind, f"a list of {kind.__name__} objects", **{field: one})
         if not self.pairs and not self.spaces:
             raise ArgumentError(f"the portfolio {self.name!r} holds no pair and no space")
         for pair in self.pairs:
@@ -314,11 +313,7 @@ def _of_relation(
     words |= {"low": domain and domain[0], "high": domain and domain[1]}
     words["missing"] = True if missing else None
     words["relation"] = None if relation == Relation.REPLACE_USER else relation
-    shown = ", ".join(
-        f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
-        for key, value in words.items()
-        if value is not None
-    )
+    shown = in_words({key: value for key, value in words.items() if value is not None})
     front = len(pairs) // 2
     pairs = pairs[:front] + small + pairs[front:] + ends
     if relation != Relation.REPLACE_USER:

@@ -278,8 +278,8 @@ def test_portfolios_of_ones_own_are_checked() -> None:
     for arguments, error, words in (
         (("mine", ()), ArgumentError, "holds no pair and no space"),
         (("", (pair,)), (TypeError, ValueError), "name must be a text"),
-        (("mine", (space,)), TypeError, "pairs must hold NeighborPair objects"),
-        (("mine", (), (pair,)), TypeError, "spaces must hold SearchSpace objects"),
+        (("mine", (space,)), TypeError, "pairs must be a list of NeighborPair"),
+        (("mine", (), (pair,)), TypeError, "spaces must be a list of SearchSpace"),
         (("mine", (pair, values)), ArgumentError, "share one relation"),
         (("mine", (same,)), ArgumentError, "must differ"),
     ):
