@@ -17,7 +17,7 @@ MUTANTS = (
     Mutant(
         "data/sides.py",
         "a replaced user may be any number of users",
-        "    _at_most(count, most, [*changed, *gone, *come])\n",
+        "    check_count(count, most, [*changed, *gone, *come])\n",
         "",
         DATA,
     ),

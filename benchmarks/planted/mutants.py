@@ -57,8 +57,8 @@ MUTANTS = (
     Mutant(
         "mutants/sites.py",
         "steps are taken for loops over draws",
-        "return calls > RUNS / 3 and numbers < RUNS / 3",
-        "return numbers < RUNS / 3 or calls > 0",
+        "by_run = after / before > RUNS / 3 and numbers < RUNS / 3",
+        "by_run = numbers < RUNS / 3 or after > 0",
         ("tests/mutants/test_noise.py",),
     ),
     Mutant(

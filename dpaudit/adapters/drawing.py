@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import random
 import warnings
 from collections.abc import Callable, Hashable, Iterator
@@ -133,25 +132,3 @@ def apart(rng: np.random.Generator) -> Iterator[None]:
 def legacy(rng: np.random.Generator) -> np.random.RandomState:
     """Return numpy's older kind of generator, seeded from `rng` by 256 bits."""
     return np.random.RandomState([seed_of(rng) for _ in range(8)])
-
-
-def needed(module: str, package: str) -> Any:
-    """Import a module of another package, or say how to install it.
-
-    Raises
-    ------
-    MechanismError
-        Where it cannot be imported.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MechanismError(
-            f"this adapter needs {module}, which cannot be imported here ({error}): "
-            f"pip install {package}"
-        ) from error
-
-
-def words_of(tool: Any) -> str:
-    """Return the name of a function or a class."""
-    return str(getattr(tool, "__name__", None) or type(tool).__name__)

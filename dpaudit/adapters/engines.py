@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from dpaudit import _validate
-from dpaudit.adapters.drawing import Drawn, Given, Release, needed, with_options
+from dpaudit.adapters.drawing import Drawn, Given, Release, with_options
 from dpaudit.data import is_frame
 from dpaudit.errors import MechanismError
+from dpaudit.mechanisms import needed
 
 Then = Callable[[Any], Any]
 
@@ -95,7 +96,7 @@ def pipeline_dp(
 def _prepared_pipeline(
     params: Any, public: list[Hashable] | None, epsilon: float, delta: float
 ) -> Release:
-    library = needed("pipeline_dp", "pipeline-dp")
+    library = needed("pipeline_dp", package="pipeline-dp")
     asked = params() if callable(params) else params
     extractors = library.DataExtractors(
         privacy_id_extractor=lambda row: row[0],
@@ -192,7 +193,7 @@ def smartnoise_sql(
 
 
 def _prepared_query(query: str, metadata: Any, **options: Any) -> Release:
-    library = needed("snsql", "smartnoise-sql")
+    library = needed("snsql", package="smartnoise-sql")
 
     def release(given: Any, rng: np.random.Generator) -> Any:
         if not is_frame(given) or not hasattr(given, "iloc"):

@@ -10,17 +10,10 @@ from typing import Any
 import numpy as np
 
 from dpaudit import _validate
-from dpaudit.adapters.drawing import (
-    Drawn,
-    Given,
-    Release,
-    flat,
-    needed,
-    with_options,
-    words_of,
-)
+from dpaudit.adapters.drawing import Drawn, Given, Release, flat, with_options
 from dpaudit.data import is_frame
 from dpaudit.errors import MechanismError
+from dpaudit.mechanisms import mechanism_name, needed
 
 Then = Callable[[Any], Any]
 
@@ -35,7 +28,6 @@ def opendp(
     *,
     given: Given | None = None,
     then: Then | None = None,
-    at_once: bool = False,
     **parameters: Any,
 ) -> Callable[..., Any]:
     """Make a measurement of OpenDP a mechanism.
@@ -49,10 +41,6 @@ def opendp(
         What it is handed of the data, and what is kept of a release; see :class:`Drawn`. Arrays
         and lists are handed over in the kind that the measurement takes: one number, or a list of
         all items of all users.
-    at_once : bool, optional
-        For a measurement that adds independent noise to each entry of a vector, and data that are
-        one number: all draws of a call are one release of that number, `size` times. Many times
-        as fast.
     **parameters
         Of the function that makes it, such as ``scale``, for ``mutants.scaled(scale=0.5)``.
 
@@ -76,21 +64,15 @@ def opendp(
     [3.0, 3.0]
     """
     _validate.function("one of OpenDP, or a function that makes one", measurement=measurement)
-    _validate.flag(at_once=at_once)
     is_made = hasattr(measurement, "map")
     if is_made and parameters:
         raise TypeError(
             f"parameters are those of a function that makes the measurement, got "
             f"{', '.join(parameters)} with a measurement"
         )
+    name = "opendp" if is_made else f"opendp {mechanism_name(measurement)}"
     measured = _Measured(measurement, is_made)
-    if at_once:
-        mechanism: Drawn = _AtOnce("opendp", measured, given=given, then=then, seeded=False)
-    else:
-        mechanism = Drawn("opendp", measured, given=given, then=then, seeded=False)
-    if not is_made:
-        mechanism.__name__ = f"opendp {words_of(measurement)}"
-    return with_options(mechanism, parameters)
+    return with_options(Drawn(name, measured, given=given, then=then, seeded=False), parameters)
 
 
 class _Measured:
@@ -103,41 +85,17 @@ class _Measured:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "made": {}}  # pointers into OpenDP stay behind
 
-    def of(self, parameters: dict[str, Any]) -> Any:
-        if self.is_made:
-            return self.make
-        key = repr(sorted(parameters.items()))
-        if key not in self.made:
-            self.made[key] = self.make(**parameters)
-        return self.made[key]
-
     def __call__(self, **parameters: Any) -> Release:
-        measurement = self.of(parameters)
+        key = repr(sorted(parameters.items()))
+        if not self.is_made and key not in self.made:
+            self.made[key] = self.make(**parameters)
+        measurement = self.make if self.is_made else self.made[key]
         carrier = str(measurement.input_carrier_type)
 
         def release(given: Any, rng: np.random.Generator) -> Any:
             return measurement(_carried(given, carrier))
 
         return release
-
-
-class _AtOnce(Drawn):
-    """All draws of a call are one release of a vector."""
-
-    prepare: _Measured
-
-    def __call__(self, data: Any, size: int, *, rng: np.random.Generator, **options: Any) -> Any:
-        measurement = self.prepare.of(options)
-        carrier = str(measurement.input_carrier_type)
-        inner = re.fullmatch(r"Vec<(.*)>", carrier)
-        values = np.ravel(self._given(data))
-        if inner is None or len(values) != 1:
-            raise MechanismError(
-                "at_once needs a measurement of vectors and data of one number, got "
-                f"{carrier} and {len(values)} numbers"
-            )
-        draws = measurement([_carried(values, inner[1])] * size)  # from entropy of its own
-        return [draw if self.then is None else self.then(draw) for draw in draws]
 
 
 def _carried(data: Any, carrier: str) -> Any:
@@ -203,8 +161,8 @@ def opendp_query(
 
 
 def _prepared_query(query: Callable[[Any], Any], contributions: int, **loss: float) -> Release:
-    dp = needed("opendp.prelude", "'opendp[polars]'")
-    polars = needed("polars", "'opendp[polars]'")
+    dp = needed("opendp.prelude", package="'opendp[polars]'")
+    polars = needed("polars", package="'opendp[polars]'")
     dp.enable_features("contrib")
     made: list[Any] = []
 
@@ -262,9 +220,8 @@ def pydp(
     if release is not None:
         _validate.function("a function release(made, values)", release=release)
     prepare = functools.partial(_prepared_pydp, algorithm, release)
-    return with_options(
-        Drawn(f"pydp {words_of(algorithm)}", prepare, given=given, then=then, seeded=False), options
-    )
+    name = f"pydp {mechanism_name(algorithm)}"
+    return with_options(Drawn(name, prepare, given=given, then=then, seeded=False), options)
 
 
 def _prepared_pydp(

@@ -10,18 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit import _validate
-from dpaudit.adapters.drawing import (
-    Drawn,
-    Given,
-    Release,
-    column,
-    flat,
-    legacy,
-    needed,
-    with_options,
-    words_of,
-)
+from dpaudit.adapters.drawing import Drawn, Given, Release, column, flat, legacy, with_options
 from dpaudit.errors import ArgumentError
+from dpaudit.mechanisms import mechanism_name, needed
 
 Then = Callable[[Any], Any]
 
@@ -67,7 +58,7 @@ def diffprivlib_tool(
     prepare = functools.partial(_prepared_tool, function)
     kept = _first if then is None else then
     mechanism = Drawn(
-        f"diffprivlib {words_of(function)}",
+        f"diffprivlib {mechanism_name(function)}",
         prepare,
         given=given,
         then=kept,
@@ -78,12 +69,12 @@ def diffprivlib_tool(
 
 
 def _prepared_tool(function: Callable[..., Any], **options: Any) -> Release:
-    library, states = needed("diffprivlib", "'diffprivlib' 'scikit-learn<1.6'"), _States()
+    library = needed("diffprivlib", package="'diffprivlib' 'scikit-learn<1.6'")
 
     def release(given: Any, rng: np.random.Generator) -> Any:
         values = given if "axis" in options else flat(given)
         accountant = library.BudgetAccountant()
-        return function(values, random_state=states.of(rng), accountant=accountant, **options)
+        return function(values, random_state=legacy(rng), accountant=accountant, **options)
 
     return release
 
@@ -124,21 +115,17 @@ def diffprivlib_mechanism(
     _validate.flag(utility=utility)
     prepare = functools.partial(_prepared_mechanism, mechanism, utility)
     drawn = Drawn(
-        f"diffprivlib {words_of(mechanism)}", prepare, given=given, then=then, seeded=True
+        f"diffprivlib {mechanism_name(mechanism)}", prepare, given=given, then=then, seeded=True
     )
     return with_options(drawn, options)
 
 
 def _prepared_mechanism(mechanism: Callable[..., Any], utility: bool, **options: Any) -> Release:
-    states = _States()
-    made: list[Any] = []
-
     def release(given: Any, rng: np.random.Generator) -> Any:
         values = np.ravel(given).tolist()
-        if not made:  # it holds no state between draws but its generator's
-            own = {"utility": values} if utility else {}
-            made.append(mechanism(random_state=states.of(rng), **own, **options))
-        return made[0].randomise() if utility else made[0].randomise(*values)
+        if utility:
+            return mechanism(random_state=legacy(rng), utility=values, **options).randomise()
+        return mechanism(random_state=legacy(rng), **options).randomise(*values)
 
     return release
 
@@ -206,7 +193,7 @@ def diffprivlib_model(
     prepare = functools.partial(_prepared_model, model)
     fitted = _features if given is None else given
     mechanism = Drawn(
-        f"diffprivlib {words_of(model)}",
+        f"diffprivlib {mechanism_name(model)}",
         prepare,
         given=fitted,
         then=then,
@@ -217,11 +204,11 @@ def diffprivlib_model(
 
 
 def _prepared_model(model: Callable[..., Any], **options: Any) -> Release:
-    library, states = needed("diffprivlib", "'diffprivlib' 'scikit-learn<1.6'"), _States()
+    library = needed("diffprivlib", package="'diffprivlib' 'scikit-learn<1.6'")
 
     def release(given: Any, rng: np.random.Generator) -> Any:
         accountant = library.BudgetAccountant()
-        made = model(random_state=states.of(rng), accountant=accountant, **options)
+        made = model(random_state=legacy(rng), accountant=accountant, **options)
         return made.fit(*given)
 
     return release
@@ -244,18 +231,6 @@ def _predicted(probe: Any, method: str, fitted: Any) -> Any:
 
 def _attributes(names: tuple[str, ...], fitted: Any) -> Any:
     return np.concatenate([np.ravel(getattr(fitted, name)) for name in names])
-
-
-class _States:
-    """One older generator for each call: as many draws from one seed as a call makes."""
-
-    def __init__(self) -> None:
-        self.state: np.random.RandomState | None = None
-
-    def of(self, rng: np.random.Generator) -> np.random.RandomState:
-        if self.state is None:
-            self.state = legacy(rng)
-        return self.state
 
 
 def _refuse(options: dict[str, Any], *names: str) -> None:

@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 
 from dpaudit import _validate
-from dpaudit.adapters.drawing import Drawn, Release, apart, needed, with_options, words_of
+from dpaudit.adapters.drawing import Drawn, Release, with_options
 from dpaudit.errors import MechanismError
-from dpaudit.mechanisms import seed_of
+from dpaudit.mechanisms import mechanism_name, needed, one_draw, seed_of
 
 Then = Callable[[Any], Any]
 
 _EXPECTED = "Secure RNG turned off|Full backward hook is firing|Using a non-full backward"
 """Of Opacus: it is seeded here, which secure numbers could not be."""
-
-_PADDED_TO = 4  # sizes are padded to powers of this: few compilations, little waste
 
 
 # --- JAX Privacy ---
@@ -72,69 +70,40 @@ def jax_privacy(
             _validate.function(**{name: function})
     steps = _validate.integer(1, steps=steps)
     learning_rate = _validate.nonnegative(learning_rate=learning_rate)
-    mechanism = _JaxPrivacy(gradient, params, steps, privatizer, then)
+    descent = functools.partial(_descent, gradient, params, steps, privatizer, then)
+    mechanism = one_draw(descent, randomness="jax", vmap=True)
+    mechanism.__name__ = "jax_privacy"
     stddev = _validate.positive(stddev=stddev)
     return functools.partial(mechanism, stddev=stddev, learning_rate=learning_rate)
 
 
-class _JaxPrivacy:
-    """Draws by one compiled function for each set of options."""
-
-    dpaudit_unseeded = False
-
-    def __init__(self, gradient: Any, params: Any, steps: int, privatizer: Any, then: Any) -> None:
-        self.gradient, self.params, self.steps = gradient, params, steps
-        self.privatizer, self.then = privatizer, then
-        self.__name__ = "jax_privacy"
-        self.compiled: dict[tuple[float, float], Any] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "compiled": {}}
-
-    def __call__(
-        self,
-        data: Any,
-        size: int,
-        *,
-        rng: np.random.Generator,
-        stddev: float,
-        learning_rate: float,
-    ) -> Any:
-        """Return `size` independent draws, shape (size, k)."""
-        with apart(rng):
-            return self._draws(data, size, rng, stddev, learning_rate)
-
-    def _draws(
-        self, data: Any, size: int, rng: np.random.Generator, stddev: float, learning_rate: float
-    ) -> Any:
-        jax = needed("jax", "jax-privacy")
-        key = (stddev, learning_rate)
-        if key not in self.compiled:
-            one = functools.partial(self._one, stddev=stddev, learning_rate=learning_rate)
-            self.compiled[key] = jax.jit(jax.vmap(one, in_axes=(None, 0)))
-        padded = 1
-        while padded < size:
-            padded *= _PADDED_TO
-        # Two words: below 2**32 seeds, calls would meet again.
-        root = jax.random.fold_in(jax.random.PRNGKey(seed_of(rng)), seed_of(rng))
-        return np.asarray(self.compiled[key](data, jax.random.split(root, padded)))[:size]
-
-    def _one(self, data: Any, key: Any, *, stddev: float, learning_rate: float) -> Any:
-        jax = needed("jax", "jax-privacy")
-        noise = needed("jax_privacy.noise_addition", "jax-privacy")
-        make = noise.gaussian_privatizer if self.privatizer is None else self.privatizer
-        privatizer = make(stddev=stddev, prng_key=key)
-        params = self.params
-        state = privatizer.init(params)
-        seen = []
-        for _ in range(self.steps):
-            noisy, state = privatizer.update(self.gradient(params, data), state)
-            params = jax.tree.map(lambda at, by: at - learning_rate * by, params, noisy)
-            seen.append(noisy)
-        stacked = jax.tree.map(lambda *each: jax.numpy.stack(each), *seen)
-        if self.then is not None:
-            return self.then(stacked, params)
-        return jax.numpy.concatenate([leaf.ravel() for leaf in jax.tree.leaves(stacked)])
+def _descent(
+    gradient: Any,
+    params: Any,
+    steps: int,
+    privatizer: Any,
+    then: Any,
+    data: Any,
+    *,
+    key: Any,
+    stddev: float,
+    learning_rate: float,
+) -> Any:
+    """Return what is kept of one run."""
+    jax = needed("jax", package="jax-privacy")
+    noise = needed("jax_privacy.noise_addition", package="jax-privacy")
+    make = noise.gaussian_privatizer if privatizer is None else privatizer
+    private = make(stddev=stddev, prng_key=key)
+    state = private.init(params)
+    seen = []
+    for _ in range(steps):
+        noisy, state = private.update(gradient(params, data), state)
+        params = jax.tree.map(lambda at, by: at - learning_rate * by, params, noisy)
+        seen.append(noisy)
+    stacked = jax.tree.map(lambda *each: jax.numpy.stack(each), *seen)
+    if then is not None:
+        return then(stacked, params)
+    return jax.numpy.concatenate([leaf.ravel() for leaf in jax.tree.leaves(stacked)])
 
 
 # --- Opacus ---
@@ -196,7 +165,7 @@ def opacus(
         _validate.positive(learning_rate=learning_rate),
     )
     mechanism = _Torch(
-        f"opacus {words_of(model)}",
+        f"opacus {mechanism_name(model)}",
         prepare,
         then=_parameters if then is None else then,
         seeded=True,
@@ -217,7 +186,7 @@ class _Torch(Drawn):
     """Leaves torch's generator as it was."""
 
     def __call__(self, data: Any, size: int, *, rng: np.random.Generator, **options: Any) -> Any:
-        torch = needed("torch", "opacus")
+        torch = needed("torch", package="opacus")
         before = torch.random.get_rng_state()
         try:
             return super().__call__(data, size, rng=rng, **options)
@@ -233,8 +202,8 @@ def _prepared_training(
     learning_rate: float,
     **options: Any,
 ) -> Release:
-    torch = needed("torch", "opacus")
-    library = needed("opacus", "opacus")
+    torch = needed("torch", package="opacus")
+    library = needed("opacus", package="opacus")
 
     def release(given: Any, rng: np.random.Generator) -> Any:
         tensors = _tensors(torch, given)

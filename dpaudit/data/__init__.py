@@ -7,8 +7,8 @@ is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -18,32 +18,29 @@ from dpaudit.data.forms import (
     Census,
     Failure,
     Form,
-    OtherForm,
     Packed,
     dataset_array,
     locked,
-    plain,
     words_of_shape,
 )
+from dpaudit.data.frames import FrameForm, is_frame
+from dpaudit.data.frames import unpacked as _frame
 from dpaudit.data.sequences import SequenceForm, content, object_array
 from dpaudit.data.sequences import unpacked as _sequence
-from dpaudit.data.sides import added, replaced
+from dpaudit.data.sides import added, check_count, frame_sides, replaced
 from dpaudit.data.tables import TablesForm, is_constant, parts_of
+from dpaudit.data.users import UserTable
 from dpaudit.errors import PairError
-
-if TYPE_CHECKING:
-    from dpaudit.data.users import UserTable as UserTable
 
 __all__ = [
     "ArrayForm",
     "Census",
     "Failure",
     "Form",
-    "OtherForm",
     "Packed",
-    "SequenceForm",
-    "TablesForm",
+    "UserTable",
     "added",
+    "check_count",
     "common",
     "content",
     "dataset_array",
@@ -54,10 +51,8 @@ __all__ = [
     "is_frame",
     "locked",
     "object_array",
-    "plain",
     "replaced",
     "unpacked",
-    "user_table",
     "words_of_data",
     "words_of_shape",
 ]
@@ -83,28 +78,37 @@ def form_of(value: Any, *, by: str | None = None, differ: Differ | None = None) 
         For an object that is none of the kinds, without `differ`; for a frame without `by`.
     """
     if differ is not None:
-        return OtherForm()
+        return Form()
     if is_frame(value):
         if by is None:
             raise PairError(
                 f"a {type(value).__name__} needs by=, the column that names the user of each row; "
                 "where every row is a user of its own, add such a column"
             )
-        from dpaudit.data.frames import FrameForm  # late: needs narwhals
-
         return FrameForm(by)
     if isinstance(value, dict):
-        return _form_of_tables(value, by)
-    return _form_of_rows(value)
-
-
-def is_frame(value: Any) -> bool:
-    """Whether a value is a DataFrame of pandas or polars."""
-    if not hasattr(value, "columns"):  # most are not; and narwhals need not be imported then
-        return False
-    from dpaudit.data import frames
-
-    return frames.is_frame(value)
+        if not value or not all(isinstance(key, str) for key in value):
+            raise PairError(
+                "left and right must be dicts whose keys are texts, with at least one dataset, got "
+                f"{_validate.shown(value)}"
+            )
+        parts = {
+            key: None if is_constant(one) else form_of(one, by=by if is_frame(one) else None)
+            for key, one in value.items()
+        }
+        return TablesForm(parts)
+    if not isinstance(value, np.ndarray | list | tuple) and not hasattr(value, "__array__"):
+        if is_constant(value):
+            return ArrayForm()  # a query value
+        raise PairError(
+            f"dpaudit does not know what a user of a {type(value).__name__} is: give "
+            "differ=function(left, right), which returns the users that differ"
+        )
+    try:
+        array = np.array(value)
+    except ValueError:
+        return SequenceForm()
+    return SequenceForm() if array.dtype == object else ArrayForm()
 
 
 def common(left: Form, right: Form) -> Form:
@@ -145,13 +149,11 @@ def _form_of_kept(value: Any) -> Form:
     if isinstance(value, np.ndarray) and value.dtype != object:
         return ArrayForm()
     if is_frame(value):
-        from dpaudit.data.frames import FrameForm
-
         return FrameForm("")
     if isinstance(value, dict):
         parts = {k: None if is_constant(v) else _form_of_kept(v) for k, v in value.items()}
         return TablesForm(parts)
-    return SequenceForm() if isinstance(value, list | tuple | np.ndarray) else OtherForm()
+    return SequenceForm() if isinstance(value, list | tuple | np.ndarray) else Form()
 
 
 def words_of_data(value: Any) -> str:
@@ -172,22 +174,6 @@ def words_of_data(value: Any) -> str:
     return f"a {kind} of {len(value)} rows" if is_frame(value) else f"a {kind}"
 
 
-def frame_sides(
-    frame: Any, by: str, drop: Any, replace: Mapping[Any, Any] | None
-) -> tuple[Any, Any, tuple[Any, ...], str]:
-    """Return the two sides of :meth:`NeighborPair.from_frame`, who differs, and words."""
-    from dpaudit.data.sides import sides
-
-    return sides(frame, by, drop, replace)
-
-
-def user_table(frame: Any, by: str) -> UserTable:
-    """Return a frame as the rows of its users, of whom there must be two, who hold something."""
-    from dpaudit.data.users import table_of
-
-    return table_of(frame, by)
-
-
 def unpacked(packed: Packed) -> Any:
     """Return the dataset that :meth:`Form.packed` packed."""
     kind = packed.facts["form"]
@@ -199,34 +185,4 @@ def unpacked(packed: Packed) -> Any:
         return packed.facts["value"]
     if kind == "tables":
         return {key: unpacked(part) for key, part in parts_of(packed).items()}
-    from dpaudit.data.frames import unpacked as _frame
-
     return _frame(packed)
-
-
-def _form_of_tables(value: dict[Any, Any], by: str | None) -> Form:
-    if not value or not all(isinstance(key, str) for key in value):
-        raise PairError(
-            "left and right must be dicts whose keys are texts, with at least one dataset, got "
-            f"{_validate.shown(value)}"
-        )
-    parts = {
-        key: None if is_constant(one) else form_of(one, by=by if is_frame(one) else None)
-        for key, one in value.items()
-    }
-    return TablesForm(parts)
-
-
-def _form_of_rows(value: Any) -> Form:
-    if not isinstance(value, np.ndarray | list | tuple) and not hasattr(value, "__array__"):
-        if np.ndim(value) == 0 and is_constant(value):
-            return ArrayForm()  # a query value
-        raise PairError(
-            f"dpaudit does not know what a user of a {type(value).__name__} is: give "
-            "differ=function(left, right), which returns the users that differ"
-        )
-    try:
-        array = np.array(value)
-    except ValueError:
-        return SequenceForm()
-    return SequenceForm() if array.dtype == object else ArrayForm()

@@ -13,7 +13,6 @@ import copy
 import hashlib
 import pickle
 import zlib
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -41,11 +40,6 @@ class Failure:
     """
 
     name: str
-
-    @classmethod
-    def of(cls, error: BaseException) -> Failure:
-        """Return what stands for an exception."""
-        return cls(type(error).__name__)
 
     @property
     def words(self) -> str:
@@ -111,10 +105,9 @@ class Packed:
     facts: dict[str, Any]
 
 
-class Form(ABC):
-    """How dpaudit handles one kind of dataset."""
+class Form:
+    """How dpaudit handles one kind of dataset; here an object of which nothing is known."""
 
-    @abstractmethod
     def frozen(self, value: Any, name: str) -> Any:
         """Return a private copy, in the shape in which all else here wants it.
 
@@ -123,26 +116,37 @@ class Form(ABC):
         PairError
             Where it is no dataset of this form; `name` is the argument's.
         """
+        try:
+            return copy.deepcopy(value)
+        except Exception as error:
+            raise PairError(
+                f"{name} cannot be copied, and a mechanism might change it: "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
-    @abstractmethod
     def handed(self, value: Any) -> Any:
         """Return what a mechanism is given: nothing that it does to it may reach `value`."""
+        return copy.deepcopy(value)
 
-    @abstractmethod
     def digest(self, value: Any) -> bytes:
         """Return a digest of the content: equal before and after a call that changed nothing."""
+        try:
+            return hashlib.sha256(pickle.dumps(value)).digest()
+        except Exception:  # what cannot be pickled raises whatever it likes
+            return b""
 
-    @abstractmethod
     def census(self, value: Any, label: Hashable = None) -> Census:
         """Return who is in the data; without the values at `label`, where one is named."""
+        raise TypeError("nothing is known of the users of such a dataset")
 
-    @abstractmethod
     def words(self, value: Any) -> str:
         """Say how large it is, in a few words."""
+        kind = type(value).__name__
+        return f"{kind} of {len(value)}" if hasattr(value, "__len__") else kind
 
-    @abstractmethod
     def items(self, value: Any, user: Any) -> list[Any] | None:
         """Return what a user holds, item by item; None where the user is absent."""
+        return None
 
     def rows_of(self, value: Any, users: Collection[Any]) -> tuple[list[int], int] | None:
         """Return the rows that belong to some users, and how many rows there are.
@@ -155,13 +159,16 @@ class Form(ABC):
         """Return the dataset with its rows in another order; see :meth:`rows_of`."""
         raise TypeError("such a dataset has no rows to put in order")
 
-    @abstractmethod
     def packed(self, value: Any) -> Packed | None:
         """Return the dataset as arrays and plain data; None where that cannot be done."""
+        return None
 
     def size(self, value: Any) -> int:
         """Bytes, about."""
-        return len(pickle.dumps(value))
+        try:
+            return len(pickle.dumps(value))
+        except Exception:
+            return 0
 
 
 class ArrayForm(Form):
@@ -201,49 +208,6 @@ class ArrayForm(Form):
 
     def size(self, value: Array) -> int:
         return int(value.nbytes)
-
-
-class OtherForm(Form):
-    """An object of which nothing is known, but how two of them differ."""
-
-    def frozen(self, value: Any, name: str) -> Any:
-        try:
-            return copy.deepcopy(value)
-        except Exception as error:
-            raise PairError(
-                f"{name} cannot be copied, and a mechanism might change it: "
-                f"{type(error).__name__}: {error}"
-            ) from error
-
-    def handed(self, value: Any) -> Any:
-        return copy.deepcopy(value)
-
-    def digest(self, value: Any) -> bytes:
-        try:
-            return hashlib.sha256(pickle.dumps(value)).digest()
-        except Exception:  # what cannot be pickled raises whatever it likes
-            return b""
-
-    def census(self, value: Any, label: Hashable = None) -> Census:
-        raise TypeError("nothing is known of the users of such a dataset")
-
-    def words(self, value: Any) -> str:
-        try:
-            return f"{type(value).__name__} of {len(value)}"
-        except TypeError:
-            return type(value).__name__
-
-    def items(self, value: Any, user: Any) -> list[Any] | None:
-        return None
-
-    def packed(self, value: Any) -> Packed | None:
-        return None
-
-    def size(self, value: Any) -> int:
-        try:
-            return len(pickle.dumps(value))
-        except Exception:
-            return 0
 
 
 def dataset_array(name: str, value: ArrayLike) -> Array:

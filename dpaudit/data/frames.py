@@ -114,7 +114,7 @@ def unpacked(packed: Packed) -> Any:
 
 def is_frame(value: Any) -> bool:
     """Whether a value is a DataFrame that narwhals knows, which is not lazy."""
-    return bool(nw.dependencies.is_into_dataframe(value)) and hasattr(value, "columns")
+    return hasattr(value, "columns") and bool(nw.dependencies.is_into_dataframe(value))
 
 
 def frame_of(value: Any, by: Any, name: str) -> Any:
@@ -125,6 +125,10 @@ def frame_of(value: Any, by: Any, name: str) -> Any:
     PairError
         Where it has no such column, or rows that belong to nobody.
     """
+    if not is_frame(value):
+        raise TypeError(
+            f"{name} must be a DataFrame of pandas or polars, got {type(value).__name__}"
+        )
     frame = nw.from_native(value, eager_only=True)
     if not all(isinstance(column, str) for column in frame.columns):
         raise PairError(f"{name} must have columns whose names are texts, got {frame.columns}")
@@ -206,12 +210,13 @@ def rows_like(value: Any, rows: Any, name: str) -> Any:
         cast = [nw.col(column).cast(dtype) for column, dtype in frame.schema.items()]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what is refused below
-            held = _dtypes_of(made.select(cast).to_native(), value)
-    except PairError:
-        raise
+            held = made.select(cast).to_native()
+            if hasattr(held, "astype") and hasattr(value, "dtypes"):
+                held = held.astype(dict(value.dtypes))  # narwhals has one word for several
     except Exception as error:  # each library has its own
         raise PairError(
-            f"{name} must hold values of the columns' dtypes, {_schema_words(frame)}: "
+            f"{name} must hold values of the columns' dtypes, "
+            f"{', '.join(f'{name}: {dtype}' for name, dtype in frame.schema.items())}: "
             f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         ) from error
     _refuse_lost(name, cells, nw.from_native(held, eager_only=True))
@@ -229,22 +234,11 @@ def _refuse_lost(name: str, cells: Mapping[str, list[Any]], held: Any) -> None:
                 )
 
 
-def _dtypes_of(frame: Any, like: Any) -> Any:
-    """Give a pandas frame the very dtypes of another; narwhals has one word for several."""
-    if hasattr(frame, "astype") and hasattr(like, "dtypes"):
-        return frame.astype(dict(like.dtypes))
-    return frame
-
-
 def _schema(frame: Any) -> tuple[tuple[str, str], ...]:
     """Columns and dtypes, as the library of the frame has them."""
     native = frame.to_native()
     dtypes = [str(dtype) for dtype in native.dtypes]
     return tuple(zip(frame.columns, dtypes, strict=True))
-
-
-def _schema_words(frame: Any) -> str:
-    return ", ".join(f"{name}: {dtype}" for name, dtype in frame.schema.items())
 
 
 _LIBRARIES = ("pandas", "polars", "pyarrow", "modin", "cudf")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.data.forms import Array, Census, Form, OtherForm, Packed, locked, plain
+from dpaudit.data.forms import Array, Census, Form, Packed, locked, plain
 from dpaudit.errors import PairError
 
 
@@ -30,7 +30,7 @@ class SequenceForm(Form):
         try:
             told = repr([content(user) for user in value]).encode()
         except PairError:  # users that nobody can compare
-            return OtherForm().digest(list(value))
+            return super().digest(list(value))
         return hashlib.sha256(told).digest()
 
     def census(self, value: Any, label: Hashable = None) -> Census:

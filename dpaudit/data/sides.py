@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from dpaudit.data import frames
@@ -34,7 +34,7 @@ def replaced(left: Census, right: Census, most: int) -> tuple[Hashable, ...]:
     come = [user for user in right.held if user not in left.held]
     changed = [u for u in left.held if u in right.held and left.held[u] != right.held[u]]
     count = len(changed) + max(len(gone), len(come))
-    _at_most(count, most, [*changed, *gone, *come])
+    check_count(count, most, [*changed, *gone, *come])
     found = (*changed, *gone, *come)
     _same_rest(left, right, set(found))
     return found
@@ -106,7 +106,8 @@ def _same_rest(left: Census, right: Census, users: set[Hashable]) -> None:
         )
 
 
-def _at_most(count: int, most: int, users: list[Hashable]) -> None:
+def check_count(count: int, most: int, users: Sequence[Any]) -> None:
+    """Refuse differences in more users than a relation allows."""
     if count > most:
         told = ", ".join(repr(user) for user in users[:5]) + (" ..." if len(users) > 5 else "")
         raise PairError(
@@ -119,7 +120,7 @@ def _count(most: int) -> str:
     return "one user" if most == 1 else f"up to {most} users"
 
 
-def sides(
+def frame_sides(
     frame: Any, by: str, drop: Any, replace: Mapping[Any, Any] | None
 ) -> tuple[Any, Any, tuple[Any, ...], str]:
     """Return the frame, the frame with another user or without one, who differs, and words.
@@ -128,10 +129,6 @@ def sides(
 
     Parameters are those of :meth:`NeighborPair.from_frame`.
     """
-    if not frames.is_frame(frame):
-        raise TypeError(
-            f"frame must be a DataFrame of pandas or polars, got {type(frame).__name__}"
-        )
     if drop is None and replace is None:
         raise ArgumentError(f"give drop or replace, got drop={drop!r} and replace={replace!r}")
     left = frames.frame_of(frame, by, "frame")

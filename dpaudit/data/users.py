@@ -14,7 +14,7 @@ from dpaudit.errors import ArgumentError
 
 
 class UserTable:
-    """A frame of pandas or polars, whose rows belong to users.
+    """A frame of pandas or polars, whose rows belong to at least two users.
 
     Parameters
     ----------
@@ -30,12 +30,13 @@ class UserTable:
     """
 
     def __init__(self, frame: Any, by: str) -> None:
-        if not frames.is_frame(frame):
-            raise TypeError(
-                f"frame must be a DataFrame of pandas or polars, got {type(frame).__name__}"
-            )
         self.frame = frames.frame_of(frame, by, "frame")
         self.by = by
+        if len(self.sizes) < 2 or not self.cells:
+            raise ArgumentError(
+                f"frame must have at least two users and a column beside {by!r}, got "
+                f"{len(self.sizes)} users and the columns {', '.join([by, *self.cells])}"
+            )
 
     @cached_property
     def owners(self) -> list[Any]:
@@ -87,14 +88,3 @@ class UserTable:
     def stacked(self, others: Any, rows: Any) -> Any:
         """Return rows below the rows of others."""
         return frames.stacked([others, rows])
-
-
-def table_of(frame: Any, by: str) -> UserTable:
-    """Return a frame of two users at least, with a column beside that of the users."""
-    table = UserTable(frame, by)
-    if len(table.sizes) < 2 or not table.cells:
-        raise ArgumentError(
-            f"frame must have at least two users and a column beside {by!r}, got "
-            f"{len(table.sizes)} users and the columns {', '.join([by, *table.cells])}"
-        )
-    return table

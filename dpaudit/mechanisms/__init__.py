@@ -11,7 +11,6 @@ from dpaudit.mechanisms.independence import (
 from dpaudit.mechanisms.kept import Kept
 from dpaudit.mechanisms.one_draw import OneDraw, Scored, one_draw
 from dpaudit.mechanisms.outcomes import (
-    ERRORS,
     LateFailure,
     Outcomes,
     Unbound,
@@ -29,12 +28,13 @@ from dpaudit.mechanisms.protocols import (
     global_generators_kept,
     is_seeded,
     mechanism_name,
+    needed,
     seed_of,
     unseeded,
 )
 from dpaudit.mechanisms.sampler import CALLS, Sampler
 from dpaudit.mechanisms.subprocess import Subprocess
-from dpaudit.mechanisms.training import DPSGD, Participation, Sampling
+from dpaudit.mechanisms.training import DPSGD, Sampling
 from dpaudit.mechanisms.watch import TIME_IS_OVER, Watch
 from dpaudit.mechanisms.workers import (
     Cluster,
@@ -48,7 +48,6 @@ from dpaudit.mechanisms.workers import (
 __all__ = [
     "CALLS",
     "DPSGD",
-    "ERRORS",
     "SUSPICION",
     "TIME_IS_OVER",
     "AdditiveNoise",
@@ -60,7 +59,6 @@ __all__ = [
     "LateFailure",
     "OneDraw",
     "Outcomes",
-    "Participation",
     "Processes",
     "SampledMechanism",
     "Sampler",
@@ -82,6 +80,7 @@ __all__ = [
     "joined",
     "kind_of",
     "mechanism_name",
+    "needed",
     "one_draw",
     "same_draws",
     "seed_of",

@@ -1,6 +1,7 @@
 """Answers the calls of `Subprocess` in another environment.
 
-Runs there, under any Python from 3.7 on; imports nothing of dpaudit, and numpy alone.
+Runs there, under any Python from 3.7 on; imports nothing of dpaudit, and numpy alone. How messages
+are read and written here, `Subprocess` reads and writes them too.
 """
 # ruff: noqa
 # mypy: ignore-errors
@@ -14,6 +15,7 @@ import random
 import sys
 import threading
 import time
+from typing import Any
 
 import numpy as np
 
@@ -109,17 +111,17 @@ def answer(function, style, facts, arrays):
     return {"draws": draws}, {}
 
 
-def read(stream):
+def read(stream: Any) -> Any:
     head = stream.read(8)
     if len(head) < 8:
-        sys.exit(0)
+        raise EOFError
     content = stream.read(int.from_bytes(head, "big"))
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         facts = json.loads(str(file["facts"]))
         return facts, {name[2:]: file[name] for name in file.files if name.startswith("a/")}
 
 
-def write(stream, facts, arrays):
+def write(stream: Any, facts: Any, arrays: Any) -> None:
     file = io.BytesIO()
     named = {"a/" + name: array for name, array in arrays.items()}
     np.savez(file, facts=np.array(json.dumps(facts)), **named)
@@ -154,7 +156,10 @@ def main():
         return
     write(stream, {"ready": True}, {})
     while True:
-        facts, arrays = read(sys.stdin.buffer)
+        try:
+            facts, arrays = read(sys.stdin.buffer)
+        except EOFError:
+            return
         try:
             told = answer(function, style, facts, arrays)
         except Exception as error:

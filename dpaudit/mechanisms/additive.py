@@ -23,6 +23,7 @@ FARTHEST = 1e50
 """Centres and balls lie within so many noise scales of 0, so that squares stay doubles."""
 
 _ROUNDING = 1e-9
+_RANDOM = "; a function that draws its centres takes an argument rng: centers(data, size, *, rng)"
 
 
 class AdditiveNoise:
@@ -70,12 +71,8 @@ class AdditiveNoise:
         *,
         ball: BallLike | None = None,
     ) -> None:
-        if not callable(centers):
-            raise TypeError(
-                f"centers must be a function centers(data, size, *, rng) or centers(data), "
-                f"got {centers!r}"
-            )
-        self.centers = centers
+        words = "a function centers(data, size, *, rng) or centers(data)"
+        self.centers = _validate.function(words, centers=centers)
         self.noise = Noise(noise, scale)
         self.is_random = _takes_rng(centers)
         self.name = mechanism_name(centers)
@@ -109,20 +106,10 @@ class AdditiveNoise:
 
     def center(self, data: Array) -> Floats:
         """Return the centre of a deterministic mechanism, ``[d]``, checked."""
-        watch = Watch()
-        try:
-            with watch.call(self.name):
-                first, again = (_numbers(self.centers(handed(data)), self.name) for _ in range(2))
-        except MechanismError:
-            raise
-        except BaseException as error:
-            if watch.interrupted:
-                raise
-            raise MechanismError(
-                f"{self.name} raised {type(error).__name__}: {error} ({place(error)}called with "
-                f"{words_of_data(data)}); a function that draws its centres takes an argument "
-                "rng: centers(data, size, *, rng)"
-            ) from error
+        first, again = (
+            _numbers(self._called(self.centers, self.name, data, _RANDOM), self.name)
+            for _ in range(2)
+        )
         if first.ndim > 1 or first.size == 0:
             raise MechanismError(
                 f"{self.name} takes no rng, so it must return one centre, a number or [d]; "
@@ -130,8 +117,7 @@ class AdditiveNoise:
             )
         if not np.array_equal(first, again, equal_nan=True):
             raise MechanismError(
-                f"{self.name} takes no rng, but two calls gave different centres; a function that "
-                "draws its centres takes an argument rng: centers(data, size, *, rng)"
+                f"{self.name} takes no rng, but two calls gave different centres{_RANDOM}"
             )
         only: Floats = self.checked(first.reshape(1, -1), self.ball(data))[0]
         return only
@@ -140,18 +126,23 @@ class AdditiveNoise:
         """Return centre and radius of the declared ball on these data; None without one."""
         if not callable(self._ball):
             return None if self._ball is None else _checked_ball(self._ball, self.noise)
+        return _checked_ball(self._called(self._ball, f"ball of {self.name}", data), self.noise)
+
+    def _called(self, function: Any, name: str, data: Array, advice: str = "") -> Any:
+        """Return what a function makes of data; say what it raised."""
         watch = Watch()
         try:
             with watch.call(self.name):
-                declared = self._ball(handed(data))
+                return function(handed(data))
+        except MechanismError:
+            raise
         except BaseException as error:
             if watch.interrupted:
                 raise
             raise MechanismError(
-                f"ball of {self.name} raised {type(error).__name__}: {error} ({place(error)}called "
-                f"with {words_of_data(data)})"
+                f"{name} raised {type(error).__name__}: {error} ({place(error)}called with "
+                f"{words_of_data(data)}){advice}"
             ) from error
-        return _checked_ball(declared, self.noise)
 
     def checked(self, outputs: Any, ball: tuple[Floats, float] | None) -> Floats:
         """Return centres as ``[size, d]``; refuse what is not finite, far off, or outside the ball.
@@ -181,11 +172,9 @@ class AdditiveNoise:
                 f"{self.name} must return centres within {FARTHEST:g} noise scales of 0, here "
                 f"{most:g}, got one of size {size:g}"
             )
-        if ball is not None:
-            self._check_inside(centers, *ball)
-        return centers
-
-    def _check_inside(self, centers: Floats, middle: Floats, radius: float) -> None:
+        if ball is None:
+            return centers
+        middle, radius = ball
         if len(middle) != centers.shape[1]:
             raise MechanismError(
                 f"{self.name} returns centres of length {centers.shape[1]}, but the declared ball "
@@ -199,6 +188,7 @@ class AdditiveNoise:
                 f"{distance[at]:.9g} from {middle.tolist()}, {distance[at] - radius:.3g} beyond "
                 f"the radius {radius:.9g}"
             )
+        return centers
 
 
 def slack(middle: Floats, radius: float) -> float:

@@ -239,17 +239,14 @@ class IndependenceCheck:
         """Note one call, of which this was kept."""
         fired = np.unpackbits(call.fired, axis=1, count=call.size).astype(bool)
         if self._segment is None or key != self._key or self._segment.events != len(fired):
-            self._close()
+            if self._segment is not None:
+                self._started = self._grown()
+                self._segments += 1
             self._segment, self._key = _Segment(len(fired)), key
         starts = [call.cells[:length].tobytes() for length in PREFIXES]
         self._segment.add(fired, starts)
         self._compare(call.cells)
         self._calls += 1
-
-    def _close(self) -> None:
-        if self._segment is not None:
-            self._started = self._grown()
-            self._segments += 1
 
     def _grown(self) -> Floats:
         """Logarithm of what the stakes of each forecaster became, those of this segment too."""

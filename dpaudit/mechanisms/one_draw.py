@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import importlib
 import random
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
@@ -24,6 +25,7 @@ from dpaudit.mechanisms.protocols import (
     is_seeded,
     lacks,
     mechanism_name,
+    needed,
     recorded_generators,
     seed_of,
 )
@@ -48,32 +50,9 @@ def global_functions_of(rng: np.random.Generator) -> Iterator[None]:
     handed a generator that records. Only the names in the modules are replaced: a function that
     was imported by its name, or a RandomState, draws from where it always does.
     """
-    with ExitStack() as stack:
-        for name in _SHARED:
-            stack.enter_context(patch.object(np.random, name, getattr(rng, name)))
-        for name, function in _other_names(rng).items():
-            stack.enter_context(patch.object(np.random, name, function))
-        for name, function in _of_python(rng).items():
-            stack.enter_context(patch.object(random, name, function))
-        yield
-
-
-def _other_names(rng: np.random.Generator) -> dict[str, Callable[..., Any]]:
-    """Return what ``numpy.random`` calls by names that a Generator does not have."""
 
     def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Any:
         return rng.integers(low, high, size, dtype)
-
-    return {
-        "rand": lambda *shape: rng.random(shape or None),
-        "randn": lambda *shape: rng.standard_normal(shape or None),
-        "randint": randint,
-        **dict.fromkeys(("random_sample", "ranf", "sample"), rng.random),
-    }
-
-
-def _of_python(rng: np.random.Generator) -> dict[str, Callable[..., Any]]:
-    """Return the functions of ``random`` that mechanisms draw noise and choices from."""
 
     def normal(mu: float = 0.0, sigma: float = 1.0) -> float:
         return rng.normal(mu, sigma)
@@ -82,7 +61,14 @@ def _of_python(rng: np.random.Generator) -> dict[str, Callable[..., Any]]:
         numbers = range(start) if stop is None else range(start, stop, step)
         return numbers[rng.integers(len(numbers))]
 
-    return {
+    of_numpy: dict[str, Any] = {
+        **{name: getattr(rng, name) for name in _SHARED},
+        "rand": lambda *shape: rng.random(shape or None),
+        "randn": lambda *shape: rng.standard_normal(shape or None),
+        "randint": randint,
+        **dict.fromkeys(("random_sample", "ranf", "sample"), rng.random),
+    }
+    of_python: dict[str, Any] = {
         "random": rng.random,
         "uniform": rng.uniform,
         "gauss": normal,
@@ -93,6 +79,8 @@ def _of_python(rng: np.random.Generator) -> dict[str, Callable[..., Any]]:
         "choice": lambda seq: seq[rng.integers(len(seq))],
         "shuffle": rng.shuffle,
     }
+    with patch.multiple(np.random, **of_numpy), patch.multiple(random, **of_python):
+        yield
 
 
 RANDOMNESS = {"rng": "rng", "integer": "seed", "legacy": "", "torch": "", "jax": "key"}
@@ -143,7 +131,7 @@ class OneDraw:
         self.dpaudit_unseeded = randomness is None
         functools.update_wrapper(self, function, updated=())
         self.__name__ = mechanism_name(function)
-        self._many: Callable[..., Any] | None = None
+        self._many: dict[str, Callable[..., Any]] = {}
 
     def __repr__(self) -> str:
         return f"one_draw({self.__name__}, randomness={self.randomness!r})"
@@ -179,20 +167,18 @@ class OneDraw:
         **arguments: Any,
     ) -> Sequence[Any]:
         """Return `size` independent draws as the function returns them; see :class:`Outcomes`."""
-        if arguments:  # of a partial around this mechanism
-            bound = self.of(functools.partial(self.function, **arguments))
-            return bound.draws_one_by_one(data, size, rng=rng, then=then, catches=catches)
+        function = functools.partial(self.function, **arguments) if arguments else self.function
         if self.vmap:
-            return applied(then, self._mapped(data, size, rng), catches=catches)
+            drawn = self._mapped(function, repr(sorted(arguments.items())), data, size, rng)
+            return applied(then, drawn, catches=catches)
         if self.randomness == "rng" and type(rng) is np.random.Generator:
             rng = Watched(rng.bit_generator)
-        with _seeding(self.randomness) as draw:
-            run = functools.partial(draw, self.function)
-            return [self._one(run, data, rng, then, catches) for _ in range(size)]
+        with _global_state_kept(self.randomness):
+            return [self._one(function, data, rng, then, catches) for _ in range(size)]
 
     def _one(
         self,
-        run: Callable[..., Any],
+        function: Callable[..., Any],
         data: Any,
         rng: np.random.Generator,
         then: Then | None,
@@ -201,7 +187,7 @@ class OneDraw:
         given = handed(data)  # what one draw does to the data, the next must not see
 
         def finished() -> Any:
-            draw = run(given, rng)
+            draw = _drawn(self.randomness, function, given, rng)
             return draw if then is None else then(draw)
 
         drawn = attempt(finished) if catches else finished()
@@ -211,18 +197,26 @@ class OneDraw:
             rng.seeded = 0
         return drawn
 
-    def _mapped(self, data: Any, size: int, rng: np.random.Generator) -> Sequence[Any]:
+    def _mapped(
+        self,
+        function: Callable[..., Any],
+        arguments: str,
+        data: Any,
+        size: int,
+        rng: np.random.Generator,
+    ) -> Sequence[Any]:
         """Draw by one compiled call; sizes are padded to few, each of which compiles once."""
-        jax = _imported("jax")
-        if self._many is None:
-            many = jax.vmap(lambda data, key: self.function(data, key=key), in_axes=(None, 0))
-            self._many = jax.jit(many)
+        jax = needed("jax", 'randomness="jax"')
+        if arguments not in self._many:
+            many = jax.vmap(lambda data, key: function(data, key=key), in_axes=(None, 0))
+            self._many[arguments] = jax.jit(many)
         padded = 1
         while padded < size:
             padded *= _PADDED_TO
         key = jax.random.fold_in(jax.random.PRNGKey(seed_of(rng)), seed_of(rng))
         keys = jax.random.split(key, padded)
-        drawn = self._many(np.asarray(data), keys)
+        given = data if isinstance(data, dict) else np.asarray(data)
+        drawn = self._many[arguments](given, keys)
         if isinstance(drawn, dict):
             columns = {key: np.asarray(values)[:size] for key, values in drawn.items()}
             return [{key: values[at] for key, values in columns.items()} for at in range(size)]
@@ -290,57 +284,45 @@ def one_draw(
     return make if function is None else make(function)
 
 
-@contextmanager
-def _seeding(randomness: str | None) -> Iterator[Callable[..., Any]]:
-    """Yield what calls a function once; global generators are left as they were found."""
+def _drawn(
+    randomness: str | None, function: Callable[..., Any], data: Any, rng: np.random.Generator
+) -> Any:
+    """Return one draw, of the randomness that a function takes."""
+    records = type(rng) is not np.random.Generator  # what is drawn, for mutants
     if randomness == "rng":
-        yield lambda function, data, rng: function(data, rng=rng)
-    elif randomness == "integer":
-
-        def by_number(function: Callable[..., Any], data: Any, rng: np.random.Generator) -> Any:
-            number = seed_of(rng)
-            if type(rng) is np.random.Generator:
-                return function(data, seed=number)
-            with _ONE_AT_A_TIME, recorded_generators(rng):
-                return function(data, seed=number)
-
-        yield by_number
-    elif randomness is None:
-        yield lambda function, data, rng: function(data)
-    elif randomness == "jax":
-        jax = _imported("jax")
-        yield lambda function, data, rng: function(data, key=jax.random.PRNGKey(seed_of(rng)))
-    else:
-        torch = _imported("torch") if randomness == "torch" else None
-        theirs = None if torch is None else torch.random.get_rng_state()
-
-        def seeded(function: Callable[..., Any], data: Any, rng: np.random.Generator) -> Any:
-            number = seed_of(rng)
-            np.random.seed(number)  # noqa: NPY002
-            random.seed(number)
-            if torch is not None:  # a seed of its own: it has numpy's generator, and so its numbers
-                torch.manual_seed(seed_of(rng))
-            if type(rng) is np.random.Generator:
-                return function(data)
-            with global_functions_of(rng):  # it records what is drawn, for mutants
-                return function(data)
-
-        try:
-            with _ONE_AT_A_TIME, global_generators_kept():
-                yield seeded
-        finally:
-            if torch is not None:
-                torch.random.set_rng_state(theirs)
+        return function(data, rng=rng)
+    if randomness is None:
+        return function(data)
+    number = seed_of(rng)
+    if randomness == "jax":
+        return function(data, key=needed("jax", 'randomness="jax"').random.PRNGKey(number))
+    if randomness == "integer":
+        if not records:
+            return function(data, seed=number)
+        with _ONE_AT_A_TIME, recorded_generators(rng):
+            return function(data, seed=number)
+    np.random.seed(number)  # noqa: NPY002
+    random.seed(number)
+    if randomness == "torch":  # a seed of its own: it has numpy's generator, and so its numbers
+        sys.modules["torch"].manual_seed(seed_of(rng))
+    with global_functions_of(rng) if records else nullcontext():
+        return function(data)
 
 
-def _imported(name: str) -> Any:
+@contextmanager
+def _global_state_kept(randomness: str | None) -> Iterator[None]:
+    """Leave global generators as they were found, where draws seed them."""
+    if randomness not in ("legacy", "torch"):
+        yield
+        return
+    torch = needed("torch", 'randomness="torch"') if randomness == "torch" else None
+    theirs = None if torch is None else torch.random.get_rng_state()
     try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MechanismError(
-            f'randomness="{name}" needs the package {name}, which is not installed here: '
-            f"pip install {name}"
-        ) from error
+        with _ONE_AT_A_TIME, global_generators_kept():
+            yield
+    finally:
+        if torch is not None:
+            torch.random.set_rng_state(theirs)
 
 
 def _find(mechanism: OneDraw) -> str | None:

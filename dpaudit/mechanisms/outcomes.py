@@ -60,7 +60,7 @@ def as_rows(outputs: Any) -> Array | None:
         if row.dtype.kind not in "biuf":
             return None
         rows.append(row.astype(np.float64))
-    return _of(rows)
+    return object_array(rows)
 
 
 def as_made(outputs: Array) -> Any:
@@ -70,7 +70,7 @@ def as_made(outputs: Array) -> Any:
 
 def to_rows(draws: Array) -> Array:
     """Return draws of one shape, or rows, as rows."""
-    return draws if draws.dtype == object else _of(list(draws.astype(np.float64)))
+    return draws if draws.dtype == object else object_array(list(draws.astype(np.float64)))
 
 
 def joined(parts: Sequence[Array]) -> Array:
@@ -89,24 +89,20 @@ def joined(parts: Sequence[Array]) -> Array:
     return np.concatenate([to_rows(part) for part in parts])
 
 
-def kind_of(draws: Array) -> str:
-    """Kind of draws, as a word; numbers are one kind, widths of texts may vary.
+def kind_of(draws: Array | np.dtype[Any] | None) -> str:
+    """Kind of draws, or of a dtype, as a word; rows of objects are numbers, texts of any width.
 
     Examples
     --------
     >>> kind_of(np.array([1.0, 2.0])), kind_of(np.array(["yes", "no"]))
     ('number', 'text')
     """
-    return kind_of_dtype(draws.dtype)
-
-
-def kind_of_dtype(dtype: np.dtype[Any] | None) -> str:
-    """Kind of draws of a dtype, as a word; rows of objects are numbers."""
+    dtype = draws.dtype if isinstance(draws, np.ndarray) else draws
     if dtype is None or dtype.hasobject:
         return "number"
     if dtype.names:
         fields = (
-            f"{name}: {words_of(kind_of_dtype(dtype[name].base), dtype[name].shape)}"
+            f"{name}: {words_of(kind_of(dtype[name].base), dtype[name].shape)}"
             for name in dtype.names
         )
         return f"record ({', '.join(fields)})"
@@ -131,13 +127,6 @@ def words_of(kind: str, shape: tuple[int, ...] | None, each: str = "") -> str:
     if shape is None:
         return f"arrays of {kind}s of varying shape"
     return f"arrays of {kind}s of shape {shape}"
-
-
-def _of(rows: Sequence[Any]) -> Array:
-    array = np.empty(len(rows), dtype=object)
-    for at, row in enumerate(rows):  # assigned one by one: equal shapes would become an axis
-        array[at] = np.asarray(row)
-    return array
 
 
 Then = Callable[[Any], Any]
@@ -205,7 +194,11 @@ class Outcomes:
         apart: bool = False,
     ) -> None:
         self.mechanism = _validate.function("a function f(data, size, *, rng)", mechanism=mechanism)
-        self.keys = checked_keys(keys)
+        self.keys = None
+        if keys is not None:
+            self.keys = _validate.items("a list of the keys that draws may have", keys=keys)
+            if len({str(key) for key in self.keys}) < len(self.keys):
+                raise ArgumentError(f"keys must hold each key once, got {self.keys!r}")
         self.errors = _validate.choice(ERRORS, errors=errors)
         self.then = None if then is None else _validate.function("a function", then=then)
         self.apart = _validate.flag(apart=apart)
@@ -215,24 +208,19 @@ class Outcomes:
 
     def of(self, mechanism: Callable[..., Any], *, apart: bool | None = None) -> Outcomes:
         """Return another mechanism whose draws are treated alike."""
-        return Outcomes(
-            mechanism,
-            keys=self.keys,
-            errors=self.errors,
-            then=self.then,
-            apart=self.apart if apart is None else apart,
-        )
+        apart = self.apart if apart is None else apart
+        return Outcomes(mechanism, keys=self.keys, errors=self.errors, then=self.then, apart=apart)
 
     @property
     def may_fail_late(self) -> bool:
         """Whether a call may raise :class:`LateFailure`."""
-        one_by_one = _bound(self.mechanism)[0] is not None
+        one_by_one = _one_by_one(self.mechanism)[0] is not None
         return self.errors == "outcome" and not self.apart and not one_by_one
 
     def __call__(self, data: Any, size: int, *, rng: np.random.Generator) -> Array:
         """Return `size` independent draws as an array, a record for each dict."""
         catches = self.errors == "outcome"
-        one_by_one, bound = _bound(self.mechanism)
+        one_by_one, bound = _one_by_one(self.mechanism)
         if one_by_one is not None:
             draws = one_by_one(data, size, rng=rng, then=self.then, catches=catches, **bound)
         elif catches and (self.apart or self._fails_on(data)):
@@ -291,7 +279,7 @@ def attempt(draw: Callable[[], Any]) -> Any:
     except _OURS:
         raise
     except Exception as error:
-        return Failure.of(error)
+        return Failure(type(error).__name__)
 
 
 def applied(then: Then | None, draws: Iterable[Any], *, catches: bool) -> list[Any]:
@@ -306,17 +294,7 @@ def applied(then: Then | None, draws: Iterable[Any], *, catches: bool) -> list[A
     ]
 
 
-def checked_keys(keys: Any) -> tuple[Hashable, ...] | None:
-    """Return the declared keys; refuse what is no list of different keys."""
-    if keys is None:
-        return None
-    held = _validate.items("a list of the keys that draws may have", keys=keys)
-    if len({str(key) for key in held}) < len(held):
-        raise ArgumentError(f"keys must hold each key once, got {held!r}")
-    return held
-
-
-def _bound(mechanism: Any) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
+def _one_by_one(mechanism: Any) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
     """Return what draws one by one, if anything does, and the arguments bound to it."""
     bound: dict[str, Any] = {}
     while isinstance(mechanism, functools.partial) and not mechanism.args:
@@ -332,9 +310,8 @@ def as_array(
 
     Numbers become numbers, with NaN for None; arrays whose shapes differ rows, and None beside them
     one NaN, as it is among numbers; texts texts; dicts, Series and frames records, with NaN and a
-    flag for keys that are absent. Of draws that are numbers or texts by turns, a record has both.
-    What becomes of a draw must not depend on the draws beside it, or those of one call would go
-    together.
+    flag for keys that are absent. What becomes of a draw must not depend on the draws beside it, or
+    those of one call would go together.
 
     Parameters
     ----------
@@ -352,22 +329,16 @@ def as_array(
     """
     if isinstance(draws, np.ndarray) and draws.dtype != object:
         return _finite(draws) if catches else draws
-    held = [draw for draw in draws if draw is not None and not isinstance(draw, Failure)]
+    held = [draw for draw in draws if not _is_nothing(draw) and not isinstance(draw, Failure)]
     if keys is not None or any(
         isinstance(d, Mapping) or is_frame(d) or _is_series(d) for d in held
     ):
         return _records(draws, keys, catches)
-    if any(isinstance(draw, str) for draw in held):
-        # An empty list stands beside lists of texts, which are one text by now.
-        draws = ["" if _is_empty_list(draw) else draw for draw in draws]
-        held = ["" if _is_empty_list(draw) else draw for draw in held]
-    if held and all(isinstance(draw, str) for draw in held):
-        return np.array([_text(draw) for draw in draws])
-    if any(isinstance(draw, str) for draw in held):
-        texts = [_text(d) if isinstance(d, str | Failure) or _is_nothing(d) else "" for d in draws]
-        values = _numbers([math.nan if text else d for text, d in zip(texts, draws, strict=True)])
-        return value_or_text(values, np.array(texts))
-    if any(map(_has_texts, held)) and all(_is_list_of_texts(draw) for draw in held):
+    # An empty list stands beside lists of texts, which are one text by now.
+    has_texts = any(isinstance(draw, str) for draw in held)
+    if has_texts and all(isinstance(draw, str) or _is_empty_list(draw) for draw in held):
+        return np.array(["" if _is_empty_list(draw) else _text(draw) for draw in draws])
+    if all(_is_list_of_texts(draw) for draw in held) and any(held):
         return np.array(
             [_text(d) if d is None or isinstance(d, Failure) else "\x1f".join(d) for d in draws]
         )
@@ -378,11 +349,6 @@ def unbound(draws: Any, array: Array) -> Array:
     """Return an array that was made of draws, marked where these are lists, of any length."""
     by_chance = isinstance(draws, list | tuple) and any(isinstance(d, list | tuple) for d in draws)
     return array.view(Unbound) if by_chance and array.dtype != object else array
-
-
-def value_or_text(values: Array, texts: Array) -> Array:
-    """Return draws that are numbers or texts by turns: one of the two is empty in each."""
-    return _columns({"value": values, "text": texts})
 
 
 def _is_empty_list(draw: Any) -> bool:
@@ -401,7 +367,10 @@ def _numeric(draws: Sequence[Any], catches: bool) -> Array:
             array = np.array(plain)
         except ValueError:  # shapes differ
             array = np.empty(0, dtype=object)
-        if array.dtype.kind == "U" and any(map(_mixes_texts, plain)):
+        if array.dtype.kind == "U" and any(
+            isinstance(d, str) or (isinstance(d, list | tuple) and not _is_list_of_texts(d))
+            for d in plain
+        ):
             array = np.empty(0, dtype=object)  # numpy would make texts of the numbers
         if array.dtype != object and array.size:  # empty lists stand beside others in other calls
             return _finite(array) if catches else array
@@ -411,13 +380,9 @@ def _numeric(draws: Sequence[Any], catches: bool) -> Array:
         raise MechanismError(
             "draws must be numbers, texts, arrays, lists of numbers, dicts, frames or None, got "
             f"{kinds}; then=function makes any of these of a draw, such as a model's predictions, "
-            "or the numbers of a list with NaN in the place of other items"
+            "or a number, or a list of numbers, with NaN in the place of a text"
         )
     return object_array([_finite(row) for row in rows]) if catches else rows
-
-
-def _mixes_texts(draw: Any) -> bool:
-    return isinstance(draw, list | tuple) and not all(isinstance(item, str) for item in draw)
 
 
 def _words_of_kind(draw: Any) -> str:
@@ -500,16 +465,6 @@ def failures_in(draws: Array) -> Counter[str]:
     return Counter(w.removeprefix(prefix) for w in words if w.startswith(prefix))
 
 
-def has_declared_keys(draws: Array) -> bool:
-    """Whether any draw has any of the keys that were declared."""
-    return any(bool(draws[n].any()) for n in draws.dtype.names or () if n.startswith("has "))
-
-
-def has_other_keys(draws: Array) -> bool:
-    """Whether any draw held a key beside those that were declared."""
-    return OTHER_KEYS in (draws.dtype.names or ()) and bool(draws[OTHER_KEYS].any())
-
-
 def of_columns(outputs: Any, size: int) -> Array | None:
     """Return `size` draws that came as columns, a dict of arrays or a frame; None for others."""
     if isinstance(outputs, Mapping):
@@ -571,10 +526,6 @@ def _is_series(draw: Any) -> bool:
     return hasattr(draw, "to_dict") and hasattr(draw, "index") and not hasattr(draw, "columns")
 
 
-def _has_texts(draw: Any) -> bool:
-    return isinstance(draw, list | tuple) and len(draw) > 0 and isinstance(draw[0], str)
-
-
 def _is_list_of_texts(draw: Any) -> bool:
     return isinstance(draw, list | tuple) and all(isinstance(one, str) for one in draw)
 
@@ -601,8 +552,6 @@ def _finite(array: Array) -> Array:
 
 
 Shape = tuple[int, ...] | None
-
-_MIXED = value_or_text(np.zeros(1), np.array([""])).dtype
 
 
 class Kinds:
@@ -632,14 +581,14 @@ class Kinds:
         self._dtype: np.dtype[Any] | None = None
         self._elsewhere: np.dtype[Any] | None = None  # on another pair
         self._shapes: dict[str, Shape] = {}  # of each side; None for rows
-        self._only_missing = self._only_scalars = True
+        self._only_missing = True
 
     def turn(self) -> None:
         """Turn to another pair; its draws may have another shape."""
-        if self._dtype is not None and kind_of_dtype(self._dtype) != "number":
+        if self._dtype is not None and kind_of(self._dtype) != "number":
             self._elsewhere = self._dtype
         self._dtype, self._shapes = None, {}
-        self._only_missing = self._only_scalars = True
+        self._only_missing = True
 
     @property
     def has_fields(self) -> bool:
@@ -653,7 +602,7 @@ class Kinds:
         """
         self.is_bound &= bound
         array = self._brought_in(array)
-        kind, known_kind = kind_of(array), kind_of_dtype(self._dtype)
+        kind, known_kind = kind_of(array), kind_of(self._dtype)
         shape = None if array.dtype == object else array.shape[1:]
         known = self._shapes.setdefault(side if self._finite else "", shape)
         missing = _is_missing(array)
@@ -667,12 +616,14 @@ class Kinds:
                 + keys_differ(self._dtype.names if self._dtype else None, array.dtype.names)
             )
         self._only_missing &= missing
-        if self.is_probing:
-            self._only_scalars &= _texts_in(array) is not None
         if known != shape:
             self._shapes[side] = None
             array = to_rows(array)
-        self.width = max(self.width, _cells(array), 1)
+        fields = [array.dtype[name].shape for name in array.dtype.names or ()] or [()]
+        cells = math.prod(array.shape[1:]) * sum(map(math.prod, fields))
+        if array.dtype == object:
+            cells = max((row.size for row in array), default=1)
+        self.width = max(self.width, cells, 1)
         return array
 
     def note(self, other: Kinds) -> None:
@@ -691,7 +642,7 @@ class Kinds:
             array = array if fit is None else fit
             self._dtype, self.width = array.dtype, 1
             return array
-        if kind_of(array) == kind_of_dtype(self._dtype):
+        if kind_of(array) == kind_of(self._dtype):
             return array
         fit = fitted(array, self._dtype)
         if fit is None and self.is_probing:
@@ -704,16 +655,15 @@ class Kinds:
     def _wider(self, array: Array) -> np.dtype[Any] | None:
         """Return the kind of which these draws and those before are; None where there is none."""
         assert self._dtype is not None
-        kinds = {kind_of(array), kind_of_dtype(self._dtype)}
+        kinds = {kind_of(array), kind_of(self._dtype)}
         if kinds == {"number", "text"} and self._only_missing:
             return array.dtype
-        if self._only_scalars and kinds <= {"number", "text", kind_of_dtype(_MIXED)}:
-            return _MIXED
         names = self._dtype.names
         if names is None or names != array.dtype.names:
             return None
-        fields = [(name, _wider_field(self._dtype[name], array.dtype[name])) for name in names]
-        return np.dtype(fields)
+        # A field that is more than a number, which may have stood for None.
+        both = ((name, self._dtype[name], array.dtype[name]) for name in names)
+        return np.dtype([(n, a if a.base.kind == "U" or a.shape != () else b) for n, a, b in both])
 
 
 def fitted(draws: Array, like: np.dtype[Any]) -> Array | None:
@@ -726,14 +676,12 @@ def fitted(draws: Array, like: np.dtype[Any]) -> Array | None:
     >>> fitted(np.array([1.0, np.nan]), np.dtype("U3")) is None
     True
     """
-    kind = kind_of_dtype(like)
+    kind = kind_of(like)
     if kind_of(draws) == kind:
         return draws
-    if kind in ("text", kind_of_dtype(_MIXED)):
-        values, texts = _values_in(draws), _texts_in(draws)
-        if texts is None or (kind == "text" and not np.isnan(values).all()):
-            return None
-        return texts if kind == "text" else value_or_text(values, texts)
+    if kind == "text":
+        texts = [None] if draws.dtype.names else [_text_of(row) for row in to_rows(draws)]
+        return None if None in texts else np.array(texts)
     if like.names is None or like.names != draws.dtype.names:
         return None
     columns = {name: _fitted_field(draws[name], like[name]) for name in like.names}
@@ -747,48 +695,25 @@ def fitted(draws: Array, like: np.dtype[Any]) -> Array | None:
     return made
 
 
-def _values_in(draws: Array) -> Array:
-    """Return the number that each draw is, or NaN."""
-    if draws.dtype.names == _MIXED.names:
-        return np.asarray(draws["value"])
-    if draws.dtype.kind in "US" or draws.dtype.names:
-        return np.full(len(draws), math.nan)
-    return np.array([float(row) if row.shape == () else math.nan for row in to_rows(draws)])
-
-
-def _texts_in(draws: Array) -> Array | None:
-    """Return the text that each draw is, or none; None where one is neither a number nor a text."""
-    if draws.dtype.kind == "S":
-        return np.asarray(np.strings.decode(draws, "latin-1"))
-    if draws.dtype.kind == "U" or draws.dtype.names == _MIXED.names:
-        return draws if draws.dtype.names is None else draws["text"]
-    texts = [] if draws.dtype.names else [_text_of(row) for row in to_rows(draws)]
-    return None if None in texts or draws.dtype.names else np.array(texts)
-
-
 def _text_of(row: Array) -> str | None:
+    """Return the text of a draw among numbers that is missing; None for a number."""
     words = words_of_shape(row.shape)
     if words.startswith("raised "):
         return f"<{words}>"
-    if row.shape == ():
-        return NONE if np.isnan(row) else ""
-    return "" if row.shape == (0,) else None  # an empty list, which may be one of texts
+    if row.shape == (0,):
+        return ""  # an empty list, which may be one of texts
+    return NONE if row.shape == () and np.isnan(row) else None
 
 
 def _fitted_field(column: Array, like: np.dtype[Any]) -> Array | None:
     """Return one column of records as in other calls, of None where it holds nothing."""
-    if kind_of(column) == kind_of_dtype(like.base) and column.shape[1:] == like.shape:
+    if kind_of(column) == kind_of(like.base) and column.shape[1:] == like.shape:
         return column
     if column.shape[1:] != () or not _is_missing(column):
         return None
     if like.base.kind == "U":
         return np.full((len(column), *like.shape), "", dtype=like.base)
     return np.full((len(column), *like.shape), math.nan)
-
-
-def _wider_field(one: np.dtype[Any], other: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of the field that is more than a number, which may have stood for None."""
-    return other if one.base.kind != "U" and one.shape == () else one
 
 
 def _is_missing(draws: Array) -> bool:
@@ -801,10 +726,3 @@ def _is_missing(draws: Array) -> bool:
     if draws.dtype.kind != "f" or draws.ndim != 1:
         return False
     return bool(np.isnan(draws[:1]).all() and np.isnan(draws).all())  # most end at the first
-
-
-def _cells(array: Array) -> int:
-    """Return how many cells a draw has."""
-    fields = [array.dtype[name].shape for name in array.dtype.names or ()] or [()]
-    cells = max((row.size for row in array), default=1) if array.dtype == object else 1
-    return int(cells * math.prod(array.shape[1:]) * sum(map(math.prod, fields)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import importlib
 import inspect
 import random
 import sys
@@ -22,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
+from dpaudit.errors import MechanismError
 
 Array = NDArray[Any]
 
@@ -298,6 +300,23 @@ def takes_another(mechanism: Any) -> str:
         f"; its second parameter is {second.name}={second.default!r}, which was given size: a "
         "function that returns one draw becomes a mechanism by one_draw(f)"
     )
+
+
+def needed(module: str, what: str = "this adapter", package: str = "") -> Any:
+    """Import a module of another package, or say what needs it and how to install it.
+
+    Raises
+    ------
+    MechanismError
+        Where it cannot be imported.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MechanismError(
+            f"{what} needs the package {module}, which cannot be imported here ({error}): "
+            f"pip install {package or module}"
+        ) from error
 
 
 def _takes(function: Any, *arguments: Any, **named: Any) -> bool:

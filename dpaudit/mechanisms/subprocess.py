@@ -7,13 +7,10 @@ arrays and JSON, never as pickles, which other versions could not read.
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import subprocess
 import tempfile
 import weakref
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,11 +18,11 @@ import numpy as np
 from dpaudit import _validate
 from dpaudit.data import Failure, Packed, form_of, is_frame
 from dpaudit.errors import ArgumentError, MechanismError
+from dpaudit.mechanisms import _serve
 from dpaudit.mechanisms.outcomes import Array, Then, applied, as_array
 from dpaudit.mechanisms.protocols import seed_of
 from dpaudit.mechanisms.workers import file_hash
 
-_SERVE = Path(__file__).with_name("_serve.py")
 _STYLES = ("vectorised", "rng", "integer", "legacy", "none")
 _TAIL = 2000
 
@@ -147,8 +144,7 @@ class Subprocess:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(_framed(facts, arrays))
-            process.stdin.flush()
+            _serve.write(process.stdin, facts, arrays)
             return _read(process.stdout)
         except (OSError, EOFError, ValueError) as error:
             raise MechanismError(
@@ -169,7 +165,7 @@ class Subprocess:
                 "version of it"
             )
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        command = [self.python, str(_SERVE), self.target, self.style]
+        command = [self.python, _serve.__file__, self.target, self.style]
         try:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
@@ -212,31 +208,15 @@ def _end(process: subprocess.Popen[bytes], errors: Any) -> None:
 
 def _numeric(draw: Any) -> Any:
     """Return lists of numbers as they are meant: as arrays."""
-    return np.array(draw) if isinstance(draw, list) and _is_regular(draw) else draw
-
-
-def _is_regular(draw: list[Any]) -> bool:
+    if not isinstance(draw, list):
+        return draw
     try:
-        return np.array(draw).dtype.kind in "biuf"
+        array = np.array(draw)
     except ValueError:
-        return False
-
-
-def _framed(facts: dict[str, Any], arrays: dict[str, Array]) -> bytes:
-    """Return one message: its length, then an archive of arrays with the facts among them."""
-    file = io.BytesIO()
-    named = {f"a/{name}": array for name, array in arrays.items()}
-    np.savez(file, allow_pickle=False, facts=np.array(json.dumps(facts)), **named)
-    content = file.getvalue()
-    return len(content).to_bytes(8, "big") + content
+        return draw
+    return array if array.dtype.kind in "biuf" else draw
 
 
 def _read(stream: Any) -> Packed:
-    head = stream.read(8)
-    if len(head) < 8:
-        raise EOFError
-    content = stream.read(int.from_bytes(head, "big"))
-    with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        facts = json.loads(str(file["facts"]))
-        arrays = {name[2:]: file[name] for name in file.files if name.startswith("a/")}
+    facts, arrays = _serve.read(stream)
     return Packed(arrays, facts)

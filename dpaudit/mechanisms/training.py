@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,22 +21,7 @@ from dpaudit.mechanisms.protocols import mechanism_name
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Side:
-    """The differing user in one of two datasets.
-
-    Parameters
-    ----------
-    gradient : ndarray
-        Clipped, shape (d,); zero where the user is missing.
-    participation : Participation
-        How the user takes part.
-    """
-
-    gradient: Floats
-    participation: Participation
+Side = tuple[Floats, "Participation"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +30,9 @@ class LikelihoodRatio:
 
     Parameters
     ----------
-    left, right : Side
-        The differing user on either side.
+    left, right : (ndarray, Participation)
+        The differing user on either side: the clipped gradient, shape (d,), zero where the user is
+        missing, and how the user takes part.
     scale : float
         Standard deviation of the noise on each coordinate of a sum, > 0.
     steps : int
@@ -60,24 +46,21 @@ class LikelihoodRatio:
     scale: float
     steps: int
     last: tuple[Floats, float] | None = None
-
-    @property
-    def __name__(self) -> str:
-        return "likelihood_ratio"
+    __name__ = "likelihood_ratio"
 
     def __call__(self, outputs: Array) -> Floats:
         """Return the scores of sums ``[size, steps, d]``, or of last iterates ``[size, d]``."""
         seen = np.asarray(outputs, dtype=float)
         density = self._of_all if self.last is None else self._of_last
-        return density(seen, self.left) - density(seen, self.right)
+        return density(seen, *self.left) - density(seen, *self.right)
 
-    def _of_all(self, sums: Floats, side: Side) -> Floats:
+    def _of_all(self, sums: Floats, gradient: Floats, user: Participation) -> Floats:
         """Log-density of all sums over that without the user; of a mixture over where it is in."""
         variance = self.scale**2
-        each = (sums @ side.gradient - side.gradient @ side.gradient / 2) / variance
-        slots = side.participation.slots
+        each = (sums @ gradient - gradient @ gradient / 2) / variance
+        slots = user.slots
         if not slots:
-            rate = side.participation.rate
+            rate = user.rate
             with np.errstate(divide="ignore"):
                 absent, present = np.log1p(-rate), np.log(rate)
             return np.asarray(np.logaddexp(absent, present + each).sum(axis=1))
@@ -90,16 +73,16 @@ class LikelihoodRatio:
             found += special.logsumexp(padded, axis=1, b=np.append(weights, later))
         return found
 
-    def _of_last(self, params: Floats, side: Side) -> Floats:
+    def _of_last(self, params: Floats, gradient: Floats, user: Participation) -> Floats:
         """Log-density of the sum of all steps, over that without the user."""
         assert self.last is not None
         start, learning_rate = self.last
         total = (start - params) / learning_rate
         variance = self.steps * self.scale**2
-        counts = side.participation.counts(self.steps)
+        counts = user.counts(self.steps)
         times = np.flatnonzero(counts)
-        along = (total @ side.gradient)[:, None] * times
-        away = times**2 * (side.gradient @ side.gradient) / 2
+        along = (total @ gradient)[:, None] * times
+        away = times**2 * (gradient @ gradient) / 2
         return np.asarray(special.logsumexp((along - away) / variance, axis=1, b=counts[times]))
 
 
@@ -234,22 +217,6 @@ _RUNS, _STILL = 256, 1e-9
 """Runs on which gradients are compared, and by how much, of a clip norm, they may differ."""
 
 
-class Pair(Protocol):
-    """Two datasets that differ in one user, such as :class:`dpaudit.NeighborPair`."""
-
-    @property
-    def left(self) -> Array:
-        """One of them."""
-
-    @property
-    def right(self) -> Array:
-        """The other one."""
-
-    @property
-    def user(self) -> int | None:
-        """Row of the differing user, in the larger of the two."""
-
-
 class DPSGD:
     """Differentially private stochastic gradient descent, many runs at once.
 
@@ -330,10 +297,8 @@ class DPSGD:
         release: str = "white_box",
         loss: Callable[[Floats], Any] | None = None,
     ) -> None:
-        for name, function in (("gradient", gradient), ("loss", loss)):
-            if not callable(function) and not (name == "loss" and function is None):
-                raise TypeError(f"{name} must be a function, got {function!r}")
-        self.gradient, self.loss = gradient, loss
+        self.gradient = _validate.function(gradient=gradient)
+        self.loss = None if loss is None else _validate.function(loss=loss)
         self.start = _validate.vector(start=start)
         self.clip_norm = _validate.positive(clip_norm=clip_norm)
         self.sigma = _validate.positive(sigma=sigma)
@@ -404,7 +369,7 @@ class DPSGD:
 
     # --- the known likelihood ratio ---
 
-    def likelihood_ratio(self, pair: Pair) -> Callable[[Any], Floats]:
+    def likelihood_ratio(self, pair: Any) -> Callable[[Any], Floats]:
         """Return the logarithm of the likelihood ratio of what is released, as a score.
 
         Exact, and so the most powerful score, where the differing user's clipped gradient is the
@@ -431,14 +396,12 @@ class DPSGD:
                 'release must be "white_box" or "last" for a likelihood ratio, got "loss": a loss '
                 "is a number already, and its distribution unknown"
             )
-        sides = [
-            Side(moved, self.sampling.participation(len(data)))
-            for moved, data in zip(self._moved(pair), (pair.left, pair.right), strict=True)
-        ]
+        users = (self.sampling.participation(len(data)) for data in (pair.left, pair.right))
+        left, right = zip(self._moved(pair), users, strict=True)
         released = (self.start, self.learning_rate) if self.release == "last" else None
-        return LikelihoodRatio(sides[0], sides[1], self.scale, self.steps, released)
+        return LikelihoodRatio(left, right, self.scale, self.steps, released)
 
-    def along(self, pair: Pair, *, rng: np.random.Generator) -> AdditiveNoise:
+    def along(self, pair: Any, *, rng: np.random.Generator) -> AdditiveNoise:
         """Return what is released along the differing user's gradient, noise and centres apart.
 
         Where gradients along this direction are the same at all iterates, what is seen there is a
@@ -514,7 +477,7 @@ class DPSGD:
         total = total + self.noise(total.shape, takes_part, step, rng=rng)
         return total, params - self.learning_rate * total
 
-    def _moved(self, pair: Pair) -> list[Floats]:
+    def _moved(self, pair: Any) -> list[Floats]:
         """Return the differing user's clipped gradient on either side; zero where missing."""
         if pair.user is None:
             raise ArgumentError(f"pair must be of datasets that differ in one user, got {pair!r}")
@@ -544,12 +507,8 @@ class DPSGD:
     def _gradients(self, params: Floats, data: Array) -> Floats:
         """Return gradients ``[size or 1, n, (m,) d]``, checked."""
         found = np.asarray(self.gradient(params, data), dtype=float)
-        allowed = {(k, len(data)) for k in (1, len(params))}
-        if (
-            found.ndim not in (3, 4)
-            or found.shape[:2] not in allowed
-            or found.shape[-1] != self.start.size
-        ):
+        size, n, *_, d = found.shape if found.ndim in (3, 4) else (0, 0, 0)
+        if size not in (1, len(params)) or (n, d) != (len(data), self.start.size):
             raise MechanismError(
                 f"{mechanism_name(self.gradient)} must return gradients [size, n_users, d] or "
                 f"[size, n_users, m, d], here with size={len(params)}, n_users={len(data)} and "

@@ -257,10 +257,5 @@ class _Shown:
                 self._stream.write(f"\n[what {self._name} prints is not shown from here on]\n")
         return len(text)
 
-    def writelines(self, lines: Any) -> None:
-        """Write each of some texts."""
-        for line in lines:
-            self.write(line)
-
     def close(self) -> None:
         """Leave the stream open: it belongs to the process."""

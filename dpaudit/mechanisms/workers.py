@@ -28,7 +28,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import cloudpickle
 
@@ -60,7 +60,10 @@ def packed(what: Any) -> bytes:
     try:
         content = _dumps(what, mine)
     except Exception:  # something in these files cannot travel; workers may be able to import it
-        content = _dumps(what, [m for m in mine if m.__name__ == _module_of(what)], or_none=True)
+        try:
+            content = _dumps(what, [m for m in mine if m.__name__ == _module_of(what)])
+        except Exception:
+            content = _dumps(what, [])
     hashes = {name: known for name, module in own.items() if (known := _hash_of(module))}
     return bytes(cloudpickle.dumps((hashes, content)))
 
@@ -118,26 +121,15 @@ def _by_value() -> set[str]:
     return set(cloudpickle.list_registry_pickle_by_value())
 
 
-def _dumps(what: Any, modules: list[ModuleType], *, or_none: bool = False) -> bytes:
-    file = io.BytesIO()
-    try:
-        with _registered(modules):
-            _Pickler(file).dump(what)
-        return file.getvalue()
-    except Exception:
-        if or_none and modules:
-            return _dumps(what, [])
-        raise
-
-
-@contextmanager
-def _registered(modules: list[ModuleType]) -> Iterator[None]:
-    before = _by_value()
+def _dumps(what: Any, modules: list[ModuleType]) -> bytes:
+    """Pickle an object, and by value whatever belongs to some modules."""
+    file, before = io.BytesIO(), _by_value()
     added = [module for module in modules if module.__name__ not in before]
     for module in added:
         cloudpickle.register_pickle_by_value(module)
     try:
-        yield
+        _Pickler(file).dump(what)
+        return file.getvalue()
     finally:
         for module in added:
             cloudpickle.unregister_pickle_by_value(module)
@@ -181,11 +173,6 @@ def file_hash(file: str) -> str | None:
 _known_hash = functools.cache(file_hash)  # a file that changes later is not what was imported
 
 
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
-
 _AHEAD = 3
 """Chunks under way for each worker: none waits, and memory stays flat."""
 
@@ -196,8 +183,6 @@ MAX_WORKERS = 1024
 """Processes, at most."""
 
 _KEPT = 32
-
-_FOLDER, _NEW_FOLDER, _LOCK = "dpaudit-workers-", "dpaudit-new-", "lock"
 
 _WATCH_EVERY = 1.0
 """Seconds between two checks of a worker that its parent is alive."""
@@ -377,9 +362,17 @@ class Processes(Workers):
 
     def __init__(self, count: int) -> None:
         _validate.integer(1, MAX_WORKERS, count=count)
-        _remove_stale_folders()
-        self._folder, self._lock = _locked_folder()
-        super().__init__(_pool(count), count)
+        self._folder = Path(tempfile.mkdtemp(prefix="dpaudit-workers-"))
+        super().__init__(self._pool(count), count)
+
+    def _pool(self, count: int) -> Executor:
+        from loky import ProcessPoolExecutor
+
+        ours = os.getpid(), str(self._folder)
+        pool: Executor = ProcessPoolExecutor(
+            max_workers=count, timeout=None, initializer=_end_with_parent, initargs=ours
+        )
+        return pool
 
     def _place(self, content: bytes) -> str:
         # Through a file, so that each worker reads it once, and not with every chunk.
@@ -392,38 +385,12 @@ class Processes(Workers):
 
     def _stop_workers(self) -> None:
         self.executor.shutdown(wait=False, kill_workers=True)  # type: ignore[call-arg]
-        self.executor = _pool(self.count)
+        self.executor = self._pool(self.count)
 
     def close(self) -> None:
         """End the processes."""
         self.executor.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
         shutil.rmtree(self._folder, ignore_errors=True)
-        self._lock.close()
-
-
-def _locked_folder() -> tuple[Path, IO[bytes]]:
-    """Make a temporary folder that is locked as long as this process lives."""
-    new = Path(tempfile.mkdtemp(prefix=_NEW_FOLDER))
-    lock = (new / _LOCK).open("wb")
-    if fcntl is not None:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    # Under its final name it is locked already: nobody takes it for a stale one.
-    return new.rename(new.with_name(new.name.replace(_NEW_FOLDER, _FOLDER, 1))), lock
-
-
-def _remove_stale_folders() -> None:
-    """Remove the folders of processes that were killed."""
-    if fcntl is None:
-        return
-    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
-        try:
-            if folder.lstat().st_uid != os.getuid():
-                continue
-            with (folder / _LOCK).open("rb") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-        except OSError:  # it is in use, or another process removes it
-            continue
 
 
 def checked_workers(workers: int | Workers | None, executor: Executor | None) -> None:
@@ -462,26 +429,18 @@ def working(
             processes.close()
 
 
-def _pool(count: int) -> Executor:
-    from loky import ProcessPoolExecutor
-
-    pool: Executor = ProcessPoolExecutor(
-        max_workers=count, timeout=None, initializer=_end_with_parent, initargs=(os.getpid(),)
-    )
-    return pool
-
-
 # --- on the workers ---
 
 _HERE: OrderedDict[str, Any] = OrderedDict()
 
 
-def _end_with_parent(parent: int) -> None:
-    """End this process soon after its parent died, whatever it is doing."""
+def _end_with_parent(parent: int, folder: str) -> None:
+    """End this process soon after its parent died, whatever it is doing, and remove its folder."""
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(_WATCH_EVERY)
+        shutil.rmtree(folder, ignore_errors=True)
         os._exit(1)
 
     threading.Thread(target=watch, name="dpaudit-parent", daemon=True).start()
@@ -491,19 +450,13 @@ def run_task(
     function: Callable[..., Any], shipped: tuple[Shipped, ...], task: tuple[Any, ...]
 ) -> Any:
     """Return what a function makes of shipped objects and a task."""
-    return function(*(_object(one) for one in shipped), *task)
-
-
-def _object(shipped: Shipped) -> Any:
-    """Return what was shipped; it is read once."""
-    if shipped.digest not in _HERE:
-        place = shipped.place
-        content = Path(place).read_bytes() if isinstance(place, str) else place
-        _HERE[shipped.digest] = unpacked(content)
-        while len(_HERE) > _KEPT:
-            _HERE.popitem(last=False)
-    _HERE.move_to_end(shipped.digest)
-    return _HERE[shipped.digest]
+    for digest, place in shipped:  # each is read once
+        if digest not in _HERE:
+            _HERE[digest] = unpacked(Path(place).read_bytes() if isinstance(place, str) else place)
+        _HERE.move_to_end(digest)
+    while len(_HERE) > _KEPT:
+        _HERE.popitem(last=False)
+    return function(*(_HERE[digest] for digest, _ in shipped), *task)
 
 
 # --- chunks drawn by the workers of a Dask scheduler -------------------------------------------
@@ -548,18 +501,14 @@ class Cluster(Workers):
             if address == "local":
                 # Any free port: several processes of a run may have a cluster each.
                 self._local = distributed.LocalCluster(threads_per_worker=1, dashboard_address=":0")
-                self._client: Any = distributed.Client(self._local, timeout=timeout)
-            else:
-                self._client = distributed.Client(address, timeout=timeout)
+            self._client: Any = distributed.Client(self._local or address, timeout=timeout)
         except (OSError, TimeoutError, ValueError) as error:
             raise ArgumentError(
                 f"dask must be the address of a scheduler that answers, or local; {address!r} "
                 f"did not, {timeout:g} s given ({type(error).__name__}: {error})"
             ) from error
-        super().__init__(self._client.get_executor(pure=False), max(self._cores(), 1))
-
-    def _cores(self) -> int:
-        return int(sum(self._client.nthreads().values()))
+        cores = int(sum(self._client.nthreads().values()))
+        super().__init__(self._client.get_executor(pure=False), max(cores, 1))
 
     @contextmanager
     def _connected(self) -> Iterator[None]:

@@ -4,18 +4,16 @@ Those of its noise are made by themselves (:func:`of_noise`). :func:`without`, :
 :func:`quieter` and :func:`scaled` make others, for the ``mutants`` of an audit.
 """
 
-from dpaudit.mutants.added import GAUSSIAN, LAPLACE, AddedNoise, added_noise
+from dpaudit.mutants.added import LAPLACE, AddedNoise, added_noise
 from dpaudit.mutants.code import Change, patch, quieter, scaled, without
 from dpaudit.mutants.noise import ALL, ALL_NOISE, CERTAIN, Mutant, NoiseMutants, of_noise
-from dpaudit.mutants.recorder import Recorder
-from dpaudit.mutants.sites import Recording, Site, record
+from dpaudit.mutants.sites import record
 from dpaudit.mutants.treatments import HALVED, REMOVED, TREATMENTS, Treatment
 
 __all__ = [
     "ALL",
     "ALL_NOISE",
     "CERTAIN",
-    "GAUSSIAN",
     "HALVED",
     "LAPLACE",
     "REMOVED",
@@ -24,9 +22,6 @@ __all__ = [
     "Change",
     "Mutant",
     "NoiseMutants",
-    "Recorder",
-    "Recording",
-    "Site",
     "Treatment",
     "added_noise",
     "of_noise",

@@ -163,23 +163,20 @@ class _Ray:
         shown = {value for site in found.sites for value in site.shown or (1.0, 1.0)}
         if len(shown) != 1 or any(key[0] not in _SCALED for key in found.keys):
             return None
-        for numbers in _arranged(self.drawn, self.noise.shape[1]):
+        columns = self.noise.shape[1]
+        if not self.drawn or sum(part.size for part in self.drawn) != RUNS * columns:
+            return None
+        # With a row for each draw, in both orders that they may have.
+        orders = [np.concatenate([part.ravel() for part in self.drawn]).reshape(RUNS, columns)]
+        if all(part.ndim and len(part) == RUNS for part in self.drawn):
+            orders.append(np.concatenate([part.reshape(RUNS, -1) for part in self.drawn], axis=1))
+        for numbers in orders:
             moved, seen = numbers[1:] - numbers[0], self.noise[1:] - self.noise[0]
             factors = (moved * seen).sum(axis=0) / np.maximum((moved**2).sum(axis=0), 1e-300)
             size = float(np.abs(factors).max())
             if _are_close(factors * moved, seen, self.rounding) and np.allclose(abs(factors), size):
                 return size * shown.pop()
         return None
-
-
-def _arranged(drawn: Sequence[Floats], columns: int) -> list[Floats]:
-    """Return the numbers that were drawn with a row for each draw, in both orders they may have."""
-    if not drawn or sum(part.size for part in drawn) != RUNS * columns:
-        return []
-    arranged = [np.concatenate([part.ravel() for part in drawn]).reshape(RUNS, columns)]
-    if all(part.ndim and len(part) == RUNS for part in drawn):
-        arranged.append(np.concatenate([part.reshape(RUNS, -1) for part in drawn], axis=1))
-    return arranged
 
 
 def _are_close(one: Floats, other: Floats, rounding: Floats) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import difflib
 import functools
 import gc
-import importlib
 import inspect
+import pkgutil
 import sys
 import types
 from collections import deque
@@ -87,13 +87,7 @@ def without(name: str) -> Change:
     """
     target = Target.named(name)
 
-    def identity(*args: Any, **kwargs: Any) -> Any:
-        first = [*args[target.skipped :], *kwargs.values()][:1]
-        if not first:
-            raise ArgumentError(f"without {name}: it was called without an argument to return")
-        return first[0]
-
-    return Change(f"without {name}", lambda mechanism: _patched(mechanism, target, identity))
+    return Change(f"without {name}", lambda mechanism: _patched(mechanism, target, target.first))
 
 
 def patch(name: str, replacement: Callable[..., Any]) -> Change:
@@ -147,10 +141,7 @@ def quieter(name: str, factor: float = 0.0) -> Change:
     target = Target.named(name)
 
     def moved(*args: Any, **kwargs: Any) -> Any:
-        first = [*args[target.skipped :], *kwargs.values()][:1]
-        if not first:
-            raise ArgumentError(f"quieter {name}: it was called without an argument to return")
-        value = np.asarray(first[0])
+        value = np.asarray(target.first(*args, **kwargs))
         return value + factor * (np.asarray(target.original(*args, **kwargs)) - value)
 
     words = f"{name} without its noise" if factor == 0 else f"{name} with {factor:g} of its noise"
@@ -259,6 +250,13 @@ class Target:
         with_self = (types.FunctionType, classmethod)
         is_method = isinstance(owner, type) and isinstance(original, with_self)
         return cls(name, original, int(is_method))
+
+    def first(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the first argument of a call."""
+        found = [*args[self.skipped :], *kwargs.values()]
+        if not found:
+            raise ArgumentError(f"{self.name} was called without an argument to return")
+        return found[0]
 
     def holders(self) -> list[tuple[Any, str]]:
         """Return (module or class, name) of every place that knows the function.
@@ -417,22 +415,19 @@ def _is_closed_over(cell: Any) -> bool:
 
 def _looked_up(name: str) -> tuple[Any, Any]:
     """Return what a dotted name means, and what it is an attribute of."""
-    parts = name.split(".")
-    for end in range(len(parts) - 1, 0, -1):
-        module_name = ".".join(parts[:end])
-        try:
-            found = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            if error.name is not None and not module_name.startswith(error.name):
-                raise ArgumentError(f"name: importing {module_name} failed: {error}") from error
-            continue
-        owner: Any = None
-        for part in parts[end:]:
-            owner, known = found, dir(found)
-            if part not in known:
-                close = difflib.get_close_matches(part, known, n=1)
-                hint = f"; did you mean {close[0]}?" if close else ""
-                raise ArgumentError(f"name must name a function: {module_name} has no {part}{hint}")
-            found = getattr(found, part)
-        return owner, found
-    raise ArgumentError(f"name must begin with a module, got {name!r}, of which none is found")
+    parent, _, last = name.rpartition(".")
+    try:
+        owner = pkgutil.resolve_name(parent)
+    except (ImportError, ValueError) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == parent.partition(".")[0]:
+            raise ArgumentError(
+                f"name must begin with a module, got {name!r}, of which none is found"
+            ) from None
+        raise ArgumentError(f"name: importing {parent} failed: {error}") from error
+    except AttributeError as error:
+        raise ArgumentError(f"name must name a function: {error}") from None
+    if last in dir(owner):
+        return owner, getattr(owner, last)
+    close = difflib.get_close_matches(last, dir(owner), n=1)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise ArgumentError(f"name must name a function: {parent} has no {last}{hint}")

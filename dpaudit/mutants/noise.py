@@ -102,7 +102,7 @@ class NoiseMutants:
     unseen: str = ""
     recording: Recording | None = None
 
-    def summary(self) -> str:
+    def __str__(self) -> str:
         """Return where noise is drawn, how often, and what becomes of it, in a few lines."""
         often = {_noise_of(site): site.frequency for site in self.sites}
         lines = []
@@ -115,9 +115,6 @@ class NoiseMutants:
         if self.unseen:
             lines.append(f"  not all of its randomness gives mutants: {self.unseen}")
         return "\n".join(lines)
-
-    def __str__(self) -> str:
-        return self.summary()
 
 
 def of_noise(
@@ -144,19 +141,12 @@ def of_noise(
     if isinstance(mechanism, ExactMechanism):
         return NoiseMutants((), tuple(_of_pmf(mechanism)))
     _validate.function("a function f(data, size, *, rng)", mechanism=mechanism)
-    return _of_noise(mechanism, held, seed, watch)
-
-
-def _of_noise(
-    mechanism: Any, datasets: Sequence[Array], seed: int, watch: Watch | None
-) -> NoiseMutants:
-    """Return the mutants of a mechanism that draws."""
     if not isinstance(mechanism, AdditiveNoise):
-        return _of_sampled(mechanism, datasets, seed, watch)
+        return _of_sampled(mechanism, held, seed, watch)
     final = _of_final_noise(mechanism)
     if not mechanism.is_random:
         return NoiseMutants((), tuple(final))
-    inner = _of_sampled(mechanism.centers, datasets, seed, watch, least=1)
+    inner = _of_sampled(mechanism.centers, held, seed, watch, least=1)
     mutants = [*final]
     for mutant in inner.mutants:
         outer = mechanism.with_centers(mutant.mechanism)

@@ -160,12 +160,19 @@ class Recorder(Generator):
             return drawn_by(self, *args, **kwargs)
         inside.numpy = True
         try:
-            self._count()
             log = self.log
+            log.calls += 1
+            if log.calls > log.most:
+                raise MechanismError(
+                    f"it does not end: its rng was called {log.calls:,} times, a hundred times as "
+                    "often as by the mechanism that it was made of"
+                )
             if log.plans and method not in log.methods:  # nothing is recorded beside a plan
                 return drawn_by(self, *args, **kwargs)
             key = (method, _lines(sys._getframe(2)))
-            plan = self._planned(key)
+            plan = log.plans.get(key)
+            index = log.seen[key].calls if key in log.seen else 0
+            plan = plan if plan is not None and plan.only in (None, index) else None
             if log.plans and plan is None:
                 log.seen.setdefault(key, Seen()).calls += 1
                 return drawn_by(self, *args, **kwargs)
@@ -192,21 +199,6 @@ class Recorder(Generator):
             return _put(method, plan.change, bound.arguments, before, drawn)
         finally:
             inside.numpy = False
-
-    def _count(self) -> None:
-        """Count a call; refuse to go on for ever."""
-        self.log.calls += 1
-        if self.log.calls > self.log.most:
-            raise MechanismError(
-                f"it does not end: its rng was called {self.log.calls:,} times, a hundred times "
-                "as often as by the mechanism that it was made of"
-            )
-
-    def _planned(self, key: Key) -> Plan | None:
-        """Return what is to be done to the next call at a site."""
-        plan = self.log.plans.get(key)
-        index = self.log.seen[key].calls if key in self.log.seen else 0
-        return plan if plan is not None and plan.only in (None, index) else None
 
     def _stale(self, key: Key, draw: Callable[[], Any]) -> Any:
         """Draw with the bits of the first call at this site, and leave the stream where it is."""

@@ -72,11 +72,6 @@ class Site:
     copy: int = 1
 
     @property
-    def parameter(self) -> str:
-        """Name of the argument that `shown` speaks of."""
-        return TREATMENTS[self.method].shown if self.shown is not None else ""
-
-    @property
     def where(self) -> str:
         """The innermost line, as ``line 42 of noise.py``, and another where that is not enough."""
         here = _words(self.lines[0])
@@ -89,7 +84,7 @@ class Site:
             return self.method
         low, high = (f"{value:.4g}" for value in self.shown)
         amount = low if low == high else f"{low} to {high}"
-        return f"{self.method}, {self.parameter} {amount}"
+        return f"{self.method}, {TREATMENTS[self.method].shown} {amount}"
 
     @property
     def frequency(self) -> str:
@@ -150,20 +145,13 @@ def record(
     MechanismError
         When the mechanism raises, or takes too long.
     """
-    name, datasets = mechanism_name(mechanism), list(datasets)
+    datasets = list(datasets)
     watch = Watch() if watch is None else watch
     looks: list[tuple[Log, Log]] = []
     for index, data in enumerate(datasets):
         for repeat in range(_SEEDS):
             one, many = (
-                _called(
-                    mechanism,
-                    name,
-                    data,
-                    size,
-                    generator(seed, "sites", index, repeat, size),
-                    watch,
-                )
+                _called(mechanism, data, size, generator(seed, "sites", index, repeat, size), watch)
                 for size in (1, RUNS)
             )
             looks.append((one, many))
@@ -188,13 +176,9 @@ def _told_apart(sites: list[Site]) -> tuple[Site, ...]:
 
 
 def _called(
-    mechanism: Callable[..., Any],
-    name: str,
-    data: Array,
-    size: int,
-    rng: np.random.Generator,
-    watch: Watch,
+    mechanism: Callable[..., Any], data: Array, size: int, rng: np.random.Generator, watch: Watch
 ) -> Log:
+    name = mechanism_name(mechanism)
     try:
         with watch.call(name):
             return run(mechanism, handed(data), size, rng)[1]
@@ -212,10 +196,12 @@ def _called(
 def _site(key: Key, looks: list[tuple[Log, Log]]) -> Site:
     one = [log.seen[key] for log, _ in looks if key in log.seen]
     many = [log.seen[key] for _, log in looks if key in log.seen]
-    by_run = bool(one and many) and _is_by_run(
-        (sum(s.calls for s in one), sum(s.numbers for s in one)),
-        (sum(s.calls for s in many), sum(s.numbers for s in many)),
-    )
+    by_run = False
+    if one and many:  # whether more draws make more calls, and not larger ones
+        before, after = sum(s.calls for s in one), sum(s.calls for s in many)
+        each = sum(s.numbers for s in many) / after
+        numbers = each / max(sum(s.numbers for s in one) / before, 1e-9)
+        by_run = after / before > RUNS / 3 and numbers < RUNS / 3
     # Of calls that serve all draws together, those of a call with several draws are counted.
     counted = [s.calls for s in (one if by_run else many or one)]
     absent = len(looks) - len(one if by_run else many)
@@ -230,12 +216,6 @@ def _site(key: Key, looks: list[tuple[Log, Log]]) -> Site:
         any(s.in_threads for s in one + many),
         any(s.has_probabilities for s in one + many),
     )
-
-
-def _is_by_run(one: tuple[int, int], many: tuple[int, int]) -> bool:
-    """Whether more draws make more calls, and not larger ones."""
-    calls, numbers = many[0] / one[0], (many[1] / many[0]) / max(one[1] / one[0], 1e-9)
-    return calls > RUNS / 3 and numbers < RUNS / 3
 
 
 def _unseen(

@@ -3,9 +3,9 @@
 Every change starts from what the method really drew, so that a mutant uses up as much randomness as
 its mechanism.
 
-*Noise* has a centre: the mean, or the median where there is no finite mean. ``removed`` puts the
-centre in the place of every draw, ``halved`` halves each draw's deviation from it. Draws that are
-integers stay integers, rounded towards the centre.
+*Noise* has a centre: the mean, or the median of methods that may have no finite mean. ``removed``
+puts the centre in the place of every draw, ``halved`` halves each draw's deviation from it. Draws
+that are integers stay integers, rounded towards the centre.
 
 *Selection* decides rather than blurs: which users are sampled, which coin falls. ``low end`` and
 ``high end`` make it certain: the smallest or the largest value, the first or the last elements, the
@@ -95,18 +95,13 @@ class Treatment:
             value = _towards(np.asarray(self.centre(arguments)), seen, change)
         kind = seen.dtype.kind
         if kind in "iu" and value.dtype.kind == "f":
-            value = np.clip(value, *_inner_range(seen.dtype))
+            info = np.iinfo(seen.dtype)  # its ends, as doubles that it holds
+            value = np.clip(value, float(info.min), np.nextafter(float(info.max), 0.0))
         # A text may be longer than the one that was drawn.
         changed = value.astype(seen.dtype if kind not in "US" else value.dtype)
         if isinstance(drawn, np.ndarray):
             return changed
         return changed[()] if isinstance(drawn, np.generic) else changed.item()
-
-
-def _inner_range(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Smallest and largest double that an integer type holds."""
-    info = np.iinfo(dtype)
-    return float(info.min), float(np.nextafter(float(info.max), 0.0))
 
 
 def _towards(centre: Array, drawn: Array, change: str) -> Array:
@@ -122,49 +117,6 @@ def _towards(centre: Array, drawn: Array, change: str) -> Array:
 # --- centres ---
 
 
-def _argument(name: str) -> Callable[[Arguments], ArrayLike]:
-    def centre(arguments: Arguments) -> ArrayLike:
-        return np.asarray(arguments[name])
-
-    return centre
-
-
-def _zero(arguments: Arguments) -> ArrayLike:
-    return 0.0
-
-
-def _numbers(arguments: Arguments, *names: str) -> list[Array]:
-    return [np.asarray(arguments[name], dtype=float) for name in names]
-
-
-def _mean_or(
-    finite: Callable[..., Array], mean: Callable[..., ArrayLike], median: Callable[..., ArrayLike]
-) -> Callable[..., Array]:
-    """Return the mean where it is finite, and the median elsewhere."""
-
-    def centre(*parameters: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return np.where(finite(*parameters), mean(*parameters), median(*parameters))
-
-    return centre
-
-
-_pareto = _mean_or(
-    lambda a: a > 1, lambda a: 1 / (a - 1), lambda a: np.expm1(math.log(2) / a)
-)  # of Lomax, as numpy draws it
-_zipf = _mean_or(
-    lambda a: a > 2,
-    lambda a: special.zeta(a - 1) / special.zeta(a),
-    lambda a: stats.zipf.median(a),
-)
-_f = _mean_or(lambda m, n: n > 2, lambda m, n: n / (n - 2), lambda m, n: stats.f.median(m, n))
-_noncentral_f = _mean_or(
-    lambda m, n, c: n > 2,
-    lambda m, n, c: n * (m + c) / (m * (n - 2)),
-    lambda m, n, c: stats.ncf.median(m, n, c),
-)
-
-
 def _logseries(p: Array) -> Array:
     with np.errstate(all="ignore"):
         return np.where(p > 0, -p / (np.log1p(-p) * (1 - p)), 1.0)
@@ -174,20 +126,12 @@ def _of(formula: Callable[..., ArrayLike], *names: str) -> Callable[[Arguments],
     """Return a centre that is a formula of some arguments."""
 
     def centre(arguments: Arguments) -> ArrayLike:
-        return formula(*_numbers(arguments, *names))
+        return formula(*(np.asarray(arguments[name], dtype=float) for name in names))
 
     return centre
 
 
 # --- ends ---
-
-
-def _first_choice(arguments: Arguments, drawn: Any) -> Array:
-    return _chosen(arguments, drawn, last=False)
-
-
-def _last_choice(arguments: Arguments, drawn: Any) -> Array:
-    return _chosen(arguments, drawn, last=True)
 
 
 def _chosen(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
@@ -255,14 +199,6 @@ def _colors(arguments: Arguments, drawn: Any, *, last: bool) -> Array:
     return np.asarray(taken[::-1] if last else taken)
 
 
-def _scarcest(arguments: Arguments, drawn: Any) -> Array:
-    return np.asarray(np.maximum(0, np.subtract(arguments["nsample"], arguments["nbad"])))
-
-
-def _most(arguments: Arguments, drawn: Any) -> Array:
-    return np.asarray(np.minimum(arguments["nsample"], arguments["ngood"]))
-
-
 def _sharpened(name: str) -> Callable[[Arguments], dict[str, Any] | None]:
     """Square the probabilities that an argument holds; of a binomial, against their complements."""
 
@@ -282,47 +218,47 @@ _PERMUTED = Treatment(low=_ordered, high=_reversed)
 
 TREATMENTS: dict[str, Treatment] = {
     # noise about its location
-    "normal": Treatment(_argument("loc"), shown="scale"),
-    "laplace": Treatment(_argument("loc"), shown="scale"),
-    "logistic": Treatment(_argument("loc"), shown="scale"),
+    "normal": Treatment(_of(np.asarray, "loc"), shown="scale"),
+    "laplace": Treatment(_of(np.asarray, "loc"), shown="scale"),
+    "logistic": Treatment(_of(np.asarray, "loc"), shown="scale"),
     "gumbel": Treatment(
         _of(lambda loc, scale: loc + np.euler_gamma * scale, "loc", "scale"), shown="scale"
     ),
     "vonmises": Treatment(
         _of(lambda mu: (mu + math.pi) % (2 * math.pi) - math.pi, "mu"), shown="kappa"
     ),
-    "multivariate_normal": Treatment(_argument("mean")),
-    "standard_normal": Treatment(_zero),
-    "standard_cauchy": Treatment(_zero),
-    "standard_t": Treatment(_zero, shown="df"),
+    "multivariate_normal": Treatment(_of(np.asarray, "mean")),
+    "standard_normal": Treatment(lambda _: 0.0),
+    "standard_cauchy": Treatment(lambda _: 0.0),
+    "standard_t": Treatment(lambda _: 0.0, shown="df"),
     "triangular": Treatment(
         _of(lambda a, b, c: (a + b + c) / 3, "left", "mode", "right"), shown="right"
     ),
     # positive noise, about its mean
-    "exponential": Treatment(_argument("scale"), shown="scale"),
+    "exponential": Treatment(_of(np.asarray, "scale"), shown="scale"),
     "standard_exponential": Treatment(lambda _: 1.0),
     "gamma": Treatment(_of(lambda shape, scale: shape * scale, "shape", "scale"), shown="scale"),
-    "standard_gamma": Treatment(_argument("shape"), shown="shape"),
-    "chisquare": Treatment(_argument("df"), shown="df"),
+    "standard_gamma": Treatment(_of(np.asarray, "shape"), shown="shape"),
+    "chisquare": Treatment(_of(np.asarray, "df"), shown="df"),
     "noncentral_chisquare": Treatment(_of(lambda df, nonc: df + nonc, "df", "nonc"), shown="df"),
-    "f": Treatment(_of(_f, "dfnum", "dfden"), shown="dfden"),
-    "noncentral_f": Treatment(_of(_noncentral_f, "dfnum", "dfden", "nonc"), shown="dfden"),
+    "f": Treatment(_of(stats.f.median, "dfnum", "dfden"), shown="dfden"),
+    "noncentral_f": Treatment(_of(stats.ncf.median, "dfnum", "dfden", "nonc"), shown="dfden"),
     "lognormal": Treatment(_of(lambda m, s: np.exp(m + s**2 / 2), "mean", "sigma"), shown="sigma"),
     "rayleigh": Treatment(
         _of(lambda scale: scale * math.sqrt(math.pi / 2), "scale"), shown="scale"
     ),
-    "wald": Treatment(_argument("mean"), shown="scale"),
+    "wald": Treatment(_of(np.asarray, "mean"), shown="scale"),
     "weibull": Treatment(_of(lambda a: special.gamma(1 + 1 / a), "a"), shown="a"),
-    "pareto": Treatment(_of(_pareto, "a"), shown="a"),
+    "pareto": Treatment(_of(stats.lomax.median, "a"), shown="a"),
     "power": Treatment(_of(lambda a: a / (a + 1), "a"), shown="a"),
     "beta": Treatment(_of(lambda a, b: a / (a + b), "a", "b"), shown="a"),
     "dirichlet": Treatment(_of(lambda alpha: alpha / alpha.sum(), "alpha")),
     # noise in integers, about its mean
     "geometric": Treatment(_of(lambda p: 1 / p, "p"), shown="p"),
-    "poisson": Treatment(_argument("lam"), shown="lam"),
+    "poisson": Treatment(_of(np.asarray, "lam"), shown="lam"),
     "negative_binomial": Treatment(_of(lambda n, p: n * (1 - p) / p, "n", "p"), shown="p"),
     "logseries": Treatment(_of(_logseries, "p"), shown="p"),
-    "zipf": Treatment(_of(_zipf, "a"), shown="a"),
+    "zipf": Treatment(_of(stats.zipf.median, "a"), shown="a"),
     # uniform numbers: noise by inversion, or a coin
     "random": Treatment(
         # Its logarithm stays finite, as that of every number but one that the method draws.
@@ -340,7 +276,11 @@ TREATMENTS: dict[str, Treatment] = {
     "integers": Treatment(
         low=lambda a, _: _bounds(a)[0], high=lambda a, _: _bounds(a)[1], shown="high"
     ),
-    "choice": Treatment(low=_first_choice, high=_last_choice, sharpen=_sharpened("p")),
+    "choice": Treatment(
+        low=lambda a, drawn: _chosen(a, drawn, last=False),
+        high=lambda a, drawn: _chosen(a, drawn, last=True),
+        sharpen=_sharpened("p"),
+    ),
     "permutation": _PERMUTED,
     "permuted": _PERMUTED,
     "shuffle": _PERMUTED,
@@ -352,7 +292,11 @@ TREATMENTS: dict[str, Treatment] = {
         high=lambda a, drawn: _one_category(a, drawn, last=True),
         sharpen=_sharpened("pvals"),
     ),
-    "hypergeometric": Treatment(low=_scarcest, high=_most, shown="nsample"),
+    "hypergeometric": Treatment(
+        low=lambda a, _: np.maximum(0, np.subtract(a["nsample"], a["nbad"])),
+        high=lambda a, _: np.minimum(a["nsample"], a["ngood"]),
+        shown="nsample",
+    ),
     "multivariate_hypergeometric": Treatment(
         low=lambda a, drawn: _colors(a, drawn, last=False),
         high=lambda a, drawn: _colors(a, drawn, last=True),

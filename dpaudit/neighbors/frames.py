@@ -10,17 +10,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
+from importlib import import_module
 from itertools import chain, zip_longest
 from math import isfinite, isnan, nan
 from typing import Any
 
 from dpaudit import _validate
 from dpaudit.claims import Relation
-from dpaudit.data import digest, user_table
+from dpaudit.data import UserTable, digest
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors.pairs import NeighborPair
-from dpaudit.neighbors.spaces import Choice, Integer, Interval, Range, SearchSpace
+from dpaudit.neighbors.spaces import Choice, Integer, Interval, Range, SearchSpace, in_words
 
 FRAMES = ("pandas", "polars", "dicts")
 
@@ -204,6 +204,18 @@ class _Tables:
         """Return the dataset of the others and a user, or of the others alone."""
         raise NotImplementedError
 
+    def pairs(self, relation: Relation) -> Iterator[NeighborPair]:
+        """Yield pairs that differ, those first that matter most."""
+        met = set()
+        for pair in self._pairs(relation):
+            sides = digest(pair.left), digest(pair.right)
+            if sides[0] != sides[1] and sides not in met:
+                met.add(sides)
+                yield pair
+
+    def _pairs(self, relation: Relation) -> Iterator[NeighborPair]:
+        raise NotImplementedError
+
     def ends(self, columns: Iterable[Column]) -> tuple[Row, Row]:
         """Return the highest values of columns, and the lowest."""
         columns = list(columns)
@@ -218,7 +230,7 @@ class _Tables:
         right = {name: parameters.get(f"{name} right", usual[name]) for name in names}
         count = parameters.get("count")
         sides = self.held(count, **left), self.held(count, **right)
-        return self.pair(relation, others, *sides, _words(self.space, parameters))
+        return self.pair(relation, others, *sides, f"{self.space}({in_words(parameters)})")
 
     def ranges(self, relation: Relation) -> dict[str, Range]:
         """Return what the user may hold on the left, and where it is replaced on the right."""
@@ -254,11 +266,13 @@ class SchemaTables(_Tables):
             )
         self.frame, self.user = schema.frame, schema.user
         self.by = None if self.frame == "dicts" else self.user
-        if self.by and not _is_installed(self.frame):
+        try:
+            self.library: Any = import_module(self.frame) if self.by else None
+        except ImportError:
             raise ArgumentError(
                 f"frame={self.frame!r} needs the package {self.frame}, which is not installed "
                 f"here: pip install {self.frame}; frame='dicts' needs none"
-            )
+            ) from None
         rows = "" if items is None else f"; items={items}"
         self.name = f"rows({', '.join(schema.columns)}{rows})"
 
@@ -287,26 +301,13 @@ class SchemaTables(_Tables):
         users = others if rows is None else [*others, rows]
         if self.frame == "dicts":
             return users
+        lows = [0, *(c.low for c in self.columns)]
         data: dict[str, list[Any]] = {self.user: [i for i, held in enumerate(users) for _ in held]}
         for c in self.columns:
             data[c.name] = [row[c.name] for held in users for row in held]
-        if self.frame == "polars":
-            import polars
-
-            kinds: dict[Any, Any] = {str: polars.String, float: polars.Float64, int: polars.Int64}
-            dtypes = {c.name: kinds.get(type(c.low), polars.Boolean) for c in self.columns}
-            return polars.DataFrame(data, schema={self.user: polars.Int64, **dtypes})
-        import pandas
-
-        table = pandas.DataFrame(data)
-        if not users:  # dtypes of columns without a row are the same as of others
-            one = pandas.DataFrame({self.user: [0]} | {c.name: [c.low] for c in self.columns})
-            table = table.astype(dict(one.dtypes))
-        return table
-
-    def pairs(self, relation: Relation) -> Iterator[NeighborPair]:
-        """Yield pairs that differ, those first that matter most."""
-        return (pair for pair in self._pairs(relation) if not pair.is_null)
+        # A row more, for its dtypes: those of columns without a row are the same as of others.
+        data = {name: [*cells, low] for (name, cells), low in zip(data.items(), lows, strict=True)}
+        return self.library.DataFrame(data)[:-1]
 
     def _pairs(self, relation: Relation) -> Iterator[NeighborPair]:
         others, make, held = self.others(), partial(self.pair, relation), self.held
@@ -367,7 +368,7 @@ class FrameTables(_Tables):
     space = "like"
 
     def __init__(self, frame: Any, schema: Schema, missing: bool) -> None:
-        self.table = user_table(frame, schema.user)
+        self.table = UserTable(frame, schema.user)
         self.by = schema.user
         declared = schema.columns or {}
         if not set(declared) <= set(self.table.cells):
@@ -426,15 +427,6 @@ class FrameTables(_Tables):
 
     def stacked(self, others: Any, rows: Any) -> Any:  # noqa: D102
         return others if rows is None else self.table.stacked(others, rows)
-
-    def pairs(self, relation: Relation) -> Iterator[NeighborPair]:
-        """Yield pairs that differ, those first that matter most."""
-        met = set()
-        for pair in self._pairs(relation):
-            sides = digest(pair.left), digest(pair.right)
-            if sides[0] != sides[1] and sides not in met:
-                met.add(sides)
-                yield pair
 
     def _pairs(self, relation: Relation) -> Iterator[NeighborPair]:
         make, held = partial(self.pair, relation), self.held
@@ -505,21 +497,12 @@ class FrameTables(_Tables):
             values = dict(parameters)
             who = values.pop(self.table.by)
             sides = self.table.rows_of(who), self.rows(who, **values)
-            return self.pair(relation, self.table.without(who), *sides, _words("users", parameters))
+            return self.pair(
+                relation, self.table.without(who), *sides, f"users({in_words(parameters)})"
+            )
 
         yield SearchSpace(made, self.ranges(relation), name=f"like, {relation}")
         users: dict[str, Range] = {self.table.by: Choice(tuple(self.table.sizes)[:_USERS])}
         if relation == Relation.REPLACE_USER:
             users |= {c.name: c.range for c in self.columns}
         yield SearchSpace(real, users, name=f"users, {relation}")
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ValueError:  # None among the modules, which forbids an import
-        return False
-
-
-def _words(name: str, parameters: Mapping[str, Any]) -> str:
-    return f"{name}({', '.join(f'{key}={value}' for key, value in parameters.items())})"

@@ -16,6 +16,7 @@ from dpaudit.data import (
     Census,
     Form,
     added,
+    check_count,
     common,
     digest,
     form_of,
@@ -286,8 +287,7 @@ class PairFamily:
         held = _validate.items("a list of NeighborPair objects", pairs=self.pairs)
         object.__setattr__(self, "pairs", held)
         for pair in self.pairs:
-            if not isinstance(pair, NeighborPair):
-                raise TypeError(f"pairs must hold NeighborPair objects, got {type(pair).__name__}")
+            _validate.instance(NeighborPair, "a list of NeighborPair objects", pairs=pair)
             if len(self.pairs) > 1 and pair.is_null:
                 raise ArgumentError(
                     f"pairs of a family must differ, got one whose sides are equal: {pair!r}"
@@ -331,12 +331,7 @@ def _users_of(differ: Any, left: Any, right: Any, relation: Relation) -> tuple[A
     if isinstance(answer, str) or not isinstance(answer, Iterable):
         raise TypeError(f"differ must return a list of the users that differ, got {answer!r}")
     users = tuple(answer)
-    if len(users) > relation.users:
-        raise PairError(
-            f"the datasets of a pair may differ in {relation.users} user"
-            f"{'s' * (relation.users > 1)}, got differences in {len(users)}: "
-            f"{', '.join(map(repr, users[:5]))}"
-        )
+    check_count(len(users), relation.users, users)
     return users
 
 

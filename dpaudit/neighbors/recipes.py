@@ -88,10 +88,8 @@ class Crowd:
     def positions(self) -> Interval | Magnitude:
         """Where users may be."""
         most = max(abs(self.low), abs(self.high))
-        return Magnitude(_SMALLEST_WIDE * most, most) if self.wide else self._domain
-
-    @property
-    def _domain(self) -> Interval:
+        if self.wide:
+            return Magnitude(_SMALLEST_WIDE * most, most)
         return Interval(float(self.low), float(self.high))
 
     @property

@@ -181,13 +181,9 @@ class SearchSpace:
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
-        if not callable(self.build):
-            raise TypeError(f"build must be a function that returns a pair, got {self.build!r}")
-        if not isinstance(self.parameters, Mapping):
-            raise TypeError(
-                "parameters must be a dict from names of arguments to an Interval, Integer or "
-                f"Choice, got {self.parameters!r}"
-            )
+        _validate.function("a function that returns a pair", build=self.build)
+        words = "a dict from names of arguments to an Interval, Integer or Choice"
+        _validate.instance(Mapping, words, parameters=self.parameters)  # type: ignore[type-abstract]
         _validate.text(empty=True, name=self.name)
         object.__setattr__(self, "parameters", dict(self.parameters))
         object.__setattr__(self, "name", self.name or _name_of(self.build))

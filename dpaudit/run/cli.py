@@ -211,7 +211,7 @@ def mutants(target: str, seed: int, **asked: Any) -> int:
         made = mutants_of_function({"target": target, **asked}, seed)
     except TypeError as error:
         raise click.UsageError(str(error)) from None
-    click.echo(f"{target}\n{made.summary()}")
+    click.echo(f"{target}\n{made}")
     return OK if made.mutants else NOTHING
 
 

@@ -3,14 +3,13 @@
 :mod:`dpaudit.neighbors` describes what is searched.
 """
 
-from dpaudit.search.halving import LEAST_BUDGET, SearchResult, search, search_computed
+from dpaudit.search.halving import LEAST_BUDGET, search, search_computed
 from dpaudit.search.record import NO_ANSWER, SearchRecord, Trial, landscape, ranking
 
 __all__ = [
     "LEAST_BUDGET",
     "NO_ANSWER",
     "SearchRecord",
-    "SearchResult",
     "Trial",
     "landscape",
     "ranking",

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import ArgumentError
-from dpaudit.mechanisms import joined
+from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
+from dpaudit.mechanisms import LateFailure, joined
 from dpaudit.neighbors import (
     Choice,
     NeighborPair,
@@ -38,6 +38,7 @@ _KEPT = 2**20
 """Bytes of a pair, at most, that is kept while others are looked at."""
 
 _TRIES = 20
+FATAL = (MechanismTimeout, LateFailure)
 _FIXED = -1
 
 
@@ -125,10 +126,11 @@ class Candidates:
 
     def __init__(self, where: Where, rng: np.random.Generator) -> None:
         self.where, self.rng = where, rng
-        self.pairs: tuple[NeighborPair, ...] = ()
-        self.spaces: tuple[SearchSpace, ...] = (where,) if isinstance(where, SearchSpace) else ()
-        if isinstance(where, Portfolio):
-            self.pairs, self.spaces = where.pairs, where.spaces
+        self.pairs: tuple[NeighborPair, ...]
+        self.spaces: tuple[SearchSpace, ...]
+        self.pairs, self.spaces = (
+            ((), (where,)) if isinstance(where, SearchSpace) else (where.pairs, where.spaces)
+        )
         # The same state for every build: trials differ by their parameters alone.
         self.entropy = int(rng.integers(2**63))
         self.example = where.example(rng=rng)
@@ -198,9 +200,14 @@ class Candidates:
         small = self.where.small if isinstance(self.where, Portfolio) else ()
         return any(self._of_pair.get(id(pair)) is candidate for pair in small)
 
-    def leave_out(self, candidate: Candidate, reason: str) -> None:
-        """Put on record that a mechanism gave no answer on a candidate."""
-        trial = replace(candidate.trial(), note=f"{NO_ANSWER}: {reason}", draws=0)
+    def leave_out(self, candidate: Candidate, error: MechanismError) -> None:
+        """Put on record that a mechanism gave no answer on a candidate; raise where it must."""
+        if not self.needs_no_answer(candidate) or isinstance(error, FATAL):
+            where = candidate.name or self.where.name
+            where += f", {in_words(candidate.parameters)}" if candidate.parameters else ""
+            # The same class: a call that takes too long is one here too.
+            raise type(error)(f"{error}; found by the search at {where}") from error
+        trial = replace(candidate.trial(), note=f"{NO_ANSWER}: {error}", draws=0)
         self.trials[candidate.index] = trial
         self._unanswered.append(candidate)
 
@@ -231,7 +238,7 @@ class Candidates:
         self._seen.add(key)
         parameters = space.at(point)
         shown = {name: _plain(value) for name, value in parameters.items()}
-        name = self._name(space)
+        name = "" if isinstance(self.where, SearchSpace) else space.name
 
         def build() -> NeighborPair:
             return space.pair(parameters, rng=np.random.default_rng(self.entropy))
@@ -252,9 +259,6 @@ class Candidates:
         candidate = Candidate(len(self.trials), arm, point, shown, make, stage, name)
         self.trials.append(candidate)
         return candidate
-
-    def _name(self, space: SearchSpace) -> str:
-        return "" if isinstance(self.where, SearchSpace) else space.name
 
     # --- local rounds ---
 

@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import _validate
-from dpaudit.errors import ArgumentError, MechanismError, MechanismTimeout
+from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.events import Goal, expectation, learn
-from dpaudit.mechanisms import LateFailure, Sampler, is_constant, joined
-from dpaudit.neighbors import NeighborPair, Portfolio, SearchSpace, in_words
-from dpaudit.search.candidates import Candidate, Candidates, best_first
+from dpaudit.mechanisms import Sampler, is_constant, joined
+from dpaudit.neighbors import NeighborPair, Portfolio, SearchSpace
+from dpaudit.search.candidates import FATAL, Candidate, Candidates, best_first
 from dpaudit.search.record import FINAL, SEMIFINAL, SearchRecord
 
 Array = NDArray[Any]
@@ -42,7 +42,6 @@ FINALISTS, LAST = 4, 2
 
 _LEAST_FINAL = 32
 _BASES = 8  # pairs whose differing rows are put at other places
-_FATAL = (MechanismTimeout, LateFailure)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,14 +155,9 @@ def search(
             f"budget must be an integer >= {LEAST_BUDGET} draws per dataset, for one round of the "
             f"smallest search, got {budget}"
         )
-    return _Search(where, sampler, budget, finals, _primary_only(goal), rng).run()
-
-
-def _primary_only(goal: Goal) -> Goal:
-    """Drop the profile where the objective does not depend on it: most of the work of `learn`."""
-    if goal.delta is None:
-        return goal
-    return replace(goal, epsilons=goal.epsilons[:1], claimed_deltas=goal.claimed_deltas[:1])
+    if goal.delta is not None:  # the objective does not depend on the profile: most of the work
+        goal = replace(goal, epsilons=goal.epsilons[:1], claimed_deltas=goal.claimed_deltas[:1])
+    return _Search(where, sampler, budget, finals, goal, rng).run()
 
 
 def _score(left: Array, right: Array, goal: Goal, rng: np.random.Generator) -> tuple[float, float]:
@@ -235,7 +229,7 @@ class _Search:
                 for side, data in (("left", pair.left), ("right", pair.right)):
                     self.sampler.draw(data, 1, f"keys {index}", side)
             except MechanismError as error:
-                if isinstance(error, _FATAL) or not any(pair is few for few in where.small):
+                if isinstance(error, FATAL) or not any(pair is few for few in where.small):
                     raise type(error)(f"{error}; found on {pair.recipe}") from error
 
     # --- stages ---
@@ -338,16 +332,10 @@ class _Search:
             left = self.sampler.draw(pair.left, draws, role, "left")
             right = self.sampler.draw(pair.right, draws, role, "right")
         except MechanismError as error:
-            if self.candidates.needs_no_answer(candidate) and not isinstance(error, _FATAL):
-                self.candidates.leave_out(candidate, str(error))
-                return False
-            where = candidate.name or self.candidates.where.name
-            if candidate.parameters:
-                where += f", {in_words(candidate.parameters)}"
-            # The same class: a call that takes too long is one here too.
-            raise type(error)(f"{error}; found by the search at {where}") from error
+            self.candidates.leave_out(candidate, error)
+            return False
         if self.candidates.needs_no_answer(candidate) and (_is_nan(left) or _is_nan(right)):
-            self.candidates.leave_out(candidate, "all outputs are NaN")
+            self.candidates.leave_out(candidate, MechanismError("all outputs are NaN"))
             return False
         looks = (left, *(one for one, _ in candidate.looks))
         shapes = {drawn.shape[1:] for drawn in looks if drawn.dtype != object}
@@ -406,12 +394,7 @@ def search_computed(
                 candidate.score = judge(candidate.pair)
                 answered.append(candidate)
             except MechanismError as error:
-                if candidates.needs_no_answer(candidate):
-                    candidates.leave_out(candidate, str(error))
-                    continue
-                at = candidate.name or where.name
-                at += f", {in_words(candidate.parameters)}" if candidate.parameters else ""
-                raise type(error)(f"{error}; found by the search at {at}") from error
+                candidates.leave_out(candidate, error)
         return answered
 
     known = judged(candidates.design(COMPUTED_DESIGN, COMPUTED_ROUNDS))

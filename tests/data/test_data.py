@@ -218,7 +218,7 @@ def test_of_other_objects_differ_tells_the_users() -> None:
     pair = NeighborPair(left, right, relation=ADD_REMOVE, differ=lambda a, b: sorted(a ^ b))
     assert pair.users == (3,)
     assert pair.swapped().left == right
-    with pytest.raises(PairError, match="may differ in 1 user, got differences in 2: 2, 3"):
+    with pytest.raises(PairError, match="may differ in one user, got differences in 2: 2, 3"):
         NeighborPair(left, {1}, differ=lambda a, b: sorted(a ^ b))
     with pytest.raises(TypeError, match="differ must return a list of the users"):
         NeighborPair(left, right, differ=lambda a, b: 3)

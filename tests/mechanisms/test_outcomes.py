@@ -67,13 +67,6 @@ def test_texts_and_lists_of_texts_are_texts() -> None:
     assert as_array([["a", "b"], [], ["c"]]).tolist() == ["a\x1fb", "", "c"]
 
 
-def test_numbers_and_texts_by_turns_are_records_of_both() -> None:
-    records = as_array([1.5, "no answer", None])
-    assert records["text"].tolist() == ["", "no answer", "<None>"]
-    assert records["value"][0] == 1.5
-    assert np.isnan(records["value"][1:]).all()
-
-
 def test_dicts_of_the_same_keys_are_records() -> None:
     records = as_array([{"a": 1, "b": "x"}, {"b": "y", "a": None}])
     assert records.dtype.names == ("a", "b")

@@ -375,7 +375,7 @@ def test_bad_families_are_refused() -> None:
         family([pair, other])
     with pytest.raises(ValueError, match="share one relation"):
         PairFamily("radii", (other, NeighborPair([0.0], [1.0], relation=within_sensitivity(2.0))))
-    with pytest.raises(TypeError, match="hold NeighborPair objects"):
+    with pytest.raises(TypeError, match="list of NeighborPair objects"):
         family([pair, "far_user"])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="pairs must be a NeighborPair"):
         family(3)  # type: ignore[arg-type]
