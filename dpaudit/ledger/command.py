@@ -23,10 +23,10 @@ from dpaudit.run import (
     NOTHING,
     OK,
     AuditSession,
+    PathArgument,
     RunDisplay,
     RunSelection,
     RunSettings,
-    TextPath,
     default_paths,
     path_of,
     run_options,
@@ -200,7 +200,7 @@ def print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
 @click.option(
     "--json",
     "json_file",
-    type=TextPath(dir_okay=False),
+    type=PathArgument(dir_okay=False),
     help="Also write the rows into this file.",
 )
 @click.option("--stored", is_flag=True, help="Run nothing: print what the last run in OUT found.")

@@ -1,4 +1,4 @@
-"""What changed between two stored runs: text, the comment of a pull request and JSON."""
+"""What changed between two stored runs: text, and the comment of a pull request."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpaudit import _json
 from dpaudit.errors import ArgumentError, StoreError
 from dpaudit.report.changes import EpsilonChange, Movement, VerdictChange, What, epsilon_change
 from dpaudit.report.sections import section_of, sections
 from dpaudit.results import AuditResult, at_most, beyond, number, short
-from dpaudit.store import RESULTS, Record, StoredRun, by_kind, kinds, load_record, read_whole_run
+from dpaudit.store import RESULTS, Record, StoredRun, by_kind, load_record, read_whole_run
 
-COMPARISON_SCHEMA = 1
 LARGEST_COMMENT = 60_000
 """Characters of a comment; GitHub takes 65,536."""
 
@@ -422,74 +420,3 @@ def _plain(text: str) -> str:
 
 def _code(id: str) -> str:
     return f"<code>{_plain(id)}</code>"
-
-
-# --- JSON ---------------------------------------------------------------------------------------
-
-
-def comparison_json(found: Comparison) -> dict[str, Any]:
-    """Return plain data for other programs; infinities are the word."""
-    data = {
-        "schema": COMPARISON_SCHEMA,
-        "old": _side(found.old),
-        "new": _side(found.new),
-        "is_worse": bool(found.worse),
-        "same": found.same,
-        "notes": found.notes,
-        "worse": [_change(change) for change in found.worse],
-        "others": [_change(change) for change in found.others],
-        "epsilons": {
-            "method": method(found),
-            "audits": [_epsilon(one) for one in found.epsilons],
-        },
-    }
-    return {key: _strict(value) for key, value in data.items()}
-
-
-def _strict(value: Any) -> Any:
-    """Return plain data with the word for an infinity, which JSON has no number for."""
-    if isinstance(value, dict):
-        return {key: _strict(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(item) for item in value]
-    return _json.encode(value)
-
-
-def _side(side: Side) -> dict[str, Any]:
-    run = side.run
-    facts: dict[str, Any] = {"name": side.name}
-    for name, kind in kinds().items():
-        facts[kind.folder] = sum(key[0] == name for key in side.records)
-    if run is None:
-        return facts
-    names = ("profile", "seed", "failure_prob", "started", "complete")
-    return facts | {name: getattr(run, name) for name in names}
-
-
-def _change(change: VerdictChange) -> dict[str, Any]:
-    return {
-        "kind": change.kind,
-        "id": change.id,
-        "what": change.what.value,
-        "before": change.before or None,
-        "now": change.now or None,
-        "reason": change.reason,
-    }
-
-
-def _epsilon(one: EpsilonChange) -> dict[str, Any]:
-    return {
-        "id": one.new.id,
-        "movement": one.movement.value,
-        "has_moved": one.has_moved,
-        "reason": one.reason,
-        "failure_prob": one.failure_prob,
-        "before": _numbers(one.old),
-        "now": _numbers(one.new),
-    }
-
-
-def _numbers(result: AuditResult) -> dict[str, Any]:
-    names = ("certified_epsilon", "estimated_epsilon", "claimed_epsilon", "claimed_delta", "seed")
-    upper = result.epsilon.upper
-    return {name: getattr(result, name) for name in names} | {"upper_epsilon": upper}

@@ -32,6 +32,8 @@ from dpaudit.store import AUDIT, Record, StoredRun, by_kind, place_of, write_ato
 
 _RENYI_ORDER = 2.0
 NEEDS_WORK = ("refuted", "lost", "no_power", "powerless")
+_COMMON = ("refuted", "no_power", "known", "not_refuted")
+"""Keys of statuses that the page shows even where no audit ended so."""
 PLAIN = 100
 """Findings that are plain HTML, the most urgent first; a script unpacks the others when opened."""
 
@@ -114,7 +116,7 @@ def render(
         plain=PLAIN,
         first=decisions(results, [audit["anchor"] for audit in audits]),
         older=sum(audit["older"] is not None for audit in audits),
-        kinds=[kind for kind in STATUSES.values() if tally[kind.key] or kind.common],
+        kinds=[kind for kind in STATUSES.values() if tally[kind.key] or kind.key in _COMMON],
         tally=tally,
         cards=list(filter(None, (section.card(run, own) for section, own in by_section(records)))),
         subjects=counted(records),

@@ -21,7 +21,6 @@ TEXT = 10.5
 
 _LABEL = 11.5
 _LINE = 15.0
-_HATCH = 6.0  # between strokes, along either axis
 _KEY = 20.0  # width of a sign in the legend
 _GAP, _ROW = 12.0, 165.0  # between panels; height of each of several rows
 _NARROW = frozenset("ijlftr.,:;'|!()[]{}/ \u202f-")
@@ -199,48 +198,20 @@ def _marks(one: Series, palette: Palette, points: Sequence[Point], size: float) 
 def _boxes(
     one: Series, palette: Palette, corners: Sequence[Point], opposite: Sequence[Point]
 ) -> str:
-    """Return filled or hatched rectangles."""
+    """Return filled rectangles."""
     parts = []
     for (x, y), (x2, y2) in zip(corners, opposite, strict=True):
         left, right, top, bottom = min(x, x2), max(x, x2), min(y, y2), max(y, y2)
-        if one.kind == "hatching":
-            strokes = _hatching(left, top, right, bottom)
-            parts.append(f'<path class="hatched" stroke="{palette("rule")}" d="{strokes}"/>')
-            continue
         place = f'x="{coordinate(left)}" y="{coordinate(top)}"'
         size = f'width="{coordinate(right - left)}" height="{coordinate(bottom - top)}"'
         parts.append(f"<rect {_fill(one, palette)} {place} {size}/>")
     return "".join(parts)
 
 
-def _hatching(left: float, top: float, right: float, bottom: float) -> str:
-    """Return slanted strokes that fill a rectangle, at the same places in every rectangle."""
-    first, last = math.ceil((left + top) / _HATCH), math.floor((right + bottom) / _HATCH)
-    strokes = []
-    for at in (_HATCH * place for place in range(first, last + 1)):  # where x + y = at
-        ends = max(left, at - bottom), min(right, at - top)
-        strokes.append("M" + "L".join(f"{coordinate(x)} {coordinate(at - x)}" for x in ends))
-    return "".join(strokes)
-
-
 def _path(points: Iterable[Point]) -> str:
-    """Return the path through points, without the points that change nothing."""
-    places: list[Point] = []
-    for at in points:
-        while len(places) > 1 and _on_the_way(places[-2], places[-1], at):
-            places.pop()
-        places.append(at)
-    words = [f"{coordinate(x)} {coordinate(y)}" for x, y in places]
-    return "M" + "L".join(word for i, word in enumerate(words) if i == 0 or word != words[i - 1])
-
-
-def _on_the_way(first: Point, middle: Point, last: Point) -> bool:
-    """Whether a straight line from the first to the last point passes the middle one in between."""
-    (a, b), (c, d), (e, f) = first, middle, last
-    length = math.hypot(e - a, f - b)
-    inside = (c - a) * (e - a) + (d - b) * (f - b)
-    off = abs((e - a) * (d - b) - (f - b) * (c - a))
-    return length > 0 and off <= 0.002 * length and 0 <= inside <= length * length
+    """Return the path through points, without repeats."""
+    places = [f"{coordinate(x)} {coordinate(y)}" for x, y in points]
+    return "M" + "L".join(at for i, at in enumerate(places) if i == 0 or at != places[i - 1])
 
 
 def _text(x: float, y: float, words: str, anchor: str = "", more: str = "") -> str:

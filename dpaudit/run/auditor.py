@@ -175,7 +175,7 @@ class Auditor:
         """Yield how to run; what is not given is as the run asks for. Report progress meanwhile."""
         run, how = self.settings, checked_settings(given)
         if how.workers is None and how.executor is None:
-            how = replace(how, workers=drawn_by(run.workers, run.dask))
+            how = replace(how, workers=drawn_by(run.workers))
         if how.time_limit is None:
             how = replace(how, time_limit=run.time_limit)
         if self.progress is None:
@@ -247,10 +247,10 @@ def ended_by_clock(result: AuditResult) -> bool:
 
 
 @functools.cache
-def drawn_by(workers: int, dask: str | None) -> Workers | None:
+def drawn_by(workers: int | str) -> Workers | None:
     """Return who draws for all audits of this process; ended when it ends."""
-    if dask is None and workers == 1:
+    if workers == 1:
         return None
-    begun: Workers = Processes(workers) if dask is None else Cluster(dask)
+    begun: Workers = Cluster(workers) if isinstance(workers, str) else Processes(workers)
     atexit.register(begun.close)
     return begun

@@ -95,11 +95,8 @@ _RUN_ON = 6  # pairs
 # --- what is asked ----------------------------------------------------------------------------
 
 
-def claim_of(origin: dict[str, Any], *, mu: str = "--mu") -> Claim:
-    """Return the claim of ``--epsilon`` or ``--rho``, with ``--delta`` or not, or of ``--mu``.
-
-    `mu` is what that option is called.
-    """
+def claim_of(origin: dict[str, Any]) -> Claim:
+    """Return the claim of ``--epsilon`` or ``--rho``, with ``--delta`` or not, or of ``--mu``."""
     from dpaudit.claims import (
         ApproxDP,
         ApproxZCDP,
@@ -111,11 +108,10 @@ def claim_of(origin: dict[str, Any], *, mu: str = "--mu") -> Claim:
 
     names = [name for name in ("epsilon", "mu", "rho") if origin[name] is not None]
     if len(names) != 1:
-        given = " and ".join(mu if name == "mu" else f"--{name}" for name in names)
-        words = f"the claim is one of --epsilon, {mu} and --rho; got {given or 'none of them'}"
-        raise click.UsageError(words)
+        given = " and ".join(f"--{name}" for name in names) or "none of them"
+        raise click.UsageError(f"the claim is one of --epsilon, --mu and --rho; got {given}")
     if origin["delta"] is not None and names == ["mu"]:
-        raise click.UsageError(f"--delta goes with --epsilon or --rho, got it with {mu}")
+        raise click.UsageError("--delta goes with --epsilon or --rho, got it with --mu")
     relation = origin["relation"]
     relation = None if relation is None else Relation(relation)
     if names == ["mu"]:
@@ -162,7 +158,7 @@ _DESCRIBED = ("like", "users", "m", "dim", "range")
 
 def dataset_of(words: str) -> Any:
     """Return the dataset in a .npy file, or the one that a Python expression makes."""
-    if not is_code(words):
+    if words.endswith(".npy"):
         try:
             return read_array(Path(words))
         except (OSError, ValueError, EOFError, StoreError) as error:
@@ -180,11 +176,6 @@ def dataset_of(words: str) -> Any:
             f"--like must make the same data every time, so that a replay can: seed {words!r}"
         )
     return first
-
-
-def is_code(words: str) -> bool:
-    """Whether the words of ``--like`` are an expression, which is evaluated."""
-    return not words.endswith(".npy")
 
 
 # --- targets ----------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ _ASKS = (
     "strict",
     "time-limit",
     "workers",
-    "dask",
     "resume",
 )
 """Options by which a session shows that it audits."""
@@ -65,8 +64,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     option("-sequential", "stop each audit when the evidence is in", action="store_true")
     option("-strict", "audits without power fail, whatever the reason", action="store_true")
     option("-time-limit", "break an audit off after so many seconds", metavar="SECONDS")
-    option("-workers", "processes that draw for one audit, default 1", metavar="N")
-    option("-dask", "have a Dask scheduler draw: its address, or local", metavar="ADDRESS")
+    workers = "processes that draw for one audit, default 1; or the address of a Dask scheduler"
+    option("-workers", workers, metavar="N")
     option("-out", "write results and the report there", metavar="DIR")
     option(
         "-resume", "take over what an interrupted run left in --dpaudit-out", action="store_true"

@@ -68,17 +68,11 @@ class Progress:
         Examples
         --------
         >>> Progress("audit_x::one", 35, 100, started=0.0).words(now=65.0)
-        'audit_x::one: 35%, 0.54 draws/s, about 2 min left'
+        'audit_x::one: 35%, about 2 min left'
         """
         left = self.left(now)
-        speed = _of_speed(self.done / max(now - self.started, 1e-9))
-        said = "" if left is None else f", {speed} draws/s, about {_about(left)} left"
-        return f"{self.id}: {self.share:.0%}{said}"
-
-
-def _of_speed(rate: float) -> str:
-    """Return draws per second in two digits."""
-    return f"{float(f'{rate:.2g}'):,.0f}" if rate >= 10 else f"{rate:.2g}"
+        rest = "" if left is None else f", about {_about(left)} left"
+        return f"{self.id}: {self.share:.0%}{rest}"
 
 
 def _about(seconds: float) -> str:

@@ -24,8 +24,7 @@ from dpaudit.report.pages import write_report
 from dpaudit.results import severity
 from dpaudit.results.mutants import Fate, MutantResult
 from dpaudit.results.result import AuditResult
-from dpaudit.results.status import STATUSES
-from dpaudit.results.verdicts import Expectation
+from dpaudit.results.verdicts import STATUSES, Expectation
 from dpaudit.results.words import beside, duration, least, most, number
 from dpaudit.stats import Counts
 from dpaudit.store import KeptRecord, StoredRun, family_wise_error, kinds
@@ -336,7 +335,7 @@ def test_a_guess_shows_the_counts_of_both_its_sides(tmp_path):
     assert "Event fired" not in text
     heads = "Drawn from", "guessed left", "guessed right", "of draws"
     assert "".join(f'<th scope="col">{head}</th>' for head in heads) in page
-    assert "The region where left is guessed is shaded, the one of right is hatched." in text
+    assert "The region where left is guessed is shaded, the one of right darker." in text
     words = (
         "615 of 770 guesses right, in 2,000 draws at fair coins (left 311 of 393, right 304 of 377)"
     )
