@@ -221,7 +221,7 @@ def ledger(
     if stored:
         if chosen.keyword or chosen.resume or len(words) > 1:
             raise click.UsageError("--stored takes a PAPER and nothing that would be run")
-        if chosen.exports.words():
+        if chosen.junit or chosen.sarif:
             raise click.UsageError(
                 "--stored runs nothing: `dpaudit report DIR --sarif FILE` reads it"
             )
@@ -236,7 +236,7 @@ def ledger(
     repeat = ["dpaudit", "ledger", *words, "--profile", profile, "--seed", str(seed)]
     whole = not words and not chosen.keyword
     command = shlex.join([*repeat, *chosen.words()])
-    asked = Asked(command, whole, ("ledger_*.py",), chosen.exports)
+    asked = Asked(command, whole, ("ledger_*.py",), chosen.junit, chosen.sarif)
     display = LedgerDisplay()
     code = chosen.collect(targets, settings, asked, display)
     if json_file is not None:

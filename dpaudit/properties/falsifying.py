@@ -38,8 +38,7 @@ _WIDE = 100.0  # from which ratio of its ends a positive coordinate is shown on 
 
 
 def trace_of(
-    seen: Sequence[tuple[Mapping[str, float], float]],
-    counterexample: Counterexample | None,
+    seen: Sequence[tuple[Mapping[str, float], float]], counterexample: Counterexample | None
 ) -> Trace | None:
     """Return the ratio over those coordinates that tell most of it; None where there is none.
 
@@ -138,8 +137,7 @@ def _simpler_numbers(part: Interval, value: float) -> Iterator[float]:
     tried = [*_PLAIN, part.low, part.high, *(float(np.round(value, d)) for d in _DIGITS)]
     tried += [float(f"{value:.{digits}g}") for digits in (1, 2, 3)]
     yield from sorted(
-        (x for x in dict.fromkeys(tried) if math.isfinite(x) and _size(x) < _size(value)),
-        key=_size,
+        (x for x in dict.fromkeys(tried) if math.isfinite(x) and _size(x) < _size(value)), key=_size
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,21 +58,13 @@ class Side:
     @classmethod
     def of(cls, name: str, run: StoredRun | None, records: Sequence[Record]) -> Side:
         """Sort records by what they are."""
-        return cls(
-            name,
-            run,
-            {
-                (kind, record.id): record
-                for kind, own in by_kind(records).items()
-                for record in own
-                if sections()[kind].is_compared(record)
-            },
-        )
-
-    def only(self, other: Side) -> Side:
-        """Return what is in the other one, which holds a single record, too."""
-        both = {key: found for key, found in self.records.items() if key in other.records}
-        return replace(self, records=both)
+        compared = {
+            (kind, record.id): record
+            for kind, own in by_kind(records).items()
+            for record in own
+            if sections()[kind].is_compared(record)
+        }
+        return cls(name, run, compared)
 
 
 @dataclass(frozen=True)
@@ -140,11 +132,7 @@ def read_side(path: Path) -> Side:
 
 
 def compare(
-    old: Side,
-    new: Side,
-    *,
-    may_be_missing: bool = False,
-    power_counts: bool = False,
+    old: Side, new: Side, *, may_be_missing: bool = False, power_counts: bool = False
 ) -> Comparison:
     """Say what changed.
 
@@ -157,15 +145,14 @@ def compare(
     power_counts : bool
         Whether less power is worse.
     """
-    if new.run is None:
-        old = old.only(new)
-    elif old.run is None:
-        new = new.only(old)
     both = _in_both(old, new)
-    if (old.run is None or new.run is None) and not both:
-        raise ArgumentError(
-            f"OLD and NEW must hold the same audit or statement, got {old.name} and {new.name}"
-        )
+    if old.run is None or new.run is None:
+        if not both:
+            raise ArgumentError(
+                f"OLD and NEW must hold the same audit or statement, got {old.name} and {new.name}"
+            )
+        keys = old.records.keys() & new.records.keys()
+        old, new = (replace(s, records={key: s.records[key] for key in keys}) for s in (old, new))
     changes: list[VerdictChange] = []
     for before, now in both:
         changes += section_of(now).changes(before, now)
@@ -230,9 +217,7 @@ def _why_gone(record: Record, run: StoredRun | None) -> str:
         for sentence in sentences:
             if sentence.startswith(node):
                 return f"{word}: {sentence.removeprefix(node)}"
-    if not run.complete:
-        return "it is not there, in a run that was interrupted"
-    return "it is not there"
+    return "it is not there" + ", in a run that was interrupted" * (not run.complete)
 
 
 # --- the runs -----------------------------------------------------------------------------------
@@ -243,13 +228,8 @@ def _notes(old: Side, new: Side) -> Iterator[str]:
     if old.run is None or new.run is None:
         yield from _settings(old, new)
         return
-    asked: tuple[tuple[str, Callable[[StoredRun], Any]], ...] = (
-        ("profile", lambda run: run.profile),
-        ("seed", lambda run: run.seed),
-        ("failure_prob", lambda run: run.failure_prob),
-    )
-    for name, read in asked:
-        if (before := read(old.run)) != (now := read(new.run)):
+    for name in ("profile", "seed", "failure_prob"):
+        if (before := getattr(old.run, name)) != (now := getattr(new.run, name)):
             yield f"{name} {before} before, {now} now"
     for side, when in ((old, "before"), (new, "now")):
         assert side.run is not None
@@ -325,14 +305,12 @@ def _many(count: int, noun: str) -> str:
 
 def _of(found: Comparison, movements: Sequence[Movement]) -> list[EpsilonChange]:
     """Return the changes of these kinds, the largest change of an estimate first."""
-    return sorted(
-        (one for one in found.epsilons if one.movement in movements), key=_size, reverse=True
-    )
 
+    def size(one: EpsilonChange) -> float:
+        before, now = one.old.estimated_epsilon, one.new.estimated_epsilon
+        return 0.0 if before == now else abs(now - before)
 
-def _size(one: EpsilonChange) -> float:
-    before, now = one.old.estimated_epsilon, one.new.estimated_epsilon
-    return 0.0 if before == now else abs(now - before)
+    return sorted((one for one in found.epsilons if one.movement in movements), key=size)[::-1]
 
 
 # --- a terminal ---------------------------------------------------------------------------------

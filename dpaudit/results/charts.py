@@ -2,7 +2,7 @@
 
 :func:`profile`, :func:`histogram`, :func:`tradeoff`, :func:`wealth`, :func:`noise_margin`,
 :func:`landscape` and :func:`guesses` describe one chart of a result as plain data.
-:mod:`dpaudit.results.svg` draws a description for pages and notebooks,
+:mod:`dpaudit.results.svg` draws a description for pages,
 :mod:`dpaudit.results.figures` draws it with matplotlib.
 """
 

@@ -91,7 +91,8 @@ class MutantResult:
 
 def mutation_score(mutants: Sequence[MutantResult]) -> tuple[int, int]:
     """Return how many mutants were killed, of how many that were run."""
-    return sum(m.killed for m in mutants), sum(m.fate is not Fate.NOT_RUN for m in mutants)
+    fates = [mutant.fate for mutant in mutants]
+    return fates.count(Fate.KILLED), len(fates) - fates.count(Fate.NOT_RUN)
 
 
 def score_words(mutants: Sequence[MutantResult]) -> str:

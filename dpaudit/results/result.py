@@ -332,18 +332,8 @@ class AuditResult:
         lines += [f"left out   {words}" for words in self.left_out]
         return [f"  {line}" for line in lines]
 
-    def __str__(self) -> str:
-        return self.summary()
-
     def __repr__(self) -> str:
-        from dpaudit.results.tables import text_of
-
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        from dpaudit.results.tables import html_of
-
-        return html_of(self)
+        return self.summary()
 
     def plot_tradeoff(self, ax: Axes | None = None) -> Axes:
         """Draw the certified band of the trade-off curve, the claimed curve and perfect privacy.

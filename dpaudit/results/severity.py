@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from dpaudit.results.charts import Axis, Chart, Panel, Series
-from dpaudit.results.svg import Palette, coordinate, svg_of, themed
+from dpaudit.results.svg import coordinate, svg_of
 from dpaudit.results.verdicts import STATUSES, Verdict
 from dpaudit.results.words import least, most, number
 
@@ -108,7 +108,7 @@ def bar(result: AuditResult) -> str:
     )
 
 
-def scale(result: AuditResult, palette: Palette = themed) -> str:
+def scale(result: AuditResult) -> str:
     """Return the bar with its ticks and words, to stand alone."""
     colour = "violation" if result.verdict is Verdict.REFUTED else "certified"
     ticks = [(0.0, "0"), (CLAIM / 2, "of the claim"), *((place(t), number(t)) for t in TICKS)]
@@ -121,7 +121,7 @@ def scale(result: AuditResult, palette: Palette = themed) -> str:
         series.append(Series("line", "muted", [(seen, 0.0), (seen, 1.0)], size=1.5, dash=(3, 2)))
     panel = Panel(Axis(0.0, 1.0, ticks=ticks), Axis(0.0, 1.0, ticks=()), series)
     title = f"Certified over claimed: {closeness(result)}"
-    return f'<div class="scale">{svg_of(Chart(title, [panel], height=50.0), palette)}</div>'
+    return f'<div class="scale">{svg_of(Chart(title, [panel], height=50.0))}</div>'
 
 
 def _reach_place(result: AuditResult) -> float | None:

@@ -112,7 +112,7 @@ def run(
         check_scheduler(workers)
     repeat = shlex.join(["dpaudit", "run", *given, *settings.words(), *chosen.words()])
     whole = not given and not chosen.keyword
-    asked = Asked(repeat, whole, exports=chosen.exports)
+    asked = Asked(repeat, whole, junit=chosen.junit, sarif=chosen.sarif)
     # Only audits and checks: a project's tests have a runner of their own.
     return chosen.collect(given or default_paths(), settings, asked, RunDisplay())
 
@@ -284,18 +284,17 @@ def compare(old: Path, new: Path, markdown: Path | None, **asked: Any) -> int:
 @sarif_option
 def report(out: Path, sarif: Path | None) -> int:
     """Render the report of the run in OUT (default: reports) again, and its SARIF file."""
+    from dpaudit.report import sarif as sarif_of
     from dpaudit.report import write_report
-    from dpaudit.run.exports import Exports
-    from dpaudit.store import load_run
+    from dpaudit.store import load_run, write_atomic
 
     run_record, records, lost = load_run(out)
     for problem in run_record.problems:
         click.echo(f"problem: {problem}", err=True)
     click.echo(f"report: {write_report(out, run_record, records)}")
-    exports = Exports(sarif=sarif)
-    exports.write(run_record, records)
-    for line in exports.words():
-        click.echo(line)
+    if sarif is not None:
+        write_atomic(sarif, sarif_of(run_record, records))
+        click.echo(f"sarif: {sarif}")
     return FAILED if lost else OK
 
 

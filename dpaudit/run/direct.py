@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 
 
 def audit_function(
-    origin: dict[str, Any],
-    seed: int,
-    *,
-    root: Path | None = None,
-    settings: Settings | None = None,
+    origin: dict[str, Any], seed: int, *, root: Path | None = None, settings: Settings | None = None
 ) -> AuditResult:
     """Make the audit that an ``origin`` of kind "function" describes.
 

@@ -176,8 +176,9 @@ class RunDisplay:
             self._print(words + f", {old} of them made with other code or settings" * (old > 0))
         for line in run_lines(run, session.records, session.report):
             self._print(escape(line))
-        for line in session.asked.exports.words():
-            self._print(escape(line))
+        for name in ("junit", "sarif"):
+            if (path := getattr(session.asked, name)) is not None:
+                self._print(escape(f"{name}: {path}"))
 
     def _print(self, text: str) -> None:
         self._console.print(text)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dpaudit._validate import DEFAULT_FAILURE_PROB
-from dpaudit.run.exports import Exports
 from dpaudit.run.settings import RunSettings, workers_of
 
 if TYPE_CHECKING:
@@ -155,11 +154,6 @@ class RunSelection:
             words = getattr(error, "msg", None) or error
             raise click.UsageError(f"-k {self.keyword!r} is no expression: {words}") from None
 
-    @property
-    def exports(self) -> Exports:
-        """Return which files for CI systems are wanted."""
-        return Exports(self.junit, self.sarif)
-
     def words(self) -> list[str]:
         """Return the options that repeat the selection."""
         return ["-k", self.keyword] if self.keyword else []
@@ -174,7 +168,11 @@ class RunSelection:
         # One file that cannot be collected is told, and costs the others nothing.
         arguments.append("--continue-on-collection-errors")
         arguments += [*settings.pytest_options(), *jobs_arguments(self.jobs), *self.words()]
-        arguments += self.exports.pytest_options()
+        if self.junit is not None:
+            # A process that was restarted reports its last function again, which takes no time.
+            # With the time of the call alone, pytest makes no second test case of that report.
+            arguments += [f"--junitxml={self.junit}", "-o", "junit_suite_name=dpaudit"]
+            arguments += ["-o", "junit_duration_report=call"]
         if self.resume:
             arguments.append("--dpaudit-resume")
         return run_pytest(arguments, [asked, display])

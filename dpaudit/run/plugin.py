@@ -26,18 +26,6 @@ if TYPE_CHECKING:
     from dpaudit.run.auditor import Auditor
     from dpaudit.run.jobs import Job
 
-_ASKS = (
-    "profile",
-    "seed",
-    "failure-prob",
-    "sequential",
-    "strict",
-    "time-limit",
-    "workers",
-    "resume",
-)
-"""Options by which a session shows that it audits."""
-
 _FILES = "audit_*.py"
 _FUNCTIONS = "audit_*"
 
@@ -90,8 +78,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("python_files", _FILES)
         config.addinivalue_line("python_functions", _FUNCTIONS)
     out = config.getoption("--dpaudit-out")
-    asked = any(config.getoption(f"--dpaudit-{name}") not in (None, False) for name in _ASKS)
-    if not (collects or asked or out is not None):
+    asked = any(
+        value not in (None, False)
+        for name, value in vars(config.option).items()
+        if name.startswith("dpaudit_")
+    )
+    if not (collects or asked):
         return  # idle: nothing of the engine is imported
     # A slow audit is told, and never fails for it, also where warnings are errors.
     config.addinivalue_line("filterwarnings", "default::dpaudit.errors.SlowAuditWarning")

@@ -20,12 +20,11 @@ from dpaudit.report import (
     comparison_markdown,
     read_side,
     run_lines,
+    sarif,
     section_of,
     write_report,
 )
-from dpaudit.results import AuditResult
 from dpaudit.run.export import export_test
-from dpaudit.run.exports import Exports
 from dpaudit.run.replay import check_inside
 from dpaudit.store import Record, load_record, load_run
 from dpaudit.store.files import CHECKSUM, write_sealed
@@ -115,13 +114,11 @@ def open_doors(out: Path) -> None:
         print_stored(out, None, out / "rows.json")
         run, records, _ = load_run(out)  # `dpaudit report` and `dpaudit run`
         write_report(out, run, records)
-        Exports(sarif=out / "x.sarif").write(run, records)
+        sarif(run, records)
         run_lines(run, records, None)
         for record in records:
             section = section_of(record)
             section.finding(record, out), section.finding(record), repr(record)
-            if isinstance(record, AuditResult):
-                record._repr_html_()
 
 
 def numbers_of(record: Record) -> str:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.results import charts
-from dpaudit.results.charts import COLOURS, Axis, Chart, Panel, Series
-from dpaudit.results.svg import coordinate, neutral, svg_of, text_width, themed, wrap
+from dpaudit.results.charts import Axis, Chart, Panel, Series
+from dpaudit.results.svg import coordinate, svg_of, text_width, wrap
 from tests.results.test_charts import KINDS, found
 
 UNIT = Axis(0.0, 1.0, ticks=())
@@ -42,7 +42,6 @@ def test_every_kind_of_result_can_be_drawn(kind):
         assert not re.search("nan|inf", re.sub(r">[^<]*</text>", "", svg))
         assert svg == svg_of(chart)
         assert len(svg) < 15_000
-        assert "var(" not in svg_of(chart, neutral)
 
 
 def test_what_is_written_is_text_and_well_formed():
@@ -127,12 +126,6 @@ def test_panels_stand_side_by_side_and_share_a_legend():
     assert first[1][0] < 200 < second[0][0]
     assert first[0][1] == second[0][1] < third[1][1]
     assert 'viewBox="0 0 400' in svg
-
-
-def test_palettes_know_every_role():
-    assert themed("left") == "var(--left)"
-    for role in COLOURS:
-        assert neutral(role) == "currentColor" or re.fullmatch(r"#[0-9a-f]{4,8}", neutral(role))
 
 
 @given(st.floats(-1e4, 1e4))
