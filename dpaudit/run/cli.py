@@ -1,4 +1,4 @@
-"""The command line: ``dpaudit run | audit | mutants | plan | compare | report | replay``.
+"""The command line: ``dpaudit run | audit | plan | compare | report | replay``.
 
 Packages add commands by the entry-point group ``dpaudit.commands``, as the ledger does.
 
@@ -21,14 +21,13 @@ from dpaudit.errors import ArgumentError, DpauditError, RecipeError, StoreError
 from dpaudit.run.invoke import (
     DEFAULT_OUT,
     FAILED,
-    NOTHING,
     OK,
     USAGE,
     PathArgument,
     RunSelection,
-    data_options,
     default_paths,
     failure_prob_option,
+    numbers_as_written,
     path_of,
     run_options,
     sarif_option,
@@ -126,7 +125,36 @@ def run(
 @click.option("--delta", type=float, help="Claimed beside epsilon or rho, in [0, 1]. Default: 0.")
 @click.option("--mu", type=float, help="Claimed mu of Gaussian DP, > 0.")
 @click.option("--rho", type=float, help="Claimed rho of zero-concentrated DP, > 0.")
-@data_options
+@click.option(
+    "--relation",
+    type=click.Choice(["replace_user", "add_remove_user"]),
+    help="What neighbours are. Default: replace_user.",
+)
+@click.option(
+    "--pair",
+    help="Where to look instead of the portfolio, as NAME:argument=value,...; NAME is a "
+    "recipe (far_user, clip_boundary_user, all_others_equal, two_clusters, majority_flip, "
+    "constant_against_random, threshold_decider, value_pattern, value_patterns), of which "
+    "a range LOW..HIGH or log:LOW..HIGH, or a choice A|B, is searched for the worst pair; "
+    "or a ready space (outlier, clusters, edge, which_user, which_batch, query_values), "
+    "or portfolio.",
+)
+@click.option(
+    "--like",
+    metavar="DATA",
+    help="A .npy file with a dataset such as FUNCTION takes, [n_users, m, ...]. The portfolio "
+    "has its shape and range, and looks around it too.",
+)
+@click.option("--users", type=int, help="Users of the portfolio's data. Default: 20.")
+@click.option("--m", type=int, help="Items of each user. Default: 8.")
+@click.option("--dim", type=int, help="Dimension of an item. Default: items are numbers.")
+@click.option(
+    "--range",
+    nargs=2,
+    callback=numbers_as_written,
+    metavar="LOW HIGH",
+    help="Domain of the data; of whole numbers if both are. Default: any number.",
+)
 @click.option(
     "--mutant",
     "mutants",
@@ -208,38 +236,11 @@ def audit(
 
 
 @cli.command()
-@click.argument("target", metavar="MODULE:FUNCTION")
-@data_options
-@seed_option
-def mutants(target: str, seed: int, **asked: Any) -> int:
-    """Print where a function draws its noise, and the mutants that it gives; audit nothing.
-
-    The function is run on a few datasets: of the pair, or of the portfolio.
-    """
-    from dpaudit.run.direct import mutants_of_function
-
-    try:
-        made = mutants_of_function({"target": target, **asked}, seed)
-    except TypeError as error:
-        raise click.UsageError(str(error)) from None
-    click.echo(f"{target}\n{made.summary()}")
-    return OK if made.mutants else NOTHING
-
-
-@cli.command()
 @click.option("--epsilon", type=float, required=True, help="Claimed epsilon, >= 0.")
 @click.option("--delta", default=0.0, type=float, help="Claimed beside epsilon. Default: 0.")
 @click.option("--true-epsilon", type=float, required=True, help="What the mechanism really needs.")
 @click.option("--power", default=0.9, show_default=True, type=float, help="Wanted, in (0, 1).")
 @failure_prob_option("In (0, 1).")
-@click.option(
-    "--rates",
-    nargs=2,
-    type=float,
-    metavar="P Q",
-    help="Rates of the event, on the likelier side and on the other. Default: the best event of "
-    "Laplace noise (delta = 0) or Gaussian noise that just needs the true epsilon.",
-)
 def plan(epsilon: float, delta: float, **asked: Any) -> int:
     """Say how many draws refute a claim that is violated by a given amount."""
     from dpaudit.claims import ApproxDP, PureDP

@@ -22,7 +22,6 @@ from dpaudit.run.provenance import is_installed, sources, versions
 if TYPE_CHECKING:
     from dpaudit.claims import Claim
     from dpaudit.engine import Settings
-    from dpaudit.mutants import NoiseMutants
     from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
     from dpaudit.results import AuditResult
 
@@ -68,25 +67,6 @@ def audit_function(
     }
     return result.with_origin({**origin, **now}, Expectation.NOT_REFUTED)
 
-
-def mutants_of_function(origin: dict[str, Any], seed: int) -> NoiseMutants:
-    """Return the mutants of a function's noise, found on some data of the pairs described."""
-    from dpaudit.mechanisms import generator
-    from dpaudit.mutants import of_noise
-    from dpaudit.neighbors import Portfolio, SearchSpace, family
-
-    described = pairs_of(origin, seed)
-    if isinstance(described, Portfolio) and described.pairs:
-        shown = list(described.pairs)
-    elif isinstance(described, SearchSpace | Portfolio):
-        shown = [described.example(rng=generator(seed, origin["target"], "example"))]
-    else:
-        shown = list(family(described))
-    datasets = [data for pair in shown[:_RUN_ON] for data in (pair.left, pair.right)]
-    return of_noise(load_target(origin["target"]), datasets, seed=seed)
-
-
-_RUN_ON = 6  # pairs
 
 # --- what is asked ----------------------------------------------------------------------------
 
@@ -142,7 +122,12 @@ def pairs_of(
     shape = [name for name in ("users", "m", "dim") if origin[name] is not None]
     if origin["like"] is not None and shape:
         raise click.UsageError(f"--like has the shape of the data; got --{shape[0]} as well")
-    data = None if origin["like"] is None else dataset_of(origin["like"])
+    data = None
+    if (like := origin["like"]) is not None:
+        try:
+            data = read_array(Path(like))
+        except (OSError, ValueError, EOFError, StoreError) as error:
+            raise click.UsageError(f"--like: cannot read {like} as .npy: {error}") from None
     low, high = origin["range"] or (None, None)
     sizes = {"n_users": origin["users"], "m": origin["m"], "dim": origin["dim"]}
     made = portfolio(data, low=low, high=high, **sizes)
@@ -150,28 +135,6 @@ def pairs_of(
 
 
 _DESCRIBED = ("like", "users", "m", "dim", "range")
-
-
-def dataset_of(words: str) -> Any:
-    """Return the dataset in a .npy file, or the one that a Python expression makes."""
-    if words.endswith(".npy"):
-        try:
-            return read_array(Path(words))
-        except (OSError, ValueError, EOFError, StoreError) as error:
-            raise click.UsageError(f"--like: cannot read {words}: {error}") from None
-    try:
-        # The user's own words, as everything else on a command line.
-        first, again = (np.asarray(eval(words, {"np": np, "numpy": np})) for _ in range(2))
-    except Exception as error:
-        raise click.UsageError(
-            f"--like must be a .npy file or a Python expression with np, got {words!r}, which "
-            f"raised {type(error).__name__}: {error}"
-        ) from None
-    if first.shape != again.shape or first.tobytes() != again.tobytes():
-        raise click.UsageError(
-            f"--like must make the same data every time, so that a replay can: seed {words!r}"
-        )
-    return first
 
 
 # --- targets ----------------------------------------------------------------------------------

@@ -47,40 +47,6 @@ def with_options(*options: Callable[[F], F]) -> Callable[[F], F]:
     return lambda command: functools.reduce(lambda made, add: add(made), options[::-1], command)
 
 
-data_options = with_options(
-    click.option(
-        "--relation",
-        type=click.Choice(["replace_user", "add_remove_user"]),
-        help="What neighbours are. Default: replace_user.",
-    ),
-    click.option(
-        "--pair",
-        help="Where to look instead of the portfolio, as NAME:argument=value,...; NAME is a "
-        "recipe (far_user, clip_boundary_user, all_others_equal, two_clusters, majority_flip, "
-        "constant_against_random, threshold_decider, value_pattern, value_patterns), of which "
-        "a range LOW..HIGH or log:LOW..HIGH, or a choice A|B, is searched for the worst pair; "
-        "or a ready space (outlier, clusters, edge, which_user, which_batch, query_values), "
-        "or portfolio.",
-    ),
-    click.option(
-        "--like",
-        metavar="DATA",
-        help="Dataset such as FUNCTION takes, [n_users, m, ...]: a .npy file, or a Python "
-        "expression with np. The portfolio has its shape and range, and looks around it too.",
-    ),
-    click.option("--users", type=int, help="Users of the portfolio's data. Default: 20."),
-    click.option("--m", type=int, help="Items of each user. Default: 8."),
-    click.option("--dim", type=int, help="Dimension of an item. Default: items are numbers."),
-    click.option(
-        "--range",
-        nargs=2,
-        callback=numbers_as_written,
-        metavar="LOW HIGH",
-        help="Domain of the data; of whole numbers if both are. Default: any number.",
-    ),
-)
-"""Options that say on which data a function is run."""
-
 seed_option = click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed."
 )
