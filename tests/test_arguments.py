@@ -456,20 +456,8 @@ def table() -> dict[str, Call]:
                 "user_data": {**DRAWN, "bound": NUMBERS, "special": FLAG, "missing": FLAG},
                 "neighbor_pairs": {**DRAWN, "bound": NUMBERS, "special": FLAG, "missing": FLAG},
                 "vectors": {"d": {"5"}, "bound": NUMBERS},
-                "unit_vectors": {"d": {"5"}},
-                "rotations": {"d": {"5"}},
-                "psd_matrices": {"d": {"5"}, "largest": NUMBERS},
-                "diagonally_dominant": {"d": {"5"}, "largest": NUMBERS},
-                "losses": {"d": {"5"}, "smooth": FLAG, "lipschitz": FLAG},
-                "distributions": {"k": {"5"}},
-                "score_vectors": {"k": {"5"}, "bound": NUMBERS, "sensitivity": NUMBERS},
             }.items()
         },
-        "properties.strategies.close_pairs": Call(
-            lambda: {"epsilon": 1.0},
-            {"epsilon": COUNT, "delta": {"0"}, "k": {"5"}},
-            drawn(strategies.close_pairs),
-        ),
         # --- oracles ---
         "oracles.gaussian": Call(
             lambda: {"shift": 1.0, "sigma": 1.0}, {"shift": {"5", "0"}, "sigma": POSITIVE}

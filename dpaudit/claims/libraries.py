@@ -21,7 +21,6 @@ from dpaudit.claims.notions import (
     PureDP,
     Relation,
     ZeroConcentratedDP,
-    _Claim,
     within_sensitivity,
 )
 from dpaudit.errors import ArgumentError
@@ -36,7 +35,7 @@ _STORED_DELTAS = (1e-9, 1e-7, 1e-5, 1e-3, 0.1)
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class Accounted(_Claim):
+class Accounted(Claim):
     """What Google's dp-accounting says: the whole curve of an event, an accountant or a PLD.
 
     Parameters
@@ -83,11 +82,11 @@ class Accounted(_Claim):
     words: str
 
     def __init__(self, accounted: Any, relation: Relation | None = None, source: str = "") -> None:
-        known, curve, words = _read(accounted, relation)
+        known, curve, words, is_event = _read(accounted, relation)
         kind = type(curve).__name__
         self._set(known, source, kind=kind, words=words, _curve=curve, _deltas={}, _epsilons={})
         # An event and its accountant settle the curve; other objects are known by themselves.
-        key = words if _is_event(accounted) else id(curve)
+        key = words if is_event else id(curve)
         object.__setattr__(self, "_key", (key, kind, known, self.source))
 
     def __eq__(self, other: object) -> bool:
@@ -100,11 +99,6 @@ class Accounted(_Claim):
     _deltas: ClassVar[dict[float, float]]
     _epsilons: ClassVar[dict[float, float]]
     _key: ClassVar[tuple[Any, ...]]
-
-    @property
-    def point(self) -> None:
-        """None: the claim is a curve."""
-        return
 
     def delta(self, epsilon: float) -> float:
         """Return the delta that is reported at `epsilon`."""
@@ -264,14 +258,8 @@ def _agreed(known: Relation | None, given: Relation | None, whose: str) -> Relat
 # --- dp-accounting ---
 
 
-def _is_event(accounted: Any) -> bool:
-    from dp_accounting import DpEvent
-
-    return isinstance(accounted, DpEvent)
-
-
-def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str]:
-    """Return relation, what reports the curve, and words."""
+def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str, bool]:
+    """Return relation, what reports the curve, words, and whether it is an event."""
     if relation is not None:
         _validate.instance(Relation, "a Relation or None", relation=relation)
     try:
@@ -283,31 +271,26 @@ def _read(accounted: Any, relation: Relation | None) -> tuple[Relation, Any, str
             "pip install dp-accounting"
         ) from None
     if isinstance(accounted, PrivacyAccountant):
-        known = _ours(accounted.neighboring_relation)
-        agreed = _agreed(known, relation, f"the {type(accounted).__name__}")
-        assert agreed is not None
-        return agreed, copy.deepcopy(accounted), _words(accounted.ledger)
+        name = accounted.neighboring_relation.name
+        if name not in _RELATIONS:
+            raise ArgumentError(
+                f"accounted must be of a relation among {', '.join(_RELATIONS)}, got {name}"
+            )
+        _agreed(_RELATIONS[name], relation, f"the {type(accounted).__name__}")
+        return _RELATIONS[name], copy.deepcopy(accounted), _words(accounted.ledger), False
     if isinstance(accounted, PrivacyLossDistribution):
         if relation is None:
             raise ArgumentError(
                 "relation must be given with a PrivacyLossDistribution, which does not tell its own"
             )
-        return relation, copy.deepcopy(accounted), "a privacy loss distribution"
+        return relation, copy.deepcopy(accounted), "a privacy loss distribution", False
     if isinstance(accounted, DpEvent):
         relation = Relation.ADD_REMOVE_USER if relation is None else relation
-        return relation, _composed(accounted, relation), _words(accounted)
+        return relation, _composed(accounted, relation), _words(accounted), True
     raise TypeError(
         "accounted must be a DpEvent, a PrivacyAccountant or a PrivacyLossDistribution of "
         f"dp-accounting, got {_validate.shown(accounted)}"
     )
-
-
-def _ours(theirs: Any) -> Relation:
-    if theirs.name not in _RELATIONS:
-        raise ArgumentError(
-            f"accounted must be of a relation among {', '.join(_RELATIONS)}, got {theirs.name}"
-        )
-    return _RELATIONS[theirs.name]
 
 
 def _composed(event: Any, relation: Relation) -> Any:

@@ -15,11 +15,12 @@ and than Canonne, Kamath and Steinke (2020), Proposition 12.
 
 from __future__ import annotations
 
+import abc
 import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,26 +203,83 @@ def custom_relation(words: str, check: Check) -> Relation:
     return Relation("custom", words=words, check=check)
 
 
+LARGEST_EPSILON = 1e100
+"""What is claimed above it is nothing, and numbers beside it would not be doubles."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim(abc.ABC):
+    """What every claim offers; derive from it to audit against a promise of your own.
+
+    Parameters
+    ----------
+    relation : Relation, optional
+        Relation that the claim speaks of; None means the relation of the audited pair.
+    source : str, optional
+        Who claims it and where, such as "few_examples Lemma 18".
+    """
+
+    notion: ClassVar[str]
+    """What kind of claim it is, in stored results."""
+    relation: Relation | None = None
+    source: str = ""
+
+    def _set(self, relation: Relation | None, source: str, **values: Any) -> None:
+        if relation is not None:
+            _validate.instance(Relation, "a Relation or None", relation=relation)
+        values |= {"relation": relation, "source": _validate.text(empty=True, source=source)}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def point(self) -> tuple[float, float] | None:
+        """The (epsilon, delta) that says all of the claim; None when it takes a curve."""
+        return None
+
+    @abc.abstractmethod
+    def delta(self, epsilon: float) -> float:
+        """Return the smallest delta that the claim implies at `epsilon`."""
+
+    @abc.abstractmethod
+    def epsilon(self, delta: float) -> float:
+        """Return the smallest epsilon that the claim implies at `delta`; may be ``inf``."""
+
+    @abc.abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return the parameters as plain data."""
+
+
+def _at_remaining(delta: float, claimed: float, epsilon: Callable[[float], float]) -> float:
+    """Return the epsilon at `delta` of a claim that says nothing with probability `claimed`.
+
+    `epsilon` is that of the rest, by the delta that remains for it.
+    """
+    delta = _validate.delta(delta=delta)
+    if delta < claimed:
+        return math.inf
+    return 0.0 if claimed == 1.0 else epsilon((delta - claimed) / (1 - claimed))
+
+
 # --- lossless conversion of Renyi-type claims into (epsilon, delta) ----------------------------
 
 
 Floats = NDArray[np.float64]
 
 
-class RenyiConversions:
+class RenyiConversions(Claim):
     """Lossless (epsilon, delta) of constraints "Renyi divergence of order alpha <= budget"."""
 
+    @abc.abstractmethod
     def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
         """Orders to impose at each of v points of the boundary, shape (a, 1) or (a, v).
 
         `focus` holds orders found to bind, shape (f, v), None at first; return orders that are
         dense within a factor `spread` of them, or the same orders always.
         """
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def renyi_budget(self, orders: Floats) -> Floats:
         """Largest Renyi divergence that the claim allows at each order."""
-        raise NotImplementedError
 
     def _edge(self, logit_q: Floats, focus: Floats | None, spread: float) -> _Edge:
         orders = self.renyi_orders(focus, spread)
@@ -339,55 +397,8 @@ def _largest_p(logit_q: Floats, orders: Floats, budgets: Floats) -> tuple[Floats
     return high, np.stack(binding)  # rounding errs on the side that the claim can defend
 
 
-LARGEST_EPSILON = 1e100
-"""What is claimed above it is nothing, and numbers beside it would not be doubles."""
-
-
-@runtime_checkable
-class Claim(Protocol):
-    """What every claim offers; implement it to audit against a promise of your own."""
-
-    notion: ClassVar[str]
-
-    @property
-    def relation(self) -> Relation | None:
-        """Relation that the claim speaks of; None means the relation of the audited pair."""
-
-    @property
-    def source(self) -> str:
-        """Who claims it and where, such as "few_examples Lemma 18"."""
-
-    @property
-    def point(self) -> tuple[float, float] | None:
-        """The (epsilon, delta) that says all of the claim; None when it takes a curve."""
-
-    def delta(self, epsilon: float) -> float:
-        """Return the smallest delta that the claim implies at `epsilon`."""
-
-    def epsilon(self, delta: float) -> float:
-        """Return the smallest epsilon that the claim implies at `delta`; may be ``inf``."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the parameters as plain data."""
-
-
-@dataclass(frozen=True)
-class _Claim:
-    """Fields and words that all claims share."""
-
-    relation: Relation | None
-    source: str
-
-    def _set(self, relation: Relation | None, source: str, **values: Any) -> None:
-        if relation is not None and not isinstance(relation, Relation):
-            _validate.instance(Relation, "a Relation or None", relation=relation)
-        values |= {"relation": relation, "source": _validate.text(empty=True, source=source)}
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-
-
 @dataclass(frozen=True, init=False)
-class ApproxDP(_Claim):
+class ApproxDP(Claim):
     """(epsilon, delta)-differential privacy.
 
     Parameters
@@ -424,22 +435,14 @@ class ApproxDP(_Claim):
     claimed_delta: float
 
     def __init__(
-        self,
-        epsilon: float,
-        delta: float,
-        relation: Relation | None = None,
-        source: str = "",
+        self, epsilon: float, delta: float, relation: Relation | None = None, source: str = ""
     ) -> None:
         if _validate.nonnegative(epsilon=epsilon) > LARGEST_EPSILON:
             raise ArgumentError(
                 f"epsilon must be a number in [0, {LARGEST_EPSILON:g}], got {epsilon!r}"
             )
-        self._set(
-            relation,
-            source,
-            claimed_epsilon=float(epsilon),
-            claimed_delta=_validate.delta(delta=delta),
-        )
+        delta = _validate.delta(delta=delta)
+        self._set(relation, source, claimed_epsilon=float(epsilon), claimed_delta=delta)
 
     @property
     def point(self) -> tuple[float, float]:
@@ -458,14 +461,12 @@ class ApproxDP(_Claim):
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest epsilon that the claim implies at `delta`."""
-        delta = _validate.delta(delta=delta)
-        if delta < self.claimed_delta:
-            return math.inf
-        if self.claimed_delta == 1.0:
-            return 0.0
-        spare = (delta - self.claimed_delta) / (1 - self.claimed_delta)
-        ratio = spare * (1 + math.exp(-self.claimed_epsilon))
-        return max(self.claimed_epsilon + math.log1p(-ratio), 0.0) if ratio < 1 else 0.0
+
+        def response(spare: float) -> float:
+            ratio = spare * (1 + math.exp(-self.claimed_epsilon))
+            return max(self.claimed_epsilon + math.log1p(-ratio), 0.0) if ratio < 1 else 0.0
+
+        return _at_remaining(delta, self.claimed_delta, response)
 
     def to_json(self) -> dict[str, Any]:
         """Return the parameters as plain data."""
@@ -506,7 +507,7 @@ class PureDP(ApproxDP):
 
 
 @dataclass(frozen=True, init=False)
-class GaussianDP(_Claim):
+class GaussianDP(Claim):
     """mu-Gaussian differential privacy (Dong, Roth and Su 2022).
 
     Parameters
@@ -537,11 +538,6 @@ class GaussianDP(_Claim):
     def __init__(self, mu: float, relation: Relation | None = None, source: str = "") -> None:
         self._set(relation, source, mu=_validate.positive(mu=mu))
 
-    @property
-    def point(self) -> None:
-        """None: the claim is a curve."""
-        return
-
     def delta(self, epsilon: float) -> float:
         """Return the smallest delta that the claim implies at `epsilon`."""
         epsilon = _validate.nonnegative(epsilon=epsilon)
@@ -557,7 +553,15 @@ class GaussianDP(_Claim):
         delta = _validate.delta(delta=delta)
         if delta == 0.0:
             return math.inf
-        return _invert_decreasing(self.delta, delta)
+        if self.delta(0.0) <= delta:
+            return 0.0
+        high = 1.0
+        while self.delta(high) > delta:
+            high *= 2
+            if math.isinf(high):
+                return math.inf  # larger than any double
+        root = optimize.brentq(lambda e: self.delta(e) - delta, 0.0, high, xtol=1e-13, rtol=1e-14)
+        return float(root)
 
     def to_json(self) -> dict[str, Any]:
         """Return the parameters as plain data."""
@@ -568,7 +572,7 @@ class GaussianDP(_Claim):
 
 
 @dataclass(frozen=True, init=False)
-class RenyiDP(RenyiConversions, _Claim):
+class RenyiDP(RenyiConversions):
     """Renyi differential privacy at one order or at several (Mironov 2017).
 
     Parameters
@@ -610,11 +614,6 @@ class RenyiDP(RenyiConversions, _Claim):
             )
         self._set(relation, source, alphas=alphas, claimed_divergences=budgets)
 
-    @property
-    def point(self) -> None:
-        """None: the claim is a curve."""
-        return
-
     def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
         """Return the claimed orders, whatever the focus."""
         return np.array(self.alphas)[:, None]
@@ -634,7 +633,7 @@ class RenyiDP(RenyiConversions, _Claim):
 
 
 @dataclass(frozen=True, init=False)
-class ZeroConcentratedDP(RenyiConversions, _Claim):
+class ZeroConcentratedDP(RenyiConversions):
     """rho-zero-concentrated differential privacy (Bun and Steinke 2016).
 
     The Renyi divergence of every order alpha > 1 is at most ``rho * alpha``.
@@ -661,11 +660,6 @@ class ZeroConcentratedDP(RenyiConversions, _Claim):
     def __init__(self, rho: float, relation: Relation | None = None, source: str = "") -> None:
         self._set(relation, source, rho=_validate.positive(rho=rho))
 
-    @property
-    def point(self) -> None:
-        """None: the claim is a curve."""
-        return
-
     def renyi_orders(self, focus: Floats | None, spread: float) -> Floats:
         """Return orders all over (1, inf), denser near `focus`."""
         coarse = np.geomspace(1e-4, 1e7, 89)[:, None]
@@ -687,23 +681,11 @@ class ZeroConcentratedDP(RenyiConversions, _Claim):
         return f"{self.rho:g}-zCDP"
 
 
-def _invert_decreasing(delta_of: Callable[[float], float], delta: float) -> float:
-    """Smallest epsilon >= 0 with ``delta_of(epsilon) <= delta``, for a decreasing profile."""
-    if delta_of(0.0) <= delta:
-        return 0.0
-    high = 1.0
-    while delta_of(high) > delta:
-        high *= 2
-        if math.isinf(high):
-            return math.inf  # larger than any double
-    return float(optimize.brentq(lambda e: delta_of(e) - delta, 0.0, high, xtol=1e-13, rtol=1e-14))
-
-
 # --- concentrated differential privacy but for events of small probability ---------------------
 
 
 @dataclass(frozen=True, init=False)
-class ApproxZCDP(_Claim):
+class ApproxZCDP(Claim):
     """delta-approximate rho-zero-concentrated differential privacy.
 
     On either of two neighbours there is an event of probability at least ``1 - delta``, and given
@@ -745,11 +727,6 @@ class ApproxZCDP(_Claim):
         rho, delta = _validate.positive(rho=rho), _validate.delta(delta=delta)
         self._set(relation, source, rho=rho, claimed_delta=delta)
 
-    @property
-    def point(self) -> None:
-        """None: the claim is a curve."""
-        return
-
     def delta(self, epsilon: float) -> float:
         """Return the smallest delta that the claim implies at `epsilon`."""
         inside = ZeroConcentratedDP(self.rho).delta(epsilon)
@@ -757,13 +734,7 @@ class ApproxZCDP(_Claim):
 
     def epsilon(self, delta: float) -> float:
         """Return the smallest epsilon that the claim implies at `delta`."""
-        delta = _validate.delta(delta=delta)
-        if delta < self.claimed_delta:
-            return math.inf
-        if self.claimed_delta == 1.0:
-            return 0.0
-        spare = (delta - self.claimed_delta) / (1 - self.claimed_delta)
-        return ZeroConcentratedDP(self.rho).epsilon(spare)
+        return _at_remaining(delta, self.claimed_delta, ZeroConcentratedDP(self.rho).epsilon)
 
     def to_json(self) -> dict[str, Any]:
         """Return the parameters as plain data."""

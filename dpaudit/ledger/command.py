@@ -23,10 +23,10 @@ from dpaudit.run import (
     NOTHING,
     OK,
     AuditSession,
+    PathArgument,
     RunDisplay,
     RunSelection,
     RunSettings,
-    TextPath,
     default_paths,
     path_of,
     run_options,
@@ -200,7 +200,7 @@ def print_stored(out: Path, paper: str | None, json_file: Path | None) -> int:
 @click.option(
     "--json",
     "json_file",
-    type=TextPath(dir_okay=False),
+    type=PathArgument(dir_okay=False),
     help="Also write the rows into this file.",
 )
 @click.option("--stored", is_flag=True, help="Run nothing: print what the last run in OUT found.")
@@ -221,7 +221,7 @@ def ledger(
     if stored:
         if chosen.keyword or chosen.resume or len(words) > 1:
             raise click.UsageError("--stored takes a PAPER and nothing that would be run")
-        if chosen.exports.words():
+        if chosen.junit or chosen.sarif:
             raise click.UsageError(
                 "--stored runs nothing: `dpaudit report DIR --sarif FILE` reads it"
             )
@@ -236,7 +236,7 @@ def ledger(
     repeat = ["dpaudit", "ledger", *words, "--profile", profile, "--seed", str(seed)]
     whole = not words and not chosen.keyword
     command = shlex.join([*repeat, *chosen.words()])
-    asked = Asked(command, whole, ("ledger_*.py",), chosen.exports)
+    asked = Asked(command, whole, ("ledger_*.py",), chosen.junit, chosen.sarif)
     display = LedgerDisplay()
     code = chosen.collect(targets, settings, asked, display)
     if json_file is not None:

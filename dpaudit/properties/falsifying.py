@@ -38,9 +38,7 @@ _WIDE = 100.0  # from which ratio of its ends a positive coordinate is shown on 
 
 
 def trace_of(
-    seen: Sequence[tuple[Mapping[str, float], float]],
-    counterexample: Counterexample | None,
-    logarithmic: frozenset[str] = frozenset(),
+    seen: Sequence[tuple[Mapping[str, float], float]], counterexample: Counterexample | None
 ) -> Trace | None:
     """Return the ratio over those coordinates that tell most of it; None where there is none.
 
@@ -50,11 +48,9 @@ def trace_of(
         The cases.
     counterexample : Counterexample or None
         Its case is one more point.
-    logarithmic : frozenset of str
-        Coordinates that were searched on a logarithmic scale.
     """
     points = [(case, ratio) for case, ratio in seen if math.isfinite(ratio)]
-    if counterexample is not None and _finite(counterexample):
+    if counterexample is not None and 0 < counterexample.rhs < counterexample.lhs < math.inf:
         case = {k: float(v) for k, v in counterexample.case.items() if isinstance(v, int | float)}
         points.append((case, counterexample.lhs / counterexample.rhs))
     names = [n for n in points[0][0] if all(n in case for case, _ in points)] if points else []
@@ -66,11 +62,8 @@ def trace_of(
     varying.sort(key=lambda name: -_association(columns[name], ratios))
     shown = tuple(sorted(varying[:2], key=names.index))
     rows = zip(*(columns[name].tolist() for name in shown), ratios.tolist(), strict=True)
-    return Trace(shown, tuple(_is_log(columns[n], n in logarithmic) for n in shown), tuple(rows))
-
-
-def _finite(counterexample: Counterexample) -> bool:
-    return math.isfinite(counterexample.lhs) and 0 < counterexample.rhs < math.inf
+    log = tuple(bool(0 < _WIDE * columns[n].min() < columns[n].max()) for n in shown)
+    return Trace(shown, log, tuple(rows))
 
 
 def _association(column: NDArray[np.float64], ratios: NDArray[np.float64]) -> float:
@@ -78,11 +71,6 @@ def _association(column: NDArray[np.float64], ratios: NDArray[np.float64]) -> fl
     if len(np.unique(ratios)) < 2:
         return 0.0
     return abs(float(stats.spearmanr(column, ratios).statistic))
-
-
-def _is_log(column: Any, searched_so: bool) -> bool:
-    low, high = float(column.min()), float(column.max())
-    return low > 0 and (searched_so or high / low > _WIDE)
 
 
 # --- making a case that breaks a claim readable: simpler numbers, as long as it still breaks it -
@@ -137,23 +125,19 @@ def _simpler(part: Any, value: Any) -> Iterator[Any]:
         tried = [low, low + 1, low + 2, low + (int(value) - low) // 2, int(value) - 1]
         yield from (n for n in dict.fromkeys(tried) if n < value)
     elif isinstance(part, Choice):
-        yield from part.values[: _place(part, value)]
+        place = next(i for i, one in enumerate(part.values) if one is value or one == value)
+        yield from part.values[:place]
     elif isinstance(part, Interval):
         yield from _simpler_numbers(part, float(value))
     elif isinstance(part, Array):
         yield from _simpler_arrays(part, np.asarray(value, dtype=float))
 
 
-def _place(part: Choice, value: Any) -> int:
-    return next((i for i, known in enumerate(part.values) if known is value or known == value), 0)
-
-
 def _simpler_numbers(part: Interval, value: float) -> Iterator[float]:
     tried = [*_PLAIN, part.low, part.high, *(float(np.round(value, d)) for d in _DIGITS)]
     tried += [float(f"{value:.{digits}g}") for digits in (1, 2, 3)]
     yield from sorted(
-        (x for x in dict.fromkeys(tried) if math.isfinite(x) and _size(x) < _size(value)),
-        key=_size,
+        (x for x in dict.fromkeys(tried) if math.isfinite(x) and _size(x) < _size(value)), key=_size
     )
 
 
@@ -246,13 +230,7 @@ def falsify(
         starts = [*extremal, *(case for _, case in judge.best)]
         return _search(cases, domains, other, seed, examples, starts, shrinks=0)
 
-    logarithmic = frozenset(
-        name
-        for domain in domains
-        for name, part in domain.parts.items()
-        if isinstance(part, Interval) and part.log
-    )
-    return _attempt(judge, Method.PROPERTY, claim, mutant, again, weak, logarithmic)
+    return _attempt(judge, Method.PROPERTY, claim, mutant, again, weak)
 
 
 def sweep(
@@ -305,17 +283,26 @@ def _attempt(
     mutant: Inequality | float | None,
     again: Callable[[Judge], Judge],
     weak: list[str],
-    logarithmic: frozenset[str] = frozenset(),
 ) -> Attempt:
+    """Refute the mutant with the same search, and gather what is known."""
     if mutant is not None and not callable(mutant):
         mutant = _validate.failure_prob(mutant=mutant)
     power, words = Power.NONE, ""
-    if judge.counterexample is None:
-        power, words = _power(judge, mutant, again)
-        if power is Power.SURVIVED and not callable(mutant) and judge.judged and not judge.share:
-            weak.append(
-                "no right side was positive and finite: give the mutant inequality of its own"
-            )
+    if judge.counterexample is None and mutant is not None:
+        if callable(mutant):
+            words = "a mutant of its own"
+            other = Judge(mutant, judge.tolerance, nan_breaks=False)
+            killed = again(other).counterexample is not None
+        else:
+            halved = mutant == MUTANT_FACTOR
+            words = "the constant halved" if halved else f"the right side times {mutant:g}"
+            # What judging lhs <= mutant * rhs at the same cases would give.
+            killed = judge.share > mutant * (1 + judge.tolerance)
+            if judge.judged and not judge.share:
+                weak.append(
+                    "no right side was positive and finite: give the mutant inequality of its own"
+                )
+        power = Power.KILLED if killed else Power.SURVIVED
     return Attempt(
         claim,
         method,
@@ -327,23 +314,8 @@ def _attempt(
         power=power,
         mutant=words,
         weak=tuple(weak),
-        trace=trace_of(judge.seen, judge.counterexample, logarithmic),
+        trace=trace_of(judge.seen, judge.counterexample),
     )
-
-
-def _power(
-    judge: Judge, mutant: Inequality | float | None, again: Callable[[Judge], Judge]
-) -> tuple[Power, str]:
-    """Refute the mutant with the same search, or say that it survived."""
-    if mutant is None:
-        return Power.NONE, ""
-    if callable(mutant):
-        killed = again(Judge(mutant, judge.tolerance, nan_breaks=False)).counterexample is not None
-        return (Power.KILLED if killed else Power.SURVIVED), "a mutant of its own"
-    words = "the constant halved" if mutant == MUTANT_FACTOR else f"the right side times {mutant:g}"
-    # What judging lhs <= mutant * rhs at the same cases would give.
-    killed = judge.share > mutant * (1 + judge.tolerance)
-    return (Power.KILLED if killed else Power.SURVIVED), words
 
 
 # --- the searches ---

@@ -168,14 +168,8 @@ def check_lipschitz(
         As for :func:`check_sensitivity`.
     """
     bound, norm = _validate.nonnegative(bound=bound), _validate.choice(NORMS, norm=norm)
-
-    def inequality(x: Floats, y: Floats) -> tuple[float, float] | None:
-        apart = _distance(x, y, norm)
-        if apart == 0 or not math.isfinite(apart):
-            return None
-        return _moved(function, x, y, norm, bound * apart)
-
     claim = f"{norm} Lipschitz constant {bound:g}"
+    inequality = _of_points(function, norm, bound)
     found = point_pairs(d=_validate.integer(1, d=d)) if points is None else points
     return _checked(function, claim, found, _points, inequality, examples, seed, bound)
 
@@ -209,14 +203,8 @@ def check_contraction(
     """
     factor, slack = _validate.nonnegative(factor=factor), _validate.nonnegative(slack=slack)
     norm = _validate.choice(NORMS, norm=norm)
-
-    def inequality(x: Floats, y: Floats) -> tuple[float, float] | None:
-        apart = _distance(x, y, norm)
-        if not math.isfinite(apart):
-            return None
-        return _moved(function, x, y, norm, max(factor * apart, slack))
-
     claim = f"{norm} contraction by {factor:g}" + (f" down to {slack:g}" if slack else "")
+    inequality = _of_points(function, norm, factor, slack)
     found = point_pairs(d=_validate.integer(1, d=d)) if points is None else points
     declared = None if slack else factor
     return _checked(function, claim, found, _points, inequality, examples, seed, declared)
@@ -280,6 +268,18 @@ def _checked(
             "amount, or all values are NaN or infinite"
         )
     return FunctionCheck(mechanism_name(function), claim, attempt, declared)
+
+
+def _of_points(function: Function, norm: str, factor: float, slack: float = 0.0) -> Any:
+    """Return the inequality: values lie at most ``max(factor * distance, slack)`` apart."""
+
+    def inequality(x: Floats, y: Floats) -> tuple[float, float] | None:
+        apart = _distance(x, y, norm)
+        if apart == 0 or not math.isfinite(apart):
+            return None
+        return _moved(function, x, y, norm, max(factor * apart, slack))
+
+    return inequality
 
 
 def _datasets(pair: Any) -> dict[str, Any]:

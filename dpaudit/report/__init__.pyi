@@ -1,7 +1,6 @@
 from .changes import VerdictChange as VerdictChange
 from .changes import What as What
 from .comparison import compare as compare
-from .comparison import comparison_json as comparison_json
 from .comparison import comparison_lines as comparison_lines
 from .comparison import comparison_markdown as comparison_markdown
 from .comparison import read_side as read_side

@@ -8,14 +8,7 @@ from typing import ClassVar
 
 from dpaudit.report.changes import VerdictChange, What, audit_changes
 from dpaudit.report.sections import Alert, Section, replay_command
-from dpaudit.results import (
-    STATUSES,
-    AuditResult,
-    Verdict,
-    beside,
-    score_words,
-    unnoticed_words,
-)
+from dpaudit.results import STATUSES, AuditResult, Verdict, beside, score_words, unnoticed_words
 
 _LEVELS = {
     "refuted": ("dpaudit/refuted", "error"),

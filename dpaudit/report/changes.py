@@ -19,6 +19,7 @@ audits only the estimates are reported.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -99,10 +100,10 @@ def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[VerdictChange]
 
 def _fates(result: AuditResult) -> dict[tuple[str, int], Fate]:
     """Return the fate of each mutant by its name, and by which of that name it is."""
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     found = {}
     for mutant in result.mutants:
-        seen[mutant.name] = seen.get(mutant.name, 0) + 1
+        seen[mutant.name] += 1
         found[mutant.name, seen[mutant.name]] = mutant.fate
     return found
 
@@ -168,11 +169,8 @@ def less_than_before(old: AuditResult, new: AuditResult) -> str:
 
 def budget(result: AuditResult) -> int:
     """Return the draws per dataset that an audit might have taken; 0 where it was computed."""
-    return (
-        result.diagnostics.sequential.budget
-        if result.diagnostics.sequential
-        else sum(result.draws.values())
-    )
+    path = result.diagnostics.sequential
+    return sum(result.draws.values()) if path is None else path.budget
 
 
 def _claim(result: AuditResult) -> dict[str, Any]:
@@ -236,7 +234,11 @@ def epsilon_change(old: AuditResult, new: AuditResult) -> EpsilonChange:
     if old.claimed_delta != new.claimed_delta:
         words = f"epsilon at delta = {old.claimed_delta:g} before and at {new.claimed_delta:g} now"
         return change(Movement.NOT_COMPARABLE, words)
-    (before, now), known = (old.epsilon, new.epsilon), [*map(_has_upper_bound, (old, new))]
+    before, now = old.epsilon, new.epsilon
+    known = [  # an upper bound; a computed epsilon may be infinite
+        epsilon.upper < math.inf or (epsilon.failure_prob == 0 and epsilon.lower == epsilon.upper)
+        for epsilon in (before, now)
+    ]
     if not any(known):
         return change(Movement.ESTIMATE, "no upper bound is known, so this is no certified change")
     if not before.certified or not now.certified:
@@ -247,13 +249,6 @@ def epsilon_change(old: AuditResult, new: AuditResult) -> EpsilonChange:
         return change(Movement.FELL, "the upper bound now lies below the lower bound before")
     rest = "" if all(known) else f"; no upper bound is known {'now' if known[0] else 'before'}"
     return change(Movement.OVERLAP, f"the certified intervals overlap{rest}")
-
-
-def _has_upper_bound(result: AuditResult) -> bool:
-    """Whether the interval has an upper end; a computed epsilon may be infinite."""
-    epsilon = result.epsilon
-    is_computed = epsilon.failure_prob == 0 and epsilon.lower == epsilon.upper
-    return is_computed or epsilon.upper < math.inf
 
 
 def _exceeds(low: float, high: float) -> bool:

@@ -1,22 +1,20 @@
-"""What changed between two stored runs: text, the comment of a pull request and JSON."""
+"""What changed between two stored runs: text, and the comment of a pull request."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpaudit import _json
 from dpaudit.errors import ArgumentError, StoreError
 from dpaudit.report.changes import EpsilonChange, Movement, VerdictChange, What, epsilon_change
 from dpaudit.report.sections import section_of, sections
 from dpaudit.results import AuditResult, at_most, beyond, number, short
-from dpaudit.store import RESULTS, Record, StoredRun, by_kind, kinds, load_record, read_whole_run
+from dpaudit.store import RESULTS, Record, StoredRun, by_kind, load_record, read_whole_run
 
-COMPARISON_SCHEMA = 1
 LARGEST_COMMENT = 60_000
 """Characters of a comment; GitHub takes 65,536."""
 
@@ -60,21 +58,13 @@ class Side:
     @classmethod
     def of(cls, name: str, run: StoredRun | None, records: Sequence[Record]) -> Side:
         """Sort records by what they are."""
-        return cls(
-            name,
-            run,
-            {
-                (kind, record.id): record
-                for kind, own in by_kind(records).items()
-                for record in own
-                if sections()[kind].is_compared(record)
-            },
-        )
-
-    def only(self, other: Side) -> Side:
-        """Return what is in the other one, which holds a single record, too."""
-        both = {key: found for key, found in self.records.items() if key in other.records}
-        return replace(self, records=both)
+        compared = {
+            (kind, record.id): record
+            for kind, own in by_kind(records).items()
+            for record in own
+            if sections()[kind].is_compared(record)
+        }
+        return cls(name, run, compared)
 
 
 @dataclass(frozen=True)
@@ -142,11 +132,7 @@ def read_side(path: Path) -> Side:
 
 
 def compare(
-    old: Side,
-    new: Side,
-    *,
-    may_be_missing: bool = False,
-    power_counts: bool = False,
+    old: Side, new: Side, *, may_be_missing: bool = False, power_counts: bool = False
 ) -> Comparison:
     """Say what changed.
 
@@ -159,15 +145,14 @@ def compare(
     power_counts : bool
         Whether less power is worse.
     """
-    if new.run is None:
-        old = old.only(new)
-    elif old.run is None:
-        new = new.only(old)
     both = _in_both(old, new)
-    if (old.run is None or new.run is None) and not both:
-        raise ArgumentError(
-            f"OLD and NEW must hold the same audit or statement, got {old.name} and {new.name}"
-        )
+    if old.run is None or new.run is None:
+        if not both:
+            raise ArgumentError(
+                f"OLD and NEW must hold the same audit or statement, got {old.name} and {new.name}"
+            )
+        keys = old.records.keys() & new.records.keys()
+        old, new = (replace(s, records={key: s.records[key] for key in keys}) for s in (old, new))
     changes: list[VerdictChange] = []
     for before, now in both:
         changes += section_of(now).changes(before, now)
@@ -232,9 +217,7 @@ def _why_gone(record: Record, run: StoredRun | None) -> str:
         for sentence in sentences:
             if sentence.startswith(node):
                 return f"{word}: {sentence.removeprefix(node)}"
-    if not run.complete:
-        return "it is not there, in a run that was interrupted"
-    return "it is not there"
+    return "it is not there" + ", in a run that was interrupted" * (not run.complete)
 
 
 # --- the runs -----------------------------------------------------------------------------------
@@ -245,13 +228,8 @@ def _notes(old: Side, new: Side) -> Iterator[str]:
     if old.run is None or new.run is None:
         yield from _settings(old, new)
         return
-    asked: tuple[tuple[str, Callable[[StoredRun], Any]], ...] = (
-        ("profile", lambda run: run.profile),
-        ("seed", lambda run: run.seed),
-        ("failure_prob", lambda run: run.failure_prob),
-    )
-    for name, read in asked:
-        if (before := read(old.run)) != (now := read(new.run)):
+    for name in ("profile", "seed", "failure_prob"):
+        if (before := getattr(old.run, name)) != (now := getattr(new.run, name)):
             yield f"{name} {before} before, {now} now"
     for side, when in ((old, "before"), (new, "now")):
         assert side.run is not None
@@ -327,14 +305,12 @@ def _many(count: int, noun: str) -> str:
 
 def _of(found: Comparison, movements: Sequence[Movement]) -> list[EpsilonChange]:
     """Return the changes of these kinds, the largest change of an estimate first."""
-    return sorted(
-        (one for one in found.epsilons if one.movement in movements), key=_size, reverse=True
-    )
 
+    def size(one: EpsilonChange) -> float:
+        before, now = one.old.estimated_epsilon, one.new.estimated_epsilon
+        return 0.0 if before == now else abs(now - before)
 
-def _size(one: EpsilonChange) -> float:
-    before, now = one.old.estimated_epsilon, one.new.estimated_epsilon
-    return 0.0 if before == now else abs(now - before)
+    return sorted((one for one in found.epsilons if one.movement in movements), key=size)[::-1]
 
 
 # --- a terminal ---------------------------------------------------------------------------------
@@ -422,74 +398,3 @@ def _plain(text: str) -> str:
 
 def _code(id: str) -> str:
     return f"<code>{_plain(id)}</code>"
-
-
-# --- JSON ---------------------------------------------------------------------------------------
-
-
-def comparison_json(found: Comparison) -> dict[str, Any]:
-    """Return plain data for other programs; infinities are the word."""
-    data = {
-        "schema": COMPARISON_SCHEMA,
-        "old": _side(found.old),
-        "new": _side(found.new),
-        "is_worse": bool(found.worse),
-        "same": found.same,
-        "notes": found.notes,
-        "worse": [_change(change) for change in found.worse],
-        "others": [_change(change) for change in found.others],
-        "epsilons": {
-            "method": method(found),
-            "audits": [_epsilon(one) for one in found.epsilons],
-        },
-    }
-    return {key: _strict(value) for key, value in data.items()}
-
-
-def _strict(value: Any) -> Any:
-    """Return plain data with the word for an infinity, which JSON has no number for."""
-    if isinstance(value, dict):
-        return {key: _strict(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_strict(item) for item in value]
-    return _json.encode(value)
-
-
-def _side(side: Side) -> dict[str, Any]:
-    run = side.run
-    facts: dict[str, Any] = {"name": side.name}
-    for name, kind in kinds().items():
-        facts[kind.folder] = sum(key[0] == name for key in side.records)
-    if run is None:
-        return facts
-    names = ("profile", "seed", "failure_prob", "started", "complete")
-    return facts | {name: getattr(run, name) for name in names}
-
-
-def _change(change: VerdictChange) -> dict[str, Any]:
-    return {
-        "kind": change.kind,
-        "id": change.id,
-        "what": change.what.value,
-        "before": change.before or None,
-        "now": change.now or None,
-        "reason": change.reason,
-    }
-
-
-def _epsilon(one: EpsilonChange) -> dict[str, Any]:
-    return {
-        "id": one.new.id,
-        "movement": one.movement.value,
-        "has_moved": one.has_moved,
-        "reason": one.reason,
-        "failure_prob": one.failure_prob,
-        "before": _numbers(one.old),
-        "now": _numbers(one.new),
-    }
-
-
-def _numbers(result: AuditResult) -> dict[str, Any]:
-    names = ("certified_epsilon", "estimated_epsilon", "claimed_epsilon", "claimed_delta", "seed")
-    upper = result.epsilon.upper
-    return {name: getattr(result, name) for name in names} | {"upper_epsilon": upper}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,6 @@ CARDS = 6
 """Audits that are told in full; the others are named in a line each, and stand in the table."""
 
 LINES = 24
-_DIFFERS = 90  # letters
 _REASON = 120
 
 _IN_FULL = ("refuted", "lost", "no_power")
@@ -36,7 +36,7 @@ class Card:
     scale : Markup
         Certified over claimed, as a bar.
     differs : str
-        Where the two datasets differ, if that is said in few words; empty otherwise.
+        Where the two datasets differ; empty where none are stored.
     next : str
         What to do.
     """
@@ -92,13 +92,16 @@ def decisions(results: Sequence[AuditResult], anchors: Sequence[str]) -> Decisio
         tone,
         sentence,
         more,
-        tuple(
-            Card(r, anchor, how_badly(r), Markup(severity.scale(r)), differing(r), next_step(r))
-            for r, anchor in full[:CARDS]
-        ),
+        tuple(_card(result, anchor) for result, anchor in full[:CARDS]),
         tuple((r, anchor, _close(r)) for r, anchor in lines[:LINES]),
         max(len(lines) - LINES, 0),
     )
+
+
+def _card(result: AuditResult, anchor: str) -> Card:
+    differs = "" if result.pair is None else datasets.who_differs(result.pair)
+    scale = Markup(severity.scale(result))
+    return Card(result, anchor, how_badly(result), scale, differs, next_step(result))
 
 
 def _close(result: AuditResult) -> str:
@@ -110,24 +113,23 @@ def _close(result: AuditResult) -> str:
 
 def _whole(results: Sequence[AuditResult]) -> tuple[str, str, str]:
     """Return tone, sentence and caveat of a run."""
-    found = {key: [r for r in results if r.status.key == key] for key in severity.ORDER}
-    silent = len(found["no_power"]) + len(found["powerless"])
-    rest = len(found["not_refuted"])
+    found = Counter(result.status.key for result in results)
+    silent = found["no_power"] + found["powerless"]
+    known, rest = found["known"] + found["open"], found["not_refuted"]
     more = []
     if found["lost"]:
-        more.append(f"{_audits(len(found['lost']))} of a known violation did not find it again.")
+        more.append(f"{_audits(found['lost'])} of a known violation did not find it again.")
     if silent:
         more.append(f"{_audits(silent)} had no power: their silence means nothing.")
-    if found["known"] or found["open"]:
-        known = len(found["known"]) + len(found["open"])
+    if known:
         more.append(f"{_audits(known)} demonstrate{'s' * (known == 1)} a known violation.")
     if rest:
         more.append(f"{_audits(rest)} found nothing and killed mutants, which proves no privacy.")
-    if found["refuted"]:
-        worst = found["refuted"][0]
-        count = len(found["refuted"])
-        said = f"{count} of {_claims(len(results))} {'is' if count == 1 else 'are'} refuted."
-        return "refuted", f"{said} {_worst(worst)}", " ".join(more)
+    if count := found["refuted"]:
+        claims = "1 claim" if len(results) == 1 else f"{len(results)} claims"
+        sentence = f"{count} of {claims} {'is' if count == 1 else 'are'} refuted."
+        worst = next(result for result in results if result.status.key == "refuted")
+        return "refuted", f"{sentence} {_worst(worst)}", " ".join(more)
     sentence = "No claim is refuted" + ("" if not found["known"] else ", but for known violations")
     tone = next((key for key in severity.ORDER if found[key]), "not_refuted")
     if not results:
@@ -153,10 +155,6 @@ def _audits(count: int) -> str:
     return "1 audit" if count == 1 else f"{count} audits"
 
 
-def _claims(count: int) -> str:
-    return "1 claim" if count == 1 else f"{count} claims"
-
-
 def how_badly(result: AuditResult) -> str:
     """Say in one sentence how far the certified number lies from the claim."""
     bound = words.beside(result.certified_epsilon, result.claimed_epsilon, sign="≥ ")
@@ -170,22 +168,11 @@ def how_badly(result: AuditResult) -> str:
     return f"{said}; δ ≥ {delta} at ε = 0."
 
 
-def differing(result: AuditResult) -> str:
-    """Say where the two datasets differ; empty where that takes many words, or none are stored."""
-    if result.pair is None:
-        return ""
-    shown = datasets.datasets(result.pair)
-    rows = [row for row in shown.items if row.differs]
-    if len(rows) != 1 or shown.left_out:
-        return ""
-    said = f"{rows[0].left} on the left, {rows[0].right} on the right"
-    return said if len(said) <= _DIFFERS else ""
-
-
 def next_step(result: AuditResult) -> str:
     """Say what to do about an audit: its own advice, else what its status asks for."""
     if result.advice:
-        return _sentence(result.advice)
+        text = result.advice[:1].upper() + result.advice[1:]
+        return text if text.endswith((".", "!", "?")) else f"{text}."
     key = result.status.key
     if key == "lost":
         return "If the mechanism was mended, take the mark away; else the audit itself is broken."
@@ -201,8 +188,3 @@ def next_step(result: AuditResult) -> str:
         f"ε = {least(result.certified_epsilon)} at this δ: a lower bound, the true one may be "
         "larger."
     )
-
-
-def _sentence(text: str) -> str:
-    text = text[:1].upper() + text[1:]
-    return text if text.endswith((".", "!", "?")) else f"{text}."

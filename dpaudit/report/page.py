@@ -38,7 +38,10 @@ def fill(template: str, *styles: str, assets: Path = ASSETS, **values: Any) -> s
         What the template shows. All of it is escaped.
     """
     environment = _environment(assets)
-    script, *sheets = (_source(environment, name) for name in ("report.js", *styles))
+    assert environment.loader is not None
+    script, *sheets = (
+        environment.loader.get_source(environment, name)[0] for name in ("report.js", *styles)
+    )
     return environment.get_template(template).render(
         # Files of the project, not of a user: the only text that is not escaped.
         style=Markup("\n".join(sheets)),
@@ -67,7 +70,8 @@ def _environment(assets: Path) -> Environment:
         share=words.share,
         moment=words.moment,
         breakable=_breakable,
-        packed=_packed,
+        # As ``report.js`` unpacks it.
+        packed=lambda text: base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode(),
     )
     return environment
 
@@ -82,16 +86,6 @@ def typed(path: Path) -> Path:
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         return path.relative_to(Path.cwd())
     return path
-
-
-def _source(environment: Environment, name: str) -> str:
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
-
-
-def _packed(html: str) -> str:
-    """Return HTML compressed and in base64, as ``report.js`` unpacks it."""
-    return base64.b64encode(zlib.compress(html.encode("utf-8"), 9)).decode()
 
 
 def _breakable(text: str) -> Markup:

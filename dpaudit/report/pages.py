@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from dpaudit.results import (
     STATUSES,
     AuditResult,
     Estimate,
-    MutantResult,
     charts,
     datasets,
     least,
@@ -32,15 +31,13 @@ from dpaudit.store import AUDIT, Record, StoredRun, by_kind, place_of, write_ato
 
 _RENYI_ORDER = 2.0
 NEEDS_WORK = ("refuted", "lost", "no_power", "powerless")
+_COMMON = ("refuted", "no_power", "known", "not_refuted")
+"""Keys of statuses that the page shows even where no audit ended so."""
 PLAIN = 100
 """Findings that are plain HTML, the most urgent first; a script unpacks the others when opened."""
 
-Progress = Callable[[int, int], object]
 
-
-def write_report(
-    out: Path, run: StoredRun, records: Sequence[Record], *, progress: Progress | None = None
-) -> Path:
+def write_report(out: Path, run: StoredRun, records: Sequence[Record]) -> Path:
     """Write ``out/index.html``: one page that needs no other file.
 
     The details of the first hundred audits are plain HTML. Those of the others are compressed
@@ -57,8 +54,6 @@ def write_report(
         What was asked for.
     records : sequence of Record
         What was found; may be empty.
-    progress : callable, optional
-        Called with the number of audits that are drawn and the number of all, after each.
 
     Returns
     -------
@@ -74,13 +69,11 @@ def write_report(
     for name, own in by_kind(records).items():
         sections()[name].write_pages(out, run, own)
     path = out / AUDIT.page
-    write_atomic(path, render(out, run, records, progress=progress))
+    write_atomic(path, render(out, run, records))
     return path
 
 
-def render(
-    out: Path, run: StoredRun, records: Sequence[Record], *, progress: Progress | None = None
-) -> str:
+def render(out: Path, run: StoredRun, records: Sequence[Record]) -> str:
     """Return the first page of a run as text.
 
     Parameters
@@ -91,19 +84,9 @@ def render(
         What was asked for.
     records : sequence of Record
         What was found. Audits are told in full; other kinds have a card, and pages of their own.
-    progress : callable, optional
-        As of :func:`write_report`.
     """
     results = by_concern(by_kind(records)[AUDIT.name])
-    audits: list[dict[str, Any]] = []
-    anchors: set[str] = set()
-    for done, result in enumerate(results, 1):
-        audits.append(_audit(out, run, result))
-        while audits[-1]["anchor"] in anchors:  # an id that occurs twice must not break the links
-            audits[-1]["anchor"] += "-again"
-        anchors.add(audits[-1]["anchor"])
-        if progress is not None:
-            progress(done, len(results))
+    audits = [_audit(out, run, result) for result in results]
     tally = {key: sum(audit["kind"].key == key for audit in audits) for key in STATUSES}
     return fill(
         "report.html.j2",
@@ -114,7 +97,7 @@ def render(
         plain=PLAIN,
         first=decisions(results, [audit["anchor"] for audit in audits]),
         older=sum(audit["older"] is not None for audit in audits),
-        kinds=[kind for kind in STATUSES.values() if tally[kind.key] or kind.common],
+        kinds=[kind for kind in STATUSES.values() if tally[kind.key] or kind.key in _COMMON],
         tally=tally,
         cards=list(filter(None, (section.card(run, own) for section, own in by_section(records)))),
         subjects=counted(records),
@@ -135,7 +118,13 @@ def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
         "certified": words.beside(result.certified_epsilon, result.claimed_epsilon),
         "bound": words.beside(result.certified_epsilon, result.claimed_epsilon, sign="≥ "),
         "killed": mutation_score(result.mutants),
-        "mutants": [_mutant(mutant, result) for mutant in result.mutants],
+        "mutants": [
+            {
+                "bound": words.beside(m.certified_epsilon, result.claimed_epsilon, sign="≥ "),
+                "mutant": m,
+            }
+            for m in result.mutants
+        ],
         "unnoticed": unnoticed_words(result.mutants) if result.verdict == "not_refuted" else [],
         "bar": Markup(severity.bar(result)),
         "ratio": severity.severity(result),
@@ -154,32 +143,12 @@ def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
     }
 
 
-def _mutant(mutant: MutantResult, result: AuditResult) -> dict[str, Any]:
-    """Gather what the table of mutants shows of one."""
-    bound = words.beside(mutant.certified_epsilon, result.claimed_epsilon, sign="≥ ")
-    return {
-        "name": mutant.name,
-        "fate": mutant.fate.value,
-        "bound": "" if mutant.note else bound,
-        "draws": mutant.draws,
-        "note": mutant.note,
-        "event": mutant.event,
-    }
-
-
 def _note(result: AuditResult) -> str | None:
     """Say what the bare verdict leaves out."""
-    notes = {
-        "known": "Known violation kept as a demonstration.",
-        "lost": (
-            "Known violation kept as a demonstration, but it was not found again; the verdict "
-            f"itself is {result.verdict.words}."
-        ),
-        "open": "Known violation kept as a demonstration; it needs a larger budget to be found.",
-    }
-    note = notes.get(result.status.key)
-    reason = str(result.origin.get("reason", "")) if note else ""
-    return f"{note} It was declared because: {reason}" if reason else note
+    if result.status.key not in ("known", "lost", "open"):
+        return None
+    reason = result.origin.get("reason", "")
+    return result.status.meaning + (f" It was declared because: {reason}" if reason else "")
 
 
 def _languages(result: AuditResult) -> list[tuple[str, str]]:

@@ -8,7 +8,6 @@ is a notification of the tool, for it is no finding.
 from __future__ import annotations
 
 import ast
-import functools
 import hashlib
 import json
 import re
@@ -183,19 +182,10 @@ def line_of(path: str, item: str) -> int | None:
     if not path or not item:
         return None
     try:
-        file = inside(Path.cwd(), path)
-        changed = file.stat().st_mtime_ns
-    except (StoreError, OSError):
-        return None
-    return _functions(file, changed).get(item.partition("[")[0].split("::")[-1])
-
-
-@functools.lru_cache(maxsize=64)
-def _functions(file: Path, changed: int) -> dict[str, int]:
-    """Return the lines of all functions of a file, by name; none of a file that cannot be read."""
-    try:
-        tree = ast.parse(read_regular(file, _LARGEST))
+        tree = ast.parse(read_regular(inside(Path.cwd(), path), _LARGEST))
     except (OSError, StoreError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
+        return None
+    name = item.partition("[")[0].split("::")[-1]
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return {node.name: node.lineno for node in ast.walk(tree) if isinstance(node, kinds)}
+    lines = [n.lineno for n in ast.walk(tree) if isinstance(n, kinds) and n.name == name]
+    return lines[-1] if lines else None

@@ -24,10 +24,8 @@ from dpaudit.results.mutants import (
     unnoticed_words,
 )
 from dpaudit.results.result import SCHEMA_VERSION, AuditResult, Diagnostics
-from dpaudit.results.rounding import at_least, at_most, beyond
-from dpaudit.results.status import STATUSES, Status, worst
-from dpaudit.results.verdicts import Expectation, Verdict
-from dpaudit.results.words import beside, least, number, short
+from dpaudit.results.verdicts import STATUSES, Expectation, Status, Verdict, worst
+from dpaudit.results.words import at_least, at_most, beside, beyond, least, number, short
 
 __all__ = [
     "BY_RANK",

@@ -2,7 +2,7 @@
 
 :func:`profile`, :func:`histogram`, :func:`tradeoff`, :func:`wealth`, :func:`noise_margin`,
 :func:`landscape` and :func:`guesses` describe one chart of a result as plain data.
-:mod:`dpaudit.results.svg` draws a description for pages and notebooks,
+:mod:`dpaudit.results.svg` draws a description for pages,
 :mod:`dpaudit.results.figures` draws it with matplotlib.
 """
 
@@ -62,8 +62,8 @@ _CURVES = ("gaussian_dp", "renyi_dp", "zcdp", "approx_zcdp", "accounted")
 _SIDES = ("left", "right")
 _STAGES = {"design": "mutant", "local": "estimated", "semifinal": "right", "final": "certified"}
 
-Kind = Literal["line", "dots", "rings", "band", "bars", "hatching"]
-_SHADES: tuple[Kind, Kind] = ("bars", "hatching")
+Kind = Literal["line", "dots", "rings", "band", "bars"]
+_SHADES = (("event", 1.0), ("muted", 0.3))  # of a guess of left and of one of right
 Point = tuple[float, float]
 _Floats = NDArray[np.float64]
 _Flags = NDArray[np.bool_]
@@ -123,8 +123,8 @@ class Series:
 
     Parameters
     ----------
-    kind : {"line", "dots", "rings", "band", "bars", "hatching"}
-        A band fills the space between two curves; bars and hatching fill rectangles.
+    kind : {"line", "dots", "rings", "band", "bars"}
+        A band fills the space between two curves; bars fill rectangles.
     role : str
         Key of its colour in :data:`COLOURS`.
     points : sequence of (float, float)
@@ -153,7 +153,7 @@ class Series:
     @property
     def is_surface(self) -> bool:
         """Whether the series fills areas."""
-        return self.kind in ("band", "bars", "hatching")
+        return self.kind in ("band", "bars")
 
 
 @dataclass(frozen=True)
@@ -410,8 +410,8 @@ def _error(power: float) -> str:
 def histogram(result: AuditResult) -> Chart:
     """Describe where the outputs of both sides fell, as shares of the draws, the event shaded.
 
-    For a guess, the region where left is guessed is shaded and that of right is hatched. Rare
-    categories are summed up.
+    For a guess, the region of right is shaded darker than that of left. Rare categories are
+    summed up.
     """
     own, sampled = result.diagnostics.histogram, result.failure_prob > 0
     centres, is_guess = (
@@ -432,7 +432,10 @@ def histogram(result: AuditResult) -> Chart:
     unit = ("share of centres" if centres else "share of draws") if sampled else "probability"
     label = own.label if sampled else own.label.partition(" (expected")[0]
     sides = [Series("bars", side, (), f"{side} dataset", opacity=0.75) for side in _SIDES]
-    keys = [Series(k, "event", (), words) for k, words in zip(_SHADES, labels, strict=False)]
+    keys = [
+        Series("bars", role, (), words, opacity=opacity)
+        for (role, opacity), words in zip(_SHADES, labels, strict=False)
+    ]
     if own.edges is None:
         panel = _categories(bins, shares, shades, f"{unit}, by {short(label, 40)}")
     else:
@@ -481,17 +484,17 @@ def _bins(
         ticks = [tick for tick in x.marks() if tick[0] < high - 2 * width]
         x = Axis(low, start + 3 * width, label, [*ticks, (start + width, short(bins[k], 16))])
     series = []
-    for kind, shade in zip(_SHADES, shades, strict=False):
+    for (role, opacity), shade in zip(_SHADES, shades, strict=False):
         spans = [(edges[first], edges[last]) for first, last in _runs(shade[:k])]
         spans += [(start - width, start + 3 * width)] * bool(beside and shade[k])
-        series.append(_boxes(kind, "event", [(a, y.low, b, y.high) for a, b in spans]))
+        series.append(_boxes(role, [(a, y.low, b, y.high) for a, b in spans], opacity))
     for side, values in zip(_SIDES, shares, strict=True):
         corners, floor = np.repeat(edges, 2)[1:-1], np.full(2 * k, y.low)
         outline = _joined(corners, np.repeat(values[:k], 2))
         series.append(Series("band", side, _joined(corners, floor), "", outline, opacity=0.35))
         series.append(Series("line", side, outline, size=1.6))
         if beside:
-            series.append(_boxes("bars", side, [(start, y.low, start + width, values[k])], 0.75))
+            series.append(_boxes(side, [(start, y.low, start + width, values[k])], 0.75))
             start += width
     return Panel(x, y, series)
 
@@ -501,19 +504,19 @@ def _categories(bins: list[str], shares: _Floats, shades: _Flags, label: str) ->
     x = Axis(0.0, 1.05 * (float(shares.max(initial=0.0)) or 1.0), label)
     names = [(float(place), short(name, 24)) for place, name in enumerate(bins)]
     series = []
-    for kind, shade in zip(_SHADES, shades, strict=False):
+    for (role, opacity), shade in zip(_SHADES, shades, strict=False):
         spans = [(0.0, first - 0.5, x.high, last - 0.5) for first, last in _runs(shade)]
-        series.append(_boxes(kind, "event", spans))
+        series.append(_boxes(role, spans, opacity))
     for shift, side, values in zip((-0.38, 0.0), _SIDES, shares, strict=True):
         bars = [(0.0, at + shift, v, at + shift + 0.38) for at, v in enumerate(values) if v > 0]
-        series.append(_boxes("bars", side, bars, 0.75))
+        series.append(_boxes(side, bars, 0.75))
     return Panel(x, Axis(len(bins) - 0.5, -0.5, "", names, bare=True), series)
 
 
-def _boxes(kind: Kind, role: str, boxes: Sequence[Sequence[float]], opacity: float = 1.0) -> Series:
+def _boxes(role: str, boxes: Sequence[Sequence[float]], opacity: float) -> Series:
     """Return rectangles from (x, y, x2, y2)."""
     corners = np.array(boxes, float).reshape(-1, 4).T
-    return Series(kind, role, _joined(*corners[:2]), "", _joined(*corners[2:]), opacity=opacity)
+    return Series("bars", role, _joined(*corners[:2]), "", _joined(*corners[2:]), opacity=opacity)
 
 
 def _runs(where: _Flags) -> list[tuple[int, int]]:
@@ -530,8 +533,8 @@ def _histogram_caption(result: AuditResult, *, centres: bool) -> str:
             "the probability of the event is computed from each centre."
         )
     elif result.witness.right is not None:
-        hatched = ", the one of right is hatched" * bool(result.diagnostics.histogram.inside_right)
-        words = f"The region where left is guessed is shaded{hatched}."
+        darker = ", the one of right darker" * bool(result.diagnostics.histogram.inside_right)
+        words = f"The region where left is guessed is shaded{darker}."
     beyond = " The outermost bins hold all outputs beyond them."
     return words + beyond * (result.diagnostics.histogram.edges is not None)
 

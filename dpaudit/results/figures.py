@@ -119,7 +119,7 @@ def _plot(series: Series, ax: Axes) -> None:
 
 
 def _fill(series: Series, ax: Axes) -> None:
-    """Fill a band, or fill or hatch rectangles."""
+    """Fill a band, or rectangles."""
     polygons = (
         [[*series.points, *series.ends[::-1]]]
         if series.kind == "band"
@@ -129,8 +129,6 @@ def _fill(series: Series, ax: Axes) -> None:
         ]
     )
     style: dict[str, Any] = {"facecolor": COLOURS[series.role], "alpha": series.opacity, "lw": 0}
-    if series.kind == "hatching":
-        style |= {"facecolor": "none", "edgecolor": COLOURS["rule"], "hatch": "////"}
     surface = PolyCollection(polygons, label=_plain(series.label), **style)
     ax.add_collection(surface, autolim=False)
 

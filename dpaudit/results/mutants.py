@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from dpaudit._json import LATER, Count, Nonnegative, Probability
-from dpaudit.results.rounding import beyond
+from dpaudit.results.words import beyond
 
 
 class Fate(StrEnum):
@@ -91,7 +91,8 @@ class MutantResult:
 
 def mutation_score(mutants: Sequence[MutantResult]) -> tuple[int, int]:
     """Return how many mutants were killed, of how many that were run."""
-    return sum(m.killed for m in mutants), sum(m.fate is not Fate.NOT_RUN for m in mutants)
+    fates = [mutant.fate for mutant in mutants]
+    return fates.count(Fate.KILLED), len(fates) - fates.count(Fate.NOT_RUN)
 
 
 def score_words(mutants: Sequence[MutantResult]) -> str:
@@ -124,16 +125,13 @@ def unnoticed(mutants: Sequence[MutantResult]) -> dict[str, int]:
     """
     judged = [m for m in mutants if m.certain and m.fate is not Fate.NOT_RUN]
     noticed = {(m.noise, m.calls) for m in judged if m.killed}
-    missed: dict[tuple[str, str], int] = {}
-    for m in judged:
-        if (key := (m.noise, m.calls)) not in noticed:
-            missed[key] = max(missed.get(key, 0), m.draws)
-    whole = {noise: draws for (noise, calls), draws in missed.items() if calls == "all"}
-    return whole | {
-        f"the {calls} call of {noise}": draws
-        for (noise, calls), draws in missed.items()
-        if calls != "all" and noise not in whole
-    }
+    missed: dict[str, int] = {}
+    for m in sorted(judged, key=lambda m: m.calls != "all"):
+        if (m.noise, m.calls) in noticed or (m.calls != "all" and m.noise in missed):
+            continue
+        name = m.noise if m.calls == "all" else f"the {m.calls} call of {m.noise}"
+        missed[name] = max(missed.get(name, 0), m.draws)
+    return missed
 
 
 def half_noticed(mutants: Sequence[MutantResult]) -> dict[str, int]:

@@ -31,9 +31,8 @@ from dpaudit.results.mutants import (
     score_words,
     unnoticed_words,
 )
-from dpaudit.results.rounding import at_least, at_most, beyond
-from dpaudit.results.status import Status, status_of
-from dpaudit.results.verdicts import Expectation, Verdict
+from dpaudit.results.verdicts import Expectation, Status, Verdict, status_of
+from dpaudit.results.words import at_least, at_most, beyond
 from dpaudit.search import SearchRecord
 from dpaudit.stats import Curves
 
@@ -278,19 +277,28 @@ class AuditResult:
             if self.failure_prob > 0
             else ("computed exactly" if self.epsilon.upper == self.epsilon.lower else "computed")
         )
+        differs = "" if self.pair is None else who_differs(self.pair)
+        witness, profile = self.witness.sentence(), []
+        if seen.sequential is not None:
+            witness += " (of the last batch; the evidence is of all)"
+        if (guesses := seen.canaries) is not None:
+            witness = f"{self.witness.sentence('canaries')}; {guesses.chosen}"
+            both = zip(guesses.certified_epsilons, guesses.deltas, strict=True)
+            words = ", ".join(f"{at_least(epsilon)} at {delta:g}" for epsilon, delta in both)
+            profile = [f"  profile    epsilon >= {words}"]
         lines = [
             f"{word or self.verdict.words}  {self.id}",
             f"  mechanism  {self.mechanism}",
             f"  claim      {claim['words']}{source}",
-            f"  witness    {self._witness_words()}",
+            f"  witness    {witness}",
             f"  pair       {self.pair_words}",
-            *([] if self.pair is None else self._differs(self.pair)),
+            *([f"  differs    {differs}"] if differs else []),
             *([] if seen.search is None else [f"  searched   {seen.search.words()}"]),
             f"  certified  epsilon {beyond(self.certified_epsilon, self.claimed_epsilon)} at "
             f"delta = {self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, estimated "
             f"{self.estimated_epsilon:.4g}); delta >= {at_least(self.certified_delta, 3)} at "
             f"epsilon = {self.claimed_epsilon:.4g}; {probability}",
-            *self._epsilon_lines(),
+            *profile,
             f"  reason     {self.reason}",
             *self._power_lines(),
         ]
@@ -308,27 +316,6 @@ class AuditResult:
             lines.append(f"  replay     {replay}")
         return "\n".join(lines)
 
-    def _witness_words(self) -> str:
-        canaries, sequential = self.diagnostics.canaries, self.diagnostics.sequential
-        if canaries is not None:
-            return f"{self.witness.sentence('canaries')}; {canaries.chosen}"
-        late = " (of the last batch; the evidence is of all)" * (sequential is not None)
-        return self.witness.sentence() + late
-
-    def _epsilon_lines(self) -> list[str]:
-        """Return certified epsilons at further deltas, of an audit in one run."""
-        if self.diagnostics.canaries is None:
-            return []
-        guesses = self.diagnostics.canaries
-        both = zip(guesses.certified_epsilons, guesses.deltas, strict=True)
-        words = ", ".join(f"{at_least(epsilon)} at {delta:g}" for epsilon, delta in both)
-        return [f"  profile    epsilon >= {words}"]
-
-    @staticmethod
-    def _differs(pair: NeighborPair) -> list[str]:
-        words = who_differs(pair)
-        return [f"  differs    {words}"] if words else []
-
     def _power_lines(self) -> list[str]:
         """Return what this silence excludes, and what it does not; of silence that has power."""
         if self.verdict is not Verdict.NOT_REFUTED:
@@ -345,18 +332,8 @@ class AuditResult:
         lines += [f"left out   {words}" for words in self.left_out]
         return [f"  {line}" for line in lines]
 
-    def __str__(self) -> str:
-        return self.summary()
-
     def __repr__(self) -> str:
-        from dpaudit.results.tables import text_of
-
-        return text_of(self)
-
-    def _repr_html_(self) -> str:
-        from dpaudit.results.tables import html_of
-
-        return html_of(self)
+        return self.summary()
 
     def plot_tradeoff(self, ax: Axes | None = None) -> Axes:
         """Draw the certified band of the trade-off curve, the claimed curve and perfect privacy.

@@ -8,12 +8,15 @@ hundred times the claim do too.
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from typing import TYPE_CHECKING
 
-from dpaudit.results.status import STATUSES
-from dpaudit.results.svg import WIDTH, Palette, coordinate, themed
-from dpaudit.results.verdicts import Verdict
+from dpaudit.results.charts import Axis, Chart, Panel, Series
+from dpaudit.results.svg import coordinate, svg_of
+from dpaudit.results.verdicts import STATUSES, Verdict
 from dpaudit.results.words import least, most, number
+
+if TYPE_CHECKING:
+    from dpaudit.results import AuditResult
 
 CLAIM = 0.36
 """Where on the bar the claim stands; its end is infinity."""
@@ -26,35 +29,7 @@ _DECADES = 3.0
 _LAST_FINITE = 0.97
 
 
-class Judged(Protocol):
-    """What a bar shows of an audit."""
-
-    @property
-    def verdict(self) -> Verdict:
-        """What was concluded."""
-
-    @property
-    def claimed_epsilon(self) -> float:
-        """At the point of comparison."""
-
-    @property
-    def claimed_delta(self) -> float:
-        """At the point of comparison."""
-
-    @property
-    def certified_epsilon(self) -> float:
-        """At the claimed delta."""
-
-    @property
-    def certified_delta(self) -> float:
-        """At the claimed epsilon."""
-
-    @property
-    def detectable_epsilon(self) -> float | None:
-        """What this event would have shown."""
-
-
-def severity(result: Judged) -> float:
+def severity(result: AuditResult) -> float:
     """Return certified over claimed epsilon: above 1 where the claim is violated.
 
     A claim of epsilon = 0 promises no more than its delta; there, deltas are compared.
@@ -65,16 +40,11 @@ def severity(result: Judged) -> float:
         May be ``inf``: anything is infinitely more than nothing.
     """
     if result.claimed_epsilon > 0:
-        return _ratio(result.certified_epsilon, result.claimed_epsilon)
+        certified, claimed = result.certified_epsilon, result.claimed_epsilon
+        return 0.0 if claimed == math.inf else certified / claimed
     if result.claimed_delta > 0:
-        return _ratio(result.certified_delta, result.claimed_delta)
+        return result.certified_delta / result.claimed_delta
     return math.inf if result.certified_epsilon > 0 else 0.0
-
-
-def _ratio(certified: float, claimed: float) -> float:
-    if claimed == math.inf:
-        return 0.0
-    return certified / claimed
 
 
 def place(ratio: float) -> float:
@@ -92,7 +62,7 @@ def place(ratio: float) -> float:
     return min(CLAIM + (1 - CLAIM) * math.log10(ratio) / _DECADES, _LAST_FINITE)
 
 
-def closeness(result: Judged) -> str:
+def closeness(result: AuditResult) -> str:
     """Say how far the certified number lies from the claim, rounded so that it was certified.
 
     Examples are "2.5 times the claim", "98 % of the claim" and "nothing certified".
@@ -109,7 +79,7 @@ def closeness(result: Judged) -> str:
     return f"{percent} % of the claim" if percent else "under 1 % of the claim"
 
 
-def reach(result: Judged) -> str:
+def reach(result: AuditResult) -> str:
     """Say from which epsilon on the audit would have refuted; empty if unknown."""
     detectable = result.detectable_epsilon
     if detectable is None:
@@ -119,7 +89,7 @@ def reach(result: Judged) -> str:
     return f"sees from ε = {most(detectable, 3)}"
 
 
-def bar(result: Judged) -> str:
+def bar(result: AuditResult) -> str:
     """Return the bar of a table: no text, stretched to the width of its cell."""
     ratio, refuted = severity(result), result.verdict is Verdict.REFUTED
     length = coordinate(400 * place(ratio))
@@ -138,44 +108,25 @@ def bar(result: Judged) -> str:
     )
 
 
-def scale(result: Judged, palette: Palette = themed) -> str:
+def scale(result: AuditResult) -> str:
     """Return the bar with its ticks and words, to stand alone."""
-    ratio, refuted = severity(result), result.verdict is Verdict.REFUTED
-    left, span = 6.0, WIDTH - 18.0
-    colour = palette("violation" if refuted else "certified")
-    at = [(tick, coordinate(left + span * place(tick))) for tick in TICKS]
-    words = "".join(
-        f'<text x="{x}" y="38" text-anchor="middle">{number(tick)}</text>' for tick, x in at
-    )
-    marks = "".join(f"M{x} 22v4" for _, x in at)
-    claim = coordinate(left + span * CLAIM)
-    parts = [
-        f'<rect fill="{palette("event")}" x="{coordinate(left)}" y="8" '
-        f'width="{coordinate(span)}" height="14" rx="2"/>',
-        f'<rect fill="{colour}" x="{coordinate(left)}" y="8" '
-        f'width="{coordinate(span * place(ratio))}" height="14" rx="2"/>',
-        f'<path fill="none" stroke="{palette("rule")}" d="{marks}"/>',
-        f'<path stroke="{palette("claimed")}" stroke-width="2.5" d="M{claim} 4v22"/>',
+    colour = "violation" if result.verdict is Verdict.REFUTED else "certified"
+    ticks = [(0.0, "0"), (CLAIM / 2, "of the claim"), *((place(t), number(t)) for t in TICKS)]
+    series = [
+        Series("bars", "event", [(0.0, 0.1)], ends=[(1.0, 0.9)]),
+        Series("bars", colour, [(0.0, 0.1)], ends=[(place(severity(result)), 0.9)]),
+        Series("line", "claimed", [(CLAIM, 0.0), (CLAIM, 1.0)], size=2.5),
     ]
     if (seen := _reach_place(result)) is not None:
-        x = coordinate(left + span * seen)
-        pen = f'stroke="{palette("muted")}" stroke-width="1.5" stroke-dasharray="3 2"'
-        parts.append(f'<path {pen} d="M{x} 4v22"/>')
-    muted = palette("muted")
-    unit = f'<text x="{coordinate(left)}" y="38">0</text>'
-    middle = coordinate(left + span * CLAIM / 2)
-    note = f'<text x="{middle}" y="38" text-anchor="middle">of the claim</text>'
-    said = f"Certified over claimed: {closeness(result)}"
-    return (
-        f'<svg class="scale" viewBox="0 0 {coordinate(WIDTH)} 42" role="img" '
-        f'aria-label="{said}" font-family="system-ui,sans-serif" font-size="10.5">'
-        f'{"".join(parts)}<g fill="{muted}">{unit}{note}{words}</g></svg>'
-    )
+        series.append(Series("line", "muted", [(seen, 0.0), (seen, 1.0)], size=1.5, dash=(3, 2)))
+    panel = Panel(Axis(0.0, 1.0, ticks=ticks), Axis(0.0, 1.0, ticks=()), series)
+    title = f"Certified over claimed: {closeness(result)}"
+    return f'<div class="scale">{svg_of(Chart(title, [panel], height=50.0))}</div>'
 
 
-def _reach_place(result: Judged) -> float | None:
+def _reach_place(result: AuditResult) -> float | None:
     """Where the audit would have begun to see; None where that is unknown or no better."""
     detectable = result.detectable_epsilon
-    if detectable is None or detectable == math.inf or result.claimed_epsilon <= 0:
+    if detectable is None or detectable == math.inf or not 0 < result.claimed_epsilon < math.inf:
         return None
-    return place(_ratio(detectable, result.claimed_epsilon))
+    return place(detectable / result.claimed_epsilon)

@@ -1,4 +1,4 @@
-"""Draw the description of a chart as SVG text, for pages and notebooks. No dependencies.
+"""Draw the description of a chart as SVG text, for pages. No dependencies.
 
 A page of sixty audits holds about three hundred charts. Written by hand, a chart takes a
 millisecond and a few kilobytes, a tenth of what a plotting library needs, and its colours may be
@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from dpaudit.results.charts import COLOURS, COLUMNS, Chart, Panel, Point, Series
-
-Palette = Callable[[str], str]
+from dpaudit.results.charts import COLUMNS, Chart, Panel, Point, Series
 
 WIDTH = 400.0
 TEXT = 10.5
@@ -21,7 +19,6 @@ TEXT = 10.5
 
 _LABEL = 11.5
 _LINE = 15.0
-_HATCH = 6.0  # between strokes, along either axis
 _KEY = 20.0  # width of a sign in the legend
 _GAP, _ROW = 12.0, 165.0  # between panels; height of each of several rows
 _NARROW = frozenset("ijlftr.,:;'|!()[]{}/ \u202f-")
@@ -31,13 +28,6 @@ _WIDE = frozenset("mwMW—%@≥≤−")
 def themed(role: str) -> str:
     """Return the colour of a role as a variable of the page."""
     return f"var(--{role})"
-
-
-def neutral(role: str) -> str:
-    """Return the colour of a role for a page whose theme is unknown, light or dark."""
-    by_role = {"ink": "currentColor", "claimed": "currentColor", "event": "#8887", "rule": "#8889"}
-    tones = {"muted": "#84909c", "certified": "#00848d", "violation": "#d5413b"}
-    return (by_role | tones).get(role, COLOURS[role])
 
 
 def coordinate(value: float) -> str:
@@ -60,9 +50,9 @@ def text_width(text: str, size: float = TEXT) -> float:
     return size * sum(widths)
 
 
-def svg_of(chart: Chart, palette: Palette = themed) -> str:
-    """Return a chart as an ``<svg>`` element; `palette` gives the colour of each role."""
-    keys, top = _legend(chart, palette)
+def svg_of(chart: Chart) -> str:
+    """Return a chart as an ``<svg>`` element."""
+    keys, top = _legend(chart)
     columns = min(len(chart.panels), COLUMNS) or 1
     rows = math.ceil(len(chart.panels) / columns) or 1
     width = (chart.width - _GAP * (columns - 1)) / columns
@@ -71,7 +61,7 @@ def svg_of(chart: Chart, palette: Palette = themed) -> str:
     for place, panel in enumerate(chart.panels):
         row, column = divmod(place, columns)
         at = column * (width + _GAP), top + row * height
-        parts.append(_Canvas(panel, palette, at, (width, height)).draw())
+        parts.append(_Canvas(panel, at, (width, height)).draw())
     return wrap("".join(parts), chart.title, chart.width, top + rows * height)
 
 
@@ -85,7 +75,7 @@ def wrap(body: str, title: str, width: float, height: float) -> str:
     )
 
 
-def _legend(chart: Chart, palette: Palette) -> tuple[str, float]:
+def _legend(chart: Chart) -> tuple[str, float]:
     """Return the legend, wrapped into lines, and where it ends."""
     if not chart.legend:
         return "", 0.0
@@ -96,20 +86,20 @@ def _legend(chart: Chart, palette: Palette) -> tuple[str, float]:
             x, y = 0.0, y + _LINE
         middle = y - 3.5
         if series.is_surface:
-            sign = _boxes(series, palette, [(x, middle - 4.5)], [(x + 14, middle + 4.5)])
+            sign = _boxes(series, [(x, middle - 4.5)], [(x + 14, middle + 4.5)])
         else:
             points = [(x, middle), (x + 16, middle)] if series.kind == "line" else [(x + 8, middle)]
-            sign = _marks(series, palette, points, min(series.size, 4.5))
+            sign = _marks(series, points, min(series.size, 4.5))
         parts += [sign, _text(x + _KEY, y, series.label)]
         x += width
-    return f'<g fill="{palette("ink")}">{"".join(parts)}</g>', y + 4
+    return f'<g fill="{themed("ink")}">{"".join(parts)}</g>', y + 4
 
 
 class _Canvas:
     """One panel inside a rectangle of the chart."""
 
-    def __init__(self, panel: Panel, palette: Palette, at: Point, size: Point) -> None:
-        self.panel, self.palette = panel, palette
+    def __init__(self, panel: Panel, at: Point, size: Point) -> None:
+        self.panel = panel
         x, y = panel.x, panel.y
         self.x_ticks, self.y_ticks = x.marks(5 if size[0] > 250 else 4), y.marks()
         widest = max((text_width(words) for _, words in self.y_ticks), default=0.0)
@@ -139,10 +129,10 @@ class _Canvas:
         if not points:
             return ""
         if one.kind == "band":
-            return f'<path {_fill(one, self.palette)} d="{_path(points + ends[::-1])}Z"/>'
+            return f'<path {_fill(one)} d="{_path(points + ends[::-1])}Z"/>'
         if one.is_surface:
-            return _boxes(one, self.palette, points, ends)
-        return _marks(one, self.palette, points, one.size)
+            return _boxes(one, points, ends)
+        return _marks(one, points, one.size)
 
     def _axes(self) -> str:
         x, y, left, bottom = self.panel.x, self.panel.y, self.left, self.bottom
@@ -164,8 +154,8 @@ class _Canvas:
             turn = f' transform="rotate(-90 {coordinate(place)} {coordinate(middle)})"'
             names.append(_text(place, middle, y.label, "middle", turn))
         return (
-            f'<path fill="none" stroke="{self.palette("rule")}" d="{frame}"/>'
-            f'<g fill="{self.palette("ink")}">{"".join(words)}'
+            f'<path fill="none" stroke="{themed("rule")}" d="{frame}"/>'
+            f'<g fill="{themed("ink")}">{"".join(words)}'
             f'<g font-size="{_LABEL:g}">{"".join(names)}</g></g>'
         )
 
@@ -173,14 +163,14 @@ class _Canvas:
 # --- marks, at places of the element ------------------------------------------------------------
 
 
-def _fill(one: Series, palette: Palette) -> str:
-    fill = f'fill="{palette(one.role)}"'
+def _fill(one: Series) -> str:
+    fill = f'fill="{themed(one.role)}"'
     return fill if one.opacity == 1.0 else f'{fill} fill-opacity="{one.opacity:g}"'
 
 
-def _marks(one: Series, palette: Palette, points: Sequence[Point], size: float) -> str:
+def _marks(one: Series, points: Sequence[Point], size: float) -> str:
     """Return a line, or a dot or ring at each point."""
-    colour = palette(one.role)
+    colour = themed(one.role)
     if one.kind == "line":
         dash = f' stroke-dasharray="{" ".join(map(coordinate, one.dash))}"' if one.dash else ""
         pen = f'fill="none" stroke="{colour}" stroke-width="{coordinate(size)}"{dash}'
@@ -196,51 +186,21 @@ def _marks(one: Series, palette: Palette, points: Sequence[Point], size: float) 
     )
 
 
-def _boxes(
-    one: Series, palette: Palette, corners: Sequence[Point], opposite: Sequence[Point]
-) -> str:
-    """Return filled or hatched rectangles."""
+def _boxes(one: Series, corners: Sequence[Point], opposite: Sequence[Point]) -> str:
+    """Return filled rectangles."""
     parts = []
     for (x, y), (x2, y2) in zip(corners, opposite, strict=True):
         left, right, top, bottom = min(x, x2), max(x, x2), min(y, y2), max(y, y2)
-        if one.kind == "hatching":
-            strokes = _hatching(left, top, right, bottom)
-            parts.append(f'<path class="hatched" stroke="{palette("rule")}" d="{strokes}"/>')
-            continue
         place = f'x="{coordinate(left)}" y="{coordinate(top)}"'
         size = f'width="{coordinate(right - left)}" height="{coordinate(bottom - top)}"'
-        parts.append(f"<rect {_fill(one, palette)} {place} {size}/>")
+        parts.append(f"<rect {_fill(one)} {place} {size}/>")
     return "".join(parts)
 
 
-def _hatching(left: float, top: float, right: float, bottom: float) -> str:
-    """Return slanted strokes that fill a rectangle, at the same places in every rectangle."""
-    first, last = math.ceil((left + top) / _HATCH), math.floor((right + bottom) / _HATCH)
-    strokes = []
-    for at in (_HATCH * place for place in range(first, last + 1)):  # where x + y = at
-        ends = max(left, at - bottom), min(right, at - top)
-        strokes.append("M" + "L".join(f"{coordinate(x)} {coordinate(at - x)}" for x in ends))
-    return "".join(strokes)
-
-
 def _path(points: Iterable[Point]) -> str:
-    """Return the path through points, without the points that change nothing."""
-    places: list[Point] = []
-    for at in points:
-        while len(places) > 1 and _on_the_way(places[-2], places[-1], at):
-            places.pop()
-        places.append(at)
-    words = [f"{coordinate(x)} {coordinate(y)}" for x, y in places]
-    return "M" + "L".join(word for i, word in enumerate(words) if i == 0 or word != words[i - 1])
-
-
-def _on_the_way(first: Point, middle: Point, last: Point) -> bool:
-    """Whether a straight line from the first to the last point passes the middle one in between."""
-    (a, b), (c, d), (e, f) = first, middle, last
-    length = math.hypot(e - a, f - b)
-    inside = (c - a) * (e - a) + (d - b) * (f - b)
-    off = abs((e - a) * (d - b) - (f - b) * (c - a))
-    return length > 0 and off <= 0.002 * length and 0 <= inside <= length * length
+    """Return the path through points, without repeats."""
+    places = [f"{coordinate(x)} {coordinate(y)}" for x, y in points]
+    return "M" + "L".join(at for i, at in enumerate(places) if i == 0 or at != places[i - 1])
 
 
 def _text(x: float, y: float, words: str, anchor: str = "", more: str = "") -> str:

@@ -4,10 +4,61 @@ from __future__ import annotations
 
 import datetime
 import math
-
-from dpaudit.results.rounding import at_least, at_most, by_a_hair, claimed_below
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def at_least(bound: float, digits: int = 4) -> str:
+    """Return a lower bound with few digits, rounded down: more was not certified.
+
+    Examples
+    --------
+    >>> at_least(1.4), at_least(0.93766, 3)
+    ('1.4', '0.937')
+    """
+    text = f"{bound:.{digits}g}"
+    return text if float(text) <= bound else _rounded(bound, digits, ROUND_FLOOR)
+
+
+def at_most(bound: float, digits: int = 4) -> str:
+    """Return an upper bound with few digits, rounded up."""
+    text = f"{bound:.{digits}g}"
+    return text if float(text) >= bound else _rounded(bound, digits, ROUND_CEILING)
+
+
+def _rounded(value: float, digits: int, rounding: str) -> str:
+    exact = Decimal(value)
+    unit = Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    return f"{float(exact.quantize(unit, rounding=rounding)):.{digits}g}"
+
+
+def beyond(bound: float, claimed: float, signs: tuple[str, str] = (">=", ">")) -> str:
+    """Return a lower bound beside a claim; one that is above it by a hair is "more than" the claim.
+
+    Examples
+    --------
+    >>> beyond(1.4321987, 1.0), beyond(0.9, 1.0), beyond(1.000001, 1.0)
+    ('>= 1.432', '>= 0.9', '> 1')
+    """
+    below = claimed_below(bound, claimed)
+    return f"{signs[0]} {at_least(bound)}" if below is None else f"{signs[1]} {below}"
+
+
+def claimed_below(bound: float, claimed: float, digits: int = 4) -> str | None:
+    """Return a claim in the fewest digits, rounded up, that lie below the bound above it.
+
+    None where so many digits of the bound show that it is above, and where it is not.
+
+    Examples
+    --------
+    >>> claimed_below(1.000001, 1.0), claimed_below(1.0986134, 1.0986123), claimed_below(1.2, 1.0)
+    ('1', '1.098613', None)
+    """
+    if not bound > claimed >= float(at_least(bound, digits)):
+        return None
+    texts = (at_most(claimed, more) for more in range(digits, 18))
+    return next(text for text in texts if float(text) < bound)
 
 
 def number(value: float) -> str:
@@ -40,9 +91,8 @@ def beside(certified: float, claimed: float, digits: int = 4, sign: str = "") ->
     >>> beside(1.23456, 1.0), beside(1.23456, 1.0, sign="≥ "), beside(1.000001, 1.0, sign="≥ ")
     ('1.234', '≥ 1.234', '> 1')
     """
-    if by_a_hair(certified, claimed, digits):
-        return f"> {claimed_below(certified, claimed, digits)}"
-    return sign + least(certified, digits)
+    below = claimed_below(certified, claimed, digits)
+    return sign + least(certified, digits) if below is None else f"> {below}"
 
 
 def count(value: int) -> str:

@@ -1,12 +1,13 @@
 from .carry import collected as collected
 from .carry import reason_of as reason_of
 from .carry import skip_reason as skip_reason
+from .direct import load_target as load_target
 from .display import RunDisplay as RunDisplay
 from .invoke import FAILED as FAILED
 from .invoke import NOTHING as NOTHING
 from .invoke import OK as OK
+from .invoke import PathArgument as PathArgument
 from .invoke import RunSelection as RunSelection
-from .invoke import TextPath as TextPath
 from .invoke import default_paths as default_paths
 from .invoke import path_of as path_of
 from .invoke import run_options as run_options

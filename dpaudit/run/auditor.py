@@ -14,6 +14,7 @@ from dpaudit.claims import Claim
 from dpaudit.engine import (
     MIN_DRAWS,
     NOISE,
+    Instrument,
     Pairs,
     Settings,
     audit,
@@ -75,7 +76,7 @@ class Auditor:
         mutants: str | Sequence[Any] | None = NOISE,
         draws: int | None = None,
         draws_factor: float | None = None,
-        method: str | None = None,
+        method: str | Instrument[Any] | None = None,
         score: Callable[[Any], Any] | None = None,
         float_attack: bool | FloatAttack = False,
         settings: Settings | None = None,
@@ -93,7 +94,7 @@ class Auditor:
         draws_factor : float, optional
             Multiple of the profile's draws, > 0: below 1 for mechanisms that draw slowly, above
             1 where a violation needs more. Default 1.
-        method : {"fixed", "sequential"}, optional
+        method : {"fixed", "sequential"} or Instrument, optional
             As in :func:`dpaudit.audit`. Default: "sequential" if the run asks for it (``dpaudit run
             --sequential``) and the mechanism draws its outputs.
         settings : Settings, optional
@@ -112,6 +113,9 @@ class Auditor:
         )
         if draws is None:
             draws = max(int(PROFILES[self.settings.profile] * draws_factor), MIN_DRAWS)
+        if method is None:  # as the run asks for, where it applies
+            draws_outputs = not isinstance(mechanism, AdditiveNoise | ExactMechanism)
+            method = "sequential" if self.settings.sequential and draws_outputs else "fixed"
         number = len(self.results) + 1
         id = self.item if number == 1 else f"{self.item}#{number}"
         with self._running(id, settings) as how:
@@ -123,7 +127,7 @@ class Auditor:
                 seed=self.settings.seed,
                 failure_prob=self.settings.failure_prob,
                 mutants=mutants,
-                method=self._method(mechanism) if method is None else method,
+                method=method,
                 score=score,
                 float_attack=float_attack,
                 id=id,
@@ -175,7 +179,7 @@ class Auditor:
         """Yield how to run; what is not given is as the run asks for. Report progress meanwhile."""
         run, how = self.settings, checked_settings(given)
         if how.workers is None and how.executor is None:
-            how = replace(how, workers=drawn_by(run.workers, run.dask))
+            how = replace(how, workers=drawn_by(run.workers))
         if how.time_limit is None:
             how = replace(how, time_limit=run.time_limit)
         if self.progress is None:
@@ -224,11 +228,6 @@ class Auditor:
         self.functions.append(found)
         return found
 
-    def _method(self, mechanism: Any) -> str:
-        """Return the method that the run asks for, where it applies."""
-        applies = not isinstance(mechanism, AdditiveNoise | ExactMechanism)
-        return "sequential" if self.settings.sequential and applies else "fixed"
-
 
 def replays(result: AuditResult, mechanism: Any, mutants: str | Sequence[Any] | None) -> bool:
     """Whether a replay of the audit must give the same counts."""
@@ -247,10 +246,10 @@ def ended_by_clock(result: AuditResult) -> bool:
 
 
 @functools.cache
-def drawn_by(workers: int, dask: str | None) -> Workers | None:
+def drawn_by(workers: int | str) -> Workers | None:
     """Return who draws for all audits of this process; ended when it ends."""
-    if dask is None and workers == 1:
+    if workers == 1:
         return None
-    begun: Workers = Processes(workers) if dask is None else Cluster(dask)
+    begun: Workers = Cluster(workers) if isinstance(workers, str) else Processes(workers)
     atexit.register(begun.close)
     return begun

@@ -136,17 +136,12 @@ def reason_of(report: pytest.TestReport | pytest.CollectReport) -> str:
     places = re.findall(r'^(?:E +File "([^"]+)", line (\d+)|(\S+\.py):(\d+): in )', text, re.M)
     if isinstance(report, pytest.CollectReport) and places:
         quoted, line, file, number = places[-1]
-        reason = f"{reason} ({_typed(quoted or file)}, line {line or number})"
+        from dpaudit.report import typed
+
+        reason = f"{reason} ({typed(Path(quoted or file))}, line {line or number})"
     return reason
 
 
 def took_process_down(report: pytest.TestReport | pytest.CollectReport) -> bool:
     """Whether a report was made up by pytest-xdist for a worker that is gone."""
     return getattr(report, "when", None) == "???"
-
-
-def _typed(file: str) -> str:
-    """Return a path as it is typed from the working directory."""
-    path = Path(file)
-    here = Path.cwd()
-    return str(path.relative_to(here)) if path.is_relative_to(here) else file

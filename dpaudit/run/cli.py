@@ -1,4 +1,4 @@
-"""The command line: ``dpaudit run | audit | mutants | plan | compare | report | replay``.
+"""The command line: ``dpaudit run | audit | plan | compare | report | replay``.
 
 Packages add commands by the entry-point group ``dpaudit.commands``, as the ledger does.
 
@@ -8,7 +8,6 @@ error, 4 wrong usage, 5 nothing collected, as in pytest.
 
 from __future__ import annotations
 
-import json
 import shlex
 import signal
 import sys
@@ -22,19 +21,18 @@ from dpaudit.errors import ArgumentError, DpauditError, RecipeError, StoreError
 from dpaudit.run.invoke import (
     DEFAULT_OUT,
     FAILED,
-    NOTHING,
     OK,
     USAGE,
+    PathArgument,
     RunSelection,
-    TextPath,
-    data_options,
     default_paths,
     failure_prob_option,
-    mechanism_options,
+    numbers_as_written,
     path_of,
     run_options,
     sarif_option,
-    workers_options,
+    seed_option,
+    workers_option,
 )
 from dpaudit.run.settings import RunSettings
 
@@ -72,7 +70,7 @@ def main() -> None:
 
 
 @cli.command()
-@click.argument("paths", nargs=-1, type=TextPath())
+@click.argument("paths", nargs=-1, type=PathArgument())
 @run_options
 @failure_prob_option("Of each audit, in (0, 1).")
 @click.option("--sequential", is_flag=True, help="Stop each audit as soon as the evidence is in.")
@@ -82,7 +80,7 @@ def main() -> None:
     type=float,
     help="Break an audit off after so many seconds; kill its process ten seconds later.",
 )
-@workers_options
+@workers_option
 def run(
     paths: tuple[Path, ...],
     profile: str,
@@ -91,8 +89,7 @@ def run(
     sequential: bool,
     strict: bool,
     time_limit: float | None,
-    workers: int,
-    dask: str | None,
+    workers: int | str,
     **selection: Any,
 ) -> int:
     """Run the audits and ledgers in PATHS (default: audits/) and write a report.
@@ -102,21 +99,19 @@ def run(
     from dpaudit.run.display import RunDisplay
     from dpaudit.run.session import Asked
 
-    settings = RunSettings(
-        profile, seed, failure_prob, sequential, strict, time_limit, workers, dask
-    )
+    settings = RunSettings(profile, seed, failure_prob, sequential, strict, time_limit, workers)
     chosen = RunSelection(**selection)
     given = [str(path) for path in paths]
     for path in given:
         if not path_of(path).exists():
             raise click.UsageError(f"PATHS: {path!r} does not exist")
-    if dask is not None:  # before anything of an earlier run is touched
+    if isinstance(workers, str):  # before anything of an earlier run is touched
         from dpaudit.mechanisms import check_scheduler
 
-        check_scheduler(dask)
+        check_scheduler(workers)
     repeat = shlex.join(["dpaudit", "run", *given, *settings.words(), *chosen.words()])
     whole = not given and not chosen.keyword
-    asked = Asked(repeat, whole, exports=chosen.exports)
+    asked = Asked(repeat, whole, junit=chosen.junit, sarif=chosen.sarif)
     # Only audits and checks: a project's tests have a runner of their own.
     return chosen.collect(given or default_paths(), settings, asked, RunDisplay())
 
@@ -130,7 +125,36 @@ def run(
 @click.option("--delta", type=float, help="Claimed beside epsilon or rho, in [0, 1]. Default: 0.")
 @click.option("--mu", type=float, help="Claimed mu of Gaussian DP, > 0.")
 @click.option("--rho", type=float, help="Claimed rho of zero-concentrated DP, > 0.")
-@data_options
+@click.option(
+    "--relation",
+    type=click.Choice(["replace_user", "add_remove_user"]),
+    help="What neighbours are. Default: replace_user.",
+)
+@click.option(
+    "--pair",
+    help="Where to look instead of the portfolio, as NAME:argument=value,...; NAME is a "
+    "recipe (far_user, clip_boundary_user, all_others_equal, two_clusters, majority_flip, "
+    "constant_against_random, threshold_decider, value_pattern, value_patterns), of which "
+    "a range LOW..HIGH or log:LOW..HIGH, or a choice A|B, is searched for the worst pair; "
+    "or a ready space (outlier, clusters, edge, which_user, which_batch, query_values), "
+    "or portfolio.",
+)
+@click.option(
+    "--like",
+    metavar="DATA",
+    help="A .npy file with a dataset such as FUNCTION takes, [n_users, m, ...]. The portfolio "
+    "has its shape and range, and looks around it too.",
+)
+@click.option("--users", type=int, help="Users of the portfolio's data. Default: 20.")
+@click.option("--m", type=int, help="Items of each user. Default: 8.")
+@click.option("--dim", type=int, help="Dimension of an item. Default: items are numbers.")
+@click.option(
+    "--range",
+    nargs=2,
+    callback=numbers_as_written,
+    metavar="LOW HIGH",
+    help="Domain of the data; of whole numbers if both are. Default: any number.",
+)
 @click.option(
     "--mutant",
     "mutants",
@@ -142,7 +166,7 @@ def run(
     "--no-mutants", is_flag=True, help="Make none; finding no violation then is NO POWER."
 )
 @click.option("--draws", default=100_000, show_default=True, type=int, help="Draws per dataset.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed.")
+@seed_option
 @failure_prob_option("In (0, 1).")
 @click.option(
     "--method",
@@ -152,8 +176,26 @@ def run(
     help="sequential stops as soon as the evidence is in.",
 )
 @click.option("--float-attack", is_flag=True, help="Also look at the low bits of the outputs.")
-@mechanism_options
-@click.option("--out", type=TextPath(), help="Also write the result into this directory.")
+@click.option(
+    "--score",
+    metavar="MODULE:FUNCTION",
+    help="A fixed score of the outputs, [size, ...] -> [size]; it alone is looked at.",
+)
+@click.option(
+    "--errors",
+    type=click.Choice(["raise", "outcome"]),
+    default="raise",
+    show_default=True,
+    help="What an exception is; an outcome may tell the datasets apart.",
+)
+@click.option(
+    "--cache-dir",
+    type=PathArgument(),
+    help="Store every call in this directory, and begin with the stored ones.",
+)
+@click.option("--max-seconds", type=float, help="End with what is certified by then.")
+@workers_option
+@click.option("--out", type=PathArgument(), help="Also write the result into this directory.")
 def audit(
     target: str,
     seed: int,
@@ -162,8 +204,7 @@ def audit(
     no_mutants: bool,
     cache_dir: Path | None,
     max_seconds: float | None,
-    workers: int,
-    dask: str | None,
+    workers: int | str,
     **asked: Any,
 ) -> int:
     """Audit one function f(data, size, *, rng) -> [size, ...], without writing a file.
@@ -183,9 +224,7 @@ def audit(
     if out is not None:
         check_writable(out)
     try:
-        settings = Settings(
-            workers=drawn_by(workers, dask), max_seconds=max_seconds, cache_dir=cache_dir
-        )
+        settings = Settings(workers=drawn_by(workers), max_seconds=max_seconds, cache_dir=cache_dir)
         origin = {"kind": "function", "target": target, **asked}
         result = audit_function(origin, seed, settings=settings)
     except TypeError as error:  # of an argument; a mechanism's own is a MechanismError
@@ -197,88 +236,18 @@ def audit(
 
 
 @cli.command()
-@click.argument("target", metavar="MODULE:FUNCTION")
-@data_options
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed.")
-def mutants(target: str, seed: int, **asked: Any) -> int:
-    """Print where a function draws its noise, and the mutants that it gives; audit nothing.
-
-    The function is run on a few datasets: of the pair, or of the portfolio.
-    """
-    from dpaudit.run.direct import mutants_of_function
-
-    try:
-        made = mutants_of_function({"target": target, **asked}, seed)
-    except TypeError as error:
-        raise click.UsageError(str(error)) from None
-    click.echo(f"{target}\n{made}")
-    return OK if made.mutants else NOTHING
-
-
-@cli.command()
-@click.option("--epsilon", type=float, help="Claimed epsilon, >= 0.")
-@click.option("--delta", type=float, help="Claimed beside epsilon or rho, in [0, 1]. Default: 0.")
-@click.option("--claimed-mu", type=float, help="With --one-run: claimed mu of Gaussian DP, > 0.")
-@click.option("--rho", type=float, help="With --one-run: claimed rho of zero-concentrated DP, > 0.")
-@click.option("--true-epsilon", type=float, help="What the mechanism really needs.")
+@click.option("--epsilon", type=float, required=True, help="Claimed epsilon, >= 0.")
+@click.option("--delta", default=0.0, type=float, help="Claimed beside epsilon. Default: 0.")
+@click.option("--true-epsilon", type=float, required=True, help="What the mechanism really needs.")
 @click.option("--power", default=0.9, show_default=True, type=float, help="Wanted, in (0, 1).")
 @failure_prob_option("In (0, 1).")
-@click.option(
-    "--rates",
-    nargs=2,
-    type=float,
-    metavar="P Q",
-    help="Rates of the event, on the likelier side and on the other. Default: the best event of "
-    "Laplace noise (delta = 0) or Gaussian noise that just needs the true epsilon.",
-)
-@click.option("--one-run", is_flag=True, help="Plan one run with many canaries instead of draws.")
-@click.option("--mu", type=float, help="With --one-run: Gaussian scores this far apart, > 0.")
-@click.option(
-    "--canaries",
-    type=int,
-    multiple=True,
-    help="With --one-run: say what so many show. May be repeated.",
-)
-@click.option("--side", type=click.Choice(["both", "top"]), help="With --one-run. Default: both.")
-@click.option("--coins", type=click.Choice(["fair", "half"]), help="With --one-run. Default: fair.")
-def plan(
-    one_run: bool,
-    mu: float | None,
-    canaries: tuple[int, ...],
-    side: str | None,
-    coins: str | None,
-    claimed_mu: float | None,
-    rho: float | None,
-    **asked: Any,
-) -> int:
-    """Say how many draws, or canaries of one run, refute a claim violated by a given amount."""
+def plan(epsilon: float, delta: float, **asked: Any) -> int:
+    """Say how many draws refute a claim that is violated by a given amount."""
+    from dpaudit.claims import ApproxDP, PureDP
     from dpaudit.engine import plan as plan_draws
-    from dpaudit.engine import plan_one_run
-    from dpaudit.run.direct import claim_of
 
-    claimed: dict[str, Any] = {"mu": claimed_mu, "rho": rho, "relation": None}
-    claimed |= {name: asked.pop(name) for name in ("epsilon", "delta")}
-    if one_run:
-        if asked.pop("rates") is not None:
-            raise click.UsageError("--rates are of draws; give --true-epsilon or --mu to --one-run")
-        if (mu is None) == (asked["true_epsilon"] is None):
-            raise click.UsageError("give --true-epsilon or --mu to --one-run, one of the two")
-        if canaries:
-            asked["canaries"] = canaries
-        asked |= {"side": side or "both", "coins": coins or "fair"}
-        click.echo(str(plan_one_run(claim_of(claimed, mu="--claimed-mu"), mu=mu, **asked)))
-        return OK
-    if mu is not None or canaries or side is not None or coins is not None:
-        raise click.UsageError("--mu, --canaries, --side and --coins go with --one-run")
-    if claimed_mu is not None or rho is not None:
-        raise click.UsageError(
-            "--claimed-mu and --rho go with --one-run; draws are planned for --epsilon and --delta"
-        )
-    if claimed["epsilon"] is None:
-        raise click.UsageError("Missing option '--epsilon'.")
-    if asked["true_epsilon"] is None:
-        raise click.UsageError("Missing option '--true-epsilon'.")
-    click.echo(str(plan_draws(claim_of(claimed), **asked)))
+    claim = ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+    click.echo(str(plan_draws(claim, **asked)))
     return OK
 
 
@@ -286,35 +255,19 @@ def plan(
 
 
 @cli.command()
-@click.argument("old", type=TextPath())
-@click.argument("new", type=TextPath())
+@click.argument("old", type=PathArgument())
+@click.argument("new", type=PathArgument())
 @click.option(
-    "--markdown", type=TextPath(dir_okay=False), help="Also write the comment of a pull request."
+    "--markdown",
+    type=PathArgument(dir_okay=False),
+    help="Also write the comment of a pull request.",
 )
-@click.option("--json", "json_file", type=TextPath(dir_okay=False), help="Also write plain data.")
 @click.option("--allow-missing", "may_be_missing", is_flag=True, help="What is gone is not worse.")
 @click.option("--fail-on-less-power", "power_counts", is_flag=True, help="Less power is worse.")
-def compare(old: Path, new: Path, **asked: Any) -> int:
+def compare(old: Path, new: Path, markdown: Path | None, **asked: Any) -> int:
     """Say what changed between the stored runs OLD and NEW, and exit with 1 if anything is worse.
 
     OLD and NEW are directories of `dpaudit run --out`, or files of single results.
-    """
-    return compare_runs(old, new, **asked)
-
-
-def compare_runs(
-    old: Path, new: Path, *, markdown: Path | None, json_file: Path | None, **asked: Any
-) -> int:
-    """Print what changed between two stored runs; return the exit code.
-
-    Parameters
-    ----------
-    old, new : Path
-        Directories of runs, or files of results.
-    markdown, json_file : Path or None
-        Where the comment of a pull request goes, and plain data.
-    asked
-        As for :func:`dpaudit.report.compare`.
     """
     from dpaudit import report
     from dpaudit.store import write_atomic
@@ -324,55 +277,47 @@ def compare_runs(
         click.echo(line)
     if markdown is not None:
         write_atomic(markdown, report.comparison_markdown(found))
-    if json_file is not None:
-        words = json.dumps(report.comparison_json(found), indent=1, allow_nan=False)
-        write_atomic(json_file, words + "\n")
     return FAILED if found.worse else OK
 
 
 @cli.command()
-@click.argument("out", default=DEFAULT_OUT, type=TextPath())
+@click.argument("out", default=DEFAULT_OUT, type=PathArgument())
 @sarif_option
 def report(out: Path, sarif: Path | None) -> int:
     """Render the report of the run in OUT (default: reports) again, and its SARIF file."""
+    from dpaudit.report import sarif as sarif_of
     from dpaudit.report import write_report
-    from dpaudit.run.exports import Exports
-    from dpaudit.store import load_run
+    from dpaudit.store import load_run, write_atomic
 
     run_record, records, lost = load_run(out)
     for problem in run_record.problems:
         click.echo(f"problem: {problem}", err=True)
     click.echo(f"report: {write_report(out, run_record, records)}")
-    exports = Exports(sarif=sarif)
-    exports.write(run_record, records)
-    for line in exports.words():
-        click.echo(line)
+    if sarif is not None:
+        write_atomic(sarif, sarif_of(run_record, records))
+        click.echo(f"sarif: {sarif}")
     return FAILED if lost else OK
 
 
 @cli.command()
-@click.argument("result", type=TextPath())
-@click.option("--details", is_flag=True, help="Name every value that differs.")
+@click.argument("result", type=PathArgument())
 @click.option("--trust", is_flag=True, help="Also run code that lies outside this directory.")
-@click.option("--pair", is_flag=True, help="Run nothing: open the pair in a debugger.")
 @click.option(
     "--export-test",
     "test",
-    type=TextPath(dir_okay=False),
-    help="Run nothing: write a pytest file that fails until the bug is mended.",
+    type=PathArgument(dir_okay=False),
+    help="Run nothing: write a pytest file that fails until the bug is fixed.",
 )
-def replay(result: Path, details: bool, trust: bool, pair: bool, test: Path | None) -> int:
+def replay(result: Path, trust: bool, test: Path | None) -> int:
     """Make the audit or check stored in RESULT again and compare every count and number."""
     from dpaudit.run.export import export_test
-    from dpaudit.run.replay import replay_record, show_pair
+    from dpaudit.run.replay import replay_record
 
-    if pair and test is not None:
-        raise click.UsageError("give --pair or --export-test, not both")
-    if test is not None:
-        export_test(result, test)
-        click.echo(f"test: {test}")
-        return OK
-    return show_pair(result) if pair else replay_record(result, details=details, trust=trust)
+    if test is None:
+        return replay_record(result, trust=trust)
+    export_test(result, test)
+    click.echo(f"test: {test}")
+    return OK
 
 
 for entry in metadata.entry_points(group="dpaudit.commands"):

@@ -22,17 +22,12 @@ from dpaudit.run.provenance import is_installed, sources, versions
 if TYPE_CHECKING:
     from dpaudit.claims import Claim
     from dpaudit.engine import Settings
-    from dpaudit.mutants import NoiseMutants
     from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace
     from dpaudit.results import AuditResult
 
 
 def audit_function(
-    origin: dict[str, Any],
-    seed: int,
-    *,
-    root: Path | None = None,
-    settings: Settings | None = None,
+    origin: dict[str, Any], seed: int, *, root: Path | None = None, settings: Settings | None = None
 ) -> AuditResult:
     """Make the audit that an ``origin`` of kind "function" describes.
 
@@ -73,33 +68,11 @@ def audit_function(
     return result.with_origin({**origin, **now}, Expectation.NOT_REFUTED)
 
 
-def mutants_of_function(origin: dict[str, Any], seed: int) -> NoiseMutants:
-    """Return the mutants of a function's noise, found on some data of the pairs described."""
-    from dpaudit.mechanisms import generator
-    from dpaudit.mutants import of_noise
-    from dpaudit.neighbors import Portfolio, SearchSpace, family
-
-    described = pairs_of(origin, seed)
-    if isinstance(described, Portfolio) and described.pairs:
-        shown = list(described.pairs)
-    elif isinstance(described, SearchSpace | Portfolio):
-        shown = [described.example(rng=generator(seed, origin["target"], "example"))]
-    else:
-        shown = list(family(described))
-    datasets = [data for pair in shown[:_RUN_ON] for data in (pair.left, pair.right)]
-    return of_noise(load_target(origin["target"]), datasets, seed=seed)
-
-
-_RUN_ON = 6  # pairs
-
 # --- what is asked ----------------------------------------------------------------------------
 
 
-def claim_of(origin: dict[str, Any], *, mu: str = "--mu") -> Claim:
-    """Return the claim of ``--epsilon`` or ``--rho``, with ``--delta`` or not, or of ``--mu``.
-
-    `mu` is what that option is called.
-    """
+def claim_of(origin: dict[str, Any]) -> Claim:
+    """Return the claim of ``--epsilon`` or ``--rho``, with ``--delta`` or not, or of ``--mu``."""
     from dpaudit.claims import (
         ApproxDP,
         ApproxZCDP,
@@ -111,11 +84,10 @@ def claim_of(origin: dict[str, Any], *, mu: str = "--mu") -> Claim:
 
     names = [name for name in ("epsilon", "mu", "rho") if origin[name] is not None]
     if len(names) != 1:
-        given = " and ".join(mu if name == "mu" else f"--{name}" for name in names)
-        words = f"the claim is one of --epsilon, {mu} and --rho; got {given or 'none of them'}"
-        raise click.UsageError(words)
+        given = " and ".join(f"--{name}" for name in names) or "none of them"
+        raise click.UsageError(f"the claim is one of --epsilon, --mu and --rho; got {given}")
     if origin["delta"] is not None and names == ["mu"]:
-        raise click.UsageError(f"--delta goes with --epsilon or --rho, got it with {mu}")
+        raise click.UsageError("--delta goes with --epsilon or --rho, got it with --mu")
     relation = origin["relation"]
     relation = None if relation is None else Relation(relation)
     if names == ["mu"]:
@@ -150,7 +122,12 @@ def pairs_of(
     shape = [name for name in ("users", "m", "dim") if origin[name] is not None]
     if origin["like"] is not None and shape:
         raise click.UsageError(f"--like has the shape of the data; got --{shape[0]} as well")
-    data = None if origin["like"] is None else dataset_of(origin["like"])
+    data = None
+    if (like := origin["like"]) is not None:
+        try:
+            data = read_array(Path(like))
+        except (OSError, ValueError, EOFError, StoreError) as error:
+            raise click.UsageError(f"--like: cannot read {like} as .npy: {error}") from None
     low, high = origin["range"] or (None, None)
     sizes = {"n_users": origin["users"], "m": origin["m"], "dim": origin["dim"]}
     made = portfolio(data, low=low, high=high, **sizes)
@@ -158,33 +135,6 @@ def pairs_of(
 
 
 _DESCRIBED = ("like", "users", "m", "dim", "range")
-
-
-def dataset_of(words: str) -> Any:
-    """Return the dataset in a .npy file, or the one that a Python expression makes."""
-    if not is_code(words):
-        try:
-            return read_array(Path(words))
-        except (OSError, ValueError, EOFError, StoreError) as error:
-            raise click.UsageError(f"--like: cannot read {words}: {error}") from None
-    try:
-        # The user's own words, as everything else on a command line.
-        first, again = (np.asarray(eval(words, {"np": np, "numpy": np})) for _ in range(2))
-    except Exception as error:
-        raise click.UsageError(
-            f"--like must be a .npy file or a Python expression with np, got {words!r}, which "
-            f"raised {type(error).__name__}: {error}"
-        ) from None
-    if first.shape != again.shape or first.tobytes() != again.tobytes():
-        raise click.UsageError(
-            f"--like must make the same data every time, so that a replay can: seed {words!r}"
-        )
-    return first
-
-
-def is_code(words: str) -> bool:
-    """Whether the words of ``--like`` are an expression, which is evaluated."""
-    return not words.endswith(".npy")
 
 
 # --- targets ----------------------------------------------------------------------------------

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import sys
 import time
 import warnings
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import pytest
 from rich.console import Console
@@ -40,7 +39,11 @@ class RunDisplay:
     """What to say when there was nothing to do."""
 
     def __init__(self) -> None:
-        self._file = _copy_of(sys.stdout)
+        self._copied = True
+        try:
+            self._file: IO[str] = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+        except (io.UnsupportedOperation, AttributeError):  # of a notebook, of a test
+            self._file, self._copied = sys.stdout, False
         self._console = Console(file=self._file, highlight=False, soft_wrap=True)
         self._bar: Bar | None = None
         self._task: Any = None
@@ -162,7 +165,8 @@ class RunDisplay:
         if session is not None and session.run is not None:
             self._print("")
             self._close(session, session.run)
-        self._file.close()
+        if self._copied:
+            self._file.close()
 
     def _close(self, session: AuditSession, run: StoredRun) -> None:
         """Print the closing lines."""
@@ -172,8 +176,9 @@ class RunDisplay:
             self._print(words + f", {old} of them made with other code or settings" * (old > 0))
         for line in run_lines(run, session.records, session.report):
             self._print(escape(line))
-        for line in session.asked.exports.words():
-            self._print(escape(line))
+        for name in ("junit", "sarif"):
+            if (path := getattr(session.asked, name)) is not None:
+                self._print(escape(f"{name}: {path}"))
 
     def _print(self, text: str) -> None:
         self._console.print(text)
@@ -182,23 +187,3 @@ class RunDisplay:
 def _session_of(config: pytest.Config) -> AuditSession | None:
     plugin = config.pluginmanager.get_plugin("dpaudit-session")
     return plugin if isinstance(plugin, AuditSession) else None
-
-
-def _copy_of(stream: IO[str]) -> IO[str]:
-    """Return a stream of its own to where another goes."""
-    with contextlib.suppress(io.UnsupportedOperation, AttributeError):
-        return os.fdopen(os.dup(stream.fileno()), "w", encoding="utf-8")
-    return cast(IO[str], _Borrowed(stream))
-
-
-class _Borrowed(io.TextIOBase):
-    """A stream that stays open when its borrower is done: of a notebook, of a test."""
-
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        return self._stream.write(text)
-
-    def flush(self) -> None:
-        self._stream.flush()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +11,8 @@ import numpy as np
 
 from dpaudit.errors import StoreError
 from dpaudit.results import AuditResult, Verdict
-from dpaudit.run.direct import split_target
-from dpaudit.run.replay import load_audit
 from dpaudit.run.settings import RunSettings
-from dpaudit.store import pair_bytes, place_of, write_atomic
+from dpaudit.store import load_record, pair_bytes, place_of, write_atomic
 
 if TYPE_CHECKING:
     from dpaudit.neighbors import NeighborPair
@@ -30,9 +27,6 @@ Made by `dpaudit replay --export-test`.
 
 {title}
 
-import importlib.util
-import sys
-from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -48,21 +42,16 @@ from dpaudit import (  # noqa: F401
     ZeroConcentratedDP,
     audit,
 )
+from dpaudit.run import load_target
 
 ROOT = Path(__file__).resolve().parents[{depth}]
 PAIR = {pair}
 
 
-def mechanism():
-    """Import what was audited."""
-    sys.path.insert(0, str(ROOT))
-{loading}
-    return attrgetter({function!r})(found)
-
-
-def test_{name}():
+def test_{name}(monkeypatch):
+    monkeypatch.chdir(ROOT)  # where the audit was run
     result = audit(
-        mechanism(),
+        load_target({target!r}),
         {claim},
         PAIR,
         draws={draws!r},
@@ -84,7 +73,6 @@ holds the two datasets.
 
 {title}
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -99,15 +87,7 @@ def test_{name}(tmp_path):
     command += ["--import-mode=importlib", "--dpaudit", f"--dpaudit-out={{tmp_path}}"]
     command += {options!r}
     command += [str(ROOT / {path!r}) + {item!r}]
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
-    ran = subprocess.run(
-        command,
-        cwd=ROOT,
-        env={{**os.environ, "PYTHONPATH": path}},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     stored = tmp_path / {place!r}
     assert stored.exists(), ran.stdout + ran.stderr
     result = load_result(stored)
@@ -125,7 +105,12 @@ def export_test(stored: Path, file: Path) -> None:
     file : Path
         The test, below the working directory; must not be there yet.
     """
-    result = load_audit(stored)
+    record, problems = load_record(stored)
+    if not isinstance(record, AuditResult):
+        raise click.UsageError(f"{stored} must hold the result of an audit")
+    if record.pair is None:
+        raise StoreError(problems[0] if problems else f"{stored} was stored without its pair")
+    result = record
     if result.verdict is not Verdict.REFUTED:
         raise click.UsageError(
             f"{result.id} is {result.verdict.words}: only what is refuted makes a test that fails"
@@ -170,23 +155,9 @@ def _function_test(result: AuditResult, file: Path, depth: int) -> str:
     """Return a test that imports the mechanism and audits it on the stored pair."""
     origin, pair = result.origin, result.pair
     assert pair is not None
-    module, function = split_target(origin["target"])
-    if module.endswith(".py"):
-        path = Path(os.path.relpath(module)).as_posix()
-        stem = Path(module).stem
-        lines = [
-            f"sys.path.insert(0, str((ROOT / {path!r}).parent))",
-            f"spec = importlib.util.spec_from_file_location({stem!r}, ROOT / {path!r})",
-            "found = importlib.util.module_from_spec(spec)",
-            f"sys.modules[{stem!r}] = found",
-            "spec.loader.exec_module(found)",
-        ]
-    else:
-        lines = [f"found = importlib.import_module({module!r})"]
     return _FUNCTION.format(
         **_common(result, depth),
-        loading="\n".join(f"    {line}" for line in lines),
-        function=function,
+        target=origin["target"],
         claim=_claim_code(origin),
         pair=_pair_code(pair, file),
         seed=result.seed,

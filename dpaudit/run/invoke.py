@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -12,8 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dpaudit._validate import DEFAULT_FAILURE_PROB
-from dpaudit.run.exports import Exports
-from dpaudit.run.settings import RunSettings
+from dpaudit.run.settings import RunSettings, workers_of
 
 if TYPE_CHECKING:
     from dpaudit.run.display import RunDisplay
@@ -27,19 +27,7 @@ _MAX_RESTARTS = 1000
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class TextPath(click.Path):
-    """A path that can be printed and stored."""
-
-    def __init__(self, **more: Any) -> None:
-        super().__init__(path_type=Path, **more)
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Refuse names that are no text in UTF-8."""
-        try:
-            str(value).encode("utf-8")
-        except UnicodeEncodeError:
-            self.fail(f"{str(value)!r} is no text in UTF-8; choose another name", param, ctx)
-        return super().convert(value, param, ctx)
+PathArgument = functools.partial(click.Path, path_type=Path)
 
 
 def numbers_as_written(
@@ -54,126 +42,54 @@ def numbers_as_written(
         raise click.BadParameter(str(error), ctx, param) from None
 
 
-def data_options(command: F) -> F:
-    """Add the options that say on which data a function is run."""
-    options = (
-        click.option(
-            "--relation",
-            type=click.Choice(["replace_user", "add_remove_user"]),
-            help="What neighbours are. Default: replace_user.",
-        ),
-        click.option(
-            "--pair",
-            help="Where to look instead of the portfolio, as NAME:argument=value,...; NAME is a "
-            "recipe (far_user, clip_boundary_user, all_others_equal, two_clusters, majority_flip, "
-            "constant_against_random, threshold_decider, value_pattern, value_patterns), of which "
-            "a range LOW..HIGH or log:LOW..HIGH, or a choice A|B, is searched for the worst pair; "
-            "or a ready space (outlier, clusters, edge, which_user, which_batch, query_values), "
-            "or portfolio.",
-        ),
-        click.option(
-            "--like",
-            metavar="DATA",
-            help="Dataset such as FUNCTION takes, [n_users, m, ...]: a .npy file, or a Python "
-            "expression with np. The portfolio has its shape and range, and looks around it too.",
-        ),
-        click.option("--users", type=int, help="Users of the portfolio's data. Default: 20."),
-        click.option("--m", type=int, help="Items of each user. Default: 8."),
-        click.option("--dim", type=int, help="Dimension of an item. Default: items are numbers."),
-        click.option(
-            "--range",
-            nargs=2,
-            callback=numbers_as_written,
-            metavar="LOW HIGH",
-            help="Domain of the data; of whole numbers if both are. Default: any number.",
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+def with_options(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return a decorator that adds options to a command, in this order."""
+    return lambda command: functools.reduce(lambda made, add: add(made), options[::-1], command)
 
 
-def mechanism_options(command: F) -> F:
-    """Add the options that say how the calls of one function are made and read."""
-    options = (
-        click.option(
-            "--score",
-            metavar="MODULE:FUNCTION",
-            help="A fixed score of the outputs, [size, ...] -> [size]; it alone is looked at.",
-        ),
-        click.option(
-            "--errors",
-            type=click.Choice(["raise", "outcome"]),
-            default="raise",
-            show_default=True,
-            help="What an exception is; an outcome may tell the datasets apart.",
-        ),
-        click.option(
-            "--cache-dir",
-            type=TextPath(),
-            help="Store every call in this directory, and begin with the stored ones.",
-        ),
-        click.option("--max-seconds", type=float, help="End with what is certified by then."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return workers_options(command)
+seed_option = click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed."
+)
+sarif_option = click.option(
+    "--sarif", type=PathArgument(dir_okay=False), help="Also write SARIF 2.1.0 into this file."
+)
+workers_option = click.option(
+    "--workers",
+    default="1",
+    show_default=True,
+    callback=lambda ctx, param, value: workers_of(value),
+    metavar="N|ADDRESS",
+    help="Processes that draw for one audit; or a Dask scheduler that does; or `local` for one.",
+)
 
-
-def workers_options(command: F) -> F:
-    """Add the options that say who draws for an audit."""
-    command = click.option("--dask", metavar="ADDRESS", help="A Dask scheduler draws; or `local`.")(
-        command
-    )
-    return click.option(
-        "--workers",
-        type=int,
-        default=1,
+run_options = with_options(
+    click.option("--profile", default="quick", show_default=True, help="quick, full or release."),
+    seed_option,
+    click.option(
+        "-k", "keyword", default="", help="Only what matches, as in pytest: audits, statements."
+    ),
+    click.option(
+        "--jobs",
+        default="auto",
         show_default=True,
-        help="Processes that draw for one audit.",
-    )(command)
-
-
-def run_options(command: F) -> F:
-    """Add the options that every command has which runs audits or checks."""
-    options = (
-        click.option(
-            "--profile", default="quick", show_default=True, help="quick, full or release."
-        ),
-        click.option(
-            "--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed."
-        ),
-        click.option(
-            "-k", "keyword", default="", help="Only what matches, as in pytest: audits, statements."
-        ),
-        click.option(
-            "--jobs",
-            default="auto",
-            show_default=True,
-            help="Worker processes, or auto: one a core. 0 audits in this process, for a debugger.",
-        ),
-        click.option(
-            "--out",
-            default=DEFAULT_OUT,
-            show_default=True,
-            type=TextPath(),
-            help="Directory of results and report.",
-        ),
-        click.option(
-            "--resume", is_flag=True, help="Take over what an interrupted run left in OUT."
-        ),
-    )
-    for option in reversed(options):
-        command = option(command)
-    junit = "Also have pytest write JUnit XML into this file."
-    command = click.option("--junit", type=TextPath(dir_okay=False), help=junit)(command)
-    return sarif_option(command)
-
-
-def sarif_option(command: F) -> F:
-    """Add the option that asks for the file of code scanning."""
-    words = "Also write SARIF 2.1.0 into this file."
-    return click.option("--sarif", type=TextPath(dir_okay=False), help=words)(command)
+        help="Worker processes, or auto: one a core. 0 audits in this process, for a debugger.",
+    ),
+    click.option(
+        "--out",
+        default=DEFAULT_OUT,
+        show_default=True,
+        type=PathArgument(),
+        help="Directory of results and report.",
+    ),
+    click.option("--resume", is_flag=True, help="Take over what an interrupted run left in OUT."),
+    click.option(
+        "--junit",
+        type=PathArgument(dir_okay=False),
+        help="Also have pytest write JUnit XML into this file.",
+    ),
+    sarif_option,
+)
+"""Options that every command has which runs audits or checks."""
 
 
 def failure_prob_option(meaning: str) -> Callable[[F], F]:
@@ -204,11 +120,6 @@ class RunSelection:
             words = getattr(error, "msg", None) or error
             raise click.UsageError(f"-k {self.keyword!r} is no expression: {words}") from None
 
-    @property
-    def exports(self) -> Exports:
-        """Return which files for CI systems are wanted."""
-        return Exports(self.junit, self.sarif)
-
     def words(self) -> list[str]:
         """Return the options that repeat the selection."""
         return ["-k", self.keyword] if self.keyword else []
@@ -219,24 +130,18 @@ class RunSelection:
         """Collect these targets, from the files asked for only; return the exit code."""
         arguments = ["-o", f"python_files={' '.join(asked.files)}"]
         arguments += ["-o", "python_functions=audit_*", *targets]
-        if list(targets) == ["."] and (others := _other_checkouts()):
-            arguments += [f"--ignore={folder}" for folder in others]
-            words = f"left alone, as checkouts of their own: {', '.join(others)}"
-            click.echo(f"{words}; name one to run what it holds", err=True)
         arguments += ["--dpaudit", f"--dpaudit-out={self.out}", "-p", "no:terminal"]
         # One file that cannot be collected is told, and costs the others nothing.
         arguments.append("--continue-on-collection-errors")
         arguments += [*settings.pytest_options(), *jobs_arguments(self.jobs), *self.words()]
-        arguments += self.exports.pytest_options()
+        if self.junit is not None:
+            # A process that was restarted reports its last function again, which takes no time.
+            # With the time of the call alone, pytest makes no second test case of that report.
+            arguments += [f"--junitxml={self.junit}", "-o", "junit_suite_name=dpaudit"]
+            arguments += ["-o", "junit_duration_report=call"]
         if self.resume:
             arguments.append("--dpaudit-resume")
         return run_pytest(arguments, [asked, display])
-
-
-def _other_checkouts() -> list[str]:
-    """Return folders here that are checkouts of their own, and no submodules of this project."""
-    found = (git for depth in ("*", "*/*") for git in Path().glob(f"{depth}/.git"))
-    return sorted(str(git.parent) for git in found if git.is_dir())
 
 
 def jobs_arguments(jobs: str) -> list[str]:

@@ -26,19 +26,6 @@ if TYPE_CHECKING:
     from dpaudit.run.auditor import Auditor
     from dpaudit.run.jobs import Job
 
-_ASKS = (
-    "profile",
-    "seed",
-    "failure-prob",
-    "sequential",
-    "strict",
-    "time-limit",
-    "workers",
-    "dask",
-    "resume",
-)
-"""Options by which a session shows that it audits."""
-
 _FILES = "audit_*.py"
 _FUNCTIONS = "audit_*"
 
@@ -65,8 +52,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     option("-sequential", "stop each audit when the evidence is in", action="store_true")
     option("-strict", "audits without power fail, whatever the reason", action="store_true")
     option("-time-limit", "break an audit off after so many seconds", metavar="SECONDS")
-    option("-workers", "processes that draw for one audit, default 1", metavar="N")
-    option("-dask", "have a Dask scheduler draw: its address, or local", metavar="ADDRESS")
+    workers = "processes that draw for one audit, default 1; or the address of a Dask scheduler"
+    option("-workers", workers, metavar="N")
     option("-out", "write results and the report there", metavar="DIR")
     option(
         "-resume", "take over what an interrupted run left in --dpaudit-out", action="store_true"
@@ -91,8 +78,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("python_files", _FILES)
         config.addinivalue_line("python_functions", _FUNCTIONS)
     out = config.getoption("--dpaudit-out")
-    asked = any(config.getoption(f"--dpaudit-{name}") not in (None, False) for name in _ASKS)
-    if not (collects or asked or out is not None):
+    asked = any(
+        value not in (None, False)
+        for name, value in vars(config.option).items()
+        if name.startswith("dpaudit_")
+    )
+    if not (collects or asked):
         return  # idle: nothing of the engine is imported
     # A slow audit is told, and never fails for it, also where warnings are errors.
     config.addinivalue_line("filterwarnings", "default::dpaudit.errors.SlowAuditWarning")

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from dpaudit.results.words import duration
+
 FOLDER = ".progress"
 EVERY = 0.5
 """Seconds between two writes of a worker."""
@@ -68,25 +70,11 @@ class Progress:
         Examples
         --------
         >>> Progress("audit_x::one", 35, 100, started=0.0).words(now=65.0)
-        'audit_x::one: 35%, 0.54 draws/s, about 2 min left'
+        'audit_x::one: 35%, about 2 min 1 s left'
         """
         left = self.left(now)
-        speed = _of_speed(self.done / max(now - self.started, 1e-9))
-        said = "" if left is None else f", {speed} draws/s, about {_about(left)} left"
-        return f"{self.id}: {self.share:.0%}{said}"
-
-
-def _of_speed(rate: float) -> str:
-    """Return draws per second in two digits."""
-    return f"{float(f'{rate:.2g}'):,.0f}" if rate >= 10 else f"{rate:.2g}"
-
-
-def _about(seconds: float) -> str:
-    """Return a time span in one round number."""
-    for unit, length in (("h", 3600), ("min", 60)):
-        if seconds >= 1.5 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{max(round(seconds), 1)} s"
+        rest = "" if left is None else f", about {duration(max(left, 1.0))} left"
+        return f"{self.id}: {self.share:.0%}{rest}"
 
 
 class ProgressWriter:

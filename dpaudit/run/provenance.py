@@ -25,13 +25,9 @@ _SELF = "dpaudit"
 _LARGEST = 2**26  # bytes of a source file
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """Versions of everything that the numbers of audits and checks depend on."""
-    return dict(_versions())
-
-
-@functools.cache
-def _versions() -> dict[str, str]:
     try:
         return {**engine.versions(), "hypothesis": metadata.version("hypothesis")}
     except metadata.PackageNotFoundError:  # an extra, which audits do without

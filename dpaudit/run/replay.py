@@ -1,27 +1,22 @@
-"""Records made again and compared; their pairs in a debugger."""
+"""Records made again and compared."""
 
 from __future__ import annotations
 
-import bdb
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-import numpy as np
 
 from dpaudit.errors import ArgumentError, DpauditError, StoreError
 from dpaudit.report import section_of
 from dpaudit.results import AuditResult
 from dpaudit.run.auditor import ended_by_clock
-from dpaudit.run.direct import audit_function, file_of, is_code
+from dpaudit.run.direct import audit_function, file_of
 from dpaudit.run.invoke import FAILED, OK, run_pytest
 from dpaudit.run.provenance import changed_sources, changed_versions, is_installed
 from dpaudit.run.settings import RunSettings
-from dpaudit.store import Record, kind_of_record, load_record, place_of
-
-if TYPE_CHECKING:
-    from dpaudit.neighbors import NeighborPair
+from dpaudit.store import Record, load_record, place_of
 
 _TIMES = {"seconds", "mechanism_seconds", "versions"}
 """What differs between two runs of the same, wherever it stands in a record."""
@@ -30,9 +25,10 @@ _IGNORED = _TIMES | {"origin", "expected", "schema"}
 """Fields of a record that a replay does not compare."""
 
 _LONGEST = 300
+_SHOWN = 20  # differences
 
 
-def replay_record(path: Path, *, details: bool, trust: bool) -> int:
+def replay_record(path: Path, *, trust: bool) -> int:
     """Make a stored record again, compare, and say what a reader needs first."""
     stored, problems = load_record(path)
     for problem in problems:
@@ -52,9 +48,8 @@ def replay_record(path: Path, *, details: bool, trust: bool) -> int:
     found = compare(stored, again)
     section = section_of(stored)
     click.echo(f"stored    {section.numbers(stored)}\nreplayed  {section.numbers(again)}")
-    if details:
-        for difference in found:
-            click.echo(f"differs   {difference}")
+    for difference in found[:_SHOWN]:
+        click.echo(f"differs   {difference}")
     if isinstance(stored, AuditResult) and ended_by_clock(stored):
         click.echo(
             "the clock ended the stored audit; its replay has no max_seconds and may know more"
@@ -70,22 +65,17 @@ def replay_record(path: Path, *, details: bool, trust: bool) -> int:
             "multiplies matrices, as with @, may round otherwise, and its counts may differ"
         )
     count = "1 value differs" if len(found) == 1 else f"{len(found)} values differ"
-    click.echo(f"NOT the same: {count}" + ", --details names them" * (not details))
+    click.echo(f"NOT the same: {count}")
     return FAILED
 
 
 def check_inside(record: Record) -> None:
     """Refuse to run code of a stored record that lies outside the project it is replayed in."""
     origin, here = record.origin, Path.cwd().resolve()
-    if isinstance(like := origin.get("like"), str) and is_code(like):
-        raise click.UsageError(
-            f"the data are made by the expression {like!r}: a replay runs it. Give --trust if you "
-            "know who wrote the result"
-        )
     places: dict[str, Path | None] = {}
     if "path" in origin:
         places[str(origin["path"])] = Path(str(origin["path"])).resolve()
-    if isinstance(like, str):
+    if isinstance(like := origin.get("like"), str):
         places[like] = Path(like).resolve()
     named = [origin.get("target"), origin.get("score"), *(origin.get("mutants") or ())]
     places |= {str(name): file_of(str(name)) for name in named if name is not None}
@@ -158,56 +148,3 @@ def differences(name: str, a: Any, b: Any) -> list[str]:
         return [line for i, (x, y) in pairs for line in differences(f"{name}[{i}]", x, y)]
     line = f"{name}: {a!r} against {b!r}"
     return [] if a == b else [line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."]
-
-
-# --- the pair ---------------------------------------------------------------------------------
-
-
-def load_audit(path: Path) -> AuditResult:
-    """Return the result of an audit with its pair; refuse what has none."""
-    record, problems = load_record(path)
-    if not isinstance(record, AuditResult):
-        raise click.UsageError(
-            f"{path} holds a {kind_of_record(record).name}; only audits have a pair"
-        )
-    if record.pair is None:
-        raise StoreError(problems[0] if problems else f"{path} was stored without its pair")
-    return record
-
-
-def show_pair(path: Path) -> int:
-    """Print the facts of a stored pair, and hand it to a debugger."""
-    result = load_audit(path)
-    assert result.pair is not None
-    pair = result.pair
-    click.echo(f"{result.status.word}  {result.id}")
-    click.echo(f"  event      {result.witness.sentence()}")
-    click.echo(f"  pair       {pair.describe()}")
-    for name in ("left", "right"):
-        data = getattr(pair, name)
-        dtype = f" of {data.dtype}" if isinstance(data, np.ndarray) else ""
-        click.echo(f"  {name:<10} {pair.form.words(data)}{dtype}{_user_words(pair, data)}")
-    click.echo("left, right, pair and result are at hand; c ends")
-    debug(result, pair)
-    return OK
-
-
-def _user_words(pair: NeighborPair, data: Any) -> str:
-    """Return what the differing user holds, as far as it fits into a line."""
-    held = None if pair.user is None else pair.form.items(data, pair.user)
-    if held is None:
-        return ""
-    items = data[pair.user] if isinstance(data, np.ndarray) else held
-    told = items.tolist() if isinstance(items, np.ndarray | np.generic) else items
-    words = " ".join(str(told).split())
-    return f", user {pair.user}: {words if len(words) <= 60 else words[:59] + '…'}"
-
-
-def debug(result: AuditResult, pair: NeighborPair) -> None:
-    """Stop in the debugger, with both datasets at hand."""
-    left, right = pair.left, pair.right
-    try:
-        breakpoint()
-        del left, right
-    except bdb.BdbQuit:
-        return

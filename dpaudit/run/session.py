@@ -16,7 +16,6 @@ import pytest
 from dpaudit.engine import versions
 from dpaudit.errors import StoreError
 from dpaudit.run.carry import Cargo, cargo_of, collected, reason_of, skip_reason
-from dpaudit.run.exports import Exports
 from dpaudit.run.progress import clear_progress
 from dpaudit.run.provenance import is_current
 from dpaudit.run.settings import RunSettings
@@ -37,6 +36,7 @@ from dpaudit.store import (
     save_packed,
     save_record,
     save_run,
+    write_atomic,
 )
 
 _Key = tuple[str, str]
@@ -60,14 +60,29 @@ class Asked:
         Whether it asked for everything: no paths, no selection.
     files : tuple of str
         Patterns of the files that it collects; by default those of all kinds of records.
-    exports : Exports
-        What it writes for CI systems.
+    junit, sarif : Path, optional
+        Files that it writes for CI systems.
     """
 
     command: str
     whole: bool
     files: tuple[str, ...] = field(default_factory=all_files)
-    exports: Exports = field(default_factory=Exports)
+    junit: Path | None = None
+    sarif: Path | None = None
+
+    def clear_exports(self) -> None:
+        """Remove files of earlier runs, which must not pass for what this one finds.
+
+        Raises
+        ------
+        StoreError
+            Where a file cannot be written, before hours of work.
+        """
+        for path in filter(None, (self.junit, self.sarif)):
+            if path.is_dir():
+                raise StoreError(f"cannot write {path}: it is a directory")
+            write_atomic(path, "")
+            path.unlink()
 
 
 class AuditSession:
@@ -112,7 +127,7 @@ class AuditSession:
         self._started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         try:
             clear_progress(out)
-            self.asked.exports.clear()
+            self.asked.clear_exports()
             self.before = Before(self)
         except BaseException:
             self._lock.release()
@@ -219,7 +234,7 @@ class AuditSession:
         files = self.config.stash.get(collected, {})
         if not (self._made or files or self.problems or self._skipped):
             return outcome
-        from dpaudit.report import write_report
+        from dpaudit.report import sarif, write_report
 
         try:
             try:
@@ -228,7 +243,8 @@ class AuditSession:
                 session.exitstatus = pytest.ExitCode.INTERRUPTED
                 self.problems.append(f"the run ended early: {error}")
             self.run = self._save(complete=session.exitstatus in (0, 1, 5))
-            self.asked.exports.write(self.run, self.records)
+            if self.asked.sarif is not None:
+                write_atomic(self.asked.sarif, sarif(self.run, self.records))
             self.report = write_report(self.out, self.run, self.records)
         except StoreError as error:
             session.exitstatus = pytest.ExitCode.INTERRUPTED

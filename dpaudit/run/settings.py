@@ -9,7 +9,6 @@ import pytest
 
 from dpaudit import _validate
 from dpaudit._validate import DEFAULT_FAILURE_PROB
-from dpaudit.errors import ArgumentError
 
 PROFILES: dict[str, int] = {"quick": 100_000, "full": 1_000_000, "release": 10_000_000}
 """Draws per dataset of one audit, by profile; in rising order."""
@@ -35,10 +34,9 @@ class RunSettings:
         Whether silence without power fails the run, also where no mutant was given.
     time_limit : float, optional
         Seconds after which an audit is broken off, > 0; by default none.
-    workers : int
-        Processes that draw for one audit, at least 1; results do not depend on it.
-    dask : str, optional
-        Address of a Dask scheduler whose workers draw instead, or "local".
+    workers : int or str
+        Processes that draw for one audit, at least 1, or the address of a Dask scheduler whose
+        workers draw instead, or "local" for one on this machine; results do not depend on it.
     """
 
     profile: str = "quick"
@@ -47,8 +45,7 @@ class RunSettings:
     sequential: bool = False
     strict: bool = False
     time_limit: float | None = None
-    workers: int = 1
-    dask: str | None = None
+    workers: int | str = 1
 
     def __post_init__(self) -> None:
         _validate.choice(tuple(PROFILES), profile=self.profile)
@@ -56,9 +53,8 @@ class RunSettings:
         _validate.failure_prob(failure_prob=self.failure_prob)
         if self.time_limit is not None:
             _validate.positive(time_limit=self.time_limit)
-        _validate.integer(1, workers=self.workers)
-        if self.dask is not None and self.workers > 1:
-            raise ArgumentError(f"give workers or dask, got {self.workers} and {self.dask!r}")
+        if not isinstance(self.workers, str):
+            _validate.integer(1, workers=self.workers)
 
     def reaches(self, profile: str) -> bool:
         """Whether this run has at least the budget of `profile`."""
@@ -80,12 +76,16 @@ class RunSettings:
         words += ["--failure-prob", repr(self.failure_prob)]
         words += ["--sequential"] * bool(self.sequential) + ["--strict"] * bool(self.strict)
         words += [] if self.time_limit is None else ["--time-limit", f"{self.time_limit:g}"]
-        words += ["--workers", str(self.workers)] * (self.workers > 1)
-        return words + ([] if self.dask is None else ["--dask", self.dask])
+        return words + ["--workers", str(self.workers)] * (self.workers != 1)
 
     def pytest_options(self) -> list[str]:
         """Return the options of the pytest plugin that ask for the same."""
         return [f"--dpaudit-{w[2:]}" if w.startswith("--") else w for w in self.words()]
+
+
+def workers_of(words: str) -> int | str:
+    """Return the number of processes in an option, or the address of a scheduler."""
+    return int(words) if words.lstrip("+-").isdecimal() else words
 
 
 def settings_of(config: pytest.Config) -> RunSettings:
@@ -101,11 +101,9 @@ def settings_of(config: pytest.Config) -> RunSettings:
         failure_prob = float(said("failure-prob", repr(DEFAULT_FAILURE_PROB)))
         seconds = said("time-limit", "")
         time_limit = float(seconds) if seconds else None
-        workers = int(said("workers", "1"))
     except ValueError as error:
         raise pytest.UsageError(
-            f"--dpaudit-seed, --dpaudit-failure-prob, --dpaudit-time-limit and --dpaudit-workers: "
-            f"{error}"
+            f"--dpaudit-seed, --dpaudit-failure-prob and --dpaudit-time-limit: {error}"
         ) from None
     try:
         return RunSettings(
@@ -115,8 +113,7 @@ def settings_of(config: pytest.Config) -> RunSettings:
             bool(config.getoption("--dpaudit-sequential")),
             bool(config.getoption("--dpaudit-strict") or config.getini("dpaudit_strict")),
             time_limit,
-            workers,
-            config.getoption("--dpaudit-dask"),
+            workers_of(said("workers", "1")),
         )
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None

@@ -69,15 +69,10 @@ def hold(out: Path, command: str) -> Lock:
     from filelock import FileLock, Timeout
 
     path = inside(out.resolve(), LOCK)
-    words = json.dumps(
-        {
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "since": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "command": command,
-            "token": os.urandom(8).hex(),  # tells it from another run of this process
-        }
-    )
+    since = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    process = f"process {os.getpid()} on {socket.gethostname()}, since {since}"
+    token = os.urandom(8).hex()  # tells it from another run of this process
+    words = json.dumps([f"`{command}`, {process}", token])
     try:
         locked = FileLock(path, timeout=0, thread_local=False)
         locked.acquire()
@@ -100,9 +95,6 @@ def hold(out: Path, command: str) -> Lock:
 def _holder(out: Path) -> str:
     """Return the words for whoever holds the lock of a directory."""
     try:
-        said = _json.loads(read_regular(inside(out, HOLDER), _LARGEST))
-        return (
-            f"`{said['command']}`, process {said['pid']} on {said['host']}, since {said['since']}"
-        )
-    except (StoreError, OSError, ValueError, KeyError, TypeError):
+        return str(_json.loads(read_regular(inside(out, HOLDER), _LARGEST))[0])
+    except (StoreError, OSError, ValueError, LookupError, TypeError):
         return "a run that left no name"

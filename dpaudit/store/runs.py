@@ -25,15 +25,7 @@ from dpaudit._files import inside, write_atomic
 from dpaudit.errors import StoreError
 from dpaudit.store import journal
 from dpaudit.store.files import read_sealed, set_aside, write_sealed
-from dpaudit.store.records import (
-    Kind,
-    Record,
-    Row,
-    kinds,
-    load_record,
-    read_rows,
-    rows_of,
-)
+from dpaudit.store.records import Kind, Record, Row, kinds, load_record, read_rows, rows_of
 
 RUN_SCHEMA = 7
 RESULTS = "results.json"

@@ -192,11 +192,8 @@ SEEDS: list[dict[str, Any]] = [{}, {"seed": 0}]
 
 
 def test_a_claim_of_ones_own_may_be_audited() -> None:
-    class Linear:
+    class Linear(Claim):
         notion = "linear"
-        relation = None
-        source = "mine"
-        point = None
 
         def delta(self, epsilon: float) -> float:
             return max(0.4 - epsilon / 10, 0.0)
@@ -207,7 +204,6 @@ def test_a_claim_of_ones_own_may_be_audited() -> None:
         def to_json(self) -> dict[str, Any]:
             return {"slope": 0.1}
 
-    assert isinstance(Linear(), Claim)
     result = audit(exposes, Linear(), ONE, draws=500, seed=1, mutants=None)
     assert result.verdict is Verdict.REFUTED
     assert result.claim["parameters"] == {"slope": 0.1}

@@ -14,12 +14,18 @@ from click import UsageError
 
 from dpaudit.errors import StoreError
 from dpaudit.ledger.command import print_stored
-from dpaudit.report import run_lines, section_of, write_report
-from dpaudit.results import AuditResult
-from dpaudit.run.cli import compare_runs
+from dpaudit.report import (
+    compare,
+    comparison_lines,
+    comparison_markdown,
+    read_side,
+    run_lines,
+    sarif,
+    section_of,
+    write_report,
+)
 from dpaudit.run.export import export_test
-from dpaudit.run.exports import Exports
-from dpaudit.run.replay import check_inside, show_pair
+from dpaudit.run.replay import check_inside
 from dpaudit.store import Record, load_record, load_run
 from dpaudit.store.files import CHECKSUM, write_sealed
 from tests.records import RUNS, STORED_RUN
@@ -102,25 +108,17 @@ def write_run(out: Path, files: dict[str, dict[str, Any]], document: dict[str, A
 def open_doors(out: Path) -> None:
     """Read a run through everything that reads runs; pass on what is no :class:`StoreError`."""
     with contextlib.suppress(StoreError):
-        compare_runs(
-            out,
-            out,
-            markdown=out / "x.md",
-            json_file=out / "x.json",
-            may_be_missing=False,
-            power_counts=False,
-        )
+        found = compare(read_side(out), read_side(out))
+        comparison_lines(found), comparison_markdown(found)
     with contextlib.suppress(StoreError):
         print_stored(out, None, out / "rows.json")
         run, records, _ = load_run(out)  # `dpaudit report` and `dpaudit run`
         write_report(out, run, records)
-        Exports(sarif=out / "x.sarif").write(run, records)
+        sarif(run, records)
         run_lines(run, records, None)
         for record in records:
             section = section_of(record)
             section.finding(record, out), section.finding(record), repr(record)
-            if isinstance(record, AuditResult):
-                record._repr_html_()
 
 
 def numbers_of(record: Record) -> str:
@@ -134,7 +132,6 @@ def open_record(path: Path) -> None:
         lambda: check_inside(load_record(path)[0]),
         lambda: numbers_of(load_record(path)[0]),
         lambda: export_test(path, test),
-        lambda: show_pair(path),
     )
     for door in doors:
         with contextlib.suppress(StoreError, UsageError):

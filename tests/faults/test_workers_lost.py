@@ -98,7 +98,7 @@ def test_the_death_of_a_scheduler_ends_the_run_with_one_error(
     address, process = scheduler
     more = (f"\ndef audit_{n}_slow(auditor):\n    check(auditor, slow)\n" for n in range(3, 6))
     home = Home(tmp_path).write(audit_slow=SLOW.replace("0.3", "0.1") + "".join(more))
-    run = start(home, "audit_slow.py", "--jobs", "2", "--dask", address)
+    run = start(home, "audit_slow.py", "--jobs", "2", "--workers", address)
     wait_for(lambda: stored(home))
     time.sleep(1.0)
     _kill(process)

@@ -293,7 +293,7 @@ def test_replay_makes_a_check_again(home):
     record["attempts"][0]["counterexample"]["lhs"] = 7.0
     record["origin"]["versions"]["numpy"] = "1.0"
     home.reseal(name, **record)
-    changed = dpaudit(home, "replay", str(stored), "--details")
+    changed = dpaudit(home, "replay", str(stored))
     assert changed.code == 1
     assert "attempts[0].counterexample.lhs: 7.0 against 2.0" in changed.out
     assert changed.out.startswith("the versions changed since: numpy 1.0 then, ")

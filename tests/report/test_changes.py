@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -28,7 +27,6 @@ from dpaudit.report.comparison import (
     Comparison,
     Side,
     compare,
-    comparison_json,
     comparison_lines,
     comparison_markdown,
 )
@@ -325,7 +323,6 @@ def test_a_comparison_is_whole(old, new):
             assert {change.id for change in found.changes if not change.before} == alone
     order = [list(What).index(change.what) for change in found.changes]
     assert order == sorted(order)
-    json.dumps(comparison_json(found), allow_nan=False)
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -361,21 +358,6 @@ def test_nothing_in_a_comment_is_markup_of_somebody_else():
     assert rows[0].count("|") == 6
     cells = re.sub(r"</?code>|&#\d+;", "", rows[0])
     assert not set("<@`[]*_#\\(!") & set(cells)
-
-
-def test_json_holds_numbers_and_words_for_infinities():
-    old = result(epsilon=estimate(1.0, 1.0))
-    new = result(epsilon=estimate(INF, INF))
-    data = json.loads(json.dumps(comparison_json(both([old], [new])), allow_nan=False))
-    (one,) = data["epsilons"]["audits"]
-    assert (one["movement"], one["now"]["certified_epsilon"]) == ("rose", "inf")
-    assert (one["has_moved"], one["failure_prob"]) == (True, 0.0)
-    assert data["old"]["profile"] == "quick"
-    assert data["is_worse"] is False
-    worse = comparison_json(both([FINE, HOLDS], [REFUTED]))
-    assert worse["is_worse"] is True
-    assert [change["what"] for change in worse["worse"]] == ["newly refuted", "gone"]
-    assert worse["worse"][1]["now"] is None
 
 
 def test_lines_call_an_estimate_an_estimate_and_give_the_chance_of_an_error():

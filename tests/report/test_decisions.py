@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from dpaudit import NeighborPair
 from dpaudit.report import decisions as first
 from dpaudit.report.pages import write_report
 from dpaudit.results.result import AuditResult
@@ -112,13 +110,11 @@ def test_reason_of_a_known_violation_stands_beside_it(some, tmp_path):
     assert "It was declared because: no &lt;noise&gt; on the count</p>" in page
 
 
-def test_pair_is_told_where_that_takes_few_words(some):
-    assert first.differing(some["refuted"]) == "1 on the left, 0 on the right"
-    assert first.differing(replace(some["refuted"], pair=None)) == ""
-    many = NeighborPair(np.zeros((2, 5)), np.array([[0.0] * 5, [1.0] * 5]))
-    assert first.differing(replace(some["refuted"], pair=many)) == ""
-    long = NeighborPair(np.array([["a" * 200]]), np.array([["b" * 200]]))
-    assert first.differing(replace(some["refuted"], pair=long)) == ""
+def test_cards_say_who_differs(some):
+    (card,) = told(some["refuted"]).cards
+    assert card.differs == "user 1: left 1, right 0"
+    (card,) = told(replace(some["refuted"], pair=None)).cards
+    assert card.differs == ""
 
 
 def test_many_refutations_keep_the_head_short(some):

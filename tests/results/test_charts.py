@@ -341,10 +341,10 @@ def test_histogram_holds_shares_of_both_sides():
         (outline,) = series_of(chart, "line", side)
         assert sum(ys(outline)) == pytest.approx(2)  # each bin has two corners
         assert xs(outline)[::2] == list(kept.diagnostics.histogram.edges[:-1])
-    (shade,), (hatched,) = series_of(chart, "bars", "event"), series_of(chart, "hatching", "event")
+    (light,), (dark,) = series_of(chart, "bars", "event"), series_of(chart, "bars", "muted")
     for region, inside in (
-        (shade, kept.diagnostics.histogram.inside),
-        (hatched, kept.diagnostics.histogram.inside_right),
+        (light, kept.diagnostics.histogram.inside),
+        (dark, kept.diagnostics.histogram.inside_right),
     ):
         spans = list(zip(xs(region), [x for x, _ in region.ends], strict=True))
         middles = np.convolve(kept.diagnostics.histogram.edges, [0.5, 0.5], mode="valid")

@@ -72,14 +72,13 @@ def test_a_result_draws_its_own_curves():
     assert kept.plot_tradeoff().get_xlabel() == "type I error"
 
 
-def test_without_matplotlib_the_extra_is_named_and_pictures_of_notebooks_are_there():
+def test_without_matplotlib_the_extra_is_named():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
         "from dpaudit import NeighborPair, PureDP, audit\n"
         "pair = NeighborPair([[1.0]], [[0.0]])\n"
         "result = audit(lambda data, size, *, rng: data.sum() + rng.laplace(size=size),\n"
         "               PureDP(0.1), pair, draws=2000, seed=1, mutants=None)\n"
-        "assert '<svg' in result._repr_html_()\n"
         "for plot in (result.plot, result.plot_tradeoff):\n"
         "    try:\n"
         "        plot()\n"

@@ -24,8 +24,8 @@ from dpaudit.results.estimates import (
 )
 from dpaudit.results.mutants import Fate, MutantResult
 from dpaudit.results.result import Diagnostics
-from dpaudit.results.rounding import beyond, claimed_below
 from dpaudit.results.verdicts import Expectation
+from dpaudit.results.words import beyond, claimed_below
 from dpaudit.stats.joint import Counts
 from tests.records import changed
 

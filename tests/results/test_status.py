@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dpaudit import NeighborPair, PureDP, Verdict, audit
-from dpaudit.results.status import STATUSES, worst
-from dpaudit.results.verdicts import Expectation
+from dpaudit.results.verdicts import STATUSES, Expectation, worst
 
 
 def noisy(data, size, *, rng):

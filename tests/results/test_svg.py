@@ -7,14 +7,13 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaudit.results import charts
-from dpaudit.results.charts import COLOURS, Axis, Chart, Panel, Series
-from dpaudit.results.svg import coordinate, neutral, svg_of, text_width, themed, wrap
+from dpaudit.results.charts import Axis, Chart, Panel, Series
+from dpaudit.results.svg import coordinate, svg_of, text_width, wrap
 from tests.results.test_charts import KINDS, found
 
 UNIT = Axis(0.0, 1.0, ticks=())
@@ -43,7 +42,6 @@ def test_every_kind_of_result_can_be_drawn(kind):
         assert not re.search("nan|inf", re.sub(r">[^<]*</text>", "", svg))
         assert svg == svg_of(chart)
         assert len(svg) < 15_000
-        assert "var(" not in svg_of(chart, neutral)
 
 
 def test_what_is_written_is_text_and_well_formed():
@@ -57,10 +55,10 @@ def test_what_is_written_is_text_and_well_formed():
     assert "<script" not in svg
 
 
-def test_a_line_keeps_its_bends_and_drops_what_lies_between():
+def test_a_line_keeps_its_bends_and_drops_repeats():
     bends = [(0, 0), (0.1, 0.1), (0.2, 0.2), (0.5, 0.5), (0.5, 0.5), (1.0, 0.0)]
     (path,) = paths(drawn(Series("line", "left", bends)), "left")
-    assert path.count("L") == 2
+    assert path.count("L") == 4
 
 
 def test_what_is_no_number_is_not_drawn():
@@ -117,29 +115,6 @@ def test_everything_stays_inside_the_chart():
     assert all(0 <= float(number) <= 400 for number in re.findall(r"[\d.]+", path))
 
 
-def test_hatching_stays_in_its_rectangle():
-    ten = Axis(0.0, 10.0, ticks=())
-    corners = ((2.0, 1.0),), ((4.0, 7.0),)
-    svg = drawn(
-        Series("hatching", "event", corners[0], "", corners[1]),
-        Series("bars", "left", corners[0], "", corners[1]),
-        x=ten,
-        y=ten,
-    )
-    rect = re.search(r'<rect [^>]*x="(.*?)" y="(.*?)" width="(.*?)" height="(.*?)"', svg)
-    hatched = re.search(r'class="hatched" [^>]* d="([^"]*)"', svg)
-    assert rect is not None
-    assert hatched is not None
-    left, top, width, height = map(float, rect.groups())
-    strokes = re.findall(r"[ML]([^ML]+)", hatched[1])
-    ends = np.array([list(map(float, end.split())) for end in strokes])
-    assert ends.min(axis=0) == pytest.approx([left, top], abs=6.1)
-    assert ends.max(axis=0) == pytest.approx([left + width, top + height], abs=6.1)
-    assert (ends >= np.array([left, top]) - 0.11).all()
-    assert (ends <= np.array([left + width, top + height]) + 0.11).all()
-    assert ends[::2].sum(axis=1) == pytest.approx(ends[1::2].sum(axis=1), abs=0.2)
-
-
 def test_panels_stand_side_by_side_and_share_a_legend():
     dots = Series("dots", "left", DIAGONAL, "a dot")
     svg = svg_of(Chart("x", [Panel(NAMED, UNIT, [dots])] * 3))
@@ -151,12 +126,6 @@ def test_panels_stand_side_by_side_and_share_a_legend():
     assert first[1][0] < 200 < second[0][0]
     assert first[0][1] == second[0][1] < third[1][1]
     assert 'viewBox="0 0 400' in svg
-
-
-def test_palettes_know_every_role():
-    assert themed("left") == "var(--left)"
-    for role in COLOURS:
-        assert neutral(role) == "currentColor" or re.fullmatch(r"#[0-9a-f]{4,8}", neutral(role))
 
 
 @given(st.floats(-1e4, 1e4))

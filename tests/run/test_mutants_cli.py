@@ -1,4 +1,4 @@
-"""`dpaudit mutants`, and the mutants of `dpaudit audit`, as a user types them."""
+"""The mutants of `dpaudit audit`, as a user types them."""
 
 from __future__ import annotations
 
@@ -23,73 +23,12 @@ def half(data, size, *, rng):
 
 def nearly(data, size, *, rng):
     return clip(data).mean(axis=1).sum() + rng.laplace(scale=0.99, size=size)
-
-def walk(data, size, *, rng):
-    place = np.zeros(size)
-    for _ in range(3):
-        place += rng.normal(scale=2.0, size=size)
-    return place + data.sum()
-
-def own(data, size, *, rng):
-    return data.sum() + np.random.default_rng(3).laplace(size=size)
-
-def broken(data, size, *, rng):
-    raise RuntimeError("no")
 """
-
-LAPLACE = "  the noise of line 8 of mine.py (laplace, scale 1): 1 call for all draws"
 
 
 @pytest.fixture
 def mine(home: Home) -> Home:
     return home.write(mine=MODULE)
-
-
-def test_sites_and_mutants_are_printed_without_an_audit(mine: Home) -> None:
-    done = mine.dpaudit("mutants", "mine:total")
-    assert done.code == 0
-    assert done.out.splitlines() == ["mine:total", LAPLACE, "    removed", "    halved"]
-
-
-def test_calls_of_one_line_are_told_apart(mine: Home) -> None:
-    done = mine.dpaudit("mutants", "mine.py:walk", "--m", "1", "--users", "5")
-    assert done.code == 0
-    assert done.out.splitlines()[1:] == [
-        "  the noise of line 19 of mine.py (normal, scale 2): 3 calls for all draws",
-        "    removed",
-        "    halved",
-        "    not refreshed",
-        "    removed in the first call",
-        "    removed in the last call",
-        "    halved in the first call",
-        "    halved in the last call",
-    ]
-
-
-def test_a_mechanism_whose_noise_is_not_seen_is_told_what_to_do(mine: Home) -> None:
-    done = mine.dpaudit("mutants", "mine:own", "--pair", "far_user:n_users=5")
-    assert done.code == 5
-    assert "it makes a generator of its own, so that no noise is seen: draw from" in done.out
-
-
-def test_a_mechanism_that_raises_is_an_error(mine: Home) -> None:
-    done = mine.dpaudit("mutants", "mine:broken")
-    assert done.code == 1
-    assert "broken raised RuntimeError: no" in done.err
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (["mine:nothing"], "has no function 'nothing'"),
-        (["mine:total", "--pair", "far"], "pair must name a recipe"),
-        (["mine:total", "--pair", "far_user:n_users=5", "--m", "3"], "give one of them"),
-    ],
-)
-def test_wrong_usage_is_refused(mine: Home, args: list[str], words: str) -> None:
-    done = mine.dpaudit("mutants", *args)
-    assert done.code == 4
-    assert words in done.err
 
 
 AUDIT = ("audit", "mine:total", "--epsilon", "1", "--pair", "far_user:n_users=5", "--draws", "4000")
