@@ -75,7 +75,7 @@ class Stake(NamedTuple):
     bold : float
         How far it goes from the null to the rates.
     share : float
-        Of the wealth, at first.
+        Initial share of the wealth.
     careful : bool
         Whether the rates are moved against us first.
     """

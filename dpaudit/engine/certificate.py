@@ -65,9 +65,9 @@ class Tally:
     chosen : Event or Guess
         What was counted.
     counts : Counts
-        Of the event; of a guess, where left is guessed.
+        Counts of the event; for a guess, counts of the draws guessed left.
     right : Counts, optional
-        Of a guess, where right is guessed.
+        For a guess, counts of the draws guessed right.
     """
 
     chosen: Event | Guess
@@ -118,7 +118,7 @@ class Tally:
 def tally_of(chosen: Event | Guess, left: NDArray[np.int64], right: NDArray[np.int64]) -> Tally:
     """Return the tally of how often left, right and neither was guessed on either side.
 
-    Of an event, the guess is its likelier side where it fires, and the other one elsewhere.
+    An event becomes the guess of its likelier side where it fires, and of the other side elsewhere.
     """
     n, m = int(left.sum()), int(right.sum())
     guessed = [Counts(int(left[at]), n, int(right[at]), m) for at in (LEFT, RIGHT)]
@@ -180,7 +180,7 @@ class RankedTally:
     chosen : Guess
         At the look that shows most, as cuts of the output: for a reader.
     counts, right : Counts
-        Of that look: where left was guessed, and where right was.
+        Counts at that look: of the draws guessed left, and of those guessed right.
     correct : tuple of int
         Right guesses at each look.
     looks : Looks
@@ -247,7 +247,7 @@ def ranked(
     run : Run
         Its claim is a point; its generator breaks ties.
     encoder : Encoder
-        Of outputs that are one number each.
+        The encoder of outputs that are one number each.
     left, right : ndarray
         All draws of the pair, as many on either side as fair coins fell.
     """

@@ -137,7 +137,7 @@ class Chances:
         point : (float, float)
             The claim.
         failure_prob : float
-            Of the audit.
+            Failure probability of the audit.
         is_number : bool, optional
             Whether ranks are looked at. Default: of Laplace and Gaussian noise.
         is_sequential : bool, optional
@@ -323,7 +323,7 @@ def by_bet(
     events, guesses : (ndarray, ndarray)
         Rates of events on either side; of right guesses and wrong ones.
     draws : int
-        Of either side, at most.
+        Largest number of draws of each side.
     epsilon, delta, failure_prob : float
         The claim, and how often it may be refuted where it is kept.
     cost : float

@@ -42,7 +42,7 @@ class Family:
     Parameters
     ----------
     strength : float or None
-        Of the mechanism itself, where it is known.
+        Strength of the mechanism itself, if it is known.
     """
 
     strength: float | None
@@ -107,9 +107,9 @@ class Added(Family):
     Parameters
     ----------
     shifts : ndarray, shape (d,)
-        Of the numbers, in one unit; the strength multiplies them.
+        Shifts of the numbers, in one unit; the strength multiplies them.
     kind : str
-        Of the noise.
+        Kind of the noise.
     """
 
     shifts: Floats

@@ -68,11 +68,11 @@ class Fates:
     unseen : str
         Why some randomness of the mechanism gave no mutants; empty where all did.
     likeliest : Certificate or None
-        Of the survivors, the one that came closest; of those that were given, if there are any.
+        The survivor that came closest to a refutation; a given one, if any survived.
     seconds : float
         Spent in the code of the mutants.
     failure_prob : float
-        Of one look at one mutant.
+        Failure probability of one audit of one mutant.
     wanted : bool
         Whether mutants were asked for.
     """

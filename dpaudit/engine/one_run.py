@@ -77,7 +77,7 @@ class GuessTest:
     one_sided : bool
         Whether all guesses are "included".
     failure_prob : float
-        Of everything that is certified with it, in terms of fair coins.
+        Failure probability of everything that is certified with it, for fair coins.
     price : float
         By which probabilities under fair coins are divided; it is part of `failure_prob` already.
     """
@@ -186,7 +186,7 @@ class FrozenGuesses:
     deltas : tuple of float
         At which epsilon is certified besides the claim.
     weights : list of float
-        Of the claim, then of each delta.
+        Weight of the claim, then of each delta.
     """
 
     deltas: tuple[float, ...]

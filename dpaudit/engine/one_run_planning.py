@@ -44,7 +44,7 @@ class OneRunPlan:
     claim : str
         In words.
     model : str
-        Of the scores, in words.
+        Model of the scores, in words.
     delta : float
         At which epsilon is certified.
     canaries : tuple of int

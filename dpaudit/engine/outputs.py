@@ -60,7 +60,7 @@ def audit_outputs(
     failure_prob : float, optional
         Probability that any certified number of the result is wrong, in (0, 1). Default 1e-6.
     seed : int, optional
-        Of the split, >= 0. Choose it before you see what it leads to. Default 0.
+        Seed of the split, >= 0. Choose it before you see its results. Default 0.
     mutants : mapping of str to (left, right), optional
         Outputs of the mechanism with a realistic mistake, each on the same two datasets: an audit
         that refutes nothing shows its power on them. They share one `failure_prob`. None (the
@@ -126,7 +126,7 @@ class StoredDraws(Sampler):
         The outputs; shuffled, so that what is explored on is a random part of them, whatever the
         order in which they were stored.
     seed : int
-        Of the order.
+        Seed of the shuffle.
     """
 
     def __init__(self, name: str, left: NDArray[Any], right: NDArray[Any], *, seed: int) -> None:

@@ -52,7 +52,7 @@ class Plan:
     likely, rare : float
         Rates of the event that was assumed, or of right and wrong guesses.
     failure_prob : float
-        Of the audit.
+        Failure probability of the audit.
     model : str
         Where the rates come from, in words.
     curve_draws, curve_power : tuple of float
@@ -126,7 +126,7 @@ def plan(
     power : float, optional
         Wanted probability of a refutation, in (0, 1). Default 0.9.
     failure_prob : float, optional
-        Of the audit, in (0, 1). Default 1e-6.
+        Failure probability of the audit, in (0, 1). Default 1e-6.
     oracle : Oracle, optional
         Distribution of the mechanism on the worst pair, whose best event or guess is assumed to be
         found; of Laplace and Gaussian noise, draws of one number, on a pair that is named.

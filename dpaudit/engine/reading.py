@@ -29,7 +29,7 @@ def read(name: str, outputs: Outputs) -> NDArray[Any]:
     Parameters
     ----------
     name : str
-        Of this side, in messages.
+        Name of this side, in messages.
     outputs : Outputs
         As :func:`dpaudit.audit_outputs` takes them.
 
@@ -76,7 +76,7 @@ def refuse_other_kinds(
     Parameters
     ----------
     name : str
-        Of the audit, in messages.
+        Name of the audit, in messages.
     left, right : ndarray
         As they were read.
     lengths_vary : bool

@@ -1,4 +1,4 @@
-"""The floating-point attack: what the low bits of an output betray.
+"""The floating-point attack: what the low bits of an output reveal.
 
 In exact arithmetic ``value + noise`` hides the value; in float64 it need not. The sum is rounded
 to the unit in the last place of its *larger* term, and a sampler that inverts a distribution
@@ -316,7 +316,7 @@ def bit_features(
     Parameters
     ----------
     encoder : Encoder
-        Of the outputs.
+        The encoder of the outputs.
     left, right : ndarray, shape [size, k]
         Encoded exploration draws.
     references : sequence of float

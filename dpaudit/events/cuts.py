@@ -261,7 +261,7 @@ class Cuts:
     hits : dict of str to ndarray of int, shape (k,)
         Draws of each side at or above the thresholds.
     draws : dict of str to int
-        Of each side.
+        Number of draws of each side.
     """
 
     score: Score

@@ -281,11 +281,11 @@ def views(name: str, texts: Texts, left: Texts, right: Texts) -> Iterator[View]:
     Parameters
     ----------
     name : str
-        Of the column.
+        Name of the column.
     texts : Texts
-        Of both sides, to learn labels from.
+        Texts of both sides, to learn labels from.
     left, right : Texts
-        Of either side, to choose what is worth reading.
+        Texts of each side, to choose which features are useful.
     """
     if len(np.unique(texts.first())) <= PLAIN_LABELS:
         return  # a table over so few texts says all that can be read off them

@@ -177,7 +177,7 @@ class Selection:
         primary is expected to certify, and the separation of the two sides, its difference of
         rates, which orders pairs of equal expectation.
     point : (float, float)
-        Of the claim's curve, where the primary event challenges it best.
+        Point of the claimed curve that the primary event challenges best.
     """
 
     primary: Event | Guess

@@ -85,7 +85,7 @@ def spreads(
     Parameters
     ----------
     columns : ndarray of int
-        Those that hold numbers, at least two.
+        Indices of the columns that hold numbers, at least two.
     left, right : ndarray, shape (n, k)
         Encoded draws from which to learn.
 
@@ -195,9 +195,9 @@ def relations(
     Parameters
     ----------
     names : list of str
-        Of all columns.
+        Names of all columns.
     columns : ndarray of int
-        Those that hold numbers, at least two.
+        Indices of the columns that hold numbers, at least two.
     left, right : ndarray, shape (n, k)
         Encoded draws from which to learn.
 
@@ -331,7 +331,7 @@ def periodic(name: str, left: Floats, right: Floats) -> Iterator[tuple[Column, R
     Parameters
     ----------
     name : str
-        Of the number.
+        Name of the number.
     left, right : ndarray, shape (n,)
         Its values on the draws from which to learn; NaN for no answer.
 

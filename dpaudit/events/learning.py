@@ -55,7 +55,7 @@ def all_scores(
     Parameters
     ----------
     encoder : Encoder
-        Of the outputs.
+        The encoder of the outputs.
     left, right : ndarray, shape [size, k]
         Encoded draws from which to learn.
     rng : numpy.random.Generator

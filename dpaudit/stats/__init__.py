@@ -1,4 +1,4 @@
-"""What is true of counts and distributions: bounds, divergences, curves, noise in closed form.
+"""Bounds from counts, divergences, curves, and noise in closed form.
 
 Everything that dpaudit certifies rests on this room. Its bounds are one-sided and say so in their
 names; none is asymptotic, and no option selects one that is. `oracles` holds exact truth.

@@ -368,7 +368,7 @@ def joint_region(counts: Counts, failure_prob: float, target: Target) -> tuple[F
     Parameters
     ----------
     counts : Counts
-        Of independent draws that had no part in choosing the event; the left side is the one on
+        Counts of independent draws that did not choose the event; the left side is the one on
         which it was declared to be likelier.
     failure_prob : float
         Strictly between 0 and 1.

@@ -217,9 +217,9 @@ class Noise:
         region : HalfSpace, Slab, Ball or Box
             As in :meth:`probability`.
         center : array_like, shape [d]
-            Of the ball.
+            Centre of the ball.
         radius : float
-            Of the ball, >= 0.
+            Radius of the ball, >= 0.
         """
         self._check(region)
         middle = _vector(center=center)

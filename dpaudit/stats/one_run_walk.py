@@ -77,7 +77,7 @@ def crossing_bound(heights: Sequence[int], looks: Looks, epsilon: float, budget:
     epsilon : float
         Finite, >= 0.
     budget : float
-        Of the theorem of the module, >= 0; exact for 0.
+        The budget of the theorem of the module, >= 0; exact for 0.
 
     Examples
     --------

@@ -50,7 +50,7 @@ _QUANTILES = 64  # of the number of guesses, when planning
 
 @dataclass(frozen=True)
 class GuessCounts:
-    """How many of N draws at fair coins were guessed rightly, and wrongly.
+    """How many of N randomised draws were guessed rightly, and wrongly.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def guess_bounds(counts: GuessCounts, failure_prob: float) -> RateBounds:
     Parameters
     ----------
     counts : GuessCounts
-        Of independent draws at fair coins, by a rule that they had no part in choosing.
+        Counts of independent randomised draws, guessed by a rule that they did not choose.
     failure_prob : float
         Strictly between 0 and 1.
 
@@ -132,7 +132,7 @@ def guess_refutation_prob(
     Parameters
     ----------
     share : float
-        Of right guesses among all, in [0, 1].
+        Share of right guesses among all guesses, in [0, 1].
     rate : float
         Probability that a side is guessed, in (0, 1].
     draws : int
@@ -212,7 +212,7 @@ class RateBounds:
         Parameters
         ----------
         counts : Counts
-            Of draws that had no part in choosing the event.
+            Counts of draws that did not choose the event.
         likelier : {"left", "right"}
             The side on which the event was *declared* to be likelier, before these draws.
         failure_prob : float

@@ -102,9 +102,9 @@ def wager(left: Floats, right: Floats, epsilon: Floats, delta: float, bold: floa
         Rates of the answers on the two sides, as earlier draws suggest them. An answer whose rate
         is 0 everywhere is one that cannot be given.
     epsilon : ndarray, shape (n,)
-        Of the nulls, >= 0.
+        Claimed epsilon of each null, >= 0.
     delta : float
-        Of the nulls, in [0, 1].
+        Claimed delta of the nulls, in [0, 1].
     bold : float
         In (0, 1]: bet on rates this far on the way from the null to the given ones.
 

@@ -65,7 +65,7 @@ class RegionEvent:
     Parameters
     ----------
     region : HalfSpace, Slab, Ball or Box
-        Of outputs.
+        Region of outputs.
     place : str
         What the region is measured along or around, such as "coordinate 0".
     """
@@ -145,7 +145,7 @@ class LikelihoodRatio:
     Parameters
     ----------
     noise : Noise
-        Of the components.
+        Noise of the components.
     left, right : ndarray, shape [m, d]
         Centres of the mixtures.
     """

@@ -117,7 +117,7 @@ class Plan:
     questions : tuple of Question
         The epsilon at the claimed delta, then the delta at the claimed epsilon, then the profile.
     weights : list of float
-        Of the questions, in failure_prob.
+        Weight of each question, for the division of failure_prob.
     estimates : tuple of Candidate
         Events that serve the estimated profile only.
     point : tuple of float
