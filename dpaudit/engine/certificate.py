@@ -63,7 +63,7 @@ class Tally:
     Parameters
     ----------
     chosen : Event or Guess
-        What was counted.
+        The event or the guess that was counted.
     counts : Counts
         Counts of the event; for a guess, counts of the draws guessed left.
     right : Counts, optional
@@ -387,7 +387,7 @@ class Certificate:
         Parameters
         ----------
         task : Task
-            What was asked.
+            The task of the audit.
         pair, point
             Where the look ended: the pair, and (epsilon, delta) of the claim that it challenged.
         epsilon, delta : Bound

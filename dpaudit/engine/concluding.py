@@ -85,11 +85,11 @@ def judge(task: Task, found: Certificate, fates: Fates) -> tuple[Verdict, str]:
     Parameters
     ----------
     task : Task
-        What was asked.
+        The task of the audit.
     found : Certificate
-        What was found of the mechanism.
+        The certificate of the mechanism.
     fates : Fates
-        What became of its mutants.
+        The fates of its mutants.
     """
     epsilon, delta = found.point
     if found.refuted:
@@ -180,13 +180,13 @@ def advice(
     Parameters
     ----------
     task : Task
-        What was asked.
+        The task of the audit.
     found : Certificate
-        What was found of the mechanism.
+        The certificate of the mechanism.
     verdict : Verdict
-        What was concluded.
+        The verdict.
     fates : Fates
-        What became of the mutants.
+        The fates of the mutants.
     family : Family, optional
         The mechanism with more or less noise.
     """
@@ -368,11 +368,11 @@ def conclude(
     Parameters
     ----------
     task : Task
-        What was asked.
+        The task of the audit.
     found : Certificate
-        What was found of the mechanism.
+        The certificate of the mechanism.
     fates : Fates
-        What became of the mutants.
+        The fates of the mutants.
     mechanism : callable, AdditiveNoise, ExactMechanism or str
         What was audited, or its name.
     family : Family, optional

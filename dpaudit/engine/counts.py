@@ -229,7 +229,7 @@ class _Look:
     Parameters
     ----------
     events : tuple of Event
-        What is counted, frozen.
+        The frozen events that are counted.
     keeps : int
         How many draws of one side are kept.
     """

@@ -117,7 +117,7 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
     task : Task
         The claim, the pairs, the budget and the seed.
     mechanism : callable, AdditiveNoise or ExactMechanism
-        What is audited.
+        The audited mechanism.
     given : tuple or None
         Mutants besides those that are made of the mechanism's noise; None for no mutant at all.
     """

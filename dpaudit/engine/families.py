@@ -264,11 +264,11 @@ def family_of(
     Parameters
     ----------
     task : Task
-        What was asked.
+        The task of the audit.
     mechanism : callable
-        What was audited.
+        The audited mechanism.
     found : Certificate
-        What was found.
+        The certificate of the mechanism.
     made : NoiseMutants or None
         Its mutants, with what was seen of its noise.
     """

@@ -44,7 +44,7 @@ def noise_margin(
     result : AuditResult
         Audit of the mechanism; its seed and its `failure_prob` are used again.
     claim : Claim
-        What was audited.
+        The audited mechanism.
     variants : mapping of float to mechanism
         The same mechanism with its noise multiplied by each number, > 0. Variants whose exceptions
         are outcomes, and that draw many at once, draw one by one.

@@ -93,7 +93,7 @@ def mutants_of(
     Parameters
     ----------
     task : Task
-        What is asked.
+        The task of the audit.
     mechanism : callable, AdditiveNoise or ExactMechanism
         Whose mutants.
     found : Certificate
@@ -319,11 +319,11 @@ def fates_of(task: Task, made: NoiseMutants, found: Certificate, *, certify: Cer
     Parameters
     ----------
     task : Task
-        What was asked.
+        The task of the audit.
     made : NoiseMutants
         Its mutants; see :func:`mutants_of`.
     found : Certificate
-        What was found of the mechanism.
+        The certificate of the mechanism.
     certify : callable
         The driver that certified it: ``certify(task, mechanism, role) -> Certificate``.
     """

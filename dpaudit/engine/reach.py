@@ -30,9 +30,9 @@ def detectable(task: Task, found: Certificate, family: Family) -> float | None:
     Parameters
     ----------
     task : Task
-        What was asked.
+        The task of the audit.
     found : Certificate
-        What was found.
+        The certificate of the mechanism.
     family : Family
         The mechanism with more or less noise.
 

@@ -255,7 +255,7 @@ class Cuts:
     Parameters
     ----------
     score : Score
-        What is cut.
+        The score that is cut.
     thresholds : ndarray, shape (k,)
         Rising.
     hits : dict of str to ndarray of int, shape (k,)

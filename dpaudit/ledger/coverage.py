@@ -60,7 +60,7 @@ def account(
     files : mapping
         The ledger files of the run, by absolute path.
     results : iterable of StatementResult
-        What was found.
+        The certificate of the mechanism.
     lost : mapping, optional
         Reasons why tests left no row, by the ids that pytest gives them: a check may take its
         worker down with it.

@@ -53,7 +53,7 @@ class Mutant:
     name : str
         Words that no other mutant of the mechanism has.
     mechanism : callable, AdditiveNoise or ExactMechanism
-        What is audited.
+        The audited mechanism.
     noise : str
         The noise that was changed, in words; empty when the mistake is of another kind.
     change : str

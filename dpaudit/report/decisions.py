@@ -28,7 +28,7 @@ class Card:
     Parameters
     ----------
     result : AuditResult
-        What was found.
+        The certificate of the mechanism.
     anchor : str
         Where the page tells all of it.
     sentence : str

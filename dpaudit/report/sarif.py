@@ -39,7 +39,7 @@ def sarif(run: StoredRun, records: Sequence[Record]) -> str:
     run : StoredRun
         What was asked for.
     records : sequence of Record
-        What was found.
+        The certificate of the mechanism.
     """
     notifications = [_problem(sentence) for sentence in run.problems]
     if not run.complete:

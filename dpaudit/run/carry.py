@@ -42,7 +42,7 @@ class Cargo:
     Parameters
     ----------
     records : tuple of Record
-        What was found.
+        The certificate of the mechanism.
     packed : tuple
         The same, as :func:`dpaudit.store.pack` packs each.
     problems : tuple of str
