@@ -7,7 +7,7 @@ import hashlib
 import os
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -86,15 +86,15 @@ def changed_sources(origin: Mapping[str, Any], root: Path | None = None) -> list
     )
 
 
-def changed_versions(origin: Mapping[str, Any], names: Sequence[str] = ()) -> list[str]:
-    """Say which versions (by default: of all) are no longer those that a record was made with."""
+def changed_versions(origin: Mapping[str, Any]) -> list[str]:
+    """Say which versions are no longer those that a record was made with."""
     stored = origin.get("versions")
     if not isinstance(stored, Mapping):
         return []
     now = versions()
     return [
         f"{name} {stored.get(name, 'none')} then, {now.get(name, 'none')} now"
-        for name in (set(names) & set(stored) if names else sorted({*stored, *now}))
+        for name in sorted({*stored, *now})
         if stored.get(name) != now.get(name)
     ]
 
