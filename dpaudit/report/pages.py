@@ -86,7 +86,13 @@ def render(out: Path, run: StoredRun, records: Sequence[Record]) -> str:
         What was found. Audits are told in full; other kinds have a card, and pages of their own.
     """
     results = by_concern(by_kind(records)[AUDIT.name])
-    audits = [_audit(out, run, result) for result in results]
+    audits: list[dict[str, Any]] = []
+    anchors: set[str] = set()
+    for result in results:
+        audits.append(_audit(out, run, result))
+        while audits[-1]["anchor"] in anchors:  # an id that occurs twice must not break the links
+            audits[-1]["anchor"] += "-again"
+        anchors.add(audits[-1]["anchor"])
     tally = {key: sum(audit["kind"].key == key for audit in audits) for key in STATUSES}
     return fill(
         "report.html.j2",

@@ -25,7 +25,6 @@ _SELF = "dpaudit"
 _LARGEST = 2**26  # bytes of a source file
 
 
-@functools.cache
 def versions() -> dict[str, str]:
     """Versions of everything that the numbers of audits and checks depend on."""
     try:
