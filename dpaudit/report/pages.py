@@ -74,16 +74,9 @@ def write_report(out: Path, run: StoredRun, records: Sequence[Record]) -> Path:
 
 
 def render(out: Path, run: StoredRun, records: Sequence[Record]) -> str:
-    """Return the first page of a run as text.
+    """Return the first page of a run as text; the arguments are those of :func:`write_report`.
 
-    Parameters
-    ----------
-    out : Path
-        Directory of the results, for the commands that replay them.
-    run : StoredRun
-        What was asked for.
-    records : sequence of Record
-        What was found. Audits are told in full; other kinds have a card, and pages of their own.
+    Audits are told in full; other kinds of records have a card, and pages of their own.
     """
     results = by_concern(by_kind(records)[AUDIT.name])
     audits: list[dict[str, Any]] = []
