@@ -634,7 +634,7 @@ READ_ONLY = set(
     """AuditResult Verdict engine.Plan engine.OneRunPlan engine.Frozen engine.Instrument engine.Run
     engine.Certificate engine.Bound events.Event events.Guess
     ledger.LedgerVerdict ledger.StatementResult properties.FunctionCheck ledger.Ledger
-    properties.strategies.Loss mutants.NoiseMutants mutants.Mutant mutants.Treatment
+    mutants.NoiseMutants mutants.Mutant mutants.Treatment
     mechanisms.SampledMechanism mechanisms.ExactMechanism mechanisms.Cluster neighbors.Portfolio
     oracles.Oracle oracles.DiscreteOracle oracles.GaussianOracle oracles.LaplaceOracle
     oracles.LaplaceVectorOracle oracles.PatternDistribution results.CanaryGuesses

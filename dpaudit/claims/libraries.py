@@ -25,10 +25,7 @@ from dpaudit.claims.notions import (
 )
 from dpaudit.errors import ArgumentError
 
-_RELATIONS = {
-    "ADD_OR_REMOVE_ONE": Relation.ADD_REMOVE_USER,
-    "REPLACE_ONE": Relation.REPLACE_USER,
-}
+_RELATIONS = {"ADD_OR_REMOVE_ONE": Relation.ADD_REMOVE_USER, "REPLACE_ONE": Relation.REPLACE_USER}
 """What dp-accounting calls a relation, and what it is here."""
 
 _STORED_DELTAS = (1e-9, 1e-7, 1e-5, 1e-3, 0.1)

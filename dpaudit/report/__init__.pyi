@@ -3,6 +3,7 @@ from .changes import What as What
 from .comparison import compare as compare
 from .comparison import comparison_lines as comparison_lines
 from .comparison import comparison_markdown as comparison_markdown
+from .comparison import differences as differences
 from .comparison import read_side as read_side
 from .page import fill as fill
 from .page import kept as kept

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+from dpaudit._json import encode
 from dpaudit.report.changes import VerdictChange, What, audit_changes
 from dpaudit.report.sections import Alert, Section, replay_command
 from dpaudit.results import STATUSES, AuditResult, Verdict, beside, score_words, unnoticed_words
@@ -89,9 +90,9 @@ class AuditSection(Section[AuditResult]):
             return None
         facts = {
             "verdict": record.verdict.value,
-            "claimedEpsilon": _number(record.claimed_epsilon),
+            "claimedEpsilon": encode(record.claimed_epsilon),
             "claimedDelta": record.claimed_delta,
-            "certifiedEpsilon": _number(record.certified_epsilon),
+            "certifiedEpsilon": encode(record.certified_epsilon),
             "failureProb": record.failure_prob,
         }
         reason = str(record.origin.get("reason") or "marked as a known violation")
@@ -104,11 +105,6 @@ class AuditSection(Section[AuditResult]):
     def fault(self, record: AuditResult) -> What:
         """Return that it is refuted, if it is."""
         return What.REFUTED if record.status.key == "refuted" else What.UNDECLARED
-
-
-def _number(value: float) -> float | str:
-    """Return a number as strict JSON has it."""
-    return value if abs(value) < float("inf") else "inf"
 
 
 AUDITS = AuditSection()

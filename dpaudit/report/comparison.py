@@ -29,8 +29,8 @@ _SECTIONS = (
 )
 _FREE = re.compile(r"[^A-Za-z0-9 .,:;=%+/'>-]|:(?=//)|(?<=www)\.")
 
-_UNTOLD = {"seconds", "mechanism_seconds", "versions", "origin", "expected"}
-"""What differs between two runs of the same code."""
+MAY_DIFFER = {"seconds", "mechanism_seconds", "versions", "origin", "expected"}
+"""What differs between two runs of the same code, wherever it stands in a record."""
 
 
 _Key = tuple[str, str]
@@ -182,13 +182,19 @@ def _in_both(old: Side, new: Side) -> list[tuple[Record, Record]]:
 
 def is_same(old: Record, new: Record) -> bool:
     """Whether two records are the same to the last bit, but for times and where they were made."""
+    return not any(differences("", old.to_json(), new.to_json()))
 
-    def told(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: told(item) for key, item in value.items() if key not in _UNTOLD}
-        return [told(item) for item in value] if isinstance(value, list) else value
 
-    return bool(told(old.to_json()) == told(new.to_json()))
+def differences(name: str, old: Any, new: Any) -> Iterator[str]:
+    """Name every value that differs between two pieces of plain data, but for what may."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted({*old, *new} - MAY_DIFFER):
+            yield from differences(f"{name}.{key}".lstrip("."), old.get(key), new.get(key))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, pair in enumerate(zip(old, new, strict=True)):
+            yield from differences(f"{name}[{index}]", *pair)
+    elif old != new:
+        yield short(f"{name}: {old!r} against {new!r}", _LONGEST)
 
 
 # --- what one of them lacks ---------------------------------------------------------------------

@@ -9,7 +9,17 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from dpaudit.results import AuditResult, Verdict, datasets, least, number, severity, short, words
+from dpaudit.results import (
+    STATUSES,
+    AuditResult,
+    Verdict,
+    datasets,
+    least,
+    number,
+    severity,
+    short,
+    words,
+)
 
 CARDS = 6
 """Audits that are told in full; the others are named in a line each, and stand in the table."""
@@ -77,7 +87,7 @@ class Decisions:
 
 def by_concern(results: Sequence[AuditResult]) -> list[AuditResult]:
     """Return results in the order in which one should look at them, the worst first."""
-    order = list(severity.ORDER)
+    order = list(STATUSES)
     return sorted(results, key=lambda r: (order.index(r.status.key), -severity.severity(r)))
 
 
@@ -131,7 +141,7 @@ def _whole(results: Sequence[AuditResult]) -> tuple[str, str, str]:
         worst = next(result for result in results if result.status.key == "refuted")
         return "refuted", f"{sentence} {_worst(worst)}", " ".join(more)
     sentence = "No claim is refuted" + ("" if not found["known"] else ", but for known violations")
-    tone = next((key for key in severity.ORDER if found[key]), "not_refuted")
+    tone = next((key for key in STATUSES if found[key]), "not_refuted")
     if not results:
         return tone, "Nothing was audited.", ""
     if not rest and silent == len(results):

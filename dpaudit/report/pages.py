@@ -74,19 +74,18 @@ def write_report(out: Path, run: StoredRun, records: Sequence[Record]) -> Path:
 
 
 def render(out: Path, run: StoredRun, records: Sequence[Record]) -> str:
-    """Return the first page of a run as text.
+    """Return the first page of a run as text; the arguments are those of :func:`write_report`.
 
-    Parameters
-    ----------
-    out : Path
-        Directory of the results, for the commands that replay them.
-    run : StoredRun
-        What was asked for.
-    records : sequence of Record
-        What was found. Audits are told in full; other kinds have a card, and pages of their own.
+    Audits are told in full; other kinds of records have a card, and pages of their own.
     """
     results = by_concern(by_kind(records)[AUDIT.name])
-    audits = [_audit(out, run, result) for result in results]
+    audits: list[dict[str, Any]] = []
+    anchors: set[str] = set()
+    for result in results:
+        audits.append(_audit(out, run, result))
+        while audits[-1]["anchor"] in anchors:  # an id that occurs twice must not break the links
+            audits[-1]["anchor"] += "-again"
+        anchors.add(audits[-1]["anchor"])
     tally = {key: sum(audit["kind"].key == key for audit in audits) for key in STATUSES}
     return fill(
         "report.html.j2",

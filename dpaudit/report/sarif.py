@@ -46,9 +46,7 @@ def sarif(run: StoredRun, records: Sequence[Record]) -> str:
         words = "the run was interrupted: what it did not reach is not here"
         notifications.append(_notification("error", words, "", None))
     failed = bool(notifications)
-    for sentence in run.skipped:
-        path = node_and_reason(sentence)[0].partition("::")[0]
-        notifications.append(_notification("note", f"skipped: {sentence}", path, None))
+    notifications += [_problem(sentence, "note", "skipped: ") for sentence in run.skipped]
     log = {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -143,9 +141,9 @@ def _physical(path: str, line: int | None) -> dict[str, Any]:
     return {"physicalLocation": made}
 
 
-def _problem(sentence: str) -> dict[str, Any]:
+def _problem(sentence: str, level: str = "error", word: str = "") -> dict[str, Any]:
     path, _, item = node_and_reason(sentence)[0].partition("::")
-    return _notification("error", sentence, path, line_of(path, item))
+    return _notification(level, word + sentence, path, line_of(path, item))
 
 
 def _notification(level: str, text: str, path: str, line: int | None) -> dict[str, Any]:

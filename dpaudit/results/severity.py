@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dpaudit.results.charts import Axis, Chart, Panel, Series
 from dpaudit.results.svg import coordinate, svg_of
-from dpaudit.results.verdicts import STATUSES, Verdict
+from dpaudit.results.verdicts import Verdict
 from dpaudit.results.words import least, most, number
 
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 CLAIM = 0.36
 """Where on the bar the claim stands; its end is infinity."""
-
-ORDER = tuple(STATUSES)
-"""Keys of what may become of an audit, in the order in which a reader should look."""
 
 TICKS = (1.0, 2.0, 5.0, 10.0, 100.0, math.inf)
 _DECADES = 3.0

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 
 from dpaudit.results.charts import COLUMNS, Chart, Panel, Point, Series
 
-WIDTH = 400.0
 TEXT = 10.5
 """Size of letters in a chart."""
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dpaudit.results.words import duration
+from dpaudit.results import words
 
 FOLDER = ".progress"
 EVERY = 0.5
@@ -73,7 +73,7 @@ class Progress:
         'audit_x::one: 35%, about 2 min 1 s left'
         """
         left = self.left(now)
-        rest = "" if left is None else f", about {duration(max(left, 1.0))} left"
+        rest = "" if left is None else f", about {words.duration(max(left, 1.0))} left"
         return f"{self.id}: {self.share:.0%}{rest}"
 
 

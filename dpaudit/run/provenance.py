@@ -7,7 +7,7 @@ import hashlib
 import os
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ _SELF = "dpaudit"
 _LARGEST = 2**26  # bytes of a source file
 
 
-@functools.cache
 def versions() -> dict[str, str]:
     """Versions of everything that the numbers of audits and checks depend on."""
     try:
@@ -86,15 +85,15 @@ def changed_sources(origin: Mapping[str, Any], root: Path | None = None) -> list
     )
 
 
-def changed_versions(origin: Mapping[str, Any], names: Sequence[str] = ()) -> list[str]:
-    """Say which versions (by default: of all) are no longer those that a record was made with."""
+def changed_versions(origin: Mapping[str, Any]) -> list[str]:
+    """Say which versions are no longer those that a record was made with."""
     stored = origin.get("versions")
     if not isinstance(stored, Mapping):
         return []
     now = versions()
     return [
         f"{name} {stored.get(name, 'none')} then, {now.get(name, 'none')} now"
-        for name in (set(names) & set(stored) if names else sorted({*stored, *now}))
+        for name in sorted({*stored, *now})
         if stored.get(name) != now.get(name)
     ]
 

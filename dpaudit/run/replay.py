@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import click
 
 from dpaudit.errors import ArgumentError, DpauditError, StoreError
-from dpaudit.report import section_of
+from dpaudit.report import differences, section_of
 from dpaudit.results import AuditResult
 from dpaudit.run.auditor import ended_by_clock
 from dpaudit.run.direct import audit_function, file_of
@@ -18,13 +17,6 @@ from dpaudit.run.provenance import changed_sources, changed_versions, is_install
 from dpaudit.run.settings import RunSettings
 from dpaudit.store import Record, load_record, place_of
 
-_TIMES = {"seconds", "mechanism_seconds", "versions"}
-"""What differs between two runs of the same, wherever it stands in a record."""
-
-_IGNORED = _TIMES | {"origin", "expected", "schema"}
-"""Fields of a record that a replay does not compare."""
-
-_LONGEST = 300
 _SHOWN = 20  # differences
 
 
@@ -59,11 +51,6 @@ def replay_record(path: Path, *, trust: bool) -> int:
         exact = replays(stored)
         click.echo("the same" if exact else "the same verdict; its numbers need not come again")
         return OK
-    if other := changed_versions(stored.origin, ["blas"]):
-        click.echo(
-            f"the kernels of linear algebra changed since ({other[0]}): a mechanism that "
-            "multiplies matrices, as with @, may round otherwise, and its counts may differ"
-        )
     count = "1 value differs" if len(found) == 1 else f"{len(found)} values differ"
     click.echo(f"NOT the same: {count}")
     return FAILED
@@ -129,22 +116,6 @@ def replays(record: Record) -> bool:
 def compare(stored: Record, again: Record) -> list[str]:
     """Say what differs between a stored record and its replay, but for times and versions."""
     a, b = stored.to_json(), again.to_json()
-    keys = [key for key in a if key not in _IGNORED]
     if not replays(stored):
-        keys = [key for key in ("verdict", "method") if key in a]
-    return [line for key in keys for line in differences(key, a[key], b[key])]
-
-
-def differences(name: str, a: Any, b: Any) -> list[str]:
-    """Name every value that differs between two pieces of plain data."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        return [
-            line
-            for key in sorted({*a, *b} - _TIMES)
-            for line in differences(f"{name}.{key}", a.get(key), b.get(key))
-        ]
-    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        pairs = enumerate(zip(a, b, strict=True))
-        return [line for i, (x, y) in pairs for line in differences(f"{name}[{i}]", x, y)]
-    line = f"{name}: {a!r} against {b!r}"
-    return [] if a == b else [line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."]
+        a, b = ({key: data.get(key) for key in ("verdict", "method")} for data in (a, b))
+    return list(differences("", a, b))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import shlex
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -284,8 +284,8 @@ class AuditSession:
             family_wise_error=family_wise_error(self.records),
             started=self._started,
             seconds=round(time.perf_counter() - self._begun, 2),
-            problems=_once([*problems, *self.before.problems(self._ran)]),
-            skipped=_once([*self._skipped, *self.before.skipped(self._ran)]),
+            problems=tuple(dict.fromkeys([*problems, *self.before.problems(self._ran)])),
+            skipped=tuple(dict.fromkeys([*self._skipped, *self.before.skipped(self._ran)])),
             kept=tuple(older for _, older in kept),
             facts=facts,
             complete=complete and (not kept or (before is not None and before.complete)),
@@ -367,10 +367,6 @@ class Before:
     def skipped(self, ran: set[str]) -> list[str]:
         """Return what earlier runs skipped."""
         return drop_rerun(() if self.run is None else self.run.skipped, ran)
-
-
-def _once(sentences: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(sentences))
 
 
 def asked_of(config: pytest.Config, settings: RunSettings) -> Asked:

@@ -34,19 +34,14 @@ def write_sealed(path: Path, document: Mapping[str, Any], *, durable: bool = Tru
     write_atomic(path, text, durable=durable)
 
 
-def read_sealed(path: Path, *, schema: int) -> dict[str, Any]:
-    """Read what :func:`write_sealed` wrote, without its checksum.
+def unsealed(path: Path, document: dict[str, Any], *, schema: int) -> dict[str, Any]:
+    """Return the content of a sealed object, without its checksum.
 
     Raises
     ------
     StoreError
-        With the path, when the file is missing, damaged, of another version, or was changed.
+        With the path, when the file is of another version, or was changed.
     """
-    return unsealed(path, read_json(path), schema=schema)
-
-
-def unsealed(path: Path, document: dict[str, Any], *, schema: int) -> dict[str, Any]:
-    """Return the content of a sealed object; see :func:`read_sealed`."""
     if document.get("schema") != schema:
         raise StoreError(
             f"{path} has schema {document.get('schema')!r}, this version of dpaudit reads "
@@ -56,8 +51,6 @@ def unsealed(path: Path, document: dict[str, Any], *, schema: int) -> dict[str, 
     if said != checksum_of(document):
         raise StoreError(
             f"{path} does not agree with its checksum: it was changed after it was written"
-            if said is not None
-            else f"{path} lacks its checksum: it was changed after it was written"
         )
     return document
 

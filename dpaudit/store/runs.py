@@ -24,7 +24,7 @@ from dpaudit import _json, _validate
 from dpaudit._files import inside, write_atomic
 from dpaudit.errors import StoreError
 from dpaudit.store import journal
-from dpaudit.store.files import read_sealed, set_aside, write_sealed
+from dpaudit.store.files import read_json, set_aside, unsealed, write_sealed
 from dpaudit.store.records import Kind, Record, Row, kinds, load_record, read_rows, rows_of
 
 RUN_SCHEMA = 7
@@ -225,7 +225,7 @@ def _check_agreement(path: Path, record: Record, row: Mapping[str, Any]) -> None
 def _read(out: Path) -> tuple[StoredRun, list[tuple[Kind, Row, Record | None]]]:
     """Read ``results.json`` and the journal: the run, and each row with its bare record."""
     path = inside(out, RESULTS)
-    data = read_sealed(path, schema=RUN_SCHEMA)
+    data = unsealed(path, read_json(path), schema=RUN_SCHEMA)
     try:
         run: StoredRun = _json.decode(StoredRun, data.get("run"))
         rows = read_rows(data)

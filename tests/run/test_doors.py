@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from dpaudit.run.replay import differences
+from dpaudit.report import differences
 from dpaudit.store import hold
 
 MODULE = """
@@ -344,7 +344,7 @@ def test_replay_of_changed_code_says_so_first_and_in_few_lines(make):
 def test_times_are_no_difference():
     old = {"mutants": [{"seconds": 1.0, "x": [1, 2]}], "seconds": 7.0}
     new = {"mutants": [{"seconds": 2.0, "x": [1, 3]}], "seconds": 8.0}
-    assert differences("result", old, new) == ["result.mutants[0].x[1]: 2 against 3"]
+    assert list(differences("result", old, new)) == ["result.mutants[0].x[1]: 2 against 3"]
 
 
 def test_replay_runs_nothing_outside_of_its_project_without_trust(make):

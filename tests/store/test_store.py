@@ -519,7 +519,7 @@ def test_words_that_were_changed_by_hand_are_not_trusted(tmp_path: Path) -> None
     document = json.loads(words)
     del document[CHECKSUM]
     path.write_text(json.dumps(document))
-    with pytest.raises(StoreError, match="lacks its checksum"):
+    with pytest.raises(StoreError, match="does not agree with its checksum"):
         load_record(path)
     path.write_text(json.dumps(json.loads(words)))  # of other white space, the same words
     assert load_record(path) == (RESULT, [])
