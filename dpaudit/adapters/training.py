@@ -70,40 +70,27 @@ def jax_privacy(
             _validate.function(**{name: function})
     steps = _validate.integer(1, steps=steps)
     learning_rate = _validate.nonnegative(learning_rate=learning_rate)
-    descent = functools.partial(_descent, gradient, params, steps, privatizer, then)
+
+    def descent(data: Any, *, key: Any, stddev: float, learning_rate: float) -> Any:
+        jax = needed("jax", package="jax-privacy")
+        noise = needed("jax_privacy.noise_addition", package="jax-privacy")
+        make = noise.gaussian_privatizer if privatizer is None else privatizer
+        private = make(stddev=stddev, prng_key=key)
+        at, seen = params, []
+        state = private.init(at)
+        for _ in range(steps):
+            noisy, state = private.update(gradient(at, data), state)
+            at = jax.tree.map(lambda here, by: here - learning_rate * by, at, noisy)
+            seen.append(noisy)
+        stacked = jax.tree.map(lambda *each: jax.numpy.stack(each), *seen)
+        if then is not None:
+            return then(stacked, at)
+        return jax.numpy.concatenate([leaf.ravel() for leaf in jax.tree.leaves(stacked)])
+
     mechanism = one_draw(descent, randomness="jax", vmap=True)
     mechanism.__name__ = "jax_privacy"
     stddev = _validate.positive(stddev=stddev)
     return functools.partial(mechanism, stddev=stddev, learning_rate=learning_rate)
-
-
-def _descent(
-    gradient: Any,
-    params: Any,
-    steps: int,
-    privatizer: Any,
-    then: Any,
-    data: Any,
-    *,
-    key: Any,
-    stddev: float,
-    learning_rate: float,
-) -> Any:
-    """Return what is kept of one run."""
-    jax = needed("jax", package="jax-privacy")
-    noise = needed("jax_privacy.noise_addition", package="jax-privacy")
-    make = noise.gaussian_privatizer if privatizer is None else privatizer
-    private = make(stddev=stddev, prng_key=key)
-    state = private.init(params)
-    seen = []
-    for _ in range(steps):
-        noisy, state = private.update(gradient(params, data), state)
-        params = jax.tree.map(lambda at, by: at - learning_rate * by, params, noisy)
-        seen.append(noisy)
-    stacked = jax.tree.map(lambda *each: jax.numpy.stack(each), *seen)
-    if then is not None:
-        return then(stacked, params)
-    return jax.numpy.concatenate([leaf.ravel() for leaf in jax.tree.leaves(stacked)])
 
 
 # --- Opacus ---

@@ -20,10 +20,11 @@ from dpaudit.data.forms import (
     Form,
     Packed,
     dataset_array,
+    is_frame,
     locked,
     words_of_shape,
 )
-from dpaudit.data.frames import FrameForm, is_frame
+from dpaudit.data.frames import FrameForm
 from dpaudit.data.frames import unpacked as _frame
 from dpaudit.data.sequences import SequenceForm, content, object_array
 from dpaudit.data.sequences import unpacked as _sequence

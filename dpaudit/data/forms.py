@@ -17,6 +17,7 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -208,6 +209,11 @@ class ArrayForm(Form):
 
     def size(self, value: Array) -> int:
         return int(value.nbytes)
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is a DataFrame of pandas or polars, which is not lazy."""
+    return hasattr(value, "columns") and bool(nw.dependencies.is_into_dataframe(value))
 
 
 def dataset_array(name: str, value: ArrayLike) -> Array:

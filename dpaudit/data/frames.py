@@ -11,7 +11,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from dpaudit import _validate
-from dpaudit.data.forms import Census, Form, Packed
+from dpaudit.data.forms import Census, Form, Packed, is_frame
 from dpaudit.data.sequences import content
 from dpaudit.errors import PairError
 
@@ -110,11 +110,6 @@ def unpacked(packed: Packed) -> Any:
         if any((name in texts) is of_texts for name in columns)
     ]
     return nw.concat(parts, how="horizontal").select(*columns).to_native()
-
-
-def is_frame(value: Any) -> bool:
-    """Whether a value is a DataFrame that narwhals knows, which is not lazy."""
-    return hasattr(value, "columns") and bool(nw.dependencies.is_into_dataframe(value))
 
 
 def frame_of(value: Any, by: Any, name: str) -> Any:

@@ -269,7 +269,7 @@ def _count(
     pair = exploration.pair
     events = [event for one in chosen for event in parts_of(one)]
     needs_coins = np.array([isinstance(one, Guess) for one in chosen for _ in parts_of(one)])
-    look = _Look(tuple(events), min(_PICTURE_DRAWS, int(MAX_EXPLORE_CELLS / sampler.width)))
+    look = _Look(tuple(events), min(_PICTURE_DRAWS, int(MAX_EXPLORE_CELLS / sampler.kinds.width)))
     hits = {side: np.zeros(len(events), dtype=np.int64) for side in _SIDES}
     doubts: list[str] = []
     kept: list[list[NDArray[Any]]] = []

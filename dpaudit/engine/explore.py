@@ -120,7 +120,7 @@ def explore_budget(
     task: Task, sampler: Sampler, share: float = EXPLORE_SHARE, most: float = math.inf
 ) -> int:
     """Return the draws per dataset to explore with, of which a few are always left to certify."""
-    cells = MAX_EXPLORE_CELLS / sampler.width
+    cells = MAX_EXPLORE_CELLS / sampler.kinds.width
     budget = int(min(task.draws * share, cells, MAX_EXPLORE_DRAWS, most))
     return min(max(budget, MIN_PILOT), task.draws - 1)
 

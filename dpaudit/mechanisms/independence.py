@@ -245,8 +245,23 @@ class IndependenceCheck:
             self._segment, self._key = _Segment(len(fired)), key
         starts = [call.cells[:length].tobytes() for length in PREFIXES]
         self._segment.add(fired, starts)
-        self._compare(call.cells)
         self._calls += 1
+        # With an earlier call that began alike, pair of draws by pair of draws.
+        cells, waiting = call.cells, self._originals.setdefault(call.cells[0].tobytes(), [])
+        if not waiting:
+            if len(self._originals) <= _REMEMBERED:
+                waiting.append(cells)
+            return
+        original = waiting.pop()
+        pairs = (min(len(cells), len(original)) - 1) // 2
+        w, u, v = (
+            part[begin : begin + 2 * pairs : 2]
+            for part, begin in ((cells, 1), (original, 1), (original, 2))
+        )
+        is_u, is_v = (w == u).all(axis=1), (w == v).all(axis=1)
+        self._same += int((is_u & ~is_v).sum())
+        self._other += int((is_v & ~is_u).sum())
+        self._copies += bool(pairs and is_u.all() and (is_u & ~is_v).any())
 
     def _grown(self) -> Floats:
         """Logarithm of what the stakes of each forecaster became, those of this segment too."""
@@ -254,25 +269,6 @@ class IndependenceCheck:
         entering = -math.log((self._segments + 1) * (self._segments + 2))
         grown: Floats = np.logaddexp(self._started, entering) + self._segment.log_evidence()
         return grown
-
-    def _compare(self, cells: NDArray[np.uint8]) -> None:
-        """Compare a call with an earlier one that began alike, pair of draws by pair of draws."""
-        start = cells[0].tobytes()
-        waiting = self._originals.setdefault(start, [])
-        if not waiting:
-            if len(self._originals) <= _REMEMBERED:
-                waiting.append(cells)
-        else:
-            original = waiting.pop()
-            pairs = (min(len(cells), len(original)) - 1) // 2
-            w, u, v = (
-                part[begin : begin + 2 * pairs : 2]
-                for part, begin in ((cells, 1), (original, 1), (original, 2))
-            )
-            is_u, is_v = (w == u).all(axis=1), (w == v).all(axis=1)
-            self._same += int((is_u & ~is_v).sum())
-            self._other += int((is_v & ~is_u).sum())
-            self._copies += bool(pairs and is_u.all() and (is_u & ~is_v).any())
 
     @property
     def log_evidence(self) -> float:

@@ -132,7 +132,8 @@ class Sampler:
         self._has_declared_keys = False
         self._finite = finite
         self._seed, self._labels = seed, labels
-        self._kinds = Kinds(self.name, finite=finite)
+        self.kinds = Kinds(self.name, finite=finite)
+        """Of what kind draws are, and how many cells each has."""
         self.fastest = math.inf
         """Seconds of the fastest call so far: the first may have had to set something up."""
         self.certifies: bool | None = None
@@ -141,12 +142,12 @@ class Sampler:
     def begin(self, left: Any, right: Any) -> None:
         """Turn to a pair: check the contract on both sides, which must give draws of one kind."""
         self.turn()
-        self._kinds.is_probing = True
+        self.kinds.is_probing = True
         try:
             self._probe(left, "left")
             self._probe(right, "right")
         finally:
-            self._kinds.is_probing = False
+            self.kinds.is_probing = False
         if self.has_other_keys and not self._has_declared_keys:
             raise MechanismError(
                 f"keys must name keys of the draws, but {self.name} returned none of them in any "
@@ -225,25 +226,10 @@ class Sampler:
         words = slow_words(self.name, self.fastest, size, watch.total, seconds)
         warnings.warn(words, SlowAuditWarning, stacklevel=2)
 
-    @property
-    def draws_have_keys(self) -> bool:
-        """Whether draws are dicts, Series or frames."""
-        return self._kinds.has_fields
-
-    @property
-    def draws_are_bound(self) -> bool:
-        """Whether draws have one shape on purpose, and not because lists happen to."""
-        return self._kinds.is_bound
-
     def turn(self) -> None:
         """Turn to another pair that was checked before; its draws may have another shape."""
-        self._kinds.turn()
+        self.kinds.turn()
         self.raised = {}
-
-    @property
-    def width(self) -> int:
-        """Cells of one draw; known once the mechanism was called."""
-        return self._kinds.width
 
     def chunks(
         self, data: Any, draws: int, role: str, side: str, *, calls: int = CALLS
@@ -273,7 +259,7 @@ class Sampler:
         if self.certifies is not None and self.certifies != role.startswith(_CERTIFYING):
             stage = "certify" if self.certifies else "explore"
             raise AssertionError(f"draws of the role {role!r} were asked for to {stage}")
-        bounded = max(min(_CHUNK_CELLS // self.width, _CHUNK_DRAWS), 256)
+        bounded = max(min(_CHUNK_CELLS // self.kinds.width, _CHUNK_DRAWS), 256)
         step = max(min(bounded, math.ceil(draws / calls)), 1)
         return self._chunks(data, draws, role, side, step, function)
 
@@ -329,7 +315,7 @@ class Sampler:
         limits = {"deadline": self.watch.deadline, "call_limit": self.watch.call_limit}
         known = copy.copy(self)
         known.mechanism = known.workers = None
-        known._kinds = copy.deepcopy(self._kinds)
+        known.kinds = copy.deepcopy(self.kinds)
         known.watch = Watch(call_limit=self.watch.call_limit)
         known.watch.may_show = 0
         tasks = (
@@ -340,7 +326,7 @@ class Sampler:
             self.seconds += noted.seconds
             self.saw_reals |= noted.saw_reals
             self.has_other_keys |= noted.has_other_keys
-            self._kinds.note(noted._kinds)
+            self.kinds.note(noted.kinds)
             for where, names in noted.raised.items():
                 self.raised.setdefault(where, Counter()).update(names)
             if changes:
@@ -429,7 +415,7 @@ class Sampler:
         if array.size == 0 and size > 0 and isinstance(outputs, np.ndarray):
             raise MechanismError(f"{self.name} returned draws without content: shape {array.shape}")
         bound = isinstance(outputs, np.ndarray) and not isinstance(outputs, Unbound)
-        array = self._kinds.admit(array, side, bound=bound and array.dtype != object)
+        array = self.kinds.admit(array, side, bound=bound and array.dtype != object)
         fields = array.dtype.names or ()
         if OTHER_KEYS in fields:
             self.has_other_keys |= bool(array[OTHER_KEYS].any())

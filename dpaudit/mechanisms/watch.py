@@ -83,19 +83,15 @@ class Watch:
         _validate.integer(0, total=self.total)
 
     def note(self, draws: int) -> None:
-        """Count draws that were made, and tell."""
+        """Count draws that were made, and tell; say once that an audit takes long."""
         self.done += draws
-        self._warn_of_slowness()
         if self.progress is not None:
             self.progress(min(self.done, self.total), self.total)
-
-    def _warn_of_slowness(self) -> None:
-        """Say once that the audit takes long, be it for the mechanism or for its outputs."""
         if self.is_warned or self.max_seconds is not None or not 0 < self.done < self.total:
             return
         passed = time.perf_counter() - self.begun
         left = passed * (self.total / self.done - 1)
-        if passed > _JUDGED_AFTER and left > LONG:
+        if passed > _JUDGED_AFTER and left > LONG:  # be it for the mechanism or for its outputs
             self.is_warned = True
             warnings.warn(
                 f"the audit has taken {passed:.0f} s for {self.done:,} of {self.total:,} draws and "

@@ -233,11 +233,17 @@ def _of_sampled(
     found = record(mechanism, datasets, seed=seed, watch=watch)
     mutants = []
     for key, site in zip(found.keys, found.sites, strict=True):
-        for change, calls in _changes(site):
-            noise = _noise_of(site)
-            sharper = change == HALVED and TREATMENTS[site.method].sharpen is not None
+        treatment, noise = TREATMENTS[site.method], _noise_of(site)
+        mild = treatment.centre is not None or site.has_probabilities
+        changes = [change for change in treatment.changes if change != HALVED or mild]
+        planned = [(change, ALL) for change in changes]
+        if site.most > 1 and not site.in_threads:
+            planned += [(STALE, ALL)]
+            planned += [(change, calls) for calls in (FIRST, LAST) for change in changes]
+        for change, calls in planned:
             known = _WORDS | _OF_UNIFORM if site.method in _UNIFORM else _WORDS
-            words = f"{noise} {_SHARPER if sharper else known[change]}{_WHEN[calls]}"
+            done = _SHARPER if change == HALVED and treatment.sharpen is not None else known[change]
+            words = f"{noise} {done}{_WHEN[calls]}"
             made = ChangedNoise(mechanism, found, [key], change, words, calls)
             mutants.append(Mutant(words, made, noise, change, calls))
     # What a mistake in a sensitivity would do that all noise shares.
@@ -253,16 +259,6 @@ def _of_sampled(
 
 def _noise_of(site: Site) -> str:
     return f"the {'uniform number' if site.method in _UNIFORM else 'noise'} of {site}"
-
-
-def _changes(site: Site) -> Iterator[tuple[str, str]]:
-    treatment = TREATMENTS[site.method]
-    mild = treatment.centre is not None or site.has_probabilities
-    changes = tuple(change for change in treatment.changes if change != HALVED or mild)
-    yield from ((change, ALL) for change in changes)
-    if site.most > 1 and not site.in_threads:
-        yield STALE, ALL
-        yield from ((change, calls) for calls in (FIRST, LAST) for change in changes)
 
 
 # --- mechanisms of known noise ---

@@ -102,14 +102,6 @@ class Log:
     drawn: list[np.ndarray[Any, Any]] = field(default_factory=list)
     numbers: int = 0
 
-    def keep(self, drawn: Any) -> None:
-        """Keep what was drawn, as long as it is little."""
-        self.numbers += np.size(drawn)
-        if self.numbers > _MOST_KEPT:
-            self.drawn.clear()
-        else:
-            self.drawn.append(np.array(drawn, dtype=float))
-
 
 class Recorder(Generator):
     """A generator that records its sites and carries out plans.
@@ -218,7 +210,10 @@ class Recorder(Generator):
         seen = self.log.seen.setdefault(key, Seen())
         seen.calls += 1
         if key[0] in _KEPT:
-            self.log.keep(drawn)
+            self.log.numbers += np.size(drawn)
+            self.log.drawn.append(np.array(drawn, dtype=float))
+            if self.log.numbers > _MOST_KEPT:  # as long as it is little
+                self.log.drawn.clear()
         shuffled = drawn is None and "x" in arguments
         seen.numbers += len(arguments["x"]) if shuffled else np.size(drawn)
         seen.in_threads |= threading.get_ident() != self.log.thread

@@ -57,7 +57,7 @@ class Candidate:
     parameters : dict
         Plain values by name.
     make : callable
-        Returns the pair to draw on.
+        Returns the pair to draw on: large ones are built for each look.
     stage : str
         The last stage that it reached.
     name : str
@@ -77,11 +77,6 @@ class Candidate:
     name: str
     looks: list[tuple[Array, Array]] = field(default_factory=list)
     score: tuple[float, float] = (0.0, 0.0)
-
-    @property
-    def pair(self) -> NeighborPair:
-        """What is drawn on."""
-        return self.make()
 
     @property
     def draws(self) -> int:
@@ -104,13 +99,6 @@ class Candidate:
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Sort candidates by their scores, the first of equals first."""
     return sorted(candidates, key=lambda c: (-c.score[0], -c.score[1], c.index))
-
-
-def extra_points(dimension: int, count: int) -> Iterator[Point]:
-    """Yield the centre and as many corners as `count` leaves room for."""
-    yield np.full(dimension, 0.5)
-    for corner in itertools.islice(itertools.product((0.0, 1.0), repeat=dimension), count - 1):
-        yield np.array(corner)
 
 
 class Candidates:
@@ -219,9 +207,12 @@ class Candidates:
 
     def _designed(self, arm: int, points: Array) -> list[Candidate]:
         space = self.spaces[arm]
-        extra = extra_points(len(space.ranges), max(len(points) // 4, 1))
+        dimension, extra = len(space.ranges), max(len(points) // 4, 1)
+        corners = itertools.islice(itertools.product((0.0, 1.0), repeat=dimension), extra - 1)
         # The centre alone stands for a design of one point.
-        chosen: Iterator[Point] = itertools.chain(extra, points[len(points) == 1 :])
+        chosen: Iterator[Point] = itertools.chain(
+            [np.full(dimension, 0.5)], map(np.array, corners), points[len(points) == 1 :]
+        )
         if space.size <= len(points):
             cells = [(np.arange(n) + 0.5) / n for n in (r.steps or 1 for r in space.ranges)]
             chosen = (np.array(cell) for cell in itertools.product(*cells))

@@ -213,7 +213,7 @@ class _Search:
         if not survivors:
             raise self.candidates.none_valid()
         best = self._final(self._at_other_places(survivors))
-        pair = best.pair
+        pair = best.make()
         self.sampler.begin(pair.left, pair.right)
         record = self.candidates.record(self.whole - self.left_over)
         return SearchResult(pair, record, best.drawn())
@@ -221,7 +221,7 @@ class _Search:
     def _compare_keys(self) -> None:
         """Draw once on each given pair where draws have keys: some appear on few data only."""
         where = self.candidates.where
-        if not isinstance(where, Portfolio) or not self.sampler.draws_have_keys:
+        if not isinstance(where, Portfolio) or not self.sampler.kinds.has_fields:
             return
         for index, pair in enumerate(where.pairs):
             try:
@@ -274,7 +274,7 @@ class _Search:
             return survivors
         where = self.candidates.where
         given = where.pairs[:_BASES] if isinstance(where, Portfolio) else ()
-        pairs = [*given, *(candidate.pair for candidate in survivors[:_BASES])]
+        pairs = [*given, *(candidate.make() for candidate in survivors[:_BASES])]
         places = itertools.chain.from_iterable(pair.places() for pair in pairs)
         for index, pair in enumerate(itertools.islice(places, self.left_over // 4)):
             role = f"place {index}"
@@ -326,7 +326,7 @@ class _Search:
 
     def _look(self, candidate: Candidate, draws: int, stage: str) -> bool:
         """Draw on a candidate; return whether the mechanism answers on it, as it must on most."""
-        role, pair = f"search {candidate.index} look {len(candidate.looks)}", candidate.pair
+        role, pair = f"search {candidate.index} look {len(candidate.looks)}", candidate.make()
         self.sampler.turn()
         try:
             left = self.sampler.draw(pair.left, draws, role, "left")
@@ -339,7 +339,7 @@ class _Search:
             return False
         looks = (left, *(one for one, _ in candidate.looks))
         shapes = {drawn.shape[1:] for drawn in looks if drawn.dtype != object}
-        if len(shapes) > 1 and self.sampler.draws_are_bound:
+        if len(shapes) > 1 and self.sampler.kinds.is_bound:
             raise MechanismError(
                 f"{self.sampler.name} must return draws of one shape for the same data, got "
                 f"{left.shape[1:]} after {candidate.looks[0][0].shape[1:]}"
@@ -391,7 +391,7 @@ def search_computed(
         answered = []
         for candidate in new:
             try:
-                candidate.score = judge(candidate.pair)
+                candidate.score = judge(candidate.make())
                 answered.append(candidate)
             except MechanismError as error:
                 candidates.leave_out(candidate, error)
@@ -404,4 +404,4 @@ def search_computed(
         raise candidates.none_valid()
     best = best_first(known)[0]
     best.stage = FINAL
-    return best.pair, candidates.record(0)
+    return best.make(), candidates.record(0)

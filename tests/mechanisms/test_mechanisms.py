@@ -503,7 +503,7 @@ def test_chunks_of_wide_outputs_are_bounded(width: int) -> None:
 
     sampler = _sampler(wide)
     sampler.call(DATA, 2, "probe")
-    assert sampler.width == width
+    assert sampler.kinds.width == width
     for _ in sampler.chunks(DATA, 400, "certify", "left"):
         pass
     assert max(sizes) * width <= max(2**20, 256 * width)

@@ -56,7 +56,7 @@ def test_given_pairs_take_half_of_the_room_at_most_and_the_first_ones() -> None:
     many = tuple(neighbors.far_user(n_users=5, high=d) for d in range(1, 41))
     designed = Candidates(Portfolio("m", many, (SMALL,)), np.random.default_rng(1)).design(16, 4)
     given = [c for c in designed if not c.parameters]
-    assert [c.pair.recipe for c in given] == [pair.recipe for pair in many[:10]]
+    assert [c.make().recipe for c in given] == [pair.recipe for pair in many[:10]]
     alone = Candidates(Portfolio("m", many), np.random.default_rng(1)).design(16, 4)
     assert len(alone) == 20
 
