@@ -37,7 +37,7 @@ from dpaudit.engine.certificate import (
     parts_of,
     ranked,
 )
-from dpaudit.engine.explore import MAX_EXPLORE_CELLS, Draws, Exploration, all_draws, explore
+from dpaudit.engine.explore import Draws, Exploration, all_draws, explore
 from dpaudit.engine.notes import left_out, notes_on_draws, notes_on_outputs
 from dpaudit.engine.pictures import picture
 from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Run, Task, divide
@@ -54,7 +54,7 @@ wrong with at most its probability before, divided by that of coins that fit."""
 
 _SIDES = ("left", "right")
 
-_PICTURE_DRAWS = 10**6  # per dataset; a picture gains nothing from more
+_PICTURE_BYTES = 4 * 10**6  # of one side: 500,000 numbers; a picture gains nothing from more
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class _Fresh:
         for is_beyond, (role, draws) in enumerate(parts):
             calls = task.calls(draws)
             before = self.at_coins[side] if is_beyond else 0
-            looked = replace(look, keeps=look.keeps - before)
+            looked = replace(look, before=before)
             for seen in sampler.mapped(data, draws, role, side, looked, calls=calls):
                 yield seen, bool(is_beyond)
 
@@ -230,12 +230,12 @@ class _Look:
     ----------
     events : tuple of Event
         The frozen events that are counted.
-    keeps : int
-        How many draws of one side are kept.
+    before : int
+        Number of draws of that side in earlier parts.
     """
 
     events: tuple[Event, ...]
-    keeps: int
+    before: int = 0
 
     def __call__(self, outputs: NDArray[Any], start: int) -> _Seen:
         """Look at draws, of which the first is the one numbered `start`."""
@@ -243,7 +243,10 @@ class _Look:
         scores = {id(event.score): event.score for event in self.events}
         values = {key: score(encoded) for key, score in scores.items()}
         fired = np.array([event.fires(values[id(event.score)]) for event in self.events])
-        kept = outputs[: max(self.keeps - start, 0)]
+        most = _PICTURE_BYTES // max(outputs.nbytes // len(outputs), 1)
+        kept = outputs[: max(most - self.before - start, 0)]
+        if len(kept) < len(outputs):
+            kept = kept.copy()  # a view would keep all of them
         return _Seen(fired.sum(axis=1), IndependenceCheck.call(outputs, fired), kept)
 
 
@@ -269,7 +272,7 @@ def _count(
     pair = exploration.pair
     events = [event for one in chosen for event in parts_of(one)]
     needs_coins = np.array([isinstance(one, Guess) for one in chosen for _ in parts_of(one)])
-    look = _Look(tuple(events), min(_PICTURE_DRAWS, int(MAX_EXPLORE_CELLS / sampler.kinds.width)))
+    look = _Look(tuple(events))
     hits = {side: np.zeros(len(events), dtype=np.int64) for side in _SIDES}
     doubts: list[str] = []
     kept: list[list[NDArray[Any]]] = []

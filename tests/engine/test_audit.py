@@ -319,9 +319,9 @@ def test_certifying_draws_have_no_part_in_the_choice_of_events(
     frozen = []
     certify = dpaudit.engine.counts._certify
 
-    def watched(run: Any, settled: Any, counted: Any) -> Any:
+    def watched(run: Any, settled: Any, *counted: Any) -> Any:
         frozen.append([one.description for one in settled.chosen])
-        return certify(run, settled, counted)
+        return certify(run, settled, *counted)
 
     monkeypatch.setattr(dpaudit.engine.counts, "_certify", watched)
 

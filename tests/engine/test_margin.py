@@ -80,13 +80,14 @@ def test_the_margin_of_an_exact_profile():
 
 
 def test_a_score_applies_to_the_variants():
-    def pairs_of_sums(data, size, *, rng):
-        return laplace_with(0.4)(data, size, rng=rng)[:, None].repeat(2, axis=1)
+    def beside_a_leak(data, size, *, rng):
+        noisy = laplace_with(0.4)(data, size, rng=rng)
+        return np.stack([noisy, np.full(size, data.sum())], axis=1)
 
     def first(outputs):
         return outputs[:, 0]
 
-    scored = noise_margin(AUDITED, CLAIM, {0.4: pairs_of_sums}, score=first)
+    scored = noise_margin(AUDITED, CLAIM, {0.4: beside_a_leak}, score=first)
     plain = noise_margin(AUDITED, CLAIM, {0.4: laplace_with(0.4)})
     assert scored.points == plain.points
 

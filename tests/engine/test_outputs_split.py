@@ -118,7 +118,7 @@ def assert_split(seen: Seen, both: Both) -> None:
     all_left = [
         len(outputs) - len(spent) for outputs, spent in zip(both, seen.explored, strict=True)
     ]
-    for one, tally in zip(seen.chosen, seen.counted.tallies, strict=seen.ranked is None):
+    for one, tally in zip(seen.chosen, seen.counted[0], strict=seen.ranked is None):
         counted = [tally.counts] if tally.right is None else [tally.counts, tally.right]
         at = counted[0].draws_left, counted[0].draws_right
         if isinstance(one, Event):
@@ -169,7 +169,7 @@ def test_events_count_what_guesses_leave(sizes: tuple[int, int], claim: Claim) -
         tossed = sum(map(len, seen.ranked))
         assert 0.8 * 2 * fewer < tossed <= 2 * fewer
         at_coins = tossed - 2 * explored
-        guesses = [t for t in seen.counted.tallies if isinstance(t, Tally) and t.right]
+        guesses = [t for t in seen.counted[0] if isinstance(t, Tally) and t.right]
         assert all(t.counts.draws_left + t.counts.draws_right == at_coins for t in guesses)
 
 
@@ -179,7 +179,7 @@ def test_what_has_no_order_wastes_nothing() -> None:
     right = np.where(rng.random(100) < 0.02, "a", "b")
     seen = look(left, right, PureDP(1.0), seed=1)
     assert seen.ranked is None
-    counted = [tally.counts for tally in seen.counted.tallies if isinstance(tally.chosen, Event)]
+    counted = [tally.counts for tally in seen.counted[0] if isinstance(tally.chosen, Event)]
     spent = [len(side) for side in seen.explored]
     assert counted
     assert {(c.draws_left, c.draws_right) for c in counted} == {(2000 - spent[0], 100 - spent[1])}

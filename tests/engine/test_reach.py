@@ -15,7 +15,7 @@ from dpaudit import ApproxDP, GaussianDP, NeighborPair, PureDP, audit, one_draw,
 from dpaudit import neighbors as nb
 from dpaudit.claims import Claim
 from dpaudit.engine.driver import certificate_of, certificate_of_stored
-from dpaudit.engine.families import Added, Family, Outcomes, family_of
+from dpaudit.engine.families import Added, Family, Outcomes, _by_ratio, family_of
 from dpaudit.engine.outputs import _prepared
 from dpaudit.engine.planning import needing
 from dpaudit.engine.reach import (
@@ -442,3 +442,13 @@ def test_of_curves_and_of_what_nothing_refutes() -> None:
     assert fewest_draws(1.0, 1.0, 1e-6) == fewest_draws(800.0, 0.0, 1e-6) == math.inf
     assert draws_to_begin_with(_task(1.0, 1.0, 20), 1e-6) == math.inf
     assert is_beyond_reach(_task(1.0, 1.0, 10**9))
+
+
+def test_outcomes_whose_ratios_differ_by_luck_are_taken_for_one() -> None:
+    """Randomised response with four answers has two sizes of ratios: log 7 and 0."""
+    counts = np.array([[7010.0, 995.0, 1020.0, 975.0], [1004.0, 6990.0, 988.0, 1018.0]])
+    left, right = _by_ratio(counts)
+    sizes = np.abs(np.log(left / right))
+    assert len(np.unique(sizes.round(9))) == 2
+    assert sizes.max() == pytest.approx(np.log(7), abs=0.05)
+    assert sizes.min() < 0.05

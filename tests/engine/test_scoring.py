@@ -73,6 +73,20 @@ def test_mutants_are_seen_through_the_score() -> None:
     assert any(mutant.noise and mutant.fate.value == "killed" for mutant in result.mutants)
 
 
+def test_a_leak_that_the_score_ignores_does_not_kill_a_mutant() -> None:
+    def leaks_elsewhere(data: np.ndarray, size: int, *, rng: np.random.Generator) -> np.ndarray:
+        noisy = data.sum() + 4.0 * rng.standard_normal(size)
+        return np.stack([noisy, np.full(size, data.sum())], axis=1)
+
+    def first(outputs: np.ndarray) -> np.ndarray:
+        return outputs[:, 0]
+
+    result = audit(
+        leaks_elsewhere, CLAIM, PAIR, draws=2000, seed=0, score=first, mutants=[leaks_elsewhere]
+    )
+    assert [m.fate.value for m in result.mutants if not m.noise] == ["survived"]
+
+
 def test_a_change_that_is_never_reached_is_still_said_to_be() -> None:
     result = audit(
         spread,

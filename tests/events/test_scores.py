@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpaudit.events import Event, scalar_score
 from dpaudit.events.encoding import Column, Encoder
 from dpaudit.events.features import Feature, all_features
 from dpaudit.events.scores import (
@@ -20,6 +21,7 @@ from dpaudit.events.scores import (
     boosted_score,
     logistic_score,
 )
+from dpaudit.stats import Target
 
 Floats = NDArray[np.float64]
 OUTPUT = Feature(Column("output"), lambda x: x[:, 0], True)
@@ -257,3 +259,15 @@ def test_no_answer_has_words_of_its_own() -> None:
         assert below.tolist() == [True, False, False]
         assert score.words(-np.finfo(float).max / 2, above=False) == "output has no answer"
         assert score.words(-np.finfo(float).max / 2, above=True) == "output has an answer"
+
+
+# --- the threshold of an event ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("above", [True, False])
+def test_a_score_at_the_threshold_belongs_to_the_outputs_above(above: bool) -> None:
+    outputs = np.array([0.0, 1.0, 2.0])
+    encoder = Encoder.learn(outputs)
+    score = scalar_score(encoder, encoder(outputs))
+    event = Event(score, 1.0, above, "left", encoder, Target(delta=0.0))
+    assert event(outputs).tolist() == [not above, above, above]
