@@ -1,25 +1,25 @@
-"""Audits that stop as soon as the evidence is in, and may be watched all the while.
+"""Sequential audits: they stop as soon as the evidence suffices, and may be read at any time.
 
-Draws come in batches. Before a batch, guesses at the side are learnt on *all earlier* draws, by two
-cuts of one score or an event and its complement, and bets are laid: rates that the earlier draws
-suggest, against the closest rates that the claim allows. Under the claim a bet multiplies the
-wealth by at most 1 on average (:mod:`dpaudit.stats.wagers`). Stakes of different boldness each keep
-a wealth of their own, the product of what they won; together they begin at 1, and before a batch a
-part of their sum is shared again, which leaves the sum as it is. So the sum is a non-negative
-supermartingale, and Ville's inequality bounds the probability that it *ever* reaches
-``1 / failure_prob`` by failure_prob, whatever the rule by which we stop.
+Draws come in batches. Before a batch, the audit learns guesses at the side on *all earlier* draws:
+two cuts of one score, or an event and its complement. It then places bets. A bet compares the rates
+that the earlier draws suggest with the closest rates that the claim allows. Under the claim, a bet
+multiplies the wealth by at most 1 on average (:mod:`dpaudit.stats.wagers`).
 
-A wealth is kept for each of a few levels of epsilon. The nulls are nested, so the certified epsilon
-is the largest level that, with all levels below it, was ever refused: it is wrong only if the
-smallest level at or above the truth was refused, which is one event of probability failure_prob.
+Several bets of different size each have their own wealth, the product of their gains. Together they
+begin at 1. Before each batch, a part of their sum is shared again, which does not change the sum.
+So the sum is a non-negative supermartingale. By Ville's inequality, it *ever* reaches
+``1 / failure_prob`` with probability at most failure_prob, for every rule by which the audit stops.
+
+There is a wealth for each of a few levels of epsilon. The nulls are nested. The certified epsilon
+is the largest level that was ever refused together with all levels below it. It is wrong only if
+the smallest level at or above the truth was refused, which is one event of probability
+failure_prob.
 
 References
 ----------
 Turner, Ly and Grunwald (2024), "Generic E-variables for exact sequential k-sample tests that allow
 for optional stopping".
 "Sequentially auditing differential privacy" (2025), arXiv:2509.07055, bets with kernels instead.
-
-And the stakes, by which several bets share one wealth.
 """
 
 from __future__ import annotations
@@ -91,22 +91,22 @@ STAKES = (
     Stake(rank=0, bold=1.0, share=0.25, careful=True),
     Stake(rank=1, bold=0.9, share=0.25, careful=False),
 )
-"""Bets on the rates as they look grow fastest where the guess is a true find; the careful one keeps
-its wealth where it was a lucky one."""
+"""The bets. Those on the observed rates grow fastest if the guess is good; the careful one keeps
+its wealth if the guess only looked good by chance."""
 
 _SHARES = np.array([[stake.share] for stake in STAKES])
-_RESHARED = 0.1  # of the wealth: what lost so far may yet win
+_RESHARED = 0.1  # share of the wealth that is redistributed: a bet that lost so far may yet gain
 
 
 def first_wealths(levels: int) -> Floats:
-    """Return logarithms, shape (stakes, levels), of wealths that are 1 together at each level."""
+    """Return log wealths, shape (stakes, levels), whose wealths sum to 1 at each level."""
     return np.asarray(np.log(_SHARES) + np.zeros(levels))
 
 
 def shared_again(wealths: Floats) -> Floats:
-    """Hand a part of the wealth back to the stakes by their first shares.
+    """Redistribute a part of the wealth by the initial shares.
 
-    Nothing is made or lost, so that the sum over the stakes stays a supermartingale.
+    The sum of the wealths does not change, so it stays a supermartingale.
 
     Parameters
     ----------
@@ -119,18 +119,18 @@ def shared_again(wealths: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Bet:
-    """A guess, frozen before the draws of its batch, and what its answers win.
+    """A guess, frozen before the draws of its batch, and the gains of its answers.
 
     Parameters
     ----------
     chosen : Event or Guess
-        As it was learnt; an event is bet on together with its complement.
+        The event or guess as it was learnt; the bet on an event includes its complement.
     guess : Guess
-        What is bet on.
+        The guess of the bet.
     seen : (ndarray of int, ndarray of int), shapes (3,)
-        Answers to earlier draws of either side, none of which taught the guess its score.
+        Answers to earlier draws of each side, from which the score was not learnt.
     stake : Stake
-        How boldly, and with which share of the wealth.
+        Size and initial share of the bet.
     wager : Wager
         One null for each level of epsilon.
     """
@@ -150,7 +150,7 @@ class Bet:
         levels: Floats,
         delta: float,
     ) -> Bet:
-        """Bet on the rates that earlier draws suggest, moved against us where it is careful."""
+        """Bet on the rates of earlier draws; a careful bet moves them against the audit."""
         guess = Guess.of(chosen)
         rates = rates_of(guess, *seen)
         if stake.careful:
@@ -158,19 +158,19 @@ class Bet:
         return cls(chosen, guess, seen, stake, wager(*rates, levels, delta, stake.bold))
 
     def after(self, left: Answers, right: Answers, levels: Floats, delta: float) -> Bet:
-        """Return the bet on the draws to come, when these were seen too."""
+        """Return the bet on the next draws, after these answers."""
         seen = self.seen[0] + left, self.seen[1] + right
         return self.lay(self.chosen, seen, self.stake, levels, delta)
 
 
 def answers_of(said: NDArray[np.int8]) -> Answers:
-    """How often left, right and neither was guessed."""
+    """Return how often left, right and neither was guessed."""
     left, right = int((said == 1).sum()), int((said == -1).sum())
     return np.array([left, right, len(said) - left - right])
 
 
 def rates_of(guess: Guess, left: Answers, right: Answers) -> tuple[Floats, Floats]:
-    """Rates of the answers on either side, half a draw away from 0 and 1."""
+    """Return the rates of the answers on each side, half a draw away from 0 and 1."""
     answers = np.array([1.0, 1.0, 0.0 if guess.is_complete else 1.0])
     both = (counts + answers / 2 for counts in (left, right))
     p, q = (counts / counts.sum() for counts in both)
@@ -180,16 +180,17 @@ def rates_of(guess: Guess, left: Answers, right: Answers) -> tuple[Floats, Float
 def chosen_at(draws: int) -> float:
     """Level of the limits by which guesses are compared that were tried on so many draws.
 
-    With few of them, more care would leave nothing to choose by; with many it is cheap, and the
-    best of fine scores is mostly a lucky one. It falls from 0.4 to that of a careful bet.
+    With few draws, a stricter level would reject every guess. With many draws it costs little, and
+    the best of many fine scores is often best by chance. The level falls from 0.4 to that of a
+    careful bet.
     """
     return max(_CHOSEN * math.sqrt(min(_FEW / max(draws, 1), 1.0)), CAREFUL)
 
 
 def moved(left: Floats, right: Floats, draws: int, level: float) -> tuple[Floats, Floats]:
-    """Rates moved towards each other by their one-sided limits at `level`.
+    """Return rates moved towards each other by their one-sided limits at `level`.
 
-    What is taken from an answer goes to the one that is wrong on that side.
+    The rate that one answer loses goes to the answer that is wrong on that side.
     """
     return (
         _shifted(left, LEFT, draws, level, approximate_lower, approximate_upper),
@@ -227,17 +228,17 @@ GROWTH = 1.5
 """Each batch may be this much larger than the one before."""
 
 LOOKS = 16
-"""Calls of a batch, at most; the wealth is looked at after each."""
+"""Calls of a batch, at most; the wealth is updated after each."""
 
 LEAST_CALL = 16
-"""Draws of a call at least: enough to see that the draws of a call go together."""
+"""Least number of draws of a call: enough to detect that the draws of a call depend."""
 
 LEAST_DRAWS = 96
-"""Draws per dataset that were bet on before which nothing is refuted, so that their independence
-can be judged."""
+"""Certifying draws per dataset before which no claim is refuted, so that independence can be
+tested."""
 
 FUTILE_AFTER = 0.3
-"""Share of the budget before which no audit gives up."""
+"""Share of the budget before which no audit stops as futile."""
 
 _PAIR_SHARE = 0.03  # of the budget, to choose among several pairs
 _LEARN_SHARE = 0.6  # few draws are more needed by a score than by its cut
@@ -251,10 +252,10 @@ _TIME_SHARE = 0.7  # of max_seconds, before mutants are looked at
 
 
 class Game:
-    """One mechanism bet on, batch by batch.
+    """A sequence of bets on one mechanism, batch by batch.
 
-    What is frozen before the first certifying draw is the pair, the claim's point and the levels of
-    epsilon. Before each batch the bets on it are frozen as well: they depend on earlier draws only.
+    The pair, the claim's point and the levels of epsilon are frozen before the first certifying
+    draw. The bets on a batch are frozen before the batch, and depend on earlier draws only.
 
     Parameters
     ----------
@@ -289,7 +290,7 @@ class Game:
         self.stopped = "the budget is spent"
 
     def play(self) -> None:
-        """Bet until the claim falls, nothing worth the rest is left, or the budget is spent."""
+        """Bet until the claim is refuted, the rest is futile, or the budget is spent."""
         self.refuted_at = -math.log(self.run.failure_probs[0])
         rng = self.run.rng("learn again")
         batch, learnt_on, budget = 0, self.spent, self.task.draws
@@ -309,7 +310,7 @@ class Game:
                 return
             if self.is_late:
                 break
-            waiting = self.refused > self.claim_level  # for draws that look independent
+            waiting = self.refused > self.claim_level  # until the draws look independent
             if self.spent >= FUTILE_AFTER * budget and not waiting and self._is_futile():
                 self.stopped = "the rest of the budget could not certify what violation may be left"
                 return
@@ -330,10 +331,11 @@ class Game:
 
     @property
     def refuted(self) -> bool:
-        """Whether the claim fell, on draws that look independent, or on the last of the budget.
+        """Whether the claim is refuted, on draws that look independent or at the end of the budget.
 
-        Draws that look dependent are followed by more, which end in a refusal of the mechanism or
-        show it to be honest. Waiting only puts a refutation off, so it needs no argument.
+        If draws look dependent, the audit continues. Further draws either prove dependence, which
+        raises an error, or show that the draws are independent. Waiting can only delay a
+        refutation, so validity is unaffected.
         """
         if self.refused <= self.claim_level or self.spent - self.explored < LEAST_DRAWS:
             return False
@@ -342,11 +344,11 @@ class Game:
 
     @property
     def is_late(self) -> bool:
-        """Whether its time is over, of which a part is left for mutants."""
+        """Whether the time limit is reached; a part of the time is reserved for mutants."""
         return self.task.watch.is_spent(_TIME_SHARE if self.role == "mechanism" else 1.0)
 
     def _forget_what_was_not_judged(self) -> None:
-        """Certify nothing on draws whose independence could not be judged in the time there was."""
+        """Certify nothing on draws whose independence could not be tested within the time limit."""
         suspicion = max(check.log_evidence for check in self.checks.values())
         if self.spent - self.explored < LEAST_DRAWS or suspicion >= SUSPICION:
             self.most[:] = 0.0
@@ -372,16 +374,17 @@ class Game:
     def _bets(self) -> list[Bet]:
         """Bet on the guesses that should grow fastest at the claimed level, new or known.
 
-        Their rates are told by draws from which they were not learnt: what was learnt in earlier
-        batches has more of those. What is bet on are rates moved against us, less and less as draws
-        come in: early in an audit, a bold bet on a lucky find loses more than it wins.
+        Their rates are estimated on draws from which they were not learnt. Guesses that were learnt
+        in earlier batches have more of these draws. The rates are moved against the audit, less and
+        less as draws come in. Early in an audit, a large bet on a guess that looked good by chance
+        loses more than it gains.
         """
         left, right = self._everything()
         delta = self.point[1]
         selection = self.exploration.selection
         fresh = [selection.primary, *selection.profile]
         known = [(chosen, int(len(left) * chosen.learnt_share)) for chosen in fresh] + self.pool
-        # Where nothing speaks against the claim, certify at least the levels below it.
+        # If nothing speaks against the claim, certify at least the levels below it.
         levels = np.append(self.levels[self.claim_level], self.levels[::4])
         judged = []
         optimistic = []
@@ -408,7 +411,7 @@ class Game:
     # --- betting ---
 
     def _play_batch(self, bets: list[Bet], size: int, role: str) -> None:
-        """Draw one batch and settle the bets after each call; stop where the claim falls."""
+        """Draw one batch and settle the bets after each call; stop when the claim is refuted."""
         pair = self.exploration.pair
         calls = min(LOOKS, max(size // LEAST_CALL, 1), self.task.calls(size))
         streams = [
@@ -445,7 +448,7 @@ class Game:
         self.last = tally_of(bets[0].chosen, total["left"], total["right"])
 
     def _is_futile(self) -> bool:
-        """Whether even an optimistic reading of the best event would not refute in time."""
+        """Whether even optimistic rates of the best event would not refute within the budget."""
         wealth = float(self.log_wealth[self.claim_level])
         return wealth + self.best_growth * (self.task.draws - self.spent) < self.refuted_at
 

@@ -1,11 +1,11 @@
-"""What an instrument certifies, before it is judged, and the counts behind it.
+"""Certificates: the bounds of an instrument, before they are judged, and the counts behind them.
 
-*Guesses by rank.* A training run gives one number, a score, and there are hundreds of runs at most.
-Then most is lost by the draws on which thresholds are learnt. Guesses by rank need none: the side
-of each output is guessed by where it stands among all others, in either direction, and
-:mod:`dpaudit.stats.ranked` tells what the right ones prove. Half of failure_prob pays for that, the
-other half for events that are learnt as ever, which see what no order sees. Whether outputs are
-numbers is told by the outputs alone, and not by the sides that they were drawn from.
+*Guesses by rank.* A training run gives one number, a score, and there are at most hundreds of runs.
+Learning a threshold would then cost most of the draws. Guesses by rank need no threshold. They
+guess the side of each output by its rank among all outputs, in both directions, and
+:mod:`dpaudit.stats.ranked` bounds epsilon from the number of right guesses. They get half of
+failure_prob. The other half is for learnt events, which detect differences that do not show in the
+order. The outputs alone, and not their sides, decide whether they are numbers.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class Tally:
 
     @property
     def likelier(self) -> str:
-        """The side on which `pair_counts` calls it likelier."""
+        """The side that `pair_counts` treats as likelier."""
         return "left" if isinstance(self.chosen, Guess) else self.chosen.likelier
 
     @property
     def guesses(self) -> GuessCounts | None:
-        """Right and wrong guesses, of a guess."""
+        """Numbers of right and wrong guesses; None for an event."""
         if self.right is None:
             return None
         c, d = self.counts, self.right
@@ -91,7 +91,7 @@ class Tally:
 
     @property
     def pair_counts(self) -> Counts:
-        """Two counts whose rates bound privacy: of the event, or of right and wrong guesses."""
+        """Two counts whose rates bound epsilon: of the event, or of right and wrong guesses."""
         seen = self.guesses
         return self.counts if seen is None else seen.as_counts()
 
@@ -106,12 +106,12 @@ class Tally:
         )
 
     def seen(self) -> RateBounds:
-        """Rates as observed; no guarantee."""
+        """Return the observed rates, without a guarantee."""
         return rates_seen(self.pair_counts, self.likelier)
 
     @property
     def method(self) -> str:
-        """How the bounds are obtained."""
+        """Name of the method behind the bounds."""
         return _METHODS[isinstance(self.chosen, Guess)]
 
 
@@ -128,12 +128,12 @@ def tally_of(chosen: Event | Guess, left: NDArray[np.int64], right: NDArray[np.i
 
 
 def parts_of(chosen: Event | Guess) -> tuple[Event, ...]:
-    """Return the events whose counts tell what there is to know."""
+    """Return the events to count: one, or the two of a guess."""
     return (chosen.left, chosen.right) if isinstance(chosen, Guess) else (chosen,)
 
 
 def rates_seen(counts: Counts, likelier: str) -> RateBounds:
-    """Rates as observed, half a draw away from 0 and 1 so that estimates stay finite."""
+    """Return the observed rates, half a draw away from 0 and 1, so that estimates are finite."""
     c = counts if likelier == "left" else counts.swapped()
     likely = np.array([(c.hits_left + 0.5) / (c.draws_left + 1)])
     rare = np.array([(c.hits_right + 0.5) / (c.draws_right + 1)])
@@ -151,12 +151,12 @@ RANKED_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Excess:
-    """What is known of one point: more than `epsilon` is needed at `delta`.
+    """A certified point: the mechanism needs more than `epsilon` at `delta`.
 
     Parameters
     ----------
     epsilon, delta : float
-        0 where nothing is known.
+        The point; epsilon = 0 if nothing is certified.
     """
 
     epsilon: float
@@ -240,16 +240,16 @@ def is_number(encoder: Encoder) -> bool:
 def ranked(
     run: Run, encoder: Encoder, left: NDArray[Any], right: NDArray[Any]
 ) -> list[RankedTally]:
-    """Guess by rank in either direction.
+    """Guess the side of each draw by its rank, in both directions.
 
     Parameters
     ----------
     run : Run
-        Its claim is a point; its generator breaks ties.
+        The run; its claim is a point, and its generator breaks ties.
     encoder : Encoder
         The encoder of outputs that are one number each.
     left, right : ndarray
-        All draws of the pair, as many on either side as fair coins fell.
+        All draws of the pair; fair coins decided how many are on each side.
     """
     point = run.task.claim.point
     assert point is not None
@@ -258,7 +258,7 @@ def ranked(
     score = scalar_score(encoder, encoded)
     scores = score(encoded)
     is_left = np.arange(len(outputs)) < len(left)
-    # The draws are shuffled: among equal scores, no place may tell of the coin.
+    # The draws are shuffled, because the order of equal scores must not reveal the coin.
     order = run.rng("ties").permutation(len(outputs))
     order = order[np.argsort(scores[order], kind="stable")]
     n = len(order)
@@ -269,7 +269,7 @@ def ranked(
     at = np.array(looks.guesses)
     found = []
     ordered = scores[order]
-    # An output that both ends reach is guessed neither way: from there on no guess is right.
+    # An output that both ends reach is not guessed: from there on no guess counts as right.
     met = (ordered[place] == ordered[n - 1 - place]) & (place != n - 1 - place)
     guessed = int(met.argmax()) if met.any() else n
     for rising in (True, False):
@@ -312,12 +312,12 @@ _AIM = Target(delta=0.0)
 
 
 def _surprise(correct: NDArray[np.intp], guesses: NDArray[np.intp]) -> Floats:
-    """Right guesses above one half, in standard deviations."""
+    """Return the excess of right guesses over one half, in standard deviations."""
     return np.asarray((2 * correct - guesses) / np.sqrt(guesses))
 
 
 class Bound(NamedTuple):
-    """A number that the mechanism needs: as estimated, as certified, and the counts behind it."""
+    """An epsilon or delta that the mechanism needs: estimated, certified, and its counts."""
 
     estimated: float
     lower: float
@@ -326,15 +326,15 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True)
 class Certificate:
-    """A certified look at one mechanism on one pair, by draws or by computation.
+    """Bounds for one mechanism on one pair, by draws or by computation.
 
-    `p_value` is that of the claim, and 1 where it was not refuted. `bounds` hold together, except
-    with the failure probability of `epsilon`: what is certified of whole curves follows from them.
-    `is_constant` says that all outputs on both datasets were one and the same.
-    `tally` has the counts behind `epsilon`, of fresh draws, and `share` is the part of its failure
-    probability that they were given. `reason` and `advice` replace the sentences that would be
-    made from the other fields. `mu` is a certified mu of Gaussian DP, where the bounds give less.
-    Other fields as of :class:`dpaudit.results.AuditResult`.
+    `p_value` is the p-value of the claim, and 1 if it was not refuted. `bounds` hold together,
+    except with the failure probability of `epsilon`; certified curves follow from them.
+    `is_constant` says that all outputs on both datasets were equal. `tally` has the counts of
+    fresh draws behind `epsilon`, and `share` is their part of its failure probability. `reason`
+    and `advice` replace the sentences that are otherwise made from the other fields. `mu` is a
+    certified mu of Gaussian DP, if it is larger than that of the bounds. The other fields are
+    those of :class:`dpaudit.results.AuditResult`.
     """
 
     pair: NeighborPair
@@ -382,28 +382,28 @@ class Certificate:
         whole: bool = False,
         **rest: Any,
     ) -> Certificate:
-        """Put together what every kind of look finds.
+        """Build a certificate from the bounds of any instrument.
 
         Parameters
         ----------
         task : Task
             The task of the audit.
         pair, point
-            Where the look ended: the pair, and (epsilon, delta) of the claim that it challenged.
+            The pair of the certificate, and the point (epsilon, delta) of the claim that it tests.
         epsilon, delta : Bound
             Epsilon needed at the claimed delta, and delta at the claimed epsilon.
         certified, estimated : iterable of float
             Deltas over the grid of the task.
         method : str
-            How the bounds were obtained.
+            Name of the method behind the bounds.
         refuted : bool, optional
-            Whether the claim falls; by default whether a bound exceeds it.
+            Whether the claim is refuted. Default: whether a bound exceeds it.
         explored, certifying : int
             Draws per dataset.
         computed : bool
-            Whether nothing was left to draws, so that no bound can be wrong.
+            Whether the bounds were computed without draws, so that they cannot be wrong.
         whole : bool
-            Whether the computed bounds are the truth, and not only below it.
+            Whether the computed bounds are exact, and not only lower bounds.
         **rest
             Other fields.
         """

@@ -1,14 +1,16 @@
-"""How probable it is that an audit refutes a claim, of outputs whose distribution is known.
+"""The power of an audit, for outputs of a known distribution.
 
-Of events, the probability that the joint bound exceeds the claim is computed from two binomials. Of
-guesses, learnt ones and those by rank, draws go to either side by fair coins. Of bets, the log
-wealth is taken for a Brownian motion. So nothing is simulated. Of ranks, guesses between two looks
-are taken to be right at the mean rate of that stretch, independently; what this leaves out, that
-ranks depend on each other, is of order 1 / draws.
+Nothing is simulated:
 
-What learning costs is the one number here that was measured and not derived: a learnt threshold is
-short of the best one by about the same number of standard deviations of the test, however many
-draws there are. The table of docs/measured.md on detectable epsilons tests it.
+- For an event, two binomials give the probability that the joint bound exceeds the claim.
+- For guesses, learnt or by rank, a fair coin chooses the side of each draw.
+- For bets, the log wealth is approximated by a Brownian motion.
+- For guesses by rank, the guesses between two counts are assumed to be right independently, at
+  their mean rate. Ranks depend on each other, which changes the power by the order of 1 / draws.
+
+Only the cost of learning is measured, and not derived. A learnt threshold is worse than the best
+one by about the same number of standard deviations of the test, for any number of draws. The table
+of docs/measured.md on detectable epsilons tests this.
 """
 
 from __future__ import annotations
@@ -45,17 +47,17 @@ Floats = NDArray[np.float64]
 
 BY_EVENT, BY_GUESS, BY_RANK = "counts of one event", "guesses in two tails", "guesses by rank"
 BY_BET = "bets on guesses"
-"""Instruments, as a plan names them."""
+"""Names of instruments in a plan."""
 
 WITHIN_REACH = 0.9
-"""Probability with which a violation must be refuted to be said to be within reach."""
+"""Power at which a violation counts as detectable."""
 
 MAX_DRAWS = 10**10
 
 _TRIED = 3  # of the events and guesses that stand out most
 _USUAL = float(stats.norm.isf(1 - WITHIN_REACH))
-# What learning costs, in standard deviations of the test: of a threshold, and of a choice among a
-# few outcomes; of bets, which learn and bet at once, and lose some nats to stakes and to giving up.
+# Cost of learning, in standard deviations of the test: for a threshold, and for a choice among a
+# few outcomes. Bets learn and bet at once; they also lose some nats to bet sizes and early stops.
 _COST, _COST_OF_GAUSSIAN, _COST_OF_OUTCOMES, _COST_OF_VECTORS = 0.95, 0.82, 0.3, 1.5
 _COST_OF_BETS, _COST_OF_BETS_ON_OUTCOMES, _NATS = 1.1, 0.25, 3.0
 _LEAST_SHARE = 0.05
@@ -69,14 +71,14 @@ _KINDS: dict[type[Oracle], str] = {
 
 @dataclass(frozen=True)
 class Chance:
-    """How probable a refutation is.
+    """The power of one instrument.
 
     Parameters
     ----------
     power : float
         Probability of a refutation.
     likely, rare : float
-        Rates of the event; of guesses, the probabilities of a right one and of a wrong one.
+        Rates of the event; for guesses, the probabilities of a right and of a wrong one.
     instrument : str
         `BY_EVENT`, `BY_GUESS`, `BY_RANK` or `BY_BET`.
     """
@@ -89,23 +91,23 @@ class Chance:
 
 @dataclass(frozen=True)
 class Chances:
-    """What may refute a claim, by its rates.
+    """The events and guesses that may refute a claim, by their rates.
 
     Parameters
     ----------
     curve, events, guesses : (ndarray, ndarray)
-        Of the distribution; of events on the likelier side and on the other; of right guesses and
-        wrong ones.
+        Rates along the distribution's curve; rates of events on the likelier side and on the other;
+        rates of right and of wrong guesses.
     is_number : bool
         Whether few draws are guessed by rank.
     kind : {"outcomes", "gaussian", "vector", ""}
-        What decides how much learning costs: of a few outcomes no threshold is learnt, of Gaussian
-        noise one that is a little off loses least, of vectors with Laplace noise a rare corner
-        must be found.
+        The kind of outputs, which decides the cost of learning. For a few outcomes no threshold is
+        learnt. With Gaussian noise, a threshold that is slightly wrong loses least. For vectors
+        with Laplace noise, the audit must find a rare corner.
     epsilon, delta, failure_prob : float
-        The claim, and what the audit is given.
+        The claim, and the failure probability of the audit.
     is_sequential : bool
-        Whether draws are bet on.
+        Whether the audit is sequential.
     """
 
     curve: tuple[Floats, Floats]
@@ -128,20 +130,20 @@ class Chances:
         is_number: bool | None = None,
         is_sequential: bool = False,
     ) -> Chances:
-        """Return what outputs of a known distribution allow.
+        """Return the events and guesses for outputs of a known distribution.
 
         Parameters
         ----------
         distribution : Oracle
-            On both sides; a discrete one is taken to have a few outcomes.
+            The distribution on both sides; a discrete one is assumed to have a few outcomes.
         point : (float, float)
             The claim.
         failure_prob : float
             Failure probability of the audit.
         is_number : bool, optional
-            Whether ranks are looked at. Default: of Laplace and Gaussian noise.
+            Whether few draws are guessed by rank. Default: for Laplace and Gaussian noise.
         is_sequential : bool, optional
-            Whether draws are bet on.
+            Whether the audit is sequential.
         """
         if is_number is None:
             is_number = isinstance(distribution, LaplaceOracle | GaussianOracle)
@@ -167,7 +169,7 @@ class Chances:
         is_guess: bool = False,
         is_sequential: bool = False,
     ) -> Chances:
-        """Return what known rates allow, of one event or of right and wrong guesses."""
+        """Return the one event, or the one guess, of known rates."""
         p, q = (np.array([rate]) for rate in rates)
         guesses = (p, q) if is_guess else ((p + 1 - q) / 2, (q + 1 - p) / 2)
         curve = tuple(np.array([0.0, rate, 1.0]) for rate in rates)
@@ -183,7 +185,7 @@ class Chances:
         )
 
     def draws_for(self, power: float) -> int | None:
-        """Return the smallest number of draws with this power; None beyond the largest."""
+        """Return the smallest number of draws with this power; None above `MAX_DRAWS`."""
 
         def enough(draws: int) -> bool:
             return self.best(draws).power >= power
@@ -193,7 +195,7 @@ class Chances:
         return few or smallest(enough, least=least)
 
     def best(self, draws: int) -> Chance:
-        """Return the chance of the instrument that refutes most often."""
+        """Return the power of the best instrument."""
         point = self.epsilon, self.delta
         if self.is_sequential:
             return by_bet(self.events, self.guesses, draws, *point, self.failure_prob, self.cost)
@@ -212,7 +214,7 @@ class Chances:
 
     @property
     def cost(self) -> float:
-        """What learning costs, in standard deviations."""
+        """Cost of learning, in standard deviations."""
         if self.is_sequential:
             is_finite = self.kind == "outcomes"
             return _COST_OF_BETS_ON_OUTCOMES if is_finite else _COST_OF_BETS
@@ -222,10 +224,10 @@ class Chances:
 
 
 def learning_share(failure_prob: float, cost: float = _COST) -> float:
-    """Part of the certifying draws that would do if the best event were known.
+    """Return the share of the certifying draws that would suffice if the best event were known.
 
-    A test that refutes with probability 0.9 stands `needed` standard deviations away from where
-    nothing is violated; of these, `cost` are lost to learning.
+    A test with power 0.9 needs a distance of `needed` standard deviations from the null. Learning
+    costs `cost` of them.
     """
     needed = float(stats.norm.isf(failure_prob)) + _USUAL
     return _share_of(needed, cost)
@@ -236,7 +238,7 @@ def _share_of(needed: float, cost: float) -> float:
 
 
 def smallest(enough: Callable[[int], bool], *, least: int = 1, most: int = MAX_DRAWS) -> int | None:
-    """Smallest number above `least` that is enough, to half a percent; None beyond `most`."""
+    """Return the smallest number above `least` that is enough, to 0.5%; None above `most`."""
     low, high = least, max(64, 2 * least)
     while not enough(high):
         if high >= most:
@@ -249,14 +251,14 @@ def smallest(enough: Callable[[int], bool], *, least: int = 1, most: int = MAX_D
 
 
 def events_of(p: Floats, q: Floats) -> tuple[Floats, Floats]:
-    """Rates of the best events along a curve, and of their complements with the sides exchanged."""
+    """Return the rates of the best events along a curve, and of their swapped complements."""
     inner = (p > 0) & (q < 1)
     p, q = p[inner], q[inner]
     return np.concatenate([p, 1 - q]), np.concatenate([q, 1 - p])
 
 
 def _curve_of(distribution: Oracle) -> tuple[Floats, Floats]:
-    """Rates of the best events, at a few thresholds of the loss where many take long."""
+    """Return the rates of the best events, at fewer thresholds if many take long."""
     if not isinstance(distribution, LaplaceVectorOracle):
         return distribution.curve()
     most = distribution.max_loss
@@ -264,7 +266,7 @@ def _curve_of(distribution: Oracle) -> tuple[Floats, Floats]:
 
 
 def guesses_of(p: Floats, q: Floats) -> tuple[Floats, Floats]:
-    """Rates of right and wrong guesses in two tails, along the curve of a distribution.
+    """Return the rates of right and wrong guesses in two tails, along the curve of a distribution.
 
     Parameters
     ----------
@@ -274,8 +276,8 @@ def guesses_of(p: Floats, q: Floats) -> tuple[Floats, Floats]:
     Returns
     -------
     right, wrong : ndarray
-        Left is guessed in the likeliest event of a mass, right outside of another, of the same
-        mass at most.
+        Left is guessed in the likeliest event of a given mass. Right is guessed outside another
+        event, with at most the same mass.
     """
     mass = (p + q) / 2
     top = np.flatnonzero((mass > 0) & (mass <= 0.5 + 1e-12))
@@ -286,7 +288,7 @@ def guesses_of(p: Floats, q: Floats) -> tuple[Floats, Floats]:
 def by_event(
     p: Floats, q: Floats, draws: int, epsilon: float, delta: float, failure_prob: float
 ) -> Chance:
-    """Return the chance of the best of some events, for so many certifying draws a side."""
+    """Return the power of the best event, for this number of certifying draws a side."""
     at = _standing_out(p, q, 0.5 / draws, epsilon, delta)
     probabilities = refutation_prob(p[at], q[at], draws, draws, epsilon, delta, failure_prob)
     best = int(probabilities.argmax())
@@ -294,9 +296,9 @@ def by_event(
 
 
 def _standing_out(p: Floats, q: Floats, half: float, epsilon: float, delta: float) -> Floats:
-    """Places of a few events whose excess over the claim stands out most from its noise.
+    """Return the indices of a few events whose excess over the claim is largest for its noise.
 
-    Half a hit, at the rate `half`, keeps the noise of rates near 0 from vanishing.
+    Half a hit, at the rate `half`, keeps the noise of rates near 0 positive.
     """
     factor = math.exp(min(epsilon, 300.0))  # its square must be finite
     noise = np.sqrt(p * (1 - p) + factor**2 * (q * (1 - q) + half) + half)
@@ -313,21 +315,21 @@ def by_bet(
     failure_prob: float,
     cost: float,
 ) -> Chance:
-    """Return the chance that bets on the best event or guess ever refute.
+    """Return the power of bets on the best event or guess.
 
-    The log wealth of a bet drifts and spreads; the probability that it ever reaches a height is
-    that of a Brownian motion.
+    The log wealth of a bet has a drift and a variance. The probability that it ever reaches a
+    height is that of a Brownian motion.
 
     Parameters
     ----------
     events, guesses : (ndarray, ndarray)
-        Rates of events on either side; of right guesses and wrong ones.
+        Rates of events on each side; rates of right and of wrong guesses.
     draws : int
         Largest number of draws of each side.
     epsilon, delta, failure_prob : float
-        The claim, and how often it may be refuted where it is kept.
+        The claim, and the failure probability.
     cost : float
-        What learning costs, in standard deviations.
+        Cost of learning, in standard deviations.
     """
     height = _NATS - math.log(failure_prob)
     needed = _USUAL + math.sqrt(_USUAL**2 + 2 * height)
@@ -335,7 +337,7 @@ def by_bet(
     at = _standing_out(*events, 0.5 / draws, epsilon, delta)
     of_guesses = _standing_out(*guesses, 0.5 / draws, epsilon, delta)
     p, q = (np.concatenate([x[at], y[of_guesses]]) for x, y in zip(events, guesses, strict=True))
-    # An event is bet on with its complement; a guess may abstain.
+    # The bet on an event includes its complement; a guess may abstain.
     wrong_left = np.concatenate([1 - events[0][at], guesses[1][of_guesses]])
     wrong_right = np.concatenate([1 - events[1][at], guesses[0][of_guesses]])
     left, right = (
@@ -366,16 +368,16 @@ def by_bet(
 def by_guess(
     right: Floats, wrong: Floats, draws: int, epsilon: float, delta: float, failure_prob: float
 ) -> Chance:
-    """Return the chance of the best of some guesses.
+    """Return the power of the best guess.
 
     Parameters
     ----------
     right, wrong : ndarray, shape (guesses,)
         Their rates.
     draws : int
-        That certify, on both sides together.
+        Certifying draws on both sides together.
     epsilon, delta, failure_prob : float
-        The claim, and how often it may be refuted where it is kept.
+        The claim, and the failure probability.
     """
     best = Chance(0.0, 0.0, 0.0, BY_GUESS)
     for at in _standing_out(right, wrong, 0.5 / draws, epsilon, delta).tolist():
@@ -397,7 +399,7 @@ def by_guess(
 def _ranked_heights(
     looks: Looks, draws: int, epsilon: float, delta: float, failure_prob: float
 ) -> tuple[int, ...]:
-    """Return the heights that refute a claim; a search over strengths asks for them each time."""
+    """Return the heights that refute a claim; cached, because a search asks for them often."""
     heights = ranked_heights(looks, draws, epsilon=epsilon, delta=delta, failure_prob=failure_prob)
     return tuple(heights.tolist())
 
@@ -405,16 +407,16 @@ def _ranked_heights(
 def by_rank(
     p: Floats, q: Floats, draws: int, epsilon: float, delta: float, failure_prob: float
 ) -> Chance:
-    """Return the chance of guesses by rank.
+    """Return the power of guesses by rank.
 
     Parameters
     ----------
     p, q : ndarray, shape (points,)
         The curve of an oracle of one number whose likelihood ratio rises with it.
     draws : int
-        All of them, on both sides together.
+        All draws, on both sides together.
     epsilon, delta, failure_prob : float
-        The claim, and what guesses in this direction are given.
+        The claim, and the failure probability of guesses in this direction.
     """
     looks = ranked_looks(draws)
     heights = _ranked_heights(looks, draws, epsilon, delta, failure_prob)
@@ -422,7 +424,7 @@ def by_rank(
     mass = (p + q) / 2
     right = np.interp(shares / 2, mass, p / 2) + 0.5 - np.interp(1 - shares / 2, mass, q / 2)
     rates = np.clip(np.diff(right, prepend=0.0) / np.diff(shares, prepend=0.0), 0.0, 1.0)
-    # The rates that are told are those of the look that stands out most.
+    # The reported rates are those at the count with the largest excess.
     excess = (right - math.exp(min(epsilon, 600.0)) * (shares - right) - delta) / np.sqrt(shares)
     at = int(excess.argmax())
     power = crossing_prob(heights, looks.guesses, rates)

@@ -1,18 +1,17 @@
 """Certify by counts: how often frozen events fire on fresh draws.
 
-Guesses, by rank or by a frozen rule, need draws whose sides fair coins chose. A joint region needs
-no coins: it holds for any two numbers of draws that nothing but chance and the sizes settled. So of
-stored outputs, which may be more on one side, an event counts all that exploration left, those at
-coins and those beyond them, while guesses count those at coins alone. That is sound:
+Guesses, by rank or by a frozen rule, need draws whose side a fair coin chose. A joint region needs
+no coins. It holds for any two numbers of draws that depend only on chance and on the sizes of both
+sides. Stored outputs may be more on one side. An event counts all outputs that exploration left,
+with or without a coin. A guess counts only the outputs with a coin. This is sound:
 
-- Outputs are shuffled, and handed out once, in this order: to explore, at coins, beyond coins. How
-  many of each side explore and fall to coins is told by the coins and the sizes, never by an
-  output. So given the coins and what was explored, all that an event counts is fresh, independent
-  and of a fixed number, and its region is wrong with at most its share of failure_prob.
-- A guess sees what it would see if there were nothing beyond the coins, and is wrong with at most
-  its own share.
-- That one bound rests on draws on which another rests too does no harm: what holds together is a
-  union over shares, which asks nothing of how the bounds depend on one another.
+- Outputs are shuffled. Each is used once, in this order: to explore, with a coin, without a coin.
+  The coins and the sizes determine how many outputs of each side explore and how many get a coin;
+  no output does. Given the coins and the exploration, the outputs that an event counts are fresh,
+  independent and of a fixed number. So its region is wrong with at most its share of failure_prob.
+- A guess ignores outputs without a coin, so it is wrong with at most its own share.
+- Two bounds may use the same draws. The union bound over the shares does not depend on how the
+  bounds depend on each other.
 """
 
 from __future__ import annotations
@@ -48,9 +47,10 @@ from dpaudit.stats import Counts, RateBounds
 
 _LEAST_LOG_PROB = math.log(1e-30)
 _LUCK = 2.0
-"""Of stored outputs so many square roots are kept back: then fair coins seldom ask for more of a
-side than there is. Where they do, or forget a side, they are tossed again, and what is certified is
-wrong with at most its probability before, divided by that of coins that fit."""
+"""Stored outputs for which no coin is tossed, in square roots of their number. Fair coins then
+seldom need more outputs of a side than there are. If they do, or if one side gets none, the coins
+are tossed again. A bound is then wrong with at most its probability before, divided by the
+probability of coins that fit."""
 
 _SIDES = ("left", "right")
 
@@ -59,7 +59,7 @@ _PICTURE_BYTES = 4 * 10**6  # of one side: 500,000 numbers; a picture gains noth
 
 @dataclass(frozen=True)
 class FrozenCounts:
-    """What is counted on the certifying draws, and how many of them there are.
+    """The events and guesses to count, and the numbers of certifying draws.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class FrozenCounts:
     fresh : _Fresh
         The numbers of certifying draws.
     by_rank : bool
-        Whether all draws, those that explored too, are guessed by rank besides.
+        Whether all draws, including exploration draws, are also guessed by rank.
     """
 
     sampler: Sampler
@@ -80,14 +80,14 @@ class FrozenCounts:
 
     @property
     def chosen(self) -> list[Event | Guess]:
-        """Return what is counted, the primary event first."""
+        """Return the events and guesses to count, the primary one first."""
         return [self.exploration.selection.primary, *self.exploration.selection.profile]
 
     @property
     def weights(self) -> list[float]:
-        """Return the weights of the chosen, then of guesses by rank in two directions.
+        """Return the weights of events and guesses, then of guesses by rank in two directions.
 
-        All are multiplied by the probability of coins that fit, which divides what is certified.
+        Each weight is multiplied by the probability of coins that fit; see `_LUCK`.
         """
         profile = len(self.chosen) - 1
         left = 1 - RANKED_SHARE * self.by_rank
@@ -101,7 +101,7 @@ class ByCounts:
     """Count how often frozen events fire on fresh draws."""
 
     def explore(self, run: Run) -> FrozenCounts:
-        """Choose the pair and the events, and toss the coins that say how many draws follow."""
+        """Choose the pair and the events, and toss the coins for the certifying draws."""
         task, sampler = run.task, run.sampler()
         coins = order = None
         if task.is_small:
@@ -120,7 +120,7 @@ class ByCounts:
 
 @dataclass(frozen=True)
 class _Coins:
-    """Fair coins: how many there are, how many say left, and how probable coins are that fit."""
+    """Fair coins: their number, how many chose left, and the probability of coins that fit."""
 
     tossed: int
     left: int
@@ -128,7 +128,7 @@ class _Coins:
 
     @classmethod
     def toss(cls, most: int, run: Run) -> _Coins:
-        """Toss for so many draws, or, where outputs are stored, for as many of `most` a side."""
+        """Toss for `most` draws of each side; for stored outputs, only as many as are available."""
         tossed, limit = 2 * most, 2 * most
         if run.task.stored is not None:
             tossed = max(2 * most - math.ceil(_LUCK * math.sqrt(2 * most)), 2)
@@ -148,16 +148,16 @@ class _Coins:
 
 @dataclass(frozen=True)
 class _Fresh:
-    """Draws that exploration left, of each side.
+    """Numbers of certifying draws of each side.
 
     Parameters
     ----------
     at_coins : dict of str to int
-        Counted by all that is frozen; as many as coins say, where something is guessed.
+        Draws that events and guesses count. If there is a guess, coins decide these numbers.
     beyond : dict of str to int
-        Counted by events alone: stored outputs for which no coin was tossed.
+        Draws that only events count: stored outputs for which no coin was tossed.
     fit : float
-        Probability of coins that did not have to be tossed again.
+        Probability that the coins need not be tossed again.
     """
 
     at_coins: dict[str, int]
@@ -166,7 +166,7 @@ class _Fresh:
 
     @classmethod
     def of(cls, run: Run, exploration: Exploration, coins: _Coins | None) -> _Fresh:
-        """Settle the numbers, from coins that were tossed for all draws, or toss them here."""
+        """Return the numbers, from coins that were tossed for all draws, or toss them here."""
         task, selection = run.task, exploration.selection
         explored, none = exploration.explored, dict.fromkeys(_SIDES, 0)
         there = dict.fromkeys(_SIDES, task.draws - explored)
@@ -189,7 +189,7 @@ class _Fresh:
     def seen(
         self, task: Task, sampler: Sampler, data: Any, side: str, look: _Look
     ) -> Iterator[tuple[_Seen, bool]]:
-        """Yield what is seen of one side call by call, and whether it is beyond the coins."""
+        """Yield the counts of one side call by call, and whether its draws have no coin."""
         parts = ("certify", self.at_coins[side]), ("certify beyond coins", self.beyond[side])
         for is_beyond, (role, draws) in enumerate(parts):
             calls = task.calls(draws)
@@ -199,22 +199,22 @@ class _Fresh:
                 yield seen, bool(is_beyond)
 
     def counted_by(self, chosen: Event | Guess) -> list[int]:
-        """Draws of each side that an event or a guess counts."""
+        """Return how many draws of each side an event or a guess counts."""
         rest = isinstance(chosen, Event)
         return [self.at_coins[side] + rest * self.beyond[side] for side in _SIDES]
 
 
 class _Seen(NamedTuple):
-    """What is left of one call, once it was looked at.
+    """The counts of one call of the mechanism.
 
     Parameters
     ----------
     hits : ndarray of int, shape (events,)
-        How many draws each event holds.
+        Number of draws in which each event fires.
     call : Call
-        For the check of independence.
+        Statistics for the check of independence.
     outputs : ndarray
-        The draws that are kept, for a picture or to be guessed by rank.
+        Draws that are kept for a picture, or to be guessed by rank.
     """
 
     hits: NDArray[np.int64]
@@ -224,7 +224,7 @@ class _Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class _Look:
-    """Looks at one call, where its draws are: on a worker, or here.
+    """Function that counts the draws of one call, on a worker or in this process.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ class _Look:
     before: int = 0
 
     def __call__(self, outputs: NDArray[Any], start: int) -> _Seen:
-        """Look at draws, of which the first is the one numbered `start`."""
+        """Count draws, the first of which has the number `start`."""
         encoded = self.events[0].encoder(outputs)
         scores = {id(event.score): event.score for event in self.events}
         values = {key: score(encoded) for key, score in scores.items()}
@@ -255,8 +255,8 @@ def _count(
 ) -> tuple[list[Tally | RankedTally], list[Draws], tuple[str, ...]]:
     """Count what is frozen on fresh draws, call by call.
 
-    Given how the coins fell, the draws of either side are independent and as many as these say; so
-    joint regions of events hold beside a guess, with other draws on either side.
+    Given the coins, the draws of each side are independent and of a fixed number. So joint regions
+    of events hold together with a guess, although the two sides differ in size.
 
     Returns
     -------
@@ -317,13 +317,13 @@ def _certify(
     seen = [tally.seen() for tally in tallies]
     certified = np.array([max(b.lower_delta(e) for b in bounds) for e in grid])
     estimated = np.array([max(g.lower_delta(e) for g in seen) for e in grid])
-    # Of a curve the point may be chosen after the fact, because the certified profile holds
-    # everywhere at once.
+    # The point of a curve may be chosen afterwards, because the certified profile holds at every
+    # epsilon at once.
     point = task.claim.point or exploration.selection.point
     if task.claim.point is None and certified.any():
         point = task.worst_point(certified)
-    # The witness, estimates and counts belong to the event that gives the bound beside them; all
-    # bounds hold together, so it may be picked after the fact too.
+    # The witness, estimates and counts belong to the event of the reported bound. All bounds hold
+    # together, so this event may be chosen afterwards too.
     epsilons = [b.lower_epsilon(point[1]) for b in bounds]
     deltas = [b.lower_delta(point[0]) for b in bounds]
     for_epsilon, for_delta = int(np.argmax(epsilons)), int(np.argmax(deltas))
@@ -374,7 +374,7 @@ def _certify(
 
 
 def _is_certain(tally: Tally) -> bool:
-    """Whether each event holds all draws of both sides, or none."""
+    """Return whether each event fires in all draws of both sides, or in none."""
     return all(
         counts.hits_left + counts.hits_right in (0, counts.draws_left + counts.draws_right)
         for counts in (tally.counts, tally.right)
@@ -385,11 +385,11 @@ def _is_certain(tally: Tally) -> bool:
 def _p_value(
     task: Task, tally: Tally | RankedTally, weight: float, point: tuple[float, float]
 ) -> float:
-    """Return a failure probability, divided as ever, at which these counts refute the claim.
+    """Return a failure probability, divided as always, at which these counts refute the claim.
 
-    Looked for to a fifth of its logarithm, and not below 1e-30. Of a claim that is refuted. Joint
-    regions order the outcomes anew for each failure probability, so that they are nested nearly
-    always and not by proof; that this is a p-value is looked at by enumeration in the tests.
+    For a refuted claim only. The search stops at a fifth of the logarithm, and at 1e-30. Joint
+    regions order the outcomes anew for each failure probability. So they are nearly always nested,
+    but not by proof; the tests check by enumeration that this is a p-value.
     """
     if isinstance(tally, RankedTally):
         return min(max(tally.p_value() / weight, math.exp(_LEAST_LOG_PROB)), task.failure_prob)

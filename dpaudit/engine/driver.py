@@ -1,23 +1,23 @@
 """The order of every audit: explore, freeze, certify, test mutants, judge, report.
 
-1. **Explore.** An instrument chooses a pair, events, sides and thresholds. It may look at
-   exploration draws as often as it likes, because none of them certifies anything.
-2. **Freeze.** The instrument returns what it settled, with a weight for each bound that it will
+1. **Explore.** An instrument chooses a pair, events, sides and thresholds. It may use the
+   exploration draws any number of times, because none of them certifies anything.
+2. **Freeze.** The instrument returns its choices, with a weight for each bound that it will
    compute. The driver divides `failure_prob` by these weights (:func:`dpaudit.engine.task.divide`)
    before the first certifying draw.
-3. **Certify.** The instrument computes its bounds on fresh draws, each at its share. Given what is
-   frozen, the fresh draws are independent of it, so each bound is wrong with probability at most
-   its share, by the theorem in :mod:`dpaudit.stats` that it rests on. By the union bound, all
-   certified numbers of a result hold together, except with probability `failure_prob`. What is
-   reported of them (the witness, the point of a curve) may therefore be picked afterwards.
-4. **Test mutants.** Where the claim is not refuted, mutants of the mechanism take the same three
-   steps, and share one `failure_prob` of their own.
+3. **Certify.** The instrument computes each bound on fresh draws, at its share. The fresh draws
+   are independent of the frozen choices. So each bound is wrong with probability at most its
+   share, by its theorem in :mod:`dpaudit.stats`. By the union bound, all certified numbers of a
+   result hold together, except with probability `failure_prob`. The witness and the point of a
+   curve may therefore be chosen afterwards.
+4. **Test mutants.** If the claim is not refuted, mutants of the mechanism take the same three
+   steps. They share one more `failure_prob`.
 5. **Judge and report.** :func:`dpaudit.engine.concluding.conclude` compares the certificate with
-   the claim and puts the result together. It computes no bound.
+   the claim and builds the result. It computes no bound.
 
-An instrument is a class with two methods. Whatever draws or divides lies outside of it: samplers
-(:class:`dpaudit.mechanisms.Sampler`), generators (:meth:`Run.rng`) and shares are handed out by the
-:class:`Run`, and the samplers of a run refuse draws of the wrong stage.
+An instrument is a class with two methods. It does not draw or divide by itself. The :class:`Run`
+provides samplers (:class:`dpaudit.mechanisms.Sampler`), generators (:meth:`Run.rng`) and shares.
+The samplers of a run raise an error if an instrument draws in the wrong stage.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from dpaudit.results import AuditResult
 
 
 class Frozen(Protocol):
-    """What exploration settled; nothing of it may change once certifying draws are made."""
+    """The choices of the exploration, which do not change after the first certifying draw."""
 
     @property
     def weights(self) -> Sequence[float]:
@@ -55,7 +55,7 @@ Settled = TypeVar("Settled", bound=Frozen)
 
 @runtime_checkable
 class Instrument(Protocol[Settled]):
-    """A way to certify how much privacy a mechanism loses."""
+    """A method that certifies how much privacy a mechanism loses."""
 
     def explore(self, run: Run) -> Settled:
         """Choose what to certify, on exploration draws of the run."""
@@ -105,12 +105,12 @@ def certificate_of(task: Task, mechanism: Any, role: str) -> Certificate:
 
 
 def certificate_of_stored(task: Task, sampler: Sampler, role: str) -> Certificate:
-    """Certify a mechanism of which only outputs are known, which `sampler` hands out once each."""
+    """Certify stored outputs of a mechanism; `sampler` returns each of them once."""
     return drive(ByCounts(), Run(task, None, role, stored=sampler))
 
 
 def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> AuditResult:
-    """Audit a mechanism and, where its claim is not refuted, its mutants.
+    """Audit a mechanism and, if its claim is not refuted, its mutants.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
     mechanism : callable, AdditiveNoise or ExactMechanism
         The audited mechanism.
     given : tuple or None
-        Mutants besides those that are made of the mechanism's noise; None for no mutant at all.
+        Mutants in addition to those of the mechanism's noise; None for no mutant at all.
     """
     planned = 2 * task.draws * (1 if given is None else 2 + len(given))
     task.watch.total = task.watch.done + planned  # an attempt that failed late has drawn already
@@ -136,9 +136,9 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
 
 
 def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
-    """Say that a refuted claim may be meant for one item, where nobody said how many users hold.
+    """Return a note that a refuted claim may be about one item, if the search chose the items.
 
-    The second search certifies nothing: it only finds no violation.
+    The second search certifies nothing. It only reports that it found no violation.
     """
     space = task.space
     if not isinstance(space, Portfolio) or not space.items or space.variant is None:

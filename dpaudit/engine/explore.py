@@ -1,4 +1,4 @@
-"""Exploration: choose the pair and the events; nothing that is drawn here is used to certify."""
+"""Exploration: choose the pair and the events, on draws that certify nothing."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ Draws = tuple[NDArray[Any], NDArray[Any]]
 Drawn = TypeVar("Drawn")
 
 MIN_PILOT = 8
-"""Draws per dataset at least, on each pair of a family."""
+"""Least number of draws per dataset on each pair of a family."""
 
 MAX_EXPLORE_CELLS, MAX_EXPLORE_DRAWS = 2e7, 3e6
-"""Of one dataset: more would cost memory and time, and show nothing that these do not."""
+"""Limits for one dataset; more exploration costs memory and time, and gains nothing."""
 
 FINALS = 3
-"""Of a search: one in so many exploration draws is for its finalists."""
+"""The finalists of a search get one in so many exploration draws."""
 
 
 @dataclass(frozen=True)
 class Exploration:
-    """What exploration settled.
+    """The choices of the exploration.
 
     Parameters
     ----------
     pair : NeighborPair
-        Where the audit goes on.
+        The pair on which the audit continues.
     selection : Selection
         The frozen events.
     draws : (ndarray, ndarray)
@@ -110,7 +110,7 @@ def explore(
 
 
 def least_draws(space: SearchSpace | Portfolio | None, pairs: int) -> int:
-    """Return the draws per dataset with which a space, or so many pairs, can be explored."""
+    """Return the least number of draws per dataset to explore a space, or this many pairs."""
     if space is not None:
         return math.ceil((2 * LEAST_BUDGET + 1) / EXPLORE_SHARE)
     return math.ceil(2 * MIN_PILOT * pairs / EXPLORE_SHARE) if pairs > 1 else 0
@@ -119,7 +119,7 @@ def least_draws(space: SearchSpace | Portfolio | None, pairs: int) -> int:
 def explore_budget(
     task: Task, sampler: Sampler, share: float = EXPLORE_SHARE, most: float = math.inf
 ) -> int:
-    """Return the draws per dataset to explore with, of which a few are always left to certify."""
+    """Return the exploration draws per dataset, which always leave some draws to certify."""
     cells = MAX_EXPLORE_CELLS / sampler.kinds.width
     budget = int(min(task.draws * share, cells, MAX_EXPLORE_DRAWS, most))
     return min(max(budget, MIN_PILOT), task.draws - 1)
@@ -134,12 +134,12 @@ def most_promising(
     join: Callable[[Drawn, Drawn], Drawn],
     objective: Callable[[NeighborPair, Drawn], Any],
 ) -> tuple[NeighborPair, Drawn, int]:
-    """Spend half of the budget on all pairs alike, and the rest on the best of them.
+    """Spend half of the budget on all pairs equally, and the rest on the best pair.
 
     Returns
     -------
     pair : NeighborPair
-        The best pair, the first of equals.
+        The best pair; the first one of equals.
     drawn
         All draws on it.
     explored : int
@@ -164,7 +164,7 @@ def most_promising(
 def _searched(
     task: Task, space: SearchSpace | Portfolio, sampler: Sampler, role: str
 ) -> tuple[NeighborPair, Draws, int, SearchRecord]:
-    """Search with two thirds of the exploration draws, and spend the rest on the pair found."""
+    """Search with two thirds of the exploration draws, and spend the rest on the best pair."""
     least = least_draws(space, 0)
     if task.draws < least:
         raise ArgumentError(
@@ -187,13 +187,13 @@ def _searched(
 
 @contextmanager
 def asking_for_data(space: SearchSpace | Portfolio) -> Iterator[None]:
-    """Say how to declare the data where a mechanism cannot take those that nobody named."""
+    """Add advice on declaring the data if a mechanism fails on data that dpaudit chose."""
     try:
         yield
     except (MechanismTimeout, LateFailure):
         raise
     except MechanismError as error:
-        # What it raised, or inf; other breaches of the contract are none of the data's.
+        # An exception or inf; other breaches of the contract do not depend on the data.
         if isinstance(space, Portfolio) and (_raised(error) or " returned inf " in str(error)):
             frames = any(is_frame(pair.left) for pair in space.pairs[:1])
             raise MechanismError(f"{error}; {_FRAMES if frames else _ARRAYS}") from error
@@ -201,7 +201,7 @@ def asking_for_data(space: SearchSpace | Portfolio) -> Iterator[None]:
 
 
 def _raised(error: BaseException) -> bool:
-    """Whether something else than dpaudit raised it in the first place."""
+    """Return whether the mechanism, and not dpaudit, raised the first error."""
     while error.__cause__ is not None:
         error = error.__cause__
     return not isinstance(error, MechanismError)

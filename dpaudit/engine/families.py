@@ -1,9 +1,9 @@
-"""The distributions that a mechanism would have on a pair if it had less noise, as far as is known.
+"""The distributions of a mechanism on a pair with less noise, if they are known.
 
-Where it adds Laplace or Gaussian noise, which is told by running it, they are known in closed form.
-Where it has few outcomes, the frequencies that were seen are sharpened: the log-likelihood ratio of
-each outcome is multiplied, and its geometric mean over both datasets is kept. That is exact for
-randomised response. Elsewhere nothing is known, and nothing is said.
+If the mechanism adds Laplace or Gaussian noise, which dpaudit detects by running it, they are known
+in closed form. If it has few outcomes, the observed frequencies are sharpened: the log-likelihood
+ratio of each outcome is multiplied, and its geometric mean over both datasets is kept. This is
+exact for randomised response. For other mechanisms they are unknown, and no number is reported.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class Family:
     strength: float | None
 
     is_number = False
-    """Whether an output is one number of which the likelihood ratio is monotone."""
+    """Whether an output is one number, with a monotone likelihood ratio."""
 
     def at(self, strength: float) -> Oracle:
         """Return the distribution on both sides."""
         raise NotImplementedError
 
     def learnt(self, strength: float, draws: int) -> Oracle:
-        """Return the distribution of the score that is learnt from so many draws a side."""
+        """Return the distribution of a score that was learnt from `draws` draws a side."""
         return self.at(strength)
 
     def epsilon(self, strength: float, delta: float) -> float:
@@ -63,7 +63,7 @@ class Family:
         return self.at(strength).epsilon(delta)
 
     def strength_at(self, epsilon: float, delta: float) -> float | None:
-        """Return the strength that just needs epsilon at delta; None where there is none."""
+        """Return the strength that needs exactly epsilon at delta; None if there is none."""
 
         def excess(log_strength: float) -> float:
             needed = min(self.epsilon(math.exp(log_strength), delta), 1e3)
@@ -81,7 +81,7 @@ class Family:
         return math.exp(float(optimize.brentq(excess, low, high, xtol=1e-6)))
 
     def draws_for(self, strength: float, task: Task, found: Certificate) -> int | None:
-        """Return the draws per dataset that refute a strength with probability 0.9, if any do."""
+        """Return how many draws per dataset refute a strength with power 0.9; None if none do."""
 
         def enough(draws: int) -> bool:
             return self.chances(strength, task, found, draws).best(draws).power >= WITHIN_REACH
@@ -89,7 +89,7 @@ class Family:
         return smallest(enough, least=task.draws)
 
     def chances(self, strength: float, task: Task, found: Certificate, draws: int) -> Chances:
-        """Return what refutes the claim of a task at a strength, by the instrument of the audit."""
+        """Return the power against the claim at a strength, for the instrument of the audit."""
         learnt = int(draws * EXPLORE_SHARE * LEARN_SHARE)
         return Chances.of(
             self.learnt(strength, learnt),
@@ -117,7 +117,7 @@ class Added(Family):
 
     @classmethod
     def of(cls, noise: AddedNoise) -> Added:
-        """Return the family of a mechanism that was seen to add noise."""
+        """Return the family of a mechanism whose added noise was detected."""
         shifts = np.abs(noise.shifts)
         size = float(np.linalg.norm(shifts))  # finite and positive, as added_noise makes sure
         strength = None if noise.scale is None else size / noise.scale
@@ -129,7 +129,7 @@ class Added(Family):
         return len(self.shifts) == 1
 
     def at(self, strength: float) -> Oracle:
-        """Return the distribution at a Euclidean distance, in scales of the noise."""
+        """Return the distribution at a Euclidean distance, in noise scales."""
         moved = self.shifts[self.shifts > 0] * strength
         if self.kind != LAPLACE:
             return oracles.gaussian(strength, 1.0)
@@ -144,9 +144,9 @@ class Added(Family):
         return super().epsilon(strength, delta)
 
     def learnt(self, strength: float, draws: int) -> Oracle:
-        """Return the distribution along a direction that was learnt, which is a little off."""
+        """Return the distribution along a learnt direction, which is slightly wrong."""
         moved = int((self.shifts > 0).sum())
-        # Of numbers that do not move, the learner leaves out two of three.
+        # The learner drops two of three numbers that do not change.
         numbers = moved + (len(self.shifts) - moved) / 3
         if len(self.shifts) == 1:
             return self.at(strength)
@@ -156,7 +156,7 @@ class Added(Family):
 
 @dataclass(frozen=True)
 class Outcomes(Family):
-    """A few outcomes, with the frequencies that were seen, sharpened.
+    """A few outcomes, whose observed frequencies are sharpened.
 
     Parameters
     ----------
@@ -170,12 +170,12 @@ class Outcomes(Family):
 
     @classmethod
     def of(cls, found: Certificate) -> Outcomes | None:
-        """Return the family of what was seen; None where both sides may well be alike."""
+        """Return the family of the observed outcomes; None if both sides may be equal."""
         seen = found.histogram
         if found.event is None:
             return None
         event = parts_of(found.event)[0]
-        # Of wider outputs a picture shows a part, but where it is one of whole outcomes.
+        # A picture of wider outputs shows only a part, unless it shows whole outcomes.
         if len(event.encoder.columns) > 1 and not isinstance(event.score, OutcomeScore):
             return None
         if seen.edges is not None or len(seen.bins) < 2:
@@ -201,7 +201,7 @@ class Outcomes(Family):
 
 
 def _grouped(counts: Floats) -> Floats:
-    """Join outcomes of like ratios until each group has enough draws, shape (2, groups)."""
+    """Join outcomes of similar ratios until each group has enough draws, shape (2, groups)."""
     order = np.argsort(np.log((counts[0] + 0.5) / (counts[1] + 0.5)), kind="stable")
     groups: list[Floats] = []
     open_group = np.zeros(2)
@@ -216,11 +216,11 @@ def _grouped(counts: Floats) -> Floats:
 
 
 def _by_ratio(counts: Floats) -> tuple[Floats, Floats]:
-    """Return frequencies of the outcomes of each ratio; outcomes of one ratio tell the same.
+    """Return the frequencies of each likelihood ratio; outcomes of one ratio are equivalent.
 
-    The ratio that stands out most does so partly by luck. So ratios of like sizes are taken for
-    one, the most alike first, until all differ by more than luck; and the two sides for mirror
-    images, where they differ from that by no more than luck.
+    The largest observed ratio is partly due to chance. So ratios of similar size are joined, the
+    most similar ones first, until all differ by more than chance. The two sides are treated as
+    mirror images if they differ from that by no more than chance.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def _by_ratio(counts: Floats) -> tuple[Floats, Floats]:
 def family_of(
     task: Task, mechanism: Any, found: Certificate, made: NoiseMutants | None
 ) -> Family | None:
-    """Return the family of a mechanism on the pair on which its audit ended; None where unknown.
+    """Return the family of a mechanism on the pair of its certificate; None if unknown.
 
     Parameters
     ----------
@@ -270,13 +270,13 @@ def family_of(
     found : Certificate
         The certificate of the mechanism.
     made : NoiseMutants or None
-        Its mutants, with what was seen of its noise.
+        Its mutants, with the recording of its noise.
     """
     if found.epsilon.counts is None or found.is_constant:
         return None
     if made is not None and made.recording is not None and not task.watch.is_spent():
         pair = found.pair
-        with task.watch.calls_within(patience(found)):  # without noise some never end
+        with task.watch.calls_within(patience(found)):  # some mechanisms never end without noise
             added = added_noise(
                 mechanism, (pair.left, pair.right), made.recording, seed=task.seed, watch=task.watch
             )
@@ -286,7 +286,7 @@ def family_of(
 
 
 def _usable(family: Added) -> Added | None:
-    """Return a family unless it takes long, or is beyond what was measured."""
+    """Return a family; None if it takes long to compute, or was never measured."""
     numbers = len(family.shifts)
     if not family.shifts.size or not np.isfinite(family.shifts).all() or numbers > _MOST_NUMBERS:
         return None
@@ -297,5 +297,5 @@ def _usable(family: Added) -> Added | None:
             if len(sums) > _MOST_SUMS:
                 return None
         return family
-    # How well a direction is learnt depends on how noise is spread, which is not known then.
+    # How well a direction is learnt depends on the scale of the noise, which is unknown then.
     return None if numbers > 1 and family.strength is None else family

@@ -1,13 +1,13 @@
-"""The audit of the mutants: each on the claim and the pairs of the audit, most of them briefly.
+"""The audit of the mutants, on the claim and the pairs of the audit.
 
-A mutant that is grossly wrong is killed within a few hundred draws, by bets on the pair on which
-the audit ended. Those that are left are looked at again, by counts on all pairs and with more
-draws, the grossest changes first, until the mutants of the noise have spent as many draws together
-as the audit itself. Only if nothing was killed by then, the one that came closest is given the
-whole budget; so is a mutant that was given.
+Bets on the pair of the certificate kill a gross mutant within a few hundred draws. The other
+mutants are audited again, by counts on all pairs and with more draws, the grossest changes first.
+This ends when the mutants of the noise have spent as many draws together as the audit itself. If no
+mutant was killed by then, the one that came closest gets the whole budget. A mutant that the user
+gave gets the whole budget too.
 
-All looks are settled in number beforehand and share one `failure_prob`: so the mutants of an audit
-cost, together, as much of the run's family-wise error as the audit itself.
+The number of audits of each mutant is fixed beforehand, and all of them share one `failure_prob`.
+So the mutants of an audit add as much to the family-wise error of a run as the audit itself.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from dpaudit.neighbors import NeighborPair, family
 from dpaudit.results import Fate, MutantResult, short
 
 LOOKS = 3
-"""Looks at one mutant, at most: a brief one, a longer one, and one more if nothing was killed."""
+"""Audits of one mutant, at most: a brief one, a longer one, and one more if none was killed."""
 
 LEAST_LOOK, FIRST_LOOK = 4 * LEAST_BET, 2_000
-"""Draws per dataset of a first look, at least and at most."""
+"""Draws per dataset of a first audit, at least and at most."""
 
-_FIRST_PARTS = 4  # of the pool, of which first looks take one
-_SHARE = 0.5  # of what is left, for a second look at changes of all calls
+_FIRST_PARTS = 4  # first audits get one of so many parts of the pool
+_SHARE = 0.5  # share of the rest of the pool, for second audits of changes of all calls
 
-_AGAIN = 8  # second looks at least, of which each has a part of a small budget
+_AGAIN = 8  # least number of second audits that share a small budget
 
 _RECORDED_PAIRS = 3
 _NOTE = 200
@@ -59,22 +59,22 @@ Certify = Callable[[Task, Any, str], Certificate]
 
 @dataclass(frozen=True)
 class Fates:
-    """What became of the mutants.
+    """The fates of the mutants.
 
     Parameters
     ----------
     results : tuple of MutantResult
-        In the order in which they were made, given ones first.
+        The results, in the order in which the mutants were made, given ones first.
     unseen : str
-        Why some randomness of the mechanism gave no mutants; empty where all did.
+        Why some randomness of the mechanism gave no mutants; empty if all did.
     likeliest : Certificate or None
         The survivor that came closest to a refutation; a given one, if any survived.
     seconds : float
-        Spent in the code of the mutants.
+        Seconds spent in the code of the mutants.
     failure_prob : float
         Failure probability of one audit of one mutant.
     wanted : bool
-        Whether mutants were asked for.
+        Whether the user wanted mutants.
     """
 
     results: tuple[MutantResult, ...] = ()
@@ -88,19 +88,18 @@ class Fates:
 def mutants_of(
     task: Task, mechanism: Any, found: Certificate, given: Sequence[Any]
 ) -> NoiseMutants:
-    """Return the mutants of an audit: those given, then those of the noise.
+    """Return the mutants of an audit: the given ones, then those of the noise.
 
     Parameters
     ----------
     task : Task
         The task of the audit.
     mechanism : callable, AdditiveNoise or ExactMechanism
-        Whose mutants.
+        The audited mechanism.
     found : Certificate
-        What the audit of the mechanism found; its noise is looked for on that pair, and on a few
-        others.
+        Its certificate; its noise is recorded on that pair, and on a few others.
     given : sequence
-        Mechanisms, and changes such as ``without("my_module.clip")``.
+        Mutants that the user gave: mechanisms, and changes such as ``without("my_module.clip")``.
     """
     pairs = [found.pair, *list(task.pairs)[: _RECORDED_PAIRS - 1]]
     datasets = [data for pair in pairs for data in (pair.left, pair.right)]
@@ -115,12 +114,12 @@ def mutants_of(
 
 
 def patience(found: Certificate) -> float:
-    """Seconds after which one call of a mutant is taken for one that never ends."""
+    """Return the seconds after which one call of a mutant counts as one that never ends."""
     return _LEAST_PATIENCE + 2 * found.mechanism_seconds
 
 
 def named(given: Iterable[Any], mechanism: Any) -> list[Mutant]:
-    """Return mutants that were given, with a name that no other one has."""
+    """Return the given mutants, each with a name of its own."""
     mutants: list[Mutant] = []
     for one in given:
         name = one.name if isinstance(one, Change) else mechanism_name(one)
@@ -145,7 +144,7 @@ class _Contender:
 
     @property
     def is_killed(self) -> bool:
-        """Whether the audit noticed it."""
+        """Whether the audit killed it."""
         return self.found is not None and self.found.refuted and not self.note
 
     @property
@@ -160,16 +159,16 @@ class _Contender:
 
     @property
     def certified(self) -> float:
-        """Epsilon that was certified of it."""
+        """Certified epsilon."""
         return 0.0 if self.found is None else self.found.epsilon.lower
 
     @property
     def is_alive(self) -> bool:
-        """Whether another look may kill it."""
+        """Whether another audit may kill it."""
         return not (self.note or self.is_killed or self.is_skipped)
 
     def look(self, task: Task, certify: Certify) -> None:
-        """Look at it once more; a mutant that cannot be run is no news of the mechanism."""
+        """Audit it once more; a mutant that cannot be run says nothing about the mechanism."""
         if task.watch.is_spent():
             self.note = TIME_IS_OVER
             return
@@ -188,7 +187,7 @@ class _Contender:
         self.found = found  # of more draws than any before
 
     def result(self, failure_prob: float) -> MutantResult:
-        """Return what became of it."""
+        """Return its result."""
         mutant, found = self.mutant, self.found
         if found is not None and not found.refuted and not mutant.has_effect:
             self.note = "its code was never reached on these data"
@@ -215,9 +214,9 @@ class _Contender:
 
 @dataclass(eq=False)
 class _Contest:
-    """All mutants of one audit, and the draws per dataset that those of the noise may still spend.
+    """All mutants of one audit, and the draws per dataset left for those of the noise.
 
-    Where a change of all calls survived, the same change of one call alone is not looked at.
+    If a change of all calls survived, the same change of one call alone is not audited.
     """
 
     task: Task
@@ -230,13 +229,13 @@ class _Contest:
         self.pool = self.task.draws
 
     def play(self) -> None:
-        """Look at all that matter, and again at those that are left."""
+        """Audit all mutants that matter, and again those that survived."""
         of_noise = [c for c in self.contenders if c.mutant.noise]
         gone = [c for c in of_noise if c.mutant.rank == 0]
         everything = [c for c in gone if c.mutant.noise == ALL_NOISE]
         self._first(everything)
         self._first([c for c in gone if c not in everything])
-        # Another mutant may have shown that the same removal is noticed.
+        # Another mutant may have shown that the same removal is detected.
         noticed = {(c.mutant.noise, c.mutant.calls) for c in gone if c.is_killed and c.is_removal}
         unsettled = [
             c for c in gone if not (c.is_removal and (c.mutant.noise, c.mutant.calls) in noticed)
@@ -266,7 +265,7 @@ class _Contest:
         """Bet on the pair of the audit, briefly."""
         alive = [c for c in contenders if c.is_alive]
         if alive and alive[0].mutant.noise and alive[0].mutant.rank:
-            # Of what is left of a noise, as many as there are draws for.
+            # Only as many of the milder changes as there are draws for.
             alive = alive[: max(self.pool, 0) // LEAST_LOOK]
         if alive:
             task = replace(self.task, pairs=family(self.pair), space=None)
@@ -274,7 +273,7 @@ class _Contest:
             self._look(alive, task, min(max(each, LEAST_LOOK), FIRST_LOOK), bet=True)
 
     def _again(self, contenders: list[_Contender], share: float) -> None:
-        """Count on all pairs, as many as some of the pool allows for."""
+        """Audit by counts on all pairs, as many mutants as a share of the pool allows."""
         pool = int(share * self.pool)
         alive = [c for c in contenders if c.is_alive]
         alive.sort(  # the grossest change first; of equals, the one that came closest
@@ -286,11 +285,11 @@ class _Contest:
             self._look(alive, self.task, pool // len(alive))
 
     def _last_resort(self, whole: list[_Contender]) -> None:
-        """Spend the budget of the audit on one mutant: else the audit has no power.
+        """Spend the budget of the audit on one mutant, because otherwise the audit has no power.
 
-        On less noise rather than on a choice that is made certain, maybe the same on both sides;
-        on the one of which most is certified, which of little noise may be more than of none; or
-        else on the grossest, as what so few draws estimate says little.
+        A mutant with less noise is preferred to a selection that is made certain, which may choose
+        the same on both sides. Then the mutant with the largest certified epsilon is preferred,
+        then the grossest. Estimates from so few draws say little.
         """
         alive = [c for c in whole if c.is_alive]
         alive.sort(key=lambda c: (c.mutant.change not in (REMOVED, HALVED), -c.certified))
@@ -325,7 +324,7 @@ def fates_of(task: Task, made: NoiseMutants, found: Certificate, *, certify: Cer
     found : Certificate
         The certificate of the mechanism.
     certify : callable
-        The driver that certified it: ``certify(task, mechanism, role) -> Certificate``.
+        The function that certified it: ``certify(task, mechanism, role) -> Certificate``.
     """
     if not made.mutants:
         return Fates(unseen=made.unseen)

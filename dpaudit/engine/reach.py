@@ -1,8 +1,8 @@
-"""What silence excludes: the epsilon at which an audit would have refuted the claim.
+"""Power after and before an audit.
 
-Asked after an audit, of the family of distributions that the mechanism belongs to, and of the
-instrument and the draws of that audit. Asked of a claim before any draw: below how many draws
-nothing at all is refuted, by no test.
+`detectable` computes the smallest epsilon that an audit would have refuted with probability 0.9. It
+uses the family of distributions of the mechanism, and the instrument and the draws of the audit.
+`fewest_draws` computes, before any draw, how many draws any test needs to refute a claim.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _LARGEST, _STRONGEST = 50.0, 1e6  # epsilon and strength beyond which nothing is
 
 
 def detectable(task: Task, found: Certificate, family: Family) -> float | None:
-    """Return the epsilon on this pair at which the claim would have been refuted, mostly.
+    """Return the epsilon on this pair at which the claim would be refuted with power about 0.9.
 
-    With probability about 0.9, by an audit as this one, of a mechanism of the same family.
+    The number holds for an audit with the same draws, of a mechanism of the same family.
 
     Parameters
     ----------
@@ -39,9 +39,8 @@ def detectable(task: Task, found: Certificate, family: Family) -> float | None:
     Returns
     -------
     float or None
-        At the claimed delta; ``inf`` where no violation is refuted so often, and None where nothing
-        is known: of what was computed, of outputs whose family is not known, and of stored outputs
-        of which there are many more on one side.
+        Epsilon at the claimed delta. ``inf`` if no violation is refuted with this power. None if it
+        is unknown: for computed results, and for stored outputs with many more on one side.
     """
     if found.epsilon.counts is None:
         return None
@@ -71,25 +70,26 @@ def detectable(task: Task, found: Certificate, family: Family) -> float | None:
 
 
 def fewest_draws(epsilon: float, delta: float, failure_prob: float) -> float:
-    """Return how many draws it takes to refute anything at all with probability 0.9.
+    """Return how many draws any test needs to refute any mechanism with probability 0.9.
 
-    Of both sides together; by any test, of any mechanism, one that tells the two datasets apart in
-    every draw among them.
+    The number counts both sides together. It holds even for a mechanism whose every draw
+    identifies its dataset.
 
     Parameters
     ----------
     epsilon, delta : float
         The claim.
     failure_prob : float
-        How often it may be refuted where it is kept.
+        The probability with which a mechanism that keeps the claim may be refuted.
 
     Notes
     -----
     Let outputs have distributions P and Q on the two sides, and s = delta + (1 - delta) pi with
-    pi = e^eps / (1 + e^eps). What outputs s P + (1 - s) Q on the one and s Q + (1 - s) P on the
-    other is (epsilon, delta)-DP, as s - e^eps (1 - s) = delta. Any outcome of N draws has at least
-    s^N times the probability that it has under P and Q. So a test that refutes that with
-    probability at most failure_prob refutes P and Q with probability at most failure_prob / s^N.
+    pi = e^eps / (1 + e^eps). A mechanism with output distributions s P + (1 - s) Q and
+    s Q + (1 - s) P is (epsilon, delta)-DP, because s - e^eps (1 - s) = delta. Under it, any outcome
+    of N draws has at least s^N times its probability under P and Q. So a test that refutes this
+    mechanism with probability at most failure_prob refutes P and Q with probability at most
+    failure_prob / s^N.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def fewest_draws(epsilon: float, delta: float, failure_prob: float) -> float:
 
 
 def is_beyond_reach(task: Task) -> bool:
-    """Whether no draws of this number refute anything; False for a claim that is a curve."""
+    """Return whether this number of draws cannot refute anything; False for a curve."""
     if task.claim.point is None:
         return False
     draws = 2 * task.draws if task.stored is None else sum(task.stored.values())
@@ -110,9 +110,10 @@ def is_beyond_reach(task: Task) -> bool:
 
 
 def draws_to_begin_with(task: Task, failure_prob: float) -> float:
-    """Return about how many draws per dataset refute what tells the two datasets apart every time.
+    """Return about how many draws per dataset refute a mechanism that reveals its dataset.
 
-    Exploration and what learning costs included, rounded up to two digits; 0 for a curve.
+    The number includes exploration and the cost of learning, and is rounded up to two digits. It is
+    0 for a curve.
     """
     if task.claim.point is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""What is asked of one audit: the claim, where to look, how much to spend, and from which seed."""
+"""The task of one audit: the claim, the pairs, the budget and the seed."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from dpaudit.neighbors import NeighborPair, PairFamily, Portfolio, SearchSpace, 
 Floats = NDArray[np.float64]
 
 EXPLORE_SHARE = 0.3
-"""Part of the draws that is spent on choosing what to certify."""
+"""Share of the draws that explore."""
 
 FEW_DRAWS = 50, 2000
-"""Draws per dataset from which and up to which guesses by rank are made beside learnt events."""
+"""Smallest and largest number of draws per dataset for guesses by rank."""
 
 PRIMARY_SHARE = 0.9
-"""Part of failure_prob that the primary event gets; the events of the profile share the rest."""
+"""Share of failure_prob for the primary event; the events of the profile share the rest."""
 
 _EXPECTED_PROFILE_EVENTS = 8
 _GRID = 25
@@ -41,7 +41,7 @@ _LARGEST_EPSILON = 600.0  # of the grid for a curve; exponentials stay finite
 def _profile(claim: Claim) -> tuple[Floats, Floats]:
     """Return a grid of epsilons and the deltas of a claim.
 
-    For curves the conversion takes a while, and every mutant has a task of its own.
+    Cached, because the conversion of a curve is slow and every mutant has its own task.
     """
     return _known_profile(claim) if isinstance(claim, Hashable) else _made_profile(claim)
 
@@ -66,7 +66,7 @@ def _made_profile(claim: Claim) -> tuple[Floats, Floats]:
 
 
 def _steps(low: float, high: float) -> list[float]:
-    """Even steps between two decimal numbers, each rounded once: 0.9, not 0.8999999999999999."""
+    """Return even steps between two numbers, each rounded once: 0.9, not 0.8999999999999999."""
     first, last = (Fraction(repr(float(end))) for end in (low, high))
     half = _GRID // 2
     return [float(first + (last - first) * step / half) for step in range(half + 1)]
@@ -74,14 +74,14 @@ def _steps(low: float, high: float) -> list[float]:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One claim on some pairs with one budget: the same for a mechanism, its mutant, its variants.
+    """One claim on some pairs with one budget, for a mechanism, its mutants and its variants.
 
     Parameters
     ----------
     claim : Claim
-        What is claimed.
+        The claim.
     pairs : PairFamily
-        Where to look; of what is searched, an example.
+        The pairs; for a search space, an example.
     draws : int
         Draws per dataset in all, exploration included.
     failure_prob : float
@@ -129,18 +129,18 @@ class Task:
 
     @property
     def is_small(self) -> bool:
-        """Whether there are few draws, all on one pair, so that ranks are looked at too."""
+        """Whether there are few draws, all on one pair, so that ranks are guessed too."""
         one = self.space is None and len(self.pairs) == 1
         return one and self.claim.point is not None and FEW_DRAWS[0] <= self.draws <= FEW_DRAWS[1]
 
     @property
     def grid(self) -> Floats:
-        """Epsilons at which the profile is reported: from 0 to beyond the claim, the claim too."""
+        """Epsilons of the reported profile: from 0 to beyond the claim, including the claim."""
         return _profile(self.claim)[0]
 
     @property
     def claimed(self) -> Floats:
-        """What the claim allows on the grid."""
+        """Claimed deltas on the grid."""
         return _profile(self.claim)[1]
 
     def rng(self, *labels: str | int) -> np.random.Generator:
@@ -148,7 +148,7 @@ class Task:
         return generator(self.seed, self.name, *labels)
 
     def sampler(self, mechanism: Any, role: str, *, finite: bool = True) -> Sampler:
-        """Return what draws from a mechanism in a role."""
+        """Return a sampler of a mechanism in a role."""
         labels = (self.name, role)
         return Sampler(
             mechanism,
@@ -161,7 +161,7 @@ class Task:
         )
 
     def calls(self, draws: int) -> int:
-        """Return over how many calls so many certifying draws are spread."""
+        """Return the number of calls for this number of certifying draws."""
         return min(max(draws // _BRIEF_CALL, _BRIEF_CALLS), CALLS) if self.is_brief else CALLS
 
     def attack_on(self, pair: NeighborPair) -> FloatAttack | None:
@@ -171,7 +171,7 @@ class Task:
         return FloatAttack.for_pair(pair, self.claim) if self.float_attack else None
 
     def goal(self, certifying_draws: int, learn_share: float = LEARN_SHARE) -> Goal:
-        """Return what events are to be chosen for."""
+        """Return the goal by which events are chosen."""
         return Goal(
             delta=None if self.claim.point is None else self.claim.point[1],
             epsilons=self.grid,
@@ -184,7 +184,7 @@ class Task:
         )
 
     def worst_point(self, profile: Floats, least: float = 1e-300) -> tuple[float, float]:
-        """Return where a profile exceeds the claimed curve most, or comes closest.
+        """Return the point at which a profile exceeds the claimed curve most, or is closest to it.
 
         Epsilon = 0 counts only if the claim is exceeded there: else it says little. Nor do deltas
         below `least`, to which the curves are not known.
@@ -197,7 +197,7 @@ class Task:
 
     @contextmanager
     def data_unchanged(self, name: str) -> Iterator[None]:
-        """Refuse a mechanism that changed the datasets behind our back."""
+        """Raise a `MechanismError` if the mechanism changes the datasets."""
         before = self._fingerprint()
         yield
         if self._fingerprint() != before:
@@ -212,7 +212,7 @@ class Task:
 
 
 def check_relation(claim: Claim, pair: NeighborPair) -> None:
-    """Refuse a pair of another relation than the one that a claim speaks of."""
+    """Raise a `PairError` if a pair has another relation than the claim."""
     if claim.relation is not None and claim.relation != pair.relation:
         raise PairError(
             f"the claim speaks of {claim.relation}, but the pair is of {pair.relation}: "
@@ -230,7 +230,7 @@ def divide(failure_prob: float, parts: int | Sequence[float]) -> tuple[float, ..
     """Divide a failure probability; no other function of the engine does.
 
     By the union bound, the probability that any of several statements is wrong is at most the sum
-    of their failure probabilities, however the statements depend on one another.
+    of their failure probabilities, for any dependence between the statements.
 
     Parameters
     ----------
@@ -288,14 +288,14 @@ class Run:
         return self.task.rng(self.role, *labels)
 
     def sampler(self, mechanism: Any = None, *, finite: bool = True) -> Sampler:
-        """Return what draws from the mechanism, or from a function of it, at the present stage.
+        """Return a sampler of the mechanism, or of a function of it, at the current stage.
 
         Parameters
         ----------
         mechanism : callable, optional
             Default: the mechanism of the run.
         finite : bool, optional
-            Whether infinite outputs are refused.
+            Whether infinite outputs raise an error.
         """
         sampler = self.stored
         if sampler is None:
@@ -306,11 +306,11 @@ class Run:
         return sampler
 
     def part(self, label: str) -> Run:
-        """Return this run under a role of its own, at the same stage."""
+        """Return this run in another role, at the same stage."""
         return replace(self, role=f"{self.role} {label}")
 
     def turn_to(self, pair: NeighborPair, spent: int) -> None:
-        """Continue on the pair that a search chose, with the draws that it left."""
+        """Continue on the pair that a search chose, with the remaining draws."""
         self.task = replace(
             self.task, pairs=family(pair), draws=self.task.draws - spent, space=None
         )
