@@ -28,6 +28,7 @@ def opendp(
     *,
     given: Given | None = None,
     then: Then | None = None,
+    at_once: bool = False,
     **parameters: Any,
 ) -> Callable[..., Any]:
     """Make a measurement of OpenDP a mechanism.
@@ -41,6 +42,10 @@ def opendp(
         What it is handed of the data, and what is kept of a release; see :class:`Drawn`. Arrays
         and lists are handed over in the kind that the measurement takes: one number, or a list of
         all items of all users.
+    at_once : bool, optional
+        Draw all draws of a call by one release of a vector that holds the value `size` times. This
+        is many times as fast. It needs a measurement that adds independent noise to each entry of
+        a vector, and data of one number. Default False.
     **parameters
         Of the function that makes it, such as ``scale``, for ``mutants.scaled(scale=0.5)``.
 
@@ -64,6 +69,7 @@ def opendp(
     [3.0, 3.0]
     """
     _validate.function("one of OpenDP, or a function that makes one", measurement=measurement)
+    _validate.flag(at_once=at_once)
     is_made = hasattr(measurement, "map")
     if is_made and parameters:
         raise TypeError(
@@ -72,7 +78,8 @@ def opendp(
         )
     name = "opendp" if is_made else f"opendp {mechanism_name(measurement)}"
     measured = _Measured(measurement, is_made)
-    return with_options(Drawn(name, measured, given=given, then=then, seeded=False), parameters)
+    kind = _AtOnce if at_once else Drawn
+    return with_options(kind(name, measured, given=given, then=then, seeded=False), parameters)
 
 
 class _Measured:
@@ -85,17 +92,42 @@ class _Measured:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "made": {}}  # pointers into OpenDP stay behind
 
-    def __call__(self, **parameters: Any) -> Release:
+    def of(self, parameters: dict[str, Any]) -> Any:
+        """Return the measurement of some parameters."""
+        if self.is_made:
+            return self.make
         key = repr(sorted(parameters.items()))
-        if not self.is_made and key not in self.made:
+        if key not in self.made:
             self.made[key] = self.make(**parameters)
-        measurement = self.make if self.is_made else self.made[key]
+        return self.made[key]
+
+    def __call__(self, **parameters: Any) -> Release:
+        measurement = self.of(parameters)
         carrier = str(measurement.input_carrier_type)
 
         def release(given: Any, rng: np.random.Generator) -> Any:
             return measurement(_carried(given, carrier))
 
         return release
+
+
+class _AtOnce(Drawn):
+    """All draws of a call are one release of a vector."""
+
+    prepare: _Measured
+
+    def __call__(self, data: Any, size: int, *, rng: np.random.Generator, **options: Any) -> Any:
+        measurement = self.prepare.of(options)
+        carrier = str(measurement.input_carrier_type)
+        inner = re.fullmatch(r"Vec<(.*)>", carrier)
+        values = np.ravel(self._given(data))
+        if inner is None or len(values) != 1:
+            raise MechanismError(
+                "at_once needs a measurement of vectors and data of one number, got "
+                f"{carrier} and {len(values)} numbers"
+            )
+        draws = measurement([_carried(values, inner[1])] * size)  # OpenDP cannot be seeded
+        return [draw if self.then is None else self.then(draw) for draw in draws]
 
 
 def _carried(data: Any, carrier: str) -> Any:
