@@ -323,6 +323,13 @@ MUTANTS = (
         ADDITIVE,
     ),
     Mutant(
+        "engine/task.py",
+        "the grid of a curve ends where the curve falls below 1e-6, if it ever does",
+        "end = claim.epsilon(min(limit + 1e-6, 1.0))",
+        "end = claim.epsilon(1e-6)",
+        ("tests/engine/test_instruments.py",),
+    ),
+    Mutant(
         "engine/auditing.py",
         "mutants are not seen through the score",
         "return [_alike(one, mechanism) for one in variants]",

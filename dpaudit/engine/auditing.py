@@ -237,6 +237,11 @@ def checked_task(
     if isinstance(pairs, Portfolio) and claim.relation is not None:
         pairs = pairs.under(claim.relation)
     space = pairs if isinstance(pairs, SearchSpace | Portfolio) else None
+    if space is not None and instrument is not None:
+        raise ArgumentError(
+            "pairs must be a pair or a list of pairs for an instrument of your own, which does not "
+            f"search, got {space.name}"
+        )
     if isinstance(pairs, SearchSpace | Portfolio):
         candidates = family(pairs.example(rng=generator(seed, name, "example")))
     else:

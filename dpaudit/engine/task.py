@@ -59,7 +59,11 @@ def _made_profile(claim: Claim) -> tuple[Floats, Floats]:
             [epsilon for pair in itertools.pairwise(ends) for epsilon in _steps(*pair)]
         )
     else:
-        grid = np.linspace(0.0, min(max(claim.epsilon(1e-6), 0.1), _LARGEST_EPSILON), _GRID)
+        # Some curves stay above a delta at every epsilon, such as approximate zCDP: the grid ends
+        # where the curve is within 1e-6 of its limit.
+        limit = claim.delta(_LARGEST_EPSILON)
+        end = claim.epsilon(min(limit + 1e-6, 1.0))
+        grid = np.linspace(0.0, min(max(end, 0.1), _LARGEST_EPSILON), _GRID)
     deltas = np.array([claim.delta(float(e)) for e in grid])
     grid.flags.writeable = deltas.flags.writeable = False
     return grid, deltas

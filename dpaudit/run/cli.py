@@ -133,7 +133,7 @@ def run(
 @click.option(
     "--pair",
     help="Where to look instead of the portfolio, as NAME:argument=value,...; NAME is a "
-    "recipe (far_user, clip_boundary_user, all_others_equal, two_clusters, majority_flip, "
+    "recipe (far_user, clip_boundary_user, two_clusters, majority_flip, "
     "constant_against_random, threshold_decider, value_pattern, value_patterns), of which "
     "a range LOW..HIGH or log:LOW..HIGH, or a choice A|B, is searched for the worst pair; "
     "or a ready space (outlier, clusters, edge, which_user, which_batch, query_values), "

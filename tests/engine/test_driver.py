@@ -21,6 +21,7 @@ from dpaudit import (
     NeighborPair,
     PureDP,
     audit,
+    neighbors,
 )
 from dpaudit.engine import bets, certificate, counts, driver, exact
 from dpaudit.engine.additive import certify as centres
@@ -183,6 +184,12 @@ def test_what_is_no_instrument_is_refused(wrong: Any) -> None:
 def test_an_instrument_of_ones_own_needs_a_mechanism_that_draws() -> None:
     with pytest.raises(TypeError, match="instrument"):
         audit(Coin(), PureDP(1.0), PAIR, method=Cheat())
+
+
+@pytest.mark.parametrize("pairs", [None, neighbors.portfolio(), neighbors.outlier(n_users=5)])
+def test_an_instrument_of_ones_own_needs_named_pairs(pairs: Any) -> None:
+    with pytest.raises(ValueError, match="pairs must be a pair or a list of pairs"):
+        audit(laplace, PureDP(1.0), pairs, draws=4000, method=Cheat())
 
 
 # --- the instrument of the guide --------------------------------------------------------------

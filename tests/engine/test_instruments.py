@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpaudit import (
     AdditiveNoise,
     ApproxDP,
+    ApproxZCDP,
     ArgumentError,
     FloatAttack,
     GaussianDP,
@@ -23,6 +24,7 @@ from dpaudit import (
     audit,
 )
 from dpaudit import neighbors as nb
+from dpaudit.engine.task import Task
 
 Array = NDArray[Any]
 ONE = NeighborPair([[1.0]], [[0.0]])
@@ -198,3 +200,22 @@ def test_a_buffer_that_is_used_again_does_no_harm() -> None:
     pair = nb.value_pattern("one_above", 1)
     result = audit(reuses, PureDP(1.0), pair, seed=1, draws=5000, mutants=None)
     assert 0.5 < result.certified_epsilon < 1.0
+
+
+# --- curves that stay above a delta -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [1e-7, 1e-6, 1e-5, 1e-2])
+def test_a_curve_with_a_limit_is_tested_where_it_falls(delta: float) -> None:
+    """The grid ended at epsilon = 600 if the curve never fell below 1e-6, and missed the leak."""
+
+    def leaks(data, size, *, rng):
+        shown = rng.random(size) < 0.05
+        return np.where(shown, 100.0 * data.sum(), 0.0) + rng.standard_normal(size)
+
+    pair = NeighborPair([[0.0], [1.0]], [[0.0], [0.0]])
+    claim = ApproxZCDP(0.5, delta)
+    task = Task(claim, nb.family(pair), 1000, 1e-6, 0, "leaks")
+    assert task.grid[-1] < 10
+    found = audit(leaks, claim, pair, draws=20_000, seed=1)
+    assert found.verdict is Verdict.REFUTED
