@@ -632,7 +632,7 @@ def _measurement() -> Any:
 
 READ_ONLY = set(
     """AuditResult Verdict engine.Plan engine.OneRunPlan engine.Frozen engine.Instrument engine.Run
-    engine.Certificate engine.Bound events.Event events.Guess
+    engine.Certificate engine.Bound events.Event events.Guess claims.Claim
     ledger.LedgerVerdict ledger.StatementResult properties.FunctionCheck ledger.Ledger
     mutants.NoiseMutants mutants.Mutant mutants.Treatment
     mechanisms.SampledMechanism mechanisms.ExactMechanism mechanisms.Cluster neighbors.Portfolio

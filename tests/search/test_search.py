@@ -139,7 +139,12 @@ def far(*, distance: float, n_users: int = 5) -> NeighborPair:
     [
         (far, {}, ArgumentError, "parameters of far must hold at least one range"),
         (far, {"distanc": Interval(1, 2)}, ArgumentError, "distance, n_users.*(distanc|missing)"),
-        (far, {"n_users": Integer(2, 9)}, ArgumentError, "missing a required argument: 'distance'"),
+        (
+            far,
+            {"n_users": Integer(2, 9)},
+            ArgumentError,
+            "missing a required (keyword-only )?argument: 'distance'",
+        ),
         (far, {"distance": (1, 2)}, TypeError, "distance must be an Interval, Integer or Choice"),
         (far, {"rng": Interval(1, 2)}, ArgumentError, "must not hold rng"),
         ("far", {"distance": Interval(1, 2)}, TypeError, "build must be a function"),
