@@ -523,7 +523,7 @@ def table() -> dict[str, Call]:
         # --- adapters ---
         "adapters.opendp": Call(
             lambda: {"measurement": center},
-            {**adapter, "measurement": FUNCTION},
+            {**adapter, "measurement": FUNCTION, "at_once": FLAG},
         ),
         "adapters.opendp_query": Call(
             lambda: {"query": center, "contributions": 1, "epsilon": 1.0},
