@@ -38,7 +38,7 @@ for extra in ("matplotlib", "hypothesis", "pandas", "distributed", "dp_accountin
     assert importlib.util.find_spec(extra) is None, extra
 result = audit(total, PureDP(1.0), PAIR, draws=2000, seed=1)
 result.assert_not_refuted()
-assert "<svg" in result._repr_html_()
+assert result.summary().startswith("NOT REFUTED")
 try:
     result.plot()
 except ModuleNotFoundError as error:
