@@ -296,6 +296,8 @@ def _count(
         tallies.append(Tally(one, *of_one))
     by_coins, beyond = zip(*kept, strict=True)
     if frozen.by_rank:
+        # Guesses by rank pay for all draws, and so must use all of them.
+        assert [len(side) for side in by_coins] == [fresh.at_coins[side] for side in _SIDES]
         by_coins = all_draws(exploration.draws, by_coins)
         tallies += ranked(run, events[0].encoder, *by_coins)
     return tallies, [by_coins, beyond], tuple(doubts)

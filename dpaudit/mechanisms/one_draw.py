@@ -98,6 +98,7 @@ _TWO_FROM_ONE = (
 )
 
 _ONE_AT_A_TIME = threading.RLock()  # threads that draw share the global generators
+_PLAIN = bool, int, float, str, type(None)  # kinds of arguments that their words tell apart
 _PADDED_TO = 4  # sizes are padded to powers of this: few compilations, little waste
 
 
@@ -169,7 +170,7 @@ class OneDraw:
         """Return `size` independent draws as the function returns them; see :class:`Outcomes`."""
         function = functools.partial(self.function, **arguments) if arguments else self.function
         if self.vmap:
-            drawn = self._mapped(function, repr(sorted(arguments.items())), data, size, rng)
+            drawn = self._mapped(function, arguments, data, size, rng)
             return applied(then, drawn, catches=catches)
         if self.randomness == "rng" and type(rng) is np.random.Generator:
             rng = Watched(rng.bit_generator)
@@ -200,23 +201,27 @@ class OneDraw:
     def _mapped(
         self,
         function: Callable[..., Any],
-        arguments: str,
+        arguments: dict[str, Any],
         data: Any,
         size: int,
         rng: np.random.Generator,
     ) -> Sequence[Any]:
         """Draw by one compiled call; sizes are padded to few, each of which compiles once."""
         jax = needed("jax", 'randomness="jax"')
-        if arguments not in self._many:
-            many = jax.vmap(lambda data, key: function(data, key=key), in_axes=(None, 0))
-            self._many[arguments] = jax.jit(many)
+        words = repr(sorted(arguments.items()))
+        many = self._many.get(words)
+        if many is None:
+            many = jax.jit(jax.vmap(lambda data, key: function(data, key=key), in_axes=(None, 0)))
+            # The words of an array leave values out, and its values may change.
+            if all(type(value) in _PLAIN for value in arguments.values()):
+                self._many[words] = many
         padded = 1
         while padded < size:
             padded *= _PADDED_TO
         key = jax.random.fold_in(jax.random.PRNGKey(seed_of(rng)), seed_of(rng))
         keys = jax.random.split(key, padded)
         given = data if isinstance(data, dict) else np.asarray(data)
-        drawn = self._many[arguments](given, keys)
+        drawn = many(given, keys)
         if isinstance(drawn, dict):
             columns = {key: np.asarray(values)[:size] for key, values in drawn.items()}
             return [{key: values[at] for key, values in columns.items()} for at in range(size)]

@@ -421,6 +421,46 @@ def test_pytorch_and_numpy_do_not_draw_the_same_numbers(monkeypatch: pytest.Monk
     assert len(np.unique(draws)) == 100
 
 
+def test_what_jax_compiled_is_reused_only_for_equal_arguments(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Large arrays are shown in part, so two of them must not share a compiled function."""
+    compiled = []
+
+    def jit(function: Any) -> Any:
+        compiled.append(function)
+        return function
+
+    keys = SimpleNamespace(
+        PRNGKey=lambda seed: seed,
+        fold_in=lambda key, more: key,
+        split=lambda key, count: [key] * count,
+    )
+    monkeypatch.setitem(
+        sys.modules,
+        "jax",
+        SimpleNamespace(
+            jit=jit,
+            vmap=lambda f, in_axes: lambda data, keys: np.array([f(data, key) for key in keys]),
+            random=keys,
+        ),
+    )
+
+    def release(data: Any, *, key: Any, weights: Any) -> Any:
+        return np.sum(weights)
+
+    mechanism = one_draw(release, randomness="jax", vmap=True)
+    some, other = np.zeros(2000), np.zeros(2000)
+    other[1000] = 1.0
+    for weights, expected in ((some, 0.0), (other, 1.0), (2.0, 2.0), (2.0, 2.0), (3.0, 3.0)):
+        drawn = mechanism(np.zeros(1), 1, rng=np.random.default_rng(0), weights=weights)
+        assert drawn.tolist() == [expected]
+    some[:] = 1.0
+    again = mechanism(np.zeros(1), 1, rng=np.random.default_rng(0), weights=some)
+    assert again.tolist() == [2000.0]
+    assert len(compiled) == 5  # 2.0 once
+
+
 def test_a_package_that_is_not_there_is_named() -> None:
     mechanism = one_draw(lambda data: 0.0, randomness="torch")
     if "torch" in sys.modules:
