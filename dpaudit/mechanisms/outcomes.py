@@ -310,8 +310,9 @@ def as_array(
 
     Numbers become numbers, with NaN for None; arrays whose shapes differ rows, and None beside them
     one NaN, as it is among numbers; texts texts; dicts, Series and frames records, with NaN and a
-    flag for keys that are absent. What becomes of a draw must not depend on the draws beside it, or
-    those of one call would go together.
+    flag for keys that are absent. Of draws that are numbers or texts by turns, a record has both.
+    What becomes of a draw must not depend on the draws beside it, or those of one call would go
+    together.
 
     Parameters
     ----------
@@ -329,15 +330,24 @@ def as_array(
     """
     if isinstance(draws, np.ndarray) and draws.dtype != object:
         return _finite(draws) if catches else draws
-    held = [draw for draw in draws if not _is_nothing(draw) and not isinstance(draw, Failure)]
+    held = [draw for draw in draws if draw is not None and not isinstance(draw, Failure)]
     if keys is not None or any(
         isinstance(d, Mapping) or is_frame(d) or _is_series(d) for d in held
     ):
         return _records(draws, keys, catches)
-    # An empty list stands beside lists of texts, which are one text by now.
-    has_texts = any(isinstance(draw, str) for draw in held)
-    if has_texts and all(isinstance(draw, str) or _is_empty_list(draw) for draw in held):
-        return np.array(["" if _is_empty_list(draw) else _text(draw) for draw in draws])
+    if any(isinstance(draw, str) for draw in held):
+        # An empty list stands beside lists of texts, which are one text by now.
+        draws = [
+            "" if isinstance(d, list | tuple | np.ndarray) and np.shape(d) == (0,) else d
+            for d in draws
+        ]
+        texts = np.array(
+            [_text(d) if isinstance(d, str | Failure) or _is_nothing(d) else "" for d in draws]
+        )
+        if all(d is None or isinstance(d, str | Failure) for d in draws):
+            return texts
+        numbers = [math.nan if text else d for text, d in zip(texts, draws, strict=True)]
+        return value_or_text(_numbers(numbers), texts)
     if all(_is_list_of_texts(draw) for draw in held) and any(held):
         return np.array(
             [_text(d) if d is None or isinstance(d, Failure) else "\x1f".join(d) for d in draws]
@@ -351,8 +361,9 @@ def unbound(draws: Any, array: Array) -> Array:
     return array.view(Unbound) if by_chance and array.dtype != object else array
 
 
-def _is_empty_list(draw: Any) -> bool:
-    return isinstance(draw, list | tuple | np.ndarray) and np.shape(draw) == (0,)
+def value_or_text(values: Array, texts: Array) -> Array:
+    """Return draws that are numbers or texts by turns: one of the two is empty in each."""
+    return _columns({"value": values, "text": texts})
 
 
 def _is_nothing(draw: Any) -> bool:
@@ -368,8 +379,7 @@ def _numeric(draws: Sequence[Any], catches: bool) -> Array:
         except ValueError:  # shapes differ
             array = np.empty(0, dtype=object)
         if array.dtype.kind == "U" and any(
-            isinstance(d, str) or (isinstance(d, list | tuple) and not _is_list_of_texts(d))
-            for d in plain
+            isinstance(d, list | tuple) and not _is_list_of_texts(d) for d in plain
         ):
             array = np.empty(0, dtype=object)  # numpy would make texts of the numbers
         if array.dtype != object and array.size:  # empty lists stand beside others in other calls
@@ -380,7 +390,7 @@ def _numeric(draws: Sequence[Any], catches: bool) -> Array:
         raise MechanismError(
             "draws must be numbers, texts, arrays, lists of numbers, dicts, frames or None, got "
             f"{kinds}; then=function makes any of these of a draw, such as a model's predictions, "
-            "or a number, or a list of numbers, with NaN in the place of a text"
+            "or the numbers of a list with NaN in the place of other items"
         )
     return object_array([_finite(row) for row in rows]) if catches else rows
 
@@ -553,6 +563,8 @@ def _finite(array: Array) -> Array:
 
 Shape = tuple[int, ...] | None
 
+_MIXED = value_or_text(np.zeros(1), np.array([""])).dtype
+
 
 class Kinds:
     """The kind of the draws of one mechanism, and on each side of a pair their shape.
@@ -581,14 +593,14 @@ class Kinds:
         self._dtype: np.dtype[Any] | None = None
         self._elsewhere: np.dtype[Any] | None = None  # on another pair
         self._shapes: dict[str, Shape] = {}  # of each side; None for rows
-        self._only_missing = True
+        self._only_missing = self._only_scalars = True
 
     def turn(self) -> None:
         """Turn to another pair; its draws may have another shape."""
         if self._dtype is not None and kind_of(self._dtype) != "number":
             self._elsewhere = self._dtype
         self._dtype, self._shapes = None, {}
-        self._only_missing = True
+        self._only_missing = self._only_scalars = True
 
     @property
     def has_fields(self) -> bool:
@@ -616,6 +628,8 @@ class Kinds:
                 + keys_differ(self._dtype.names if self._dtype else None, array.dtype.names)
             )
         self._only_missing &= missing
+        if self.is_probing:
+            self._only_scalars &= _texts_in(array) is not None
         if known != shape:
             self._shapes[side] = None
             array = to_rows(array)
@@ -658,12 +672,13 @@ class Kinds:
         kinds = {kind_of(array), kind_of(self._dtype)}
         if kinds == {"number", "text"} and self._only_missing:
             return array.dtype
+        if self._only_scalars and kinds <= {"number", "text", kind_of(_MIXED)}:
+            return _MIXED
         names = self._dtype.names
         if names is None or names != array.dtype.names:
             return None
-        # A field that is more than a number, which may have stood for None.
-        both = ((name, self._dtype[name], array.dtype[name]) for name in names)
-        return np.dtype([(n, a if a.base.kind == "U" or a.shape != () else b) for n, a, b in both])
+        fields = [(name, _wider_field(self._dtype[name], array.dtype[name])) for name in names]
+        return np.dtype(fields)
 
 
 def fitted(draws: Array, like: np.dtype[Any]) -> Array | None:
@@ -679,9 +694,11 @@ def fitted(draws: Array, like: np.dtype[Any]) -> Array | None:
     kind = kind_of(like)
     if kind_of(draws) == kind:
         return draws
-    if kind == "text":
-        texts = [None] if draws.dtype.names else [_text_of(row) for row in to_rows(draws)]
-        return None if None in texts else np.array(texts)
+    if kind in ("text", kind_of(_MIXED)):
+        values, texts = _values_in(draws), _texts_in(draws)
+        if texts is None or (kind == "text" and not np.isnan(values).all()):
+            return None
+        return texts if kind == "text" else value_or_text(values, texts)
     if like.names is None or like.names != draws.dtype.names:
         return None
     columns = {name: _fitted_field(draws[name], like[name]) for name in like.names}
@@ -695,14 +712,32 @@ def fitted(draws: Array, like: np.dtype[Any]) -> Array | None:
     return made
 
 
+def _values_in(draws: Array) -> Array:
+    """Return the number that each draw is, or NaN."""
+    if draws.dtype.names == _MIXED.names:
+        return np.asarray(draws["value"])
+    if draws.dtype.kind in "US" or draws.dtype.names:
+        return np.full(len(draws), math.nan)
+    return np.array([float(row) if row.shape == () else math.nan for row in to_rows(draws)])
+
+
+def _texts_in(draws: Array) -> Array | None:
+    """Return the text that each draw is, or none; None where one is neither a number nor a text."""
+    if draws.dtype.kind == "S":
+        return np.asarray(np.strings.decode(draws, "latin-1"))
+    if draws.dtype.kind == "U" or draws.dtype.names == _MIXED.names:
+        return draws if draws.dtype.names is None else draws["text"]
+    texts = [] if draws.dtype.names else [_text_of(row) for row in to_rows(draws)]
+    return None if None in texts or draws.dtype.names else np.array(texts)
+
+
 def _text_of(row: Array) -> str | None:
-    """Return the text of a draw among numbers that is missing; None for a number."""
     words = words_of_shape(row.shape)
     if words.startswith("raised "):
         return f"<{words}>"
-    if row.shape == (0,):
-        return ""  # an empty list, which may be one of texts
-    return NONE if row.shape == () and np.isnan(row) else None
+    if row.shape == ():
+        return NONE if np.isnan(row) else ""
+    return "" if row.shape == (0,) else None  # an empty list, which may be one of texts
 
 
 def _fitted_field(column: Array, like: np.dtype[Any]) -> Array | None:
@@ -714,6 +749,11 @@ def _fitted_field(column: Array, like: np.dtype[Any]) -> Array | None:
     if like.base.kind == "U":
         return np.full((len(column), *like.shape), "", dtype=like.base)
     return np.full((len(column), *like.shape), math.nan)
+
+
+def _wider_field(one: np.dtype[Any], other: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of the field that is more than a number, which may have stood for None."""
+    return other if one.base.kind != "U" and one.shape == () else one
 
 
 def _is_missing(draws: Array) -> bool:

@@ -50,6 +50,12 @@ def answer_or_none(data, size, *, rng):
 
 
 @one_draw
+def number_or_text(data, *, rng):
+    value = data.sum() + rng.laplace()
+    return value if value > 2 else "low"
+
+
+@one_draw
 def texts(data, *, rng):
     return ["x"] * (1 + int(data.sum() + rng.laplace() > 2))
 
@@ -177,6 +183,7 @@ KINDS: dict[str, Case] = {
     "boolean": Case(boolean),
     "text": Case(text),
     "answer or None": Case(answer_or_none),
+    "number or text": Case(number_or_text),
     "list of texts": Case(texts),
     "ragged": Case(ragged),
     "record": Case(record),

@@ -37,6 +37,11 @@ def _text(rng: np.random.Generator) -> str:
 DRAWS: dict[str, tuple[Draw, str]] = {
     "None or a text": (_or_none(_text), "raise"),
     "None mostly, or a text": (_or_none(_text, 0.9), "raise"),
+    "a number or a text": (lambda rng: _text(rng) if rng.random() < 0.5 else 1.5, "raise"),
+    "None, a number or a text": (
+        _or_none(lambda rng: _text(rng) if rng.random() < 0.5 else 1.5),
+        "raise",
+    ),
     "None or a list": (_or_none(lambda rng: [1.0] * int(rng.integers(0, 3))), "raise"),
     "None or three numbers": (_or_none(lambda rng: [1.0, 2.0, 3.0]), "raise"),
     "no number mostly": (lambda rng: [] if rng.random() < 0.8 else [1.0, 2.0], "raise"),
@@ -80,11 +85,12 @@ def test_each_draw_becomes_the_same_whatever_stands_beside_it() -> None:
         alone = fitted(as_array([draw]), TEXT)
         assert alone is not None
         assert alone[0] == expected
-
-
-def test_numbers_among_texts_are_refused() -> None:
-    with pytest.raises(MechanismError, match="got float, str; then=function"):
-        as_array(["a", 1.5])
+    mixed = as_array([None, "a", 1.5, np.nan])
+    for draw, expected in zip([None, "a", 1.5, np.nan], mixed, strict=True):
+        alone = fitted(as_array([draw]), mixed.dtype)
+        assert alone is not None
+        assert alone["text"][0] == expected["text"]
+        np.testing.assert_equal(alone["value"][0], expected["value"])
 
 
 def test_another_kind_is_refused_once_the_contract_was_checked() -> None:
@@ -95,8 +101,9 @@ def test_another_kind_is_refused_once_the_contract_was_checked() -> None:
     probing = Kinds("mine", finite=True)
     probing.is_probing = True
     probing.admit(np.array(["a", "b"]), "left", bound=True)
-    with pytest.raises(MechanismError, match="mine must return draws of one shape and kind"):
-        probing.admit(np.array([1.0, 2.0]), "left", bound=True)
+    mixed = probing.admit(np.array([1.0, 2.0]), "left", bound=True)
+    assert mixed["text"].tolist() == ["", ""]
+    assert fitted(mixed, TEXT) is None  # numbers among texts are no texts
 
 
 def test_what_was_seen_on_one_pair_is_known_on_the_next() -> None:

@@ -67,6 +67,13 @@ def test_texts_and_lists_of_texts_are_texts() -> None:
     assert as_array([["a", "b"], [], ["c"]]).tolist() == ["a\x1fb", "", "c"]
 
 
+def test_numbers_and_texts_by_turns_are_records_of_both() -> None:
+    records = as_array([1.5, "no answer", None])
+    assert records["text"].tolist() == ["", "no answer", "<None>"]
+    assert records["value"][0] == 1.5
+    assert np.isnan(records["value"][1:]).all()
+
+
 def test_dicts_of_the_same_keys_are_records() -> None:
     records = as_array([{"a": 1, "b": "x"}, {"b": "y", "a": None}])
     assert records.dtype.names == ("a", "b")
@@ -419,6 +426,42 @@ def test_pytorch_and_numpy_do_not_draw_the_same_numbers(monkeypatch: pytest.Monk
     draws = np.array(one_draw(both, randomness="torch")(np.zeros(1), 50, rng=RNG(1)))
     assert (draws[:, 0] != draws[:, 1]).all()
     assert len(np.unique(draws)) == 100
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        (["a"], []),
+        ("a", []),
+        (["a"], None),
+        ("a", 1.0),
+        ("a", math.nan),
+        ("a", None),
+        (1.0, None),
+        ([1.0, 2.0], None),
+        ([1.0], [1.0, 2.0]),
+        ([], math.nan),
+        (b"x", None),
+    ],
+)
+def test_two_answers_of_any_kinds_are_audited(answers: tuple[Any, Any]) -> None:
+    """The answer does not depend on the data, so nothing may be refuted or refused."""
+
+    @one_draw
+    def release(data: Any, *, rng: np.random.Generator) -> Any:
+        return answers[int(rng.integers(2))]
+
+    found = audit(release, PureDP(1.0), PAIR, draws=400, seed=1, mutants=None)
+    assert found.verdict is Verdict.NO_POWER
+
+
+def test_a_list_of_texts_or_nan_is_refused_by_a_sentence() -> None:
+    @one_draw
+    def release(data: Any, *, rng: np.random.Generator) -> Any:
+        return [["a", "b"], math.nan][int(rng.integers(2))]
+
+    with pytest.raises(MechanismError, match="draws must be numbers, texts"):
+        audit(release, PureDP(1.0), PAIR, draws=400, seed=1, mutants=None)
 
 
 def test_what_jax_compiled_is_reused_only_for_equal_arguments(
