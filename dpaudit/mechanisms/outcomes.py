@@ -732,11 +732,11 @@ def _texts_in(draws: Array) -> Array | None:
 
 
 def _text_of(row: Array) -> str | None:
+    if row.shape == ():
+        return NONE if np.isnan(row) else ""
     words = words_of_shape(row.shape)
     if words.startswith("raised "):
         return f"<{words}>"
-    if row.shape == ():
-        return NONE if np.isnan(row) else ""
     return "" if row.shape == (0,) else None  # an empty list, which may be one of texts
 
 
