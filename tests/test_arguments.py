@@ -638,7 +638,7 @@ READ_ONLY = set(
     mechanisms.SampledMechanism mechanisms.ExactMechanism mechanisms.Cluster neighbors.Portfolio
     oracles.Oracle oracles.DiscreteOracle oracles.GaussianOracle oracles.LaplaceOracle
     oracles.LaplaceVectorOracle oracles.PatternDistribution results.CanaryGuesses
-    results.Estimate results.Witness results.Profile results.MutantResult results.Fate
+    results.Estimate results.Witness results.Profile results.MutantResult results.MutantStatus
     results.NoiseMargin results.MarginPoint results.SequentialPath results.Expectation
     results.Diagnostics store.StoredRun search.SearchRecord search.Trial search.ranking
     search.landscape run.auditor.Auditor""".split()  # noqa: SIM905

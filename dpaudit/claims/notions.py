@@ -473,7 +473,7 @@ class ApproxDP(Claim):
         return {"epsilon": self.claimed_epsilon, "delta": self.claimed_delta}
 
     def __str__(self) -> str:
-        return f"({self.claimed_epsilon:g}, {self.claimed_delta:g})-DP"
+        return f"epsilon = {self.claimed_epsilon:g}, delta = {self.claimed_delta:g}"
 
 
 @dataclass(frozen=True, init=False)
@@ -503,7 +503,7 @@ class PureDP(ApproxDP):
         return {"epsilon": self.claimed_epsilon}
 
     def __str__(self) -> str:
-        return f"{self.claimed_epsilon:g}-DP"
+        return f"epsilon = {self.claimed_epsilon:g}"
 
 
 @dataclass(frozen=True, init=False)
@@ -568,7 +568,7 @@ class GaussianDP(Claim):
         return {"mu": self.mu}
 
     def __str__(self) -> str:
-        return f"{self.mu:g}-GDP"
+        return f"mu = {self.mu:g} (Gaussian DP)"
 
 
 @dataclass(frozen=True, init=False)
@@ -628,8 +628,10 @@ class RenyiDP(RenyiConversions):
 
     def __str__(self) -> str:
         if len(self.alphas) == 1:
-            return f"({self.alphas[0]:g}, {self.claimed_divergences[0]:g})-RDP"
-        return f"RDP at {len(self.alphas)} orders {self.alphas[0]:g}..{self.alphas[-1]:g}"
+            order, divergence = self.alphas[0], self.claimed_divergences[0]
+            return f"epsilon = {divergence:g} at order alpha = {order:g} (Renyi DP)"
+        orders = f"{len(self.alphas)} orders from {self.alphas[0]:g} to {self.alphas[-1]:g}"
+        return f"Renyi DP at {orders}"
 
 
 @dataclass(frozen=True, init=False)
@@ -678,7 +680,7 @@ class ZeroConcentratedDP(RenyiConversions):
         return {"rho": self.rho}
 
     def __str__(self) -> str:
-        return f"{self.rho:g}-zCDP"
+        return f"rho = {self.rho:g} (zero-concentrated DP)"
 
 
 # --- concentrated differential privacy but for events of small probability ---------------------
@@ -741,4 +743,4 @@ class ApproxZCDP(Claim):
         return {"rho": self.rho, "delta": self.claimed_delta}
 
     def __str__(self) -> str:
-        return f"{self.claimed_delta:g}-approximate {self.rho:g}-zCDP"
+        return f"rho = {self.rho:g}, delta = {self.claimed_delta:g} (approximate zCDP)"

@@ -35,7 +35,7 @@ from scipy import special
 
 from dpaudit.engine.certificate import Bound, Certificate, Tally, tally_of
 from dpaudit.engine.explore import Draws, Exploration, explore
-from dpaudit.engine.notes import left_out, notes_on_draws, notes_on_outputs
+from dpaudit.engine.notes import not_covered, notes_on_draws, notes_on_outputs
 from dpaudit.engine.pictures import picture
 from dpaudit.engine.task import EXPLORE_SHARE, Run, Task
 from dpaudit.events import Event, Guess, approximate_lower, approximate_upper, learn
@@ -287,7 +287,7 @@ class Game:
         self.best_growth = math.inf
         self.path: list[tuple[int, float]] = []
         self.last = _tally(self.exploration.selection.primary, *self.exploration.draws)
-        self.stopped = "the budget is spent"
+        self.stopped = "all draws of the budget were used"
 
     def play(self) -> None:
         """Bet until the claim is refuted, the rest is futile, or the budget is spent."""
@@ -312,7 +312,9 @@ class Game:
                 break
             waiting = self.refused > self.claim_level  # until the draws look independent
             if self.spent >= FUTILE_AFTER * budget and not waiting and self._is_futile():
-                self.stopped = "the rest of the budget could not certify what violation may be left"
+                self.stopped = (
+                    "the remaining draws could not certify any violation that is still possible"
+                )
                 return
         if self.spent < budget:
             self.stopped = TIME_IS_OVER
@@ -352,7 +354,7 @@ class Game:
         suspicion = max(check.log_evidence for check in self.checks.values())
         if self.spent - self.explored < LEAST_DRAWS or suspicion >= SUSPICION:
             self.most[:] = 0.0
-            self.stopped += ", before the independence of the draws could be judged"
+            self.stopped += ", before the draws could be tested for independence"
 
     # --- learning ---
 
@@ -505,6 +507,7 @@ def _certify(game: Game) -> Certificate:
             seen.counts,
             *seen.seen().worst_case(delta),
             right=seen.right,
+            definition=seen.chosen.definition,
         ),
         histogram=picture(seen.chosen, left, right),
         mechanism_seconds=game.sampler.seconds,
@@ -516,7 +519,7 @@ def _certify(game: Game) -> Certificate:
         notes=notes_on_draws(task, game.sampler)
         + notes_on_outputs((left, right))
         + tuple(check.note for check in game.checks.values() if check.note),
-        left_out=left_out(task, game.sampler, game.exploration.search),
+        not_covered=not_covered(task, game.sampler, game.exploration.search),
         is_constant=is_constant(joined([left, right])),
         sequential=SequentialPath(
             game.stopped,

@@ -356,7 +356,7 @@ class Certificate:
     long_profile: LongProfile | None = None
     search: SearchRecord | None = None
     notes: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
+    not_covered: tuple[str, ...] = ()
     is_constant: bool = False
     reason: str = ""
     advice: str = ""

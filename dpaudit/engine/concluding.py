@@ -1,4 +1,4 @@
-"""Judge a certificate beside its mutants, and put the result of an audit together."""
+"""Reach the verdict from a certificate and its mutants, and build the result of an audit."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.chances import WITHIN_REACH, Chances
 from dpaudit.engine.families import Added, Family
-from dpaudit.engine.mutation import Fates
+from dpaudit.engine.mutation import MutantRuns
 from dpaudit.engine.notes import notes_on, notes_on_task
 from dpaudit.engine.reach import detectable, draws_to_begin_with, is_beyond_reach
 from dpaudit.engine.task import Task
 from dpaudit.errors import ArgumentError
-from dpaudit.events import Guess, approximate_lower, approximate_upper
+from dpaudit.events import Guess, approximate_lower, approximate_upper, explanation
 from dpaudit.mechanisms import mechanism_name
 from dpaudit.mutants import ALL_NOISE
 from dpaudit.results import (
     AuditResult,
     Diagnostics,
-    Fate,
     MutantResult,
+    MutantStatus,
     Verdict,
     at_least,
     beyond,
-    half_noticed,
     mutation_score,
-    unnoticed,
+    undetected,
+    undetected_halvings,
 )
 from dpaudit.stats import curves_of
 
-# --- what the numbers of an audit depend on besides its arguments -------------------------------
+# --- versions of the software that the numbers depend on -------------------------------
 
 
 def versions() -> dict[str, str]:
-    """Versions of everything that the numbers of an audit depend on."""
+    """Return the versions of all software that the numbers of an audit depend on."""
     packages = ("dpaudit", "numpy", "scipy", "scikit-learn")
     found = {"python": platform.python_version()}
     for package in packages:
@@ -55,9 +55,9 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def _blas() -> str:
-    """Name the library, version and kernels by which numpy multiplies matrices.
+    """Return name, version and kernels of the library with which numpy multiplies matrices.
 
-    Kernels are chosen by the processor, and sum in different orders.
+    The kernels depend on the processor, and they sum in different orders.
     """
     from threadpoolctl import threadpool_info
 
@@ -67,20 +67,24 @@ def _blas() -> str:
     return " ".join(str(found[0].get(name) or "unknown") for name in names) if found else "unknown"
 
 
-# --- from a certificate to a verdict: what it says, and what to try next ------------------------
+# --- verdict, reason and advice ------------------------
 
 
-_MANY = 10**9  # draws that nobody makes: then another pair is the better advice
-# Times the draws; what would take more is within the luck of those that were made: of a mutant, and
-# of what may well keep its claim, where an estimate so high is rare.
+_MANY = 10**9  # more draws than anybody makes; another pair is the better advice
+# Recommend at most this many times the draws of the audit. An apparent violation that needs more
+# may be chance. The first is for a mutant, the second for the mechanism itself, which may well
+# satisfy its claim.
 _BY_LUCK, _BY_RARE_LUCK = 30, 10
 _ROUNDING = 1e-6
-_CAREFUL = 0.05  # one-sided level at which rates are moved before draws are named for them
-_ADVICE_ON_MUTANTS = 'mutants="noise", the default: mutants made from the noise show power'
+_CAREFUL = 0.05  # one-sided level of the rates for which a number of draws is recommended
+_ADVICE_ON_MUTANTS = (
+    'Keep mutants="noise", the default. It makes mutants from the noise, and killing them shows '
+    "that the audit has power."
+)
 
 
-def judge(task: Task, found: Certificate, fates: Fates) -> tuple[Verdict, str]:
-    """Return the verdict and the sentence behind it.
+def judge(task: Task, found: Certificate, mutant_runs: MutantRuns) -> tuple[Verdict, str]:
+    """Return the verdict and its reason.
 
     Parameters
     ----------
@@ -88,74 +92,74 @@ def judge(task: Task, found: Certificate, fates: Fates) -> tuple[Verdict, str]:
         The task of the audit.
     found : Certificate
         The certificate of the mechanism.
-    fates : Fates
-        The fates of its mutants.
+    mutant_runs : MutantRuns
+        The mutant_runs of its mutants.
     """
     epsilon, delta = found.point
     if found.refuted:
         return Verdict.REFUTED, found.reason or (
             f"epsilon is {beyond(found.epsilon.lower, epsilon, ('at least', 'more than'))} at "
-            f"delta = {delta:g}, where {epsilon:.4g} was claimed"
+            f"delta = {delta:g}, but {epsilon:g} is claimed"
         )
     nothing = "no violation found"
-    silent = _powerless(found, fates)
+    silent = _powerless(found, mutant_runs)
     if silent:
-        return Verdict.NO_POWER, f"{nothing}, {silent}{_beyond_words(task, found, fates)}"
-    killed, judged = mutation_score(fates.results)
+        return Verdict.NO_POWER, f"{nothing}, {silent}{_beyond_words(task, found, mutant_runs)}"
+    killed, judged = mutation_score(mutant_runs.results)
     every = f"all {judged}" if killed == judged > 1 else f"{killed} of {judged}"
     were = "was" if judged == 1 else "were"
     many = "" if judged == 1 else "s"
     return Verdict.NOT_REFUTED, (
-        f"{nothing}, and {every} mutant{many} {were} killed{_weak_words(fates.results)}"
+        f"{nothing}, and {every} mutant{many} {were} killed{_weak_words(mutant_runs.results)}"
     )
 
 
 def _weak_words(mutants: Sequence[MutantResult]) -> str:
-    """Say in few words how weak this silence is; the result names the noises."""
+    """Return a clause on the weakest change that the audit detects; may be empty."""
     killed = [m for m in mutants if m.killed]
     if all(m.noise == ALL_NOISE and m.certain for m in killed):
-        less = any(m.fate is not Fate.NOT_RUN for m in mutants if m not in killed)
-        seen = "noticed" if less else "tried"
-        return f": nothing less than taking all of its noise away was {seen}"
-    if unnoticed(mutants):
-        return "; some of its noise can be removed without notice"
-    return "; some of its noise can be halved without notice" * bool(half_noticed(mutants))
+        less = any(m.status is not MutantStatus.NOT_RUN for m in mutants if m not in killed)
+        seen = "detected" if less else "tried"
+        return f"; no change smaller than removing all noise was {seen}"
+    if undetected(mutants):
+        return "; the removal of some noise was not detected"
+    return "; the halving of some noise was not detected" * bool(undetected_halvings(mutants))
 
 
-def _powerless(found: Certificate, fates: Fates) -> str:
-    """Return why no violation found means nothing; empty where mutants show that it does."""
-    if not fates.results:
-        if not fates.wanted:
-            return "and no mutant was wanted to show power"
-        return f"and there is no mutant to show power: {fates.unseen or 'it draws no noise'}"
+def _powerless(found: Certificate, mutant_runs: MutantRuns) -> str:
+    """Return why the audit has no power; empty if its mutants show that it has."""
+    if not mutant_runs.results:
+        if not mutant_runs.wanted:
+            return "and no mutant was requested to show power"
+        why = mutant_runs.unseen or "the mechanism draws no noise"
+        return f"and there is no mutant to show power: {why}"
     if found.is_constant and not found.pair.is_null:
         return (
-            "and all outputs on both datasets were equal: the audit saw no noise that could hide "
-            "anything"
+            "and all outputs on both datasets were equal, so the audit saw no noise that could "
+            "hide a difference"
         )
-    given = [m for m in fates.results if m.is_given and not m.killed]
+    given = [m for m in mutant_runs.results if m.is_given and not m.killed]
     if given:
-        fate = "could not be run" if given[0].note else "survived too"
-        return f"but the mutant {given[0].name} {fate} ({_why(given[0], found)})"
-    killed, judged = mutation_score(fates.results)
+        status = "could not be run" if given[0].note else "survived too"
+        return f"but the given mutant {given[0].name} {status} ({_why(given[0], found)})"
+    killed, judged = mutation_score(mutant_runs.results)
     if killed:
         return ""
     every = {0: "no mutant could be run", 1: "the one mutant that was run survived"}
-    unseen = f": {fates.unseen}" if fates.unseen else ""
+    unseen = f": {mutant_runs.unseen}" if mutant_runs.unseen else ""
     return f"but {every.get(judged, f'all {judged} mutants survived')}{unseen}"
 
 
-def _beyond_words(task: Task, found: Certificate, fates: Fates) -> str:
-    """Say where nothing at all could have been refuted, and how many draws it takes."""
+def _beyond_words(task: Task, found: Certificate, mutant_runs: MutantRuns) -> str:
+    """Return a clause if the draws could not have refuted anything, with the number needed."""
     if task.instrument is not None or found.epsilon.counts is None or found.pair.is_null:
         return ""
     if not is_beyond_reach(task):
         return ""
-    draws = draws_to_begin_with(task, fates.failure_prob or task.failure_prob)
+    draws = draws_to_begin_with(task, mutant_runs.failure_prob or task.failure_prob)
     return (
-        f"; {task.draws:,} draws per dataset could not have refuted anything: against epsilon = "
-        f"{found.point[0]:.4g} it takes {_about(draws)}, even where every draw tells the two "
-        "datasets apart"
+        f"; {task.draws:,} draws per dataset cannot refute epsilon = {found.point[0]:g}, which "
+        f"needs {_about(draws)} even if every draw reveals its dataset"
     )
 
 
@@ -173,9 +177,13 @@ def _why(mutant: MutantResult, found: Certificate) -> str:
 
 
 def advice(
-    task: Task, found: Certificate, verdict: Verdict, fates: Fates, family: Family | None = None
+    task: Task,
+    found: Certificate,
+    verdict: Verdict,
+    mutant_runs: MutantRuns,
+    family: Family | None = None,
 ) -> str:
-    """Say what to try next where nothing was refuted: the one thing that is likeliest to help.
+    """Return what to do next: the one step that is likeliest to help, or nothing.
 
     Parameters
     ----------
@@ -185,126 +193,147 @@ def advice(
         The certificate of the mechanism.
     verdict : Verdict
         The verdict.
-    fates : Fates
-        The fates of the mutants.
+    mutant_runs : MutantRuns
+        The mutant_runs of the mutants.
     family : Family, optional
         The mechanism with more or less noise.
     """
     if verdict is Verdict.REFUTED:
-        return ""
+        return _advice_on_a_violation(task, found)
     if found.advice:
         return found.advice
     if task.stored is not None:
-        return _advice_on_outputs(verdict, fates)
+        return _advice_on_outputs(verdict, mutant_runs)
     if task.instrument is not None:
-        return "" if fates.wanted else _ADVICE_ON_MUTANTS
+        return "" if mutant_runs.wanted else _ADVICE_ON_MUTANTS
     known = family if isinstance(family, Added) and family.strength is not None else None
     draws = _draws_that_would_do(task, found, task.failure_prob, _BY_RARE_LUCK)
-    if fates.wanted and known is not None:
-        more = _by_known_noise(task, found, fates, known)
+    if mutant_runs.wanted and known is not None:
+        more = _by_known_noise(task, found, mutant_runs, known)
         if more:
             return more
-    elif fates.wanted and draws is not None:
+    elif mutant_runs.wanted and draws is not None:
         return (
-            f"more draws: what was seen violates the claim (estimated {found.epsilon.value:.4g} of "
-            f"{found.point[0]:.4g}), which may be luck; if it is none, about {draws:,} draws per "
-            f"dataset refute it (draws={draws})"
+            f"Use about {draws:,} draws per dataset (draws={draws}). The estimate "
+            f"{found.epsilon.value:.3g} exceeds the claim {found.point[0]:g}, which may be chance; "
+            "if it is not, so many draws refute the claim."
         )
     if verdict is Verdict.NOT_REFUTED:
         return ""
     if task.space is None and all(pair.is_null for pair in task.pairs):
-        return "another pair: the two datasets of this one are equal"
+        return "Use another pair. The two datasets of this pair are equal."
     if found.is_constant:
         return (
-            "a look at the code: is a seed fixed inside it, or does it ignore these data? If it "
-            "answers more on other data, name a pair of them"
+            "Check the code: does it fix a seed, or ignore these data? If its output depends on "
+            "other data, name a pair of such datasets."
         )
     if found.epsilon.counts is not None:
-        least = draws_to_begin_with(task, fates.failure_prob or task.failure_prob)
+        least = draws_to_begin_with(task, mutant_runs.failure_prob or task.failure_prob)
         if task.draws < least <= _MANY:
             return (
-                f"more draws: about {int(least):,} per dataset (draws={int(least)}) refute a "
-                "mechanism that tells the two datasets apart every time; fewer hardly refute any"
+                f"Use at least {int(least):,} draws per dataset (draws={int(least)}). Fewer hardly "
+                "refute even a mechanism whose every output reveals its dataset."
             )
-    if not fates.wanted:
+    if not mutant_runs.wanted:
         return _ADVICE_ON_MUTANTS
-    mutant = fates.likeliest
+    mutant = mutant_runs.likeliest
     if mutant is None:
         return (
-            "give a mutant, the same mechanism with one realistic mistake. Two lines do for noise "
-            "that numpy does not draw: mechanism = functools.partial(f, scale=2.0), which binds "
-            "the parameter of the noise, and audit(mechanism, ..., "
-            "mutants=[mutants.scaled(scale=0.5)]). mutants.without('my_module.clip') and functions "
-            "of your own are mutants too"
+            "Give a mutant: the same mechanism with one realistic mistake. If numpy does not draw "
+            "the noise, bind its parameter with mechanism = functools.partial(f, scale=2.0) and "
+            "call audit(mechanism, ..., mutants=[mutants.scaled(scale=0.5)]). You can also pass "
+            "mutants.without('my_module.clip') or a function of your own."
         )
-    given = any(m.is_given and not m.killed for m in fates.results)
-    draws = _draws_that_would_do(task, mutant, fates.failure_prob, _BY_LUCK)
+    given = any(m.is_given and not m.killed for m in mutant_runs.results)
+    draws = _draws_that_would_do(task, mutant, mutant_runs.failure_prob, _BY_LUCK)
     if draws is not None:
         return (
-            "more draws: the mutant violates the claim by what was seen of it, and about "
-            f"{draws:,} draws per dataset would refute it (draws={draws})"
+            f"Use about {draws:,} draws per dataset (draws={draws}). By its estimate, the mutant "
+            "violates the claim, and so many draws refute it."
         )
     if mutant.epsilon.value > mutant.point[0]:
         return (
-            "more draws: what was seen of the mutant violates the claim (estimated "
-            f"{mutant.epsilon.value:.4g} of {mutant.point[0]:.4g}), but with so few that may be "
-            "luck"
+            f"Use more draws. The estimate of the mutant, {mutant.epsilon.value:.3g}, exceeds the "
+            f"claim {mutant.point[0]:g}, but with so few draws this may be chance."
         )
     data = mutant.pair.left
     if mutant.pair.user is not None and getattr(data, "ndim", 0) >= 2 and data.shape[1] == 1:
         return (
-            "more items per user (m=8 in the recipe of the pair): with one item each, a bound on "
-            "items cannot be told from a bound on users"
+            "Use more items per user (m=8 in the recipe of the pair). With one item each, a bound "
+            "per item and a bound per user are the same."
         )
     if task.space is None and is_frame(task.pairs.pairs[0].left):
         return (
-            "another pair: search for the worst one, as in "
-            f"neighbors.portfolio(frame, schema=Schema(user={task.pairs.pairs[0].by!r})); "
-            "or more draws"
+            "Search for the worst pair with "
+            f"neighbors.portfolio(frame, schema=Schema(user={task.pairs.pairs[0].by!r})), or use "
+            "more draws."
         )
     is_array = isinstance(task.pairs.pairs[0].left, np.ndarray)
     if task.space is None and is_array and task.pairs.pairs[0].user is not None:
         return (
-            "another pair: search for the worst one, as in "
-            "neighbors.outlier(n_users=50, low=..., high=...), or stretch this one"
+            "Search for the worst pair, for example with "
+            "neighbors.outlier(n_users=50, low=..., high=...), or move the differing user of this "
+            "pair further away."
         )
     if given:
         return (
-            "another pair, or more draws; if this mistake cannot be seen on any, a larger one in "
-            "the mutant, and then only so much is known"
+            "Use another pair or more draws. If no pair shows this mistake, plant a larger one in "
+            "the mutant; the audit then has power only for mistakes of that size."
         )
-    return "another pair, or more draws: no change of its noise was seen on the pairs tried"
-
-
-def _advice_on_outputs(verdict: Verdict, fates: Fates) -> str:
-    if verdict is not Verdict.NO_POWER:
-        return ""
-    if fates.results:
-        return "more outputs, or a larger mistake in the mutant: what it changes is not seen"
     return (
-        "outputs of a mutant, of the mechanism with a realistic mistake: "
-        'mutants={"half the noise": (left, right)}; an audit that refutes them has shown that it '
-        "would notice"
+        "Use another pair or more draws. On the pairs tried, no change of the noise was detected."
     )
 
 
-def _by_known_noise(task: Task, found: Certificate, fates: Fates, family: Added) -> str:
-    """Name the draws that refute what the noise says: of the mechanism, or with half of its noise.
+def _advice_on_a_violation(task: Task, found: Certificate) -> str:
+    lower = found.epsilon.lower
+    if task.float_attack and (bits := explanation(found.witness.event)):
+        return bits
+    if lower == math.inf:
+        return (
+            "Look for a value that is returned without noise: some outputs of one dataset cannot "
+            "come from the other."
+        )
+    if not lower > found.point[0]:
+        return ""
+    where = "the training run" if found.canaries else "the code that reads the differing user"
+    return (
+        f"Check clipping and noise in {where}. A correct claim has at least epsilon = "
+        f"{at_least(lower)} at this delta, and possibly more."
+    )
 
-    Empty where neither violates the claim on this pair, or more draws are no advice.
+
+def _advice_on_outputs(verdict: Verdict, mutant_runs: MutantRuns) -> str:
+    if verdict is not Verdict.NO_POWER:
+        return ""
+    if mutant_runs.results:
+        return (
+            "Give more outputs, or plant a larger mistake in the mutant; this one was not detected."
+        )
+    return (
+        "Give outputs of a mutant, which is the mechanism with a realistic mistake: "
+        'mutants={"half the noise": (left, right)}. If the audit refutes them, it has shown that '
+        "it has power."
+    )
+
+
+def _by_known_noise(task: Task, found: Certificate, mutant_runs: MutantRuns, family: Added) -> str:
+    """Return how many draws refute the mechanism, or its mutant with half of the noise.
+
+    Empty if neither violates the claim on this pair, or if more draws are no sensible advice.
     """
     assert family.strength is not None
     epsilon, delta = found.point
-    words = "by the noise that it was seen to add, this pair needs"
+    words = "With the noise that the audit observed, this pair needs"
     cases = [(1, words, task.failure_prob)]
-    if fates.results and not any(mutant.killed for mutant in fates.results):
-        words = "with half of its noise, this pair would need"
-        cases.append((2, words, fates.failure_prob or task.failure_prob))
+    if mutant_runs.results and not any(mutant.killed for mutant in mutant_runs.results):
+        words = "With half of the noise, this pair would need"
+        cases.append((2, words, mutant_runs.failure_prob or task.failure_prob))
     for times, words, failure_prob in cases:
         strength = times * family.strength
         try:
             needed = family.epsilon(strength, delta)
-            # What is infinite rests on tails that nobody saw.
+            # An infinite epsilon rests on tails that no draw reached.
             if needed <= epsilon * (1 + _ROUNDING) or math.isinf(needed):
                 continue
             asked = replace(task, failure_prob=failure_prob)
@@ -313,8 +342,8 @@ def _by_known_noise(task: Task, found: Certificate, fates: Fates, family: Added)
             continue
         if draws is not None:
             return (
-                f"more draws: {words} epsilon = {needed:.4g} where {epsilon:.4g} is claimed, and "
-                f"about {draws:,} draws per dataset refute that (draws={draws})"
+                f"Use about {draws:,} draws per dataset (draws={draws}). {words} epsilon = "
+                f"{needed:.3g}, but {epsilon:g} is claimed, and so many draws refute this."
             )
     return ""
 
@@ -322,10 +351,10 @@ def _by_known_noise(task: Task, found: Certificate, fates: Fates, family: Added)
 def _draws_that_would_do(
     task: Task, found: Certificate, failure_prob: float, most: int
 ) -> int | None:
-    """Return how many draws per dataset would refute what was seen; None where no number helps.
+    """Return how many draws per dataset would refute the claim at the observed rates.
 
-    The rates are first moved against the violation, because the event was chosen among many. None
-    too where the number is more than `most` times the draws that were made: that is luck.
+    The rates are first moved towards the claim, since the event was chosen among many. None if
+    they do not violate the claim, or if more than `most` times the draws of the audit are needed.
     """
     counts, point = found.epsilon.counts, found.point
     if counts is None:
@@ -346,7 +375,7 @@ def _draws_that_would_do(
 
 
 def _worth_saying(task: Task, draws: int | None, most: int) -> int | None:
-    """Return draws, rounded up to two digits; None where they are no more than there were."""
+    """Return draws, rounded up to two digits; None if they are too few or too many to advise."""
     if draws is None or not task.draws < draws <= min(most * task.draws, _MANY):
         return None
     digits = 10 ** max(math.floor(math.log10(draws)) - 1, 0)
@@ -356,14 +385,14 @@ def _worth_saying(task: Task, draws: int | None, most: int) -> int | None:
 def conclude(
     task: Task,
     found: Certificate,
-    fates: Fates,
+    mutant_runs: MutantRuns,
     *,
     mechanism: Any,
     family: Family | None = None,
     pair_words: str = "",
     notes: tuple[str, ...] = (),
 ) -> AuditResult:
-    """Judge what was found, and return the result.
+    """Reach the verdict and return the result of an audit.
 
     Parameters
     ----------
@@ -371,20 +400,20 @@ def conclude(
         The task of the audit.
     found : Certificate
         The certificate of the mechanism.
-    fates : Fates
-        The fates of the mutants.
+    mutant_runs : MutantRuns
+        The mutant_runs of the mutants.
     mechanism : callable, AdditiveNoise, ExactMechanism or str
-        What was audited, or its name.
+        The audited mechanism, or its name.
     family : Family, optional
-        The distributions of the mechanism with less noise, where they are known.
+        The distributions of the mechanism with less noise, if they are known.
     pair_words : str, optional
-        Instead of a pair: where there is none, because the datasets are elsewhere.
+        Description of the datasets, if they are not available as a pair.
     notes : tuple of str, optional
-        Besides those of the certificate.
+        Notes in addition to those of the certificate.
     """
     claim = task.claim
     epsilon, delta = found.point
-    verdict, reason = judge(task, found, fates)
+    verdict, reason = judge(task, found, mutant_runs)
     curves = None
     if found.bounds:
         grid, lower = (task.grid, task.claimed, delta), found.epsilon.lower
@@ -411,14 +440,14 @@ def conclude(
         failure_prob=found.epsilon.failure_prob,
         p_value=found.p_value,
         draws=found.draws,
-        mutants=fates.results,
+        mutants=mutant_runs.results,
         expected=None,
         seed=task.seed,
         seconds=0.0,
         diagnostics=Diagnostics(
             found.histogram,
             versions(),
-            found.mechanism_seconds + fates.seconds,
+            found.mechanism_seconds + mutant_runs.seconds,
             curves,
             found.sequential,
             found.canaries,
@@ -426,11 +455,11 @@ def conclude(
             found.search,
         ),
         detectable_epsilon=None if family is None else detectable(task, found, family),
-        notes=notes_on(found, fates.unseen if fates.results else "")
+        notes=notes_on(found, mutant_runs.unseen if mutant_runs.results else "")
         + notes
         + notes_on_task(task, found),
-        left_out=found.left_out,
-        advice=advice(task, found, verdict, fates, family),
+        not_covered=found.not_covered,
+        advice=advice(task, found, verdict, mutant_runs, family),
         pair=None if pair_words else found.pair,
         event=found.event,
     )

@@ -37,7 +37,7 @@ from dpaudit.engine.certificate import (
     ranked,
 )
 from dpaudit.engine.explore import Draws, Exploration, all_draws, explore
-from dpaudit.engine.notes import left_out, notes_on_draws, notes_on_outputs
+from dpaudit.engine.notes import not_covered, notes_on_draws, notes_on_outputs
 from dpaudit.engine.pictures import picture
 from dpaudit.engine.task import EXPLORE_SHARE, PRIMARY_SHARE, Run, Task, divide
 from dpaudit.events import Event, Guess
@@ -358,6 +358,7 @@ def _certify(
             tally.counts,
             *rates.worst_case(point[1]),
             right=tally.right,
+            definition=tally.chosen.definition,
         ),
         histogram=picture(tally.chosen, *pictured),
         mechanism_seconds=sampler.seconds,
@@ -369,7 +370,7 @@ def _certify(
         bounds=tuple(bound for bound in bounds if isinstance(bound, RateBounds)),
         search=exploration.search,
         notes=notes_on_draws(task, sampler) + notes_on_outputs(exploration.draws) + doubts,
-        left_out=left_out(task, sampler, exploration.search),
+        not_covered=not_covered(task, sampler, exploration.search),
         is_constant=is_constant(joined(exploration.draws))
         and all(_is_certain(tally) for tally in tallies if isinstance(tally, Tally)),
     )

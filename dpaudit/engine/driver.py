@@ -34,7 +34,7 @@ from dpaudit.engine.concluding import conclude
 from dpaudit.engine.counts import ByCounts
 from dpaudit.engine.exact import ByComputation
 from dpaudit.engine.families import family_of
-from dpaudit.engine.mutation import Fates, fates_of, mutants_of
+from dpaudit.engine.mutation import MutantRuns, mutants_of, run_mutants
 from dpaudit.engine.task import Run, Task
 from dpaudit.errors import MechanismError
 from dpaudit.mechanisms import AdditiveNoise, ExactMechanism, Sampler, mechanism_name
@@ -124,15 +124,15 @@ def run_audit(task: Task, mechanism: Any, given: tuple[Any, ...] | None) -> Audi
     planned = 2 * task.draws * (1 if given is None else 2 + len(given))
     task.watch.total = task.watch.done + planned  # an attempt that failed late has drawn already
     certificate = certificate_of(task, mechanism, "mechanism")
-    fates, model = Fates(wanted=given is not None), None
+    mutant_runs, model = MutantRuns(wanted=given is not None), None
     if given is not None and not certificate.refuted:  # a refutation needs no proof of power
         made = mutants_of(task, mechanism, certificate, given)
-        fates = fates_of(task, made, certificate, certify=certificate_of)
+        mutant_runs = run_mutants(task, made, certificate, certify=certificate_of)
         if task.instrument is None:
             model = family_of(task, mechanism, certificate, made)
     notes = _note_on_items(task, mechanism) if certificate.refuted else ()
     task.watch.finish()
-    return conclude(task, certificate, fates, mechanism=mechanism, family=model, notes=notes)
+    return conclude(task, certificate, mutant_runs, mechanism=mechanism, family=model, notes=notes)
 
 
 def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ def _note_on_items(task: Task, mechanism: Any) -> tuple[str, ...]:
     except MechanismError:
         return ()
     return (
-        f"refuted for users with {space.items} items; for users with one item each, the same "
-        "search found no violation. If the claim protects one item, say so with "
-        "neighbors.portfolio(m=1)",
+        f"The claim is refuted for users with {space.items} items. For users with one item each, "
+        "the same search found no violation. If the claim protects one item, pass "
+        "neighbors.portfolio(m=1).",
     )

@@ -34,7 +34,7 @@ from dpaudit.mutants import (
     of_noise,
 )
 from dpaudit.neighbors import NeighborPair, family
-from dpaudit.results import Fate, MutantResult, short
+from dpaudit.results import MutantResult, MutantStatus, short
 
 LOOKS = 3
 """Audits of one mutant, at most: a brief one, a longer one, and one more if none was killed."""
@@ -50,7 +50,7 @@ _AGAIN = 8  # least number of second audits that share a small budget
 _RECORDED_PAIRS = 3
 _NOTE = 200
 _LEAST_PATIENCE = 10.0
-_SPENT = "the draws for mutants were spent on others"
+_SPENT = "the draws for mutants were used for others"
 _SKIPPED = "the same change of all calls survived"
 
 
@@ -58,8 +58,8 @@ Certify = Callable[[Task, Any, str], Certificate]
 
 
 @dataclass(frozen=True)
-class Fates:
-    """The fates of the mutants.
+class MutantRuns:
+    """The mutant_runs of the mutants.
 
     Parameters
     ----------
@@ -190,15 +190,15 @@ class _Contender:
         """Return its result."""
         mutant, found = self.mutant, self.found
         if found is not None and not found.refuted and not mutant.has_effect:
-            self.note = "its code was never reached on these data"
-        fate = Fate.SURVIVED
+            self.note = "its code was never executed on these data"
+        status = MutantStatus.SURVIVED
         if self.is_killed:
-            fate = Fate.KILLED
+            status = MutantStatus.KILLED
         elif self.note or found is None or self.is_skipped:
-            fate = Fate.NOT_RUN
+            status = MutantStatus.NOT_RUN
         return MutantResult(
             mutant.name,
-            fate,
+            status,
             self.certified,
             failure_prob if self.draws else 0.0,
             self.draws,
@@ -312,7 +312,9 @@ def _estimated(contender: _Contender) -> float:
     return 0.0 if contender.found is None else contender.found.epsilon.value
 
 
-def fates_of(task: Task, made: NoiseMutants, found: Certificate, *, certify: Certify) -> Fates:
+def run_mutants(
+    task: Task, made: NoiseMutants, found: Certificate, *, certify: Certify
+) -> MutantRuns:
     """Audit the mutants of a mechanism.
 
     Parameters
@@ -327,7 +329,7 @@ def fates_of(task: Task, made: NoiseMutants, found: Certificate, *, certify: Cer
         The function that certified it: ``certify(task, mechanism, role) -> Certificate``.
     """
     if not made.mutants:
-        return Fates(unseen=made.unseen)
+        return MutantRuns(unseen=made.unseen)
     each = divide(task.failure_prob, len(made.mutants))[0]
     contest = _Contest(
         replace(task, failure_prob=divide(each, LOOKS)[0], is_brief=True),
@@ -341,7 +343,7 @@ def fates_of(task: Task, made: NoiseMutants, found: Certificate, *, certify: Cer
     survivors = [c for c in seen if not c.is_killed]
     given = [c for c in survivors if not c.mutant.noise]
     likeliest = max(given or survivors, key=_estimated, default=None)
-    return Fates(
+    return MutantRuns(
         tuple(contender.result(each) for contender in contest.contenders),
         made.unseen,
         None if likeliest is None else likeliest.found,

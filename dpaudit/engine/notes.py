@@ -1,4 +1,4 @@
-"""Sentences that a reader should have beside the numbers."""
+"""Notes on a result: remarks that a reader needs in addition to the numbers."""
 
 from __future__ import annotations
 
@@ -10,54 +10,55 @@ from dpaudit.data import is_frame
 from dpaudit.engine.certificate import Certificate
 from dpaudit.engine.explore import MIN_PILOT, Draws
 from dpaudit.engine.task import Task
-from dpaudit.events import explanation
 from dpaudit.mechanisms import Sampler, is_constant
 from dpaudit.neighbors import Portfolio
 from dpaudit.results import at_least
 from dpaudit.search import NO_ANSWER, SearchRecord, Trial, ranking
 
 _NO_FLOATS = (
-    "The floating-point attack did nothing: all outputs were whole numbers, booleans or labels, "
-    "and no floating-point output was found whose bits could be read."
+    "The floating-point attack tested nothing, since all outputs were whole numbers, booleans or "
+    "labels."
 )
 _NAMED = 3  # pairs, in a sentence
-_OTHER_KEYS = "draws hold keys that keys= does not name: only their number is audited"
+_OTHER_KEYS = "Some draws hold keys that keys= does not list. Only the number of these is audited."
 
 
 def notes_on_draws(task: Task, sampler: Sampler) -> tuple[str, ...]:
-    """Say which exceptions were outcomes, and what was not looked at."""
+    """Return notes on exceptions that count as outcomes, and on outputs that were not tested."""
     raised = [
         f"{name} on the {side}, in {count:,} draws"
         for side, names in sorted(sampler.raised.items())
         for name, count in sorted(names.items())
     ]
     said = {
-        f"exceptions are outcomes: {'; '.join(raised)}": bool(raised),
+        f"Exceptions count as outcomes: {'; '.join(raised)}.": bool(raised),
         _OTHER_KEYS: sampler.has_other_keys,
         _NO_FLOATS: bool(task.float_attack) and not sampler.saw_reals,
     }
     return tuple(words for words, applies in said.items() if applies)
 
 
-def left_out(task: Task, sampler: Sampler, search: SearchRecord | None) -> tuple[str, ...]:
-    """Say what nobody asked to look at, and for what draws were too few."""
+def not_covered(task: Task, sampler: Sampler, search: SearchRecord | None) -> tuple[str, ...]:
+    """Return what the audit did not test: options that are off, and pairs without draws."""
     found: tuple[str, ...] = ()
     if sampler.saw_reals and not task.float_attack and task.stored is None:
-        found += ("the low bits of its outputs (float_attack=True)",)
+        found += ("low bits of the outputs (float_attack=True)",)
     space = task.space
     if isinstance(space, Portfolio) and space.is_ready_made and not _has_gaps(space):
         found += ("data with missing items (missing=True)",)
     if search is not None and search.untried:
         names = ", ".join(search.untried[:_NAMED])
         more = len(search.untried) - _NAMED
-        found += (f"pairs, for want of draws: {names}" + f", and {more} more" * (more > 0),)
+        found += (
+            f"pairs for which draws were too few: {names}" + f", and {more} more" * (more > 0),
+        )
     if search is not None and search.unanswered:
         found += (f"very few users ({NO_ANSWER} on {', '.join(search.unanswered[:_NAMED])})",)
     return found
 
 
 def _has_gaps(space: Portfolio) -> bool:
-    """Whether items are missing in some pair, or could not be."""
+    """Whether some pair has missing items, or the data cannot have any."""
     for pair in space.pairs:
         sides = pair.left, pair.right
         if not all(isinstance(side, np.ndarray) and side.dtype.kind == "f" for side in sides):
@@ -68,61 +69,57 @@ def _has_gaps(space: Portfolio) -> bool:
 
 
 def notes_on_outputs(draws: Draws) -> tuple[str, ...]:
-    """Say what about the outputs looks like an oversight: no answer at all, or no noise."""
+    """Return notes on outputs that are all NaN or all equal."""
     if any(len(side) < MIN_PILOT for side in draws):
         return ()
     if all(side.dtype.kind == "f" and np.isnan(side).all() for side in draws):
-        return ("every output on both datasets is NaN, no answer: can it answer on these data?",)
+        return ("Every output on both datasets is NaN. Can the mechanism answer on these data?",)
     if all(is_constant(side) for side in draws):
         return (
-            f"all outputs of either dataset were equal in {len(draws[0]):,} draws: no noise is "
-            "drawn here, or it hardly ever shows, or a seed is fixed inside the mechanism",
+            f"All {len(draws[0]):,} outputs of each dataset were equal. Either the mechanism adds "
+            "no noise here, or noise rarely changes its output, or it fixes a seed.",
         )
     return ()
 
 
 def notes_on(found: Certificate, unseen: str) -> tuple[str, ...]:
-    """Say what a reader of the certificate should know; `unseen` is what gave no mutants."""
+    """Return notes on a certificate; `unseen` says which randomness gave no mutants."""
     said: tuple[str, ...] = ()
     if found.pair.is_null:
-        said += ("The two datasets of the pair are equal: no mechanism shows anything on them.",)
+        said += (
+            "The two datasets of the pair are equal, so no mechanism can violate a claim on them.",
+        )
     if unseen:
-        said += (f"not all of its randomness gave mutants: {unseen}",)
+        said += (f"Some of the randomness gave no mutants: {unseen}.",)
     return said + found.notes
 
 
 def notes_on_task(task: Task, found: Certificate) -> tuple[str, ...]:
-    """Say what of what was asked bears on what was found."""
+    """Return notes that relate the task to its result."""
     shifts = (_SHIFTS,) if found.refuted and found.pair.shifts_others else ()
-    bits = ""
-    if found.refuted and task.float_attack:
-        bits = explanation(found.witness.event)
     return (
-        ((bits,) if bits else ())
-        + shifts
-        + (
-            _on_other_pairs(found)
-            + _on_relations(task, found)
-            + _on_frames(task, found)
-            + _on_the_search(task, found)
-        )
+        *shifts,
+        *_on_other_pairs(found),
+        *_on_relations(task, found),
+        *_on_frames(task, found),
+        *_on_the_search(task, found),
     )
 
 
-_OTHERS = 5  # pairs beside the one that was certified, in a note
+_OTHERS = 5  # further pairs in a note
 
 
 def _on_other_pairs(found: Certificate) -> tuple[str, ...]:
-    """Name the other pairs of a search that look like violations: another leak, maybe.
+    """Name other pairs of the search that look like violations, perhaps by another leak.
 
-    What they are expected to certify is estimated from exploration draws.
+    Their epsilons are estimated from exploration draws.
     """
     if not found.refuted or found.search is None:
         return ()
     winner, *others = ranking(found.search, len(found.search.trials) or 1)
     worst: dict[str, Trial] = {}
     for trial in others:
-        # One for each kind of pair: its name without the values in it.
+        # One for each recipe: the name without its values.
         kind = re.split(r"[(=,:]", trial.arm)[0].strip()
         if trial.arm != winner.arm and trial.expected_epsilon > found.point[0]:
             worst.setdefault(kind, trial)
@@ -132,20 +129,20 @@ def _on_other_pairs(found: Certificate) -> tuple[str, ...]:
     leaks = sorted(worst.values(), key=lambda trial: -trial.expected_epsilon)[:_OTHERS]
     names = "; ".join(f"{t.arm} (epsilon about {t.expected_epsilon:.3g})" for t in leaks)
     return (
-        f"other pairs look like violations too, estimated from few draws: {names}. Name one of "
-        "them to certify it",
+        f"Other pairs look like violations too, by estimates from few draws: {names}. Pass one of "
+        "them to certify its epsilon.",
     )
 
 
 _SHIFTS = (
-    "other users stand at other places on the two sides of this pair, so that a mechanism that "
-    "depends on the order of its data can differ by that alone. Put the user who leaves last, as "
-    "NeighborPair.from_frame(drop=...) does"
+    "In this pair, users who do not differ have other positions on the two sides. A mechanism that "
+    "depends on the order of its data may differ for this reason alone. Put the removed user last, "
+    "as NeighborPair.from_frame(drop=...) does."
 )
 
 
 def _on_relations(task: Task, found: Certificate) -> tuple[str, ...]:
-    """Say of which relation the pair is, where pairs of several were looked at."""
+    """Name the relation of the pair, if pairs of several relations were tried."""
     space = task.space
     pairs = space.pairs if isinstance(space, Portfolio) else task.pairs.pairs
     relations = dict.fromkeys(pair.relation for pair in pairs)
@@ -153,41 +150,42 @@ def _on_relations(task: Task, found: Certificate) -> tuple[str, ...]:
         return ()
     here = found.pair.relation
     others = " and ".join(str(relation) for relation in relations if relation != here)
-    said = f"the claim fails under {here}" if found.refuted else f"the pair is of {here}"
+    start = f"The claim fails under {here}" if found.refuted else f"The pair has relation {here}"
     return (
-        f"{said}; pairs of {others} were looked at too, because the claim names no relation: "
-        "relation= of the claim says which is meant",
+        f"{start}. Pairs under {others} were tried too, because the claim names no relation. Pass "
+        "relation= to the claim to choose one.",
     )
 
 
 def _on_frames(task: Task, found: Certificate) -> tuple[str, ...]:
-    """Say that nobody looked for a worse pair, where one of a given frame shows nothing."""
+    """Note that no worse pair was searched for, if a pair of a frame shows no violation."""
     if found.refuted or task.space is not None or not is_frame(found.pair.left):
         return ()
     return (
-        "only pairs that were named were looked at, and few users of given data show what the "
-        f"worst would: neighbors.portfolio(frame, schema=Schema(user={found.pair.by!r})) looks for "
-        "pairs that show more",
+        "Only the named pairs were tested, and in real data few users expose a bug. "
+        f"neighbors.portfolio(frame, schema=Schema(user={found.pair.by!r})) searches for worse "
+        "pairs.",
     )
 
 
-_CLOSE = 0.9  # of the claim: so much is all that a search of a mechanism without slack may show
+_CLOSE = 0.9  # of the claim; a search may find no more for a mechanism that uses all its budget
 
 
 def _on_the_search(task: Task, found: Certificate) -> tuple[str, ...]:
-    """Say that a worse pair may be left, where the worst that was found is far below the claim."""
+    """Note that a worse pair may exist, if the worst pair found is far below the claim."""
     claimed = found.point[0]
     if found.refuted or not isinstance(task.space, Portfolio) or claimed <= 0 or found.point[1]:
-        return ()  # with a delta, few draws show little of any pair
+        return ()  # with a delta, few draws certify little on any pair
     if found.epsilon.lower >= _CLOSE * claimed or is_frame(found.pair.left):
         return ()
-    closer = "a pair of your own, or more draws, look closer"
+    closer = "Pass a pair of your own or more draws to search further"
     if found.pair.relation.is_of_users and task.space.is_ready_made:
         closer = (
-            "neighbors.portfolio(low=, high=) a little beyond the bounds in your code, or a pair "
-            "of your own, looks closer"
+            "Pass neighbors.portfolio(low=, high=) with limits slightly beyond the bounds in your "
+            "code, or a pair of your own, to search further"
         )
     return (
-        f"the worst pair that the search found shows {at_least(found.epsilon.lower)} of "
-        f"{claimed:.4g}: the mechanism has slack, or a worse pair was not reached; {closer}",
+        f"The worst pair found certifies epsilon = {at_least(found.epsilon.lower)}, and "
+        f"{claimed:g} is claimed. Either the mechanism adds more noise than it needs, or the "
+        f"search missed a worse pair. {closer}.",
     )

@@ -23,7 +23,7 @@ from dpaudit.claims import ApproxDP, Claim, GaussianDP, custom_relation
 from dpaudit.engine.certificate import Bound, Certificate, rates_seen
 from dpaudit.engine.concluding import conclude
 from dpaudit.engine.driver import drive
-from dpaudit.engine.mutation import Fates
+from dpaudit.engine.mutation import MutantRuns
 from dpaudit.engine.task import PRIMARY_SHARE, Run, Task, divide
 from dpaudit.errors import ArgumentError
 from dpaudit.neighbors import NeighborPair, family
@@ -319,9 +319,9 @@ class OneRun:
             for at in (order[:tops], lows)
         ]
         high = self.scores[order[tops - 1]]
-        words = f"included where score >= {high:.4g}"
+        words = f"included where score >= {high:.3g}"
         if len(lows):
-            words += f"; excluded where score <= {self.scores[lows[-1]]:.4g}"
+            words += f"; excluded where score <= {self.scores[lows[-1]]:.3g}"
         edges = np.histogram_bin_edges(self.scores, bins=_BINS)
         low = self.scores[lows[-1]] if len(lows) else -math.inf
         left, right = (
@@ -449,7 +449,7 @@ def audit_one_run(
     return conclude(
         task,
         certificate,
-        Fates(unseen="one run has none"),
+        MutantRuns(unseen="one run has none"),
         mechanism="one run",
         pair_words=f"{m:,} canary users, of whom the run saw {thrown.sum():,}",
         notes=notes,
@@ -483,8 +483,8 @@ def right_guesses(
 
 
 _ADVICE = (
-    "more canaries, or a score that tells included canaries from others better; "
-    "plan_one_run(claim, true_epsilon) says how many canaries refute which violation"
+    "Use more canaries, or a score that separates included canaries better from excluded ones. "
+    "plan_one_run(claim, true_epsilon) returns how many canaries refute a given violation."
 )
 
 
@@ -495,34 +495,34 @@ def _reason_of_a_curve(
     if claim.point is not None or certified > point[0]:
         return ""
     return (
-        "the claimed curve is refuted as a whole: under it, so many right guesses have "
-        f"probability at most {p_value:.3g}. No single point shows it: at delta = {point[1]:g}, "
-        f"epsilon >= {at_least(certified)} is certified and the curve allows {point[0]:.4g}"
+        "the claimed curve is refuted as a whole, since so many right guesses have probability at "
+        f"most {p_value:.3g} under it. No single point shows this: at delta = {point[1]:g}, "
+        f"epsilon >= {at_least(certified)} is certified, and the curve allows {point[0]:.3g}"
     )
 
 
 def _hopeless(certificate: Certificate, failure_prob: float) -> list[str]:
-    """Say when delta alone would explain everything."""
+    """Return a note if delta alone could explain any number of right guesses."""
     assert certificate.canaries is not None
     budget = certificate.canaries.canaries * certificate.point[1]
     if certificate.refuted or budget <= _HOPELESS * failure_prob:
         return []
     return [
-        "delta lets a mechanism tell many coins at once with a probability of the order of "
-        f"canaries * delta = {budget:.2g}, far above failure_prob = {failure_prob:g}: choose a "
-        "larger failure_prob"
+        "The claimed delta allows a mechanism to reveal many canaries at once, with a probability "
+        f"of the order of canaries * delta = {budget:.2g}. This is far above failure_prob = "
+        f"{failure_prob:g}. Choose a larger failure_prob."
     ]
 
 
 def _conditional(certificate: Certificate) -> list[str]:
-    """Say what follows if the mechanism is Gaussian-DP, as a claim of it says."""
+    """Return what the guesses imply under the assumption that the mechanism is Gaussian-DP."""
     mu, delta = certificate.mu, certificate.point[1] or _CURVE_DELTA
     if not 0 < mu < math.inf:
         return []
     return [
-        f"if the mechanism is Gaussian-DP, then mu >= {at_least(mu)} and epsilon >= "
-        f"{at_least(GaussianDP(mu).epsilon(delta))} at delta = {delta:g} (conditional, not "
-        "certified)"
+        f"If the mechanism satisfies Gaussian DP for some mu, then mu >= {at_least(mu)} and "
+        f"epsilon >= {at_least(GaussianDP(mu).epsilon(delta))} at delta = {delta:g}. This is "
+        "conditional, not certified."
     ]
 
 
@@ -531,21 +531,19 @@ def _assumptions(claim: Claim, guesses: int | None, side: str, design: str) -> l
         "the claimed relation" if claim.relation is None else f"the relation {claim.relation}"
     )
     coins = {
-        "fair": "each canary was included by a fair coin of its own, thrown independently of all "
-        "else",
-        "half": "the included canaries were drawn uniformly among all sets of exactly half of them",
+        "fair": "each canary was included by its own fair coin, independent of everything else",
+        "half": "the included canaries were drawn uniformly among all sets of half of the canaries",
     }
+    fixed = ["claim", "failure_prob"]
+    fixed += ["side='top'"] * (side == "top")
+    fixed += [f"guesses={guesses}"] * (guesses is not None)
     stated = [
         coins[design],
-        f"to turn one coin changes the input to a neighbour under {relation}",
-        "the scores saw the coins only through the output of that one run",
-        "claim and failure_prob were settled before the coins were looked at",
+        f"flipping one coin gives a neighbour under {relation}",
+        "the scores depend on the coins only through the output of that one run",
+        f"{', '.join(fixed[:-1])} and {fixed[-1]} were fixed before anybody saw the coins",
     ]
-    if side == "top":
-        stated.append("so was the choice to guess the top only")
-    if guesses is not None:
-        stated.append(f"so was the number of guesses, {guesses:,}")
-    return [f"assumed: {words}" for words in stated]
+    return [f"Assumption: {words}." for words in stated]
 
 
 def read_coins(scores: ArrayLike, included: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
@@ -560,7 +558,7 @@ def read_coins(scores: ArrayLike, included: ArrayLike) -> tuple[Floats, NDArray[
     point, coins = _scores(scores), _coins(included)
     if len(point) != len(coins):
         raise ArgumentError(
-            f"scores and included must be of one length, got {len(point)} and {len(coins)}"
+            f"scores and included must have the same length, got {len(point)} and {len(coins)}"
         )
     return point, coins
 
@@ -568,25 +566,24 @@ def read_coins(scores: ArrayLike, included: ArrayLike) -> tuple[Floats, NDArray[
 def hints(
     scores: Floats, included: NDArray[np.bool_], *, is_design_given: bool = True
 ) -> list[str]:
-    """Say where the sign looks reversed, many scores are equal, or exactly half is included.
+    """Return hints if the sign looks reversed, many scores are equal, or half are included.
 
-    They are for a reader alone: nothing that is certified may depend on them, as they look at the
-    coins.
+    No certified number may depend on these hints, because they use the coins.
 
     Parameters
     ----------
     scores : ndarray, shape (m,)
-        Finite.
+        Finite scores.
     included : ndarray of bool, shape (m,)
-        The coins, of both kinds.
+        The coins; both values occur.
     is_design_given : bool, optional
-        Whether the caller said how canaries were included. Default True.
+        Whether the caller stated how the canaries were included. Default True.
 
     Examples
     --------
     >>> coins = np.arange(100) < 50
     >>> hints(np.arange(100.0), coins)[0][:65]
-    'included canaries have lower scores than excluded ones in 100% of'
+    'Included canaries have lower scores than excluded ones in 100% of'
     >>> hints(np.arange(100.0), ~coins)
     []
     """
@@ -594,9 +591,9 @@ def hints(
     n, m = int(included.sum()), len(included)
     if 2 * n == m and not is_design_given:
         found.append(
-            f"exactly half of the canaries are included, which fair coins do with probability "
-            f"{half_probability(m):.2g}. Pass coins='half' if their number was fixed: the numbers "
-            "here hold for fair coins, and coins='fair' says that they were"
+            "Exactly half of the canaries are included, which has probability "
+            f"{half_probability(m):.2g} under fair coins. The certified numbers assume fair coins. "
+            "Pass coins='half' if the number of included canaries was fixed, else coins='fair'."
         )
     ranks = stats.rankdata(scores)
     pairs = n * (m - n)
@@ -606,35 +603,35 @@ def hints(
     deviation = math.sqrt(pairs * max(m + 1 - equal, 0.0) / 12)
     if deviation > 0 and special.ndtr((higher - pairs / 2) / deviation) < _REVERSED:
         found.append(
-            f"included canaries have lower scores than excluded ones in {1 - higher / pairs:.0%} "
-            "of the pairs: is the sign of the scores reversed? High scores are guessed included, "
-            "as of a negative loss. The sign has to be settled without a look at the coins; who "
-            "looks at both signs has to double failure_prob"
+            f"Included canaries have lower scores than excluded ones in {1 - higher / pairs:.0%} "
+            "of the pairs. Is the sign of the scores reversed? A high score, such as a negative "
+            "loss, is guessed included. Choose the sign without looking at the coins; if you try "
+            "both signs, double failure_prob."
         )
     tied = int(sizes[sizes > 1].sum())
     if tied > _MANY_TIES * m:
         found.append(
-            f"{tied:,} of {m:,} canaries share their score with others ({len(sizes):,} values in "
-            "all), and among equal scores wrong guesses count first, which costs power: a little "
-            "noise that is added once, independent of the coins, breaks the ties"
+            f"{tied:,} of {m:,} canaries share their score with others ({len(sizes):,} distinct "
+            "values). Among equal scores wrong guesses count first, which costs power. Break the "
+            "ties: add a little noise to the scores, independent of the coins."
         )
     return found
 
 
 def _refuse_masked(name: str, values: ArrayLike) -> None:
     if isinstance(values, np.ma.MaskedArray):
-        raise ArgumentError(f"{name} must be a plain array, got a masked one")
+        raise ArgumentError(f"{name} must be a plain array, got a masked array")
 
 
 def _refuse_other_index(scores: Any, included: Any) -> None:
-    """Of two pandas Series, rows are paired by position, which their index must not belie."""
+    """Raise if two pandas Series have different indices, since rows are paired by position."""
     first, second = (getattr(values, "index", None) for values in (scores, included))
     if first is None or not (hasattr(first, "equals") and hasattr(second, "equals")):
         return  # the `index` of a list is a method
     if not first.equals(second):
         raise ArgumentError(
-            "scores and included must be of one index, row by row, got two Series of different "
-            "ones; align them, or give arrays"
+            "scores and included must have the same index, got two Series with different indices. "
+            "Align them, or pass arrays"
         )
 
 

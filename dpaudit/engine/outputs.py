@@ -17,18 +17,18 @@ from dpaudit.claims import Claim
 from dpaudit.engine.concluding import conclude
 from dpaudit.engine.driver import certificate_of_stored
 from dpaudit.engine.families import Outcomes
-from dpaudit.engine.mutation import Fates
+from dpaudit.engine.mutation import MutantRuns
 from dpaudit.engine.reading import Outputs, read, refuse_other_kinds
 from dpaudit.engine.task import Task, divide
 from dpaudit.errors import ArgumentError, MechanismError
 from dpaudit.mechanisms import Sampler, generator, words_of_draws
 from dpaudit.neighbors import NeighborPair, family
-from dpaudit.results import AuditResult, Fate, MutantResult
+from dpaudit.results import AuditResult, MutantResult, MutantStatus
 
 UNCHECKED = (
-    "The outputs were drawn elsewhere. dpaudit could not check that the two datasets are "
-    "neighbours, that draws are independent of one another, that none was left out, and that all "
-    "come from one mechanism; what is certified rests on that."
+    "dpaudit did not draw these outputs. The certified numbers assume that the two datasets are "
+    "neighbours, that the draws are independent, that none is missing, and that all come from one "
+    "mechanism."
 )
 
 
@@ -106,7 +106,7 @@ def audit_outputs(
     result = conclude(
         task,
         found,
-        Fates(results, wanted=bool(given)),
+        MutantRuns(results, wanted=bool(given)),
         mechanism="outputs drawn elsewhere",
         family=None if found.refuted else Outcomes.of(found),
         pair_words=f"drawn elsewhere: {len(sampler.left)} and {len(sampler.right)} outputs",
@@ -221,7 +221,7 @@ def _fate(
     found = certificate_of_stored(alone, sampler, "mutant")
     return MutantResult(
         name,
-        Fate.KILLED if found.refuted else Fate.SURVIVED,
+        MutantStatus.KILLED if found.refuted else MutantStatus.SURVIVED,
         found.epsilon.lower,
         share,
         sum(found.draws.values()),

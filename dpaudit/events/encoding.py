@@ -396,8 +396,8 @@ class Column:
 
 
 def number_words(value: float) -> str:
-    """Return a number with four digits, or all of them when it is an integer."""
-    return str(int(value)) if abs(value) < 1e15 and value == int(value) else f"{value:.4g}"
+    """Return a number with three significant digits; an integer in full."""
+    return str(int(value)) if abs(value) < 1e15 and value == int(value) else f"{value:.3g}"
 
 
 def row_words(encoder: Encoder, row: Floats) -> str:

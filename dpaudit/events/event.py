@@ -64,6 +64,11 @@ class Event:
         words = self.score.words(self.threshold, self.above)
         return f"{words}, such as {self.example}" if self.example else words
 
+    @property
+    def definition(self) -> str:
+        """The event with all its parts, and thresholds to their last digit."""
+        return self.score.words(self.threshold, self.above, exact=True)
+
     def fires(self, scores: Floats) -> NDArray[np.bool_]:
         """Return whether the event fires, from scores already computed."""
         above = scores >= self.threshold
@@ -108,6 +113,11 @@ class Guess:
     def description(self) -> str:
         """The guess in words."""
         return f"left where {self.left.description}; right where {self.right.description}"
+
+    @property
+    def definition(self) -> str:
+        """The guess with all parts of its events, and thresholds to their last digit."""
+        return f"left where {self.left.definition}; right where {self.right.definition}"
 
     @property
     def score(self) -> Score:
@@ -199,5 +209,5 @@ class _SureScore:
     def __call__(self, encoded: Floats) -> Floats:
         return np.zeros(encoded.shape[0])
 
-    def words(self, threshold: float, above: bool) -> str:
+    def words(self, threshold: float, above: bool, *, exact: bool = False) -> str:
         return "any value"

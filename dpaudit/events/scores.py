@@ -40,6 +40,13 @@ _HUGE, _LARGEST = 1e307, np.finfo(np.float64).max
 _NO_ANSWER = -0.49 * _LARGEST  # thresholds below it lie between no answer and all others
 
 
+_VALUES, _INTERVALS, _OUTCOMES = 8, 2, 4
+"""Values, intervals and outcomes that a description lists; more are summarised."""
+
+_PARTS = 1000
+"""Parts that an exact definition lists at most."""
+
+
 class Score(Protocol):
     """What a score offers."""
 
@@ -54,8 +61,11 @@ class Score(Protocol):
     def __call__(self, encoded: Floats) -> Floats:
         """Return the score of each encoded output, shape ``[size]``, never NaN."""
 
-    def words(self, threshold: float, above: bool) -> str:
-        """Describe the event "score >= threshold", or its complement."""
+    def words(self, threshold: float, above: bool, *, exact: bool = False) -> str:
+        """Describe the event "score >= threshold", or its complement.
+
+        With `exact`, list up to 1,000 parts, with thresholds to their last digit.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +106,7 @@ class FeatureScore:
         values = self.feature(encoded)
         return np.where(np.isnan(values), -np.inf, -values if self.falling else values)
 
-    def words(self, threshold: float, above: bool) -> str:
+    def words(self, threshold: float, above: bool, *, exact: bool = False) -> str:
         """Describe the event."""
         if self.gaps and threshold < _NO_ANSWER:
             return f"{self.name} {'has an answer' if above else 'has no answer'}"
@@ -105,11 +115,11 @@ class FeatureScore:
         whole = self.whole and abs(threshold) < 1e15
         if self.falling:
             most = math.floor(-threshold) if whole else -threshold
-            return f"{self.name} {'<=' if above else '>'} {number_words(most)}{or_none}"
+            return f"{self.name} {'<=' if above else '>'} {_number(most, exact)}{or_none}"
         if whole:
             least = math.ceil(threshold)
             return f"{self.name} {f'>= {least}' if above else f'<= {least - 1}'}{or_none}"
-        return f"{self.name} {'>' if above else '<='} {number_words(threshold)}{or_none}"
+        return f"{self.name} {'>' if above else '<='} {_number(threshold, exact)}{or_none}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,36 +192,47 @@ class TableScore:
         """Return the score of each encoded output."""
         return np.asarray(self.log_ratios[self.cells(encoded)])
 
-    def words(self, threshold: float, above: bool) -> str:
-        """Describe the event as a set of values or a union of intervals."""
+    def words(self, threshold: float, above: bool, *, exact: bool = False) -> str:
+        """Describe the event as a set of values or a union of intervals.
+
+        Many values or intervals are summarised by the likelihood ratio, unless `exact`.
+        """
         inside = (self.log_ratios >= threshold) == above
         if self.atoms:
-            parts = self._value_words(inside[:-2], bool(inside[-2]))
+            kind, most = "values", _VALUES
+            chosen = [self.feature.column.words(v) for v in self.edges[inside[:-2]]]
+            others = ["a value not seen before"] * bool(inside[-2])
         else:
-            parts = self._interval_words(inside[:-1])
+            kind, most, others = "intervals", _INTERVALS, []
+            chosen = [self._interval(*run, exact) for run in _runs(inside[:-1])]
+        name = self.feature.name
+        if exact and len(chosen) > _PARTS:
+            chosen = [*chosen[:_PARTS], f"... {len(chosen) - _PARTS} more"]
+        elif len(chosen) > most and not exact:
+            ratio = f"{math.exp(threshold):.3g}"
+            return (
+                f"learnt likelihood ratio of {name} {'>=' if above else '<'} {ratio} "
+                f"({len(chosen)} {kind})"
+            )
+        parts = []
+        if chosen and self.atoms:
+            is_one = len(chosen) == 1
+            parts = [f"{name} = {chosen[0]}" if is_one else f"{name} in {{{', '.join(chosen)}}}"]
+        elif chosen:
+            parts = [f"{name} in {' or '.join(chosen)}"]
+        parts += others
         if inside[-1] and parts and self.gaps:
             parts.append("no answer")
-        return " or ".join(parts) or f"{self.feature.name} without an answer"
+        return " or ".join(parts) or f"{name} without an answer"
 
-    def _value_words(self, inside: NDArray[np.bool_], unseen: bool) -> list[str]:
-        name, chosen = self.feature.name, [self.feature.column.words(v) for v in self.edges[inside]]
-        shown = chosen[:8] + [f"... {len(chosen) - 8} more"] * (len(chosen) > 8)
-        parts = [f"{name} = {shown[0]}" if len(shown) == 1 else f"{name} in {{{', '.join(shown)}}}"]
-        return parts * bool(chosen) + ["a value not seen before"] * unseen
-
-    def _interval_words(self, inside: NDArray[np.bool_]) -> list[str]:
-        intervals = [self._interval(low, high) for low, high in _runs(inside)]
-        shown = intervals[:4] + [f"... ({len(intervals) - 4} more)"] * (len(intervals) > 4)
-        return [f"{self.feature.name} in {' or '.join(shown)}"] * bool(shown)
-
-    def _interval(self, low: int, high: int) -> str:
+    def _interval(self, low: int, high: int, exact: bool) -> str:
         """Name the values above one edge, up to another; a single value by itself."""
         if low >= 0 and high < len(self.edges):
             below, above = float(self.edges[low]), float(self.edges[high])
             if math.nextafter(below, math.inf) == above:
-                return f"{{{number_words(above)}}}"
-        start = "-inf" if low < 0 else number_words(self.edges[low])
-        end = "inf" if high >= len(self.edges) else number_words(self.edges[high])
+                return f"{{{_number(above, exact)}}}"
+        start = "-inf" if low < 0 else _number(self.edges[low], exact)
+        end = "inf" if high >= len(self.edges) else _number(self.edges[high], exact)
         return f"({start}, {end}]"
 
 
@@ -267,13 +288,14 @@ class OutcomeScore:
         """Return the score of each encoded output."""
         return np.asarray(np.append(self.log_ratios, self.other)[self.index(encoded)])
 
-    def words(self, threshold: float, above: bool) -> str:
-        """Describe the event by its outcomes, likeliest first."""
+    def words(self, threshold: float, above: bool, *, exact: bool = False) -> str:
+        """Describe the event by its outcomes, likeliest first; by four of them unless `exact`."""
         inside = np.flatnonzero((self.log_ratios >= threshold) == above)
         order = inside[np.argsort(-np.abs(self.log_ratios[inside]), kind="stable")]
-        words = [row_words(self.encoder, row) for row in self.examples[order[:4]]]
-        if len(order) > 4:
-            words.append(f"... {len(order) - 4} more")
+        most = _PARTS if exact else _OUTCOMES
+        words = [row_words(self.encoder, row) for row in self.examples[order[:most]]]
+        if len(order) > most:
+            words.append(f"... {len(order) - most} more")
         if (self.other >= threshold) == above:
             words.append("or any rare outcome")
         return f"outcome in {{{'; '.join(words)}}}" if words else "any unknown outcome"
@@ -295,9 +317,13 @@ class ModelScore:
         """Return the score of each encoded output."""
         return self.read(encoded)
 
-    def words(self, threshold: float, above: bool) -> str:
+    def words(self, threshold: float, above: bool, *, exact: bool = False) -> str:
         """Describe the event."""
-        return f"{self.name} {'>' if above else '<='} {threshold:.4g}"
+        return f"{self.name} {'>' if above else '<='} {_number(threshold, exact)}"
+
+
+def _number(value: float, exact: bool) -> str:
+    return repr(float(value)) if exact else number_words(float(value))
 
 
 def additive_score(tables: Sequence[TableScore]) -> ModelScore | None:

@@ -61,7 +61,9 @@ class StatementSection(Section[StatementResult]):
         parts += [power[word] for word in words.power_words(record).split(", ") if word in power]
         return [*parts, f"{record.seconds:.1f} s"]
 
-    def finding(self, record: StatementResult, out: Path | None = None) -> str:
+    def finding(
+        self, record: StatementResult, out: Path | None = None, *, verbose: bool = False
+    ) -> str:
         """Return a row with its counterexample and the line that replays it."""
         lines = [f"{record.status.word}  {record.id}", f"  statement  {record.statement}"]
         lines.append(f"  attacked   {', '.join(self.facts(record))}")
@@ -97,9 +99,11 @@ class StatementSection(Section[StatementResult]):
         """Count the verdicts, and what rests on less than it should."""
         return words.tally_lines(records)
 
-    def summary(self, records: Sequence[StatementResult]) -> tuple[str, str]:
+    def summary(
+        self, records: Sequence[StatementResult], *, verbose: bool = False
+    ) -> tuple[str, str]:
         """Return what is not as declared, and the counts."""
-        told = [self.finding(row) + "\n" for row in records if self.is_told(row)]
+        told = [self.finding(row) + "\n" for row in records if self.is_shown(row)]
         return "ledger", "\n".join([*told, *words.tally_lines(records)])
 
     def card(self, run: StoredRun, records: Sequence[StatementResult]) -> Markup:

@@ -38,7 +38,7 @@ def ratio_words(ratio: float | None) -> str:
         return "0.9999"
     if 1 < ratio < 1 + _CLOSE:
         return f"1 + {ratio - 1:.0e}".replace("e-0", "e-")
-    return number(ratio)
+    return number(ratio, 4)
 
 
 def method_words(result: StatementResult) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit._json import Count, Probability
-from dpaudit.results import Fate, MutantResult
+from dpaudit.results import MutantResult, MutantStatus
 
 
 class Method(StrEnum):
@@ -207,7 +207,7 @@ class Attempt:
         """Mutants of a mechanism that survived, where nobody says why."""
         if self.survivors or self.violated:
             return ()
-        return tuple(m.name for m in self.mutants if m.fate is Fate.SURVIVED)
+        return tuple(m.name for m in self.mutants if m.status is MutantStatus.SURVIVED)
 
 
 def ratio(lhs: float, rhs: float) -> float:

@@ -1,4 +1,4 @@
-"""What reports say of audits."""
+"""Text of audits in reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 from dpaudit._json import encode
 from dpaudit.report.changes import VerdictChange, What, audit_changes
 from dpaudit.report.sections import Alert, Section, replay_command
-from dpaudit.results import STATUSES, AuditResult, Verdict, beside, score_words, unnoticed_words
+from dpaudit.results import STATUSES, AuditResult, Verdict, beside, score_words, undetected_words
 
 _LEVELS = {
     "refuted": ("dpaudit/refuted", "error"),
@@ -18,40 +18,43 @@ _LEVELS = {
     "powerless": ("dpaudit/no-power", "warning"),
     "lost": ("dpaudit/violation-lost", "error"),
 }
-"""Rule and level of an audit, by the key of its status; others are no finding."""
+"""Rule and level of an audit by the key of its status; other statuses give no alert."""
 
 
 class AuditSection(Section[AuditResult]):
-    """Audits: their page is the first page of a run."""
+    """Audits; the first page of a run shows them."""
 
     noun = "audit"
     rules: ClassVar = {
         "dpaudit/refuted": ("Refuted", "A violation of the claimed privacy is certified."),
-        "dpaudit/no-power": ("NoPower", "Nothing was found, and silence means nothing."),
+        "dpaudit/no-power": (
+            "NoPower",
+            "The audit found no violation and has no power, so it says nothing.",
+        ),
         "dpaudit/violation-lost": ("ViolationLost", "A known violation was not found again."),
     }
 
     def facts(self, record: AuditResult) -> list[str]:
-        """Return certified epsilon, mutants and seconds."""
+        """Return certified epsilon, killed mutants and seconds."""
         claimed = record.claimed_epsilon
-        certified = beside(record.certified_epsilon, claimed, 3, ">= ")
+        certified = beside(record.certified_epsilon, claimed, sign=">= ")
         words = [f"epsilon {certified} of {claimed:.3g} claimed"]
         if record.mutants:
-            silent = record.verdict is Verdict.NOT_REFUTED and unnoticed_words(record.mutants)
+            missed = record.verdict is Verdict.NOT_REFUTED and undetected_words(record.mutants)
             words.append(
-                f"mutants {score_words(record.mutants)}" + ", some noise unnoticed" * bool(silent)
+                f"mutants {score_words(record.mutants)}" + ", some undetected" * bool(missed)
             )
         if record.diagnostics.sequential is not None:
             spent = sum(record.draws.values())
             words.append(f"{spent:,} of {record.diagnostics.sequential.budget:,} draws")
         return [*words, f"{record.seconds:.1f} s"]
 
-    def finding(self, record: AuditResult, out: Path | None = None) -> str:
-        """Return the summary of an audit, and why a violation is known."""
-        lines = record.summary(record.status.word, replay_command(record, out)).splitlines()
-        if reason := record.origin.get("reason"):
-            lines.insert(1, f"  known      {reason}")
-        return "\n".join(lines)
+    def finding(
+        self, record: AuditResult, out: Path | None = None, *, verbose: bool = False
+    ) -> str:
+        """Return the summary of an audit."""
+        word, replay = record.status.word, replay_command(record, out)
+        return record.summary(verbose=verbose, word=word, replay=replay)
 
     def numbers(self, record: AuditResult) -> str:
         """Return verdict, certified numbers and hits."""
@@ -64,12 +67,12 @@ class AuditSection(Section[AuditResult]):
             f"delta >= {record.certified_delta!r}{hits}"
         )
 
-    def is_told(self, record: AuditResult) -> bool:
-        """Whether it was anything but not refuted."""
+    def is_shown(self, record: AuditResult) -> bool:
+        """Whether its status is anything but NOT REFUTED."""
         return record.status.key != "not_refuted"
 
     def rank(self, record: AuditResult) -> int:
-        """Return the place of its status."""
+        """Return the rank of its status."""
         return list(STATUSES).index(record.status.key)
 
     def tally(self, records: Sequence[AuditResult]) -> list[str]:
@@ -78,13 +81,19 @@ class AuditSection(Section[AuditResult]):
         counts = [f"{keys.count(k)} {status.word}" for k, status in STATUSES.items() if k in keys]
         return [", ".join(counts)]
 
-    def summary(self, records: Sequence[AuditResult]) -> tuple[str, str] | None:
-        """Return the findings that a reader should see."""
-        told = [self.finding(r) for r in sorted(records, key=self.rank) if self.is_told(r)]
-        return ("privacy", "\n\n".join(told)) if told else None
+    def summary(
+        self, records: Sequence[AuditResult], *, verbose: bool = False
+    ) -> tuple[str, str] | None:
+        """Return the summaries of all audits but those that are NOT REFUTED."""
+        found = [
+            self.finding(record, verbose=verbose)
+            for record in sorted(records, key=self.rank)
+            if self.is_shown(record)
+        ]
+        return ("privacy", "\n\n".join(found)) if found else None
 
     def alert(self, record: AuditResult) -> Alert | None:
-        """Return a finding where a claim is refuted, an audit has no power, or a bug is lost."""
+        """Return an alert if a claim is refuted, an audit has no power, or a known bug is lost."""
         key = record.status.key
         if key not in _LEVELS:
             return None
@@ -96,14 +105,19 @@ class AuditSection(Section[AuditResult]):
             "failureProb": record.failure_prob,
         }
         reason = str(record.origin.get("reason") or "marked as a known violation")
-        return Alert(*_LEVELS[key], self.finding(record), facts, reason if key == "known" else "")
+        return Alert(
+            *_LEVELS[key],
+            self.finding(record, verbose=True),
+            facts,
+            reason if key == "known" else "",
+        )
 
     def changes(self, old: AuditResult, new: AuditResult) -> Iterator[VerdictChange]:
-        """Yield what changed in the verdict, and among the mutants."""
+        """Yield the changes of the verdict and of the mutants."""
         return audit_changes(old, new)
 
     def fault(self, record: AuditResult) -> What:
-        """Return that it is refuted, if it is."""
+        """Return that the claim is refuted, if it is."""
         return What.REFUTED if record.status.key == "refuted" else What.UNDECLARED
 
 

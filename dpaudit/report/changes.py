@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from dpaudit.results import AuditResult, Fate, Verdict
+from dpaudit.results import AuditResult, MutantStatus, Verdict
 from dpaudit.store import is_same_pair
 
 _ROUNDING = 1e-9
@@ -89,8 +89,8 @@ def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[VerdictChange]
     before, now = _fates(old), _fates(new)
     less = less_than_before(old, new)
     for was, is_, what in (
-        (Fate.KILLED, Fate.SURVIVED, What.OTHER if less else What.SURVIVED),
-        (Fate.SURVIVED, Fate.KILLED, What.KILLED),
+        (MutantStatus.KILLED, MutantStatus.SURVIVED, What.OTHER if less else What.SURVIVED),
+        (MutantStatus.SURVIVED, MutantStatus.KILLED, What.KILLED),
     ):
         names = [key[0] for key in before if (before[key], now.get(key)) == (was, is_)]
         if names:
@@ -98,13 +98,13 @@ def audit_changes(old: AuditResult, new: AuditResult) -> Iterator[VerdictChange]
             yield VerdictChange("audit", new.id, what, was.value, is_.value, reason)
 
 
-def _fates(result: AuditResult) -> dict[tuple[str, int], Fate]:
-    """Return the fate of each mutant by its name, and by which of that name it is."""
+def _fates(result: AuditResult) -> dict[tuple[str, int], MutantStatus]:
+    """Return the status of each mutant by its name, and by which of that name it is."""
     seen: Counter[str] = Counter()
     found = {}
     for mutant in result.mutants:
         seen[mutant.name] += 1
-        found[mutant.name, seen[mutant.name]] = mutant.fate
+        found[mutant.name, seen[mutant.name]] = mutant.status
     return found
 
 

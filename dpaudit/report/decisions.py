@@ -1,4 +1,4 @@
-"""What the page says first, to whoever decides: what is violated, how badly, what to do next."""
+"""The head of the report: which claims are violated, by how much, and what to do next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from markupsafe import Markup
 from dpaudit.results import (
     STATUSES,
     AuditResult,
-    Verdict,
     datasets,
     least,
     number,
@@ -22,7 +21,7 @@ from dpaudit.results import (
 )
 
 CARDS = 6
-"""Audits that are told in full; the others are named in a line each, and stand in the table."""
+"""Audits that get a card; others get a line and their row of the table."""
 
 LINES = 24
 _REASON = 120
@@ -33,22 +32,22 @@ _IN_A_LINE = ("powerless", "open", "known")
 
 @dataclass(frozen=True)
 class Card:
-    """One audit that somebody has to look at.
+    """The card of an audit that needs attention.
 
     Parameters
     ----------
     result : AuditResult
-        The certificate of the mechanism.
+        The result.
     anchor : str
-        Where the page tells all of it.
+        Anchor of its full text on the page.
     sentence : str
-        How badly, in one sentence.
+        Claimed and certified number, in one sentence.
     scale : Markup
-        Certified over claimed, as a bar.
+        Bar of the certified number relative to the claim.
     differs : str
-        Where the two datasets differ; empty where none are stored.
+        What the differing user holds; empty if no pair is stored.
     next : str
-        What to do.
+        What to do next.
     """
 
     result: AuditResult
@@ -66,15 +65,15 @@ class Decisions:
     Parameters
     ----------
     tone : str
-        Key of the worst status.
+        Key of the most urgent status.
     sentence, more : str
-        What the whole run says, and what it does not say.
+        Summary of the run, and remarks on it.
     cards : tuple of Card
-        What to look at first, the worst first.
+        The most urgent audits, in order.
     lines : tuple of (AuditResult, str, str)
-        What needs less than a card, or did not find room: the audit, its anchor, and how badly.
+        Further audits: the result, its anchor, and how far its number is from the claim.
     left_out : int
-        How many did not find room in the lines either.
+        Number of audits for which there was no line.
     """
 
     tone: str
@@ -86,13 +85,13 @@ class Decisions:
 
 
 def by_concern(results: Sequence[AuditResult]) -> list[AuditResult]:
-    """Return results in the order in which one should look at them, the worst first."""
+    """Return results by urgency, the most urgent first."""
     order = list(STATUSES)
     return sorted(results, key=lambda r: (order.index(r.status.key), -severity.severity(r)))
 
 
 def decisions(results: Sequence[AuditResult], anchors: Sequence[str]) -> Decisions:
-    """Return what the page says first; `results` as :func:`by_concern` orders them."""
+    """Return the head of the page for `results` in the order of :func:`by_concern`."""
     placed = list(zip(results, anchors, strict=True))
     full = [(result, anchor) for result, anchor in placed if result.status.key in _IN_FULL]
     brief = [(result, anchor) for result, anchor in placed if result.status.key in _IN_A_LINE]
@@ -115,32 +114,36 @@ def _card(result: AuditResult, anchor: str) -> Card:
 
 
 def _close(result: AuditResult) -> str:
-    """Say how badly, and of a known violation why it is one."""
+    """Return how far the number is from the claim, and why a known violation is known."""
     reason = str(result.origin.get("reason", "")) if result.expected is not None else ""
     close = severity.closeness(result)
     return f"{close}: {short(reason, _REASON)}" if reason else close
 
 
 def _whole(results: Sequence[AuditResult]) -> tuple[str, str, str]:
-    """Return tone, sentence and caveat of a run."""
+    """Return tone, summary and remarks of a run."""
     found = Counter(result.status.key for result in results)
     silent = found["no_power"] + found["powerless"]
     known, rest = found["known"] + found["open"], found["not_refuted"]
     more = []
     if found["lost"]:
-        more.append(f"{_audits(found['lost'])} of a known violation did not find it again.")
+        more.append(f"{_audits(found['lost'])} of a known violation did not find it.")
     if silent:
-        more.append(f"{_audits(silent)} had no power: their silence means nothing.")
+        more.append(f"{_audits(silent)} had no power and say{'s' * (silent == 1)} nothing.")
     if known:
-        more.append(f"{_audits(known)} demonstrate{'s' * (known == 1)} a known violation.")
+        more.append(f"{_audits(known)} cover{'s' * (known == 1)} a known violation.")
     if rest:
-        more.append(f"{_audits(rest)} found nothing and killed mutants, which proves no privacy.")
+        more.append(
+            f"{_audits(rest)} found no violation but did find mutants; this does not prove privacy."
+        )
     if count := found["refuted"]:
         claims = "1 claim" if len(results) == 1 else f"{len(results)} claims"
         sentence = f"{count} of {claims} {'is' if count == 1 else 'are'} refuted."
         worst = next(result for result in results if result.status.key == "refuted")
         return "refuted", f"{sentence} {_worst(worst)}", " ".join(more)
-    sentence = "No claim is refuted" + ("" if not found["known"] else ", but for known violations")
+    sentence = "No claim is refuted"
+    if found["known"]:
+        sentence = f"No new violation. {_known(found['known'])} reproduced"
     tone = next((key for key in STATUSES if found[key]), "not_refuted")
     if not results:
         return tone, "Nothing was audited.", ""
@@ -152,13 +155,19 @@ def _whole(results: Sequence[AuditResult]) -> tuple[str, str, str]:
 def _worst(result: AuditResult) -> str:
     bound = words.beside(result.certified_epsilon, result.claimed_epsilon)
     if result.certified_epsilon == math.inf:
-        return "The worst holds for no epsilon at its delta."
+        return "The worst of them holds for no finite epsilon."
     if bound.startswith(">"):
-        return f"The worst needs more than its claimed epsilon of {bound.removeprefix('> ')}."
+        return (
+            f"The worst of them needs more than its claimed epsilon of {bound.removeprefix('> ')}."
+        )
     return (
-        f"The worst needs epsilon = {bound} at least, where {number(result.claimed_epsilon)} "
-        "is claimed."
+        f"The worst of them claims epsilon = {number(result.claimed_epsilon)} and needs at least "
+        f"{bound}."
     )
+
+
+def _known(count: int) -> str:
+    return "1 known violation was" if count == 1 else f"{count} known violations were"
 
 
 def _audits(count: int) -> str:
@@ -166,10 +175,10 @@ def _audits(count: int) -> str:
 
 
 def how_badly(result: AuditResult) -> str:
-    """Say in one sentence how far the certified number lies from the claim."""
+    """Return claimed and certified number in one sentence."""
     bound = words.beside(result.certified_epsilon, result.claimed_epsilon, sign="≥ ")
     said = (
-        f"ε {bound} is certified where {number(result.claimed_epsilon)} is claimed, at "
+        f"ε {bound} is certified and ε = {number(result.claimed_epsilon)} is claimed, at "
         f"δ = {number(result.claimed_delta)}"
     )
     if result.claimed_epsilon > 0:
@@ -179,22 +188,7 @@ def how_badly(result: AuditResult) -> str:
 
 
 def next_step(result: AuditResult) -> str:
-    """Say what to do about an audit: its own advice, else what its status asks for."""
-    if result.advice:
-        text = result.advice[:1].upper() + result.advice[1:]
-        return text if text.endswith((".", "!", "?")) else f"{text}."
-    key = result.status.key
-    if key == "lost":
-        return "If the mechanism was mended, take the mark away; else the audit itself is broken."
-    if result.verdict is Verdict.NO_POWER:
-        return "More draws, a pair from a search, or more items per user, until a mutant is killed."
-    if result.certified_epsilon == math.inf:
-        return (
-            "Look for a value that is returned without noise: outputs of one dataset cannot come "
-            "from the other."
-        )
-    return (
-        "Mend the noise where the event points, or claim at least "
-        f"ε = {least(result.certified_epsilon)} at this δ: a lower bound, the true one may be "
-        "larger."
-    )
+    """Return what to do about an audit; may be empty."""
+    if result.status.key == "lost":
+        return "Remove the mark if the mechanism was fixed. Otherwise, fix the audit."
+    return result.advice

@@ -24,7 +24,7 @@ from dpaudit.results import (
     severity,
     svg,
     tables,
-    unnoticed_words,
+    undetected_words,
     words,
 )
 from dpaudit.store import AUDIT, Record, StoredRun, by_kind, place_of, write_atomic
@@ -76,7 +76,7 @@ def write_report(out: Path, run: StoredRun, records: Sequence[Record]) -> Path:
 def render(out: Path, run: StoredRun, records: Sequence[Record]) -> str:
     """Return the first page of a run as text; the arguments are those of :func:`write_report`.
 
-    Audits are told in full; other kinds of records have a card, and pages of their own.
+    The page shows audits in full. Other kinds of records have a card here and their own pages.
     """
     results = by_concern(by_kind(records)[AUDIT.name])
     audits: list[dict[str, Any]] = []
@@ -104,7 +104,7 @@ def render(out: Path, run: StoredRun, records: Sequence[Record]) -> str:
 
 
 def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
-    """Gather what the template shows of one audit."""
+    """Return the data that the template shows of one audit."""
     file, chance = place_of(result), number(result.failure_prob)
     return {
         "result": result,
@@ -124,17 +124,17 @@ def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
             }
             for m in result.mutants
         ],
-        "unnoticed": unnoticed_words(result.mutants) if result.verdict == "not_refuted" else [],
+        "undetected": undetected_words(result.mutants) if result.verdict == "not_refuted" else [],
         "bar": Markup(severity.bar(result)),
         "ratio": severity.severity(result),
         "close": severity.closeness(result),
         "reach": severity.reach(result),
-        "next": next_step(result) if result.status.key in NEEDS_WORK or result.advice else "",
+        "next": next_step(result),
         "older": kept(run, "audit").get(result.id),
         "datasets": None if result.pair is None else datasets.datasets(result.pair),
-        "probability": f"all of it together wrong with probability at most {chance}"
+        "probability": f"all certified numbers together are wrong with probability at most {chance}"
         if result.failure_prob
-        else "nothing is left to chance",
+        else "computed, not sampled",
         "upper": _upper,
         "charts": [(c, Markup(svg.svg_of(c))) for c in charts.charts_of(result)],
         "languages": _languages(result),
@@ -143,15 +143,15 @@ def _audit(out: Path, run: StoredRun, result: AuditResult) -> dict[str, Any]:
 
 
 def _note(result: AuditResult) -> str | None:
-    """Say what the bare verdict leaves out."""
+    """Return the meaning of a declared status, and its declared reason."""
     if result.status.key not in ("known", "lost", "open"):
         return None
     reason = result.origin.get("reason", "")
-    return result.status.meaning + (f" It was declared because: {reason}" if reason else "")
+    return result.status.meaning + (f" Declared reason: {reason}" if reason else "")
 
 
 def _languages(result: AuditResult) -> list[tuple[str, str]]:
-    """Return what the same draws say in other languages: what is certified, and of what."""
+    """Return certified bounds for other notions of privacy: the bound, and the notion."""
     curves = result.diagnostics.curves
     if curves is None or curves.certified_mu <= 0:
         return []
@@ -167,6 +167,6 @@ def _languages(result: AuditResult) -> list[tuple[str, str]]:
 
 
 def _upper(estimate: Estimate) -> str | None:
-    """Return the upper bound in words when the audit has one."""
+    """Return the upper bound as text, or None if the audit has none."""
     nothing_known = estimate.upper == math.inf or estimate.upper >= 1.0 > estimate.lower
     return None if nothing_known or estimate.failure_prob == 0 else number(estimate.upper)

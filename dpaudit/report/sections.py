@@ -1,7 +1,7 @@
-"""What reports say of each kind of record: lines, alerts for CI systems, pages, changes.
+"""Report sections, one for each kind of record: lines, alerts for CI systems, pages, changes.
 
-A package registers one :class:`Section` for each kind of its records under the entry-point group
-``dpaudit.sections``, by the name of the kind.
+A package registers a :class:`Section` for each of its kinds of records in the entry-point group
+``dpaudit.sections``, under the name of the kind.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ R = TypeVar("R", bound=Record)
 
 @dataclass(frozen=True)
 class Alert:
-    """A finding for code scanning.
+    """An alert for code scanning.
 
     Parameters
     ----------
     rule : str
         Key of one of the section's rules.
     level : {"error", "warning", "note"}
+        Severity.
     text : str
-        Some lines.
+        The finding, in a few lines.
     facts : dict
-        What else there is to say.
+        Further properties, as plain data.
     accepted : str
-        Why it is known and suppressed; empty where it is not.
+        Why the finding is known and suppressed; empty if it is not suppressed.
     """
 
     rule: str
@@ -46,10 +47,10 @@ class Alert:
 
 
 class Section(abc.ABC, Generic[R]):
-    """What reports say of the records of one kind."""
+    """Text of the records of one kind in reports."""
 
     noun: ClassVar[str]
-    """What one record is called."""
+    """Name of one record, such as "audit"."""
     rules: ClassVar[dict[str, tuple[str, str]]]
     """Name and description of each rule for code scanning, by its key."""
 
@@ -57,29 +58,30 @@ class Section(abc.ABC, Generic[R]):
 
     @abc.abstractmethod
     def facts(self, record: R) -> list[str]:
-        """Return what a line says of a record beside its status and its id."""
+        """Return the facts that a line shows after status and id."""
 
     @abc.abstractmethod
-    def finding(self, record: R, out: Path | None = None) -> str:
-        """Return what was found in a few lines, with the line that replays it.
+    def finding(self, record: R, out: Path | None = None, *, verbose: bool = False) -> str:
+        """Return the result in a few lines, with the command that replays it.
 
-        `out` is the directory of the stored results, where there is one.
+        `out` is the directory of the stored results, if there is one. With `verbose`, add the
+        evidence.
         """
 
     @abc.abstractmethod
     def numbers(self, record: R) -> str:
-        """Return verdict and numbers, to their last digit, in one line."""
+        """Return verdict and numbers in one line, with all digits."""
 
-    def is_told(self, record: R) -> bool:
-        """Whether a reader should see more of a record than its line."""
+    def is_shown(self, record: R) -> bool:
+        """Whether a run prints the finding of a record, and not its line alone."""
         return record.mismatch is not None
 
     def is_judged(self, record: R) -> bool:
-        """Whether a record holds a verdict."""
+        """Whether a record has a verdict."""
         return True
 
     def rank(self, record: R) -> int:
-        """Return the place of a record: those with a smaller one should be read first."""
+        """Return the rank of a record in reports; smaller ranks come first."""
         return 0
 
     @abc.abstractmethod
@@ -87,40 +89,40 @@ class Section(abc.ABC, Generic[R]):
         """Return lines that count the verdicts."""
 
     @abc.abstractmethod
-    def summary(self, records: Sequence[R]) -> tuple[str, str] | None:
-        """Return title and text of a section of pytest's summary; None for nothing."""
+    def summary(self, records: Sequence[R], *, verbose: bool = False) -> tuple[str, str] | None:
+        """Return title and text of a section of pytest's summary; None for no section."""
 
     # --- pages ---
 
     def card(self, run: StoredRun, records: Sequence[R]) -> Markup:
-        """Return what the first page says of the records; empty where it holds them itself."""
+        """Return a card for the first page; empty if that page shows the records themselves."""
         return Markup("")
 
     def write_pages(self, out: Path, run: StoredRun, records: Sequence[R]) -> None:
-        """Write the pages beside the first one; remove those of an earlier run."""
+        """Write further pages, and remove those of an earlier run."""
 
     def page_lines(self, out: Path, records: Sequence[R]) -> list[str]:
-        """Return a line for each page beside the first one."""
+        """Return a line for each further page."""
         return []
 
     # --- CI systems ---
 
     @abc.abstractmethod
     def alert(self, record: R) -> Alert | None:
-        """Return the finding for code scanning; None where there is none."""
+        """Return the alert for code scanning, or None."""
 
     # --- two runs ---
 
     def is_compared(self, record: R) -> bool:
-        """Whether a comparison of two runs speaks of a record."""
+        """Whether a comparison of two runs includes a record."""
         return True
 
     @abc.abstractmethod
     def changes(self, old: R, new: R) -> Iterator[VerdictChange]:
-        """Yield what changed in the verdict of one record, and whether it is worse."""
+        """Yield the changes between two records of one id, and whether each is worse."""
 
     def fault(self, record: R) -> What:
-        """Return what a new record is that is not as declared."""
+        """Return the kind of change for a new record that is not as declared."""
         return What.UNDECLARED
 
 
@@ -135,25 +137,25 @@ def section_of(record: Record) -> Section[Any]:
 
 
 def by_section(records: Iterable[Record]) -> list[tuple[Section[Any], list[Any]]]:
-    """Return each section that has records, with them."""
+    """Return each section that has records, with its records."""
     return [(sections()[name], own) for name, own in by_kind(records).items() if own]
 
 
 def counted(records: Iterable[Record]) -> str:
-    """Return how many records there are of each kind, such as "1 audit and 3 statements"."""
+    """Return the number of records of each kind, such as "1 audit and 3 statements"."""
     found = [(len(own), section.noun) for section, own in by_section(records)]
     return " and ".join(f"{n} {noun}{'s' * (n != 1)}" for n, noun in found) or "0 audits"
 
 
 def in_order(records: Iterable[Record]) -> list[Record]:
-    """Return records in the order in which they should be read: kind by kind, the worst first."""
+    """Return records kind by kind, in each kind the most urgent first."""
     return [r for section, own in by_section(records) for r in sorted(own, key=section.rank)]
 
 
 def replay_command(record: Record, out: Path | None = None) -> str:
-    """Return the command that makes a record again, quoted for a shell.
+    """Return the command that repeats a record, quoted for a shell.
 
-    `out` is the directory where it is stored, if it is.
+    `out` is the directory in which the record is stored, if it is.
     """
     origin = record.origin
     if out is not None:

@@ -1,4 +1,4 @@
-"""What a run says in plain text."""
+"""The closing lines of a run as plain text."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def run_lines(run: StoredRun, records: Sequence[Record], report: Path | None) ->
     audits = by_kind(records)[AUDIT.name]
     if audits or not records:
         line += (
-            "; some certified number of this run is wrong with probability <= "
+            "; probability that any certified number of this run is wrong: at most "
             f"{run.family_wise_error:.2g}"
         )
     lines.append(line)
     if adjusted := holm(audits):
         many = f"all {len(adjusted)} refutations are" if len(adjusted) > 1 else "the refutation is"
         lines.append(
-            f"by Holm's step-down {many} right except with probability <= "
-            f"{max(adjusted.values()):.2g}"
+            f"{many} correct except with probability at most {max(adjusted.values()):.2g} (by "
+            "Holm's method)"
         )
     if run.skipped:
-        lines.append(f"{len(run.skipped)} skipped, see above")
+        lines.append(f"{len(run.skipped)} skipped (see above)")
     if not run.complete:
-        lines.append("interrupted: the same command with --resume takes over what is here")
+        lines.append("interrupted: repeat the command with --resume to run the rest")
     if report is not None:
         lines.append(f"report: {report}")
         lines += [line for section, own in found for line in section.page_lines(report.parent, own)]

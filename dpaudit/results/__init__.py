@@ -15,13 +15,13 @@ from dpaudit.results.estimates import (
 )
 from dpaudit.results.family import holm
 from dpaudit.results.mutants import (
-    Fate,
     MutantResult,
-    half_noticed,
+    MutantStatus,
     mutation_score,
     score_words,
-    unnoticed,
-    unnoticed_words,
+    undetected,
+    undetected_halvings,
+    undetected_words,
 )
 from dpaudit.results.result import SCHEMA_VERSION, AuditResult, Diagnostics
 from dpaudit.results.verdicts import STATUSES, Expectation, Status, Verdict, worst
@@ -36,11 +36,11 @@ __all__ = [
     "Diagnostics",
     "Estimate",
     "Expectation",
-    "Fate",
     "Histogram",
     "LongProfile",
     "MarginPoint",
     "MutantResult",
+    "MutantStatus",
     "NoiseMargin",
     "Origin",
     "Profile",
@@ -52,14 +52,14 @@ __all__ = [
     "at_most",
     "beside",
     "beyond",
-    "half_noticed",
     "holm",
     "least",
     "mutation_score",
     "number",
     "score_words",
     "short",
-    "unnoticed",
-    "unnoticed_words",
+    "undetected",
+    "undetected_halvings",
+    "undetected_words",
     "worst",
 ]

@@ -1,4 +1,4 @@
-"""The plain data that a result is made of: numbers with their bounds, curves, counts, pictures."""
+"""Plain data in a result: numbers with their bounds, curves, counts and histograms."""
 
 from __future__ import annotations
 
@@ -9,29 +9,30 @@ from dpaudit._json import LATER, Count, Name, Nonnegative, Probability
 from dpaudit._validate import same_length
 from dpaudit.stats import Counts
 
-BY_RANK = "exact test of guesses by rank, on all draws at fair coins"
-"""Method of an estimate whose guesses needed no draws to learn from."""
+BY_RANK = "exact test of guesses by rank, on all randomised draws"
+"""Method of an estimate whose guesses were fixed beforehand, without exploration."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with the bounds that belong to it.
+    """A number with its bounds.
 
     Parameters
     ----------
     value : float
-        Point estimate from the certifying draws; never a guarantee.
+        Point estimate from the certifying draws, without guarantee.
     lower, upper : float
-        One-sided bounds; ``upper`` is ``inf`` or 1 where nothing is known, as in a black-box audit.
+        One-sided bounds. ``upper`` is ``inf`` or 1 if no upper bound is known, as in a black-box
+        audit.
     failure_prob : float
-        Probability that a bound is wrong; 0 when computed exactly.
+        Probability that a bound is wrong; 0 if computed exactly.
     method : str
         How the bounds were obtained.
     counts : Counts or None
-        The integers behind them; None when computed exactly. Of a guess, right guesses and wrong
-        ones, each of all draws.
+        Counts behind the bounds; None if computed exactly. For a guess: right and wrong guesses,
+        each among all draws.
     certified : bool
-        Whether `lower` may be quoted as certified; False for estimates that lean on assumptions.
+        Whether `lower` may be quoted as certified; False for estimates that rest on assumptions.
     """
 
     value: float
@@ -45,7 +46,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Profile:
-    """Privacy profiles over one grid of epsilons; the certified one holds everywhere at once."""
+    """Privacy profiles on one grid of epsilons; all certified deltas hold together."""
 
     epsilon: tuple[Nonnegative, ...]
     certified_delta: tuple[Probability, ...]
@@ -58,17 +59,17 @@ class Profile:
 
 @dataclass(frozen=True)
 class LongProfile:
-    """An estimated privacy profile, from epsilon = 0 until delta is below 1e-9; no guarantee.
+    """Estimated privacy profile from epsilon = 0 until delta is below 1e-9, without guarantee.
 
     Parameters
     ----------
     epsilon : tuple of float
         The grid of the audit, continued.
     estimated_delta : tuple of float
-        ``max(mean X - e^epsilon mean Y, 0)`` of the event that is largest there, among events that
-        were chosen on other draws; exact for deterministic centres.
+        ``max(mean X - e^epsilon mean Y, 0)`` of the event for which it is largest, among events
+        chosen on other draws; exact for deterministic centres.
     standard_error : tuple of float
-        Asymptotic, of that event; 0 for deterministic centres.
+        Asymptotic standard error for that event; 0 for deterministic centres.
     """
 
     epsilon: tuple[Nonnegative, ...]
@@ -81,23 +82,22 @@ class LongProfile:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Where the outputs of both sides fell, along the score of the event or the guess.
+    """Histogram of the outputs of both sides, along the score of the event or the guess.
 
     Parameters
     ----------
     label : str
-        What the axis shows.
+        Label of the axis.
     bins : tuple of str
-        Words of each bin, k of them.
+        Label of each of the k bins.
     edges : tuple of float, optional
-        k + 1 edges when the axis is numeric.
+        The k + 1 edges of a numeric axis.
     left, right : tuple of int
-        Certifying draws in each bin, of the first million a side.
+        Certifying draws in each bin, among the first million of each side.
     inside : tuple of bool
-        Whether the event fires in the bin; of a guess, whether left is guessed there.
+        Whether the event contains the bin; for a guess, whether it guesses left there.
     inside_right : tuple of bool
-        Of a guess, whether right is guessed in the bin; empty for an event, and in what was stored
-        before there was this field.
+        Whether a guess guesses right in the bin; empty for an event and in older files.
     """
 
     label: str
@@ -118,24 +118,27 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Witness:
-    """The event that certifies the epsilon of a result, in words and counts.
+    """The event or guess that certifies the epsilon of a result, with its counts.
 
     Parameters
     ----------
     event : str
-        The event in words, such as "coordinate 0 > 1.73".
+        The event in words, such as "coordinate 0 > 1.73". An event of more than two intervals is
+        summarised; see `definition`.
     likelier : {"left", "right"}
-        Side on which it was declared to be likelier.
+        Side on which the event was declared likelier.
     counts : Counts or None
-        Certifying draws; None where probabilities were computed or averaged instead. Of a guess,
-        where left is guessed.
+        Counts of the certifying draws; None if the probabilities were computed or averaged. For a
+        guess: counts of the outputs for which left is guessed.
     likely, rare : float
-        Where counts certify: of all rates of the event, on the likelier side and on the other,
-        that the draws leave possible, the ones that are easiest to reconcile with privacy. Exact
-        where they were computed; observed rates, without guarantee, where bets certify. Of a
-        guess, of its being right and of its being wrong.
+        Rates of the event on the likelier side and on the other one. If counts certify, these are
+        the rates in the confidence region that are closest to satisfying the claim. If the
+        probabilities were computed, they are exact. If bets certify, they are observed rates
+        without guarantee. For a guess: the rates of right and of wrong guesses.
     right : Counts or None
-        Of a guess, where right is guessed; None for an event.
+        Counts of the outputs for which a guess guesses right; None for an event.
+    definition : str
+        The whole event with thresholds to their last digit; empty if `event` says everything.
     """
 
     event: str
@@ -144,21 +147,22 @@ class Witness:
     likely: Probability
     rare: Probability
     right: Counts | None = None
+    definition: str = field(default="", metadata=LATER)
 
-    def sentence(self, unit: str = "draws at fair coins") -> str:
-        """Return the witness in words; `unit` names what is guessed."""
+    def sentence(self, unit: str = "randomised draws") -> str:
+        """Return the witness with its counts in words; `unit` names what is guessed."""
         if self.counts is not None and self.right is not None:
             c, d = self.counts, self.right
             of_left, of_right = c.hits_left + c.hits_right, d.hits_left + d.hits_right
             return (
-                f"guessing {self.event}: {c.hits_left + d.hits_right:,} of {of_left + of_right:,} "
-                f"guesses right, in {c.draws_left + c.draws_right:,} {unit} "
-                f"(left {c.hits_left:,} of {of_left:,}, right {d.hits_right:,} of {of_right:,})"
+                f"guess {self.event}: {c.hits_left + d.hits_right:,} of {of_left + of_right:,} "
+                f"guesses are right, in {c.draws_left + c.draws_right:,} {unit} (left: "
+                f"{c.hits_left:,} of {of_left:,}; right: {d.hits_right:,} of {of_right:,})"
             )
         other = "right" if self.likelier == "left" else "left"
         if self.counts is None:
-            seen = f"{self.likely:.4g} on the {self.likelier}, {self.rare:.4g} on the {other}"
-            return f"outputs with {self.event}: probability {seen}"
+            rates = f"{self.likely:.3g} on the {self.likelier}, {self.rare:.3g} on the {other}"
+            return f"outputs with {self.event}: probability {rates}"
         c = self.counts if self.likelier == "left" else self.counts.swapped()
         return (
             f"outputs with {self.event}: {c.hits_left:,} of {c.draws_left:,} draws on the "
@@ -168,20 +172,20 @@ class Witness:
 
 @dataclass(frozen=True)
 class SequentialPath:
-    """How the wealth of a sequential audit grew.
+    """The wealth of a sequential audit at each interim analysis.
 
     Parameters
     ----------
     stopped : str
-        Why it stopped, in words.
+        Why the audit stopped, in words.
     budget : int
-        Draws per dataset that it might have taken.
+        Largest number of draws per dataset.
     refuted_at : float
         Logarithm of the wealth at which the claim is refuted, ``log(1 / failure_prob)``.
     draws : tuple of int
-        Draws per dataset taken at each look.
+        Draws per dataset at each interim analysis.
     log_wealth : tuple of float
-        Logarithm of the wealth of the bet against the claim at each look.
+        Logarithm of the wealth of the bet against the claim at each interim analysis.
     """
 
     stopped: str
@@ -196,20 +200,21 @@ class SequentialPath:
 
 @dataclass(frozen=True)
 class CanaryGuesses:
-    """The guesses of an audit in one run, and epsilon at further deltas.
+    """The guesses of an audit in one run, and certified epsilons at further deltas.
 
     Parameters
     ----------
     canaries, included : int
-        Coins that were thrown, and how many came up "included".
+        Number of canaries, and how many of them were included.
     chosen : str
         How the number of guesses was chosen, in words.
     looks, correct : tuple of int
-        Numbers of guesses at which right ones were counted, and how many were right by then.
+        Numbers of guesses that were tested, and the number of right guesses at each.
     guesses, guessed_right : int
-        At the look that shows most.
+        Guesses and right guesses at the test with the strongest evidence.
     deltas, certified_epsilons : tuple of float
-        Certified epsilon at each delta; all hold together with the other numbers of the result.
+        Certified epsilon at each delta. All of them hold together with the other certified numbers
+        of the result.
     """
 
     canaries: Count
@@ -229,16 +234,16 @@ class CanaryGuesses:
 
 @dataclass(frozen=True)
 class MarginPoint:
-    """What an audit certifies of the same mechanism with less noise, or more.
+    """Result for the same mechanism with its noise multiplied.
 
     Parameters
     ----------
     multiplier : float
-        Of the noise.
+        Factor of the noise.
     certified_epsilon : float
-        At the claimed delta.
+        Certified lower bound of epsilon at the claimed delta.
     refuted : bool
-        Whether the claim falls there.
+        Whether the claim is refuted at this factor.
     """
 
     multiplier: Nonnegative
@@ -248,16 +253,16 @@ class MarginPoint:
 
 @dataclass(frozen=True)
 class NoiseMargin:
-    """By how much the noise could shrink before an audit refutes the claim: an upper bound.
+    """Audits of the mechanism with less noise, which bound how far its noise can be reduced.
 
     Parameters
     ----------
     points : tuple of MarginPoint
-        By falling multiplier; each number is wrong with probability at most `failure_prob`.
+        Results in decreasing order of the multiplier.
     pair : str
-        The pair on which all were audited.
+        The pair on which all points were audited.
     failure_prob : float
-        Of each point.
+        Probability that the certified number of one point is wrong.
     """
 
     points: tuple[MarginPoint, ...]
@@ -270,15 +275,15 @@ class NoiseMargin:
 
     @property
     def refuted_from(self) -> float | None:
-        """Largest multiplier at which the claim is refuted; None where it never is."""
+        """Largest multiplier at which the claim is refuted; None if it is never refuted."""
         return max((p.multiplier for p in self.points if p.refuted), default=None)
 
     def words(self) -> str:
-        """Return the margin in one clause."""
+        """Return the margin in a few words."""
         least, largest = self.points[-1].multiplier, self.refuted_from
         if largest is None:
             return f"not refuted even with {least:g} times the noise"
-        return f"refuted with {largest:g} times the noise, as far as {least:g} was tried"
+        return f"refuted with {largest:g} times the noise (factors down to {least:g} were tried)"
 
 
 class _Claim(TypedDict):
@@ -297,7 +302,7 @@ class ClaimFacts(_Claim, total=False):
 
 
 class Origin(TypedDict, total=False):
-    """How a record was made, as far as a replay needs it."""
+    """How a record was made: the data that a replay needs."""
 
     kind: str
     path: Name

@@ -1,4 +1,4 @@
-"""How the mutants of an audit fared, and what they say of its power."""
+"""Results of the mutants of an audit, and what they show about its power."""
 
 from __future__ import annotations
 
@@ -11,54 +11,56 @@ from dpaudit._json import LATER, Count, Nonnegative, Probability
 from dpaudit.results.words import beyond
 
 
-class Fate(StrEnum):
-    """What became of a mutant."""
+class MutantStatus(StrEnum):
+    """Whether the audit killed a mutant."""
 
     KILLED = "killed"
-    """The audit refuted it."""
+    """The audit refuted the claim for the mutant."""
 
     SURVIVED = "survived"
-    """The audit did not notice it."""
+    """The audit did not refute the claim for the mutant."""
 
     NOT_RUN = "not run"
-    """It could not be audited: it raised, its draws are dependent, its code was never reached."""
+    """The mutant could not be audited: it raised an exception, its draws are dependent, or the code
+    that it changes was never executed."""
 
 
 @dataclass(frozen=True)
 class MutantResult:
-    """How one mutant fared on the same claim and pairs.
+    """Result of one mutant, audited on the same claim and pairs as the mechanism.
 
     Parameters
     ----------
     name : str
-        What the mistake is, in words.
-    fate : Fate
-        Whether the audit noticed.
+        The planted mistake, in words.
+    status : MutantStatus
+        Whether the audit killed the mutant.
     certified_epsilon : float
-        Certified of the mutant at the claimed delta; 0 where nothing is.
+        Certified lower bound of the mutant's epsilon at the claimed delta; 0 if nothing is
+        certified.
     failure_prob : float
-        Probability that this number is wrong.
+        Probability that this bound is wrong.
     draws : int
-        Draws per dataset that it was given in all.
+        Total draws of the mutant, per dataset.
     pair_words : str
-        The pair on which it was killed, or looked at last; empty where it was not run.
+        The pair on which the mutant was killed, or else audited last; empty if it was not run.
     event : str
-        The event that killed it; empty for others.
+        The event that killed the mutant; empty if it was not killed.
     noise : str
-        The noise that was changed, in words; empty for a mutant that was given.
+        The noise that was changed, in words; empty for a mutant given by the user.
     certain : bool
-        Whether that noise was gone altogether.
+        Whether that noise was removed completely.
     calls : {"all", "first", "last"}
-        Which of its calls were changed.
+        Which calls of the noise were changed.
     note : str
-        Why it was not run, or not looked at; empty where it was.
+        Why the mutant was not audited; empty if it was.
     change : str
-        What was done to that noise, such as "removed" or "halved"; empty for a mutant that was
-        given.
+        What was done to the noise, such as "removed" or "halved"; empty for a mutant given by the
+        user.
     """
 
     name: str
-    fate: Fate
+    status: MutantStatus
     certified_epsilon: Nonnegative
     failure_prob: Probability
     draws: Count
@@ -72,27 +74,27 @@ class MutantResult:
 
     @property
     def is_given(self) -> bool:
-        """Whether it was given to the audit, not made by it."""
+        """Whether the user gave the mutant; otherwise dpaudit made it."""
         return not self.noise
 
     @property
     def killed(self) -> bool:
-        """Whether the audit noticed."""
-        return self.fate is Fate.KILLED
+        """Whether the audit killed the mutant."""
+        return self.status is MutantStatus.KILLED
 
     def words(self, claimed_epsilon: float) -> str:
-        """Return its fate and what is behind it, in one line."""
+        """Return the status with its evidence, in one line."""
         if self.note:
-            return f"{self.fate}: {self.note}"
+            return f"{self.status}: {self.note}"
         bound = beyond(self.certified_epsilon, claimed_epsilon)
         drawn = f", {self.draws:,} draws" if self.draws else ", computed"
-        return f"{self.fate}: epsilon {bound}{drawn}"
+        return f"{self.status}: epsilon {bound}{drawn}"
 
 
 def mutation_score(mutants: Sequence[MutantResult]) -> tuple[int, int]:
-    """Return how many mutants were killed, of how many that were run."""
-    fates = [mutant.fate for mutant in mutants]
-    return fates.count(Fate.KILLED), len(fates) - fates.count(Fate.NOT_RUN)
+    """Return the number of killed mutants, and the number of mutants that were run."""
+    judged = [mutant for mutant in mutants if mutant.status is not MutantStatus.NOT_RUN]
+    return sum(mutant.killed for mutant in judged), len(judged)
 
 
 def score_words(mutants: Sequence[MutantResult]) -> str:
@@ -103,10 +105,10 @@ def score_words(mutants: Sequence[MutantResult]) -> str:
 
 
 def mutant_lines(mutants: Sequence[MutantResult], claimed_epsilon: float) -> list[str]:
-    """Return one line for each mutant; those that were not run for one reason share one."""
+    """Return one line per mutant; mutants that were not run for the same reason share a line."""
     reasons = Counter(m.note for m in mutants if m.note)
-    told = [m for m in mutants if reasons[m.note] < _SHARED]
-    lines = [f"    {m.words(claimed_epsilon)}  {m.name}" for m in told]
+    single = [m for m in mutants if reasons[m.note] < _SHARED]
+    lines = [f"    {m.words(claimed_epsilon)}  {m.name}" for m in single]
     return lines + [
         f"    not run: {count} mutants, {note}"
         for note, count in reasons.items()
@@ -117,42 +119,46 @@ def mutant_lines(mutants: Sequence[MutantResult], claimed_epsilon: float) -> lis
 _SHARED = 3
 
 
-def unnoticed(mutants: Sequence[MutantResult]) -> dict[str, int]:
-    """Return which noises can be removed without being noticed, and in how many draws.
+def undetected(mutants: Sequence[MutantResult]) -> dict[str, int]:
+    """Return each noise whose removal the audit did not detect, with the draws it had for that.
 
-    Those of all calls come first. A noise is noticed when one of the mutants in which it is gone
-    was killed: of a selection, at either end. What was not run tells nothing and is left out.
+    A removal counts as detected if at least one mutant without the noise was killed; a selection
+    has two such mutants, one for each end. Mutants that were not run are ignored. Removals in all
+    calls come first.
     """
-    judged = [m for m in mutants if m.certain and m.fate is not Fate.NOT_RUN]
-    noticed = {(m.noise, m.calls) for m in judged if m.killed}
+    judged = [m for m in mutants if m.certain and m.status is not MutantStatus.NOT_RUN]
+    detected = {(m.noise, m.calls) for m in judged if m.killed}
     missed: dict[str, int] = {}
     for m in sorted(judged, key=lambda m: m.calls != "all"):
-        if (m.noise, m.calls) in noticed or (m.calls != "all" and m.noise in missed):
+        if (m.noise, m.calls) in detected or (m.calls != "all" and m.noise in missed):
             continue
         name = m.noise if m.calls == "all" else f"the {m.calls} call of {m.noise}"
         missed[name] = max(missed.get(name, 0), m.draws)
     return missed
 
 
-def half_noticed(mutants: Sequence[MutantResult]) -> dict[str, int]:
-    """Return which noises can be halved unnoticed, though not removed, and in how many draws.
+def undetected_halvings(mutants: Sequence[MutantResult]) -> dict[str, int]:
+    """Return each noise whose removal the audit detected, but not its halving, with the draws.
 
-    Only changes of all calls: one call of many may well be halved.
+    Only halvings of all calls count, since halving one call of many may be harmless.
     """
-    gone = unnoticed(mutants)
+    gone = undetected(mutants)
     return {
         m.noise: m.draws
         for m in mutants
-        if m.change == "halved" and m.calls == "all" and m.fate is Fate.SURVIVED
+        if m.change == "halved" and m.calls == "all" and m.status is MutantStatus.SURVIVED
         if m.noise not in gone
     }
 
 
-def unnoticed_words(mutants: Sequence[MutantResult]) -> list[str]:
-    """Return a few words on each change of the noise that survived, the gravest first."""
+def undetected_words(mutants: Sequence[MutantResult]) -> list[str]:
+    """Return each undetected change of a noise in a few words, the most serious first."""
     found = [
         f"{noise} {change}" + f", in {draws:,} draws" * bool(draws)
-        for change, noises in (("removed", unnoticed(mutants)), ("halved", half_noticed(mutants)))
+        for change, noises in (
+            ("removed", undetected(mutants)),
+            ("halved", undetected_halvings(mutants)),
+        )
         for noise, draws in noises.items()
     ]
     more = len(found) - _NAMED

@@ -1,4 +1,4 @@
-"""What an audit found: plain data, readable, and the same after a trip through JSON."""
+"""The result of an audit: plain data that JSON stores without loss."""
 
 from __future__ import annotations
 
@@ -29,44 +29,47 @@ from dpaudit.results.mutants import (
     mutant_lines,
     mutation_score,
     score_words,
-    unnoticed_words,
+    undetected_words,
 )
 from dpaudit.results.verdicts import Expectation, Status, Verdict, status_of
-from dpaudit.results.words import at_least, at_most, beyond
+from dpaudit.results.words import at_least, at_most, beyond, number
 from dpaudit.search import SearchRecord
 from dpaudit.stats import Curves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
+
+_POINTS = ("pure_dp", "approx_dp")
+"""Notions whose claim is one epsilon at one delta, and not a curve."""
 
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """Evidence and circumstances of an audit, besides the numbers that a user acts on.
+    """Evidence for a result, and how it was obtained.
 
     Attributes
     ----------
     histogram : Histogram
-        Outputs of both sides along the witness.
+        Outputs of both sides along the score of the witness.
+    versions : dict
+        Versions of dpaudit, Python and the libraries that the numbers depend on.
+    mechanism_seconds : float
+        Seconds spent in the code of the mechanism and its mutants.
     curves : Curves or None
-        What the certified bounds say of the trade-off curve, of Gaussian DP and of Renyi
-        divergences; None where nothing is certified.
+        Bounds on the trade-off curve, on mu of Gaussian DP and on Renyi divergences that follow
+        from the certified profile; None if nothing is certified.
     sequential : SequentialPath or None
-        How the wealth grew, for a sequential audit.
+        The wealth at each interim analysis of a sequential audit.
     canaries : CanaryGuesses or None
-        The guesses and further epsilons of :func:`dpaudit.audit_one_run`.
+        The guesses and further certified epsilons of :func:`dpaudit.audit_one_run`.
     long_profile : LongProfile or None
         Estimated profile down to negligible deltas, for a mechanism of additive noise.
     search : SearchRecord or None
-        What was looked at to find the pair, where it was searched for.
+        The search for the pair, if there was one.
     noise_margin : NoiseMargin or None
-        What is certified of the same mechanism with less noise, where that was asked for.
-    versions : dict
-        Of dpaudit, Python and the libraries that the numbers depend on.
-    mechanism_seconds : float
-        Part of the wall time that was spent in the code of the mechanism and its mutants.
+        Results for the same mechanism with less noise, if requested.
     """
 
     histogram: Histogram
@@ -82,74 +85,74 @@ class Diagnostics:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """Everything that an audit found, and everything that it takes to redo it.
+    """Result of an audit, with all that is needed to repeat it.
 
-    Numbers carry their kind in their names: ``claimed_`` is the promise, ``certified_`` a lower
-    bound that is wrong with probability at most ``failure_prob`` (for all of them together),
-    ``estimated_`` a point estimate without guarantee.
+    The name of a number says its kind. ``claimed_`` numbers come from the claim. ``certified_``
+    numbers are lower bounds; the probability that any of them is wrong is at most
+    ``failure_prob``. ``estimated_`` numbers are point estimates without guarantee.
 
     Attributes
     ----------
     id : str
-        Name of the audit; together with `seed` it fixes every random number.
+        Name of the audit. Together with `seed` it determines every random number.
     mechanism : str
         Name of the audited function.
     claim : dict
-        ``notion, epsilon, delta, relation, source`` and the parameters of the notion. `epsilon`
-        and `delta` are the point at which the audit compares; for claims that are curves,
-        where the certified profile exceeds them most or comes closest.
+        ``notion, epsilon, delta, relation, source, words`` and the parameters of the notion.
+        `epsilon` and `delta` are the point at which claim and certified numbers are compared. For a
+        claim that is a curve, this is the point where the certified profile exceeds the curve most,
+        or comes closest to it.
     pair_words : str
-        The neighbouring pair, in words.
+        The pair of datasets, in words.
     verdict : Verdict
-        See :class:`Verdict`.
+        REFUTED, NOT_REFUTED or NO_POWER.
     reason : str
-        One sentence behind the verdict.
+        The reason for the verdict, in one sentence.
     epsilon : Estimate
         Epsilon that the mechanism needs at the claimed delta.
     delta : Estimate
         Delta that the mechanism needs at the claimed epsilon.
     profile : Profile
-        Certified, estimated and claimed delta over a grid of epsilons.
+        Certified, estimated and claimed delta on a grid of epsilons.
     witness : Witness
-        The event behind the primary numbers.
+        The event or guess that certifies `epsilon`.
     failure_prob : float
-        Probability that any certified number of the mechanism is wrong; 0 when computed exactly.
-        The numbers of the mutants have one of their own, together as large.
+        Probability that any certified number of the mechanism is wrong; 0 if computed exactly.
+        The same probability holds separately for all certified numbers of the mutants together.
     p_value : float
-        Of the claim: the smallest failure probability, shared in the same way, at which these draws
-        refute it; 1 where they do not refute it.
+        p-value of the claim: the smallest failure probability, divided in the same way, at which
+        these draws refute the claim; 1 if they do not refute it.
     draws : dict
-        ``explore`` and ``certify``: draws per dataset, as events that are learnt need them. Guesses
-        by rank learn nothing and certify on both; see `draws_by_rank`.
+        Draws per dataset: ``explore`` to choose events, ``certify`` to test them. Guesses by rank
+        need no exploration and use both parts; see `draws_by_rank`.
     mutants : tuple of MutantResult
-        How the mutants fared, those that were given first; empty where none was wanted, none could
-        be made, or the claim is refuted.
+        Results of the mutants, those given by the user first. Empty if none was requested, none
+        could be made, or the claim is refuted.
     expected : Expectation or None
-        What was declared; None for a direct call.
+        Declared expectation; None for a direct call.
     seed : int
         Root seed.
     seconds : float
-        Wall time of the audit with its mutants.
-    detectable_epsilon : float or None
-        Epsilon on this pair, at the claimed delta, from which an audit of this size refutes the
-        mechanism with probability about 0.9, were its noise so much less; an estimate. ``inf``
-        where it refutes none so often; None for a refuted claim, for what was computed, and where
-        the family of the mechanism is not known.
-    notes : tuple of str
-        What else a reader should know.
-    origin : dict
-        What `dpaudit replay` needs to find the audit again; empty when made by a direct call.
+        Wall time of the audit with its mutants, in seconds.
     diagnostics : Diagnostics
-        Evidence and circumstances: histogram, curves, search, versions.
+        Evidence: histogram, curves, search, versions.
+    detectable_epsilon : float or None
+        Power of the audit: if the mechanism had less noise, so that it needed this epsilon on this
+        pair at the claimed delta, the audit would refute the claim with probability about 0.9. This
+        is an estimate. ``inf`` if no epsilon is detected with this probability. None if the claim
+        is refuted, if the result was computed, or if the distributions are not known well enough.
+    notes : tuple of str
+        Further remarks for the reader.
+    origin : dict
+        Data with which `dpaudit replay` repeats the audit; empty for a direct call.
     advice : str
-        What to try next, where silence means nothing; empty otherwise.
-    left_out : tuple of str
-        What was not looked at: for want of draws, or because nobody asked.
+        What to do next; may be empty.
+    not_covered : tuple of str
+        What the audit did not test, because draws were too few or an option was not set.
     pair : NeighborPair or None
-        The two datasets and the user in whom they differ; stored beside the JSON, and None where
-        that file is gone.
+        The two datasets. They are stored in a file of their own; None if that file is missing.
     event : Event or None
-        The live event, ``event(outputs) -> bool [size]``; not stored.
+        The event as a function, ``event(outputs) -> bool [size]``; not stored.
     """
 
     id: str
@@ -174,41 +177,41 @@ class AuditResult:
     notes: tuple[str, ...] = ()
     origin: Annotated[dict[str, Any], Origin] = field(default_factory=dict, repr=False)
     advice: str = ""
-    left_out: tuple[str, ...] = field(default=(), metadata=LATER)
+    not_covered: tuple[str, ...] = field(default=(), metadata=LATER)
     pair: NeighborPair | None = field(default=None, repr=False, compare=False)
     event: Any = field(default=None, repr=False, compare=False)
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "an AuditResult has no truth value: a refuted claim would pass `assert audit(...)`. "
-            "Call result.assert_not_refuted(), or compare result.verdict"
+            "an AuditResult has no truth value, since `assert audit(...)` would pass for a refuted "
+            "claim. Call result.assert_not_refuted(), or compare result.verdict"
         )
 
     def assert_not_refuted(self, *, power: bool = True) -> None:
-        """Raise ``AssertionError`` with the finding, unless the verdict is NOT_REFUTED.
+        """Raise ``AssertionError`` with the summary, unless the verdict is NOT_REFUTED.
 
         Parameters
         ----------
         power : bool, optional
-            Whether NO_POWER fails too, by which nothing is known. Default True.
+            Whether to raise for NO_POWER too. Default True.
         """
         if self.verdict is Verdict.REFUTED or (power and self.verdict is Verdict.NO_POWER):
             raise AssertionError(f"\n{self.summary()}")
 
     @property
     def status(self) -> Status:
-        """What became of the audit beside what was expected of it."""
+        """The verdict compared with the expected one."""
         given = any(mutant.is_given for mutant in self.mutants)
         return status_of(self.verdict, self.expected, has_given=given)
 
     @property
     def mismatch(self) -> str | None:
-        """Why the result fails a run, in one sentence; None when it does not."""
+        """Why the result fails a run, in one sentence; None if it does not fail."""
         sentences = {
             "refuted": f"the claim is refuted: {self.reason}",
             "no_power": f"the audit has no power: {self.reason}",
-            "lost": "a known violation was not found again: fix the audit, or take the mark away "
-            "if the mechanism was mended",
+            "lost": "a known violation was not found again: fix the audit, or remove the mark if "
+            "the mechanism was fixed",
         }
         return sentences.get(self.status.key)
 
@@ -234,21 +237,21 @@ class AuditResult:
 
     @property
     def estimated_epsilon(self) -> float:
-        """Point estimate of epsilon at the claimed delta, of the event that certifies it."""
+        """Point estimate of epsilon at the claimed delta, for the event that certifies it."""
         return self.epsilon.value
 
     @property
     def draws_by_rank(self) -> int:
-        """Draws per dataset on which guesses by rank certify `epsilon`; 0 where others do.
+        """Draws per dataset on which guesses by rank certify `epsilon`; 0 for other methods.
 
-        All of them, but for outputs drawn elsewhere that fair coins left out.
+        These are all draws. Of given outputs, they are the ones that the randomised design uses.
         """
         counts = self.epsilon.counts
         return counts.draws_left // 2 if counts and self.epsilon.method == BY_RANK else 0
 
     @property
     def total_failure_prob(self) -> float:
-        """Probability, at most, that any certified number of audit, mutants or margin is wrong."""
+        """Bound on the probability that any certified number is wrong, including mutants."""
         spent = [self.failure_prob, *(mutant.failure_prob for mutant in self.mutants)]
         if (margin := self.diagnostics.noise_margin) is not None:
             spent.append(len(margin.points) * margin.failure_prob)
@@ -256,113 +259,152 @@ class AuditResult:
 
     @property
     def mutation_score(self) -> float | None:
-        """Share of the mutants that were killed, of those that could be run; None without any."""
+        """Killed mutants as a share of the mutants that were run; None if none was run."""
         killed, judged = mutation_score(self.mutants)
         return killed / judged if judged else None
 
-    def summary(self, word: str | None = None, replay: str | None = None) -> str:
-        """Return the finding in a few lines: verdict, witness, pair, numbers, and how to redo it.
+    def summary(
+        self, *, verbose: bool = False, word: str | None = None, replay: str | None = None
+    ) -> str:
+        """Return the result as text: verdict, numbers, pair, how to reproduce it, what to do next.
 
         Parameters
         ----------
+        verbose : bool, optional
+            Whether to add the evidence: witness with its counts, estimates, search, every mutant
+            and all notes. The default is False, for at most 12 lines.
         word : str, optional
-            The verdict in the words of a run, such as "REFUTED (known)".
+            A label instead of the verdict, such as "REFUTED (known)".
         replay : str, optional
-            The command that makes the audit again.
+            The command that repeats the audit.
         """
-        claim, seen = self.claim, self.diagnostics
-        source = f" ({claim['source']})" if claim["source"] else ""
-        probability = (
-            f"wrong with probability <= {self.failure_prob:g}"
-            if self.failure_prob > 0
-            else ("computed exactly" if self.epsilon.upper == self.epsilon.lower else "computed")
+        differing = "" if self.pair is None else who_differs(self.pair)
+        rows = [("pair", self.pair_words), ("differing user", differing), *self._power()]
+        if verbose:
+            rows += self._evidence()
+        rows += [("reproduce", replay or f"repeat the same call with seed={self.seed}")]
+        rows += [("next", self.advice), ("known because", self.origin.get("reason", ""))]
+        if not verbose:
+            notes = f" and {len(self.notes)} note{'s' * (len(self.notes) > 1)}" * bool(self.notes)
+            more = f"witness{notes}: result.summary(verbose=True), or -v on the command line"
+            rows += [("more", more)]
+        head = f"{word or self.verdict.words}  {self.id}"
+        if self.mechanism not in self.id:
+            head += f"  ({self.mechanism})"
+        return "\n".join(
+            [head, f"  {self.sentence()}", *(f"  {k:<19} {v}".rstrip() for k, v in rows if v)]
         )
-        differs = "" if self.pair is None else who_differs(self.pair)
-        witness, profile = self.witness.sentence(), []
-        if seen.sequential is not None:
-            witness += " (of the last batch; the evidence is of all)"
-        if (guesses := seen.canaries) is not None:
+
+    def sentence(self) -> str:
+        """Return the claimed and the certified number in one sentence."""
+        claim, epsilon, delta = self.claim, self.claimed_epsilon, self.claimed_delta
+        words = claim["words"] + (f" ({claim['source']})" if claim["source"] else "")
+        if claim["notion"] not in _POINTS:
+            words += f", which allows epsilon = {number(epsilon)} at delta = {number(delta)}"
+        at = f" at delta = {number(delta)}" * (delta > 0)
+        refuted = self.verdict is Verdict.REFUTED
+        if refuted and not self.certified_epsilon > epsilon:
+            return f"The claim is {words}; {self.reason}."
+        if self.certified_epsilon == math.inf:
+            needs = f"no finite epsilon is enough{at}"
+        elif self.certified_epsilon <= 0:
+            return f"The claim is {words}, and the audit certifies no positive epsilon{at}."
+        else:
+            bound = beyond(
+                self.certified_epsilon, epsilon, ("at least epsilon =", "more than epsilon =")
+            )
+            needs = f"the mechanism needs {bound}{at}"
+        chance = (
+            f"certified; wrong with probability at most {self.failure_prob:g}"
+            if self.failure_prob
+            else "computed, not sampled"
+        )
+        return f"The claim is {words}, {'but' if refuted else 'and'} {needs} ({chance})."
+
+    def _power(self) -> list[tuple[str, str]]:
+        """Return what the audit can detect and what it cannot, unless the claim is refuted."""
+        if self.verdict is Verdict.REFUTED:
+            return []
+        if self.verdict is Verdict.NO_POWER:
+            return [("reason", self.reason)]
+        detectable = ""
+        if self.detectable_epsilon == math.inf:
+            detectable = "no violation with probability 0.9: this needs more draws"
+        elif self.detectable_epsilon is not None:
+            detectable = (
+                f"epsilon = {at_most(self.detectable_epsilon)} or more, with probability about 0.9 "
+                "(an estimate, for this pair and less noise)"
+            )
+        return [
+            ("mutants", score_words(self.mutants)),
+            ("detectable", detectable),
+            ("undetected mutants", "; ".join(undetected_words(self.mutants))),
+            ("not covered", "; ".join(self.not_covered)),
+        ]
+
+    def _evidence(self) -> list[tuple[str, str]]:
+        """Return the witness, the other numbers, the search, every mutant and the notes."""
+        more, epsilon = self.diagnostics, self.claimed_epsilon
+        witness = self.witness.sentence()
+        if more.sequential is not None:
+            witness += " (last batch only; the verdict uses all batches)"
+        rows = [("mechanism", self.mechanism), ("reason", self.reason)]
+        if (guesses := more.canaries) is not None:
             witness = f"{self.witness.sentence('canaries')}; {guesses.chosen}"
             both = zip(guesses.certified_epsilons, guesses.deltas, strict=True)
-            words = ", ".join(f"{at_least(epsilon)} at {delta:g}" for epsilon, delta in both)
-            profile = [f"  profile    epsilon >= {words}"]
-        lines = [
-            f"{word or self.verdict.words}  {self.id}",
-            f"  mechanism  {self.mechanism}",
-            f"  claim      {claim['words']}{source}",
-            f"  witness    {witness}",
-            f"  pair       {self.pair_words}",
-            *([f"  differs    {differs}"] if differs else []),
-            *([] if seen.search is None else [f"  searched   {seen.search.words()}"]),
-            f"  certified  epsilon {beyond(self.certified_epsilon, self.claimed_epsilon)} at "
-            f"delta = {self.claimed_delta:g} (claimed {self.claimed_epsilon:.4g}, estimated "
-            f"{self.estimated_epsilon:.4g}); delta >= {at_least(self.certified_delta, 3)} at "
-            f"epsilon = {self.claimed_epsilon:.4g}; {probability}",
-            *profile,
-            f"  reason     {self.reason}",
-            *self._power_lines(),
+            found = ", ".join(f"{at_least(bound)} at delta = {delta:g}" for bound, delta in both)
+            rows += [("certified epsilon", f"at least {found}")]
+        rows += [
+            (
+                "certified delta",
+                f"at least {at_least(self.certified_delta)} at epsilon = {epsilon:g}",
+            ),
+            ("estimated epsilon", f"{number(self.estimated_epsilon)} (no guarantee)"),
+            ("witness", witness),
+            ("method", self.epsilon.method),
         ]
-        if seen.sequential is not None:
-            spent = f"{sum(self.draws.values()):,} of {seen.sequential.budget:,}"
-            lines.append(f"  stopped    {seen.sequential.stopped}, after {spent} draws per dataset")
+        if more.search is not None:
+            rows += [("search", more.search.words())]
+        if more.sequential is not None:
+            spent = f"{sum(self.draws.values()):,} of {more.sequential.budget:,}"
+            rows += [("stopped", f"{more.sequential.stopped}, after {spent} draws per dataset")]
+        if more.noise_margin is not None:
+            rows += [("margin", more.noise_margin.words())]
         if self.mutants:
-            lines.append(f"  mutants    {score_words(self.mutants)}")
-            lines += mutant_lines(self.mutants, self.claimed_epsilon)
-        if seen.noise_margin is not None:
-            lines.append(f"  margin     {seen.noise_margin.words()}")
-        lines += [f"  next       {self.advice}"] * bool(self.advice)
-        lines += [f"  note       {note}" for note in self.notes]
-        if replay is not None:
-            lines.append(f"  replay     {replay}")
-        return "\n".join(lines)
-
-    def _power_lines(self) -> list[str]:
-        """Return what this silence excludes, and what it does not; of silence that has power."""
-        if self.verdict is not Verdict.NOT_REFUTED:
-            return []
-        seen, lines = self.detectable_epsilon, []
-        if seen == math.inf:
-            lines = ["would see  no violation with probability 0.9: it takes more draws"]
-        elif seen is not None:
-            lines = [
-                f"would see  epsilon = {at_most(seen)} or more on this pair, with probability "
-                "about 0.9, if the same mechanism had less noise (an estimate)"
-            ]
-        lines += [f"unnoticed  {words}" for words in unnoticed_words(self.mutants)]
-        lines += [f"left out   {words}" for words in self.left_out]
-        return [f"  {line}" for line in lines]
+            every = mutant_lines(self.mutants, epsilon)
+            rows += [("every mutant", every[0].strip()), *(("", row.strip()) for row in every[1:])]
+        return rows + [("note", note) for note in self.notes]
 
     def __repr__(self) -> str:
         return self.summary()
 
     def plot_tradeoff(self, ax: Axes | None = None) -> Axes:
-        """Draw the certified band of the trade-off curve, the claimed curve and perfect privacy.
+        """Plot the certified bound on the trade-off curve, the claimed curve and perfect privacy.
 
         Needs matplotlib (the extra ``plot``).
 
         Returns
         -------
         Axes
-            Of matplotlib, on a figure of its own that no window shows:
-            ``result.plot_tradeoff().figure.savefig("tradeoff.svg")`` keeps it.
+            Axes of matplotlib. Without `ax` they belong to a new figure that no window shows; save
+            it with ``result.plot_tradeoff().figure.savefig("tradeoff.svg")``.
         """
         from dpaudit.results import charts, figures
 
         return figures.draw(charts.tradeoff(self), ax)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the certified, estimated and claimed profile on `ax` (or on new axes).
+        """Plot the certified, estimated and claimed privacy profile on `ax`, or on new axes.
 
-        Of an audit in one run, draw epsilon over the number of guesses instead: estimated at each
-        number, certified and claimed.
+        For an audit in one run, plot epsilon against the number of guesses instead.
 
         Needs matplotlib (the extra ``plot``).
 
         Returns
         -------
         Axes
-            Of matplotlib, on a figure of its own that no window shows:
-            ``result.plot().figure.savefig("profile.svg")`` keeps it.
+            Axes of matplotlib. Without `ax` they belong to a new figure that no window shows; save
+            it with ``result.plot().figure.savefig("profile.svg")``.
         """
         from dpaudit.results import charts, figures
 
@@ -370,13 +412,17 @@ class AuditResult:
         return figures.draw(chart(self), ax)
 
     def with_origin(self, origin: Mapping[str, Any], expected: Expectation | None) -> AuditResult:
-        """Return the result with what only the runner knows: its origin and expectation."""
+        """Return the result with its origin and expectation, which only the runner knows."""
         return replace(self, origin=dict(origin), expected=expected)
 
     def row(self) -> dict[str, Any]:
-        """Return the summary row of ``results.json``: plain data, ``inf`` as the word."""
+        """Return the row of ``results.json``: plain data, with ``inf`` as text."""
         mutants = [
-            {"name": m.name, "fate": m.fate.value, "certified_epsilon": encode(m.certified_epsilon)}
+            {
+                "name": m.name,
+                "status": m.status.value,
+                "certified_epsilon": encode(m.certified_epsilon),
+            }
             for m in self.mutants
         ]
         curves = self.diagnostics.curves
@@ -404,14 +450,14 @@ class AuditResult:
         return {key: encode(value) for key, value in row.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything but datasets and live event as plain data; see :meth:`from_json`."""
+        """Return the result as plain data, without `pair` and `event`; see :meth:`from_json`."""
         stored = encode(replace(self, event=None, pair=None))
         del stored["event"], stored["pair"]
         return {"schema": SCHEMA_VERSION, **stored}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> AuditResult:
-        """Rebuild a result from :meth:`to_json`; raises ``ValueError`` on anything else."""
+        """Rebuild a result from :meth:`to_json`; raise ``ValueError`` for other data."""
         if data.get("schema") != SCHEMA_VERSION:
             raise ValueError(
                 f"schema must be {SCHEMA_VERSION} for this version of dpaudit, "

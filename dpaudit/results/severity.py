@@ -60,7 +60,7 @@ def place(ratio: float) -> float:
 
 
 def closeness(result: AuditResult) -> str:
-    """Say how far the certified number lies from the claim, rounded so that it was certified.
+    """Return the certified number relative to the claim, rounded down, in words.
 
     Examples are "2.5 times the claim", "98 % of the claim" and "nothing certified".
     """
@@ -68,7 +68,7 @@ def closeness(result: AuditResult) -> str:
     if ratio == math.inf:
         return "infinitely more than the claim"
     if ratio > 1:
-        words = least(ratio, 3)
+        words = least(ratio)
         return f"{words} times the claim" if float(words) > 1 else "barely above the claim"
     if ratio <= 0:
         return "nothing certified"
@@ -77,13 +77,13 @@ def closeness(result: AuditResult) -> str:
 
 
 def reach(result: AuditResult) -> str:
-    """Say from which epsilon on the audit would have refuted; empty if unknown."""
+    """Return from which epsilon on the audit detects a violation; empty if unknown."""
     detectable = result.detectable_epsilon
     if detectable is None:
         return ""
     if detectable == math.inf:
-        return "sees no violation of any size"
-    return f"sees from ε = {most(detectable, 3)}"
+        return "detects no violation of any size"
+    return f"detectable: ε = {most(detectable)}"
 
 
 def bar(result: AuditResult) -> str:

@@ -1,4 +1,7 @@
-"""Verdicts, what was expected of them, and what both mean: one table for terminal, pytest, page."""
+"""Verdicts, expectations, and the status of an audit: a verdict compared with its expectation.
+
+Terminal, pytest summary and page all take their words from `STATUSES`.
+"""
 
 from __future__ import annotations
 
@@ -8,63 +11,62 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What may be said after an audit. There is no "passed": a lower bound proves no privacy."""
+    """Verdict of an audit. There is no "passed", because a lower bound cannot prove privacy."""
 
     REFUTED = "refuted"
-    """A violation of the claim is certified."""
+    """The audit certified a violation of the claim."""
 
     NOT_REFUTED = "not_refuted"
-    """No violation was found, by an audit that killed mutants; the reason names what of the
-    mechanism's noise it would not miss."""
+    """The audit found no violation of the claim, but it did refute the claim for mutants."""
 
     NO_POWER = "no_power"
-    """No violation was found, but no mutant was killed, or one that was given survived: silence
-    means nothing."""
+    """The audit found no violation, and it killed no mutant or missed a mutant given by the user.
+    The result says nothing about the mechanism."""
 
     @property
     def words(self) -> str:
-        """The verdict as people read it."""
+        """The verdict in capitals, such as "NOT REFUTED"."""
         return self.value.replace("_", " ").upper()
 
     @classmethod
     def _missing_(cls, value: object) -> Verdict | None:
-        """Read a verdict however it is spelt: ``Verdict("NOT REFUTED")``."""
+        """Accept other spellings, such as ``Verdict("NOT REFUTED")``."""
         word = str(value).strip().lower().replace(" ", "_").replace("-", "_")
         return next((verdict for verdict in cls if verdict.value == word), None)
 
 
 class Expectation(StrEnum):
-    """What was declared about an audit before it ran."""
+    """Expected verdict, declared before the audit runs."""
 
     NOT_REFUTED = "not_refuted"
-    """The usual case: a refutation fails the run."""
+    """Default: a refutation fails the run."""
 
     POWER = "power"
-    """The usual case of a strict run: silence without power fails it too, whatever the reason."""
+    """Default of a strict run: a refutation fails the run, and so does NO POWER."""
 
     REFUTED = "refuted"
-    """A known violation kept as a demonstration: not finding it fails the run."""
+    """A known violation, kept as a demonstration. The run fails if the audit does not find it."""
 
     EITHER = "either"
-    """A known violation that needs a larger budget than this run has."""
+    """A known violation that may need more draws than this run has; any verdict is accepted."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """A verdict beside what was expected.
+    """A verdict compared with the expected one.
 
     Parameters
     ----------
     key : str
-        Name in files and in the page's markup.
+        Name in files and in the markup of the page.
     word : str
-        The verdict as people read it.
+        Label in reports.
     category, letter : str
-        In pytest's summary line, and among its dots.
+        Label in pytest's summary line, and character among its dots.
     style : str
-        Of rich, for the terminal.
+        Style of the label on a terminal, in the notation of rich.
     meaning : str
-        One sentence for a reader who is new to it.
+        One sentence of explanation.
     """
 
     key: str
@@ -80,28 +82,28 @@ STATUSES = {
     for key, *words in (
         # key, word, category, letter, style, meaning
         ("refuted", "REFUTED", "refuted", "R", "bold red",
-         "A violation of the claim is certified."),
+         "The audit certified a violation of the claim."),
         ("lost", "VIOLATION NOT FOUND AGAIN", "lost violations", "L", "bold red",
-         "A known violation is no longer found: look into it."),
+         "The audit no longer finds a known violation."),
         ("no_power", "NO POWER", "without power", "P", "bold yellow",
-         "Nothing was found, but a mutant that was given survived: silence means nothing."),
+         "The audit found no violation, but missed a given mutant. The result says nothing."),
         ("powerless", "NO POWER (none killed)", "no verdict", "p", "yellow",
-         "Nothing was found, and no mutant was killed: silence means nothing."),
+         "The audit found no violation and no mutant. The result says nothing."),
         ("open", "OPEN (needs a larger profile)", "open", "o", "yellow",
-         "A known violation that this budget need not show."),
+         "The audit did not find a known violation that may need more draws."),
         ("known", "REFUTED (known)", "known violations", "k", "magenta",
-         "A known violation, kept as a demonstration, found again."),
+         "The audit found a known violation again."),
         ("not_refuted", "NOT REFUTED", "not refuted", ".", "green",
-         "Nothing was found by an audit that killed mutants. This proves no privacy."),
+         "The audit found no violation, but it did find mutants. This does not prove privacy."),
     )
 }  # fmt: skip
-"""By key, in the order in which a reader should look at them."""
+"""Statuses by key, the most urgent first."""
 
 
 def status_of(verdict: Verdict, expected: Expectation | None, *, has_given: bool) -> Status:
-    """Return what became of an audit, beside what was expected of it.
+    """Return the status of an audit: its verdict compared with the expected one.
 
-    Silence without power fails a plain run where somebody gave a mutant, and a strict one always.
+    NO POWER fails a run if the user gave a mutant (`has_given`), and a strict run always.
     """
     refuted = verdict is Verdict.REFUTED
     if expected in (Expectation.REFUTED, Expectation.EITHER):
@@ -115,9 +117,9 @@ def status_of(verdict: Verdict, expected: Expectation | None, *, has_given: bool
 
 
 def worst(statuses: Iterable[Status]) -> Status:
-    """Return the status of an audit function that made several checks: the first to look at.
+    """Return the most urgent of several statuses.
 
-    Of statuses that are no audit's, as of a statement, the first one given.
+    Statuses that are not of audits, such as those of statements, rank last and keep their order.
     """
     order = {key: rank for rank, key in enumerate(STATUSES)}
     return min(statuses, key=lambda status: order.get(status.key, len(order)))

@@ -1,4 +1,8 @@
-"""Numbers, spans and moments as people write them; certified ones never say more than is known."""
+"""Numbers, durations and dates as text.
+
+Certified bounds are rounded in the direction that keeps them true: lower bounds down, upper bounds
+up.
+"""
 
 from __future__ import annotations
 
@@ -6,49 +10,60 @@ import datetime
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
+DIGITS = 3
+"""Significant digits of a number in a report."""
+
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def at_least(bound: float, digits: int = 4) -> str:
-    """Return a lower bound with few digits, rounded down: more was not certified.
+def at_least(bound: float, digits: int = DIGITS) -> str:
+    """Return a lower bound in `digits` significant digits, rounded down.
 
     Examples
     --------
-    >>> at_least(1.4), at_least(0.93766, 3)
-    ('1.4', '0.937')
+    >>> at_least(1.4), at_least(0.93766), at_least(1239.5)
+    ('1.4', '0.937', '1230')
     """
-    text = f"{bound:.{digits}g}"
+    text = _text(bound, digits)
     return text if float(text) <= bound else _rounded(bound, digits, ROUND_FLOOR)
 
 
-def at_most(bound: float, digits: int = 4) -> str:
-    """Return an upper bound with few digits, rounded up."""
-    text = f"{bound:.{digits}g}"
+def at_most(bound: float, digits: int = DIGITS) -> str:
+    """Return an upper bound in `digits` significant digits, rounded up."""
+    text = _text(bound, digits)
     return text if float(text) >= bound else _rounded(bound, digits, ROUND_CEILING)
+
+
+def _text(value: float, digits: int) -> str:
+    """Return a number in `digits` significant digits, without an exponent below a million."""
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if "e" in text and 1 <= abs(float(text)) < 1e6 else text
 
 
 def _rounded(value: float, digits: int, rounding: str) -> str:
     exact = Decimal(value)
     unit = Decimal(1).scaleb(exact.adjusted() - digits + 1)
-    return f"{float(exact.quantize(unit, rounding=rounding)):.{digits}g}"
+    return _text(float(exact.quantize(unit, rounding=rounding)), digits)
 
 
 def beyond(bound: float, claimed: float, signs: tuple[str, str] = (">=", ">")) -> str:
-    """Return a lower bound beside a claim; one that is above it by a hair is "more than" the claim.
+    """Return a sign and a lower bound.
+
+    A bound that exceeds the claim in no digit shown is written as "> claim".
 
     Examples
     --------
     >>> beyond(1.4321987, 1.0), beyond(0.9, 1.0), beyond(1.000001, 1.0)
-    ('>= 1.432', '>= 0.9', '> 1')
+    ('>= 1.43', '>= 0.9', '> 1')
     """
     below = claimed_below(bound, claimed)
     return f"{signs[0]} {at_least(bound)}" if below is None else f"{signs[1]} {below}"
 
 
-def claimed_below(bound: float, claimed: float, digits: int = 4) -> str | None:
-    """Return a claim in the fewest digits, rounded up, that lie below the bound above it.
+def claimed_below(bound: float, claimed: float, digits: int = DIGITS) -> str | None:
+    """Return the claim, rounded up to the fewest digits that are still below the bound.
 
-    None where so many digits of the bound show that it is above, and where it is not.
+    None if `digits` digits of the bound already exceed the claim, or if the bound does not.
 
     Examples
     --------
@@ -61,35 +76,43 @@ def claimed_below(bound: float, claimed: float, digits: int = 4) -> str | None:
     return next(text for text in texts if float(text) < bound)
 
 
-def number(value: float) -> str:
-    """Return a number with four digits, as people write it."""
+def number(value: float, digits: int = DIGITS) -> str:
+    """Return a number in `digits` significant digits; integers below a million in full.
+
+    Examples
+    --------
+    >>> number(2024), number(0.12345), number(0.0000123456), number(1.5e7)
+    ('2024', '0.123', '1.23e-5', '1.5e7')
+    """
     if value == math.inf:
         return "∞"
     if 0 < abs(value) < 1e-3:
-        mantissa, _, exponent = f"{value:.3e}".partition("e")
+        mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
         return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
-    return f"{value:.4g}".replace("e+0", "e")
+    if abs(value) < 1e6 and value == int(value):
+        return str(int(value))
+    return _text(value, digits).replace("e+0", "e")
 
 
-def least(bound: float, digits: int = 4) -> str:
-    """Return a certified lower bound in few digits, rounded down: more was not certified."""
+def least(bound: float, digits: int = DIGITS) -> str:
+    """Return a certified lower bound, rounded down."""
     return number(float(at_least(bound, digits)))
 
 
-def most(bound: float, digits: int = 4) -> str:
-    """Return an upper bound in few digits, rounded up."""
+def most(bound: float, digits: int = DIGITS) -> str:
+    """Return an upper bound, rounded up."""
     return number(float(at_most(bound, digits)))
 
 
-def beside(certified: float, claimed: float, digits: int = 4, sign: str = "") -> str:
-    """Return a certified number beside the claimed one, after a sign for "at least".
+def beside(certified: float, claimed: float, digits: int = DIGITS, sign: str = "") -> str:
+    """Return a certified lower bound after `sign`.
 
-    Where it takes more digits to see that it is above the claim, "more than" the claim is said.
+    A bound that exceeds the claim in no digit shown is written as "> claim".
 
     Examples
     --------
     >>> beside(1.23456, 1.0), beside(1.23456, 1.0, sign="≥ "), beside(1.000001, 1.0, sign="≥ ")
-    ('1.234', '≥ 1.234', '> 1')
+    ('1.23', '≥ 1.23', '> 1')
     """
     below = claimed_below(certified, claimed, digits)
     return sign + least(certified, digits) if below is None else f"> {below}"
@@ -101,28 +124,28 @@ def count(value: int) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """Return a share of a whole that may be empty."""
-    return f"{part / whole:.4g}" if whole else "0"
+    """Return `part / whole`, or 0 for an empty whole."""
+    return f"{part / whole:.{DIGITS}g}" if whole else "0"
 
 
 def power_of_ten(value: float) -> str:
-    """Return a decade, such as 10⁻³."""
+    """Return the nearest power of ten, such as 10⁻³."""
     exponent = round(math.log10(value))
     return "1" if exponent == 0 else "10" + str(exponent).translate(_SUPERSCRIPT)
 
 
 def short(text: str, length: int) -> str:
-    """Return a text, cut where it is longer than `length`."""
+    """Return a text, cut to at most `length` characters."""
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def plain_value(value: object) -> str:
-    """Return a parameter of a search in few letters."""
+    """Return the value of a search parameter as text."""
     return number(value) if isinstance(value, float) else str(value)
 
 
 def duration(seconds: float) -> str:
-    """Return a time span as people say it.
+    """Return a duration as text.
 
     Examples
     --------
@@ -142,7 +165,7 @@ def duration(seconds: float) -> str:
 
 
 def moment(text: str) -> str:
-    """Return an ISO moment as people write it; any other text as it is."""
+    """Return an ISO 8601 time in words; any other text is returned unchanged."""
     try:
         when = datetime.datetime.fromisoformat(text)
     except ValueError:

@@ -1,9 +1,9 @@
 """The command line: ``dpaudit run | audit | plan | compare | report | replay``.
 
-Packages add commands by the entry-point group ``dpaudit.commands``, as the ledger does.
+A package adds commands with the entry-point group ``dpaudit.commands``, as the ledger does.
 
-Exit codes: 0 no unexpected refutation; 1 something refuted or failed; 2 interrupted, 3 internal
-error, 4 wrong usage, 5 nothing collected, as in pytest.
+Exit codes are those of pytest: 0 no unexpected refutation, 1 refutation or failure, 2 interrupted,
+3 internal error, 4 wrong usage, 5 nothing collected.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from dpaudit.run.invoke import (
     run_options,
     sarif_option,
     seed_option,
+    verbose_option,
     workers_option,
 )
 from dpaudit.run.settings import RunSettings
@@ -44,7 +45,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line, with the exit codes of pytest."""
+    """Run the command line and exit with a code of pytest."""
     ends = signal.signal(signal.SIGTERM, signal.default_int_handler)  # clean up, as after Ctrl-C
     try:
         code = cli.main(standalone_mode=False)
@@ -72,15 +73,22 @@ def main() -> None:
 @cli.command()
 @click.argument("paths", nargs=-1, type=PathArgument())
 @run_options
-@failure_prob_option("Of each audit, in (0, 1).")
-@click.option("--sequential", is_flag=True, help="Stop each audit as soon as the evidence is in.")
-@click.option("--strict", is_flag=True, help="NO POWER fails, whether mutants were given or not.")
+@failure_prob_option("Failure probability of each audit, in (0, 1).")
+@click.option(
+    "--sequential",
+    is_flag=True,
+    help="Audit in batches and stop as soon as the verdict is certain.",
+)
+@click.option(
+    "--strict", is_flag=True, help="Let NO POWER fail the run, even without given mutants."
+)
 @click.option(
     "--time-limit",
     type=float,
-    help="Break an audit off after so many seconds; kill its process ten seconds later.",
+    help="Stop an audit after this many seconds; kill its process ten seconds later.",
 )
 @workers_option
+@verbose_option
 def run(
     paths: tuple[Path, ...],
     profile: str,
@@ -90,11 +98,12 @@ def run(
     strict: bool,
     time_limit: float | None,
     workers: int | str,
+    verbose: bool,
     **selection: Any,
 ) -> int:
     """Run the audits and ledgers in PATHS (default: audits/) and write a report.
 
-    A run of PATHS or of -k leaves what earlier runs stored in OUT of all others, and says so.
+    With PATHS or -k, OUT keeps the results of earlier runs for all other audits.
     """
     from dpaudit.run.display import RunDisplay
     from dpaudit.run.session import Asked
@@ -105,15 +114,15 @@ def run(
     for path in given:
         if not path_of(path).exists():
             raise click.UsageError(f"PATHS: {path!r} does not exist")
-    if isinstance(workers, str):  # before anything of an earlier run is touched
+    if isinstance(workers, str):  # before any result of an earlier run is changed
         from dpaudit.mechanisms import check_scheduler
 
         check_scheduler(workers)
     repeat = shlex.join(["dpaudit", "run", *given, *settings.words(), *chosen.words()])
     whole = not given and not chosen.keyword
     asked = Asked(repeat, whole, junit=chosen.junit, sarif=chosen.sarif)
-    # Only audits and checks: a project's tests have a runner of their own.
-    return chosen.collect(given or default_paths(), settings, asked, RunDisplay())
+    # Collect only audits and checks; the tests of a project have their own runner.
+    return chosen.collect(given or default_paths(), settings, asked, RunDisplay(verbose=verbose))
 
 
 # --- audit, plan ------------------------------------------------------------------------------
@@ -121,81 +130,92 @@ def run(
 
 @cli.command()
 @click.argument("target", metavar="MODULE:FUNCTION")
-@click.option("--epsilon", type=float, help="Claimed epsilon, >= 0; or give --mu or --rho.")
-@click.option("--delta", type=float, help="Claimed beside epsilon or rho, in [0, 1]. Default: 0.")
+@click.option("--epsilon", type=float, help="Claimed epsilon, >= 0. Alternatives: --mu, --rho.")
+@click.option(
+    "--delta",
+    type=float,
+    help="Claimed delta, together with --epsilon or --rho, in [0, 1]. Default: 0.",
+)
 @click.option("--mu", type=float, help="Claimed mu of Gaussian DP, > 0.")
 @click.option("--rho", type=float, help="Claimed rho of zero-concentrated DP, > 0.")
 @click.option(
     "--relation",
     type=click.Choice(["replace_user", "add_remove_user"]),
-    help="What neighbours are. Default: replace_user.",
+    help="Neighbouring relation. Default: replace_user.",
 )
 @click.option(
     "--pair",
-    help="Where to look instead of the portfolio, as NAME:argument=value,...; NAME is a "
+    help="Pair of datasets, or a space of pairs to search, as NAME:argument=value,.... NAME is a "
     "recipe (far_user, clip_boundary_user, two_clusters, majority_flip, "
-    "constant_against_random, threshold_decider, value_pattern, value_patterns), of which "
-    "a range LOW..HIGH or log:LOW..HIGH, or a choice A|B, is searched for the worst pair; "
-    "or a ready space (outlier, clusters, edge, which_user, which_batch, query_values), "
-    "or portfolio.",
+    "constant_against_random, threshold_decider, value_pattern, value_patterns), a search space "
+    "(outlier, clusters, edge, which_user, which_batch, query_values) or portfolio. A range "
+    "LOW..HIGH or log:LOW..HIGH, or a choice A|B, as a value searches for the worst pair. "
+    "Default: portfolio.",
 )
 @click.option(
     "--like",
     metavar="DATA",
-    help="A .npy file with a dataset such as FUNCTION takes, [n_users, m, ...]. The portfolio "
-    "has its shape and range, and looks around it too.",
+    help="A .npy file with an example dataset, [n_users, m, ...]. The portfolio takes shape and "
+    "range from it, and also tries pairs near it.",
 )
-@click.option("--users", type=int, help="Users of the portfolio's data. Default: 20.")
-@click.option("--m", type=int, help="Items of each user. Default: 8.")
+@click.option("--users", type=int, help="Number of users in the portfolio. Default: 20.")
+@click.option("--m", type=int, help="Items per user. Default: 8.")
 @click.option("--dim", type=int, help="Dimension of an item. Default: items are numbers.")
 @click.option(
     "--range",
     nargs=2,
     callback=numbers_as_written,
     metavar="LOW HIGH",
-    help="Domain of the data; of whole numbers if both are. Default: any number.",
+    help="Range of the data; integers if both ends are. Default: unbounded.",
 )
 @click.option(
     "--mutant",
     "mutants",
     multiple=True,
     metavar="MODULE:FUNCTION",
-    help="A mutant of your own, beside those that are made from the noise. May be repeated.",
+    help="A mutant of your own, in addition to those made from the noise. May be repeated.",
 )
 @click.option(
-    "--no-mutants", is_flag=True, help="Make none; finding no violation then is NO POWER."
+    "--no-mutants",
+    is_flag=True,
+    help="Make no mutants. The verdict is then NO POWER if no violation is found.",
 )
 @click.option("--draws", default=100_000, show_default=True, type=int, help="Draws per dataset.")
 @seed_option
-@failure_prob_option("In (0, 1).")
+@failure_prob_option("Failure probability, in (0, 1).")
 @click.option(
     "--method",
     type=click.Choice(["fixed", "sequential"]),
     default="fixed",
     show_default=True,
-    help="sequential stops as soon as the evidence is in.",
+    help="Method; sequential stops as soon as the verdict is certain.",
 )
-@click.option("--float-attack", is_flag=True, help="Also look at the low bits of the outputs.")
+@click.option(
+    "--float-attack", is_flag=True, help="Also test the low bits of floating-point outputs."
+)
 @click.option(
     "--score",
     metavar="MODULE:FUNCTION",
-    help="A fixed score of the outputs, [size, ...] -> [size]; it alone is looked at.",
+    help="A fixed score of the outputs, [size, ...] -> [size]. Only this score is tested.",
 )
 @click.option(
     "--errors",
     type=click.Choice(["raise", "outcome"]),
     default="raise",
     show_default=True,
-    help="What an exception is; an outcome may tell the datasets apart.",
+    help="Treat an exception as an error, or as one more outcome of the mechanism.",
 )
 @click.option(
     "--cache-dir",
     type=PathArgument(),
-    help="Store every call in this directory, and begin with the stored ones.",
+    help="Store the draws of every call in this directory and reuse them.",
 )
-@click.option("--max-seconds", type=float, help="End with what is certified by then.")
+@click.option(
+    "--max-seconds", type=float, help="Stop after this many seconds with what is certified by then."
+)
 @workers_option
-@click.option("--out", type=PathArgument(), help="Also write the result into this directory.")
+@click.option("--out", type=PathArgument(), help="Also write the result to this directory.")
+@verbose_option
 def audit(
     target: str,
     seed: int,
@@ -205,12 +225,13 @@ def audit(
     cache_dir: Path | None,
     max_seconds: float | None,
     workers: int | str,
+    verbose: bool,
     **asked: Any,
 ) -> int:
     """Audit one function f(data, size, *, rng) -> [size, ...], without writing a file.
 
-    MODULE is a module or a path to a .py file. Where no --pair is named, a portfolio of pairs that
-    realistic mistakes fall for is searched for the worst.
+    MODULE is a module or the path of a .py file. Without --pair, the audit searches a portfolio of
+    pairs on which realistic mistakes show.
     """
     from dpaudit.engine import Settings
     from dpaudit.report import replay_command
@@ -231,18 +252,23 @@ def audit(
         raise click.UsageError(str(error)) from None
     if out is not None:
         save_record(out, result)
-    click.echo(result.summary(replay=replay_command(result, out) if out is not None else None))
+    replay = None if out is None else replay_command(result, out)
+    click.echo(result.summary(verbose=verbose, replay=replay))
     return FAILED if result.mismatch else OK
 
 
 @cli.command()
 @click.option("--epsilon", type=float, required=True, help="Claimed epsilon, >= 0.")
-@click.option("--delta", default=0.0, type=float, help="Claimed beside epsilon. Default: 0.")
-@click.option("--true-epsilon", type=float, required=True, help="What the mechanism really needs.")
-@click.option("--power", default=0.9, show_default=True, type=float, help="Wanted, in (0, 1).")
-@failure_prob_option("In (0, 1).")
+@click.option("--delta", default=0.0, type=float, help="Claimed delta. Default: 0.")
+@click.option(
+    "--true-epsilon", type=float, required=True, help="Epsilon that the mechanism really has."
+)
+@click.option(
+    "--power", default=0.9, show_default=True, type=float, help="Required power, in (0, 1)."
+)
+@failure_prob_option("Failure probability, in (0, 1).")
 def plan(epsilon: float, delta: float, **asked: Any) -> int:
-    """Say how many draws refute a claim that is violated by a given amount."""
+    """Print how many draws refute a claim if the mechanism has a given larger epsilon."""
     from dpaudit.claims import ApproxDP, PureDP
     from dpaudit.engine import plan as plan_draws
 
@@ -260,14 +286,24 @@ def plan(epsilon: float, delta: float, **asked: Any) -> int:
 @click.option(
     "--markdown",
     type=PathArgument(dir_okay=False),
-    help="Also write the comment of a pull request.",
+    help="Also write a comment for a pull request to this file.",
 )
-@click.option("--allow-missing", "may_be_missing", is_flag=True, help="What is gone is not worse.")
-@click.option("--fail-on-less-power", "power_counts", is_flag=True, help="Less power is worse.")
+@click.option(
+    "--allow-missing",
+    "may_be_missing",
+    is_flag=True,
+    help="Do not fail if results are missing in NEW.",
+)
+@click.option(
+    "--fail-on-less-power",
+    "power_counts",
+    is_flag=True,
+    help="Fail if an audit has less power than before.",
+)
 def compare(old: Path, new: Path, markdown: Path | None, **asked: Any) -> int:
-    """Say what changed between the stored runs OLD and NEW, and exit with 1 if anything is worse.
+    """Compare the stored runs OLD and NEW; exit with 1 if anything is worse.
 
-    OLD and NEW are directories of `dpaudit run --out`, or files of single results.
+    OLD and NEW are directories written by `dpaudit run --out`, or files of single results.
     """
     from dpaudit import report
     from dpaudit.store import write_atomic
@@ -284,7 +320,7 @@ def compare(old: Path, new: Path, markdown: Path | None, **asked: Any) -> int:
 @click.argument("out", default=DEFAULT_OUT, type=PathArgument())
 @sarif_option
 def report(out: Path, sarif: Path | None) -> int:
-    """Render the report of the run in OUT (default: reports) again, and its SARIF file."""
+    """Write the report of the run in OUT (default: reports) again, and its SARIF file."""
     from dpaudit.report import sarif as sarif_of
     from dpaudit.report import write_report
     from dpaudit.store import load_run, write_atomic
@@ -301,15 +337,15 @@ def report(out: Path, sarif: Path | None) -> int:
 
 @cli.command()
 @click.argument("result", type=PathArgument())
-@click.option("--trust", is_flag=True, help="Also run code that lies outside this directory.")
+@click.option("--trust", is_flag=True, help="Also run code outside this directory.")
 @click.option(
     "--export-test",
     "test",
     type=PathArgument(dir_okay=False),
-    help="Run nothing: write a pytest file that fails until the bug is fixed.",
+    help="Do not run the audit; write a pytest file that fails until the bug is fixed.",
 )
 def replay(result: Path, trust: bool, test: Path | None) -> int:
-    """Make the audit or check stored in RESULT again and compare every count and number."""
+    """Repeat the audit or check stored in RESULT and compare every count and number."""
     from dpaudit.run.export import export_test
     from dpaudit.run.replay import replay_record
 

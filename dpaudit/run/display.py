@@ -1,4 +1,4 @@
-"""What a run shows: a live line on a terminal, plain lines elsewhere."""
+"""Output of a run: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -23,22 +23,28 @@ from dpaudit.run.session import AuditSession
 from dpaudit.store import Record, StoredRun
 
 _WIDTH = 18
-"""Of the column of verdicts; longer ones push their line to the right."""
+"""Width of the column of verdicts, in characters."""
 
 _LIVE_EVERY, _PLAIN_EVERY = 0.5, 30.0
-"""Seconds between two looks at the progress, on a terminal and elsewhere."""
+"""Seconds between two updates of the progress, on a terminal and elsewhere."""
 
 
 class RunDisplay:
     """Prints one line for each record as it comes, and the findings at the end.
 
-    Writes to a copy of standard output, which pytest's capturing leaves alone.
+    Writes to a copy of standard output, which pytest does not capture.
+
+    Parameters
+    ----------
+    verbose : bool, optional
+        Whether findings include the evidence. Default False.
     """
 
     nothing = "no audit was collected: audits are functions audit_* in files audit_*.py"
-    """What to say when there was nothing to do."""
+    """Message of a run without any audit."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, verbose: bool = False) -> None:
+        self._verbose = verbose
         self._copied = True
         try:
             self._file: IO[str] = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
@@ -48,24 +54,24 @@ class RunDisplay:
         self._bar: Bar | None = None
         self._task: Any = None
         self._poll: ProgressPoll | None = None
-        self._told: list[Record] = []
+        self._shown: list[Record] = []
 
     # --- while it runs ---
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Begin to look at the progress of the audits."""
+        """Start to report the progress of the audits."""
         if (found := _session_of(session.config)) is not None:
             every = _LIVE_EVERY if self._console.is_terminal else _PLAIN_EVERY
             self._poll = ProgressPoll(found.out, self.show_progress, every)
             self._poll.start()
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Start the live line once the number of audits is known."""
+        """Start the live line when the number of audits is known."""
         self._start(len(session.items))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
-        """Start the live line when workers collect."""
+        """Start the live line when workers have collected their audits."""
         self._start(len(ids))
 
     def _start(self, total: int) -> None:
@@ -84,7 +90,7 @@ class RunDisplay:
         self._bar.start()
 
     def show_progress(self, found: list[Progress]) -> None:
-        """Show how far the audits have come: in the live line, or as a line of its own."""
+        """Show the progress of the audits, in the live line or on a new line."""
         words = "; ".join(progress.words(time.time()) for progress in found)
         if self._bar is not None:
             self._bar.update(self._task, now=escape(words))
@@ -92,13 +98,13 @@ class RunDisplay:
             self._print(escape(words))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Print the line of what ended, or of a test that failed or was skipped."""
+        """Print the lines of a function that ended, failed or was skipped."""
         cargo = cargo_of(report)
         judged = [record for record in cargo.records if section_of(record).is_judged(record)]
         for record in judged:
             self._print_result(record)
-            if section_of(record).is_told(record):
-                self._told.append(record)
+            if section_of(record).is_shown(record):
+                self._shown.append(record)
         if report.failed and (cargo.status is None or not judged):
             self._print_error(report)
         elif report.skipped:
@@ -128,12 +134,12 @@ class RunDisplay:
         self._print(f"[dim]{'SKIPPED':<{_WIDTH}} {words}[/]")
 
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
-        """Say which audit would be better off with a smaller budget."""
+        """Print the warning about a slow audit."""
         if issubclass(warning_message.category, SlowAuditWarning):
             self._print(f"[yellow]{'SLOW':<{_WIDTH}}[/] {escape(str(warning_message.message))}")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Say which file cannot be collected, and why."""
+        """Print why a file cannot be collected."""
         if report.failed:
             self._print_error(report)
         elif report.skipped:
@@ -142,7 +148,7 @@ class RunDisplay:
     # --- when it has ended ---
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Say so when there was nothing to do."""
+        """Print a message if no audit was collected."""
         self._stop()
         if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             self._print(self.nothing)
@@ -158,9 +164,9 @@ class RunDisplay:
         """Print the findings and the closing lines."""
         self._stop()
         session = _session_of(config)
-        for record in in_order(self._told):
+        for record in in_order(self._shown):
             out = None if session is None else session.out
-            found = section_of(record).finding(record, out)
+            found = section_of(record).finding(record, out, verbose=self._verbose)
             self._print("\n" + escape(found))
         if session is not None and session.run is not None:
             self._print("")
@@ -172,8 +178,8 @@ class RunDisplay:
         """Print the closing lines."""
         if run.kept:
             old = sum(not kept.current for kept in run.kept)
-            words = f"{len(run.kept)} of earlier runs kept beside what ran now"
-            self._print(words + f", {old} of them made with other code or settings" * (old > 0))
+            words = f"{len(run.kept)} results of earlier runs kept"
+            self._print(words + f", {old} of them from other code or settings" * (old > 0))
         for line in run_lines(run, session.records, session.report):
             self._print(escape(line))
         for name in ("junit", "sarif"):

@@ -1,4 +1,4 @@
-"""How the command line starts pytest, and the options of the commands that do."""
+"""Options of the commands that run audits, and the start of pytest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 OK, FAILED, USAGE, NOTHING = 0, 1, 4, 5
 DEFAULT_OUT = "reports"
 _MAX_RESTARTS = 1000
-"""Of workers: each restart costs one audit, so that the audits bound them."""
+"""Largest number of worker restarts; each restart costs one audit."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,7 +33,7 @@ PathArgument = functools.partial(click.Path, path_type=Path)
 def numbers_as_written(
     ctx: click.Context, param: click.Parameter, value: tuple[str, ...] | None
 ) -> tuple[int | float, ...] | None:
-    """Read numbers, whole ones where they are written as such; refuse what is none."""
+    """Convert words to numbers: integers if written without a point, floats otherwise."""
     if value is None:
         return None
     try:
@@ -50,8 +50,11 @@ def with_options(*options: Callable[[F], F]) -> Callable[[F], F]:
 seed_option = click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0), help="Root seed."
 )
+verbose_option = click.option(
+    "-v", "--verbose", is_flag=True, help="Show the evidence: witness, every mutant, notes."
+)
 sarif_option = click.option(
-    "--sarif", type=PathArgument(dir_okay=False), help="Also write SARIF 2.1.0 into this file."
+    "--sarif", type=PathArgument(dir_okay=False), help="Also write SARIF 2.1.0 to this file."
 )
 workers_option = click.option(
     "--workers",
@@ -59,41 +62,46 @@ workers_option = click.option(
     show_default=True,
     callback=lambda ctx, param, value: workers_of(value),
     metavar="N|ADDRESS",
-    help="Processes that draw for one audit; or a Dask scheduler that does; or `local` for one.",
+    help="Worker processes for the draws of one audit, or the address of a Dask scheduler.",
 )
 
 run_options = with_options(
     click.option("--profile", default="quick", show_default=True, help="quick, full or release."),
     seed_option,
     click.option(
-        "-k", "keyword", default="", help="Only what matches, as in pytest: audits, statements."
+        "-k", "keyword", default="", help="Run only audits or statements that match, as in pytest."
     ),
     click.option(
         "--jobs",
         default="auto",
         show_default=True,
-        help="Worker processes, or auto: one a core. 0 audits in this process, for a debugger.",
+        help="Audits that run in parallel; auto means one per core. With 0, audits run in this "
+        "process, for a debugger.",
     ),
     click.option(
         "--out",
         default=DEFAULT_OUT,
         show_default=True,
         type=PathArgument(),
-        help="Directory of results and report.",
+        help="Directory for results and report.",
     ),
-    click.option("--resume", is_flag=True, help="Take over what an interrupted run left in OUT."),
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Keep the results of an interrupted run in OUT and run the rest.",
+    ),
     click.option(
         "--junit",
         type=PathArgument(dir_okay=False),
-        help="Also have pytest write JUnit XML into this file.",
+        help="Also write JUnit XML to this file.",
     ),
     sarif_option,
 )
-"""Options that every command has which runs audits or checks."""
+"""Options of every command that runs audits or checks."""
 
 
 def failure_prob_option(meaning: str) -> Callable[[F], F]:
-    """Return the option --failure-prob, with what the probability is of."""
+    """Return the option --failure-prob with this help text."""
     return click.option(
         "--failure-prob", default=DEFAULT_FAILURE_PROB, show_default=True, type=float, help=meaning
     )

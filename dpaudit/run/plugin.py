@@ -278,6 +278,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         from dpaudit.report import by_section
 
         for section, own in by_section(records):
-            if (found := section.summary(own)) is not None:
+            if (found := section.summary(own, verbose=config.option.verbose > 0)) is not None:
                 terminalreporter.section(found[0])
                 terminalreporter.line(found[1])

@@ -418,7 +418,7 @@ def test_approximate_zcdp_at_its_edges() -> None:
     assert ApproxZCDP(0.5, 0.1).epsilon(0.1) == math.inf
     assert ApproxZCDP(0.5, 1.0).epsilon(1.0) == 0.0
     assert ApproxZCDP(0.5, 1.0).delta(3.0) == 1.0
-    assert str(ApproxZCDP(0.5, 1e-6)) == "1e-06-approximate 0.5-zCDP"
+    assert str(ApproxZCDP(0.5, 1e-6)) == "rho = 0.5, delta = 1e-06 (approximate zCDP)"
     with pytest.raises(ValueError, match="^rho must be"):
         ApproxZCDP(0.0, 0.1)
     with pytest.raises(ValueError, match="^delta must be"):

@@ -27,10 +27,10 @@ from dpaudit import (
 from dpaudit.engine.concluding import advice, judge
 from dpaudit.engine.driver import certificate_of
 from dpaudit.engine.families import Added
-from dpaudit.engine.mutation import Fates
+from dpaudit.engine.mutation import MutantRuns
 from dpaudit.engine.task import Task
 from dpaudit.mutants import ALL_NOISE, AddedNoise
-from dpaudit.results import Fate, MutantResult, Verdict, at_most
+from dpaudit.results import MutantResult, MutantStatus, Verdict, at_least, at_most
 
 FAR = neighbors.far_user(n_users=5, high=1.0)
 NEAR = NeighborPair([[1.0]], [[0.0]])
@@ -50,41 +50,43 @@ def advised(mechanism, pairs, **options) -> str:
 
 
 def test_without_a_mutant_a_mutant() -> None:
-    assert advised(total, FAR, draws=2000).startswith('mutants="noise"')
+    assert advised(total, FAR, draws=2000).startswith('Keep mutants="noise"')
 
     def constant(data, size, *, rng):
         return np.zeros(size)
 
     assert advised(constant, FAR, draws=2000, mutants="noise").startswith(
-        "a look at the code: is a seed"
+        "Check the code: does it fix a seed"
     )
 
     def entropy(data, size, *, rng):
         bits = rng.bit_generator.random_raw(size) / 2**64
         return data.sum() + 4 * np.log(bits / (1 - bits))
 
-    assert advised(entropy, FAR, draws=2000, mutants="noise").startswith("give a mutant")
+    assert advised(entropy, FAR, draws=2000, mutants="noise").startswith("Give a mutant")
 
 
 def test_where_the_mutant_shows_it_by_eye_more_draws() -> None:
     """The draws named do refute it."""
     advice = advised(total, FAR, draws=200, mutants=[slightly_less])
-    assert advice.startswith("more draws: ")
-    draws = int(advice.partition("(draws=")[2].rstrip(")"))
+    assert advice.startswith("Use about ")
+    draws = int(advice.partition("(draws=")[2].partition(")")[0])
     assert 200 < draws < 5000
     assert audit(total, PureDP(1.0), FAR, seed=1, draws=draws, mutants=[slightly_less]).advice == ""
 
 
 def test_where_each_user_has_one_item_more_items() -> None:
-    assert advised(total, FAR, draws=2000, mutants=[total]).startswith("more items per user (m=8")
+    assert advised(total, FAR, draws=2000, mutants=[total]).startswith(
+        "Use more items per user (m=8"
+    )
 
 
 @pytest.mark.slow
 def test_then_a_search_and_after_it_a_larger_mistake() -> None:
-    assert advised(total, MANY, draws=2000, mutants=[total]).startswith("another pair: search")
+    assert advised(total, MANY, draws=2000, mutants=[total]).startswith("Search for the worst pair")
     space = neighbors.outlier(n_users=5, m=2, high=0.5)
     assert advised(total, space, draws=5000, mutants=[total]).startswith(
-        "another pair, or more draws; if this mistake cannot be seen on any, a larger one"
+        "Use another pair or more draws. If no pair shows this mistake"
     )
 
 
@@ -92,14 +94,19 @@ def test_equal_datasets_are_told() -> None:
     result = audit(
         total, PureDP(1.0), NeighborPair([[1.0]], [[1.0]]), draws=2000, seed=1, mutants=None
     )
-    assert result.advice == "another pair: the two datasets of this one are equal"
-    assert "no mechanism shows anything" in result.notes[0]
+    assert result.advice.startswith("Use another pair.")
+    assert "no mechanism can violate" in result.notes[0]
 
 
-@pytest.mark.parametrize("mutants", [None, [slightly_less]])
-def test_a_verdict_that_means_something_needs_no_advice(mutants) -> None:
-    pair = NeighborPair([[0.0]], [[5.0]]) if mutants is None else FAR
-    assert advised(total, pair, draws=3000, mutants=mutants) == ""
+def test_an_audit_with_power_needs_no_advice() -> None:
+    assert advised(total, FAR, draws=3000, mutants=[slightly_less]) == ""
+
+
+def test_a_violation_is_advised_on_with_the_least_epsilon_of_a_correct_claim() -> None:
+    found = audit(total, PureDP(1.0), NeighborPair([[0.0]], [[5.0]]), draws=3000, seed=1)
+    assert f"at least epsilon = {at_least(found.certified_epsilon)} at" in found.advice
+    bare = audit(lambda data, size, *, rng: data.sum() + 0 * rng.random(size), PureDP(1.0), FAR)
+    assert found.verdict is bare.verdict is Verdict.REFUTED
 
 
 def test_what_is_computed_is_advised_on_too() -> None:
@@ -107,30 +114,28 @@ def test_what_is_computed_is_advised_on_too() -> None:
         return data.sum(axis=0)
 
     noisy = AdditiveNoise(centre, "laplace", 1.0)
-    assert advised(noisy, MANY, mutants=[noisy]).startswith("another pair: search")
+    assert advised(noisy, MANY, mutants=[noisy]).startswith("Search for the worst pair")
 
 
 def test_advice_stands_in_the_summary() -> None:
     result = audit(total, PureDP(1.0), FAR, draws=2000, seed=1, mutants=None)
-    assert f"\n  next       {result.advice}" in str(result)
+    assert f"\n  next                {result.advice}" in str(result)
     assert np.isfinite(result.certified_epsilon)
 
 
 # --- where nothing is in reach ---
 
-ANYTHING = "could not have refuted anything"
+CANNOT = "draws per dataset cannot refute epsilon = 8"
 
 
 @pytest.mark.parametrize("mutants", [(), None, [slightly_less]])
 def test_where_nothing_is_in_reach_the_reason_and_the_advice_say_so(mutants) -> None:
     result = audit(total, PureDP(8.0), FAR, draws=200, seed=1, mutants=mutants)
     assert result.verdict is Verdict.NO_POWER
-    assert (
-        f"; 200 draws per dataset {ANYTHING}: against epsilon = 8 it takes about " in result.reason
-    )
-    assert result.advice.startswith("more draws: about ")
+    assert f"; 200 {CANNOT}" in result.reason
+    assert result.advice.startswith("Use at least ")
     draws = int(result.advice.partition("(draws=")[2].partition(")")[0])
-    assert f"it takes about {draws:,}, even where every draw tells" in result.reason
+    assert f"which needs about {draws:,} even if" in result.reason
 
 
 def test_the_draws_that_are_named_do_show_power() -> None:
@@ -145,7 +150,7 @@ def test_the_draws_that_are_named_do_show_power() -> None:
 
 def test_claims_beyond_all_draws_are_told_without_a_number_of_draws() -> None:
     result = audit(total, PureDP(30.0), FAR, draws=200, seed=1)
-    assert "it takes more than 1,000,000,000, even where" in result.reason
+    assert "which needs more than 1,000,000,000 even if" in result.reason
     assert "draws" not in result.advice
 
 
@@ -158,19 +163,19 @@ def test_claims_beyond_all_draws_are_told_without_a_number_of_draws() -> None:
 )
 def test_what_is_computed_and_equal_datasets_lack_no_draws(mechanism, pairs) -> None:
     result = audit(mechanism, PureDP(8.0), pairs, draws=200, seed=1)
-    assert ANYTHING not in result.reason
-    assert not result.advice.startswith("more draws")
+    assert CANNOT not in result.reason
+    assert "draws" not in result.advice
 
 
 def test_silence_within_reach_says_nothing_of_it() -> None:
     result = audit(total, PureDP(1.0), FAR, draws=200, seed=1, mutants=None)
-    assert result.reason == "no violation found, and no mutant was wanted to show power"
+    assert result.reason == "no violation found, and no mutant was requested to show power"
 
 
 def test_outputs_drawn_elsewhere_are_told_too() -> None:
     draws = np.random.default_rng(1).normal(size=(2, 100))
     result = audit_outputs(*draws, PureDP(8.0), seed=1)
-    assert f"100 draws per dataset {ANYTHING}" in result.reason
+    assert f"100 {CANNOT}" in result.reason
 
 
 def draws_named(advice: str) -> int:
@@ -189,7 +194,7 @@ def test_an_estimate_above_the_claim_asks_for_more_draws() -> None:
     short = audit(coin, PureDP(1.0), FAR, draws=500, seed=1)
     assert short.verdict is not Verdict.REFUTED
     assert short.estimated_epsilon > 1
-    assert short.advice.startswith("more draws: what was seen violates the claim (estimated 1.")
+    assert short.advice.startswith("Use about ")
     again = audit(coin, PureDP(1.0), FAR, draws=draws_named(short.advice), seed=1)
     assert again.verdict == "refuted"
 
@@ -204,14 +209,11 @@ def two_answers(data, size, *, rng, each=0.6):
 def test_a_budget_that_is_split_wrongly_is_told_by_its_noise(draws: int) -> None:
     short = audit(two_answers, PureDP(1.0), NEAR, draws=draws, seed=1)
     assert short.verdict is not Verdict.REFUTED
-    words = (
-        "more draws: by the noise that it was seen to add, this pair needs epsilon = 1.2 where 1"
-    )
-    assert short.advice.startswith(words)
+    assert "the audit observed, this pair needs epsilon = 1.2, but 1 is claimed" in short.advice
     enough = draws_named(short.advice)
     assert audit(two_answers, PureDP(1.0), NEAR, draws=enough, seed=2).verdict == "refuted"
     kept = audit(partial(two_answers, each=0.5), PureDP(1.0), NEAR, draws=draws, seed=1)
-    assert "more draws" not in kept.advice
+    assert "draws=" not in kept.advice
 
 
 @pytest.mark.parametrize("draws", [300, 800])
@@ -241,11 +243,14 @@ def test_with_half_of_the_noise_the_number_of_draws_is_that_of_a_plan() -> None:
 
     task = Task(ApproxDP(epsilon, 1e-5), neighbors.family(NEAR), 3000, 1e-3, 1, "score")
     found = certificate_of(task, score, "mechanism")
-    survived = MutantResult("half", Fate.SURVIVED, 1.0, 1e-3, 10, noise="it", change="halved")
-    fates = Fates((survived,), likeliest=found, failure_prob=1e-3)
+    survived = MutantResult(
+        "half", MutantStatus.SURVIVED, 1.0, 1e-3, 10, noise="it", change="halved"
+    )
+    mutant_runs = MutantRuns((survived,), likeliest=found, failure_prob=1e-3)
     family = Added.of(AddedNoise("Gaussian", (1.0,), 2.0))
-    words = advice(task, found, Verdict.NO_POWER, fates, family)
-    assert words.startswith("more draws: with half of its noise, this pair would need epsilon = ")
+    words = advice(task, found, Verdict.NO_POWER, mutant_runs, family)
+    assert words.startswith("Use about ")
+    assert "With half of the noise" in words
     planned = plan(ApproxDP(epsilon, 1e-5), half, failure_prob=1e-3)
     assert planned.draws < draws_named(words) < 1.1 * planned.draws  # two digits, rounded up
 
@@ -267,7 +272,7 @@ def test_outputs_that_are_all_equal_are_noted() -> None:
     def seeded_inside(data, *, rng):
         return data.sum() + np.random.default_rng(0).laplace()
 
-    assert "all outputs of either dataset were equal in" in notes_of(seeded_inside)
+    assert "outputs of each dataset were equal" in notes_of(seeded_inside)
     assert "were equal" not in notes_of(total)
 
 
@@ -278,44 +283,44 @@ def test_outputs_that_are_no_answer_at_all_are_noted() -> None:
     def gap_on_one_side(data, size, *, rng):
         return total(data, size, rng=rng) if data.any() else np.full(size, np.nan)
 
-    assert "every output on both datasets is NaN" in notes_of(gap)
+    assert "Every output on both datasets is NaN" in notes_of(gap)
     assert "NaN" not in notes_of(gap_on_one_side)
 
 
 def test_a_search_that_ends_far_below_the_claim_says_that_a_worse_pair_may_be_left() -> None:
     quiet = partial(total, scale=1e9)
-    words = "the worst pair that the search found shows 0 of 1: the mechanism has slack, or a worse"
+    words = "The worst pair found certifies epsilon = 0, and 1 is claimed."
     assert words in notes_of(quiet, neighbors.portfolio())
-    assert "the worst pair" not in notes_of(quiet)
-    assert "the worst pair" not in notes_of(total, neighbors.portfolio())
+    assert "worst pair found" not in notes_of(quiet)
+    assert "worst pair found" not in notes_of(total, neighbors.portfolio())
 
 
 # --- what was left out ---
 
 
-def left_out(mechanism, pairs=FAR, **options) -> str:
+def not_covered(mechanism, pairs=FAR, **options) -> str:
     options = {"draws": 2000, "seed": 1, "mutants": None, **options}
-    return "; ".join(audit(mechanism, PureDP(1.0), pairs, **options).left_out)
+    return "; ".join(audit(mechanism, PureDP(1.0), pairs, **options).not_covered)
 
 
 def test_low_bits_are_left_out_unless_somebody_asks_for_them() -> None:
-    assert left_out(total) == "the low bits of its outputs (float_attack=True)"
-    assert left_out(total, float_attack=True) == ""
-    assert left_out(total, method="sequential") == "the low bits of its outputs (float_attack=True)"
+    assert not_covered(total) == "low bits of the outputs (float_attack=True)"
+    assert not_covered(total, float_attack=True) == ""
+    assert not_covered(total, method="sequential") == "low bits of the outputs (float_attack=True)"
 
     def whole(data, size, *, rng):
         return rng.integers(0, 5, size=size)
 
-    assert left_out(whole) == ""
+    assert not_covered(whole) == ""
 
 
 @pytest.mark.slow
 def test_missing_items_are_left_out_of_a_portfolio_that_has_none() -> None:
     words = "data with missing items (missing=True)"
-    assert words in left_out(total, neighbors.portfolio())
-    assert words not in left_out(total, neighbors.portfolio(missing=True))
-    assert words not in left_out(total, neighbors.portfolio(low=0, high=1))
-    assert words not in left_out(total)
+    assert words in not_covered(total, neighbors.portfolio())
+    assert words not in not_covered(total, neighbors.portfolio(missing=True))
+    assert words not in not_covered(total, neighbors.portfolio(low=0, high=1))
+    assert words not in not_covered(total)
 
 
 @pytest.mark.slow
@@ -328,18 +333,18 @@ def test_pairs_for_which_draws_were_too_few_are_named() -> None:
     assert 0 < len(untried) < len(held.pairs)
     assert set(untried) <= {pair.recipe for pair in held.pairs}
     assert not set(untried) & {trial.arm for trial in few.diagnostics.search.trials}
-    assert f"pairs, for want of draws: {untried[0]}, " in "; ".join(few.left_out)
+    assert f"pairs for which draws were too few: {untried[0]}, " in "; ".join(few.not_covered)
     assert f"{len(untried)} of the {len(held.pairs)} left out" in few.diagnostics.search.words()
     assert many.diagnostics.search.untried == ()
     silent = replace(few, verdict=Verdict.NOT_REFUTED).summary()
-    assert f"\n  left out   pairs, for want of draws: {untried[0]}" in silent
+    assert f"pairs for which draws were too few: {untried[0]}" in silent
 
 
 def test_of_a_named_frame_the_pairs_around_it_are_advised() -> None:
     frame = pd.DataFrame({"who": [1, 1, 2], "paid": [1.0, 2.0, 3.0]})
     pair = NeighborPair.from_frame(frame, user="who", drop=2)
     count = one_draw(lambda data, *, rng: len(data) + rng.laplace(scale=50.0))
-    words = "another pair: search for the worst one, as in neighbors.portfolio("
+    words = "Search for the worst pair with neighbors.portfolio("
     found = audit(count, PureDP(1.0), pair, draws=300, seed=1, mutants=[count])
     assert found.advice.startswith(words)
 
@@ -351,47 +356,49 @@ def test_what_was_not_run_is_counted_beside_what_was() -> None:
     result = audit(total, PureDP(2.0), FAR, draws=200, seed=1)
     assert result.verdict is Verdict.NOT_REFUTED
     assert result.reason == "no violation found, and 1 of 1 mutant was killed"
-    assert "\n  mutants    1 of 1 killed, 1 not run\n" in result.summary()
-    assert "not run: the draws for mutants were spent on others" in result.summary()
+    assert "\n  mutants             1 of 1 killed, 1 not run\n" in result.summary()
+    assert "not run: the draws for mutants were used" in result.summary(verbose=True)
 
 
 def test_what_would_have_been_seen_stands_below_silence_that_has_power() -> None:
     result = audit(total, PureDP(1.0), FAR, draws=2000, seed=1)
     seen = at_most(result.detectable_epsilon)
     assert (
-        f"\n  would see  epsilon = {seen} or more on this pair, with probability about 0.9, if "
+        f"\n  detectable          epsilon = {seen} or more, with probability about 0.9 ("
         in result.summary()
     )
     blind = replace(result, detectable_epsilon=math.inf)
-    words = "\n  would see  no violation with probability 0.9: it takes more draws\n"
+    words = "\n  detectable          no violation with probability 0.9: this needs more draws\n"
     assert words in blind.summary()
-    assert "would see" not in replace(blind, verdict=Verdict.NO_POWER).summary()
-    assert "would see" not in replace(blind, detectable_epsilon=None).summary()
+    assert "detectable" not in replace(blind, verdict=Verdict.NO_POWER).summary()
+    assert "detectable" not in replace(blind, detectable_epsilon=None).summary()
 
 
 def test_half_a_noise_that_would_not_be_missed_is_told() -> None:
     task = Task(PureDP(6.0), neighbors.family(FAR), 200, 1e-6, 1, "total")
     found = certificate_of(task, total, "mechanism")
-    gone = MutantResult("gone", Fate.KILLED, 7.0, 1e-7, 10, noise="it", change="removed")
-    half = MutantResult("half", Fate.SURVIVED, 1.0, 1e-7, 10, noise="it", change="halved")
-    verdict, reason = judge(task, found, Fates((gone, half)))
+    gone = MutantResult("gone", MutantStatus.KILLED, 7.0, 1e-7, 10, noise="it", change="removed")
+    half = MutantResult("half", MutantStatus.SURVIVED, 1.0, 1e-7, 10, noise="it", change="halved")
+    verdict, reason = judge(task, found, MutantRuns((gone, half)))
     assert verdict is Verdict.NOT_REFUTED
     assert reason == (
-        "no violation found, and 1 of 2 mutants were killed; some of its noise can be halved "
-        "without notice"
+        "no violation found, and 1 of 2 mutants were killed; the halving of some noise was not "
+        "detected"
     )
 
 
 def test_an_audit_that_notices_only_that_all_noise_is_gone_says_so() -> None:
     task = Task(PureDP(6.0), neighbors.family(FAR), 200, 1e-6, 1, "total")
     found = certificate_of(task, total, "mechanism")
-    gone = MutantResult("gone", Fate.KILLED, 7.0, 1e-7, 10, noise=ALL_NOISE, certain=True)
-    part = MutantResult("part", Fate.SURVIVED, 1.0, 1e-7, 10, noise="it", certain=True)
+    gone = MutantResult("gone", MutantStatus.KILLED, 7.0, 1e-7, 10, noise=ALL_NOISE, certain=True)
+    part = MutantResult("part", MutantStatus.SURVIVED, 1.0, 1e-7, 10, noise="it", certain=True)
     words = (
-        "no violation found, and 1 of 2 mutants were killed: nothing less than taking all of its "
+        "no violation found, and 1 of 2 mutants were killed; no change smaller than removing all "
     )
-    assert judge(task, found, Fates((gone, part)))[1] == words + "noise away was noticed"
-    idle = replace(part, fate=Fate.NOT_RUN)
-    assert judge(task, found, Fates((gone, idle)))[1].endswith("all of its noise away was tried")
-    given = MutantResult("mine", Fate.KILLED, 7.0, 1e-7, 10)
-    assert "nothing less" not in judge(task, found, Fates((given, gone, part)))[1]
+    assert judge(task, found, MutantRuns((gone, part)))[1] == words + "noise was detected"
+    idle = replace(part, status=MutantStatus.NOT_RUN)
+    assert judge(task, found, MutantRuns((gone, idle)))[1].endswith(
+        "smaller than removing all noise was tried"
+    )
+    given = MutantResult("mine", MutantStatus.KILLED, 7.0, 1e-7, 10)
+    assert "no change smaller" not in judge(task, found, MutantRuns((given, gone, part)))[1]

@@ -32,7 +32,7 @@ from dpaudit.claims.notions import Claim
 from dpaudit.engine.certificate import Tally
 from dpaudit.engine.concluding import judge
 from dpaudit.engine.driver import certificate_of
-from dpaudit.engine.mutation import FIRST_LOOK, Fates
+from dpaudit.engine.mutation import FIRST_LOOK, MutantRuns
 from dpaudit.engine.task import FEW_DRAWS, Task
 from dpaudit.mechanisms.sampler import PROBE_SIZE
 from dpaudit.neighbors import family
@@ -75,7 +75,7 @@ def test_a_violation_is_refuted_near_its_true_size() -> None:
     assert 1.85 < result.certified_epsilon <= 2.0
     assert result.certified_delta > 0.2
     assert result.estimated_epsilon > result.certified_epsilon
-    assert "where 1 was claimed" in result.reason
+    assert "but 1 is claimed" in result.reason
 
 
 def test_a_kept_claim_with_a_caught_mutant_is_not_refuted() -> None:
@@ -141,7 +141,7 @@ def test_the_reason_for_refuting_a_curve_is_true() -> None:
         found = certificate_of(task, mechanism, "mechanism")
         if found.refuted:
             refuted += 1
-            assert found.epsilon.lower > found.point[0], judge(task, found, Fates(), None)[1]
+            assert found.epsilon.lower > found.point[0], judge(task, found, MutantRuns(), None)[1]
     assert refuted > 6
 
 
@@ -226,10 +226,10 @@ def test_the_witness_is_counted_on_the_certifying_draws() -> None:
     guessed = counts.hits_left + other.hits_right, counts.hits_right + other.hits_left
     both = 2 * result.draws["certify"]
     assert result.epsilon.counts == Counts(guessed[0], both, guessed[1], both)
-    words = f"{guessed[0]:,} of {sum(guessed):,} guesses right, in {both:,} draws at fair coins"
+    words = f"{guessed[0]:,} of {sum(guessed):,} guesses are right, in {both:,} randomised draws"
     sides = (
-        f" (left {counts.hits_left:,} of {counts.hits_left + counts.hits_right:,}, "
-        f"right {other.hits_right:,} of {other.hits_left + other.hits_right:,})"
+        f" (left: {counts.hits_left:,} of {counts.hits_left + counts.hits_right:,}; "
+        f"right: {other.hits_right:,} of {other.hits_left + other.hits_right:,})"
     )
     assert result.witness.sentence().endswith(words + sides)
     inside = [

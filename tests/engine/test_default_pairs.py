@@ -62,7 +62,7 @@ def test_planted_bugs_are_refuted_and_their_counterparts_are_not(story: str) -> 
         result = audit(mechanism, planted.claim, pairs, draws=draws, seed=1, mutants=None)
         assert (result.verdict is Verdict.REFUTED) is expected
         assert result.diagnostics.search is not None
-        assert "searched   portfolio(" in result.summary()
+        assert "search              portfolio(" in result.summary(verbose=True)
 
 
 def without(held: Portfolio, *ideas: str) -> Portfolio:
@@ -251,7 +251,7 @@ def test_exact_mechanisms_find_the_worst_pair_of_a_space() -> None:
     assert result.failure_prob == 0
     assert result.diagnostics.search is not None
     assert len(result.diagnostics.search.trials) == 40
-    assert "40 pairs tried by computation" in result.summary()
+    assert "40 pairs tried by computation" in result.summary(verbose=True)
 
 
 @pytest.mark.slow

@@ -148,7 +148,7 @@ def test_a_mechanism_need_not_answer_on_very_few_users() -> None:
 
     found = audit(picky, PureDP(1.0), seed=1, draws=10_000)
     assert found.verdict is Verdict.NOT_REFUTED
-    assert "very few users (the mechanism gives no answer on few_users(" in str(found.left_out)
+    assert "very few users (the mechanism gives no answer on few_users(" in str(found.not_covered)
 
     class Exact:
         def pmf(self, data: Array) -> Array:
@@ -174,7 +174,7 @@ def test_a_claim_that_holds_for_one_item_is_told_apart() -> None:
     claim = PureDP(1.0, REPLACE)
     found = audit(record_mean, claim, seed=1, draws=5000)
     assert found.verdict is Verdict.REFUTED
-    assert any("refuted for users with 8 items; for users with one" in note for note in found.notes)
+    assert any("refuted for users with 8 items. For users with one" in note for note in found.notes)
     broken = audit(counts, PureDP(1.0, REMOVE), seed=1, draws=5000)
     named = audit(record_mean, claim, neighbors.portfolio(m=4), seed=1, draws=5000)
     for result in (broken, named):
@@ -264,7 +264,7 @@ def test_every_kind_of_leak_is_named() -> None:
     where = neighbors.portfolio(SHOPS, schema=neighbors.Schema(user="user"))
     found = audit(Outcomes(by_shop, keys=["a", "b", "d"]), PureDP(1.0), where, draws=4000, seed=1)
     assert "alone with shop = d" in found.pair_words  # by its presence
-    assert any("other pairs look like violations" in n and "high" in n for n in found.notes)
+    assert any("Other pairs look like violations" in n and "high" in n for n in found.notes)
 
 
 def test_noise_that_numpy_does_not_draw_is_told_how_to_show_power() -> None:

@@ -23,7 +23,7 @@ from dpaudit import (
 )
 from dpaudit.engine import driver, mutation
 from dpaudit.engine.driver import certificate_of
-from dpaudit.results import Fate, MutantResult, mutation_score, unnoticed
+from dpaudit.results import MutantResult, MutantStatus, mutation_score, undetected
 
 Array = np.ndarray
 Generator = np.random.Generator
@@ -78,7 +78,7 @@ def test_an_honest_mechanism_is_not_refuted_and_its_mutants_are_killed() -> None
     assert mutation_score(result.mutants) == (2, 2)
     assert result.mutation_score == 1.0
     assert result.reason == "no violation found, and all 2 mutants were killed"
-    assert unnoticed(result.mutants) == {}
+    assert undetected(result.mutants) == {}
 
 
 def test_gross_mutants_cost_a_few_hundred_draws() -> None:
@@ -95,7 +95,7 @@ def test_a_refuted_claim_needs_no_mutants() -> None:
 def test_none_switches_them_off() -> None:
     result = audited(laplace, mutants=None)
     assert (result.verdict, result.mutants) == (Verdict.NO_POWER, ())
-    assert "no mutant was wanted" in result.reason
+    assert "no mutant was requested" in result.reason
 
 
 def test_an_audit_that_notices_nothing_has_no_power() -> None:
@@ -105,14 +105,14 @@ def test_an_audit_that_notices_nothing_has_no_power() -> None:
 
 
 @pytest.mark.slow
-def test_noise_that_can_be_removed_unnoticed_is_named() -> None:
+def test_noise_that_can_be_removed_undetected_is_named() -> None:
     result = audited(two_answers)
     assert result.verdict is Verdict.NOT_REFUTED
-    (missed,) = unnoticed(result.mutants)
+    (missed,) = undetected(result.mutants)
     assert missed.endswith("of test_mutation.py (normal, scale 1)")
-    assert result.reason.endswith("; some of its noise can be removed without notice")
-    draws = unnoticed(result.mutants)[missed]
-    assert f"\n  unnoticed  {missed} removed, in {draws:,} draws\n" in result.summary()
+    assert result.reason.endswith("; the removal of some noise was not detected")
+    draws = undetected(result.mutants)[missed]
+    assert f"\n  undetected mutants  {missed} removed, in {draws:,} draws\n" in result.summary()
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_noise_of_one_call_is_told_from_that_of_all() -> None:
     assert result.verdict is Verdict.NOT_REFUTED
     for words in ("removed", "removed in the first", "removed in the last", "not refreshed"):
         found = [m for m in result.mutants if m.name.endswith((words, f"{words} call"))]
-        assert [m.fate for m in found if "all of" not in m.name] == [Fate.KILLED], words
+        assert [m.status for m in found if "all of" not in m.name] == [MutantStatus.KILLED], words
 
 
 @pytest.mark.slow
@@ -153,7 +153,7 @@ def test_a_given_mutant_comes_first_and_must_be_killed() -> None:
     assert not caught.mutants[1].is_given
     missed = audited(laplace, mutants=[partial(laplace, scale=0.99)])
     assert missed.verdict is Verdict.NO_POWER
-    assert "the mutant laplace(scale=0.99) survived too" in missed.reason
+    assert "the given mutant laplace(scale=0.99) survived too" in missed.reason
 
 
 def test_mutants_of_one_name_are_told_apart() -> None:
@@ -171,7 +171,7 @@ def test_changes_are_applied_to_the_mechanism() -> None:
     )
     assert result.verdict is Verdict.NOT_REFUTED
     assert result.mutants[0].name == f"without {here}.clip"
-    assert [m.fate for m in result.mutants[:2]] == [Fate.KILLED] * 2
+    assert [m.status for m in result.mutants[:2]] == [MutantStatus.KILLED] * 2
     assert clip(np.array(5.0)) == 1.0
     scaled = audited(partial(laplace, scale=1.0), mutants=[mutants.scaled(scale=0.5)])
     assert named(scaled, "scale times 0.5").killed
@@ -179,10 +179,10 @@ def test_changes_are_applied_to_the_mechanism() -> None:
 
 def test_a_change_of_code_that_is_never_reached_tells_nothing() -> None:
     result = audited(laplace, mutants=[mutants.without(f"{__name__}.clip")])
-    assert result.mutants[0].fate is Fate.NOT_RUN
-    assert result.mutants[0].note == "its code was never reached on these data"
+    assert result.mutants[0].status is MutantStatus.NOT_RUN
+    assert result.mutants[0].note == "its code was never executed on these data"
     assert result.verdict is Verdict.NO_POWER
-    assert "could not be run (its code was never reached" in result.reason
+    assert "could not be run (its code was never executed" in result.reason
 
 
 def test_a_mutant_that_raises_is_no_news_of_the_mechanism() -> None:
@@ -190,7 +190,7 @@ def test_a_mutant_that_raises_is_no_news_of_the_mechanism() -> None:
         raise ZeroDivisionError("by the mistake")
 
     result = audited(laplace, mutants=[broken])
-    assert result.mutants[0].fate is Fate.NOT_RUN
+    assert result.mutants[0].status is MutantStatus.NOT_RUN
     assert result.mutants[0].note.startswith("raised ZeroDivisionError: by the mistake")
 
 
@@ -205,14 +205,14 @@ def test_a_mutant_that_raises_is_no_news_of_the_mechanism() -> None:
             "rng",
         ),
         (unseeded(lambda data, size, *, rng: np.random.default_rng().laplace(size=size)), "own"),
-        (lambda data, size, *, rng: np.zeros(size), "it draws no noise"),
+        (lambda data, size, *, rng: np.zeros(size), "draws no noise"),
     ],
 )
 def test_where_no_noise_is_seen_that_is_said(mechanism: Any, words: str) -> None:
     result = audited(mechanism, draws=2000)
     assert result.verdict is Verdict.NO_POWER
     assert words in result.reason
-    advised = "a look at the code" if "draws no noise" in words else "give a mutant"
+    advised = "Check the code" if "draws no noise" in words else "Give a mutant"
     assert advised in result.advice or result.mutants
 
 
@@ -277,7 +277,7 @@ def test_what_could_not_be_removed_may_be_halved() -> None:
         return data.sum() + noise[:, 0, 0]
 
     result = audited(regression)
-    assert named(result, "removed").fate is Fate.NOT_RUN
+    assert named(result, "removed").status is MutantStatus.NOT_RUN
     assert named(result, "halved").killed
     assert result.verdict is Verdict.NOT_REFUTED
 
@@ -405,8 +405,8 @@ def test_mutants_are_the_same_with_the_same_seed_and_change_nothing_of_the_audit
 
 def test_few_draws_suffice_to_run() -> None:
     result = audited(laplace, draws=20)
-    assert named(result, "removed").fate is not Fate.NOT_RUN
-    assert named(result, "halved").note == "the draws for mutants were spent on others"
+    assert named(result, "removed").status is not MutantStatus.NOT_RUN
+    assert named(result, "halved").note == "the draws for mutants were used for others"
 
 
 @pytest.mark.statistical

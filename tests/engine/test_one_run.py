@@ -44,7 +44,7 @@ SCORES = np.arange(40.0)
     ("arguments", "message"),
     [
         ({"scores": np.append(SCORES[1:], np.nan)}, "scores must be finite, got nan at index 39"),
-        ({"scores": SCORES[1:]}, "of one length, got 39 and 40"),
+        ({"scores": SCORES[1:]}, "have the same length, got 39 and 40"),
         ({"scores": []}, "scores must be numbers, one-dimensional and not empty"),
         ({"scores": SCORES.reshape(8, 5)}, "scores must be numbers"),
         ({"scores": ["a"] * 40}, "scores must be numbers"),
@@ -102,7 +102,7 @@ def test_a_random_half_is_judged_by_a_bound_of_its_own(claim):
         **given | {"failure_prob": 0.05 * half_probability(120)}, coins="fair"
     )
     assert half.diagnostics.canaries == paid.diagnostics.canaries
-    assert any("uniformly among all sets of exactly half" in note for note in half.notes)
+    assert any("uniformly among all sets of half" in note for note in half.notes)
     assert not any("half of the canaries are" in note for note in fair.notes + half.notes)
 
 
@@ -112,8 +112,8 @@ def test_who_included_exactly_half_and_does_not_say_so_is_told():
     scores = 2.0 * included + rng.standard_normal(120)
     given = {"scores": scores, "included": included, "claim": PureDP(1.0), "failure_prob": 0.05}
     unsaid, fair = dpaudit.audit_one_run(**given), dpaudit.audit_one_run(**given, coins="fair")
-    assert unsaid.notes[0].startswith("exactly half of the canaries are included")
-    assert "probability 0.073. Pass coins='half'" in unsaid.notes[0]
+    assert unsaid.notes[0].startswith("Exactly half of the canaries are included")
+    assert "probability 0.073 under fair coins" in unsaid.notes[0]
     assert unsaid.diagnostics.canaries == fair.diagnostics.canaries
 
 
@@ -210,10 +210,10 @@ def test_silence_has_no_power_and_says_what_is_assumed():
     with pytest.raises(AssertionError, match="NO POWER"):
         found.assert_not_refuted()
     assert found.reason.endswith("there is no mutant to show power: one run has none")
-    assert "\n  next       more canaries" in found.summary()
+    assert "\n  next                Use more canaries" in found.summary()
     assert AuditResult.from_json(found.to_json()) == found
     assert any("fair coin" in words for words in found.notes)
-    assert any("number of guesses, 50" in words for words in found.notes)
+    assert any("guesses=50 were fixed" in words for words in found.notes)
     assert found.diagnostics.canaries.looks == (50,)
     assert found.diagnostics.canaries.chosen == "their number was fixed beforehand"
     with pytest.raises(ValueError, match="schema"):
@@ -224,7 +224,7 @@ def test_a_delta_that_explains_everything_is_named():
     scores, coins = gaussian_scores(3.0, 1000, 3)
     found = dpaudit.audit_one_run(scores, coins, ApproxDP(1.0, 1e-3))
     assert found.verdict is Verdict.NO_POWER
-    assert "choose a larger failure_prob" in found.notes[0]
+    assert "Choose a larger failure_prob" in found.notes[0]
 
 
 def test_verdict_and_certified_epsilon_agree():
@@ -244,7 +244,7 @@ def test_a_curve_is_judged_whole():
     scores, coins = gaussian_scores(4.0, 2000, 4)
     found = dpaudit.audit_one_run(scores, coins, GaussianDP(1.0), failure_prob=0.05)
     assert found.verdict is Verdict.REFUTED
-    assert found.advice == ""
+    assert "the training run" in found.advice
     assert found.diagnostics.curves.certified_mu > 1.0
     at = found.claimed_delta
     assert found.claimed_epsilon == GaussianDP(1.0).epsilon(at)
@@ -323,7 +323,7 @@ def test_scores_of_a_reversed_sign_are_pointed_out_and_change_nothing_else():
     found = dpaudit.audit_one_run(-scores, coins, PureDP(1.0), failure_prob=0.05)
     lower = (scores[coins][:, None] > scores[~coins]).mean()
     assert f"have lower scores than excluded ones in {lower:.0%} of the pairs" in found.notes[0]
-    assert "who looks at both signs has to double failure_prob" in found.summary()
+    assert "double failure_prob" in found.summary(verbose=True)
     assert (found.verdict, found.certified_epsilon) == (Verdict.NO_POWER, 0.0)
     assert "reversed" not in str(dpaudit.audit_one_run(scores, coins, PureDP(1.0)))
 
@@ -372,9 +372,11 @@ def test_ties_are_counted_where_they_are_many():
     assert not any("share" in hint for hint in hints(few, coins))
     told = [hint for hint in hints(many, coins) if "share" in hint]
     assert len(told) == 1
-    assert told[0].startswith("21 of 200 canaries share their score with others (180 values")
+    assert told[0].startswith("21 of 200 canaries share their score with others (180 distinct")
     same = dpaudit.audit_one_run(np.zeros(200), coins, PureDP(1.0))
-    assert "200 of 200 canaries share their score with others (1 values" in same.summary()
+    assert "200 of 200 canaries share their score with others (1 distinct" in same.summary(
+        verbose=True
+    )
     assert "reversed" not in str(same)
 
 
@@ -408,7 +410,7 @@ def test_plans_grow_with_canaries_and_shrink_with_certainty():
     sure = plan_one_run(PureDP(1.0), mu=2.0, canaries=[200])
     assert sure.certified_epsilon[0] < found.certified_epsilon[1]
     assert sure.needed > found.needed
-    assert f"{found.needed:,} canaries in one run refute the claim 1-DP" in str(found)
+    assert f"{found.needed:,} canaries in one run refute the claim epsilon = 1" in str(found)
 
 
 def test_models_of_a_true_epsilon():
@@ -456,7 +458,7 @@ def test_rows_of_two_series_are_not_paired_across_their_index():
     scores, coins = gaussian_scores(2.0, 200, 1)
     scores, coins = pandas.Series(scores), pandas.Series(coins)
     assert dpaudit.audit_one_run(scores, coins, PureDP(1.0)).diagnostics.canaries.canaries == 200
-    with pytest.raises(ValueError, match="scores and included must be of one index"):
+    with pytest.raises(ValueError, match="scores and included must have the same index"):
         dpaudit.audit_one_run(scores, coins[::-1], PureDP(1.0))
 
 

@@ -69,8 +69,8 @@ def test_mutants_are_seen_through_the_score() -> None:
         mutants=[mutants.scaled(scale=0.3), partial(spread, scale=0.25)],
     )
     assert result.verdict.words == "NOT REFUTED"
-    assert [m.fate.value for m in result.mutants if not m.noise] == ["killed", "killed"]
-    assert any(mutant.noise and mutant.fate.value == "killed" for mutant in result.mutants)
+    assert [m.status.value for m in result.mutants if not m.noise] == ["killed", "killed"]
+    assert any(mutant.noise and mutant.status.value == "killed" for mutant in result.mutants)
 
 
 def test_a_leak_that_the_score_ignores_does_not_kill_a_mutant() -> None:
@@ -84,7 +84,7 @@ def test_a_leak_that_the_score_ignores_does_not_kill_a_mutant() -> None:
     result = audit(
         leaks_elsewhere, CLAIM, PAIR, draws=2000, seed=0, score=first, mutants=[leaks_elsewhere]
     )
-    assert [m.fate.value for m in result.mutants if not m.noise] == ["survived"]
+    assert [m.status.value for m in result.mutants if not m.noise] == ["survived"]
 
 
 def test_a_change_that_is_never_reached_is_still_said_to_be() -> None:
@@ -97,7 +97,7 @@ def test_a_change_that_is_never_reached_is_still_said_to_be() -> None:
         score=along,
         mutants=[mutants.without("statistics.fmean")],
     )
-    assert "its code was never reached" in result.mutants[0].note
+    assert "its code was never executed" in result.mutants[0].note
 
 
 def test_a_score_may_see_anything_that_an_array_holds() -> None:

@@ -69,10 +69,29 @@ def test_words_of_intervals_are_the_intervals_that_fire(log_ratios: list[int], a
     edges = np.array([0.5, 1.5, 2.0, 3.5])
     score = TableScore(OUTPUT, edges, np.array(log_ratios, float), False, True, 1.0)
     for threshold in (-0.5, 0.5, 1.5):
-        words = score.words(threshold, above)
+        words = score.words(threshold, above, exact=True)
         fires = _fires(score, threshold, above)
         if 0 < sum(fires) < len(fires):  # cuts that separate nothing are never made
             assert [_described(words, v) for v in GRID] == fires, words
+
+
+def test_many_intervals_are_summarised_unless_the_definition_is_exact() -> None:
+    edges = np.linspace(0.1, 0.9, 9)
+    score = TableScore(OUTPUT, edges, np.array([0.0, 1.0] * 5 + [0.0]), False, True, 1.0)
+    short = score.words(0.5, True)
+    assert short == "learnt likelihood ratio of output >= 1.65 (5 intervals)"
+    exact = score.words(0.5, True, exact=True)
+    assert exact.count("(") == 5
+    assert repr(float(edges[2])) in exact
+    few = TableScore(OUTPUT, edges[:3], np.array([0.0, 1.0, 0.0, 1.0, 0.0]), False, True, 1.0)
+    assert few.words(0.5, True) == "output in (0.1, 0.2] or (0.3, inf]"
+
+
+def test_many_values_are_summarised_unless_the_definition_is_exact() -> None:
+    values = np.arange(12.0)
+    score = TableScore(OUTPUT, values, np.array([1.0] * 12 + [0.0, 0.0]), True, False, 1.0)
+    assert score.words(0.5, True) == "learnt likelihood ratio of output >= 1.65 (12 values)"
+    assert score.words(0.5, True, exact=True) == f"output in {{{', '.join(map(str, range(12)))}}}"
 
 
 @pytest.mark.parametrize("above", [True, False])

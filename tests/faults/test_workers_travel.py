@@ -75,7 +75,9 @@ def test_the_mechanism_its_helpers_and_its_noise_mutants_travel_by_value(
     alone = audit(release, PureDP(1.0), PAIR, **options)
     together = audit(release, PureDP(1.0), PAIR, **options, settings=Settings(workers=elsewhere))
     assert [m.name for m in together.mutants] == [m.name for m in alone.mutants]
-    assert [(m.fate, m.note) for m in together.mutants] == [(m.fate, m.note) for m in alone.mutants]
+    assert [(m.status, m.note) for m in together.mutants] == [
+        (m.status, m.note) for m in alone.mutants
+    ]
     assert together.draws == alone.draws
     for mutant in of_noise(release, [PAIR.left], seed=1).mutants:
         content = packed(mutant.mechanism)
@@ -149,9 +151,9 @@ def test_a_replaced_function_is_replaced_where_the_audit_runs(
         audit(release, PureDP(2.0), NeighborPair([[0.0]], [[5.0]]), settings=settings, **options)
         for settings in (None, Settings(workers=elsewhere))
     )
-    fates = [[(m.name, m.fate, m.note) for m in r.mutants] for r in (alone, together)]
-    assert fates[0] == fates[1]
-    assert fates[0][0][1].name == "KILLED"
+    mutant_runs = [[(m.name, m.status, m.note) for m in r.mutants] for r in (alone, together)]
+    assert mutant_runs[0] == mutant_runs[1]
+    assert mutant_runs[0][0][1].name == "KILLED"
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 7, 11, 50])

@@ -29,7 +29,7 @@ from dpaudit.ledger.words import (
 )
 from dpaudit.properties.attempt import Attempt, Counterexample, Method, Power, Role, Trace
 from dpaudit.report.pages import write_report
-from dpaudit.results import Fate, MutantResult
+from dpaudit.results import MutantResult, MutantStatus
 from dpaudit.store import KeptRecord
 from tests.report.test_browser import act, in_browser, needs_browser
 from tests.report.test_pages import Reader, run_of
@@ -166,7 +166,7 @@ def test_head_counts_the_verdicts(reader):
     assert "9 statements of paper with the quick profile" in text
     assert "3 REFUTED A counterexample was found" in text
     assert "All 9 REFUTED 3 AMBIGUOUS 1 VACUOUS 1 OPEN 1 HOLDS 2 NOT EXECUTABLE 1" in text
-    assert "0 by argument only · 1 whose mutant survived · 0 that held without a mutant" in text
+    assert "0 by argument only · 1 with a surviving mutant · 0 without a mutant" in text
     assert "1 with a weak attempt" in text
     assert "2 not as declared p.nine: the verdict is refuted, holds was declared" in text
 
@@ -327,8 +327,8 @@ AUDITED = replace(
     claim="f is 1-DP",
     mutant="1 of 2",
     mutants=(
-        MutantResult("no noise", Fate.KILLED, 3.0, 1e-6, 200),
-        MutantResult("half the noise", Fate.SURVIVED, 0.0, 1e-6, 900),
+        MutantResult("no noise", MutantStatus.KILLED, 3.0, 1e-6, 200),
+        MutantResult("half the noise", MutantStatus.SURVIVED, 0.0, 1e-6, 900),
     ),
     survivors="There is slack.",
 )
@@ -366,7 +366,7 @@ def test_a_broken_proof_shows_its_step_and_what_mends_it(authors):
     assert "HOLDS, PROOF BROKEN, by property testing" in text
     assert "A step of the proof fails: line 7 it breaks what it is 2 what it should be 1" in text
     assert "print(2, '>', 1)" in text
-    assert "What mends it: another line" in text
+    assert "Fix: another line" in text
 
 
 def test_statements_are_mathematics_with_place_and_exact_words(authors):
@@ -471,7 +471,7 @@ def test_a_ledger_in_which_nothing_is_wrong_has_no_erratum(tmp_path):
     [
         (None, "–"), (0.0, "0"), (0.12345, "0.1235"), (0.99991, "0.9999"), (1 - 1e-12, "1"),
         (1.0, "1"), (1 + 1e-10, "1"), (1.00002, "1 + 2e-5"), (1.2, "1.2"), (math.inf, "∞"),
-        (-1.0, "-1"), (5e5, "5e5"),
+        (-1.0, "-1"), (5e5, "500000"),
     ],
 )  # fmt: skip
 def test_ratios_show_their_side_of_one(ratio, words):

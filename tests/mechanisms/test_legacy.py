@@ -83,7 +83,7 @@ def test_mutants_are_made_of_legacy_noise() -> None:
 
     result = audit(noisy, PureDP(1.0), PAIR, draws=2000, seed=1)
     assert result.verdict.words == "NOT REFUTED"
-    assert [m.fate.name for m in result.mutants] == ["KILLED", "KILLED"]
+    assert [m.status.name for m in result.mutants] == ["KILLED", "KILLED"]
 
 
 def test_a_function_imported_by_its_name_is_said_to_be_unseen() -> None:

@@ -298,7 +298,7 @@ def test_mutants_that_are_given_begin_again_with_the_mechanism() -> None:
     released = Outcomes(noisy, errors="outcome")
     for mutant in (less, Outcomes(less, errors="outcome")):
         found = audit(released, PureDP(1.0), PAIR, draws=300, seed=3, mutants=[mutant])
-        assert [m.fate.value for m in found.mutants if m.is_given] == ["killed"]
+        assert [m.status.value for m in found.mutants if m.is_given] == ["killed"]
 
 
 def test_a_mechanism_may_have_an_attribute_of_any_name() -> None:
@@ -808,7 +808,7 @@ def test_mutants_of_single_calls_may_return_lists_of_any_length() -> None:
     pair = NeighborPair([[0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0]])
     found = audit(until_above, PureDP(1.0), pair, draws=2000, seed=1)
     assert [m.note for m in found.mutants if "raised" in m.note] == []
-    assert any(m.calls == "first" and m.fate != "not run" for m in found.mutants)
+    assert any(m.calls == "first" and m.status != "not run" for m in found.mutants)
 
 
 def test_lists_may_all_have_one_length_in_one_call_and_another_in_the_next() -> None:

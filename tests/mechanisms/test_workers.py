@@ -405,7 +405,7 @@ def test_the_clock_ends_an_audit_with_what_is_certified() -> None:
     assert result.diagnostics.sequential is not None
     assert result.diagnostics.sequential.stopped == "the time of max_seconds is over"
     assert 0.5 < result.certified_epsilon < 8
-    assert all(m.fate.name != "KILLED" or m.draws for m in result.mutants)
+    assert all(m.status.name != "KILLED" or m.draws for m in result.mutants)
 
 
 def test_a_mechanism_that_takes_a_second_is_probed_by_two_draws_a_side(

@@ -15,9 +15,9 @@ from dpaudit.results import (
     Diagnostics,
     Estimate,
     Expectation,
-    Fate,
     Histogram,
     MutantResult,
+    MutantStatus,
     Profile,
     Verdict,
     Witness,
@@ -93,7 +93,7 @@ def result(**changes: Any) -> AuditResult:
         "failure_prob": epsilon.failure_prob,
         "p_value": 1.0,
         "draws": {"explore": 30_000, "certify": 70_000},
-        "mutants": (mutant("halved", Fate.KILLED), mutant("removed", Fate.KILLED)),
+        "mutants": (mutant("halved", MutantStatus.KILLED), mutant("removed", MutantStatus.KILLED)),
         "expected": Expectation.NOT_REFUTED,
         "seed": 0,
         "seconds": 1.0,
@@ -107,9 +107,9 @@ def result(**changes: Any) -> AuditResult:
     return AuditResult(**facts, diagnostics=Diagnostics(**inner))
 
 
-def mutant(name: str, fate: Fate, *, given: bool = False) -> MutantResult:
+def mutant(name: str, status: MutantStatus, *, given: bool = False) -> MutantResult:
     """A mutant; of the noise, unless it was given."""
-    return MutantResult(name, fate, 1.0, 1e-6, 1000, noise="" if given else "line 1 of x.py")
+    return MutantResult(name, status, 1.0, 1e-6, 1000, noise="" if given else "line 1 of x.py")
 
 
 def row(

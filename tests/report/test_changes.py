@@ -30,7 +30,7 @@ from dpaudit.report.comparison import (
     comparison_lines,
     comparison_markdown,
 )
-from dpaudit.results import AuditResult, Expectation, Fate, SequentialPath, Verdict
+from dpaudit.results import AuditResult, Expectation, MutantStatus, SequentialPath, Verdict
 from tests.records import changed
 from tests.report.hand_made import (
     INF,
@@ -46,8 +46,8 @@ from tests.report.hand_made import (
 REFUTED = result(verdict=Verdict.REFUTED, epsilon=estimate(1.8), mutants=())
 KNOWN = replace(REFUTED, expected=Expectation.REFUTED)
 FINE = result()
-SILENT = result(verdict=Verdict.NO_POWER, mutants=(mutant("halved", Fate.SURVIVED),))
-BLUNT = replace(SILENT, mutants=(mutant("mine", Fate.SURVIVED, given=True),))
+SILENT = result(verdict=Verdict.NO_POWER, mutants=(mutant("halved", MutantStatus.SURVIVED),))
+BLUNT = replace(SILENT, mutants=(mutant("mine", MutantStatus.SURVIVED, given=True),))
 FEWER = {"draws": {"explore": 300, "certify": 700}}
 HOLDS, BROKEN = row(), row(LedgerVerdict.REFUTED)
 
@@ -94,7 +94,9 @@ AUDITS: dict[str, tuple[Any, Any, What | None]] = {
 def test_what_became_of_an_audit(name):
     old, new, what = AUDITS[name]
     found = [c for c in audit_changes(old, new) if c.what not in (What.SURVIVED, What.KILLED)]
-    found = [change for change in found if change.before not in [fate.value for fate in Fate]]
+    found = [
+        change for change in found if change.before not in [status.value for status in MutantStatus]
+    ]
     assert [change.what for change in found] == [what] * (what is not None)
     for change in found:
         assert (change.before, change.now) == (old.status.word, new.status.word)
@@ -107,7 +109,7 @@ def test_what_became_of_an_audit(name):
 def test_mutants_that_survive_now_are_told_and_why_where_there_was_more_to_kill_them_with(
     changes, what
 ):
-    after = (mutant("halved", Fate.KILLED), mutant("removed", Fate.SURVIVED))
+    after = (mutant("halved", MutantStatus.KILLED), mutant("removed", MutantStatus.SURVIVED))
     (change,) = audit_changes(FINE, replace(FINE, mutants=after, **changes))
     assert change.what is (what or What.OTHER)
     assert change.reason.startswith("removed")
@@ -117,15 +119,15 @@ def test_mutants_that_survive_now_are_told_and_why_where_there_was_more_to_kill_
 
 
 def test_mutants_of_one_name_are_told_apart_by_their_order():
-    twice = (mutant("halved", Fate.KILLED), mutant("halved", Fate.SURVIVED))
+    twice = (mutant("halved", MutantStatus.KILLED), mutant("halved", MutantStatus.SURVIVED))
     old, new = (replace(FINE, mutants=mutants) for mutants in (twice, (twice[0], twice[0])))
     assert [change.what for change in audit_changes(old, new)] == [What.KILLED]
     assert [change.what for change in audit_changes(new, old)] == [What.SURVIVED]
 
 
 def test_mutants_that_were_not_run_or_are_gone_are_no_survivors():
-    gone = replace(FINE, mutants=(mutant("halved", Fate.KILLED),))
-    unrun = replace(FINE, mutants=(*gone.mutants, mutant("removed", Fate.NOT_RUN)))
+    gone = replace(FINE, mutants=(mutant("halved", MutantStatus.KILLED),))
+    unrun = replace(FINE, mutants=(*gone.mutants, mutant("removed", MutantStatus.NOT_RUN)))
     assert list(audit_changes(FINE, gone)) == list(audit_changes(FINE, unrun)) == []
 
 
@@ -185,7 +187,7 @@ def both(old: Any, new: Any, **asked: Any) -> Comparison:
 
 def test_every_kind_of_change_is_told_with_its_name_and_what_is_worse_comes_first():
     """One comparison that holds them all: one that is blind to a class fails here."""
-    survivor = (mutant("halved", Fate.KILLED), mutant("removed", Fate.SURVIVED))
+    survivor = (mutant("halved", MutantStatus.KILLED), mutant("removed", MutantStatus.SURVIVED))
     pairs = {
         What.REFUTED: (FINE, REFUTED),
         What.LOST: (KNOWN, replace(FINE, expected=Expectation.REFUTED)),

@@ -22,7 +22,7 @@ from dpaudit.report.audits import AUDITS
 from dpaudit.report.page import ASSETS
 from dpaudit.report.pages import write_report
 from dpaudit.results import severity
-from dpaudit.results.mutants import Fate, MutantResult
+from dpaudit.results.mutants import MutantResult, MutantStatus
 from dpaudit.results.result import AuditResult
 from dpaudit.results.verdicts import STATUSES, Expectation
 from dpaudit.results.words import beside, duration, least, most, number
@@ -221,8 +221,8 @@ def test_table_tells_nothing_certified_from_nearly_all(results, tmp_path):
     )
     page = write_report(tmp_path, run_of([]), [near, far]).read_text()
     text = Reader(page).text()
-    assert "0.98 of 1 98 % of the claim; sees from ε = 1.4" in text
-    assert "0 of 1 nothing certified; sees from ε = 1.4" in text
+    assert "0.98 of 1 98 % of the claim; detectable: ε = 1.4" in text
+    assert "0 of 1 nothing certified; detectable: ε = 1.4" in text
     lengths = re.findall(r'class="under" y="2" width="([\d.]+)"', page)
     assert lengths == ["141.1", "0"]
 
@@ -243,8 +243,8 @@ def test_header_says_what_was_run_and_what_its_error_means(reader, results):
         "wrong with probability at most 1e-5",
         f"family-wise error at most {number(family_wise_error(results))}",
         "NOT REFUTED does not mean private.",
-        "silence means nothing",
-        "A known violation, kept as a demonstration, found again.",
+        "The result says nothing.",
+        "The audit found a known violation again.",
         "python 3.11.7",
     ):
         assert words in text
@@ -262,16 +262,16 @@ def test_finding_holds_all_that_it_takes_to_judge_and_redo(reader, results):
         kept.witness.sentence(),
         kept.pair_words,
         *(mutant.name for mutant in kept.mutants),
-        "all 2 000 to certify, on each dataset: guesses by rank learn nothing, as the output "
-        "itself is their score, fixed beforehand. Events that were learnt beside them had 600 to "
-        "explore and 1 400 to certify, on each dataset",
+        "all 2 000 per dataset to certify. Guesses by rank need no exploration, since the output "
+        "itself is their score. Learnt events used 600 to explore and 1 400 to certify, per "
+        "dataset",
         "(no guarantee)",
         f"audits/{kinds()['audit'].file_name(kept.id)}",
         f"epsilon ≥ {least(kept.certified_epsilon)}",
     ):
         assert words in text
-    reason = kept.reason[0].lower() + kept.reason[1:]
-    assert reason in text
+    assert kept.sentence() in text
+    assert f"{kept.reason[0].upper()}{kept.reason[1:]}." in text
 
 
 def test_datasets_are_shown_and_escaped(results, tmp_path):
@@ -299,7 +299,7 @@ def test_replay_command_is_typed_from_the_working_directory(results, tmp_path, m
 
 def test_computed_results_speak_of_no_probability(results, tmp_path):
     text = text_of([r for r in results if r.id == "audit_x::exact"], tmp_path)
-    assert "nothing is left to chance" in text
+    assert "computed, not sampled" in text
     assert "the probabilities were computed" in text
     assert "Event fired" not in text
     assert "(no guarantee)" not in text
@@ -318,8 +318,8 @@ def test_a_guess_shows_the_counts_of_both_its_sides(tmp_path):
     assert [
         (side, re.sub("<.*?>", " ", row.replace("\u202f", ",")).split()) for side, row in rows
     ] == [
-        ("left", ["311", "(0.3079)", "73", "(0.07228)", "1,010"]),
-        ("right", ["82", "(0.08283)", "304", "(0.3071)", "990"]),
+        ("left", ["311", "(0.308)", "73", "(0.0723)", "1,010"]),
+        ("right", ["82", "(0.0828)", "304", "(0.307)", "990"]),
     ]
     assert [re.findall(r"<strong>(.*?)</strong>", row) for _, row in rows] == [["311"], ["304"]]
     text = Reader(page).text()
@@ -328,10 +328,11 @@ def test_a_guess_shows_the_counts_of_both_its_sides(tmp_path):
     assert "".join(f'<th scope="col">{head}</th>' for head in heads) in page
     assert "The region where left is guessed is shaded, the one of right darker." in text
     words = (
-        "615 of 770 guesses right, in 2,000 draws at fair coins (left 311 of 393, right 304 of 377)"
+        "615 of 770 guesses are right, in 2,000 randomised draws (left: 311 of 393; right: 304 of "
+        "377)"
     )
     assert witness.sentence().endswith(words)
-    assert words in AUDITS.finding(result)
+    assert words in AUDITS.finding(result, verbose=True)
     assert AUDITS.numbers(result).endswith(
         ", 311 and 82 hits guessing left, 73 and 304 hits guessing right"
     )
@@ -345,7 +346,7 @@ def test_an_event_shows_the_counts_of_both_sides(tmp_path):
     witness = replace(first.witness, event="output > 1", counts=Counts(3, 10, 2, 11), right=None)
     result = replace(first, witness=witness)
     text = text_of([result], tmp_path)
-    counted = "Event fired times of draws share left 3 10 0.3 right 2 11 0.1818"
+    counted = "Event fired times of draws share left 3 10 0.3 right 2 11 0.182"
     assert counted.replace(" ", "") in text.replace(" ", "")
     assert "guessed left" not in text
     assert AUDITS.numbers(result).endswith(", 3 and 2 hits")
@@ -363,16 +364,20 @@ def test_infinity_is_a_sign_and_sorts_last(results, tmp_path):
 
 NOISE = "line 3 of f.py (laplace, scale 1)"
 MUTANTS = (
-    MutantResult("half <b>&\"'", Fate.KILLED, 1.0000004, 1e-6, 1400, "a pair", "output > <1"),
-    MutantResult(f"{NOISE} removed", Fate.KILLED, math.inf, 1e-6, 300, "", "x", NOISE, True),
-    MutantResult(f"{NOISE} halved", Fate.SURVIVED, 0.12349, 1e-6, 12_345, "", "", NOISE),
-    MutantResult("computed", Fate.SURVIVED, 0.0, 0.0, 0, note="the same change"),
-    MutantResult("broken", Fate.NOT_RUN, 0.0, 0.0, 0, note="it raised KeyError: '<x>'"),
+    MutantResult(
+        "half <b>&\"'", MutantStatus.KILLED, 1.0000004, 1e-6, 1400, "a pair", "output > <1"
+    ),
+    MutantResult(
+        f"{NOISE} removed", MutantStatus.KILLED, math.inf, 1e-6, 300, "", "x", NOISE, True
+    ),
+    MutantResult(f"{NOISE} halved", MutantStatus.SURVIVED, 0.12349, 1e-6, 12_345, "", "", NOISE),
+    MutantResult("computed", MutantStatus.SURVIVED, 0.0, 0.0, 0, note="the same change"),
+    MutantResult("broken", MutantStatus.NOT_RUN, 0.0, 0.0, 0, note="it raised KeyError: '<x>'"),
 )
 
 
 def table_of_mutants(page: str) -> list[tuple[str, ...]]:
-    """Return the rows of the table: class of the fate, and the text of every cell."""
+    """Return the rows of the table: class of the status, and the text of every cell."""
     (table,) = re.findall(r'<table class="counts mutants">.*?<tbody>(.*?)</tbody>', page, re.S)
     rows = re.findall(
         r"<tr><th[^>]*>(.*?)</th>" + r'<td class="(\w+)">(.*?)</td>' + "<td>(.*?)</td>" * 2, table
@@ -387,7 +392,7 @@ def test_table_of_mutants_tells_name_fate_epsilon_and_draws(special, tmp_path):
     assert table_of_mutants(page) == [
         ("half <b>&\"'", "killed", "killed", "> 1", "1\u202f400"),
         (f"{NOISE} removed", "killed", "killed", "≥ ∞", "300"),
-        (f"{NOISE} halved", "survived", "survived", "≥ 0.1234", "12\u202f345"),
+        (f"{NOISE} halved", "survived", "survived", "≥ 0.123", "12\u202f345"),
         ("computed", "survived", 'survived <span class="quiet">the same change</span>', "", ""),
         (
             "broken",
@@ -398,7 +403,7 @@ def test_table_of_mutants_tells_name_fate_epsilon_and_draws(special, tmp_path):
         ),
     ]
     text = Reader(page).text()
-    assert "Mutants2 of 4 killed, each on the claim and the pairs of this audit" in text
+    assert "Mutants2 of 4 killed, with the claim and the pairs of this audit" in text
     assert "<b>&" not in page
 
 
@@ -432,7 +437,7 @@ def test_summary_sorts_by_the_share_of_mutants_that_were_killed(special, tmp_pat
 
 def test_want_of_mutants_is_said(results, tmp_path):
     text = text_of([r for r in results if r.id == "audit_x::exact"], tmp_path)
-    assert "Mutantsnone, so this audit has not shown that it could find a violation" in text
+    assert "Mutantsnone, so the power of this audit is unknown" in text
     assert "NO POWER (none killed)" in text
 
 
@@ -441,15 +446,15 @@ def test_refuted_audit_needs_no_mutants_and_says_so(results, tmp_path):
     assert refuted.mutants == ()
     page = write_report(tmp_path, run_of([refuted]), [refuted]).read_text()
     text = Reader(page).text()
-    assert "Mutantsnot needed: what is refuted needs no proof of power" in text
-    assert "has not shown" not in text
+    assert "Mutantsnot needed for a refuted claim" in text
+    assert "is unknown" not in text
     assert '<td data-label="Mutants" class="right" data-sort="-1"><span class="quiet">not' in page
 
 
 def test_report_of_nothing(tmp_path):
     text = text_of([], tmp_path, problems=("audit_y.py: SyntaxError",))
     assert "0 audits" in text
-    assert "No audit ended with a result" in text
+    assert "No audit has a result" in text
     assert "1 problem" in text
     assert "SyntaxError" in text
 
@@ -461,10 +466,12 @@ def test_results_of_older_runs_are_marked(results, tmp_path, current):
     )
     other = replace(older, kind="statement", id="audit_x::refuted")
     text = text_of(results[:2], tmp_path, kept=(older, other))
-    assert "1 of these results is older than this run, which made a selection only" in text
+    assert (
+        "1 of these results is from earlier runs, since this run covered only a selection" in text
+    )
     assert text.count("of 19 November 2026, 08:01 UTC") == 2
     assert ("out of date" in text) is not current
-    assert ("settings, versions or sources have changed since" in text) is not current
+    assert ("settings, versions or sources have changed since then" in text) is not current
     assert "dpaudit run <x>" in text
 
 
@@ -488,7 +495,7 @@ def test_lost_violation_is_said(results, tmp_path):
     lost = replace(results[0], expected=Expectation.REFUTED)
     text = text_of([lost], tmp_path)
     assert "VIOLATION NOT FOUND AGAIN" in text
-    assert "A known violation is no longer found: look into it." in text
+    assert "The audit no longer finds a known violation." in text
     assert "VIOLATION NOT FOUND AGAIN" not in text_of(results, tmp_path)
 
 
@@ -498,9 +505,9 @@ def test_lost_violation_is_said(results, tmp_path):
         (1.0000012, 1.0, "> 1"),
         (1.00018, 1.0, "> 1"),
         (1.0, 1.0, "1"),
-        (0.99999999, 1.0, "0.9999"),  # never rounded up
+        (0.99999999, 1.0, "0.999"),  # never rounded up
         (math.log(3) * (1 + 1e-6), math.log(3), "> 1.098613"),
-        (1.23456, 1.0, "1.234"),
+        (1.23456, 1.0, "1.23"),
         (math.inf, 1.0, "∞"),
         (1 + 1e-15, 1.0, "> 1"),
     ],
@@ -581,9 +588,9 @@ def test_sequential_audit_says_what_it_spent_and_why(special, tmp_path):
     assert f"After {spent} of at most 2\u202f000 draws per dataset".replace("\u202f", " ") in text
     assert f"draws per dataset: {result.diagnostics.sequential.stopped}." in text
     assert f"{spent} of 2\u202f000".replace("\u202f", " ") in text  # in the table
-    assert "of the budget where an audit stopped by itself" in text
+    assert "for a sequential audit, the budget is given too" in text
     assert "Wealth of the bet" in titles
-    assert "Counts of the last batch of draws" in text
+    assert "These counts are of the last batch of draws" in text
 
 
 def test_curves_are_told_in_other_languages(special, tmp_path):
@@ -623,12 +630,11 @@ def test_conditional_epsilon_needs_a_delta(special, tmp_path):
 def test_reach_is_told_and_rounded_up(special, tmp_path):
     reach = replace(special["kept"], detectable_epsilon=1.23411)
     text, _ = parts_of(reach, tmp_path)
-    assert "What it would have seen" in text
-    assert "Had this event needed epsilon = 1.235 at delta = 0" in text
+    assert "needed epsilon = 1.24 at delta = 0 on this pair" in text
     text, _ = parts_of(replace(reach, detectable_epsilon=math.inf), tmp_path)
-    assert "no rates of it would have been refuted" in text
+    assert "No violation is detected with probability 0.9" in text
     text, _ = parts_of(replace(reach, detectable_epsilon=None), tmp_path)
-    assert "What it would have seen" not in text
+    assert "on this pair, this audit" not in text
 
 
 def test_notes_stand_before_the_pictures(special, tmp_path):
@@ -643,7 +649,7 @@ def test_additive_noise_speaks_of_centres_and_method(special, tmp_path):
     result = special["additive"]
     text, _ = parts_of(result, tmp_path)
     assert f"Method{result.epsilon.method}" in text.replace("Method ", "Method")
-    assert "on each dataset: centres, before the noise" in text
+    assert "per dataset (draws of the centre, before noise is added)" in text
     assert "Centres before the noise" in text
     assert "The band of the estimate is two standard errors and guarantees nothing" in text
     assert result.witness.sentence() in text
@@ -652,8 +658,8 @@ def test_additive_noise_speaks_of_centres_and_method(special, tmp_path):
 
 def test_closed_form_speaks_of_no_draws_and_no_probability(special, tmp_path):
     text, _ = parts_of(special["closed"], tmp_path)
-    assert "nothing is left to chance" in text
-    assert "none: the probabilities were computed" in text
+    assert "computed, not sampled" in text
+    assert "none; the probabilities were computed" in text
     assert "standard errors" not in text
     assert "Estimated:" not in text
 
@@ -664,7 +670,7 @@ def test_table_has_no_column_for_what_few_audits_have(special, tmp_path):
 
 
 def test_bounds_round_to_the_safe_side():
-    assert (least(0.93766, 3), most(1.23411), least(math.inf)) == ("0.937", "1.235", "∞")
+    assert (least(0.93766, 3), most(1.23411), least(math.inf)) == ("0.937", "1.24", "∞")
 
 
 # --- how it is written ---

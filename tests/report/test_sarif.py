@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dpaudit.ledger.coverage import BROKE_OFF, NOT_RUN, open_row
 from dpaudit.ledger.rows import LedgerVerdict
 from dpaudit.report.sarif import line_of, node_and_reason, sarif
-from dpaudit.results import Expectation, Fate, Verdict
+from dpaudit.results import Expectation, MutantStatus, Verdict
 from dpaudit.store import KeptRecord
 from tests.report.hand_made import estimate, mutant, result, row, run
 
@@ -25,7 +25,7 @@ LOST = result(expected=Expectation.REFUTED, id="x::lost")
 OPEN = result(expected=Expectation.EITHER, id="x::open")
 FINE = result(id="x::fine")
 POWERLESS = result(verdict=Verdict.NO_POWER, mutants=(), id="x::powerless")
-BLUNT = replace(POWERLESS, mutants=(mutant("m", Fate.SURVIVED, given=True),), id="x::blunt")
+BLUNT = replace(POWERLESS, mutants=(mutant("m", MutantStatus.SURVIVED, given=True),), id="x::blunt")
 STRICT = replace(POWERLESS, expected=Expectation.POWER, id="x::strict")
 AUDITS = [REFUTED, KNOWN, LOST, OPEN, FINE, POWERLESS, BLUNT, STRICT]
 

@@ -40,25 +40,29 @@ def line_of(result: AuditResult) -> str:
 def test_sequential_audit_says_what_it_spent(stopped):
     spent = sum(stopped.draws.values())
     assert f"  {spent:,} of 2,000 draws  " in line_of(stopped)
-    lines = AUDITS.finding(stopped).splitlines()
-    assert f"  stopped    the claim is refuted, after {spent:,} of 2,000 draws per dataset" in lines
-    assert lines[-1].startswith("  replay     ")
+    lines = AUDITS.finding(stopped, verbose=True).splitlines()
+    assert (
+        f"  stopped             the claim is refuted, after {spent:,} of 2,000 draws per dataset"
+        in lines
+    )
+    assert any(line.startswith("  reproduce           ") for line in lines)
 
 
 def test_other_audits_say_no_more_than_before():
     result = check(loud)
     assert "draws" not in line_of(result)
-    assert "stopped" not in AUDITS.finding(result)
+    assert "stopped" not in AUDITS.finding(result, verbose=True)
 
 
 def test_mutants_are_counted_in_a_line_and_told_one_by_one_in_a_finding():
     result = check(noisy_sum, mutants=[loud])
     assert "  mutants 3 of 3 killed  " in line_of(result)
-    lines = AUDITS.finding(result).splitlines()
-    first = lines.index("  mutants    3 of 3 killed")
-    told = lines[first + 1 : first + 4]
-    assert [line.split("  ")[-1] for line in told] == [mutant.name for mutant in result.mutants]
-    assert all(line.startswith("    killed: epsilon >") for line in told)
+    assert "  mutants             3 of 3 killed" in AUDITS.finding(result).splitlines()
+    lines = AUDITS.finding(result, verbose=True).splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith("  every mutant"))
+    every = lines[first : first + 3]
+    assert [line.split("  ")[-1] for line in every] == [mutant.name for mutant in result.mutants]
+    assert all(line[22:].startswith("killed: epsilon >") for line in every)
 
 
 @pytest.mark.parametrize("mechanism", [loud, noisy_sum])

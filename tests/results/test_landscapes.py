@@ -152,8 +152,8 @@ def test_page_shows_landscape_ranking_and_account(found, tmp_path):
     assert "<figcaption>The search</figcaption>" in page
     assert "4 trials, 640 draws per dataset; 1 gave no valid pair" in page
     assert "the &lt;sides&gt; are equal" in page
-    assert "(640 of them in the search for the pair)" in page
-    assert "Nothing of it was used to certify" in page
+    assert "(640 of them to search for the pair)" in page
+    assert "None of these draws certify anything" in page
     ranking = page[page.index('<section class="ranking">') :]
     assert len(re.findall(r"<tr[ >]", ranking)) == 4  # a head, and three that were drawn
     assert "<td>2</td><td>right</td><td>1.5</td><td>512</td><td>final</td>" in ranking

@@ -9,41 +9,45 @@ from dataclasses import replace
 import pytest
 
 from dpaudit.results.mutants import (
-    Fate,
     MutantResult,
-    half_noticed,
+    MutantStatus,
     mutation_score,
     score_words,
-    unnoticed,
-    unnoticed_words,
+    undetected,
+    undetected_halvings,
+    undetected_words,
 )
 
 NOISE, COIN, SAMPLE = "line 3 of f.py (laplace)", "line 5 of f.py (random)", "line 7 of f.py"
-KILLED, SURVIVED, NOT_RUN = Fate.KILLED, Fate.SURVIVED, Fate.NOT_RUN
+KILLED, SURVIVED, NOT_RUN = MutantStatus.KILLED, MutantStatus.SURVIVED, MutantStatus.NOT_RUN
 
 
-def mutant(fate: Fate, name: str = "half", epsilon: float = 2.0, **changes) -> MutantResult:
+def mutant(
+    status: MutantStatus, name: str = "half", epsilon: float = 2.0, **changes
+) -> MutantResult:
     """A mutant that was given."""
-    return replace(MutantResult(name, fate, epsilon, 1e-6, 700), **changes)
+    return replace(MutantResult(name, status, epsilon, 1e-6, 700), **changes)
 
 
-def gone(fate: Fate, noise: str = NOISE, calls: str = "all", **changes) -> MutantResult:
+def gone(status: MutantStatus, noise: str = NOISE, calls: str = "all", **changes) -> MutantResult:
     """A mutant in which a noise is gone."""
     return mutant(
-        fate, f"{noise} gone", noise=noise, certain=True, calls=calls, change="removed", **changes
+        status, f"{noise} gone", noise=noise, certain=True, calls=calls, change="removed", **changes
     )
 
 
-def less(fate: Fate, noise: str = NOISE, calls: str = "all") -> MutantResult:
+def less(status: MutantStatus, noise: str = NOISE, calls: str = "all") -> MutantResult:
     """A mutant in which there is less of a noise."""
-    return replace(gone(fate, noise, calls), name=f"{noise} halved", certain=False, change="halved")
+    return replace(
+        gone(status, noise, calls), name=f"{noise} halved", certain=False, change="halved"
+    )
 
 
 # --- the score ---
 
 
 @pytest.mark.parametrize(
-    ("fates", "score", "words"),
+    ("mutant_runs", "score", "words"),
     [
         ([], (0, 0), "0 of 0 killed"),
         ([KILLED], (1, 1), "1 of 1 killed"),
@@ -53,8 +57,8 @@ def less(fate: Fate, noise: str = NOISE, calls: str = "all") -> MutantResult:
         ([NOT_RUN], (0, 0), "0 of 0 killed, 1 not run"),
     ],
 )
-def test_what_was_not_run_does_not_count(fates, score, words):
-    mutants = [mutant(fate) for fate in fates]
+def test_what_was_not_run_does_not_count(mutant_runs, score, words):
+    mutants = [mutant(status) for status in mutant_runs]
     assert mutation_score(mutants) == score
     assert score_words(mutants) == words
 
@@ -62,7 +66,7 @@ def test_what_was_not_run_does_not_count(fates, score, words):
 def test_a_mutant_was_given_unless_it_changes_a_noise():
     assert mutant(KILLED).is_given
     assert not gone(KILLED).is_given
-    assert [mutant(fate).killed for fate in Fate] == [True, False, False]
+    assert [mutant(status).killed for status in MutantStatus] == [True, False, False]
 
 
 # --- in words ---
@@ -75,7 +79,7 @@ def test_a_mutant_was_given_unless_it_changes_a_noise():
         (mutant(KILLED, draws=12_345), "killed: epsilon >= 2, 12,345 draws"),
         (mutant(KILLED, epsilon=1.0000004), "killed: epsilon > 1, 700 draws"),
         (mutant(KILLED, epsilon=math.inf, draws=0), "killed: epsilon >= inf, computed"),
-        (mutant(SURVIVED, epsilon=0.99999), "survived: epsilon >= 0.9999, 700 draws"),
+        (mutant(SURVIVED, epsilon=0.99999), "survived: epsilon >= 0.999, 700 draws"),
         (mutant(SURVIVED, epsilon=0.0), "survived: epsilon >= 0, 700 draws"),
         (
             mutant(SURVIVED, epsilon=0.0, draws=0, note="weaker than one that survived"),
@@ -93,93 +97,93 @@ def test_words_tell_the_fate_and_what_is_behind_it(result, words):
 
 
 def test_a_noise_whose_removal_survives_is_not_noticed():
-    assert list(unnoticed([gone(SURVIVED)])) == [NOISE]
-    assert list(unnoticed([gone(KILLED)])) == []
-    assert list(unnoticed([gone(KILLED), gone(SURVIVED, COIN)])) == [COIN]
-    assert list(unnoticed([])) == []
+    assert list(undetected([gone(SURVIVED)])) == [NOISE]
+    assert list(undetected([gone(KILLED)])) == []
+    assert list(undetected([gone(KILLED), gone(SURVIVED, COIN)])) == [COIN]
+    assert list(undetected([])) == []
 
 
-@pytest.mark.parametrize("fates", list(itertools.permutations(Fate, 2)))
-def test_a_selection_is_noticed_at_either_end(fates):
+@pytest.mark.parametrize("mutant_runs", list(itertools.permutations(MutantStatus, 2)))
+def test_a_selection_is_noticed_at_either_end(mutant_runs):
     """Only one of them may break the claim: nobody sampled at all leaks nothing."""
-    both = [gone(fate, SAMPLE) for fate in fates]
-    assert list(unnoticed(both)) == ([] if KILLED in fates else [SAMPLE])
+    both = [gone(status, SAMPLE) for status in mutant_runs]
+    assert list(undetected(both)) == ([] if KILLED in mutant_runs else [SAMPLE])
 
 
 def test_of_a_selection_neither_end_of_which_is_noticed_there_is_one_line():
-    assert list(unnoticed([gone(SURVIVED, SAMPLE), gone(SURVIVED, SAMPLE)])) == [SAMPLE]
+    assert list(undetected([gone(SURVIVED, SAMPLE), gone(SURVIVED, SAMPLE)])) == [SAMPLE]
 
 
 def test_what_could_not_be_run_tells_nothing():
-    assert list(unnoticed([gone(NOT_RUN), gone(NOT_RUN, COIN, "last")])) == []
+    assert list(undetected([gone(NOT_RUN), gone(NOT_RUN, COIN, "last")])) == []
 
 
 def test_less_noise_that_survives_is_no_noise_that_can_be_removed():
-    assert list(unnoticed([gone(KILLED), less(SURVIVED), less(SURVIVED, calls="last")])) == []
+    assert list(undetected([gone(KILLED), less(SURVIVED), less(SURVIVED, calls="last")])) == []
 
 
 def test_less_noise_that_is_killed_does_not_show_that_its_removal_is_noticed():
-    assert list(unnoticed([gone(SURVIVED), less(KILLED)])) == [NOISE]
+    assert list(undetected([gone(SURVIVED), less(KILLED)])) == [NOISE]
 
 
 def test_mutants_that_were_given_change_no_noise():
-    assert list(unnoticed([mutant(SURVIVED)])) == []
-    assert list(unnoticed([mutant(KILLED), gone(SURVIVED)])) == [NOISE]
+    assert list(undetected([mutant(SURVIVED)])) == []
+    assert list(undetected([mutant(KILLED), gone(SURVIVED)])) == [NOISE]
 
 
 def test_a_single_call_is_named_where_all_of_them_together_are_noticed():
     assert list(
-        unnoticed([gone(KILLED), gone(KILLED, calls="first"), gone(SURVIVED, calls="last")])
+        undetected([gone(KILLED), gone(KILLED, calls="first"), gone(SURVIVED, calls="last")])
     ) == [f"the last call of {NOISE}"]
-    assert list(unnoticed([gone(SURVIVED), gone(SURVIVED, calls="first")])) == [NOISE]
+    assert list(undetected([gone(SURVIVED), gone(SURVIVED, calls="first")])) == [NOISE]
 
 
 @pytest.mark.parametrize("calls", ["first", "last"])
 def test_a_single_call_of_a_selection_is_noticed_at_either_end_too(calls):
     whole = [gone(KILLED, SAMPLE), gone(SURVIVED, SAMPLE)]
     ends = [gone(SURVIVED, SAMPLE, calls), gone(KILLED, SAMPLE, calls)]
-    assert list(unnoticed([*whole, *ends])) == []
-    assert list(unnoticed([*whole, *ends[:1]])) == [f"the {calls} call of {SAMPLE}"]
+    assert list(undetected([*whole, *ends])) == []
+    assert list(undetected([*whole, *ends[:1]])) == [f"the {calls} call of {SAMPLE}"]
 
 
 def test_another_call_that_is_noticed_excuses_none():
     other = {"first": "last", "last": "first"}
     for calls in other:
         mutants = [gone(KILLED), gone(KILLED, calls=calls), gone(SURVIVED, calls=other[calls])]
-        assert list(unnoticed(mutants)) == [f"the {other[calls]} call of {NOISE}"]
+        assert list(undetected(mutants)) == [f"the {other[calls]} call of {NOISE}"]
 
 
 def test_whole_noises_come_before_single_calls():
     mutants = [gone(SURVIVED, NOISE, "first"), gone(KILLED), gone(SURVIVED, COIN)]
-    assert list(unnoticed(mutants)) == [COIN, f"the first call of {NOISE}"]
+    assert list(undetected(mutants)) == [COIN, f"the first call of {NOISE}"]
 
 
 # --- what would be missed by half ---
 
 
 def test_half_of_a_noise_is_missed_where_only_its_removal_is_noticed():
-    assert half_noticed([gone(KILLED), less(SURVIVED)]) == {NOISE: 700}
-    assert half_noticed([gone(KILLED), less(KILLED)]) == {}
-    assert half_noticed([gone(KILLED), less(NOT_RUN)]) == {}
-    assert half_noticed([mutant(SURVIVED, "half")]) == {}
+    assert undetected_halvings([gone(KILLED), less(SURVIVED)]) == {NOISE: 700}
+    assert undetected_halvings([gone(KILLED), less(KILLED)]) == {}
+    assert undetected_halvings([gone(KILLED), less(NOT_RUN)]) == {}
+    assert undetected_halvings([mutant(SURVIVED, "half")]) == {}
 
 
 def test_of_a_noise_whose_removal_survives_half_is_not_said_too():
-    assert half_noticed([gone(SURVIVED), less(SURVIVED)]) == {}
+    assert undetected_halvings([gone(SURVIVED), less(SURVIVED)]) == {}
 
 
 def test_half_of_one_call_is_not_said():
-    assert half_noticed([gone(KILLED), less(SURVIVED, calls="first")]) == {}
+    assert undetected_halvings([gone(KILLED), less(SURVIVED, calls="first")]) == {}
 
 
 def test_the_gravest_is_said_first_and_three_at_most():
     halves = [m for noise in "abc" for m in (gone(KILLED, noise), less(SURVIVED, noise))]
-    assert unnoticed_words(halves) == [f"{noise} halved, in 700 draws" for noise in "abc"]
-    found = unnoticed_words([*halves, gone(SURVIVED, COIN, draws=0)])
+    assert undetected_words(halves) == [f"{noise} halved, in 700 draws" for noise in "abc"]
+    found = undetected_words([*halves, gone(SURVIVED, COIN, draws=0)])
     assert found == [
         f"{COIN} removed",
         "a halved, in 700 draws",
         "b halved, in 700 draws",
         "and 1 other",
     ]
-    assert unnoticed_words([gone(KILLED), less(KILLED)]) == []
+    assert undetected_words([gone(KILLED), less(KILLED)]) == []

@@ -22,7 +22,7 @@ from dpaudit.results.estimates import (
     Profile,
     Witness,
 )
-from dpaudit.results.mutants import Fate, MutantResult
+from dpaudit.results.mutants import MutantResult, MutantStatus
 from dpaudit.results.result import Diagnostics
 from dpaudit.results.verdicts import Expectation
 from dpaudit.results.words import beyond, claimed_below
@@ -32,20 +32,21 @@ from tests.records import changed
 COUNTS = Counts(90, 100, 10, 100)
 WITNESS = Witness("output > 1.5", "left", COUNTS, 0.8, 0.2)
 NOISE = "line 3 of noisy.py (laplace, scale 1)"
+KILLED, SURVIVED = MutantStatus.KILLED, MutantStatus.SURVIVED
 MUTANTS = (
-    MutantResult("half", Fate.KILLED, 1.9, 4e-6, 1400, "pair", "output > 1.5"),
+    MutantResult("half", MutantStatus.KILLED, 1.9, 4e-6, 1400, "pair", "output > 1.5"),
     MutantResult(
-        f"{NOISE} removed", Fate.KILLED, math.inf, 2e-6, 512, "pair", "output = 0", NOISE, True
+        f"{NOISE} removed", KILLED, math.inf, 2e-6, 512, "pair", "output = 0", NOISE, True
     ),
     MutantResult(
-        f"{NOISE} halved in the last call", Fate.SURVIVED, 0.1, 2e-6, 700, "pair", "", NOISE,
-        False, "last",
+        f"{NOISE} halved in the last call", SURVIVED, 0.1, 2e-6, 700, "pair", "", NOISE, False,
+        "last",
     ),
     MutantResult(
-        f"{NOISE} not refreshed", Fate.SURVIVED, 0.0, 0.0, 0, "", "", NOISE, False, "all",
+        f"{NOISE} not refreshed", MutantStatus.SURVIVED, 0.0, 0.0, 0, "", "", NOISE, False, "all",
         "weaker than one that survived",
     ),
-    MutantResult("broken", Fate.NOT_RUN, 0.0, 2e-6, 64, note="it raised KeyError: 'x'"),
+    MutantResult("broken", MutantStatus.NOT_RUN, 0.0, 2e-6, 64, note="it raised KeyError: 'x'"),
 )  # fmt: skip
 
 CLAIM = {
@@ -97,7 +98,7 @@ TRIPS: dict[str, dict[str, Any]] = {
     "plain": {},
     "no mutants": {"mutants": (), "expected": None, "origin": {}},
     "infinite": {"epsilon": Estimate(math.inf, math.inf, math.inf, 0.0, "pmf", None, True)},
-    "infinite mutant": {"mutants": (MutantResult("t", Fate.KILLED, math.inf, 0.0, 0),)},
+    "infinite mutant": {"mutants": (MutantResult("t", MutantStatus.KILLED, math.inf, 0.0, 0),)},
     "infinite claim": {"claim": {**CLAIM, "epsilon": math.inf}},
     "infinite profile": {"profile": Profile((0.0, math.inf), (0.5, 0.1), (0.6, 0.1), (0.4, 0.0))},
     "infinite edge": {
@@ -115,7 +116,7 @@ TRIPS: dict[str, dict[str, Any]] = {
     "the word inf": {"id": "inf", "mechanism": "inf", "pair_words": "inf", "reason": "inf"},
     "inf as a source": {"claim": {**CLAIM, "source": "inf"}},
     "inf as a mutant": {
-        "mutants": (MutantResult("inf", Fate.KILLED, 1.0, 0.0, 9, "inf", "inf", "inf"),)
+        "mutants": (MutantResult("inf", MutantStatus.KILLED, 1.0, 0.0, 9, "inf", "inf", "inf"),)
     },
     "only what was not run": {"mutants": MUTANTS[-1:]},
     "tiny": {"failure_prob": 5e-324, "seconds": 1e-17},
@@ -154,12 +155,12 @@ def test_a_real_result_makes_the_trip_without_its_live_event() -> None:
 
 
 def test_mutants_of_every_fate_make_the_trip() -> None:
-    assert {mutant.fate for mutant in MUTANTS} == set(Fate)
+    assert {mutant.status for mutant in MUTANTS} == set(MutantStatus)
     back = _trip(_result()).mutants
     assert back == MUTANTS
-    assert [type(mutant.fate) for mutant in back] == [Fate] * len(MUTANTS)
+    assert [type(mutant.status) for mutant in back] == [MutantStatus] * len(MUTANTS)
     stored = _result().to_json()["mutants"]
-    assert [mutant["fate"] for mutant in stored] == [
+    assert [mutant["status"] for mutant in stored] == [
         "killed", "killed", "survived", "survived", "not run"
     ]  # fmt: skip
 
@@ -195,14 +196,14 @@ DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
     "mutants are a word": lambda d: {**d, "mutants": "laplace"},
     "mutants are words": lambda d: {**d, "mutants": ["laplace"]},
     "mutants are one": lambda d: {**d, "mutants": d["mutants"][0]},
-    "a mutant with another fate": lambda d: {
-        **d, "mutants": [{**d["mutants"][0], "fate": "refuted"}]
+    "a mutant with another status": lambda d: {
+        **d, "mutants": [{**d["mutants"][0], "status": "refuted"}]
     },
     "a mutant with a verdict": lambda d: {
         **d, "mutants": [{**d["mutants"][0], "verdict": "refuted"}]
     },
-    "a mutant without a fate": lambda d: {
-        **d, "mutants": [_without("fate")(d["mutants"][0])]
+    "a mutant without a status": lambda d: {
+        **d, "mutants": [_without("status")(d["mutants"][0])]
     },
 }  # fmt: skip
 
@@ -221,9 +222,9 @@ def test_names_tell_claimed_certified_and_estimated_apart() -> None:
     row = result.row()
     assert row["certified_epsilon"] == 1.4
     assert row["mutation_score"] == 0.5
-    assert row["mutants"][0] == {"name": "half", "fate": "killed", "certified_epsilon": 1.9}
-    told = [(mutant["name"], mutant["fate"]) for mutant in row["mutants"]]
-    assert told == [(mutant.name, mutant.fate.value) for mutant in MUTANTS]
+    assert row["mutants"][0] == {"name": "half", "status": "killed", "certified_epsilon": 1.9}
+    told = [(mutant["name"], mutant["status"]) for mutant in row["mutants"]]
+    assert told == [(mutant.name, mutant.status.value) for mutant in MUTANTS]
     json.dumps(row, allow_nan=False)
     none = _result(mutants=()).row()
     assert (none["mutation_score"], none["mutants"]) == (None, [])
@@ -247,42 +248,46 @@ def test_the_whole_failure_probability_is_that_of_mechanism_mutants_and_margin()
 
 
 def test_what_was_refused_at_an_earlier_schema_says_so() -> None:
-    with pytest.raises(ValueError, match="schema must be 6 for this version of dpaudit, got 4"):
+    with pytest.raises(ValueError, match="schema must be 7 for this version of dpaudit, got 4"):
         AuditResult.from_json({**_result().to_json(), "schema": 4})
 
 
 def test_the_summary_says_it_all() -> None:
     text = str(_result())
     for words in (
-        "REFUTED  audit_x::audit_laplace\n",
-        "laplace(scale=0.5)",
-        "1-DP (Lemma 1)",
-        "epsilon >= 1.4 at delta = 0 (claimed 1, estimated 2.2); delta",
-        "wrong with probability <= 1e-05",
-        "outputs with output > 1.5: 90 of 100 draws on the left, 10 of 100 on the right",
-        "because",
+        "REFUTED  audit_x::audit_laplace  (laplace(scale=0.5))\n",
+        "The claim is 1-DP (Lemma 1), but the mechanism needs at least epsilon = 1.4 (certified; "
+        "wrong with probability at most 1e-05).",
     ):
         assert words in text
+    assert len(text.splitlines()) <= 12
+    assert "outputs with" not in text
+    evidence = _result().summary(verbose=True)
+    assert "outputs with output > 1.5: 90 of 100 draws on the left, 10 of 100" in evidence
+    assert "estimated epsilon   2.2 (no guarantee)" in evidence
+    assert "because" in evidence
 
 
 def test_the_summary_has_a_line_for_each_mutant() -> None:
-    lines = str(_result()).splitlines()
-    first = lines.index("  mutants    2 of 4 killed, 1 not run")
-    assert lines[first + 1 :] == [
-        "    killed: epsilon >= 1.9, 1,400 draws  half",
-        f"    killed: epsilon >= inf, 512 draws  {NOISE} removed",
-        f"    survived: epsilon >= 0.1, 700 draws  {NOISE} halved in the last call",
-        f"    survived: weaker than one that survived  {NOISE} not refreshed",
-        "    not run: it raised KeyError: 'x'  broken",
+    silent = replace(_result(), verdict=Verdict.NOT_REFUTED)
+    assert "  mutants             2 of 4 killed, 1 not run" in str(silent).splitlines()
+    lines = silent.summary(verbose=True).splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith("  every mutant"))
+    assert [line[22:] for line in lines[first : first + 5]] == [
+        "killed: epsilon >= 1.9, 1,400 draws  half",
+        f"killed: epsilon >= inf, 512 draws  {NOISE} removed",
+        f"survived: epsilon >= 0.1, 700 draws  {NOISE} halved in the last call",
+        f"survived: weaker than one that survived  {NOISE} not refreshed",
+        "not run: it raised KeyError: 'x'  broken",
     ]
-    assert "mutants" not in str(_result(mutants=()))
+    assert "every mutant" not in _result(mutants=()).summary(verbose=True)
 
 
 @pytest.mark.parametrize(
     ("bound", "claimed", "words"),
     [
-        (1.4321987, 1.0, ">= 1.432"),
-        (0.99999, 1.0, ">= 0.9999"),
+        (1.4321987, 1.0, ">= 1.43"),
+        (0.99999, 1.0, ">= 0.999"),
         (1.0, 1.0, ">= 1"),
         (1.000001001, 1.0, "> 1"),
         (1.0 + 2**-52, 1.0, "> 1"),
@@ -306,7 +311,7 @@ def test_a_claim_below_a_bound_lies_between_the_two(claimed: float, units: int) 
 
 def test_a_claim_refuted_by_a_hair_is_exceeded_in_words() -> None:
     barely = replace(_result(), epsilon=replace(_result().epsilon, lower=1.000001001))
-    assert "certified  epsilon > 1 at delta = 0 (claimed 1, estimated 2.2)" in str(barely)
+    assert "the mechanism needs more than epsilon = 1 (certified" in str(barely)
 
 
 def test_verdicts_have_words_and_none_of_them_is_passed() -> None:

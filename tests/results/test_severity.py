@@ -75,7 +75,7 @@ def test_closeness_is_said_and_never_more_than_was_certified(certified, words):
 
 @pytest.mark.parametrize(
     ("detectable", "words"),
-    [(None, ""), (math.inf, "sees no violation of any size"), (1.2301, "sees from ε = 1.24")],
+    [(None, ""), (math.inf, "detects no violation of any size"), (1.2301, "detectable: ε = 1.24")],
 )
 def test_reach_is_rounded_up(detectable, words):
     assert severity.reach(Found(detectable_epsilon=detectable)) == words

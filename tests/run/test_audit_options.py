@@ -52,10 +52,12 @@ def stored_in(home, name="found"):
 
 
 def test_without_a_pair_the_portfolio_is_searched(home):
-    caught = home.dpaudit("audit", "mine:per_item", "--epsilon", "1", *DRAWS)
+    caught = home.dpaudit("audit", "mine:per_item", "--epsilon", "1", *DRAWS, "--verbose")
     assert caught.code == 1
     assert caught.out.startswith("REFUTED  mine:per_item")
-    where = r"  searched   portfolio\(n_users=20, m=8\) and removals: \d+ pairs and 7 spaces, "
+    where = (
+        r"  search              portfolio\(n_users=20, m=8\) and removals: \d+ pairs and 7 spaces, "
+    )
     assert re.search(where + r"\d+ pairs tried with 1,000 draws", caught.out)
     honest = home.dpaudit("audit", "mine:mean", "--epsilon", "1", *DRAWS)
     assert honest.code == 0
@@ -65,13 +67,13 @@ def test_without_a_pair_the_portfolio_is_searched(home):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["mine:gauss", "--mu", "1", *HERE], "claim      1-GDP"),
-        (["mine:gauss", "--rho", "0.5", *HERE], "claim      0.5-zCDP"),
+        (["mine:gauss", "--mu", "1", *HERE], "The claim is mu = 1 (Gaussian DP)"),
+        (["mine:gauss", "--rho", "0.5", *HERE], "The claim is rho = 0.5 (zero-concentrated DP)"),
         (
             ["mine:gauss", "--rho", "0.5", "--delta", "0.1", *HERE],
-            "claim      0.1-approximate 0.5-zCDP",
+            "The claim is rho = 0.5, delta = 0.1 (approximate zCDP)",
         ),
-        (["mine:gauss", "--epsilon", "1", "--delta", "0.5", *HERE], "claim      (1, 0.5)-DP"),
+        (["mine:gauss", "--epsilon", "1", "--delta", "0.5", *HERE], "epsilon = 1, delta = 0.5"),
         (["mine:shape", "--epsilon", "1", "--m", "3", "--dim", "2"], "(n_users=20, m=3, dim=2)"),
         (["mine:mean", "--epsilon", "1", "--users", "9", "--m", "1"], "shape 9x1"),
         (["mine:mean", "--epsilon", "1", "--range", "0", "2.5"], "low=0, high=2.5) and removals: "),
@@ -82,7 +84,7 @@ def test_without_a_pair_the_portfolio_is_searched(home):
     ],
 )  # fmt: skip
 def test_options_say_what_is_claimed_and_where_to_look(home, args, words):
-    result = home.dpaudit("audit", *args, *FEW)
+    result = home.dpaudit("audit", *args, *FEW, "-v")
     assert result.code == 0, result.err
     assert words in result.out
 
@@ -106,7 +108,7 @@ def test_violations_are_found_by_each_of_them(home, args):
 def test_data_of_a_file_are_looked_around(home):
     np.save(home.path / "data.npy", np.random.default_rng(0).integers(0, 3, (12, 2)))
     result = home.dpaudit(
-        "audit", "mine:categories", "--epsilon", "1", "--like", "data.npy", *DRAWS
+        "audit", "mine:categories", "--epsilon", "1", "--like", "data.npy", *DRAWS, "-v"
     )
     assert result.code == 1
     assert "portfolio(like=12x2) and removals: " in result.out

@@ -71,7 +71,7 @@ def test_run_prints_a_line_for_each_audit_and_writes_the_report(home):
     lines = result.out.splitlines()
     assert lines[0].startswith("NOT REFUTED        audit_mine::audit_honest  epsilon >= 0.")
     assert lines[-2].startswith("1 audit in ")
-    assert "wrong with probability <= 2e-06" in lines[-2]
+    assert "is wrong: at most 2e-06" in lines[-2]
     assert lines[-1] == "report: reports/index.html"
     assert (home.path / "reports" / "index.html").exists()
     assert home.json("reports/results.json")["run"]["profile"] == "quick"
@@ -81,9 +81,9 @@ def test_run_prints_a_line_for_each_audit_and_writes_the_report(home):
 def test_run_exits_1_on_a_refutation_and_names_the_witness(home):
     with (home.path / "audits" / "audit_mine.py").open("a") as file:
         file.write(BROKEN)
-    result = home.dpaudit_process("run", "audits", "--jobs", "1", "--out", "elsewhere")
+    result = home.dpaudit_process("run", "audits", "--jobs", "1", "--out", "elsewhere", "-v")
     assert result.code == 1
-    assert "witness    guessing left where output " in result.out
+    assert "witness             guess left where output " in result.out
     assert "dpaudit replay elsewhere/audits/audit_mine.audit_broken.json" in result.out
     only = dpaudit(home, "run", "audits", "-k", "honest", "--jobs", "0")
     assert only.code == 0
@@ -200,11 +200,16 @@ def test_audit_of_one_function(home):
     )  # fmt: skip
     assert honest.code == 0
     assert honest.out.startswith("NOT REFUTED  mine:honest")
-    assert "  mutants    3 of 3 killed\n    killed: epsilon >" in honest.out
-    alone = dpaudit(home, "audit", "mine:honest", "--epsilon", "1", "--m", "1", "--draws", "2000")
+    assert "  mutants             3 of 3 killed\n" in honest.out
+    assert len(honest.out.splitlines()) <= 12
+    assert "\n  witness " not in honest.out
+    args = "--epsilon", "1", "--m", "1", "--draws", "2000", "-v"
+    alone = dpaudit(home, "audit", "mine:honest", *args)
     assert alone.code == 0
     assert alone.out.startswith("NOT REFUTED  mine:honest")
-    assert "  mutants    2 of 2 killed\n    killed: epsilon >" in alone.out
+    assert "  mutants             2 of 2 killed\n" in alone.out
+    assert "\n  every mutant        killed: epsilon >" in alone.out
+    assert "\n  witness             " in alone.out
     blunt = dpaudit(
         home, "audit", "mine:honest", "--epsilon", "1", "--m", "1",
         "--mutant", "mine:honest", "--draws", "2000",
@@ -222,7 +227,7 @@ def test_audit_of_one_function(home):
 def test_deterministic_function_gets_a_large_finite_epsilon(home):
     result = dpaudit(home, "audit", "mine:certain", "--epsilon", "1")
     assert result.code == 1
-    assert "epsilon >= 9." in result.out
+    assert "at least epsilon = 9." in result.out
     assert "Warning" not in result.err
 
 
@@ -273,12 +278,12 @@ def test_replay_makes_the_mutants_again(home):
     dpaudit(home, "run", "--jobs", "0")
     stored = "reports/audits/audit_mine.audit_honest.json"
     mutants = home.json(stored)["mutants"]
-    assert [mutant["fate"] for mutant in mutants] == ["killed"] * 3
-    mutants[1]["fate"] = "survived"
+    assert [mutant["status"] for mutant in mutants] == ["killed"] * 3
+    mutants[1]["status"] = "survived"
     home.reseal(stored, mutants=mutants)
     wrong = dpaudit(home, "replay", stored)
     assert wrong.code == 1
-    assert wrong.out.splitlines()[-2].startswith("differs   mutants[1].fate: ")
+    assert wrong.out.splitlines()[-2].startswith("differs   mutants[1].status: ")
 
 
 def test_replay_of_a_single_function(home):

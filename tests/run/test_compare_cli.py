@@ -122,7 +122,7 @@ def test_less_power_fails_where_it_is_asked_to(stored):
     name = "audits/audit_mine.audit_noisy.json"
     record = stored.json(f"after/{name}")
     assert record["verdict"] == "not_refuted"
-    mutants = [{**mutant, "fate": "survived"} for mutant in record["mutants"]]
+    mutants = [{**mutant, "status": "survived"} for mutant in record["mutants"]]
     stored.reseal(f"after/{name}", verdict="no_power", mutants=mutants)
     plain = stored.dpaudit("compare", f"before/{name}", f"after/{name}")
     assert plain.code == 0, plain.out + plain.err

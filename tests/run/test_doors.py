@@ -153,7 +153,7 @@ def test_strict_spares_a_known_violation_of_a_larger_profile(make):
 
 def test_silence_says_what_to_try_next(make):
     lines = run(make(BARE)).out.splitlines()
-    (advice,) = [line for line in lines if line.startswith("  next       ")]
+    (advice,) = [line for line in lines if line.startswith("  next                ")]
     assert "mutant" in advice
 
 
@@ -197,7 +197,7 @@ def test_a_selected_run_leaves_the_others_and_says_so(make):
     before = home.json("reports/results.json")["run"]
     assert before["kept"] == []
     result = run(home, "-k", "one")
-    assert "1 of earlier runs kept beside what ran now" in result.out.splitlines()
+    assert "1 results of earlier runs kept" in result.out.splitlines()
     ids, kept, facts = stored(home)
     assert ids == ["audit_mine::audit_one", "audit_mine::audit_two"]
     assert kept == {
@@ -213,7 +213,7 @@ def test_a_selected_run_leaves_the_others_and_says_so(make):
     assert facts["skipped"] == [f"{FILE}::audit_skipped: not now"]
     assert facts["family_wise_error"] == pytest.approx(4e-6)
     other = run(home, f"{FILE}::audit_two", "--seed", "5")
-    assert "1 of earlier runs kept beside what ran now, 1 of them made with other" in other.out
+    assert "1 results of earlier runs kept, 1 of them from other code or settings" in other.out
     ids, kept, _ = stored(home)
     assert list(kept) == ["audit_mine::audit_one"]
     assert not kept["audit_mine::audit_one"]["current"]
@@ -458,10 +458,10 @@ def test_the_reason_of_a_known_violation_is_told_and_stored(make):
     home = make(BROKEN.replace("\ndef", '\n@pytest.mark.known_violation("half the noise")\ndef'))
     result = run(home)
     assert result.code == 0
-    assert "  known      half the noise" in result.out.splitlines()
+    assert "  known because       half the noise" in result.out.splitlines()
     found = home.json("reports/audits/audit_mine.audit_broken.json")
     assert found["origin"]["reason"] == "half the noise"
-    assert "  known      half the noise" in home.pytest(FILE, "--dpaudit").out.splitlines()
+    assert "  known because       half the noise" in home.pytest(FILE, "--dpaudit").out.splitlines()
 
 
 @pytest.mark.parametrize("words", ["", "(1)", '("why", profile="fast")', '("why", because=1)'])

@@ -35,15 +35,15 @@ AUDIT = ("audit", "mine:total", "--epsilon", "1", "--pair", "far_user:n_users=5"
 
 
 def test_an_audit_shows_the_table(mine: Home) -> None:
-    done = mine.dpaudit(*AUDIT, "--mutant", "mine:half", "--mutant", "mine:half")
+    done = mine.dpaudit(*AUDIT, "--mutant", "mine:half", "--mutant", "mine:half", "-v")
     assert done.code == 0
     done.matches(
         "NOT REFUTED  mine:total",
-        "  mutants    4 of 4 killed",
-        "    killed: epsilon *, * draws  half",
-        "    killed: epsilon *, * draws  half #2",
-        "    killed: epsilon *, * draws  the noise of line 8 of mine.py (laplace, scale 1) removed",
-        "    killed: epsilon *, * draws  the noise of line 8 of mine.py (laplace, scale 1) halved",
+        "  mutants             4 of 4 killed",
+        "  every mutant        killed: epsilon *, * draws  half",
+        "  * killed: epsilon *, * draws  half #2",
+        "  * killed: epsilon *, * draws  the noise of line 8 of mine.py (laplace, scale 1) removed",
+        "  * killed: epsilon *, * draws  the noise of line 8 of mine.py (laplace, scale 1) halved",
     )
 
 
@@ -51,7 +51,7 @@ def test_a_mutant_that_survives_fails_the_command(mine: Home) -> None:
     done = mine.dpaudit(*AUDIT, "--mutant", "mine:nearly")
     assert done.code == 1
     assert done.out.startswith("NO POWER  mine:total")
-    assert "the mutant nearly survived too" in done.out
+    assert "the given mutant nearly survived too" in done.out
 
 
 def test_without_mutants_silence_has_no_power(mine: Home) -> None:

@@ -254,7 +254,7 @@ def test_pictures_and_tables_of_a_portfolio_tell_the_arms() -> None:
     assert (table["kind"], table["parameters"]) == ("portfolio", ["pair"])
     names = ("far_user", "small: ", "large: ")
     assert all(row["parameters"][0].startswith(names) for row in table["rows"])
-    assert "searched   mine: 2 pairs and 2 spaces" in result.summary()
+    assert "search              mine: 2 pairs and 2 spaces" in result.summary(verbose=True)
 
 
 # --- computed ---------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from dpaudit.ledger.coverage import open_row
 from dpaudit.ledger.paper import Statement
 from dpaudit.ledger.rows import LedgerVerdict, StatementResult
 from dpaudit.properties.attempt import Attempt, Counterexample, Method, Power, Role
-from dpaudit.results import Fate
+from dpaudit.results import MutantStatus
 from dpaudit.store.files import CHECKSUM, write_atomic, write_sealed
 from dpaudit.store.lock import HOLDER, LOCK, hold
 from dpaudit.store.records import (
@@ -204,24 +204,26 @@ def test_results_come_back_as_they_were(tmp_path: Path) -> None:
 
 def test_mutants_come_back_as_they_were(tmp_path: Path) -> None:
     given = RESULT.mutants[0]
-    fates = (
+    mutant_runs = (
         given,
-        replace(given, name="certain", fate=Fate.KILLED, certified_epsilon=math.inf),
-        replace(given, name='prüfung "δ"\n', fate=Fate.NOT_RUN, note="raised KeyError: 'x'"),
+        replace(given, name="certain", status=MutantStatus.KILLED, certified_epsilon=math.inf),
+        replace(
+            given, name='prüfung "δ"\n', status=MutantStatus.NOT_RUN, note="raised KeyError: 'x'"
+        ),
         *RESULT.mutants[1:],
     )
-    assert {mutant.fate for mutant in fates} == set(Fate)
-    result = replace(RESULT, mutants=fates)
+    assert {mutant.status for mutant in mutant_runs} == set(MutantStatus)
+    result = replace(RESULT, mutants=mutant_runs)
     back = load_result(save_record(tmp_path, result))
     assert back == result
-    assert back.mutants == fates
+    assert back.mutants == mutant_runs
     assert back.mutation_score == result.mutation_score
 
 
 def test_a_result_with_a_single_mutant_is_of_an_earlier_version(tmp_path: Path) -> None:
     path = save_record(tmp_path, RESULT)
     reseal(path, schema=4)
-    with pytest.raises(StoreError, match="has schema 4, .* reads 6: run `dpaudit run` again"):
+    with pytest.raises(StoreError, match="has schema 4, .* reads 7: run `dpaudit run` again"):
         load_result(path)
 
 

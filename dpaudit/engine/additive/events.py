@@ -83,7 +83,7 @@ class RegionEvent:
         """Return the supremum over the ball, or for boxes an upper bound of it."""
         if ball is None:
             return 1.0
-        # As much wider as a centre may lie outside unnoticed, and room for rounding.
+        # As much wider as a centre may lie outside undetected, and room for rounding.
         middle, radius = ball
         radius += slack(middle, radius)
         return min(noise.largest(self.region, middle, radius) * (1 + 1e-7), 1.0)
@@ -125,14 +125,14 @@ class RegionEvent:
         """Words such as "coordinate 0 + noise > 4.31"."""
         region = self.region
         if isinstance(region, HalfSpace):
-            return f"{self.place} + noise > {region.threshold:.4g}"
+            return f"{self.place} + noise > {region.threshold:.3g}"
         if isinstance(region, Slab):
             where = "outside" if region.outside else "in"
-            return f"{self.place} + noise {where} ({region.low:.4g}, {region.high:.4g}]"
+            return f"{self.place} + noise {where} ({region.low:.3g}, {region.high:.3g}]"
         if isinstance(region, Ball):
-            return f"{self.place} + noise {'>' if region.outside else '<='} {region.radius:.4g}"
+            return f"{self.place} + noise {'>' if region.outside else '<='} {region.radius:.3g}"
         sides = [
-            f"coordinate {j} + noise in ({region.low[j]:.4g}, {region.high[j]:.4g}]"
+            f"coordinate {j} + noise in ({region.low[j]:.3g}, {region.high[j]:.3g}]"
             for j in self._sides()[:_NAMED_SIDES]
         ]
         more = len(self._sides()) - len(sides)
@@ -250,7 +250,7 @@ class RatioEvent:
         against = "left against right" if self.sign > 0 else "right against left"
         return (
             f"log-likelihood ratio ({against}, of mixtures learnt from {len(self.ratio.left)} "
-            f"and {len(self.ratio.right)} centres) > {self.threshold:.4g}"
+            f"and {len(self.ratio.right)} centres) > {self.threshold:.3g}"
         )
 
 

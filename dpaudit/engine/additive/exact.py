@@ -151,7 +151,7 @@ def _witness(look: _Look, point: tuple[float, float]) -> Witness:
     needed = look.oracle.epsilon(point[1])
     loss = min(needed, look.oracle.max_loss) if math.isfinite(needed) else point[0]
     likely, rare = look.oracle.rates(loss, closed=True)
-    words = f"log-likelihood ratio >= {loss:.4g}, computed from the centres"
+    words = f"log-likelihood ratio >= {loss:.3g}, computed from the centres"
     return Witness(words, "left", None, float(likely), float(rare))
 
 
@@ -173,7 +173,7 @@ def _histogram(look: _Look, noise: Noise, point: tuple[float, float]) -> Histogr
     )
     return Histogram(
         f"{label} (expected counts of 1,000,000 draws)",
-        tuple(f"up to {edge:.4g}" for edge in edges[1:]),
+        tuple(f"up to {edge:.3g}" for edge in edges[1:]),
         tuple(edges.tolist()),
         tuple(round(_SHOWN_DRAWS * x) for x in probabilities[0].tolist()),
         tuple(round(_SHOWN_DRAWS * x) for x in probabilities[1].tolist()),

@@ -141,7 +141,7 @@ class CentreValues:
         event, edges = self._plan.questions[index].candidate.event, self._edges[index]
         return Histogram(
             f"{event.label}, of the centres",
-            tuple(f"up to {edge:.4g}" for edge in edges[1:]),
+            tuple(f"up to {edge:.3g}" for edge in edges[1:]),
             tuple(edges.tolist()),
             tuple(self._bins["left", index].tolist()),
             tuple(self._bins["right", index].tolist()),
