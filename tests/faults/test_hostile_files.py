@@ -302,7 +302,7 @@ def test_kept_calls_that_inflate_are_refused(tmp_path: Path) -> None:
     kept = next(tmp_path.rglob("*.npz"))
     for content in (bomb(), lying_header(), b""):
         kept.write_bytes(content)
-        with pytest.raises(StoreError, match="is no whole call of a mechanism"):
+        with pytest.raises(StoreError, match="is not a complete call of a mechanism"):
             again()
 
 

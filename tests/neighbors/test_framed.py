@@ -180,7 +180,7 @@ def test_a_mistake_that_users_of_the_frame_hide_is_found() -> None:
 
 def test_keys_that_come_and_go_are_asked_for() -> None:
     with pytest.raises(
-        MechanismError, match=r"Declare every key that there may be: Outcomes\(f, keys=\["
+        MechanismError, match=r"Declare every possible key: Outcomes\(f, keys=\["
     ) as raised:
         audit(mean_of_each_city, PureDP(2.0), around_visits(), draws=1400, seed=1)
     assert "say so by" not in str(raised.value)  # columns= would change nothing
