@@ -40,8 +40,8 @@ class AdditiveNoise:
         or a number.
     noise : {"gaussian", "laplace"}, optional
         Distribution of the final noise, independent on every coordinate. Default "gaussian".
+    scale : float
         Standard deviation of Gaussian noise, or the scale b of Laplace noise; from 1e-50 to 1e50.
-        Standard deviation of the Gaussian, b of the Laplace noise; from 1e-50 to 1e50.
     ball : tuple of (center, radius), or callable, optional
         A Euclidean ball that contains every centre, or ``ball(data) -> (center, radius)``. The
         smaller the ball on either dataset, the smaller the deltas that can be certified. Soundness

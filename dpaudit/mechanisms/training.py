@@ -30,6 +30,7 @@ class LikelihoodRatio:
 
     Parameters
     ----------
+    left, right : (ndarray, Participation)
         The differing user on either side: the clipped gradient, shape (d,), and how the user takes
         part. The gradient is zero where the user is missing.
     scale : float

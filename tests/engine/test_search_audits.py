@@ -117,7 +117,10 @@ def test_pairs_with_equal_sides_are_not_valid() -> None:
         lambda value: NeighborPair([[value]], [[max(value, 0.5)]]), {"value": Interval(0, 1)}
     )
     record = run(space).record
-    assert {t.note for t in record.trials} == {"", "no valid pair: the two sides are equal"}
+    assert {t.note for t in record.trials} == {
+        "",
+        "no valid pair: the two sides of a pair must differ, got equal ones",
+    }
 
 
 def test_a_space_without_any_pair_names_the_first_reasons() -> None:
