@@ -80,16 +80,16 @@ def test_the_label_of_a_user_is_replaced_and_nothing_else(visits: Any) -> None:
 
 BAD_FRAMES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({**COLUMNS, "id": [7, 7, None, 9]}, {"drop": 7}, "'id' of frame must name the user of every"),
-    (COLUMNS, {"drop": 70}, "user 70 is not in the column 'id', whose users are 7, 8, 9"),
-    (COLUMNS, {"user": "name", "drop": 7}, "no column 'name' .* columns are id, paid, who"),
+    (COLUMNS, {"drop": 70}, "got 70. The users in the column 'id' are 7, 8, 9"),
+    (COLUMNS, {"user": "name", "drop": 7}, "must have the column 'name'.* got the columns id, paid, who"),
     (COLUMNS, {"replace": {7: {"paid": [1.0]}}}, "must have the columns id, paid, who, got id"),
     (COLUMNS, {"replace": {7: {"paid": ["x"], "who": "y"}}}, "values of the columns' dtypes"),
     (COLUMNS, {"replace": {7: {"paid": [1, 2], "who": ["y"]}}}, "columns of one length"),
-    (COLUMNS, {}, "give drop or replace, got drop=None"),
+    (COLUMNS, {}, "drop or replace must be given, got drop=None"),
     (
         COLUMNS,
         {"drop": 8, "replace": {7: {"paid": 1.0}}},
-        "both must name the same users, got drop=8",
+        "must name the same users if both are given, got drop=8",
     ),
 ]
 
@@ -128,7 +128,7 @@ def test_bad_frames_are_refused_with_the_reason(
 
 def test_a_category_that_a_column_does_not_have_is_refused() -> None:
     city = pd.Categorical(["a", "b"])
-    with pytest.raises(PairError, match="holds 'z' in the column 'city', which is|categor"):
+    with pytest.raises(PairError, match="got 'z' in 'city'|categor"):
         NeighborPair.from_frame(
             pd.DataFrame({"id": [1, 2], "city": city}), user="id", replace={1: {"city": "z"}}
         )
@@ -213,7 +213,7 @@ def test_tables_of_a_dict_share_their_users(visits: Any) -> None:
 
 def test_of_other_objects_differ_tells_the_users() -> None:
     left, right = {1, 2, 3}, {1, 2}
-    with pytest.raises(PairError, match="what a user of a set is: give differ=function"):
+    with pytest.raises(PairError, match="what a user of a set is. Pass differ=function"):
         NeighborPair(left, right, relation=ADD_REMOVE)
     pair = NeighborPair(left, right, relation=ADD_REMOVE, differ=lambda a, b: sorted(a ^ b))
     assert pair.users == (3,)

@@ -408,6 +408,6 @@ def test_pairs_from_strangers_import_no_library(tmp_path: Path) -> None:
         unpacked(Packed({}, facts))
     huge = {"form": "sequence", "kind": "list", "dtypes": ["<U500000000"]}
     arrays = {"": np.array(["a"]), "counts": np.array([1])}
-    with pytest.raises(ValueError, match="users have dtypes"):
+    with pytest.raises(ValueError, match="dtypes of users must fit"):
         unpacked(Packed(arrays, huge))
     assert NeighborPair([[1.0], [2.0, 3.0]], [[1.0], [2.0, 4.0]]) is not None

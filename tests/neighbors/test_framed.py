@@ -129,9 +129,9 @@ def test_the_relation_may_be_named() -> None:
 @pytest.mark.parametrize(
     ("frame", "options", "message"),
     [
-        (VISITS, {"user": "who"}, "has no column 'who'"),
+        (VISITS, {"user": "who"}, "must have the column 'who'"),
         (VISITS[VISITS["id"] == "u1"], {"user": "id"}, "at least two users"),
-        (VISITS[["id"]], {"user": "id"}, "a column beside 'id'"),
+        (VISITS[["id"]], {"user": "id"}, "a column in addition to 'id'"),
         (VISITS, {"user": "id", "columns": {"town": (0, 1)}}, "columns must be a dict of some of"),
         (VISITS, {"user": "id", "columns": ["age"]}, "columns must be a dict"),
         (VISITS.assign(tags=[[1]] * 120), {"user": "id"}, "'tags' holds lists"),
