@@ -81,7 +81,11 @@ def test_the_label_of_a_user_is_replaced_and_nothing_else(visits: Any) -> None:
 BAD_FRAMES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({**COLUMNS, "id": [7, 7, None, 9]}, {"drop": 7}, "'id' of frame must name the user of every"),
     (COLUMNS, {"drop": 70}, "got 70. The users in the column 'id' are 7, 8, 9"),
-    (COLUMNS, {"user": "name", "drop": 7}, "must have the column 'name'.* got the columns id, paid, who"),
+    (
+        COLUMNS,
+        {"user": "name", "drop": 7},
+        "must have the column 'name'.* got the columns id, paid, who",
+    ),
     (COLUMNS, {"replace": {7: {"paid": [1.0]}}}, "must have the columns id, paid, who, got id"),
     (COLUMNS, {"replace": {7: {"paid": ["x"], "who": "y"}}}, "values of the columns' dtypes"),
     (COLUMNS, {"replace": {7: {"paid": [1, 2], "who": ["y"]}}}, "columns of one length"),

@@ -355,7 +355,7 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
 def test_a_wrong_field_is_named(tmp_path: Path, field: str, value: Any, words: str) -> None:
     path = save_record(tmp_path, RESULT)
     write_sealed(path, {**document_of(path), field: value})
-    with pytest.raises(StoreError, match=f"is not a whole audit: {words}"):
+    with pytest.raises(StoreError, match=f"is not a complete audit: {words}"):
         load_record(path)
 
 
