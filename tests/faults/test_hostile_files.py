@@ -255,11 +255,11 @@ def lying_header() -> bytes:
 
 
 def test_arrays_are_refused_by_what_they_declare(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"at most 536,870,912 bytes, it declares 2,147,4"):
+    with pytest.raises(ValueError, match=r"at most 536,870,912 bytes, got 2,147,4"):
         read_arrays(bomb())
     path = tmp_path / "x.npy"
     path.write_bytes(lying_header())
-    with pytest.raises(ValueError, match="which it does not hold"):
+    with pytest.raises(ValueError, match="must declare an array that it holds"):
         read_array(path)
 
 
@@ -315,7 +315,7 @@ def test_kept_calls_that_inflate_are_refused(tmp_path: Path) -> None:
         ("[" * 100_000, "nested"),
         ("[" * 65 + "]" * 65, "nested at most 64"),
         ('{"x": 1e999}', "too large"),
-        ('{"x": NaN}', "NaN is no number"),
+        ('{"x": NaN}', "numbers must be finite, got NaN"),
         ('{"x": ' + "7" * 400 + "}", "at most 100 digits"),
         ('{"x": "\\ud800"}', "surrogates"),
         ('{"\\udfff": 1}', "surrogates"),

@@ -418,7 +418,7 @@ def test_a_row_whose_file_is_damaged_stays_and_is_open(tmp_path: Path) -> None:
     run, loaded, lost = load_run(tmp_path)
     assert lost == ["statement"]
     assert [row.verdict for row in loaded] == ["refuted", "open", "open"]
-    assert loaded[1].note == "not run: what was found is lost"
+    assert loaded[1].note == "not run: the results are lost"
     assert loaded[1].statement == "x <= y"
     assert run.problems[-1].endswith("set aside as p.b.corrupt")
     assert damaged.with_suffix(".corrupt").exists()
