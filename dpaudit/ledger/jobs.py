@@ -83,7 +83,7 @@ class CheckJob(Job):
         return record.stated == self.row and super().accepts(record)
 
     def declared(self, record: Record) -> Any:
-        """Return what the mark declares."""
+        """Return the verdict that the mark declares."""
         return self.mark.expected
 
     def made(self, seconds: float) -> list[Record]:

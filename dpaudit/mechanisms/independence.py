@@ -65,7 +65,7 @@ Fired = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 SUSPICION = math.log(20.0)
-"""Evidence of dependence that is reported; an honest mechanism shows it in at most 1 of 20 runs."""
+"""Evidence of dependence that is reported; an honest mechanism shows as much once in 20 runs."""
 
 FALSE_REFUSAL = 1e-9
 """Largest probability that an honest mechanism is refused, over both datasets, both statistics and

@@ -293,7 +293,7 @@ def _drawn(
     randomness: str | None, function: Callable[..., Any], data: Any, rng: np.random.Generator
 ) -> Any:
     """Return one draw, with the randomness that the function takes."""
-    records = type(rng) is not np.random.Generator  # what is drawn, for mutants
+    records = type(rng) is not np.random.Generator  # whether draws are recorded, for mutants
     if randomness == "rng":
         return function(data, rng=rng)
     if randomness is None:

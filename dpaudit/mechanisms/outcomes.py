@@ -429,7 +429,7 @@ def _records(draws: Sequence[Any], keys: tuple[Hashable, ...] | None, catches: b
 
 
 def _values(values: list[Any], catches: bool) -> Array:
-    """Return the values of one key; NaN, or an empty text, where there is none."""
+    """Return the values of one key; NaN, or an empty text, if there is none."""
     held = [value for value in values if value is not None]
     if held and all(isinstance(value, str) for value in held):
         return np.array(["" if value is None else value for value in values], dtype="U64")

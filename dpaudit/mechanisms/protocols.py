@@ -237,7 +237,7 @@ def no_array(outputs: Any) -> str | None:
     if outputs is None:
         return "None. Add the missing return statement"
     if inspect.iscoroutine(outputs):
-        outputs.close()  # nobody will await it
+        outputs.close()  # it will never be awaited
         return "a coroutine. Use an ordinary function instead of an async one"
     if inspect.isgenerator(outputs):
         return "a generator. Return np.array([...]) of all draws instead of yielding them"

@@ -259,7 +259,7 @@ class Sampler:
         """
         if self.certifies is not None and self.certifies != role.startswith(_CERTIFYING):
             stage = "certify" if self.certifies else "explore"
-            raise AssertionError(f"draws of the role {role!r} were asked for to {stage}")
+            raise AssertionError(f"draws of the role {role!r} must not be made to {stage}")
         bounded = max(min(_CHUNK_CELLS // self.kinds.width, _CHUNK_DRAWS), 256)
         step = max(min(bounded, math.ceil(draws / calls)), 1)
         return self._chunks(data, draws, role, side, step, function)

@@ -164,7 +164,7 @@ def _hash_of(module: ModuleType) -> str | None:
 
 
 def file_hash(file: str) -> str | None:
-    """Return the hash of a Python file; None if it is no Python file or cannot be read."""
+    """Return the hash of a Python file; None if it is not a Python file or cannot be read."""
     try:
         return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file.endswith(".py") else None
     except OSError:

@@ -215,7 +215,7 @@ class NeighborPair:
 
     @property
     def shifts_others(self) -> bool:
-        """Whether other users have different places on the two sides, so that order may differ."""
+        """Whether other users change places between the sides, so order alone may reveal it."""
         others = [[at for at in range(n) if at not in own] for own, n in self._rows()]
         return bool(others) and others[0] != others[1]
 

@@ -90,7 +90,7 @@ class Portfolio:
             for one in held:
                 _validate.instance(kind, f"a list of {kind.__name__} objects", **{field: one})
         if not self.pairs and not self.spaces:
-            raise ArgumentError(f"the portfolio {self.name!r} holds no pair and no space")
+            raise ArgumentError(f"portfolio {self.name!r} must hold a pair or a space, got none")
         for pair in self.pairs:
             if pair.is_null:
                 raise ArgumentError(

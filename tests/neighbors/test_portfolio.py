@@ -280,7 +280,7 @@ def test_portfolios_of_ones_own_are_checked() -> None:
     same = NeighborPair([[1.0]], [[1.0]])
     assert repr(Portfolio("mine", [pair], (space,))) == "Portfolio(mine: 1 pairs, 1 spaces)"  # type: ignore[arg-type]
     for arguments, error, words in (
-        (("mine", ()), ArgumentError, "holds no pair and no space"),
+        (("mine", ()), ArgumentError, "must hold a pair or a space"),
         (("", (pair,)), (TypeError, ValueError), "name must be a text"),
         (("mine", (space,)), TypeError, "pairs must be a list of NeighborPair"),
         (("mine", (), (pair,)), TypeError, "spaces must be a list of SearchSpace"),
