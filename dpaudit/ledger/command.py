@@ -217,8 +217,8 @@ def ledger(
 ) -> int:
     """Check the statements of PAPER, or of every ledger in PATHS (default: audits/).
 
-    Prints a table of the verdicts. The ledger of a paper is a folder of its name, with files
-    ledger_*.py and, where the paper has a table of its statements, statements.md.
+    Prints a table of the verdicts. The ledger of a paper is a folder with the name of the paper. It
+    holds files ledger_*.py and, if the paper has a table of its statements, statements.md.
     """
     chosen = RunSelection(**selection)
     if stored:

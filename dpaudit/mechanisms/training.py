@@ -55,7 +55,7 @@ class LikelihoodRatio:
         return density(seen, *self.left) - density(seen, *self.right)
 
     def _of_all(self, sums: Floats, gradient: Floats, user: Participation) -> Floats:
-        """Log-density of all sums over that without the user; a mixture over the user's steps."""
+        """Return the log-density ratio of all sums, with and without the user (a mixture)."""
         variance = self.scale**2
         each = (sums @ gradient - gradient @ gradient / 2) / variance
         slots = user.slots
@@ -74,7 +74,7 @@ class LikelihoodRatio:
         return found
 
     def _of_last(self, params: Floats, gradient: Floats, user: Participation) -> Floats:
-        """Log-density of the sum of all steps, over that without the user."""
+        """Return the log-density ratio of the sum of all steps, with and without the user."""
         assert self.last is not None
         start, learning_rate = self.last
         total = (start - params) / learning_rate

@@ -82,7 +82,7 @@ _MOST_ENTRIES = 64  # largest size of an array whose entries are simplified one 
 
 
 def simplify(judge: Judge, domains: Sequence[Domain], budget: int) -> None:
-    """Replace the breaking case of a judge by a simpler one of the same domain that breaks it too.
+    """Replace the breaking case of a judge by a simpler breaking case of the same domain.
 
     Only cases in one of the domains are tried. A case that lies in none is not changed.
 

@@ -125,7 +125,7 @@ class Kind:
     facts: Any = Any
 
     def file_name(self, id: str) -> str:
-        """File name of a record; different ids get different names.
+        """Return the file name of a record; different ids get different names.
 
         Examples
         --------
